@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# One place for language level, warnings and sanitizers: they hold for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g" CACHE STRING "Flags of a sanitizer build")
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -g" CACHE STRING "Flags of a sanitizer build")
+
+add_compile_options(-Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer)
+
+if(VIADUCT_SANITIZE)
+    add_compile_options(-fsanitize=${VIADUCT_SANITIZE} -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${VIADUCT_SANITIZE})
+    if(VIADUCT_SANITIZE STREQUAL "thread")
+        add_compile_definitions(VIADUCT_TSAN=1)
+        # GCC says so for every fence; where we use fences under this sanitizer the code asks for VIADUCT_TSAN.
+        add_compile_options(-Wno-tsan)
+    endif()
+endif()

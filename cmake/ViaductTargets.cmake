@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# How Viaduct's targets are made, so that the CMakeLists.txt of a folder is a name and a list of files.
+
+# Adds each folder that has a CMakeLists.txt.
+function(viaduct_add_folders)
+    foreach(folder IN LISTS ARGN)
+        if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+            add_subdirectory(${folder})
+        endif()
+    endforeach()
+endfunction()
+
+# All .cpp files below the current folder, relative to it.
+function(viaduct_sources out)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
+    set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# What code that ends in a library loaded by others needs: no lazy binding on hot paths, and thread-local variables
+# at a fixed offset, because __tls_get_addr on every post would cost more than the post.
+add_library(viaduct_library_flags INTERFACE)
+target_compile_options(viaduct_library_flags INTERFACE -fno-plt -ftls-model=initial-exec)
+
+# Exports only the names in a version script, and lets no symbol stay undefined. (A sanitizer's run-time comes with the
+# program, so its names may stay open.)
+function(viaduct_export_only target map)
+    target_link_options(${target} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic)
+    if(NOT VIADUCT_SANITIZE)
+        target_link_options(${target} PRIVATE LINKER:-z,defs)
+    endif()
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+endfunction()
+
+# viaduct_provider(name source...): the loadable module <libdir>/viaduct/<name>.so, which exports its operations table
+# and nothing else, and viaduct_<name>_static, the same objects for white-box tests.
+function(viaduct_provider name)
+    add_library(viaduct_${name}_objects OBJECT ${ARGN})
+    target_link_libraries(viaduct_${name}_objects PUBLIC viaduct_core PRIVATE viaduct_library_flags)
+
+    add_library(viaduct_${name} MODULE)
+    target_link_libraries(viaduct_${name} PRIVATE viaduct_${name}_objects)
+    set_target_properties(viaduct_${name} PROPERTIES
+        PREFIX "" OUTPUT_NAME ${name} LIBRARY_OUTPUT_DIRECTORY ${VIADUCT_BUILD_PROVIDERDIR})
+    viaduct_export_only(viaduct_${name} ${PROJECT_SOURCE_DIR}/cmake/provider.map)
+    add_dependencies(viaduct_runtime viaduct_${name})
+    install(TARGETS viaduct_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/viaduct)
+
+    add_library(viaduct_${name}_static STATIC EXCLUDE_FROM_ALL)
+    target_link_libraries(viaduct_${name}_static PUBLIC viaduct_${name}_objects)
+endfunction()
+
+# viaduct_tool(name source...): a program for users, in <bindir>, which sees vipl.h like any other program.
+function(viaduct_tool name)
+    add_executable(${name} ${ARGN})
+    target_link_libraries(${name} PRIVATE vipl viaduct_core CLI11::CLI11 nlohmann_json::nlohmann_json)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${VIADUCT_BUILD_BINDIR})
+    # A built tool is of use only with an agent to start and a NIC to open.
+    add_dependencies(${name} viaduct_runtime)
+    install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# What a VIA program needs at run time besides libvipl: the agent and the providers. Test programs depend on it.
+add_custom_target(viaduct_runtime)

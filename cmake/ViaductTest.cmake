@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# viaduct_test(name command... LABELS label... [TIMEOUT seconds] [ENVIRONMENT NAME=value...] [SERIAL])
+#
+# A test with a deadline and an agent of its own: the agent's name holds the test's name and the build folder, so that
+# tests of two builds, or two tests at once, never share a vipkad. Labels: unit, conformance, legacy, fault, header,
+# install, stress. SERIAL is for tests that need the whole machine.
+include(GoogleTest)
+
+string(SHA256 VIADUCT_BUILD_HASH ${PROJECT_BINARY_DIR})
+string(SUBSTRING ${VIADUCT_BUILD_HASH} 0 8 VIADUCT_BUILD_HASH)
+
+# A sanitizer's report ends the process with a code that no test expects.
+set(VIADUCT_TEST_ENVIRONMENT
+    ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+    UBSAN_OPTIONS=print_stacktrace=1
+    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
+
+function(viaduct_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "COMMAND;LABELS;ENVIRONMENT")
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 60)
+    endif()
+    if(NOT arg_LABELS)
+        message(FATAL_ERROR "viaduct_test(${name}): no LABELS, so no one would run it by kind")
+    endif()
+    add_test(NAME ${name} COMMAND ${arg_COMMAND} ${arg_UNPARSED_ARGUMENTS})
+    set_tests_properties(${name} PROPERTIES
+        LABELS "${arg_LABELS}"
+        TIMEOUT ${arg_TIMEOUT}
+        ENVIRONMENT "VIADUCT_AGENT=@viaduct-ctest-${name}-${VIADUCT_BUILD_HASH};${VIADUCT_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
+    if(arg_SERIAL)
+        set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    endif()
+endfunction()
