@@ -67,7 +67,11 @@ typedef unsigned long VIP_ULONG; /* 8 bytes on 64-bit Linux: programs print it w
 typedef __UINT8_TYPE__ VIP_UINT8;
 typedef __UINT16_TYPE__ VIP_UINT16;
 typedef __UINT32_TYPE__ VIP_UINT32;
-__extension__ typedef __UINT64_TYPE__ VIP_UINT64; /* may be long long, which C89 does not know */
+#ifdef __LP64__
+typedef __UINT64_TYPE__ VIP_UINT64;
+#else /* without the words long long, which C89 and C++98 do not know */
+typedef unsigned int VIP_UINT64 __attribute__((__mode__(__DI__)));
+#endif
 #else
 typedef uint8_t VIP_UINT8;
 typedef uint16_t VIP_UINT16;
