@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A process' connection to the kernel agent: finds it, starts it when nobody listens, speaks the protocol,
+// survives its death. Many threads may have requests under way at once: whichever of them waits reads the
+// socket for all (there is no reader thread to depend on). Used by libvipl and by tools.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "core/agent/mail.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct {
+
+struct LinkOptions {
+    bool start_agent =
+        true;  // start vipkad when nobody listens (never when VIADUCT_AGENT names a path that is a service's)
+    uint32_t hello_flags = 0;
+};
+
+class AgentLink {
+public:
+    explicit AgentLink(LinkOptions options = {});
+    ~AgentLink();
+
+    // Connects, starts the agent if need be, exchanges versions, runs `reattach`. Idempotent; called by
+    // start() by itself. ok | denied | version | broken (with last_error() saying what happened and the
+    // cure).
+    Status connect();
+
+    // Sends a request (its ticket is assigned here) and returns at once. Connects first when necessary.
+    Status start(Mail request, uint32_t* ticket);
+    // Waits for the answer: ok (any answer, kError included); not_done at the deadline (request still open);
+    // broken (the agent died: the request is forgotten).
+    Status await(uint32_t ticket, Deadline deadline, Mail* answer);
+    void abandon(uint32_t ticket);
+    // start + await; an answer kError becomes its Status.
+    Status call(Mail request, Mail* answer, Deadline deadline);
+    // Reads what is there without waiting (the event thread calls it when the socket is readable).
+    void pump();
+
+    // Called with no lock after each successful connection but before any other request is sent: must re-open
+    // what the process owns, using only send_now()/receive_now().
+    using Reattach = std::function<Status(AgentLink&)>;
+    void on_reattach(Reattach);
+    Status exchange_now(Mail request, Mail* answer);  // only inside on_reattach
+
+    // Messages with ticket 0.
+    using Event = std::function<void(const Mail&)>;
+    void on_event(Event);
+
+    int socket() const;      // -1 when not connected; to be watched, not read
+    uint64_t epoch() const;  // counts connections made
+    const kagent::Welcome& welcome() const;
+    std::string last_error() const;  // for people
+    // In a forked child: forget the parent's connection without touching it.
+    void reset_after_fork();
+
+private:
+    struct Impl;
+    Impl* impl_;
+};
+
+// The socket address this process would use, and how it was chosen (for vipinfo).
+std::string agent_address(std::string* origin = nullptr);
+
+}  // namespace viaduct

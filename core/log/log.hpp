@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The library's diary. Silent unless asked: VIADUCT_LOG=error|warn|info|debug switches it on,
+// VIADUCT_LOG_FILE says where to (default standard error). One line per message, one write() per line, safe
+// from any thread and in forked children.
+#pragma once
+
+#include <string_view>
+
+namespace viaduct::log {
+
+enum class Level : int { off = 0, error, warn, info, debug };
+
+Level level();
+inline bool enabled(Level l) { return static_cast<int>(l) <= static_cast<int>(level()); }
+void set_level(Level);
+
+// printf-style on purpose: no allocation, no exceptions, usable anywhere.
+void write(Level, const char* component, const char* format, ...) __attribute__((format(printf, 3, 4)));
+
+}  // namespace viaduct::log
+
+#define VIADUCT_LOG(level_, component_, ...)                                               \
+    do {                                                                                   \
+        if (::viaduct::log::enabled(::viaduct::log::Level::level_)) [[unlikely]]           \
+            ::viaduct::log::write(::viaduct::log::Level::level_, component_, __VA_ARGS__); \
+    } while (false)

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The table of registered memory of one NIC context, one 64-byte entry per region. It lies in a shared
+// segment that only the owner may write: peers map it read-only, so an initiator checks an RDMA target
+// exactly as a NIC would, without asking. A VIP_MEM_HANDLE is (generation << 17 | index): never 0, never
+// all-ones (vipl-compat M1), stale ones are recognised.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "core/shm/segment.hpp"
+
+namespace viaduct {
+
+enum RegionFlag : uint32_t { kRegionRdmaWrite = 1u << 0, kRegionRdmaRead = 1u << 1 };
+
+// A consistent copy of one entry.
+struct Region {
+    uint64_t base = 0;
+    uint64_t length = 0;
+    uint32_t flags = 0;
+    uint32_t ptag = 0;   // 0: the NULL tag, which clashes with none (vipl-compat V1-V4)
+    uint32_t arena = 0;  // 0: plain memory; else the shared arena it lies in (mapped directly by peers)
+    uint64_t arena_offset = 0;  // of base, in that arena
+};
+
+// True when memory with tag `a` may be used by a VI with tag `b`: only two different real tags clash
+// (vipl-compat V2, V4).
+inline bool ptags_agree(uint32_t a, uint32_t b) { return a == b || a == 0 || b == 0; }
+
+// The entry as it lies in shared memory. `handle` is 0 while the entry is free or being changed; every reader
+// reads it before and after the fields.
+struct alignas(64) RegionEntry {
+    std::atomic<uint32_t> handle;
+    std::atomic<uint32_t> version;  // counts changes of a live entry (VipSetMemAttributes)
+    std::atomic<uint64_t> base;
+    std::atomic<uint64_t> length;
+    std::atomic<uint32_t> flags;
+    std::atomic<uint32_t> ptag;
+    std::atomic<uint32_t> arena;
+    std::atomic<uint32_t> generation;
+    std::atomic<uint64_t> arena_offset;
+};
+static_assert(sizeof(RegionEntry) == 64);
+
+inline constexpr uint32_t kRegionIndexBits = 17;
+inline constexpr uint32_t kMaxRegions = 65536;  // vipl-semantics §9; indices 1..kMaxRegions
+
+enum class RegionCheck : uint8_t { ok, bad_handle, out_of_range, wrong_ptag };
+
+// Read access, for owner and peers alike. Every function may be called by any thread at any time.
+class RegionView {
+public:
+    RegionView() = default;
+    RegionView(const RegionEntry* entries, uint32_t capacity) : entries_(entries), capacity_(capacity) {}
+
+    // The hot check of a data or address segment: is [address, address + length) inside that live region,
+    // with an agreeing tag?
+    RegionCheck check(uint32_t handle, uint64_t address, uint64_t length, uint32_t ptag) const {
+        const uint32_t index = handle & ((1u << kRegionIndexBits) - 1);
+        if (index == 0 || index > capacity_) [[unlikely]]
+            return RegionCheck::bad_handle;
+        const RegionEntry& e = entries_[index];
+        if (e.handle.load(std::memory_order_acquire) != handle) [[unlikely]]
+            return RegionCheck::bad_handle;
+        const uint64_t base = e.base.load(std::memory_order_relaxed);
+        const uint64_t size = e.length.load(std::memory_order_relaxed);
+        const uint32_t tag = e.ptag.load(std::memory_order_relaxed);
+        // address - base wraps to a huge number when address lies below: one comparison covers both ends.
+        if (length > size || address - base > size - length) [[unlikely]]
+            return RegionCheck::out_of_range;
+        if (!ptags_agree(tag, ptag)) [[unlikely]]
+            return RegionCheck::wrong_ptag;
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (e.handle.load(std::memory_order_relaxed) != handle) [[unlikely]]
+            return RegionCheck::bad_handle;
+        return RegionCheck::ok;
+    }
+
+    // A consistent copy; false when the handle is not live.
+    bool snapshot(uint32_t handle, Region* out) const;
+    // Any live region that contains the range and has an agreeing tag (vipl-compat M10); linear, slow path
+    // only.
+    bool find_containing(uint64_t address, uint64_t length, uint32_t ptag) const;
+
+protected:
+    const RegionEntry* entries_ = nullptr;
+    uint32_t capacity_ = 0;
+};
+
+// The owner's side. Calls lock inside; each is a few hundred nanoseconds at most.
+class RegionTable : public RegionView {
+public:
+    // Makes the segment (sparse: pages are used as entries are). Check valid() afterwards.
+    RegionTable();
+    bool valid() const { return segment_.valid(); }
+    // A descriptor that peers can map read-only and nothing else; the caller owns it. -1 on failure.
+    int open_read_only() const;
+    static constexpr uint64_t segment_bytes() { return sizeof(RegionEntry) * (kMaxRegions + 1); }
+
+    // 0 when the table is full. The caller has checked address, length, tag and limits.
+    uint32_t add(const Region& region);
+    // False when the handle is not live or, with `base` non-zero, does not start there.
+    bool remove(uint32_t handle, uint64_t base, Region* removed);
+    bool change(uint32_t handle, uint64_t address_inside, uint32_t ptag, uint32_t flags);
+    // How many live regions use a tag (VipDestroyPtag).
+    uint32_t count_with_ptag(uint32_t ptag) const;
+    uint32_t live() const { return live_; }
+    uint64_t bytes() const { return bytes_; }
+
+private:
+    Segment segment_;
+    RegionEntry* table_ = nullptr;
+    mutable std::mutex mutex_;
+    uint32_t live_ = 0;
+    uint64_t bytes_ = 0;
+    uint32_t high_water_ = 0;  // highest index ever used
+    uint32_t free_head_ =
+        0;  // first-in first-out list through `arena` of free entries: late reuse of indices
+    uint32_t free_tail_ = 0;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Finds and loads provider objects; checks their ABI; fills missing operations with ones that answer "not
+// supported". Used by the user agent (data half) and the kernel agent (control half).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "viaduct/provider.hpp"
+
+namespace viaduct {
+
+struct ProviderFile {
+    std::string name;  // "paramnet"
+    std::string path;
+};
+
+// Folders searched, first wins: VIADUCT_PROVIDER_PATH (colon-separated), the folder beside the running
+// libvipl or vipkad (relative as installed), the configured one.
+std::vector<ProviderFile> find_providers();
+
+struct LoadedProvider {
+    const Provider* provider = nullptr;  // complete: no operation is null
+    std::string error;                   // why not, for people
+    std::string cure;
+};
+
+// Loaded objects stay for the life of the process. Thread-safe; loading twice gives the same table.
+LoadedProvider load_provider(const std::string& name);
+
+}  // namespace viaduct

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Anonymous shared memory (memfd, sealed against shrinking and growing) and owned file descriptors. Nothing
+// here has a name in a file system, so nothing can stay behind when processes die.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace viaduct {
+
+// A file descriptor with one owner. Always close-on-exec and above 2 when made by us (vipl-compat L11).
+class Fd {
+public:
+    Fd() = default;
+    explicit Fd(int fd) : fd_(fd) {}
+    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd& operator=(Fd&& other) noexcept {
+        if (this != &other) {
+            reset();
+            fd_ = std::exchange(other.fd_, -1);
+        }
+        return *this;
+    }
+    ~Fd() { reset(); }
+    int get() const { return fd_; }
+    bool valid() const { return fd_ >= 0; }
+    int release() { return std::exchange(fd_, -1); }
+    void reset();
+
+private:
+    int fd_ = -1;
+};
+
+// Moves a descriptor above the standard three when it is one of them (programs redirect those); closes the
+// low one.
+int above_stdio(int fd);
+
+// One mapping of shared memory with its descriptor. Move-only; unmaps and closes at the end. Mappings are not
+// inherited by fork (MADV_DONTFORK): a child can neither keep them alive nor disturb them.
+class Segment {
+public:
+    enum class Access { read_write, read_only };
+
+    Segment() = default;
+    // New sealed memfd of `bytes` (rounded up to pages), zeroed. `label` shows up in /proc for people.
+    static Segment create(const char* label, size_t bytes);
+    // Maps a descriptor received from elsewhere. Refuses (invalid segment) unless it is a memfd sealed
+    // against shrinking with at least `bytes`: otherwise a peer could make us fault. Takes the descriptor;
+    // keeps it only if keep_fd.
+    static Segment map(Fd fd, size_t bytes, Access access, bool keep_fd = false);
+
+    Segment(Segment&& other) noexcept;
+    Segment& operator=(Segment&& other) noexcept;
+    ~Segment() { reset(); }
+    void reset();
+
+    bool valid() const { return address_ != nullptr; }
+    std::byte* data() const { return address_; }
+    size_t size() const { return size_; }
+    int fd() const { return fd_.get(); }
+    // A second descriptor for the same memory; with read_only it cannot be mapped writable by whoever gets
+    // it.
+    Fd duplicate(Access access) const;
+    void drop_fd() { fd_.reset(); }
+
+private:
+    Fd fd_;
+    std::byte* address_ = nullptr;
+    size_t size_ = 0;
+};
+
+}  // namespace viaduct

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "core/sync/asymmetric_barrier.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace viaduct {
+
+namespace detail {
+bool light_needs_fence = true;  // until the kernel has promised otherwise
+}
+
+namespace {
+long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); }
+}  // namespace
+
+void asymmetric_barrier_init() {
+    static const bool ready = [] {
+        const bool global = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+        const bool own = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+        return global && own;
+    }();
+    detail::light_needs_fence = !ready;
+}
+
+bool asymmetric_barrier_available() { return !detail::light_needs_fence; }
+
+void heavy_barrier() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (!detail::light_needs_fence) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+void heavy_barrier_process() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (!detail::light_needs_fence) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
+}  // namespace viaduct

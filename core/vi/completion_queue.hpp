@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The ring of a completion queue: which VI and which of its queues has completed a descriptor. Any thread
+// pushes (holding a work queue's lock) and any thread pops. Lock order: work queue before completion queue.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "core/sync/biased_lock.hpp"
+
+namespace viaduct {
+
+struct WorkQueue;
+
+class CompletionRing {
+public:
+    struct Entry {
+        WorkQueue* queue = nullptr;
+    };
+
+    // `entries` is exactly what can be held, from 1 up (vipl-compat Q3). False when memory is short.
+    bool allocate(uint32_t entries);
+    void release();
+
+    // False on overflow: the entry is not stored, nothing is overwritten (vipl-semantics §4.7 rule 5).
+    bool push(WorkQueue* queue) {
+        lock_.lock();
+        const uint32_t n = tail_ - head_;
+        const bool fits = n < capacity_;
+        if (fits) [[likely]] {
+            slots_[tail_ & mask_].queue = queue;
+            tail_ = tail_ + 1;
+            count_.store(n + 1, std::memory_order_release);
+        }
+        lock_.unlock();
+        return fits;
+    }
+
+    // The oldest entry, or nullptr.
+    WorkQueue* pop() {
+        if (count_.load(std::memory_order_acquire) == 0) return nullptr;  // one load when there is nothing
+        lock_.lock();
+        WorkQueue* queue = nullptr;
+        const uint32_t n = tail_ - head_;
+        if (n != 0) {
+            queue = slots_[head_ & mask_].queue;
+            head_ = head_ + 1;
+            count_.store(n - 1, std::memory_order_relaxed);
+        }
+        lock_.unlock();
+        return queue;
+    }
+
+    bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
+    uint32_t size() const { return count_.load(std::memory_order_acquire); }
+    uint32_t capacity() const { return capacity_; }
+
+    // Keeps the entries in order. False (nothing changed) when more than `entries` are held or memory is
+    // short.
+    bool resize(uint32_t entries);
+    // Takes out every entry of that queue (its VI is being destroyed: vipl-semantics §3 last rule).
+    void purge(const WorkQueue* queue);
+
+private:
+    BiasedLock lock_;
+    std::unique_ptr<Entry[]> slots_;
+    uint32_t mask_ = 0;
+    uint32_t capacity_ = 0;
+    uint32_t head_ = 0;  // free-running
+    uint32_t tail_ = 0;
+    std::atomic<uint32_t> count_{0};
+};
+
+}  // namespace viaduct

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How user agent and providers look at a descriptor in the application's memory: its segments, the checks of
+// vipl-semantics §2.2-2.3 on form and length, and the one way to write a completion into it.
+#pragma once
+
+#include <vipl.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace viaduct {
+
+inline uint32_t operation_of(const VIP_DESCRIPTOR* d) { return d->CS.Control & VIP_CONTROL_OP_MASK; }
+
+// First data segment: RDMA descriptors carry one address segment in front (SegCount includes it).
+inline const VIP_DESCRIPTOR_SEGMENT* segments_of(const VIP_DESCRIPTOR* d) {
+    return reinterpret_cast<const VIP_DESCRIPTOR_SEGMENT*>(reinterpret_cast<const char*>(d) +
+                                                           sizeof(VIP_CONTROL_SEGMENT));
+}
+
+// Op bits a descriptor of the send queue completes with (§2.4).
+inline uint32_t send_status_op(uint32_t operation) {
+    switch (operation) {
+        case VIP_CONTROL_OP_RDMAWRITE:
+            return VIP_STATUS_OP_RDMA_WRITE;
+        case VIP_CONTROL_OP_RDMAREAD:
+            return VIP_STATUS_OP_RDMA_READ;
+        default:
+            return VIP_STATUS_OP_SEND;
+    }
+}
+
+// Writes a completion: Length and whatever was stored before become visible no later than DONE (§2.2: DONE
+// last). Control, SegCount, Reserved, Next and the segments are never touched (vipl-compat T1, T2).
+inline void publish_status(VIP_DESCRIPTOR* d, uint32_t status_without_done, uint32_t length) {
+    d->CS.Length = length;
+    std::atomic_ref<VIP_UINT32>(d->CS.Status)
+        .store(status_without_done | VIP_STATUS_DONE, std::memory_order_release);
+}
+
+}  // namespace viaduct

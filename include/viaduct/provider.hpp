@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The provider contract: what a NIC driver is to Viaduct. A provider is one shared object,
+// <libdir>/viaduct/<name>.so, that exports `viaduct_provider_v1`, a constant table. It has two halves. The
+// control half runs in the kernel agent: which NICs exist, why one cannot be used, how two local ends are
+// joined. The data half runs in the application, under the user agent: it moves data between the work queues
+// of core/vi. Operations a provider does not have are null; the loader fills them with honest "not supported"
+// ones, so that nobody ever tests for null, and nobody ever tests a provider's name.
+//
+// Threads and locks (the whole rule):
+//   - Operations marked [S] are called with vi.send.lock held, [R] with vi.recv.lock, [RS] with both, the
+//   others with none.
+//   - Lock order: recv before send; an [R] operation may take send.lock itself, an [S] operation never takes
+//   recv.lock.
+//   - Nothing on [S], [R] or poll_group may make a system call, allocate or block, except where it says so.
+//   - A provider that finds a connection broken calls vi.mark_broken(why); the user agent settles it after
+//   the call. poll_group and
+//     threads of the provider's own call vi.events->settle(vi) themselves, holding no lock.
+// Ownership: ViCore belongs to the user agent and outlives its Endpoint. NicContext, Group, Endpoint,
+// ConnectOp belong to the provider. Sources: architecture §4, minidriver N1-N16 and N42-N45, BTL B9-B15,
+// Portals 4 T1-T9.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "viaduct/types.hpp"
+
+namespace viaduct {
+
+inline constexpr uint32_t kProviderAbi = 1;
+
+struct ViCore;
+struct WorkQueue;
+class RegionTable;
+struct NicContext;  // an open NIC, provider's
+struct Endpoint;    // a VI, provider's part
+struct Group;       // the endpoints that one CQ (or the rest of the NIC) polls together
+struct ConnectOp;   // a connection attempt under way
+struct Mail;        // a message of the agent protocol with descriptors (core/agent/mail.hpp)
+
+// Times are CLOCK_MONOTONIC nanoseconds; kNever waits without limit.
+using Deadline = int64_t;
+inline constexpr Deadline kNever = INT64_MAX;
+
+// What is coming, said before anything is opened (N5, N6, N8).
+struct Hints {
+    uint32_t expected_peers = 0;
+    uint32_t expected_depth = 0;
+    uint32_t own_rank = 0;
+    uint32_t session_size = 0;
+};
+
+// ---- control half: in the agent
+// -------------------------------------------------------------------------------------------
+
+// A NIC the provider looked at but cannot offer, and what the user can do about it.
+struct Rejection {
+    char name[kNicNameBytes] = {};
+    char reason[160] = {};
+    char cure[160] = {};
+};
+
+class NicSink {
+public:
+    virtual void offer(const NicInfo&) = 0;
+    virtual void reject(const Rejection&) = 0;
+
+protected:
+    ~NicSink() = default;
+};
+
+// Settings of a provider: its table of the configuration as "key" -> text (core/config makes it).
+class Settings {
+public:
+    virtual const char* get(const char* key, const char* fallback) const = 0;
+    virtual int64_t get_int(const char* key, int64_t fallback) const = 0;
+
+protected:
+    ~Settings() = default;
+};
+
+// Descriptors that join two local ends. Each is closed by the receiver; -1: none.
+struct JoinGrant {
+    int segment_fd = -1;  // shared by both ends
+    uint64_t segment_bytes = 0;
+};
+
+struct ControlOps {
+    // Called once, first (N5): what exists. `hints` may be ignored.
+    Status (*discover)(const Settings&, const Hints&, NicSink&);
+    // Makes what two ends on this host share (kCapLocalOnly providers).
+    Status (*join)(const NicInfo& a, const NicInfo& b, const Settings&, JoinGrant*);
+};
+
+// ---- data half: in the application
+// ------------------------------------------------------------------------------------------
+
+// The user agent's services for a provider.
+class UserAgent {
+public:
+    // Agent calls: start sends a request of the agent protocol, await waits for its answer (not_done at the
+    // deadline, the request stays; broken when the agent died: send again, a new agent has been started by
+    // then), abandon forgets a request.
+    virtual Status agent_start(const Mail& request, uint32_t* ticket) = 0;
+    virtual Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) = 0;
+    virtual void agent_abandon(uint32_t ticket) = 0;
+    // Calls `fired(argument)` once, on the event thread, when `fd` becomes readable. Takes the descriptor and
+    // closes it.
+    virtual Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) = 0;
+    virtual void unwatch(uint32_t watch_id) = 0;  // after it returns, fired is not running and will not run
+    // A detached helper thread, all signals blocked. It must sleep when idle and return when the provider
+    // tells it to.
+    virtual Status spawn(const char* name, void (*run)(void*), void* argument) = 0;
+    // True when more threads want to run than this process has processors: wait by yielding and sleeping, not
+    // by spinning.
+    virtual bool crowded() = 0;
+
+protected:
+    ~UserAgent() = default;
+};
+
+struct OpenArgs {
+    NicInfo nic;
+    const Settings* settings = nullptr;
+    Hints hints;
+    UserAgent* agent = nullptr;
+    RegionTable* regions = nullptr;  // of this context; kept by the user agent
+    uint64_t context_id = 0;         // random, names this context between processes; survives the agent
+};
+
+struct EndpointArgs {
+    ViCore* vi = nullptr;
+    Group* send_group = nullptr;  // the groups whose polling finds completions of each queue
+    Group* recv_group = nullptr;
+};
+
+// How a connection attempt ended.
+struct ConnectResult {
+    Status status = Status::not_done;
+    EndAddress remote;  // listen: the requester's local address
+    ViTraits remote_traits;
+    uint64_t incoming = 0;  // listen: names the request for accept and reject
+};
+
+struct DataOps {
+    // NIC
+    Status (*open)(const OpenArgs&, NicContext** out);
+    void (*close)(NicContext*);  // last; no endpoint is left
+    // What the agent must hand to peers of this context (descriptors, sizes): the provider's contribution to
+    // OPEN_NIC, sent again when a new agent is met.
+    Status (*describe)(NicContext*, Mail* open_request);
+
+    // Polling groups: group 0 is the context's own for queues without a CQ.
+    Status (*group_create)(NicContext*, Group** out);
+    void (*group_destroy)(Group*);
+    void (*poll_group)(Group*);  // moves whatever can be moved for its endpoints; bounded work per call
+
+    // VIs
+    Status (*endpoint_create)(NicContext*, const EndpointArgs&, Endpoint** out);
+    void (*endpoint_destroy)(Endpoint*);  // not connected
+
+    // Connecting (asynchronous inside; N13-N15). Every op ends by connect_finish.
+    Status (*listen)(NicContext*, const EndAddress& local, ConnectOp** out);
+    Status (*request)(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote,
+                      const ViTraits&, Deadline, ConnectOp** out);
+    Status (*peer_request)(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote,
+                           const ViTraits&, Deadline, ConnectOp** out);
+    Status (*accept)(NicContext*, uint64_t incoming, ViCore&, const ViTraits&, ConnectOp** out);
+    Status (*reject)(NicContext*, uint64_t incoming);
+    // Waits until the attempt is decided or the deadline. not_done: still open. ok: the endpoint is bound to
+    // its peer, but not started.
+    Status (*connect_await)(ConnectOp*, Deadline, ConnectResult*);
+    // Ends the attempt whatever its state. Returns ok when it had succeeded after all (result filled), else
+    // why not. Never half-open.
+    Status (*connect_finish)(ConnectOp*, ConnectResult*);
+
+    // Connected life
+    void (*start)(ViCore&);  // [RS] state is Connected now: publish posted receives, let traffic flow
+    // [RS] quiesce: after it returns nothing on behalf of this VI writes consumer memory any more. Tells the
+    // peer. Bounded; may block briefly. Descriptors are left to the user agent to flush.
+    void (*disconnect)(ViCore&);
+    void (*kick_send)(ViCore&);  // [S] send.posted has grown
+    void (*kick_recv)(ViCore&);  // [R] recv.posted has grown
+    void (*poll_send)(ViCore&);  // [S] move backlog, find acknowledgements
+    void (*poll_recv)(ViCore&);  // [R] take what has arrived
+
+    // Sleeping until anything happens on this NIC. sleep_begin makes every peer ring; after it, poll once
+    // more, then sleep_wait(key).
+    uint32_t (*sleep_begin)(NicContext*);
+    void (*sleep_wait)(NicContext*, uint32_t key, Deadline);
+    void (*sleep_end)(NicContext*);
+    void (*wake)(NicContext*);  // wakes every sleeper of this context; any locks may be held
+
+    // Memory: tells the provider of changes in the region table (after add, before remove is visible to
+    // nobody, after change). On remove, returns only when no operation that checked the old entry is still
+    // writing.
+    void (*region_removed)(NicContext*, uint32_t handle);
+
+    // Tools and tests
+    Status (*set_fault_plan)(ViCore&, const char* plan);  // connected VI; empty plan: none
+    // Name service: the NIC address behind an IP address of this host or a remote one; no_match when unknown.
+    Status (*resolve)(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
+};
+
+struct Provider {
+    uint32_t abi = kProviderAbi;
+    uint32_t bytes = sizeof(Provider);
+    const char* name = nullptr;
+    const char* description = nullptr;
+    uint32_t version = 0;
+    ControlOps control;
+    DataOps data;
+};
+
+inline constexpr const char* kProviderSymbol = "viaduct_provider_v1";
+
+}  // namespace viaduct
