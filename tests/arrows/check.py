@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks the house rules that a compiler does not see, over all tracked files:
+the direction of includes, the licence line of each source file, and that no file
+knows the machine it was written on.  Usage: check.py ROOT"""
+
+import os
+import re
+import subprocess
+import sys
+
+# Who may include whom.  The longest prefix of a file's path decides; a folder not named here (tests) is free.
+# "include/" stands for vipl.h and viaduct/*, which are reached through the include path.
+ALLOWED = {
+    "include/": ["include/"],
+    "core/": ["include/", "core/"],
+    "vipl/": ["include/", "core/", "vipl/"],
+    "kagent/": ["include/", "core/", "kagent/"],
+    "providers/": ["include/", "core/", "providers/wire/"],  # and its own folder, added below
+    "utils/": ["include/", "core/", "utils/"],
+    "mpi-adi/": ["include/vipl.h", "mpi-adi/"],
+}
+GENERATED = {"core/config/paths.hpp"}
+
+SOURCE = re.compile(r"(\.(c|h|cpp|hpp|in|py|sh|cmake|map)|CMakeLists\.txt|^viaduct|^\.ci/run)$")
+CODE = re.compile(r"\.(c|h|cpp|hpp)$")
+NO_COMMENTS = re.compile(r"\.pc\.in$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+# Written so that this file does not find itself.
+MACHINE = re.compile(r"/wor[k]/|/tmp/[v]\b|\.pyen[v]\b|deb\.debian\.org|security\.debian\.org|registry\.npmjs\.org")
+
+
+def tracked_files(root):
+    """What git knows, or, in an unpacked archive, every file outside build folders."""
+    git = subprocess.run(
+        ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], capture_output=True, check=False
+    )
+    if git.returncode == 0 and git.stdout:
+        names = git.stdout.decode().split("\0")
+        return [n for n in names if n and os.path.isfile(os.path.join(root, n))]
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f not in (".git", "build")]
+        found += [os.path.relpath(os.path.join(folder, n), root) for n in names]
+    return found
+
+
+def target_of(root, path, quote, name):
+    """The path in the tree that an include means, or None for a system header."""
+    if name in GENERATED:
+        return name
+    candidates = [name, os.path.join("include", name)]
+    if quote == '"':
+        candidates.insert(0, os.path.normpath(os.path.join(os.path.dirname(path), name)))
+    for candidate in candidates:
+        if os.path.isfile(os.path.join(root, candidate)):
+            return candidate
+    return None
+
+
+def allowed_from(path):
+    for prefix, targets in ALLOWED.items():
+        if path.startswith(prefix):
+            if prefix == "providers/":
+                return targets + ["/".join(path.split("/")[:2]) + "/"]
+            return targets
+    return None
+
+
+def include_faults(root, path, lines):
+    allowed = allowed_from(path)
+    for number, line in enumerate(lines, 1):
+        found = INCLUDE.match(line)
+        if not found:
+            continue
+        quote, name = found.groups()
+        target = target_of(root, path, quote, name)
+        if target is None:
+            if quote == '"':
+                yield f"{path}:{number}: includes \"{name}\", which is not in the tree"
+        elif allowed is not None and not any(target.startswith(a) for a in allowed):
+            yield f"{path}:{number}: {path.split('/')[0]} must not include {target}"
+
+
+def faults(root):
+    for path in sorted(tracked_files(root)):
+        with open(os.path.join(root, path), "rb") as file:
+            data = file.read()
+        if b"\0" in data:
+            continue
+        lines = data.decode("utf-8", "replace").splitlines()
+        if SOURCE.search(path) and not NO_COMMENTS.search(path):
+            if not any("SPDX-License-Identifier: BSD-2-Clause" in line for line in lines[:3]):
+                yield f"{path}:1: no SPDX line among the first three"
+        for number, line in enumerate(lines, 1):
+            if MACHINE.search(line):
+                yield f"{path}:{number}: names a place on somebody's machine"
+        if CODE.search(path):
+            yield from include_faults(root, path, lines)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    root = sys.argv[1]
+    count = len(tracked_files(root))
+    found = list(faults(root))
+    for fault in found:
+        print(fault)
+    print(f"{count} files, {len(found)} faults")
+    sys.exit(1 if found or not count else 0)
+
+
+if __name__ == "__main__":
+    main()

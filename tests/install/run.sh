@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh BUILD SOURCE CMAKE CC LIBDIR SBINDIR BINDIR: installs into a new prefix, builds a program with pkg-config, with
+# CMake and with plain -lvipl, runs each, and checks that library, agent and provider all come from that prefix and that
+# the agent leaves.
+set -euo pipefail
+build=$1 source=$2 cmake=$3 cc=$4 libdir=$5 sbindir=$6 bindir=$7
+user=$source/tests/install/user
+prefix=$(mktemp -d)
+prefix=$(readlink -f "$prefix")
+
+# Processes that run this prefix's agent, by their executable: the name alone may be another user's.
+agents() {
+    local exe
+    for exe in /proc/[0-9]*/exe; do
+        if [[ $(readlink "$exe" 2>/dev/null || true) == "$prefix/$sbindir/vipkad"* ]]; then
+            exe=${exe#/proc/}
+            echo "${exe%/exe}"
+        fi
+    done
+}
+
+leave() {
+    local pid
+    for pid in $(agents); do
+        kill "$pid" 2>/dev/null || true
+    done
+    rm -rf "$prefix"
+}
+trap leave EXIT
+
+fail() {
+    echo "FAILED: $*"
+    exit 1
+}
+
+"$cmake" --install "$build" --prefix "$prefix" >"$prefix/install.log" || { cat "$prefix/install.log"; fail "cmake --install"; }
+
+
+for file in include/vipl.h "$libdir/libvipl.so" "$libdir/libvipl.so.1" "$libdir/libgnivipl.so" "$libdir/vipl.so" \
+    "$libdir/viaduct/paramnet.so" "$sbindir/vipkad" "$bindir/vipinfo" "$libdir/pkgconfig/vipl.pc" \
+    "$libdir/cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/LICENSE lib/systemd/user/vipkad.socket; do
+    [[ -e $prefix/$file ]] || fail "not installed: $file"
+done
+[[ $(nm -D --defined-only "$prefix/$libdir/viaduct/paramnet.so" | awk '$2 != "A" { print $3 }') == viaduct_provider_v1@@* ||
+    $(nm -D --defined-only "$prefix/$libdir/viaduct/paramnet.so" | awk '{ print $3 }') == viaduct_provider_v1 ]] ||
+    fail "the provider exports more than its table"
+[[ $(readelf -d "$prefix/$libdir/libvipl.so.1" | grep SONAME) == *'[libvipl.so.1]'* ]] || fail "soname"
+
+# The C compiler of the test, with nothing but what pkg-config says.
+export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
+read -ra flags <<<"$(pkg-config --cflags --libs vipl)"
+"$cc" -std=c89 -pedantic -Wall -Werror -o "$prefix/by-pkgconfig" "$user/program.c" "${flags[@]}" \
+    -Wl,-rpath,"$prefix/$libdir"
+"$cc" -o "$prefix/by-hand" "$user/program.c" -I"$prefix/include" -L"$prefix/$libdir" -lvipl -Wl,-rpath,"$prefix/$libdir"
+"$cmake" -S "$user" -B "$prefix/user" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_BUILD_TYPE=Release >"$prefix/user.log" 2>&1 || { cat "$prefix/user.log"; fail "find_package(viaduct)"; }
+"$cmake" --build "$prefix/user" >"$prefix/user.log" 2>&1 || { cat "$prefix/user.log"; fail "viaduct::vipl"; }
+
+# Opens the NIC, looks where everything came from while it is open, lets it close.
+try() {
+    local program=$1 line
+    coproc { exec "$program" 2>"$prefix/errors"; }
+    local pid=$COPROC_PID in=${COPROC[1]} out=${COPROC[0]}
+    read -r -t 20 line <&"$out" || { cat "$prefix/errors"; fail "$program: no NIC opened"; }
+    [[ $line == open ]] || fail "$program said '$line'"
+    grep -q " $prefix/$libdir/libvipl.so.1" "/proc/$pid/maps" || fail "$program: libvipl is not the installed one"
+    grep -q " $prefix/$libdir/viaduct/paramnet.so" "/proc/$pid/maps" || fail "$program: provider is not the installed one"
+    [[ -n $(agents) ]] || fail "$program: the agent is not the installed one"
+    echo >&"$in"
+    read -r -t 20 line <&"$out" || { cat "$prefix/errors"; fail "$program: NIC not closed"; }
+    [[ $line == closed ]] || fail "$program said '$line'"
+    wait "$pid" || fail "$program: exit $?"
+    [[ ! -s $prefix/errors ]] || { cat "$prefix/errors"; fail "$program was not silent"; }
+}
+for program in by-pkgconfig by-hand user/program; do
+    try "$prefix/$program"
+done
+
+# The agent stays a moment for the next program, then goes by itself.
+for ((i = 0; i < 300; i++)); do
+    [[ -n $(agents) ]] || break
+    sleep 0.1
+done
+[[ -z $(agents) ]] || fail "vipkad is still there after 30 s"
+echo "installed, found by pkg-config, CMake and -lvipl; agent and provider of the prefix; nothing left behind"
