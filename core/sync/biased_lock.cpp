@@ -8,23 +8,13 @@
 
 namespace viaduct {
 
-namespace detail {
-thread_local uint32_t this_thread_number = 0;
-
-uint32_t assign_thread_number() {
-    static std::atomic<uint32_t> last{0};
-    this_thread_number = last.fetch_add(1, std::memory_order_relaxed) + 1;
-    return this_thread_number;
-}
-}  // namespace detail
-
 namespace {
 constexpr int kSpinsBeforeSleep =
     100;  // about two microseconds: longer than any section of ours that does not copy much
 }
 
 void BiasedLock::revoke() {
-    uint32_t owner = owner_.load(std::memory_order_relaxed);
+    const uintptr_t owner = owner_.load(std::memory_order_relaxed);
     if (owner == kRevoked) return;
     owner_.store(kRevoked, std::memory_order_relaxed);
     heavy_barrier_process();  // after it, the former owner either sees the revocation or we see held_
@@ -39,9 +29,9 @@ void BiasedLock::revoke() {
 
 void BiasedLock::lock_slow() {
 #ifndef VIADUCT_TSAN
-    uint32_t unset = kUnset;
+    uintptr_t unset = kUnset;
     if (!detail::light_needs_fence && owner_.load(std::memory_order_relaxed) == kUnset) {
-        const uint32_t me = thread_number();
+        const uintptr_t me = thread_identity();
         if (owner_.compare_exchange_strong(unset, me, std::memory_order_acq_rel)) {
             held_by_.store(me, std::memory_order_relaxed);
             lock();  // now biased to us, unless somebody revokes it in between

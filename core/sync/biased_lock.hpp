@@ -6,6 +6,8 @@
 // threaded programs pay one uncontended compare-and-swap.
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdint>
 
@@ -13,16 +15,19 @@
 
 namespace viaduct {
 
-namespace detail {
-extern thread_local uint32_t this_thread_number;  // 0: not yet asked
-uint32_t assign_thread_number();                  // never 0; never given out twice in a process' life
-}  // namespace detail
-
-inline uint32_t thread_number() {
-    const uint32_t n = detail::this_thread_number;
-    if (n != 0) [[likely]]
-        return n;
-    return detail::assign_thread_number();
+// Who is asking. It must mean the same in every copy of this code in the process (libvipl and each provider
+// carry one), so it is the thread pointer and no thread-local variable of ours. A later thread may get the
+// pointer of one that has ended and inherits its biases with it; thread creation orders the two.
+inline uintptr_t thread_identity() {
+#if defined(__x86_64__)
+    uintptr_t self;
+    asm("mov %%fs:0, %0" : "=r"(self));
+    return self;
+#elif defined(__aarch64__)
+    return reinterpret_cast<uintptr_t>(__builtin_thread_pointer());
+#else
+    return static_cast<uintptr_t>(::pthread_self());
+#endif
 }
 
 class BiasedLock {
@@ -33,7 +38,7 @@ public:
 
     void lock() {
 #ifndef VIADUCT_TSAN  // the sanitizer cannot see through membarrier: there every lock is an ordinary one
-        const uint32_t me = thread_number();
+        const uintptr_t me = thread_identity();
         if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
             held_.store(1, std::memory_order_relaxed);
             light_barrier();
@@ -48,7 +53,7 @@ public:
 
     bool try_lock() {
 #ifndef VIADUCT_TSAN
-        const uint32_t me = thread_number();
+        const uintptr_t me = thread_identity();
         if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
             held_.store(1, std::memory_order_relaxed);
             light_barrier();
@@ -80,21 +85,19 @@ public:
     }
 
 private:
-    static constexpr uint32_t kUnset = 0;             // no thread has used it yet
-    static constexpr uint32_t kRevoked = 0xFFFFFFFF;  // an ordinary lock from now on
+    static constexpr uintptr_t kUnset = 0;              // no thread has used it yet
+    static constexpr uintptr_t kRevoked = UINTPTR_MAX;  // an ordinary lock from now on
 
-    bool owner_held_by_me() const {
-        return held_by_.load(std::memory_order_relaxed) == detail::this_thread_number;
-    }
+    bool owner_held_by_me() const { return held_by_.load(std::memory_order_relaxed) == thread_identity(); }
     void lock_slow();
     bool try_lock_slow();
     void unlock_slow();
     void revoke();
 
-    std::atomic<uint32_t> owner_{kUnset};  // thread number it is biased to
-    std::atomic<uint32_t> held_{0};        // the biased thread is inside
-    std::atomic<uint32_t> held_by_{0};     // thread number of the first owner; written once under word_
-    std::atomic<uint32_t> word_{0};        // 0 free, 1 locked, 2 locked and somebody sleeps
+    std::atomic<uintptr_t> owner_{kUnset};  // the thread it is biased to
+    std::atomic<uint32_t> held_{0};         // the biased thread is inside
+    std::atomic<uintptr_t> held_by_{0};     // the first owner; written once, by it
+    std::atomic<uint32_t> word_{0};         // 0 free, 1 locked, 2 locked and somebody sleeps
 };
 
 }  // namespace viaduct
