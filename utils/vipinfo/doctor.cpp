@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "utils/vipinfo/doctor.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/sync/asymmetric_barrier.hpp"
+
+namespace viaduct::vipinfo {
+
+namespace {
+
+constexpr uint64_t kWantedFiles = 256;  // sockets, watches of peers, the application's own
+constexpr uint64_t kMappingsPerVi = 4;  // connection segment, peer's hub and table, slack
+constexpr uint64_t kWantedMappings = 1024 * kMappingsPerVi + 4096;
+
+Finding ok(std::string subject, std::string text) {
+    return {Verdict::ok, std::move(subject), std::move(text), {}};
+}
+
+std::string first_line(const char* path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+Finding kernel() {
+    utsname name{};
+    ::uname(&name);
+    return ok("kernel", fmt::format("{} {} on {}", name.sysname, name.release, name.machine));
+}
+
+Finding shared_memory() {
+    const int fd = ::memfd_create("viaduct-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) {
+        return {
+            Verdict::problem, "shared memory", fmt::format("memfd_create: {}", std::strerror(errno)),
+            "allow memfd_create in the container's seccomp profile; connections cannot be made without it"};
+    }
+    const bool sealed = ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
+    ::close(fd);
+    if (!sealed) {
+        return {Verdict::problem, "shared memory", "memfd cannot be sealed", "use a kernel of 3.17 or newer"};
+    }
+    return ok("shared memory", "sealed memfd works");
+}
+
+Finding barrier() {
+    asymmetric_barrier_init();
+    if (asymmetric_barrier_available())
+        return ok("membarrier", "expedited barriers work: hot paths run without fences");
+    return {Verdict::note, "membarrier", "not available: every message pays for a fence",
+            "allow the membarrier system call (kernel 4.16 or newer, seccomp profile)"};
+}
+
+Finding process_watch() {
+    const long fd = ::syscall(SYS_pidfd_open, ::getpid(), 0);
+    if (fd < 0) {
+        return {Verdict::problem, "pidfd", fmt::format("pidfd_open: {}", std::strerror(errno)),
+                "use a kernel of 5.3 or newer, or allow pidfd_open in the seccomp profile: without it the "
+                "death of a "
+                "peer is noticed late"};
+    }
+    ::close(static_cast<int>(fd));
+    return ok("pidfd", "deaths of peers are noticed at once");
+}
+
+// A child is asked to read a word of a sibling, as two applications would: being an ancestor grants more than
+// peers have.
+bool siblings_can_read(int* error) {
+    static const uint64_t word = 0x5669616475637421;
+    int pipe_fds[2];
+    if (::pipe2(pipe_fds, O_CLOEXEC) != 0) return false;
+    const pid_t target = ::fork();
+    if (target == 0) {
+        char byte;
+        ::close(pipe_fds[1]);
+        const ssize_t ended =
+            ::read(pipe_fds[0], &byte, 1);  // until the examiner has finished and closed its end
+        ::_exit(ended < 0 ? 1 : 0);
+    }
+    const pid_t reader = ::fork();
+    if (reader == 0) {
+        uint64_t copy = 0;
+        const iovec local{&copy, sizeof copy};
+        const iovec remote{const_cast<uint64_t*>(&word), sizeof word};
+        const ssize_t n = ::process_vm_readv(target, &local, 1, &remote, 1, 0);
+        ::_exit(n == static_cast<ssize_t>(sizeof word) && copy == word ? 0 : errno);
+    }
+    int status = 0;
+    ::waitpid(reader, &status, 0);
+    ::close(pipe_fds[0]);
+    ::close(pipe_fds[1]);
+    int ignored = 0;
+    ::waitpid(target, &ignored, 0);
+    *error = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+    return *error == 0;
+}
+
+Finding cross_copy() {
+    int error = 0;
+    if (siblings_can_read(&error))
+        return ok("cross-process copy", "process_vm_readv between processes of one user works");
+    const std::string yama = first_line("/proc/sys/kernel/yama/ptrace_scope");
+    return {Verdict::note, "cross-process copy",
+            fmt::format("process_vm_readv between sibling processes: {}{}", std::strerror(error),
+                        yama.empty() ? "" : fmt::format(" (kernel.yama.ptrace_scope = {})", yama)),
+            "RDMA into ordinary memory is served by a helper thread instead; for direct copies set "
+            "kernel.yama.ptrace_scope = 0, or give the container CAP_SYS_PTRACE"};
+}
+
+Finding open_files() {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= kWantedFiles) return ok("open files", fmt::format("limit {}", limit.rlim_cur));
+    return {Verdict::problem, "open files",
+            fmt::format("limit {} is low; {} are advisable", limit.rlim_cur, kWantedFiles),
+            fmt::format("ulimit -n {}", kWantedFiles * 4)};
+}
+
+Finding mappings() {
+    const std::string text = first_line("/proc/sys/vm/max_map_count");
+    const uint64_t count = text.empty() ? kWantedMappings : std::strtoull(text.c_str(), nullptr, 10);
+    if (count >= kWantedMappings) return ok("memory mappings", fmt::format("vm.max_map_count {}", count));
+    return {Verdict::note, "memory mappings",
+            fmt::format("vm.max_map_count {} does not suffice for 1,024 VIs", count),
+            fmt::format("sysctl vm.max_map_count={}", kWantedMappings * 2)};
+}
+
+Finding locked_memory() {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_MEMLOCK, &limit);
+    const std::string value =
+        limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{} KiB", limit.rlim_cur / 1024);
+    return ok("locked memory", fmt::format("limit {}; the default NIC locks none", value));
+}
+
+Finding processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    ::sched_getaffinity(0, sizeof set, &set);
+    const int allowed = CPU_COUNT(&set);
+    const std::string quota = first_line("/sys/fs/cgroup/cpu.max");
+    const std::string text = fmt::format(
+        "{} allowed{}", allowed, quota.empty() || quota.starts_with("max") ? "" : ", cgroup quota " + quota);
+    if (allowed >= 2) return ok("processors", text);
+    return {Verdict::note, "processors", text + ": two polling processes must take turns",
+            "allow at least two processors (taskset, cpuset) where latency matters"};
+}
+
+Finding agent(const Inventory& all) {
+    if (!all.agent_error.empty()) {
+        return {Verdict::problem, "kernel agent", fmt::format("{}: {}", all.agent_address, all.agent_error),
+                "start it by hand to see why: vipkad --foreground --log-level debug"};
+    }
+    return ok("kernel agent", fmt::format("vipkad {} (process {}, protocol {}) at {}, {}", all.agent_version,
+                                          all.agent_pid, all.protocol, all.agent_address, all.agent_origin));
+}
+
+void providers(const Inventory& all, std::vector<Finding>& out) {
+    if (all.providers.empty()) {
+        out.push_back({Verdict::problem, "providers", "none found",
+                       "reinstall Viaduct, or name their folder in VIADUCT_PROVIDER_PATH"});
+    }
+    for (const ProviderRow& row : all.providers) {
+        const std::string subject = "provider " + row.name;
+        if (row.error.empty()) {
+            out.push_back(ok(subject, fmt::format("version {}, {}", row.version, row.path)));
+        } else {
+            out.push_back({Verdict::problem, subject, row.error, row.cure});
+        }
+    }
+    for (const RejectedNic& nic : all.rejected) {
+        out.push_back(
+            {Verdict::note, "NIC " + nic.name, fmt::format("{}: {}", nic.provider, nic.reason), nic.cure});
+    }
+}
+
+void nics(const Inventory& all, std::vector<Finding>& out) {
+    if (all.agent_error.empty() && all.nics.empty()) {
+        out.push_back(
+            {Verdict::problem, "NICs", "none", "see the providers above; paramnet.nics must be at least 1"});
+    }
+    for (const NicInfo& nic : all.nics) {
+        const std::string subject = fmt::format("NIC {}", text_of(nic.name));
+        if (nic.link_up != 0) {
+            out.push_back(ok(subject, fmt::format("link up, address {}", address_text(nic.address))));
+        } else {
+            out.push_back(
+                {Verdict::problem, subject, "link down", "bring the link up, or choose another NIC"});
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<Finding> examine(const Inventory& all, const std::string& device) {
+    std::vector<Finding> out{kernel(),     shared_memory(), barrier(),       process_watch(), cross_copy(),
+                             open_files(), mappings(),      locked_memory(), processors()};
+    for (const std::string& problem : all.config_problems) {
+        out.push_back({Verdict::problem, "configuration", problem,
+                       "correct the file or variable named; see viaduct.toml(5)"});
+    }
+    providers(all, out);
+    out.push_back(agent(all));
+    nics(all, out);
+    out.push_back(try_message(device));
+    return out;
+}
+
+}  // namespace viaduct::vipinfo

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "utils/vipinfo/inventory.hpp"
+
+#include <fmt/format.h>
+
+#include "core/clock/clock.hpp"
+#include "core/provider/loader.hpp"
+
+namespace viaduct::vipinfo {
+
+namespace {
+
+constexpr uint64_t kAgentPatienceMs = 5000;
+
+LinkOptions as_tool() {
+    LinkOptions options;
+    options.hello_flags = kagent::kHelloTool;
+    return options;
+}
+
+std::string status_text(const Mail& answer) {
+    kagent::Error error;
+    if (!answer.get(&error)) return "the agent sent an answer of the wrong size";
+    return std::string(text_of(error.text));
+}
+
+// NICs and rejections come one message each until one says that no more follow.
+void ask_nics(AgentLink& link, Inventory& all) {
+    uint32_t ticket = 0;
+    Status status = link.start(Mail(kagent::Type::kListNics), &ticket);
+    bool more = status == Status::ok;
+    const Deadline deadline = deadline_from_timeout(kAgentPatienceMs);
+    while (more) {
+        Mail answer;
+        status = link.await(ticket, deadline, &answer);
+        if (status != Status::ok) break;
+        more = false;
+        if (answer.type() == kagent::Type::kNicEntry) {
+            kagent::NicEntry entry;
+            if (!answer.get(&entry)) break;
+            all.nics.push_back(entry.nic);
+            if (entry.is_default != 0) all.default_nic = text_of(entry.nic.name);
+            more = entry.more != 0;
+        } else if (answer.type() == kagent::Type::kRejection) {
+            kagent::RejectionEntry entry;
+            if (!answer.get(&entry)) break;
+            all.rejected.push_back({std::string(text_of(entry.provider)), std::string(text_of(entry.name)),
+                                    std::string(text_of(entry.reason)), std::string(text_of(entry.cure))});
+            more = entry.more != 0;
+        } else if (answer.type() == kagent::Type::kError) {
+            all.agent_error = status_text(answer);
+        }
+    }
+    if (status != Status::ok && all.agent_error.empty())
+        all.agent_error = "no complete answer: " + link.last_error();
+}
+
+void ask_status(AgentLink& link, Inventory& all) {
+    Mail answer;
+    if (link.call(Mail(kagent::Type::kStatus), &answer, deadline_from_timeout(kAgentPatienceMs)) !=
+        Status::ok)
+        return;
+    const auto* text = reinterpret_cast<const char*>(answer.payload.data());
+    all.status_json.assign(text, ::strnlen(text, answer.payload.size()));
+}
+
+void ask_agent(Inventory& all) {
+    all.agent_address = agent_address(&all.agent_origin);
+    AgentLink link(as_tool());
+    if (link.connect() != Status::ok) {
+        all.agent_error = link.last_error();
+        return;
+    }
+    const kagent::Welcome& welcome = link.welcome();
+    all.agent_version = text_of(welcome.agent_version);
+    all.agent_pid = welcome.agent_pid;
+    all.protocol = welcome.version;
+    ask_nics(link, all);
+    ask_status(link, all);
+}
+
+void look_at_providers(Inventory& all) {
+    for (const ProviderFile& file : find_providers()) {
+        ProviderRow row;
+        row.name = file.name;
+        row.path = file.path;
+        const LoadedProvider loaded = load_provider(file.name);
+        row.error = loaded.error;
+        row.cure = loaded.cure;
+        if (loaded.provider != nullptr) {
+            row.description = loaded.provider->description;
+            row.version =
+                fmt::format("{}.{}", loaded.provider->version >> 16, loaded.provider->version & 0xFFFF);
+        }
+        all.providers.push_back(std::move(row));
+    }
+}
+
+void look_at_settings(Inventory& all) {
+    const Config config = Config::load();
+    for (const ConfigKey& key : Config::keys()) {
+        const ConfigValue value = config.value(key.section, key.key);
+        all.settings.push_back({key.section, key.key, value.text, value.origin, key.help});
+    }
+    for (const auto& [name, nic] : config.nic_aliases()) {
+        all.settings.push_back({"nics", name, nic, "configuration", "name given to VipOpenNic"});
+    }
+    all.config_problems = config.problems();
+}
+
+}  // namespace
+
+Inventory take_inventory() {
+    Inventory all;
+    look_at_settings(all);
+    look_at_providers(all);
+    ask_agent(all);
+    return all;
+}
+
+Status resolve_name(const std::string& name, NicInfo* nic, std::string* why) {
+    kagent::NameText request;
+    if (name.size() >= sizeof(request.name)) {
+        *why = fmt::format("longer than {} characters", sizeof(request.name) - 1);
+        return Status::invalid;
+    }
+    name.copy(request.name, sizeof(request.name) - 1);
+    AgentLink link(as_tool());
+    uint32_t ticket = 0;
+    Mail answer;
+    Status status = link.start(Mail::of(kagent::Type::kResolveName, request), &ticket);
+    if (status == Status::ok) status = link.await(ticket, deadline_from_timeout(kAgentPatienceMs), &answer);
+    if (status != Status::ok) {
+        *why = link.last_error().empty() ? "the agent does not answer" : link.last_error();
+        return status == Status::not_done ? Status::timeout : status;
+    }
+    kagent::NicEntry entry;
+    if (answer.type() == kagent::Type::kNicEntry && answer.get(&entry)) {
+        *nic = entry.nic;
+        return Status::ok;
+    }
+    *why = status_text(answer);
+    return Status::unknown_name;
+}
+
+std::string address_text(const NicAddress& address) {
+    const uint8_t* b = address.bytes;
+    return fmt::format("{:02x}:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}", b[0], b[1], b[2], b[3], b[4], b[5]);
+}
+
+}  // namespace viaduct::vipinfo

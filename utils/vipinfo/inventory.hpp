@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What vipinfo shows, gathered once and then rendered as text or JSON: NICs, providers considered, settings,
+// the agent.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/agent/link.hpp"
+#include "core/config/config.hpp"
+#include "viaduct/types.hpp"
+
+namespace viaduct::vipinfo {
+
+struct ProviderRow {
+    std::string name;
+    std::string path;
+    std::string description;
+    std::string version;
+    std::string error;  // empty: usable
+    std::string cure;
+};
+
+struct RejectedNic {
+    std::string provider;
+    std::string name;
+    std::string reason;
+    std::string cure;
+};
+
+struct SettingRow {
+    std::string section;
+    std::string key;
+    std::string value;
+    std::string origin;
+    std::string help;
+};
+
+struct Inventory {
+    // the agent
+    std::string agent_address;
+    std::string agent_origin;
+    std::string agent_error;  // empty: it answered
+    std::string agent_version;
+    uint32_t agent_pid = 0;
+    uint32_t protocol = 0;
+    // what it knows
+    std::vector<NicInfo> nics;
+    std::string default_nic;
+    std::vector<RejectedNic> rejected;
+    std::string status_json;  // links and sessions, as the agent tells them; empty when it does not answer
+    // what this process sees by itself
+    std::vector<ProviderRow> providers;
+    std::vector<SettingRow> settings;
+    std::vector<std::string> config_problems;
+};
+
+// Asks the agent (starting it when nobody listens) and looks around. Never fails: what could not be had says
+// why.
+Inventory take_inventory();
+
+// Which NIC VipOpenNic(name) would open. ok | unknown_name | broken and so on, with the reason in *why.
+Status resolve_name(const std::string& name, NicInfo* nic, std::string* why);
+
+std::string address_text(const NicAddress&);
+
+}  // namespace viaduct::vipinfo

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vipinfo: which NICs there are, what they can do, why others cannot be used, and what stands in the way.
+// Wiring only.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "core/config/paths.hpp"
+#include "utils/vipinfo/render.hpp"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::vipinfo;
+
+// Exit codes; documented in vipinfo(1).
+constexpr int kWell = 0, kProblem = 1, kUsage = 2, kNoAgent = 3;
+
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+int show_name(const std::string& name, bool as_json, bool attributes) {
+    NicInfo nic;
+    std::string why;
+    const Status status = resolve_name(name, &nic, &why);
+    if (status == Status::ok) {
+        print(as_json ? json_of_nic(name, nic) : text_of_nic(nic, attributes, false));
+        return kWell;
+    }
+    std::fprintf(stderr, "vipinfo: VipOpenNic(\"%s\") would fail: %s\n", name.c_str(), why.c_str());
+    return status == Status::unknown_name || status == Status::invalid ? kProblem : kNoAgent;
+}
+
+int show_doctor(const std::string& device, bool as_json) {
+    const std::vector<Finding> findings = examine(take_inventory(), device);
+    print(as_json ? json(findings) : text(findings));
+    const bool ill = std::any_of(findings.begin(), findings.end(),
+                                 [](const Finding& f) { return f.verdict == Verdict::problem; });
+    return ill ? kProblem : kWell;
+}
+
+int show_inventory(const View& view, bool as_json) {
+    const Inventory all = take_inventory();
+    print(as_json ? json(all, view) : text(all, view));
+    if (all.agent_error.empty()) return kWell;
+    std::fprintf(stderr, "vipinfo: kernel agent at %s: %s\n", all.agent_address.c_str(),
+                 all.agent_error.c_str());
+    return kNoAgent;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Shows the NICs a VIA program can open, what they can do, and why others cannot be used."};
+    std::string name;
+    bool as_json = false, doctor = false, everything = false;
+    View view;
+    app.add_option("NAME", name,
+                   "show which NIC VipOpenNic(NAME) would open; with --doctor: send the message through it");
+    app.add_flag("-v,--verbose", view.attributes, "every attribute of every NIC");
+    app.add_flag("-p,--providers", view.providers, "providers considered, and why some were rejected");
+    app.add_flag("-s,--settings", view.settings, "every setting in force and where it comes from");
+    app.add_flag("-l,--links", view.links, "network links of this host");
+    app.add_flag("-a,--all", everything, "all of the above");
+    app.add_flag("-j,--json", as_json, "JSON instead of text");
+    app.add_flag("--doctor", doctor,
+                 "check limits, permissions and versions, send one message; each problem with its cure");
+    app.set_version_flag("--version", std::string("vipinfo (Viaduct) ") + kVersion);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? kWell : kUsage;
+    }
+    if (everything) view = {true, true, true, true};
+    if (doctor) return show_doctor(name.empty() ? "/dev/via_lo" : name, as_json);
+    if (!name.empty()) return show_name(name, as_json, view.attributes);
+    return show_inventory(view, as_json);
+}

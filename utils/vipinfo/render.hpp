@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The same facts as text for people and as JSON for programs. Each function returns what main prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "utils/vipinfo/doctor.hpp"
+#include "utils/vipinfo/inventory.hpp"
+
+namespace viaduct::vipinfo {
+
+struct View {
+    bool attributes = false;  // every attribute of every NIC
+    bool providers = false;
+    bool settings = false;
+    bool links = false;
+};
+
+std::string text(const Inventory&, const View&);
+std::string json(const Inventory&, const View&);
+
+std::string text(const std::vector<Finding>&);
+std::string json(const std::vector<Finding>&);
+
+std::string text_of_nic(const NicInfo&, bool attributes, bool is_default);
+std::string json_of_nic(const std::string& name, const NicInfo&);
+
+}  // namespace viaduct::vipinfo

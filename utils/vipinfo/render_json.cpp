@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include <nlohmann/json.hpp>
+
+#include "utils/vipinfo/render.hpp"
+
+namespace viaduct::vipinfo {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json limit(const OperationLimit& l) {
+    return {{"max_bytes", l.max_bytes},
+            {"alignment", l.alignment},
+            {"max_segments", l.max_segments},
+            {"inline_bytes", l.inline_bytes}};
+}
+
+ordered_json nic_object(const NicInfo& nic, bool is_default) {
+    return {
+        {"name", text_of(nic.name)},
+        {"provider", text_of(nic.provider)},
+        {"description", text_of(nic.description)},
+        {"address", address_text(nic.address)},
+        {"default", is_default},
+        {"link_up", nic.link_up != 0},
+        {"capabilities", nic.capabilities},
+        {"hardware_version", nic.hardware_version},
+        {"provider_version", nic.provider_version},
+        {"reliability_mask", nic.reliability_mask},
+        {"rdma_read_mask", nic.rdma_read_mask},
+        {"max_discriminator", nic.max_discriminator},
+        {"max_register_bytes", nic.max_register_bytes},
+        {"max_register_regions", nic.max_register_regions},
+        {"max_register_block_bytes", nic.max_register_block_bytes},
+        {"max_vi", nic.max_vi},
+        {"max_descriptors_per_queue", nic.max_descriptors_per_queue},
+        {"max_segments_per_descriptor", nic.max_segments},
+        {"max_cq", nic.max_cq},
+        {"max_cq_entries", nic.max_cq_entries},
+        {"max_transfer", nic.max_transfer},
+        {"native_mtu", nic.native_mtu},
+        {"max_ptags", nic.max_ptags},
+        {"send", limit(nic.send)},
+        {"put", limit(nic.put)},
+        {"get", limit(nic.get)},
+        {"atomic", limit(nic.atomic)},
+        {"latency_ns", nic.profile.latency_ns},
+        {"bandwidth_mb_s", nic.profile.bandwidth_mb_s},
+    };
+}
+
+}  // namespace
+
+std::string json_of_nic(const std::string& name, const NicInfo& nic) {
+    ordered_json out = {{"asked", name}, {"opens", nic_object(nic, false)}};
+    return out.dump(2) + "\n";
+}
+
+std::string json(const Inventory& all, const View& view) {
+    ordered_json out;
+    out["agent"] = {{"address", all.agent_address}, {"origin", all.agent_origin},
+                    {"version", all.agent_version}, {"pid", all.agent_pid},
+                    {"protocol", all.protocol},     {"error", all.agent_error}};
+    out["nics"] = ordered_json::array();
+    for (const NicInfo& nic : all.nics)
+        out["nics"].push_back(nic_object(nic, text_of(nic.name) == all.default_nic));
+    if (view.providers) {
+        out["providers"] = ordered_json::array();
+        for (const ProviderRow& p : all.providers) {
+            out["providers"].push_back({{"name", p.name},
+                                        {"path", p.path},
+                                        {"description", p.description},
+                                        {"version", p.version},
+                                        {"error", p.error},
+                                        {"cure", p.cure}});
+        }
+        out["rejected"] = ordered_json::array();
+        for (const RejectedNic& r : all.rejected) {
+            out["rejected"].push_back(
+                {{"provider", r.provider}, {"name", r.name}, {"reason", r.reason}, {"cure", r.cure}});
+        }
+    }
+    if (view.settings) {
+        out["settings"] = ordered_json::array();
+        for (const SettingRow& s : all.settings) {
+            out["settings"].push_back({{"section", s.section},
+                                       {"key", s.key},
+                                       {"value", s.value},
+                                       {"origin", s.origin},
+                                       {"help", s.help}});
+        }
+        out["config_problems"] = all.config_problems;
+    }
+    if (view.links) {
+        const auto status = ordered_json::parse(all.status_json, nullptr, false);
+        out["links"] =
+            status.is_object() && status.contains("links") ? status["links"] : ordered_json::array();
+    }
+    return out.dump(2) + "\n";
+}
+
+std::string json(const std::vector<Finding>& findings) {
+    ordered_json out;
+    out["findings"] = ordered_json::array();
+    bool problem = false;
+    for (const Finding& f : findings) {
+        const char* verdict = f.verdict == Verdict::ok     ? "ok"
+                              : f.verdict == Verdict::note ? "note"
+                                                           : "problem";
+        out["findings"].push_back(
+            {{"verdict", verdict}, {"subject", f.subject}, {"finding", f.finding}, {"cure", f.cure}});
+        problem = problem || f.verdict == Verdict::problem;
+    }
+    out["healthy"] = !problem;
+    return out.dump(2) + "\n";
+}
+
+}  // namespace viaduct::vipinfo
