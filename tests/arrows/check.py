@@ -6,6 +6,7 @@ knows the machine it was written on.  Usage: check.py ROOT"""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -32,11 +33,11 @@ MACHINE = re.compile(r"/wor[k]/|/tmp/[v]\b|\.pyen[v]\b|deb\.debian\.org|security
 
 
 def tracked_files(root):
-    """What git knows, or, in an unpacked archive, every file outside build folders."""
-    git = subprocess.run(
-        ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], capture_output=True, check=False
-    )
-    if git.returncode == 0 and git.stdout:
+    """What git knows, or, without git, every file outside build folders."""
+    if os.path.exists(os.path.join(root, ".git")) and shutil.which("git"):
+        git = subprocess.run(
+            ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], capture_output=True, check=True
+        )
         names = git.stdout.decode().split("\0")
         return [n for n in names if n and os.path.isfile(os.path.join(root, n))]
     found = []
