@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How a message of the agent protocol crosses a socket: one packet, header and payload gathered, descriptors
+// as SCM_RIGHTS. Called by both ends of the protocol, on any thread; the caller serialises per socket.
+#include "core/agent/mail.hpp"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+
+namespace viaduct {
+
+namespace {
+
+Status status_of_errno(int error) {
+    switch (error) {
+        case EAGAIN:
+        case ENOBUFS:
+            return Status::not_done;
+        case EMSGSIZE:
+        case EBADF:
+        case EINVAL:
+            return Status::invalid;
+        case ENOMEM:
+        case ETOOMANYREFS:  // too many descriptors of ours are in flight already
+            return Status::out_of_resources;
+        default:
+            return Status::closed;
+    }
+}
+
+// Descriptors of every control message, owned from the first moment on, so that none can leak.
+std::vector<Fd> collect_descriptors(msghdr& message) {
+    std::vector<Fd> found;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; ++i) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            found.emplace_back(above_stdio(fd));
+        }
+    }
+    return found;
+}
+
+// The layouts of MailHeader and Hello never change, so a Hello of any version can be read; everything else
+// must be of a version that we speak.
+bool version_fits(const kagent::MailHeader& header) {
+    const auto type = static_cast<kagent::Type>(header.type);
+    if (type == kagent::Type::kHello || type == kagent::Type::kWelcome || type == kagent::Type::kError)
+        return header.version != 0;
+    return header.version >= kagent::kVersionMin && header.version <= kagent::kVersionMax;
+}
+
+}  // namespace
+
+Status send_mail(int socket, const Mail& mail) {
+    if (mail.payload.size() > kagent::kMaxMessage || mail.descriptors.size() > kagent::kMaxDescriptors)
+        return Status::invalid;
+    kagent::MailHeader header = mail.header;
+    header.bytes = static_cast<uint32_t>(mail.payload.size());
+
+    std::array<iovec, 2> pieces{
+        {{&header, sizeof(header)}, {const_cast<std::byte*>(mail.payload.data()), mail.payload.size()}}};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kagent::kMaxDescriptors)] = {};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = mail.payload.empty() ? 1 : 2;
+    if (!mail.descriptors.empty()) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * mail.descriptors.size());
+        cmsghdr* c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * mail.descriptors.size());
+        for (size_t i = 0; i < mail.descriptors.size(); ++i) {
+            const int fd = mail.descriptors[i].get();
+            std::memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(int));
+        }
+    }
+    ssize_t sent = 0;
+    do {
+        sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? status_of_errno(errno) : Status::ok;
+}
+
+Status receive_mail(int socket, Mail* out) {
+    kagent::MailHeader header;
+    std::array<std::byte, kagent::kMaxMessage> body;
+    std::array<iovec, 2> pieces{{{&header, sizeof(header)}, {body.data(), body.size()}}};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kagent::kMaxDescriptors)];
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    ssize_t got = 0;
+    do {
+        got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) return errno == EAGAIN ? Status::not_done : Status::closed;
+
+    std::vector<Fd> descriptors = collect_descriptors(message);
+    if (got == 0) return Status::closed;
+    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Status::invalid;
+    const auto length = static_cast<size_t>(got);
+    if (length < sizeof(header) || header.magic != kagent::kMagic || !version_fits(header))
+        return Status::invalid;
+    if (header.bytes != length - sizeof(header)) return Status::invalid;
+
+    out->header = header;
+    out->payload.assign(body.begin(), body.begin() + header.bytes);
+    out->descriptors = std::move(descriptors);
+    return Status::ok;
+}
+
+}  // namespace viaduct

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Starting vipkad from inside an application that must not notice. Called by AgentLink on the thread that
+// connects; nothing here is on a data path.
+//
+// How: clone() with exit signal 0 makes an intermediate child that shares our memory (no copy of a large
+// process, no atfork handlers) and that the application's wait() cannot see; it makes the real child in the
+// same way and ends; we collect it with __WCLONE. The real child belongs to init from then on.
+#include "core/agent/start_agent.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/config/paths.hpp"
+
+#define VIADUCT_SHARED_MEMORY_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
+
+namespace viaduct {
+
+namespace {
+
+constexpr size_t kStackBytes = 128 * 1024;
+
+// Variables that concern the application alone: its preloads must not run in the agent, and the service
+// manager's words for the application must not be answered by the agent.
+constexpr const char* kNotForAgent[] = {"LD_PRELOAD=", "LD_AUDIT=",       "NOTIFY_SOCKET=", "LISTEN_FDS=",
+                                        "LISTEN_PID=", "LISTEN_FDNAMES=", "WATCHDOG_PID=",  "WATCHDOG_USEC="};
+
+// The mapping that holds `address`, for objects that were loaded by a relative name.
+std::string mapped_file(const void* address) {
+    std::string result;
+    FILE* maps = std::fopen("/proc/self/maps", "re");
+    if (maps == nullptr) return result;
+    char line[PATH_MAX + 128];
+    const auto wanted = reinterpret_cast<unsigned long>(address);
+    while (std::fgets(line, sizeof line, maps) != nullptr) {
+        unsigned long from = 0, to = 0;
+        if (std::sscanf(line, "%lx-%lx", &from, &to) != 2 || wanted < from || wanted >= to) continue;
+        if (const char* name = std::strchr(line, '/')) result.assign(name, std::strcspn(name, "\n"));
+        break;
+    }
+    std::fclose(maps);
+    return result;
+}
+
+// Folder of the object (libvipl, a tool, a test) that this code was linked into.
+std::string own_folder() {
+    Dl_info info{};
+    const void* here = reinterpret_cast<const void*>(&find_vipkad);
+    std::string file;
+    if (::dladdr(here, &info) != 0 && info.dli_fname != nullptr && info.dli_fname[0] == '/')
+        file = info.dli_fname;
+    if (file.empty()) file = mapped_file(here);
+    const size_t slash = file.rfind('/');
+    return slash == std::string::npos ? std::string() : file.substr(0, slash);
+}
+
+struct SpawnPlan {
+    const char* path;
+    char* const* arguments;
+    char* const* environment;
+    char* inner_stack_top;
+    volatile int error;
+};
+
+VIADUCT_SHARED_MEMORY_CHILD void close_above_stdio() {
+#ifdef SYS_close_range
+    if (::syscall(SYS_close_range, 3u, ~0u, 0u) == 0) return;
+#endif
+    const long limit = ::sysconf(_SC_OPEN_MAX);
+    for (int fd = 3; fd < (limit > 0 && limit < 65536 ? limit : 65536); ++fd) ::close(fd);
+}
+
+VIADUCT_SHARED_MEMORY_CHILD void default_signals() {
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    for (int s = 1; s < NSIG; ++s) ::sigaction(s, &action, nullptr);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// The process that becomes vipkad. Memory is still the application's: system calls only.
+VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
+    auto* plan = static_cast<SpawnPlan*>(argument);
+    ::setsid();
+    const int null = ::open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2; ++fd) {
+        if (null >= 0 ? ::dup2(null, fd) < 0 : ::close(fd) < 0) plan->error = errno;
+    }
+    close_above_stdio();
+    if (::chdir("/") != 0) plan->error = errno;
+    ::umask(022);
+    cpu_set_t everywhere;  // the application may be pinned to one processor; the agent shall not sit on it
+    std::memset(&everywhere, 0xFF, sizeof everywhere);
+    ::sched_setaffinity(0, sizeof everywhere, &everywhere);
+    default_signals();
+    plan->error = 0;
+    ::execve(plan->path, plan->arguments, plan->environment);
+    plan->error = errno;
+    ::_exit(127);
+}
+
+VIADUCT_SHARED_MEMORY_CHILD int run_intermediate(void* argument) {
+    auto* plan = static_cast<SpawnPlan*>(argument);
+    if (::clone(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan) < 0)
+        plan->error = errno;
+    ::_exit(0);
+}
+
+std::vector<char*> agent_environment() {
+    std::vector<char*> result;
+    for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
+        bool ours = true;
+        for (const char* name : kNotForAgent) ours = ours && std::strncmp(*e, name, std::strlen(name)) != 0;
+        if (ours) result.push_back(*e);
+    }
+    result.push_back(nullptr);
+    return result;
+}
+
+}  // namespace
+
+std::string find_vipkad(std::string* tried) {
+    if (const char* named = ::secure_getenv("VIADUCT_VIPKAD"); named != nullptr && *named != '\0') {
+        if (::access(named, X_OK) == 0) return named;
+        if (tried != nullptr) *tried = std::string(named) + " (VIADUCT_VIPKAD)";
+        return {};
+    }
+    std::vector<std::string> places;
+    if (const std::string folder = own_folder(); !folder.empty()) {
+        places.push_back(folder + "/" + paths::kLibdirToVipkad);
+        places.push_back(folder + "/" + paths::kBindirToLibdir + "/" + paths::kLibdirToVipkad);
+    }
+    places.emplace_back(paths::kVipkad);
+    for (const std::string& place : places) {
+        if (::access(place.c_str(), X_OK) == 0) return place;
+        if (tried != nullptr) *tried += (tried->empty() ? "" : ", ") + place;
+    }
+    return {};
+}
+
+int spawn_agent(const std::string& path, const std::string& address) {
+    const size_t bytes = 2 * kStackBytes;
+    void* stacks =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stacks == MAP_FAILED) return errno;
+
+    std::string socket_option = "--socket", program = "vipkad", where = address;
+    char* const arguments[] = {program.data(), socket_option.data(), where.data(), nullptr};
+    const std::vector<char*> environment = agent_environment();
+    auto* base = static_cast<char*>(stacks);
+    SpawnPlan plan{path.c_str(), arguments, environment.data(), base + bytes, 0};
+
+    // No handler of the application may run in a child that shares its memory.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    const pid_t child = ::clone(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
+    if (child < 0) {
+        error = errno;
+    } else {
+        while (::waitpid(child, nullptr, __WCLONE) < 0 && errno == EINTR) {
+        }
+        error = plan.error;
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    ::munmap(stacks, bytes);
+    return error;
+}
+
+}  // namespace viaduct
