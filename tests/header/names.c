@@ -44,6 +44,6 @@ int use_all(VIP_DESCRIPTOR* descriptor) {
     if (true == false) return bool;
 #endif
     return sem_wait(1) + sem_open(1, 2) + sem_close(3) + post(nics + interface) + _("")[0] + __(text)[0] +
-           bool_count + wait_count + timeout + uint32_t + uint64_t + size_t + pthread_t + length +
-           address + handle + status + DeviceName + Timeout + Context;
+           bool_count + wait_count + timeout + uint32_t + uint64_t + size_t + pthread_t + length + address +
+           handle + status + DeviceName + Timeout + Context;
 }
