@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# names.sh LIBRARY MAP: the library exports each name of its version script, with that version, and nothing else.
+# names.sh LIBRARY MAP INCLUDE: the library exports each name of its version script, with that version, and nothing else;
+# of the extensions (Vipx..., a pattern in the script) exactly those that a public header declares.
 set -euo pipefail
-library=$1 map=$2
+library=$1 map=$2 include=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -12,7 +13,10 @@ awk '
     /global:/          { exported = 1; next }
     /local:|^ *\}/     { exported = 0; next }
     exported && match($0, /[A-Za-z_0-9]+;/) { print substr($0, RSTART, RLENGTH - 1) "@@" version }
-' "$map" | sort >"$work/promised"
+' "$map" >"$work/in-map"
+for header in "$include/vipl.h" "$include/viaduct/ext.h"; do
+    [[ ! -e $header ]] || { grep -oE '\bVipx[A-Za-z0-9]+ *\(' "$header" || true; }
+done | sed 's/ *($/@@VIADUCT_1.0/' | sort -u "$work/in-map" - >"$work/promised"
 nm -D --defined-only "$library" | awk '$2 != "A" { print $3 }' | sort >"$work/exported"
 
 calls=$(grep -c '@@VIPL_1\.0$' "$work/promised")
