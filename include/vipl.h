@@ -392,8 +392,8 @@ VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle);
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* Attributes);
 
 /*
- * Makes a VI, Idle and with empty queues. A completion queue may be NULL, both may be the same; a queue
- * with one is told of there and cannot be notified on (vipl-semantics 4.6).
+ * Makes a VI, Idle and with empty queues. A completion queue may be NULL, both may be the same; a work
+ * queue with one is watched there, and no longer with Wait or Notify.
  * SUCCESS, ERROR_RESOURCE (limit), INVALID_PARAMETER, INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS,
  * INVALID_PTAG, INVALID_RDMAREAD. vipl-semantics 4.2.
  */
