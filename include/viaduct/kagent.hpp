@@ -38,9 +38,9 @@ enum class Type : uint16_t {
     kLease,        // Lease            kLeaseGrant | kError(out_of_resources)
     kConnWait,     // ConnWait         kIncoming | kError
     kConnRequest,  // ConnRequest      kJoined + fds | kError(no_match, rejected, timeout, ...)
-    kConnPeer,     // ConnRequest      kJoined + fds | kError(timeout, mismatch -> invalid, ...)
+    kConnPeer,     // ConnRequest      kJoined + fds | kError(timeout, mismatch_*, ...)
     kConnAccept,   // ConnAccept       kJoined + fds | kError(timeout: requester gone; invalid: no such
-                   // incoming)
+                   // incoming; mismatch_*: the incoming stays valid)
     kConnConfirm,  // ConnConfirm      none. The requester has mapped and attached: the acceptor is told now
     kConnReject,   // IncomingRef      kDone | kError(invalid)
     kCancel,  // Cancel           kDone (the other ticket was cancelled and gets no answer) | kError(closed)

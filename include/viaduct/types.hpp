@@ -30,6 +30,10 @@ enum class Status : int32_t {
     unknown_name,  // no such NIC, or no such host
     version,       // peer or agent speaks no common version
     denied,        // credentials or limits of the user forbid it
+    // The two ends of a connection differ in an attribute that must be equal (vipl-semantics §4.3).
+    mismatch_level,  // ViTraits::reliability
+    mismatch_mtu,    // ViTraits::max_transfer
+    mismatch_qos,    // ViTraits::qos
 };
 
 inline constexpr uint32_t kNicAddressBytes = 6;    // everywhere: vipl-compat N2
