@@ -21,39 +21,54 @@ public:
     // Maps the table; false when the kernel refuses.
     bool open();
 
-    // A new handle for `object`, or 0 when the table is full. Values are multiples of 8, never 0, distinct
-    // over the life of the process until a generation of 2^32 wraps.
+    // A new handle for `object`, or 0 when the table is full. Values are never 0 and distinct over the life
+    // of the process until a generation wraps (2^32; 2^11 where pointers have 32 bits), forked children
+    // included.
     uintptr_t insert(HandleKind kind, void* object);
 
     // The object, or nullptr when the handle is not live or of another kind. Any thread, any value.
     void* find(const void* handle, HandleKind kind) const {
         const auto bits = reinterpret_cast<uintptr_t>(handle);
-        const Slot& slot = slots_[(bits >> kKindShift) & (kCapacity - 1)];
-        if (slot.handle.load(std::memory_order_acquire) != bits || bits == 0) [[unlikely]]
+        const Slot* slots = slots_.load(std::memory_order_acquire);
+        // The kind is never 0, so a null handle ends here too.
+        if (slots == nullptr || (bits & kKindMask) != static_cast<uintptr_t>(kind)) [[unlikely]]
             return nullptr;
-        if ((bits & kKindMask) != static_cast<uintptr_t>(kind)) [[unlikely]]
+        const Slot& slot = slots[(bits >> kKindShift) & (kCapacity - 1)];
+        if (slot.handle.load(std::memory_order_acquire) != bits) [[unlikely]]
             return nullptr;
-        return slot.object.load(std::memory_order_relaxed);
+        void* object = slot.object.load(std::memory_order_acquire);
+        // Looked at again, lest the slot was emptied and given to an object of another kind in between.
+        if (slot.handle.load(std::memory_order_relaxed) != bits) [[unlikely]]
+            return nullptr;
+        return object;
     }
 
     // Makes the handle dead; false when it was already.
     bool remove(const void* handle);
 
-    // In a forked child: the free list starts anew (the slots were wiped by the kernel).
+    // In a forked child, before any other call there: the free list starts anew (the kernel has wiped the
+    // slots).
     void reset_after_fork();
 
 private:
-    // bits 0-2 kind, 3.. index, above it the generation.
+    // bits 0-2 kind, 3-20 index, above it the generation.
     static constexpr uint32_t kKindShift = 3;
     static constexpr uintptr_t kKindMask = 7;
     struct Slot {
         std::atomic<uintptr_t> handle;
         std::atomic<void*> object;
     };
-    Slot* slots_ = nullptr;
-    uint32_t* generations_ = nullptr;  // ordinary memory
-    uint32_t* free_next_ = nullptr;
-    uint32_t free_head_ = 0, free_tail_ = 0, high_water_ = 0;  // first-in first-out: an index comes back late
+    // Ordinary memory, which a child inherits: its handles differ from those of its parent.
+    struct Record {
+        uint32_t generation;
+        uint32_t next_free;
+    };
+    uint32_t take_index();
+
+    std::atomic<Slot*> slots_{nullptr};
+    Record* records_ = nullptr;
+    uint32_t used_ = 0;  // indices below have been given out
+    uint32_t free_head_ = 0, free_tail_ = 0, free_count_ = 0;  // first in, first out: comes back late
     std::mutex mutex_;
 };
 

@@ -29,11 +29,12 @@ struct Region {
 // (vipl-compat V2, V4).
 inline bool ptags_agree(uint32_t a, uint32_t b) { return a == b || a == 0 || b == 0; }
 
-// The entry as it lies in shared memory. `handle` is 0 while the entry is free or being changed; every reader
-// reads it before and after the fields.
+// The entry as it lies in shared memory. `handle` is 0 while the entry is free or being filled; every reader
+// reads it before and after the fields. Entry 0 is no region: its `generation` is the highest index ever
+// used, so that nobody touches pages that hold nothing.
 struct alignas(64) RegionEntry {
     std::atomic<uint32_t> handle;
-    std::atomic<uint32_t> version;  // counts changes of a live entry (VipSetMemAttributes)
+    std::atomic<uint32_t> version;  // odd while tag and flags of a live entry change (VipSetMemAttributes)
     std::atomic<uint64_t> base;
     std::atomic<uint64_t> length;
     std::atomic<uint32_t> flags;
@@ -78,7 +79,7 @@ public:
         return RegionCheck::ok;
     }
 
-    // A consistent copy; false when the handle is not live.
+    // A consistent copy; false when the handle is not live (or its owner died in the middle of a change).
     bool snapshot(uint32_t handle, Region* out) const;
     // Any live region that contains the range and has an agreeing tag (vipl-compat M10); linear, slow path
     // only.
@@ -106,19 +107,23 @@ public:
     bool change(uint32_t handle, uint64_t address_inside, uint32_t ptag, uint32_t flags);
     // How many live regions use a tag (VipDestroyPtag).
     uint32_t count_with_ptag(uint32_t ptag) const;
-    uint32_t live() const { return live_; }
-    uint64_t bytes() const { return bytes_; }
+    uint32_t live() const { return live_.load(std::memory_order_relaxed); }
+    uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
 private:
+    uint32_t take_index();
+    RegionEntry* live_entry(uint32_t handle) const;
+
     Segment segment_;
     RegionEntry* table_ = nullptr;
     mutable std::mutex mutex_;
-    uint32_t live_ = 0;
-    uint64_t bytes_ = 0;
+    std::atomic<uint32_t> live_{0};
+    std::atomic<uint64_t> bytes_{0};
     uint32_t high_water_ = 0;  // highest index ever used
-    uint32_t free_head_ =
-        0;  // first-in first-out list through `arena` of free entries: late reuse of indices
+    // First-in first-out list through `arena` of free entries: an index comes back late.
+    uint32_t free_head_ = 0;
     uint32_t free_tail_ = 0;
+    uint32_t free_count_ = 0;
 };
 
 }  // namespace viaduct

@@ -44,7 +44,8 @@ public:
 
     Segment() = default;
     // New sealed memfd of `bytes` (rounded up to pages), zeroed. `label` shows up in /proc for people.
-    static Segment create(const char* label, size_t bytes);
+    // `others` is what everybody else may ever map: with read_only only this mapping can write.
+    static Segment create(const char* label, size_t bytes, Access others = Access::read_write);
     // Maps a descriptor received from elsewhere. Refuses (invalid segment) unless it is a memfd sealed
     // against shrinking with at least `bytes`: otherwise a peer could make us fault. Takes the descriptor;
     // keeps it only if keep_fd.
@@ -59,8 +60,8 @@ public:
     std::byte* data() const { return address_; }
     size_t size() const { return size_; }
     int fd() const { return fd_.get(); }
-    // A second descriptor for the same memory; with read_only it cannot be mapped writable by whoever gets
-    // it.
+    // A second descriptor for the same memory. With read_only whoever gets it cannot map it writable: given
+    // only for segments created that way, since nothing else could keep the promise.
     Fd duplicate(Access access) const;
     void drop_fd() { fd_.reset(); }
 

@@ -19,7 +19,8 @@ public:
         WorkQueue* queue = nullptr;
     };
 
-    // `entries` is exactly what can be held, from 1 up (vipl-compat Q3). False when memory is short.
+    // `entries` is exactly what can be held, from 1 up (vipl-compat Q3). False when memory is short. Empties
+    // the ring; for objects that are used again, when nobody else does.
     bool allocate(uint32_t entries);
     void release();
 
@@ -27,7 +28,7 @@ public:
     bool push(WorkQueue* queue) {
         lock_.lock();
         const uint32_t n = tail_ - head_;
-        const bool fits = n < capacity_;
+        const bool fits = n < capacity_.load(std::memory_order_relaxed);
         if (fits) [[likely]] {
             slots_[tail_ & mask_].queue = queue;
             tail_ = tail_ + 1;
@@ -54,7 +55,7 @@ public:
 
     bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
     uint32_t size() const { return count_.load(std::memory_order_acquire); }
-    uint32_t capacity() const { return capacity_; }
+    uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
 
     // Keeps the entries in order. False (nothing changed) when more than `entries` are held or memory is
     // short.
@@ -66,7 +67,7 @@ private:
     BiasedLock lock_;
     std::unique_ptr<Entry[]> slots_;
     uint32_t mask_ = 0;
-    uint32_t capacity_ = 0;
+    std::atomic<uint32_t> capacity_{0};  // changed under lock_, read anywhere
     uint32_t head_ = 0;  // free-running
     uint32_t tail_ = 0;
     std::atomic<uint32_t> count_{0};

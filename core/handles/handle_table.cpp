@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Making and ending handles; looking them up is inline in the header.
+#include "core/handles/handle_table.hpp"
+
+#include <sys/mman.h>
+
+#include <new>
+
+namespace viaduct {
+
+namespace {
+
+// Indices rest until so many others are free, so that a program which uses a dead handle soon is told so even
+// where generations are short (32-bit).
+constexpr uint32_t kRestingIndices = 256;
+
+void* map_zeroed(size_t bytes) {
+    void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return address == MAP_FAILED ? nullptr : address;
+}
+
+}  // namespace
+
+bool HandleTable::open() {
+    const std::scoped_lock lock(mutex_);
+    if (slots_.load(std::memory_order_relaxed) != nullptr) return true;
+    void* slots = map_zeroed(sizeof(Slot) * kCapacity);
+    void* records = map_zeroed(sizeof(Record) * kCapacity);
+    if (slots == nullptr || records == nullptr ||
+        ::madvise(slots, sizeof(Slot) * kCapacity, MADV_WIPEONFORK) != 0) {
+        if (slots != nullptr) ::munmap(slots, sizeof(Slot) * kCapacity);
+        if (records != nullptr) ::munmap(records, sizeof(Record) * kCapacity);
+        return false;
+    }
+    records_ = static_cast<Record*>(records);
+    slots_.store(static_cast<Slot*>(slots), std::memory_order_release);
+    return true;
+}
+
+// A free index, or kCapacity.
+uint32_t HandleTable::take_index() {
+    if (used_ < kCapacity && free_count_ <= kRestingIndices) return used_++;
+    if (free_count_ == 0) return kCapacity;
+    const uint32_t index = free_head_;
+    free_head_ = records_[index].next_free;
+    --free_count_;
+    return index;
+}
+
+uintptr_t HandleTable::insert(HandleKind kind, void* object) {
+    const std::scoped_lock lock(mutex_);
+    Slot* slots = slots_.load(std::memory_order_relaxed);
+    if (slots == nullptr) return 0;
+    const uint32_t index = take_index();
+    if (index == kCapacity) return 0;
+    const uint32_t generation = ++records_[index].generation;
+    const uintptr_t handle = (static_cast<uintptr_t>(generation) << (kKindShift + kIndexBits)) |
+                             (static_cast<uintptr_t>(index) << kKindShift) | static_cast<uintptr_t>(kind);
+    slots[index].object.store(object, std::memory_order_relaxed);
+    slots[index].handle.store(handle, std::memory_order_release);
+    return handle;
+}
+
+bool HandleTable::remove(const void* handle) {
+    const auto bits = reinterpret_cast<uintptr_t>(handle);
+    const uint32_t index = static_cast<uint32_t>((bits >> kKindShift) & (kCapacity - 1));
+    const std::scoped_lock lock(mutex_);
+    Slot* slots = slots_.load(std::memory_order_relaxed);
+    if (slots == nullptr || bits == 0 || slots[index].handle.load(std::memory_order_relaxed) != bits) return false;
+    slots[index].handle.store(0, std::memory_order_relaxed);
+    // A reader that sees what is stored in `object` from here on also sees that the handle is gone.
+    std::atomic_thread_fence(std::memory_order_release);
+    slots[index].object.store(nullptr, std::memory_order_relaxed);
+
+    if (free_count_ == 0) {
+        free_head_ = index;
+    } else {
+        records_[free_tail_].next_free = index;
+    }
+    free_tail_ = index;
+    ++free_count_;
+    return true;
+}
+
+void HandleTable::reset_after_fork() {
+    // The child has one thread; whoever held the mutex in the parent is not here to give it back.
+    new (&mutex_) std::mutex;
+    used_ = 0;
+    free_head_ = free_tail_ = free_count_ = 0;
+}
+
+}  // namespace viaduct

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The slow half of the region table: filling, emptying and changing entries (owner, under the mutex) and
+// consistent copies for anybody. The hot check is inline in the header.
+#include "core/memory/region_table.hpp"
+
+#include "core/sync/pause.hpp"
+
+namespace viaduct {
+
+namespace {
+
+constexpr uint32_t kIndexMask = (1u << kRegionIndexBits) - 1;
+constexpr uint32_t kLastGeneration = (1u << (32 - kRegionIndexBits)) - 1;
+static_assert(kMaxRegions < kIndexMask, "all-ones is never a handle (vipl-compat M1)");
+
+// Free entries are reused only when this many are waiting: a handle of a region just removed stays unknown
+// for at least so many registrations, and programs that register around every transfer (vipl-compat M13)
+// stay within one page.
+constexpr uint32_t kRestingEntries = 48;
+
+// A change of tag and flags is four stores; who still finds it unfinished after this many looks reads the
+// table of a process that died in between.
+constexpr int kLooksAtChange = 1000;
+
+bool inside(uint64_t base, uint64_t size, uint64_t address, uint64_t length) {
+    return length <= size && address - base <= size - length;
+}
+
+void copy_fields(const RegionEntry& e, Region* out) {
+    out->base = e.base.load(std::memory_order_relaxed);
+    out->length = e.length.load(std::memory_order_relaxed);
+    out->flags = e.flags.load(std::memory_order_relaxed);
+    out->ptag = e.ptag.load(std::memory_order_relaxed);
+    out->arena = e.arena.load(std::memory_order_relaxed);
+    out->arena_offset = e.arena_offset.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool RegionView::snapshot(uint32_t handle, Region* out) const {
+    const uint32_t index = handle & kIndexMask;
+    if (index == 0 || index > capacity_) return false;
+    const RegionEntry& e = entries_[index];
+    for (int look = 0; look < kLooksAtChange; ++look) {
+        if (e.handle.load(std::memory_order_acquire) != handle) return false;
+        const uint32_t before = e.version.load(std::memory_order_acquire);
+        copy_fields(e, out);
+        std::atomic_thread_fence(std::memory_order_acquire);
+        if (e.handle.load(std::memory_order_relaxed) != handle) return false;
+        if ((before & 1) == 0 && e.version.load(std::memory_order_relaxed) == before) return true;
+        cpu_pause();
+    }
+    return false;
+}
+
+bool RegionView::find_containing(uint64_t address, uint64_t length, uint32_t ptag) const {
+    if (entries_ == nullptr) return false;
+    uint32_t last = entries_[0].generation.load(std::memory_order_acquire);
+    if (last > capacity_) last = capacity_;
+    for (uint32_t index = 1; index <= last; ++index) {
+        const uint32_t handle = entries_[index].handle.load(std::memory_order_acquire);
+        if (handle != 0 && check(handle, address, length, ptag) == RegionCheck::ok) return true;
+    }
+    return false;
+}
+
+RegionTable::RegionTable()
+    : segment_(Segment::create("viaduct-regions", segment_bytes(), Segment::Access::read_only)) {
+    if (!segment_.valid()) return;
+    table_ = reinterpret_cast<RegionEntry*>(segment_.data());  // zeroed pages are free entries
+    entries_ = table_;
+    capacity_ = kMaxRegions;
+}
+
+int RegionTable::open_read_only() const {
+    return segment_.duplicate(Segment::Access::read_only).release();
+}
+
+// An index that is free now, or 0.
+uint32_t RegionTable::take_index() {
+    if (high_water_ < kMaxRegions && free_count_ <= kRestingEntries) {
+        const uint32_t index = ++high_water_;
+        table_[0].generation.store(high_water_, std::memory_order_release);
+        return index;
+    }
+    if (free_count_ == 0) return 0;
+    const uint32_t index = free_head_;
+    free_head_ = table_[index].arena.load(std::memory_order_relaxed);
+    if (--free_count_ == 0) free_tail_ = 0;
+    return index;
+}
+
+RegionEntry* RegionTable::live_entry(uint32_t handle) const {
+    const uint32_t index = handle & kIndexMask;
+    if (index == 0 || index > high_water_) return nullptr;
+    RegionEntry& e = table_[index];
+    return e.handle.load(std::memory_order_relaxed) == handle ? &e : nullptr;
+}
+
+uint32_t RegionTable::add(const Region& region) {
+    const std::scoped_lock lock(mutex_);
+    if (table_ == nullptr) return 0;
+    const uint32_t index = take_index();
+    if (index == 0) return 0;
+    RegionEntry& e = table_[index];
+    uint32_t generation = e.generation.load(std::memory_order_relaxed) + 1;
+    if (generation > kLastGeneration) generation = 1;
+    const uint32_t handle = generation << kRegionIndexBits | index;
+
+    e.generation.store(generation, std::memory_order_relaxed);
+    e.base.store(region.base, std::memory_order_relaxed);
+    e.length.store(region.length, std::memory_order_relaxed);
+    e.flags.store(region.flags, std::memory_order_relaxed);
+    e.ptag.store(region.ptag, std::memory_order_relaxed);
+    e.arena.store(region.arena, std::memory_order_relaxed);
+    e.arena_offset.store(region.arena_offset, std::memory_order_relaxed);
+    e.handle.store(handle, std::memory_order_release);
+
+    live_.fetch_add(1, std::memory_order_relaxed);
+    bytes_.fetch_add(region.length, std::memory_order_relaxed);
+    return handle;
+}
+
+bool RegionTable::remove(uint32_t handle, uint64_t base, Region* removed) {
+    const std::scoped_lock lock(mutex_);
+    RegionEntry* e = live_entry(handle);
+    if (e == nullptr) return false;
+    Region old;
+    copy_fields(*e, &old);
+    if (base != 0 && base != old.base) return false;
+    if (removed != nullptr) *removed = old;
+
+    e->handle.store(0, std::memory_order_relaxed);
+    // Whoever reads a field written from here on finds the handle gone when it looks again.
+    std::atomic_thread_fence(std::memory_order_release);
+    const uint32_t index = handle & kIndexMask;
+    e->arena.store(0, std::memory_order_relaxed);
+    if (free_count_ == 0) {
+        free_head_ = index;
+    } else {
+        table_[free_tail_].arena.store(index, std::memory_order_relaxed);
+    }
+    free_tail_ = index;
+    ++free_count_;
+
+    live_.fetch_sub(1, std::memory_order_relaxed);
+    bytes_.fetch_sub(old.length, std::memory_order_relaxed);
+    return true;
+}
+
+// The handle stays live throughout: an operation under way sees the old tag or the new one, never a region
+// that is not there (vipl-semantics §4.5).
+bool RegionTable::change(uint32_t handle, uint64_t address_inside, uint32_t ptag, uint32_t flags) {
+    const std::scoped_lock lock(mutex_);
+    RegionEntry* e = live_entry(handle);
+    if (e == nullptr) return false;
+    const uint64_t base = e->base.load(std::memory_order_relaxed);
+    if (!inside(base, e->length.load(std::memory_order_relaxed), address_inside, 1)) return false;
+
+    const uint32_t version = e->version.load(std::memory_order_relaxed);
+    e->version.store(version + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    e->ptag.store(ptag, std::memory_order_relaxed);
+    e->flags.store(flags, std::memory_order_relaxed);
+    e->version.store(version + 2, std::memory_order_release);
+    return true;
+}
+
+uint32_t RegionTable::count_with_ptag(uint32_t ptag) const {
+    const std::scoped_lock lock(mutex_);
+    uint32_t count = 0;
+    for (uint32_t index = 1; index <= high_water_; ++index) {
+        const RegionEntry& e = table_[index];
+        if (e.handle.load(std::memory_order_relaxed) != 0 && e.ptag.load(std::memory_order_relaxed) == ptag) ++count;
+    }
+    return count;
+}
+
+}  // namespace viaduct

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "core/shm/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+
+namespace viaduct {
+
+namespace {
+
+constexpr int kFirstFreeFd = 3;
+constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U  // Linux 6.3: never executable; some hosts insist on it
+#endif
+
+int new_memfd(const char* label) {
+    int fd = ::memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL) fd = ::memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return above_stdio(fd);
+}
+
+std::byte* map_shared(int fd, size_t bytes, Segment::Access access) {
+    const int protection = access == Segment::Access::read_write ? PROT_READ | PROT_WRITE : PROT_READ;
+    void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) return nullptr;
+    if (::madvise(address, bytes, MADV_DONTFORK) != 0) {
+        ::munmap(address, bytes);
+        return nullptr;
+    }
+    return static_cast<std::byte*>(address);
+}
+
+}  // namespace
+
+void Fd::reset() {
+    if (fd_ < 0) return;
+    const int saved_errno = errno;
+    ::close(fd_);
+    errno = saved_errno;
+    fd_ = -1;
+}
+
+int above_stdio(int fd) {
+    if (fd < 0 || fd >= kFirstFreeFd) return fd;
+    const int higher = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd);
+    const int saved_errno = errno;
+    ::close(fd);
+    errno = saved_errno;
+    return higher;
+}
+
+Segment Segment::create(const char* label, size_t bytes, Access others) {
+    Segment none;
+    const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    if (bytes == 0 || bytes > static_cast<size_t>(std::numeric_limits<off_t>::max()) - page) return none;
+    const size_t rounded = (bytes + page - 1) / page * page;
+
+    Fd fd(new_memfd(label));
+    if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(rounded)) != 0) return none;
+    // Our own mapping first: FUTURE_WRITE lets existing writable mappings live and forbids every later one,
+    // also those made by opening the descriptor again through /proc.
+    std::byte* address = map_shared(fd.get(), rounded, Access::read_write);
+    if (address == nullptr) return none;
+    Segment made;
+    made.address_ = address;
+    made.size_ = rounded;
+    const int seals = kFixedSize | F_SEAL_SEAL | (others == Access::read_only ? F_SEAL_FUTURE_WRITE : 0);
+    if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return none;
+    made.fd_ = std::move(fd);
+    return made;
+}
+
+Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
+    Segment none;
+    if (!fd.valid() || bytes == 0) return none;
+    // Only a memfd has seals of its own; one that cannot shrink cannot make us fault (architecture §7).
+    const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return none;
+    struct stat about {};
+    if (::fstat(fd.get(), &about) != 0 || about.st_size < 0 || static_cast<uint64_t>(about.st_size) < bytes)
+        return none;
+
+    Segment mapped;
+    mapped.address_ = map_shared(fd.get(), bytes, access);
+    if (mapped.address_ == nullptr) return none;
+    mapped.size_ = bytes;
+    if (keep_fd) mapped.fd_ = std::move(fd);
+    return mapped;
+}
+
+Segment::Segment(Segment&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      address_(std::exchange(other.address_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Segment& Segment::operator=(Segment&& other) noexcept {
+    if (this != &other) {
+        reset();
+        fd_ = std::move(other.fd_);
+        address_ = std::exchange(other.address_, nullptr);
+        size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+}
+
+void Segment::reset() {
+    if (address_ != nullptr) ::munmap(address_, size_);
+    address_ = nullptr;
+    size_ = 0;
+    fd_.reset();
+}
+
+Fd Segment::duplicate(Access access) const {
+    if (!fd_.valid()) return Fd();
+    if (access == Access::read_only) {
+        const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
+        if (seals < 0 || (seals & F_SEAL_FUTURE_WRITE) == 0) return Fd();
+    }
+    return Fd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, kFirstFreeFd));
+}
+
+}  // namespace viaduct

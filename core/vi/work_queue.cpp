@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Checks of descriptors when a provider takes them, and the flushing of queues. Called by providers and the
+// user agent with the queue's lock held.
+#include <new>
+
+#include "core/vi/vi_core.hpp"
+
+namespace viaduct {
+
+namespace {
+
+// Sum of the lengths of `count` data segments; adds a protection error for each that may not be touched
+// (vipl-semantics §2.3). A segment of length 0 is legal and nothing else of it is looked at (§2.2 rule 4).
+inline uint64_t sum_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* segments, uint32_t count,
+                             uint32_t* error) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const VIP_DATA_SEGMENT& s = segments[i].Local;
+        const uint64_t length = s.Length;
+        total += length;
+        if (length != 0 &&
+            vi.regions->check(s.Handle, s.Data.AddressBits, length, vi.ptag) != RegionCheck::ok) [[unlikely]]
+            *error |= VIP_STATUS_PROTECTION_ERROR;
+    }
+    return total;
+}
+
+// What a control word other than that of a plain send gets wrong.
+uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) {
+    const uint32_t operation = control & VIP_CONTROL_OP_MASK;
+    // §2.2: reserved bits are zero; §2.1: operation 3 is reserved.
+    if ((control & VIP_CONTROL_RESERVED) != 0 || operation == VIP_CONTROL_OP_RESERVED)
+        return VIP_STATUS_FORMAT_ERROR;
+    if (operation == VIP_CONTROL_OP_SENDRECV) return 0;
+    // §2.2 rule 3: exactly one address segment, first; SegCount counts it.
+    if (segments == 0) return VIP_STATUS_FORMAT_ERROR;
+    if (operation == VIP_CONTROL_OP_RDMAREAD) {
+        // §2.3: read where NIC, level or VI does not have it; §13 O5: a read carries no immediate data.
+        if (vi.rdma_read_allowed == 0 || (control & VIP_CONTROL_IMMEDIATE) != 0) return VIP_STATUS_FORMAT_ERROR;
+    }
+    return 0;
+}
+
+}  // namespace
+
+bool WorkQueue::allocate(uint32_t depth_power_of_two) {
+    if (depth_power_of_two == 0 || (depth_power_of_two & (depth_power_of_two - 1)) != 0) return false;
+    if (!slots || mask + 1 != depth_power_of_two) {
+        // Not initialised: pages of a deep queue that is never filled are never touched.
+        slots.reset(new (std::nothrow) uintptr_t[depth_power_of_two]);
+        if (!slots) return false;
+        mask = depth_power_of_two - 1;
+    }
+    clear();
+    return true;
+}
+
+uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) {
+    const uint32_t control = d->CS.Control;
+    const uint32_t count = d->CS.SegCount;
+    const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
+    uint32_t data_segments = count;
+    // Immediate data and a fence are legal with every send (§2.2, §2.5).
+    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE}) != VIP_CONTROL_OP_SENDRECV) [[unlikely]] {
+        if (const uint32_t wrong = check_rdma_form(vi, control, count); wrong != 0) return wrong;
+        ++segments;
+        --data_segments;
+    }
+    if (count > vi.max_segments) [[unlikely]]
+        return VIP_STATUS_FORMAT_ERROR;  // §2.2 rule 6: address segment included
+
+    uint32_t error = 0;
+    const uint64_t sum = sum_segments(vi, segments, data_segments, &error);
+    // §2.3: Length is the sum of the data segments, and no more than the VI's MaxTransferSize.
+    if (sum != d->CS.Length || sum > vi.max_transfer) [[unlikely]]
+        error |= VIP_STATUS_LENGTH_ERROR;
+    *total = sum;
+    return error;
+}
+
+uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity) {
+    // §2.2 rule 1: the receive queue knows one operation. Rule 2 and vipl-compat T3: IMMEDIATE is tolerated.
+    // §2.3: a fence has no place here. Length is not looked at: programs store what they like in it.
+    const uint32_t control = d->CS.Control;
+    const uint32_t count = d->CS.SegCount;
+    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) != VIP_CONTROL_OP_SENDRECV || count > vi.max_segments)
+        [[unlikely]]
+        return VIP_STATUS_FORMAT_ERROR;
+    uint32_t error = 0;
+    *capacity = sum_segments(vi, segments_of(d), count, &error);
+    return error;
+}
+
+void flush_queue(WorkQueue& q) {
+    q.taken = q.posted;
+    while (q.completed != q.posted) {
+        // §3 flush rules 1 and 2: posting order, and each a completion like any other, CQ entry included.
+        const uint32_t operation =
+            q.is_receive ? VIP_STATUS_OP_RECEIVE : send_status_op(operation_of(q.oldest_incomplete()));
+        complete_head(q, operation | VIP_STATUS_DESC_FLUSHED_ERROR, 0);
+    }
+}
+
+}  // namespace viaduct
