@@ -24,6 +24,12 @@ void asymmetric_barrier_init() {
     detail::light_needs_fence = !ready;
 }
 
+namespace {
+// libvipl and every provider carry a copy of this code, and all copies must agree before the first lock is
+// taken: so each registers as it is loaded (two system calls).
+[[maybe_unused]] const bool registered_at_load = (asymmetric_barrier_init(), true);
+}  // namespace
+
 bool asymmetric_barrier_available() { return !detail::light_needs_fence; }
 
 void heavy_barrier() {
