@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the legacy-style programs as separate processes, many times, and checks all they say and leave behind.
+
+    run.py --bin DIR --program NAME|all [--repeat N] [--pin CORE] [--timeout S] [--size N]
+
+Each run must end before its deadline, every process with exit status 0, an empty stderr and exactly the stdout the
+program prints. After the last run no process, no file and no agent may be left.
+"""
+import argparse
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+MARK = "VIADUCT_LEGACY_RUN"
+AGENT_LEAVES_WITHIN = 15.0  # seconds
+OURS = re.compile(r"via|vip|paramnet", re.IGNORECASE)
+
+
+class Failure(Exception):
+    pass
+
+
+class Process:
+    """One started program, its output in files (a full pipe must never stop it)."""
+
+    def __init__(self, session, name, args):
+        self.command = [os.path.join(session.bin, "via_" + name)] + [str(a) for a in args]
+        self.out_path = session.new_file("out")
+        self.err_path = session.new_file("err")
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.popen = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                          cwd=session.folder, env=session.environment,
+                                          start_new_session=True, preexec_fn=session.before_exec)
+
+    def stdout(self):
+        return read_text(self.out_path)
+
+    def stderr(self):
+        return read_text(self.err_path)
+
+    def describe(self):
+        code = self.popen.returncode
+        text = "  %s: %s\n" % (" ".join(self.command), "still running" if code is None else "exit status %d" % code)
+        for name, content in (("stdout", self.stdout()), ("stderr", self.stderr())):
+            for line in content.splitlines()[-25:]:
+                text += "    %s: %s\n" % (name, line)
+        return text
+
+
+class Session:
+    """What is common to all runs: folders, environment, core, the processes of the current run."""
+
+    def __init__(self, options):
+        self.bin = os.path.abspath(options.bin)
+        self.pin = options.pin
+        self.timeout = options.timeout
+        self.size = options.size
+        self.folder = tempfile.mkdtemp(prefix="legacy-run-")
+        self.private = {}
+        self.environment = dict(os.environ)
+        for variable in ("XDG_RUNTIME_DIR", "TMPDIR"):
+            path = os.path.join(self.folder, variable)
+            os.mkdir(path, 0o700)
+            self.private[variable] = self.environment[variable] = path
+        self.mark = "%s=%d-%d" % (MARK, os.getpid(), time.time_ns())
+        self.environment.update([self.mark.split("=")])
+        self.agent = self.environment.setdefault("VIADUCT_AGENT", "@viaduct-legacy-%d" % os.getpid())
+        self.host = socket.gethostname().split(".")[0]
+        self.started = time.time()
+        self.before = {place: names_in(place) for place in ("/tmp", "/dev/shm")}
+        self.files = 0
+        self.processes = []
+
+    def new_file(self, kind):
+        self.files += 1
+        return os.path.join(self.folder, "%s.%d" % (kind, self.files))
+
+    def before_exec(self):
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if self.pin is not None:
+            os.sched_setaffinity(0, {self.pin})
+
+    def start(self, name, *args):
+        process = Process(self, name, args)
+        self.processes.append(process)
+        return process
+
+    def finish(self):
+        """Waits for all processes of the run; each must have ended well and in silence."""
+        deadline = time.monotonic() + self.timeout
+        for process in self.processes:
+            try:
+                process.popen.wait(max(0.01, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise Failure("deadline of %g s passed\n%s" % (self.timeout, self.stacks())) from None
+        for process in self.processes:
+            if process.popen.returncode != 0:
+                raise Failure("a process ended with status %d" % process.popen.returncode)
+            if process.stderr():
+                raise Failure("a process wrote to stderr")
+
+    def stacks(self):
+        text = ""
+        debugger = shutil.which("gdb")
+        for process in self.processes[:8]:
+            if process.popen.poll() is None and debugger:
+                text += subprocess.run([debugger, "-p", str(process.popen.pid), "-batch", "-ex",
+                                        "thread apply all bt 12"], capture_output=True, text=True,
+                                       timeout=60, check=False).stdout[-4000:]
+        return text
+
+    def clear(self):
+        for process in self.processes:
+            if process.popen.poll() is None:
+                process.popen.kill()
+                process.popen.wait()
+            os.unlink(process.out_path)
+            os.unlink(process.err_path)
+        self.processes = []
+
+    def leftovers(self):
+        """What is still there; waits as long as an agent may take to leave."""
+        deadline = time.monotonic() + AGENT_LEAVES_WITHIN
+        while True:
+            found = self.left_processes() + self.left_agent() + self.left_files()
+            if not found or time.monotonic() > deadline:
+                return found
+            time.sleep(0.1)
+
+    def left_processes(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/environ" % pid, "rb") as f:
+                    marked = self.mark.encode() in f.read().split(b"\0")
+                if marked:
+                    with open("/proc/%s/cmdline" % pid, "rb") as f:
+                        found.append("process %s: %s" % (pid, f.read().replace(b"\0", b" ").decode()))
+            except OSError:
+                continue  # ended meanwhile, or somebody else's
+        return found
+
+    def left_agent(self):
+        with open("/proc/net/unix", encoding="utf-8") as f:
+            names = {line.split()[-1] for line in f if len(line.split()) > 7}
+        return ["agent: its socket %s is still bound" % self.agent] if self.agent in names else []
+
+    def left_files(self):
+        found = []
+        for path in self.private.values():
+            found += ["file: " + os.path.join(path, name) for name in names_in(path)]
+        for place, before in self.before.items():
+            for name in names_in(place) - before:
+                path = os.path.join(place, name)
+                try:
+                    made_now = os.lstat(path).st_ctime >= self.started - 1
+                except OSError:
+                    continue
+                # Other programs of this machine have folders in /tmp; ours would be a file, socket or pipe.
+                if made_now and OURS.search(name) and (place == "/dev/shm" or not os.path.isdir(path)):
+                    found.append("file: " + path)
+        return found
+
+
+def names_in(place):
+    try:
+        return set(os.listdir(place))
+    except OSError:
+        return set()
+
+
+def read_text(path):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def expect(process, pattern):
+    """The whole of stdout, not more and not less."""
+    match = re.fullmatch(pattern, process.stdout())
+    if not match:
+        raise Failure("%s printed something else than expected (%s)" % (process.command[0], pattern))
+    return match
+
+
+def expect_text(text, pattern, what):
+    if not re.fullmatch(pattern, text):
+        raise Failure("%s holds something else than expected (%s): %s" % (what, pattern, text[-400:]))
+
+
+# ---- one function per program: start its processes for run number i, wait, check what they print ----
+
+DEVICES = ["/dev/via_eth0", "/dev/via_lo", "/dev/clanvi0", "nic0", "VINIC0"]
+
+
+def pingpong(s, i):
+    largest = 1 << 20 if s.pin is None else 1 << 17
+    args = ["-d", DEVICES[i % len(DEVICES)]]
+    server = s.start("pingpong", "-s", *args)
+    piece = [0, 0, 32768, 65472, 1000][i % 5]
+    client = s.start("pingpong", "-c", [s.host, "localhost"][i % 2], "-n", 200 if s.pin is None else 2,
+                     "-m", largest, "-r", "udr"[i % 3], "-t", piece, *args)
+    s.finish()
+    lines = "".join(r" +%d +[0-9.]+ +[0-9.]+\n" % (1 << k) for k in range(2, largest.bit_length()))
+    expect(client, r" +bytes +half trip \(us\) +MB/s\n" + lines + r"data verified: OK\n")
+    expect(server, r"server: done\n")
+
+
+def many2one(s, i):
+    clients = 2 + i % 5
+    messages = 200 if s.pin is None else 60
+    early = [s.start("many2one", "-c", s.host, "-i", k, "-m", messages, "-b", 1 + i * 800) for k in range(i % 2)]
+    server = s.start("many2one", "-s", "-n", clients, "-w", i % 2)
+    late = [s.start("many2one", "-c", s.host, "-i", k, "-m", messages, "-b", 1 + i * 800)
+            for k in range(len(early), clients)]
+    s.finish()
+    for k, process in enumerate(early + late):
+        expect(process, r"client %d: %d messages answered\n" % (k, messages))
+    expect(server, r"%d clients, %d messages, [0-9]+ bytes, all in order\n" % (clients, clients * messages))
+
+
+def alltoall(s, i):
+    size = s.size or 2 + i % 5
+    rounds = 12 if size < 32 else 3
+    ranks = [s.start("alltoall", "-r", r, "-n", size, "-k", rounds, "-l", "dru"[i % 3], "-j", i) for r in range(size)]
+    s.finish()
+    for r, process in enumerate(ranks):
+        expect(process, r"rank %d of %d: %d messages, [0-9]+ bytes, all sums right\n" % (r, size, rounds * (size - 1)))
+
+
+def rdmamove(s, i):
+    mode = 1 + i % 3
+    size = [8 * 1024 * 1024 + 4321, 1, 65467, 4 * 65467 + 1, 999983][i % 5]
+    source = s.new_file("input")
+    target = s.new_file("output")
+    with open(source, "wb") as f:
+        f.write(os.urandom(size))
+    server = s.start("rdmamove", "-s", "-o", target)
+    what = ["-f", source] if i % 4 else ["-z", size]
+    client = s.start("rdmamove", "-c", s.host, "-M", mode, "-r", "dr"[i // 3 % 2], *what)
+    s.finish()
+    back = r"read back %d bytes: same\n" % size if mode == 3 else ""
+    total = expect(client, back + r"moved %d bytes, sum ([0-9a-f]{8})\n" % size).group(1)
+    expect(server, r"received %d bytes, sum %s\n" % (size, total))
+    with open(source, "rb") as a, open(target, "rb") as b:
+        if i % 4 and a.read() != b.read():
+            raise Failure("the moved file differs")
+    os.unlink(source)
+    os.unlink(target)
+
+
+def threads(s, i):
+    messages = [200, 1, 37, 500][i % 4] if s.pin is None else [60, 1][i % 2]
+    args = ["-m", messages, "-r", "drd"[i % 3]]
+    server = s.start("threads", "-s", *args)
+    client = s.start("threads", "-c", s.host, *args)
+    s.finish()
+    expect(client, r"client: %d answers from handlers, %d from queue handlers, %d messages each way\n"
+           % (messages, messages, messages))
+    expect(server, r"server: all answered, the client has gone\n")
+
+
+def ring(s, i):
+    size = s.size or 2 + i % 4
+    laps = 50 if s.pin is None else 20
+    logs = [s.new_file("log") for _ in range(size)]
+    ranks = [s.start("ring", "-r", r, "-n", size, "-k", laps, "-l", logs[r], "-j", i, "-x", "xud"[i % 3])
+             for r in range(size)]
+    s.finish()
+    for r, process in enumerate(ranks):
+        expect(process, r"rank %d of %d starts\n" % (r, size))
+        expect_text(read_text(logs[r]), r"rank %d of %d: %d laps, token and sums right\n" % (r, size, laps), "the log")
+        os.unlink(logs[r])
+
+
+NIC_TEXT = (r": [^\n]+, hardware \d+, provider \d+\n  address              ([0-9a-f]{2}:){5}[0-9a-f]{2}\n"
+            r"  thread safe          1\n  discriminator        \d+ bytes\n"
+            r"  registered memory    \d+ bytes, \d+ regions, \d+ bytes each\n"
+            r"  VIs                  \d{4,}, \d{4,} descriptors each, \d+ segments\n"
+            r"  completion queues    \d{3,}, \d{4,} entries each\n"
+            r"  transfer             \d{5,} bytes, native MTU \d{4,}\n"
+            r"  protection tags      \d{4,}\n  reliability levels   7, with RDMA read [26]\n")
+
+
+def enum(s, i):
+    names = ["/dev/via_eth0", "/dev/via_lo", "/etc/via_lo", "/dev/clanvi0"]
+    if i % 2:
+        s.environment["VINIC0"] = "/dev/via_eth0"
+    process = s.start("enum", *(names + ["/dev/via_eth93"]))
+    s.environment.pop("VINIC0", None)
+    s.finish()
+    expect(process, "(VINIC[0-9]+" + NIC_TEXT + r")+[1-9][0-9]* NICs of the family VINIC\n"
+           "(nic[0-9]+" + NIC_TEXT + r")+[1-9][0-9]* NICs of the family nic\n" +
+           "".join(re.escape(name) + NIC_TEXT for name in names) +
+           r"/dev/via_eth93: no such NIC\n[1-9][0-9]* opened and closed\n")
+
+
+PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum]
+
+
+def repeat(session, program, times):
+    """All runs of one program; prints its line and returns whether all was well."""
+    begin = time.monotonic()
+    slowest = good = bad = 0
+    for i in range(times):
+        start = time.monotonic()
+        try:
+            program(session, i)
+            good += 1
+        except Failure as failure:
+            bad += 1
+            print("%s, run %d: %s" % (program.__name__, i + 1, failure))
+            print("".join(process.describe() for process in session.processes[:10]), flush=True)
+        session.clear()
+        slowest = max(slowest, time.monotonic() - start)
+        if bad == 3:
+            break
+    left = session.leftovers()
+    for item in left:
+        print("%s left behind: %s" % (program.__name__, item))
+    well = good == times and not left
+    where = "" if session.pin is None else ", all on core %d" % session.pin
+    print("%-10s %d of %d runs good%s, %.1f s, slowest %.2f s%s"
+          % (program.__name__, good, times, where, time.monotonic() - begin, slowest,
+             "" if well else "  FAILED"), flush=True)
+    return well
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, help="folder of the via_* programs")
+    parser.add_argument("--program", required=True, choices=[p.__name__ for p in PROGRAMS] + ["all"])
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--pin", type=int, help="put all processes on this core")
+    parser.add_argument("--timeout", type=float, default=60, help="deadline of one run, in seconds")
+    parser.add_argument("--size", type=int, help="number of processes of alltoall and ring")
+    options = parser.parse_args()
+    session = Session(options)
+    try:
+        results = [repeat(session, p, options.repeat) for p in PROGRAMS if options.program in (p.__name__, "all")]
+    finally:
+        session.clear()
+        shutil.rmtree(session.folder, ignore_errors=True)
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
