@@ -20,7 +20,7 @@
 #define MAXCLIENTS 256
 #define MAXBYTES 16384
 #define M2O 0x4d324f31
-#define BYE 0xFFFFFFFF
+#define BYE 0xFFFFFFFF         /* -1; messages are numbered from -2 down */
 
 struct header {
     int client, seq, length;
@@ -155,7 +155,7 @@ int serve_message(struct client *c, struct slot *s)
         return 1;
     }
     if (h.client != c->number || h.seq != c->next_seq ||
-        (int)s->desc.CS.ImmediateData != -h.seq ||
+        (int)s->desc.CS.ImmediateData != -2 - h.seq ||
         s->desc.CS.Length != sizeof h + h.length) {
         fprintf(stderr, "%s: client %d: message %d of %d came as %d, length %d\n",
                 myname, c->number, h.seq, h.client, c->next_seq, h.length);
@@ -305,7 +305,7 @@ void work(void)
         s->h.length = (i * 37 + mynumber) % (bytes + 1);
         fill_pattern(s->data, s->h.length, 0, i + mynumber);
         s->h.sum = checksum(s->data, s->h.length, 0);
-        send_slot(c, s, sizeof s->h + s->h.length, -i);
+        send_slot(c, s, sizeof s->h + s->h.length, -2 - i);
         reap(c, s);
     }
     while (answered < messages)
