@@ -1,39 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The roles and the pipes to them. A role holds no gtest assertions: it says on stdout what it did and its parent checks.
+// The roles. A role holds no gtest assertions: it says on stdout what it did and its parent checks.
 #include "roles.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <cerrno>
 #include <cstring>
 #include <iostream>
 #include <thread>
 
 namespace viaduct::conformance {
 namespace {
-
-std::string to_hex(const std::string& bytes) {
-    std::string text;
-    for (const char byte : bytes) {
-        char pair[3];
-        std::snprintf(pair, sizeof pair, "%02x", static_cast<unsigned char>(byte));
-        text += pair;
-    }
-    return text;
-}
-
-std::string from_hex(const std::string& text) {
-    std::string bytes;
-    for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-        bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-    }
-    return bytes;
-}
 
 void say(const char* text) {
     std::cout << text << std::endl;
@@ -43,18 +22,6 @@ void wait_for_go() {
     char byte = 0;
     while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
     }
-}
-
-/// Connects to the parent. Arguments: level, host in hex, discriminator in hex.
-std::unique_ptr<End> connected_to_parent(const std::vector<std::string>& arguments) {
-    EndOptions chosen;
-    chosen.level = static_cast<VIP_RELIABILITY_LEVEL>(std::stoi(arguments.at(0)));
-    auto end = std::make_unique<End>(chosen);
-    Address local(end->nic, from_hex(arguments.at(2)));
-    Address remote(from_hex(arguments.at(1)), from_hex(arguments.at(2)));
-    VIP_VI_ATTRIBUTES attributes{};
-    require(request(end->vi, local.get(), remote.get(), kLongWait, &attributes), "VipConnectRequest");
-    return end;
 }
 
 /// Connects, posts receives, and stays until told; then ends without any clean-up, as many programs of old did (L5).
@@ -160,105 +127,6 @@ int play_role(const std::string& role, const std::vector<std::string>& arguments
         std::cout << error.what() << std::endl;
     }
     return 1;
-}
-
-Child::Child(const std::string& role, const std::vector<std::string>& arguments) {
-    int down[2];
-    int up[2];
-    require(pipe2(down, O_CLOEXEC) == 0 && pipe2(up, O_CLOEXEC) == 0, "pipe2");
-    std::vector<std::string> words = {"viaduct_conformance", "--nic", options().nic, "--role", role, "--with"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) {
-        argv.push_back(word.data());
-    }
-    argv.push_back(nullptr);
-    pid_ = fork();
-    require(pid_ >= 0, "fork");
-    if (pid_ == 0) {
-        dup2(down[0], STDIN_FILENO);
-        dup2(up[1], STDOUT_FILENO);
-        dup2(up[1], STDERR_FILENO);
-        execv("/proc/self/exe", argv.data());
-        _exit(127);
-    }
-    close(down[0]);
-    close(up[1]);
-    to_ = down[1];
-    from_ = up[0];
-}
-
-Child::~Child() {
-    if (!ended_) {
-        kill();
-        wait();
-    }
-    close(to_);
-    close(from_);
-}
-
-std::string Child::line(Millis limit) {
-    const auto end = Clock::now() + limit;
-    for (;;) {
-        const std::size_t at = pending_.find('\n');
-        if (at != std::string::npos) {
-            const std::string found = pending_.substr(0, at);
-            pending_.erase(0, at + 1);
-            return found;
-        }
-        const auto left = std::chrono::duration_cast<Millis>(end - Clock::now()).count();
-        pollfd readable{from_, POLLIN, 0};
-        if (left <= 0 || poll(&readable, 1, static_cast<int>(left)) <= 0) {
-            return {};
-        }
-        char bytes[512];
-        const ssize_t got = read(from_, bytes, sizeof bytes);
-        if (got <= 0) {
-            return {};
-        }
-        pending_.append(bytes, static_cast<std::size_t>(got));
-    }
-}
-
-void Child::go() { require(write(to_, "g", 1) == 1, "write to a role"); }
-
-void Child::kill() { ::kill(pid_, SIGKILL); }
-
-int Child::wait(Millis limit) {
-    eventually(
-        [&] {
-            int status = 0;
-            if (!ended_ && waitpid(pid_, &status, WNOHANG) == pid_) {
-                ended_ = true;
-                code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-            }
-            return ended_;
-        },
-        limit);
-    return code_;
-}
-
-std::string Child::everything() {
-    std::string text;
-    for (std::string next = line(); !next.empty(); next = line()) {
-        text += next + "\n";
-    }
-    return text + pending_;
-}
-
-std::vector<std::string> client_arguments(End& server, const std::string& discriminator) {
-    Address address(server.nic, discriminator);
-    return {std::to_string(server.wanted.level), to_hex(address.host_bytes()), to_hex(discriminator)};
-}
-
-void accept_from(End& server, const std::string& discriminator) {
-    Address local(server.nic, discriminator);
-    Address remote = Address::blank();
-    VIP_VI_ATTRIBUTES attributes{};
-    VIP_CONN_HANDLE connection = nullptr;
-    require(VipConnectWait(server.nic, local.get(), kLongWait, remote.get(), &attributes, &connection),
-            "VipConnectWait");
-    require(VipConnectAccept(connection, server.vi), "VipConnectAccept");
 }
 
 }  // namespace viaduct::conformance

@@ -1,49 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Other processes for tests that need them: this program started again in a role, talked to through pipes.
+// The roles the other processes of this suite play.
 #pragma once
-
-#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
-#include "fixture.hpp"
+#include "child.hpp"
 
 namespace viaduct::conformance {
 
 /// What main() does under --role. Returns the exit code.
 int play_role(const std::string& role, const std::vector<std::string>& arguments);
-
-/// A running role. Killed and waited for by the destructor.
-class Child {
-public:
-    Child(const std::string& role, const std::vector<std::string>& arguments);
-    ~Child();
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
-
-    /// The next line the role wrote on stdout; empty when it ended or the limit passed.
-    std::string line(Millis limit = kPatience);
-    /// Tells a role that waits for it to go on.
-    void go();
-    void kill();
-    /// Exit code, or 128 + signal; -1 when it did not end within the limit.
-    int wait(Millis limit = kPatience);
-    /// Everything the role wrote on stdout and stderr until it ended.
-    std::string everything();
-
-private:
-    pid_t pid_ = -1;
-    int to_ = -1;
-    int from_ = -1;
-    std::string pending_;
-    int code_ = -1;
-    bool ended_ = false;
-};
-
-/// Accepts a connection from a role that was started as a client of this end.
-void accept_from(End& server, const std::string& discriminator);
-/// Arguments that let a role connect to this end: level, host address, discriminator.
-std::vector<std::string> client_arguments(End& server, const std::string& discriminator);
 
 }  // namespace viaduct::conformance
