@@ -18,7 +18,7 @@ namespace viaduct {
 struct ConfigKey {
     const char* section;  // "agent", "vipl", "names", "paramnet", ...
     const char* key;
-    const char* type;  // "int", "bool", "string", "size" (bytes, with K/M/G), "duration_ms"
+    const char* type;  // "int", "bool", "string", "size" (bytes, with K/M/G/T), "duration_ms", or "one|other"
     const char* fallback;
     const char* help;
 };
@@ -49,7 +49,8 @@ public:
 
 private:
     struct State;
-    std::shared_ptr<State> state_;
+    const State& state() const;
+    std::shared_ptr<State> state_;  // none: the defaults
 };
 
 }  // namespace viaduct

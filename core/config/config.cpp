@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Puts the surfaces together: defaults, files, environment, in this order, each value with its origin.
+#include "core/config/config.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "core/config/config_file.hpp"
+#include "core/config/config_text.hpp"
+
+namespace viaduct {
+
+namespace {
+
+constexpr const char* kSystemFile = "/etc/viaduct/viaduct.toml";
+constexpr size_t kLargestFile = 1 << 20;
+constexpr std::string_view kPrefix = "VIADUCT_";
+
+// Variables that are no setting of the table; here so that a misspelt one is told.
+const std::vector<std::string>& plain_variables() {
+    static const std::vector<std::string> names = {"VIADUCT_AGENT",         "VIADUCT_CONFIG", "VIADUCT_HOSTS",
+                                                   "VIADUCT_LOG",           "VIADUCT_LOG_FILE", "VIADUCT_NICS",
+                                                   "VIADUCT_PROVIDER_PATH", "VIADUCT_VIPKAD"};
+    return names;
+}
+
+std::string variable_of(const ConfigKey& row) {
+    std::string name = fmt::format("{}{}_{}", kPrefix, row.section, row.key);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+    return name;
+}
+
+const ConfigKey* find_row(std::string_view section, std::string_view key) {
+    for (const ConfigKey& row : Config::keys()) {
+        if (section == row.section && key == row.key) return &row;
+    }
+    return nullptr;
+}
+
+std::string user_file() {
+    if (const char* base = ::secure_getenv("XDG_CONFIG_HOME"); base != nullptr && *base == '/')
+        return fmt::format("{}/viaduct/viaduct.toml", base);
+    if (const char* home = ::secure_getenv("HOME"); home != nullptr && *home == '/')
+        return fmt::format("{}/.config/viaduct/viaduct.toml", home);
+    return "";
+}
+
+std::string or_nearest(const std::string& name, const std::vector<std::string>& known) {
+    const std::string near = nearest(name, known);
+    return near.empty() ? "" : fmt::format("; did you mean {}?", near);
+}
+
+class SectionSettings final : public Settings {
+public:
+    std::map<std::string, ConfigValue, std::less<>> values;
+
+    const char* get(const char* key, const char* fallback) const override {
+        const auto found = values.find(key);
+        return found == values.end() ? fallback : found->second.text.c_str();
+    }
+    int64_t get_int(const char* key, int64_t fallback) const override {
+        const auto found = values.find(key);
+        if (found == values.end()) return fallback;
+        return parse_number(types.at(found->first), found->second.text).value_or(fallback);
+    }
+    std::map<std::string, std::string, std::less<>> types;
+};
+
+}  // namespace
+
+struct Config::State {
+    std::map<std::string, SectionSettings, std::less<>> sections;
+    std::map<std::string, std::string> aliases;
+    std::vector<std::string> problems;
+
+    State() {
+        for (const ConfigKey& row : keys()) {
+            sections[row.section].values[row.key] = {row.fallback, "default"};
+            sections[row.section].types[row.key] = row.type;
+        }
+    }
+
+    void set(const ConfigKey& row, const std::string& text, const std::string& origin, const std::string& place) {
+        if (const std::string wanted = wrong_value(row.type, text); !wanted.empty()) {
+            problems.push_back(
+                fmt::format("{}: [{}] {} = \"{}\" is not {}; ignored", place, row.section, row.key, text, wanted));
+            return;
+        }
+        sections[row.section].values[row.key] = {text, origin};
+    }
+
+    void unknown(const FileSetting& s, const std::string& place) {
+        std::vector<std::string> known_sections{"nics"}, known_keys;
+        for (const auto& [name, section] : sections) {
+            known_sections.push_back(name);
+            if (name != s.section) continue;
+            for (const auto& [key, value] : section.values) known_keys.push_back(key);
+        }
+        if (known_keys.empty()) {
+            problems.push_back(fmt::format("{}: unknown section [{}]{}", place, s.section,
+                                           or_nearest(s.section, known_sections)));
+        } else {
+            problems.push_back(fmt::format("{}: unknown setting [{}] {}{}", place, s.section, s.key,
+                                           or_nearest(s.key, known_keys)));
+        }
+    }
+
+    void apply_toml(std::string_view text, const std::string& origin) {
+        FileContent content = read_toml(text, origin);
+        for (const FileSetting& s : content.settings) {
+            const std::string place = fmt::format("{}:{}", origin, s.line);
+            if (s.section == "nics") {
+                aliases[s.key] = s.text;
+            } else if (const ConfigKey* row = find_row(s.section, s.key)) {
+                set(*row, s.text, origin, place);
+            } else {
+                unknown(s, place);
+            }
+        }
+        problems.insert(problems.end(), content.problems.begin(), content.problems.end());
+    }
+
+    // A file that is not there is no problem unless somebody named it.
+    void apply_file(const std::string& path, bool must_exist) {
+        if (path.empty()) return;
+        std::ifstream file(path, std::ios::binary);
+        if (!file) {
+            if (must_exist || (errno != ENOENT && errno != ENOTDIR))
+                problems.push_back(fmt::format("{}: {}", path, std::strerror(errno)));
+            return;
+        }
+        std::string text;
+        text.resize(kLargestFile + 1);
+        file.read(text.data(), static_cast<std::streamsize>(text.size()));
+        text.resize(static_cast<size_t>(file.gcount()));
+        if (file.bad() || text.size() > kLargestFile) {
+            problems.push_back(fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile));
+            return;
+        }
+        apply_toml(text, path);
+    }
+
+    void apply_nics_variable(std::string_view list) {
+        while (!list.empty()) {
+            const size_t comma = list.find(',');
+            const std::string_view pair = list.substr(0, comma);
+            list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+            const size_t equals = pair.find('=');
+            if (equals == std::string_view::npos || equals == 0 || equals + 1 == pair.size()) {
+                problems.push_back(fmt::format("environment VIADUCT_NICS: \"{}\" is not name=nic; ignored", pair));
+                continue;
+            }
+            aliases[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
+        }
+    }
+
+    void apply_environment() {
+        for (const ConfigKey& row : keys()) {
+            const std::string name = variable_of(row);
+            const char* text = ::secure_getenv(name.c_str());
+            if (text != nullptr) set(row, text, "environment " + name, "environment " + name);
+        }
+        if (const char* list = ::secure_getenv("VIADUCT_NICS")) apply_nics_variable(list);
+        if (const char* files = ::secure_getenv("VIADUCT_HOSTS"); files != nullptr && *files != '\0') {
+            ConfigValue& hosts = sections["names"].values["hosts"];
+            hosts = {fmt::format("{}:{}", files, hosts.text), "environment VIADUCT_HOSTS"};
+        }
+        report_unknown_variables();
+    }
+
+    // Variables of one of our sections, and near misses of the plain ones; others may be somebody else's.
+    void report_unknown_variables() {
+        std::vector<std::string> known = plain_variables();
+        for (const ConfigKey& row : keys()) known.push_back(variable_of(row));
+        for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+            const std::string_view text(*entry);
+            if (text.substr(0, kPrefix.size()) != kPrefix) continue;
+            const std::string name(text.substr(0, text.find('=')));
+            if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+            const std::string near = nearest(name, known);
+            if (!near.empty())
+                problems.push_back(fmt::format("environment {} is unknown; did you mean {}?", name, near));
+        }
+    }
+
+    // The defaults, for a Config that nobody has loaded.
+    static const State& defaults() {
+        static const State state;
+        return state;
+    }
+};
+
+Config Config::load() {
+    Config config;
+    config.state_ = std::make_shared<State>();
+    config.state_->apply_file(kSystemFile, false);
+    config.state_->apply_file(user_file(), false);
+    if (const char* path = ::secure_getenv("VIADUCT_CONFIG"); path != nullptr && *path != '\0')
+        config.state_->apply_file(path, true);
+    config.state_->apply_environment();
+    return config;
+}
+
+Config Config::parse(std::string_view toml, std::string_view origin) {
+    Config config;
+    config.state_ = std::make_shared<State>();
+    config.state_->apply_toml(toml, std::string(origin));
+    return config;
+}
+
+const Config::State& Config::state() const { return state_ ? *state_ : State::defaults(); }
+
+ConfigValue Config::value(const char* section, const char* key) const {
+    const auto found = state().sections.find(section);
+    if (found == state().sections.end()) return {};
+    const auto entry = found->second.values.find(key);
+    return entry == found->second.values.end() ? ConfigValue{} : entry->second;
+}
+
+std::string Config::get(const char* section, const char* key) const { return value(section, key).text; }
+
+int64_t Config::get_int(const char* section, const char* key) const { return settings(section).get_int(key, 0); }
+
+bool Config::get_bool(const char* section, const char* key) const { return get_int(section, key) != 0; }
+
+const std::map<std::string, std::string>& Config::nic_aliases() const { return state().aliases; }
+
+const Settings& Config::settings(const char* section) const {
+    static const SectionSettings none;
+    const auto found = state().sections.find(section);
+    if (found == state().sections.end()) return none;
+    return found->second;
+}
+
+const std::vector<std::string>& Config::problems() const { return state().problems; }
+
+}  // namespace viaduct
