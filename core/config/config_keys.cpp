@@ -7,37 +7,41 @@ namespace viaduct {
 
 const std::vector<ConfigKey>& Config::keys() {
     static const std::vector<ConfigKey> table = {
-        {"agent", "linger_ms", "duration_ms", "1000", "how long vipkad stays after its last client has gone"},
+        {"agent", "linger_ms", "int", "1000",
+         "how long vipkad stays after its last client has gone, in milliseconds; negative: for ever"},
         {"agent", "grace_ms", "duration_ms", "100",
          "how long a connection request without a waiter is held before VIP_NO_MATCH, so that an acceptor on its "
          "way back to VipConnectWait is not missed"},
-        {"agent", "user_sessions", "int", "4096", "processes one user may have connected to the agent"},
-        {"agent", "user_bytes", "size", "0", "memory one user may register; 0: the machine's memory"},
-        {"agent", "user_regions", "int", "1048576", "memory regions one user may register"},
-        {"agent", "user_vis", "int", "65536", "VIs one user may create"},
-        {"agent", "user_cqs", "int", "65536", "completion queues one user may create"},
+        {"agent", "confirm_ms", "duration_ms", "5000",
+         "how long an acceptor waits for the requester to take up the connection"},
+        {"agent", "max_incoming", "int", "1024", "requests that may wait for accept or reject on one NIC handle"},
+        {"agent", "cross_user", "bool", "false", "let processes of different users connect to each other"},
+        {"agent", "max_sessions", "int", "4096", "processes that one user may have connected to the agent"},
+        {"agent", "max_contexts", "int", "4096", "NICs that one user may have open"},
+        {"agent", "max_vis", "int", "262144", "VIs that one user may have"},
+        {"agent", "max_cqs", "int", "262144", "completion queues that one user may have"},
+        {"agent", "max_regions", "int", "4194304", "memory regions that one user may register"},
+        {"agent", "max_registered_bytes", "size", "64T", "memory that one user may register"},
+        {"agent", "max_outstanding", "int", "65536", "waits, requests and accepts of one user not yet answered"},
         {"vipl", "strict", "bool", "false",
-         "follow the letter of the guide where programs of the time were let pass: unknown device names, "
-         "descriptors outside of the region named, VIs destroyed with completions nobody has fetched"},
+         "follow the letter of the guide where programs of the time were let pass: descriptors outside of the "
+         "region named, VIs destroyed with completions nobody has fetched"},
         {"vipl", "spin_us", "int", "50", "a waiting call polls for so long before it sleeps; 0: sleep at once"},
-        {"vipl", "crowding", "auto|always|never", "auto",
-         "whether more threads want to run than there are processors: then waiting calls yield and sleep early"},
         {"vipl", "conn_lost_delay_ms", "duration_ms", "250",
          "how late VIP_ERROR_CONN_LOST is told when a peer has ended: programs that end together must not abort "
          "each other"},
         {"names", "hosts", "string", "./vip_hosts:~/.vip_hosts:/etc/viaduct/vip_hosts:/etc/vip_hosts",
          "files of host names and addresses, separated by colons; those in VIADUCT_HOSTS come before them"},
-        {"names", "resolver", "bool", "true", "ask the system's resolver for names that no file has"},
-        {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has"},
-        {"paramnet", "lane_lines", "int", "512", "64-byte lines of one direction of a connection; a power of two"},
-        {"paramnet", "block_bytes", "size", "256K",
-         "room for payload of one direction of a connection; a power of two"},
-        {"paramnet", "large", "auto|ring|copy", "auto",
-         "how large messages move: by the way a measurement finds faster, through the connection's blocks, or by "
-         "cross-process copy"},
-        {"paramnet", "timing", "off", "off",
-         "the calibrated model of the link: off moves data as fast as the machine can"},
-        {"paramnet", "faults", "string", "", "fault plan that every connection starts with; empty: none"},
+        {"names", "resolver", "bool", "true", "ask the system's resolver for host names that no file has"},
+        {"names", "strict", "bool", "false", "refuse device names that nothing is known of"},
+        {"names", "default_provider", "string", "paramnet", "the provider of device names that say no other"},
+        {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
+        {"paramnet", "cross_copy", "auto|on|off", "auto",
+         "reach the memory of other processes directly where the system permits it"},
+        {"paramnet", "pull_from", "string", "auto",
+         "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured"},
+        {"paramnet", "timing", "none", "none",
+         "the calibrated model of the link; none moves data as fast as the machine can"},
     };
     return table;
 }

@@ -62,7 +62,7 @@ enum class Type : uint16_t {
     kJoined,     // Joined + fds: connection segment, then the peer's OpenNic descriptors in their order, then
                  // the peer's pidfd
     kNameEntry,  // NameEntry
-    kStatusText,  // text, NUL-terminated
+    kStatusText,  // text, NUL-terminated; when it says "complete": false, a descriptor with the whole text follows
     kGoodbye,     // Empty; ticket 0: the agent is leaving in good order, connect to the next one when needed
     kNicDown,     // ContextRef; ticket 0: the NIC has failed or its link was taken down
 };

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Sessions, greetings and the dispatch of messages; see agent.hpp. Whatever a client sends is checked here or
+// in the handler before it is used.
+#include "kagent/agent.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/config/paths.hpp"
+
+namespace viaduct::kagent {
+
+namespace {
+
+ConnectionRules rules_of(const AgentSettings& s) {
+    ConnectionRules r;
+    r.grace_ns = s.grace_ms * 1'000'000;
+    r.confirm_ns = s.confirm_ms * 1'000'000;
+    r.max_incoming = static_cast<size_t>(s.max_incoming);
+    return r;
+}
+
+}  // namespace
+
+Agent::Agent(AgentSettings settings, Providers& providers, Outbox& outbox)
+    : settings_(std::move(settings)),
+      providers_(providers),
+      outbox_(outbox),
+      limits_(settings_.limits),
+      registry_(limits_),
+      table_(rules_of(settings_), *this) {}
+
+uint64_t Agent::arrive(Credentials who, Fd pidfd, int64_t now) {
+    Session s;
+    s.id = next_session_++;
+    s.who = who;
+    s.pidfd = std::move(pidfd);
+    s.since = now;
+    const uint64_t id = s.id;
+    sessions_.emplace(id, std::move(s));
+    return id;
+}
+
+void Agent::leave(uint64_t session, int64_t now) {
+    const auto it = sessions_.find(session);
+    if (it == sessions_.end()) return;
+    Session& s = it->second;
+    s.dropped = true;  // nothing is sent to it any more
+    table_.session_gone(session, now);
+    for (const uint64_t id : registry_.of_session(session)) registry_.close(id);
+    if (s.greeted) limits_.give(s.who.uid, Quota::sessions, 1);
+    sessions_.erase(it);
+}
+
+size_t Agent::keepers() const {
+    return static_cast<size_t>(std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+        return entry.second.greeted && !entry.second.tool && !entry.second.dropped;
+    }));
+}
+
+void Agent::say_goodbye() {
+    for (auto& [id, s] : sessions_) {
+        if (s.greeted) answer(s, 0, Type::kGoodbye);
+    }
+}
+
+void Agent::deliver(Session& s, Mail mail) {
+    if (s.dropped) return;
+    mail.header.version = s.version;
+    outbox_.send(s.id, std::move(mail));
+}
+
+void Agent::refuse(Session& s, uint32_t ticket, Status why, const std::string& text) {
+    Error e;
+    e.status = static_cast<int32_t>(why);
+    e.version_min = kVersionMin;
+    e.version_max = kVersionMax;
+    std::strncpy(e.text, text.c_str(), sizeof(e.text) - 1);
+    answer(s, ticket, Type::kError, e);
+}
+
+void Agent::greet(Session& s, const Mail& mail) {
+    const auto farewell = [&](Status why, const std::string& text) {
+        refuse(s, mail.header.ticket, why, text);
+        s.dropped = true;
+        outbox_.drop(s.id, "hello refused");
+    };
+    Hello hello;
+    if (mail.type() != Type::kHello || !mail.get(&hello)) {
+        farewell(Status::invalid, "the first message must be a hello");
+        return;
+    }
+    const uint16_t highest = std::min(hello.version_max, kVersionMax);
+    if (hello.version_min > hello.version_max || highest < hello.version_min || highest < kVersionMin) {
+        farewell(Status::version, "client and agent speak no common version of the protocol");
+        return;
+    }
+    if (!limits_.take(s.who.uid, Quota::sessions, 1)) {
+        farewell(Status::out_of_resources, "too many processes of this user have a session (limit " +
+                                               std::to_string(limits_.limit(Quota::sessions)) +
+                                               ", agent.user_sessions)");
+        return;
+    }
+    s.greeted = true;
+    s.version = highest;
+    s.tool = (hello.flags & kHelloTool) != 0;
+    s.program = text_of(hello.program);
+    Welcome w;
+    w.version = highest;
+    w.version_min = kVersionMin;
+    w.version_max = kVersionMax;
+    w.agent_pid = static_cast<uint32_t>(::getpid());
+    w.linger_ms = static_cast<uint32_t>(std::max<int64_t>(settings_.linger_ms, 0));
+    std::strncpy(w.agent_version, kVersion, sizeof(w.agent_version) - 1);
+    answer(s, mail.header.ticket, Type::kWelcome, w);
+}
+
+void Agent::handle(uint64_t session, Mail mail, int64_t now) {
+    const auto it = sessions_.find(session);
+    if (it == sessions_.end() || it->second.dropped) return;
+    Session& s = it->second;
+    if (!s.greeted) {
+        greet(s, mail);
+        return;
+    }
+    // An answer with ticket 0 would be taken for an event, so such a request cannot even be refused.
+    if (mail.header.ticket == 0 && mail.type() != Type::kConnConfirm) {
+        s.dropped = true;
+        outbox_.drop(s.id, "a request without a ticket");
+        return;
+    }
+    if (!mail.descriptors.empty() && mail.type() != Type::kOpenNic) {
+        ++refused_;
+        refuse(s, mail.header.ticket, Status::invalid, "descriptors where none belong");
+        return;
+    }
+    dispatch(s, mail, now);
+}
+
+void Agent::dispatch(Session& s, Mail& mail, int64_t now) {
+    switch (mail.type()) {
+        case Type::kListNics:
+            list_nics(s, mail);
+            return;
+        case Type::kResolveName:
+            resolve_name(s, mail);
+            return;
+        case Type::kOpenNic:
+            open_nic(s, mail, now);
+            return;
+        case Type::kCloseNic:
+            close_nic(s, mail, now);
+            return;
+        case Type::kLease:
+            lease(s, mail);
+            return;
+        case Type::kConnWait:
+            conn_wait(s, mail);
+            return;
+        case Type::kConnRequest:
+        case Type::kConnPeer:
+            conn_request(s, mail, now);
+            return;
+        case Type::kConnAccept:
+            conn_accept(s, mail, now);
+            return;
+        case Type::kConnConfirm:
+            conn_confirm(s, mail);
+            return;
+        case Type::kConnReject:
+            conn_reject(s, mail);
+            return;
+        case Type::kCancel:
+            cancel(s, mail);
+            return;
+        case Type::kNameLookup:
+            name_lookup(s, mail, now);
+            return;
+        case Type::kAddressLookup:
+            address_lookup(s, mail);
+            return;
+        case Type::kNameAdd:
+            name_add(s, mail);
+            return;
+        case Type::kStatus:
+            status(s, mail, now);
+            return;
+        case Type::kShutdown:
+            if (s.who.uid != 0 && s.who.uid != ::geteuid()) {
+                refuse(s, mail.header.ticket, Status::denied, "only the agent's own user or root may end it");
+                return;
+            }
+            shutdown_asked_ = true;
+            answer(s, mail.header.ticket, Type::kDone);
+            return;
+        default:
+            ++refused_;
+            refuse(s, mail.header.ticket, Status::invalid,
+                   "no request of this protocol has the number " + std::to_string(mail.header.type));
+            return;
+    }
+}
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The agent itself, without its sockets: sessions come and go, messages come in, messages go out through the
+// Outbox. Everything runs on one thread; time is an argument. Server drives it; tests and fuzzers drive it
+// too. Its methods are in files by subject: agent.cpp sessions and dispatch, agent_nics.cpp NICs and leases,
+// agent_connect.cpp connections, agent_names.cpp the name service, status.cpp the JSON for tools.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/agent/mail.hpp"
+#include "kagent/connection_table.hpp"
+#include "kagent/devices.hpp"
+#include "kagent/limits.hpp"
+#include "kagent/names.hpp"
+#include "kagent/providers.hpp"
+#include "kagent/registry.hpp"
+#include "kagent/settings.hpp"
+
+namespace viaduct::kagent {
+
+class Outbox {
+public:
+    virtual void send(uint64_t session, Mail mail) = 0;
+    // Ends the session once what was sent before is out. leave() follows, later.
+    virtual void drop(uint64_t session, const char* why) = 0;
+
+protected:
+    ~Outbox() = default;
+};
+
+struct Credentials {
+    pid_t pid = 0;
+    uid_t uid = 0;
+};
+
+struct Session {
+    uint64_t id = 0;
+    Credentials who;
+    Fd pidfd;
+    bool greeted = false;  // has said hello and is welcome
+    bool dropped = false;
+    bool tool = false;
+    uint16_t version = kVersionMax;
+    std::string program;
+    std::vector<std::string> names;  // kNameAdd
+    int64_t since = 0;
+};
+
+class Agent final : private ConnectionEffects {
+public:
+    Agent(AgentSettings settings, Providers& providers, Outbox& outbox);
+
+    uint64_t arrive(Credentials who, Fd pidfd, int64_t now);
+    void handle(uint64_t session, Mail mail, int64_t now);
+    void leave(uint64_t session, int64_t now);
+
+    void tick(int64_t now) { table_.expire(now); }
+    Deadline next_deadline() const { return table_.next_deadline(); }
+
+    // Sessions for whose sake the agent stays: all but tools and those that have not said hello.
+    size_t keepers() const;
+    bool shutdown_asked() const { return shutdown_asked_; }
+    // Tells everybody that this agent is leaving.
+    void say_goodbye();
+
+    const ConnectionTable& table() const { return table_; }
+    const Limits& limits() const { return limits_; }
+    const std::map<uint64_t, Session>& sessions() const { return sessions_; }
+    const Registry& registry() const { return registry_; }
+
+private:
+    // What both ends of a connection share, until both have it.
+    struct Shared {
+        Fd segment;
+        uint64_t bytes = 0;
+    };
+
+    void answer(Session& s, uint32_t ticket, Type type) { deliver(s, Mail(type, ticket)); }
+    template <class T>
+    void answer(Session& s, uint32_t ticket, Type type, const T& body) {
+        deliver(s, Mail::of(type, body, ticket));
+    }
+    void refuse(Session& s, uint32_t ticket, Status why, const std::string& text);
+    void deliver(Session& s, Mail mail);
+
+    void greet(Session& s, const Mail& mail);
+    void dispatch(Session& s, Mail& mail, int64_t now);
+
+    void list_nics(Session& s, const Mail& mail);
+    void resolve_name(Session& s, const Mail& mail);
+    void open_nic(Session& s, Mail& mail, int64_t now);
+    void close_nic(Session& s, const Mail& mail, int64_t now);
+    void lease(Session& s, const Mail& mail);
+    void close_context(uint64_t id, int64_t now);
+    NicNaming naming() const;
+    NicEntry entry_of(size_t nic) const;
+
+    void conn_wait(Session& s, const Mail& mail);
+    void conn_request(Session& s, const Mail& mail, int64_t now);
+    void conn_accept(Session& s, const Mail& mail, int64_t now);
+    void conn_confirm(Session& s, const Mail& mail);
+    void conn_reject(Session& s, const Mail& mail);
+    void cancel(Session& s, const Mail& mail);
+    bool may_wait(Session& s, uint32_t ticket);
+    End end_of(const Session& s, const Context& c, uint32_t ticket) const;
+    bool address_fits(const Context& c, const EndAddress& a) const;
+
+    void incoming(const Party& waiter, const Incoming& what) override;
+    void failed(const Party& who, Status why) override;
+    Status make(uint64_t connection, const End& requester, const End& acceptor) override;
+    void joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
+    void settled(uint64_t connection) override;
+    void cancel_too_late(const Party& who) override;
+    void ticket_opened(uint64_t session) override;
+    void ticket_closed(uint64_t session) override;
+
+    void name_lookup(Session& s, const Mail& mail, int64_t now);
+    void address_lookup(Session& s, const Mail& mail);
+    void name_add(Session& s, const Mail& mail);
+    std::vector<size_t> nics_behind(const Session& s, const Context& c, std::string_view name, int64_t now);
+    const Devices& devices(int64_t now);
+
+    void status(Session& s, const Mail& mail, int64_t now);
+    std::string status_text(const Session& viewer, int64_t now, bool with_sessions);
+
+    AgentSettings settings_;
+    Providers& providers_;
+    Outbox& outbox_;
+    Limits limits_;
+    Registry registry_;
+    ConnectionTable table_;
+    std::map<uint64_t, Session> sessions_;
+    std::map<uint64_t, Shared> shared_;  // by connection id
+    Devices devices_;
+    int64_t devices_seen_ = 0;
+    uint64_t next_session_ = 1;
+    uint64_t refused_ = 0;  // messages answered with kError/invalid
+    bool shutdown_asked_ = false;
+};
+
+// What a user may be told of another's: his own, or everything for root.
+inline bool may_see(const Session& viewer, uid_t owner) {
+    return viewer.who.uid == 0 || viewer.who.uid == owner;
+}
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests about connections: checked here, decided by ConnectionTable, whose effects become messages. Part
+// of Agent.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "kagent/agent.hpp"
+
+namespace viaduct::kagent {
+
+namespace {
+
+constexpr uint64_t kUserShift = 16;  // of a domain: provider number below, user above
+
+Fd copy_of(const Fd& fd) { return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)); }
+
+Deadline deadline_after(uint32_t timeout_ms, int64_t now) {
+    return timeout_ms == 0xFFFFFFFFu ? kNever : now + int64_t{timeout_ms} * 1'000'000;
+}
+
+std::string reason_of(Status why) {
+    switch (why) {
+        case Status::no_match:
+            return "nobody waits at that address";
+        case Status::rejected:
+            return "the other side rejected the connection";
+        case Status::timeout:
+            return "the other side did not answer in time";
+        case Status::mismatch_level:
+            return "the ends have different reliability levels";
+        case Status::mismatch_mtu:
+            return "the ends have different maximum transfer sizes";
+        case Status::mismatch_qos:
+            return "the ends have different qualities of service";
+        case Status::not_supported:
+            return "these two NICs cannot be joined by the agent";
+        case Status::out_of_resources:
+            return "the agent has no resources left for a connection";
+        case Status::invalid:
+            return "no such incoming request";
+        default:
+            return "the connection failed";
+    }
+}
+
+}  // namespace
+
+bool Agent::address_fits(const Context& c, const EndAddress& a) const {
+    const uint32_t limit = std::min(providers_.nics()[c.nic].max_discriminator, kMaxDiscriminator);
+    return a.discriminator_len <= limit;
+}
+
+End Agent::end_of(const Session& s, const Context& c, uint32_t ticket) const {
+    // Ends meet when their NICs belong to one provider, and to one user unless the configuration opens that
+    // wall.
+    const NicInfo& nic = providers_.nics()[c.nic];
+    uint64_t provider = 0;
+    while (std::strncmp(providers_.nics()[provider].provider, nic.provider, sizeof nic.provider) != 0)
+        ++provider;
+    End e;
+    e.party = {s.id, ticket, c.id};
+    e.domain = provider | (settings_.cross_user ? 0 : (uint64_t{s.who.uid} + 1) << kUserShift);
+    return e;
+}
+
+// Checks what every request that stays open has in common; answers when it may not.
+bool Agent::may_wait(Session& s, uint32_t ticket) {
+    if (table_.open(s.id, ticket)) {
+        refuse(s, ticket, Status::invalid, "this ticket has an open request already");
+        return false;
+    }
+    if (limits_.left(s.who.uid, Quota::outstanding) == 0) {
+        refuse(s, ticket, Status::out_of_resources,
+               "too many open connection requests of this user (limit " +
+                   std::to_string(limits_.limit(Quota::outstanding)) + ", agent.user_outstanding)");
+        return false;
+    }
+    return true;
+}
+
+void Agent::ticket_opened(uint64_t session) {
+    if (const auto s = sessions_.find(session); s != sessions_.end())
+        limits_.take_anyway(s->second.who.uid, Quota::outstanding, 1);
+}
+
+void Agent::ticket_closed(uint64_t session) {
+    if (const auto s = sessions_.find(session); s != sessions_.end())
+        limits_.give(s->second.who.uid, Quota::outstanding, 1);
+}
+
+void Agent::conn_wait(Session& s, const Mail& mail) {
+    const uint32_t ticket = mail.header.ticket;
+    ConnWait body;
+    const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;
+    if (c == nullptr || !address_fits(*c, body.local)) {
+        refuse(s, ticket, Status::invalid, "malformed wait, or no such context");
+        return;
+    }
+    if (!may_wait(s, ticket)) return;
+    End e = end_of(s, *c, ticket);
+    e.local = body.local;
+    e.local.host = providers_.nics()[c->nic].address;
+    table_.wait(e);
+}
+
+void Agent::conn_request(Session& s, const Mail& mail, int64_t now) {
+    const uint32_t ticket = mail.header.ticket;
+    ConnRequest body;
+    const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;
+    if (c == nullptr || !address_fits(*c, body.local) || body.remote.discriminator_len > kMaxDiscriminator) {
+        refuse(s, ticket, Status::invalid, "malformed request, or no such context");
+        return;
+    }
+    if (!may_wait(s, ticket)) return;
+    End e = end_of(s, *c, ticket);
+    e.local = body.local;
+    e.local.host = providers_.nics()[c->nic].address;
+    e.traits = body.traits;
+    std::copy(std::begin(body.endpoint_words), std::end(body.endpoint_words), e.words.begin());
+    const Deadline deadline = deadline_after(body.timeout_ms, now);
+    if (mail.type() == Type::kConnPeer) {
+        table_.peer(e, body.remote, deadline, now);
+    } else {
+        table_.request(e, body.remote, deadline, now);
+    }
+}
+
+void Agent::conn_accept(Session& s, const Mail& mail, int64_t now) {
+    const uint32_t ticket = mail.header.ticket;
+    ConnAccept body;
+    const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;
+    if (c == nullptr) {
+        refuse(s, ticket, Status::invalid, "malformed accept, or no such context");
+        return;
+    }
+    if (!may_wait(s, ticket)) return;
+    std::array<uint32_t, 6> words;
+    std::copy(std::begin(body.endpoint_words), std::end(body.endpoint_words), words.begin());
+    table_.accept({s.id, ticket, c->id}, body.incoming, body.traits, words, now);
+}
+
+void Agent::conn_confirm(Session& s, const Mail& mail) {
+    ConnConfirm body;
+    if (!mail.get(&body)) {
+        if (mail.header.ticket != 0) refuse(s, mail.header.ticket, Status::invalid, "malformed confirmation");
+        return;
+    }
+    table_.confirm(s.id, body.connection_id);
+}
+
+void Agent::conn_reject(Session& s, const Mail& mail) {
+    IncomingRef body;
+    const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;
+    const Status st =
+        c == nullptr ? Status::invalid : table_.reject({s.id, mail.header.ticket, c->id}, body.incoming);
+    if (st != Status::ok) {
+        refuse(s, mail.header.ticket, st, reason_of(st));
+        return;
+    }
+    answer(s, mail.header.ticket, Type::kDone);
+}
+
+void Agent::cancel(Session& s, const Mail& mail) {
+    const uint32_t ticket = mail.header.ticket;
+    Cancel body;
+    if (!mail.get(&body)) {
+        refuse(s, ticket, Status::invalid, "malformed cancel");
+        return;
+    }
+    switch (table_.cancel({s.id, ticket, 0}, body.ticket)) {
+        case ConnectionTable::Cancelled::done:
+            answer(s, ticket, Type::kDone);
+            return;
+        case ConnectionTable::Cancelled::too_late:
+            refuse(s, ticket, Status::closed, "nothing is open under that ticket any more");
+            return;
+        case ConnectionTable::Cancelled::later:
+            return;
+    }
+}
+
+// ---- effects
+
+void Agent::incoming(const Party& waiter, const Incoming& what) {
+    if (const auto s = sessions_.find(waiter.session); s != sessions_.end()) {
+        answer(s->second, waiter.ticket, Type::kIncoming, what);
+    }
+}
+
+void Agent::failed(const Party& who, Status why) {
+    if (const auto s = sessions_.find(who.session); s != sessions_.end())
+        refuse(s->second, who.ticket, why, reason_of(why));
+}
+
+void Agent::cancel_too_late(const Party& who) {
+    if (const auto s = sessions_.find(who.session); s != sessions_.end()) {
+        refuse(s->second, who.ticket, Status::closed, "it was decided already");
+    }
+}
+
+Status Agent::make(uint64_t connection, const End& requester, const End& acceptor) {
+    const Context* a = registry_.find(requester.party.context);
+    const Context* b = registry_.find(acceptor.party.context);
+    if (a == nullptr || b == nullptr) return Status::out_of_resources;
+    Shared shared;
+    const Status s = providers_.join(a->nic, b->nic, &shared.segment, &shared.bytes);
+    if (s == Status::ok) shared_[connection] = std::move(shared);
+    return s;
+}
+
+void Agent::settled(uint64_t connection) { shared_.erase(connection); }
+
+void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
+    const auto me = sessions_.find(own.party.session);
+    const auto other = sessions_.find(peer.party.session);
+    const Context* context = registry_.find(peer.party.context);
+    const auto shared = shared_.find(connection);
+    if (me == sessions_.end()) return;
+    if (other == sessions_.end() || context == nullptr || shared == shared_.end()) {
+        refuse(me->second, own.party.ticket, Status::timeout, "the other side has gone");
+        return;
+    }
+    Joined j;
+    j.connection_id = connection;
+    j.segment_bytes = shared->second.bytes;
+    j.peer_context_id = context->id;
+    std::copy(context->words.begin(), context->words.end(), std::begin(j.peer_words));
+    std::copy(peer.words.begin(), peer.words.end(), std::begin(j.peer_endpoint_words));
+    j.side = side;
+    j.same_process = other->second.who.pid == me->second.who.pid ? 1 : 0;
+    j.peer_pid = other->second.who.pid;
+    j.peer_uid = other->second.who.uid;
+    j.remote = peer.local;
+    j.traits = peer.traits;
+    j.descriptor_count = static_cast<uint32_t>(context->descriptors.size());
+
+    Mail mail = Mail::of(Type::kJoined, j, own.party.ticket);
+    mail.descriptors.push_back(copy_of(shared->second.segment));
+    for (const Fd& fd : context->descriptors) mail.descriptors.push_back(copy_of(fd));
+    mail.descriptors.push_back(copy_of(other->second.pidfd));
+    if (std::any_of(mail.descriptors.begin(), mail.descriptors.end(),
+                    [](const Fd& fd) { return !fd.valid(); })) {
+        refuse(me->second, own.party.ticket, Status::out_of_resources,
+               "the agent has no descriptors left; raise its limit (ulimit -n)");
+        return;
+    }
+    deliver(me->second, std::move(mail));
+}
+
+}  // namespace viaduct::kagent

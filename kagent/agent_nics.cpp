@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests about NICs: which there are, opening and closing, leases. Part of Agent.
+#include <algorithm>
+#include <cstring>
+
+#include "kagent/agent.hpp"
+
+namespace viaduct::kagent {
+
+namespace {
+
+// The rest of the message's room belongs to the connection segment, the peer's pidfd and a reserve.
+constexpr size_t kMaxContextDescriptors = kMaxDescriptors - 3;
+
+template <size_t N>
+void fill(char (&field)[N], const std::string& text) {
+    std::strncpy(field, text.c_str(), N - 1);
+}
+
+}  // namespace
+
+NicNaming Agent::naming() const {
+    return {&providers_.nics(), &settings_.nic_aliases, settings_.default_provider, settings_.strict_names};
+}
+
+NicEntry Agent::entry_of(size_t nic) const {
+    NicEntry e;
+    e.nic = providers_.nics()[nic];
+    e.is_default = default_nic(naming()) == nic ? 1 : 0;
+    return e;
+}
+
+void Agent::list_nics(Session& s, const Mail& mail) {
+    const auto& nics = providers_.nics();
+    const auto& rejected = providers_.rejected();
+    size_t left = nics.size() + rejected.size();
+    if (left == 0) answer(s, mail.header.ticket, Type::kDone);
+    for (size_t i = 0; i < nics.size(); ++i) {
+        NicEntry e = entry_of(i);
+        e.more = --left != 0 ? 1 : 0;
+        answer(s, mail.header.ticket, Type::kNicEntry, e);
+    }
+    for (const RejectedNic& r : rejected) {
+        RejectionEntry e;
+        fill(e.provider, r.provider);
+        fill(e.name, r.name);
+        fill(e.reason, r.reason);
+        fill(e.cure, r.cure);
+        e.more = --left != 0 ? 1 : 0;
+        answer(s, mail.header.ticket, Type::kRejection, e);
+    }
+}
+
+void Agent::resolve_name(Session& s, const Mail& mail) {
+    NameText body;
+    if (!mail.get(&body)) {
+        refuse(s, mail.header.ticket, Status::invalid, "malformed name request");
+        return;
+    }
+    const auto nic = find_nic(naming(), text_of(body.name));
+    if (!nic) {
+        refuse(s, mail.header.ticket, Status::unknown_name, "no NIC has this name");
+        return;
+    }
+    answer(s, mail.header.ticket, Type::kNicEntry, entry_of(*nic));
+}
+
+void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
+    const uint32_t ticket = mail.header.ticket;
+    OpenNic body;
+    if (!mail.get(&body) || body.context_id == 0 || mail.descriptors.size() > kMaxContextDescriptors) {
+        ++refused_;
+        refuse(s, ticket, Status::invalid, "malformed open request");
+        return;
+    }
+    const auto nic = find_nic(naming(), text_of(body.device));
+    if (!nic) {
+        refuse(s, ticket, Status::unknown_name,
+               providers_.nics().empty() ? "no provider offers a NIC; see vipinfo --doctor"
+                                         : "no NIC has this name");
+        return;
+    }
+    if (const Context* old = registry_.find(body.context_id)) {
+        // The process may have lost its connection while this agent lived on; anybody else's id is refused.
+        const auto owner = sessions_.find(old->session);
+        const bool same = owner != sessions_.end() && owner->second.who.pid == s.who.pid &&
+                          owner->second.who.uid == s.who.uid;
+        if (body.reattach == 0 || !same) {
+            refuse(s, ticket, Status::denied, "this context exists already");
+            return;
+        }
+        close_context(body.context_id, now);
+    }
+    Context c;
+    c.id = body.context_id;
+    c.session = s.id;
+    c.user = s.who.uid;
+    c.nic = *nic;
+    c.device = text_of(body.device);
+    c.descriptors = std::move(mail.descriptors);
+    std::copy(std::begin(body.provider_words), std::end(body.provider_words), c.words.begin());
+    if (body.reattach != 0) std::copy(std::begin(body.held), std::end(body.held), c.held.begin());
+    if (registry_.open(std::move(c)) != Status::ok) {
+        refuse(s, ticket, Status::out_of_resources,
+               "too many open NICs of this user (limit " + std::to_string(limits_.limit(Quota::contexts)) +
+                   ", agent.user_nics)");
+        return;
+    }
+    Opened opened;
+    opened.nic = providers_.nics()[*nic];
+    const auto& held = registry_.find(body.context_id)->held;
+    std::copy(held.begin(), held.end(), std::begin(opened.lease));
+    answer(s, ticket, Type::kOpened, opened);
+}
+
+void Agent::close_context(uint64_t id, int64_t now) {
+    if (registry_.find(id) == nullptr) return;
+    table_.context_gone(id, now);
+    registry_.close(id);
+}
+
+void Agent::close_nic(Session& s, const Mail& mail, int64_t now) {
+    ContextRef body;
+    if (!mail.get(&body) || registry_.find(body.context_id, s.id) == nullptr) {
+        refuse(s, mail.header.ticket, Status::invalid, "no such context in this session");
+        return;
+    }
+    close_context(body.context_id, now);
+    answer(s, mail.header.ticket, Type::kDone);
+}
+
+void Agent::lease(Session& s, const Mail& mail) {
+    const uint32_t ticket = mail.header.ticket;
+    Lease body;
+    Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;
+    if (c == nullptr || body.kind >= kLeaseKinds) {
+        refuse(s, ticket, Status::invalid, "no such context or kind of lease");
+        return;
+    }
+    const auto kind = static_cast<LeaseKind>(body.kind);
+    if (const Status st = registry_.lease(*c, kind, body.amount); st != Status::ok) {
+        const auto quota = static_cast<Quota>(kind);
+        refuse(s, ticket, st,
+               st == Status::invalid
+                   ? std::string("gives back more than it holds")
+                   : std::string("limit of ") + quota_name(quota) + " of this user reached (" +
+                         std::to_string(limits_.limit(quota)) + ")");
+        return;
+    }
+    answer(s, ticket, Type::kLeaseGrant, body);
+}
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One client's socket; see client.hpp.
+#include "kagent/client.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // Linux 6.5; headers of Debian 12 are older than its backported kernels
+#endif
+
+namespace viaduct::kagent {
+
+Fd peer_process(int socket, const Credentials& who) {
+    int fd = -1;
+    socklen_t length = sizeof fd;
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 && fd >= 0)
+        return Fd(above_stdio(fd));
+    if (who.pid <= 0) return {};
+    Fd process(above_stdio(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0))));
+    // The number may have been given to another process meanwhile; not while the socket is still held.
+    pollfd p{socket, POLLIN, 0};
+    if (!process.valid() || ::poll(&p, 1, 0) < 0 || (p.revents & (POLLHUP | POLLERR)) != 0) return {};
+    return process;
+}
+
+Client::Client(Fd socket, Fd pidfd, Credentials who)
+    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), who_(who) {}
+
+Status Client::send(Mail mail) {
+    if (backlog_.empty()) {
+        const Status s = send_mail(socket_.get(), mail);
+        // Too many descriptors in flight is a state that passes, like a full socket.
+        if (s != Status::not_done && s != Status::out_of_resources) return s;
+    }
+    if (backlog_.size() >= kMaxBacklog) return Status::out_of_resources;
+    backlog_.push_back(std::move(mail));
+    return Status::not_done;
+}
+
+Status Client::flush() {
+    while (!backlog_.empty()) {
+        const Status s = send_mail(socket_.get(), backlog_.front());
+        if (s == Status::out_of_resources) return Status::not_done;
+        if (s != Status::ok) return s;
+        backlog_.pop_front();
+    }
+    return Status::ok;
+}
+
+}  // namespace viaduct::kagent

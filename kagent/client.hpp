@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The socket of one client: whom the kernel says it is, and what waits to be sent to it. Never blocks. Used
+// by Server on the agent's one thread.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+
+#include "core/agent/mail.hpp"
+#include "kagent/agent.hpp"
+
+namespace viaduct::kagent {
+
+// A descriptor of the process at the other end, by the kernel's word (SO_PEERPIDFD), else by its number,
+// checked to be still that process. Invalid: it is gone, or the kernel is too old.
+Fd peer_process(int socket, const Credentials& who);
+
+class Client {
+public:
+    Client(Fd socket, Fd pidfd, Credentials who);
+
+    int socket() const { return socket_.get(); }
+    int pidfd() const { return pidfd_.get(); }
+    const Credentials& who() const { return who_; }
+
+    // ok; not_done: queued, wants to write; closed: gone; out_of_resources: it does not read and has too much
+    // waiting.
+    Status send(Mail mail);
+    // Sends what waits. ok: nothing waits any more.
+    Status flush();
+    bool wants_to_write() const { return !backlog_.empty(); }
+    // A client that does not take its answers is not listened to until it does.
+    bool wants_to_read() const { return !closing_ && backlog_.size() < kPauseReading; }
+
+    void close_when_flushed() { closing_ = true; }
+    bool closing() const { return closing_; }
+
+    uint64_t session = 0;
+    uint64_t key = 0;
+    int64_t since = 0;
+    unsigned interest = 0;  // what epoll watches for
+
+private:
+    static constexpr size_t kPauseReading = 64;
+    static constexpr size_t kMaxBacklog = 4096;
+
+    Fd socket_;
+    Fd pidfd_;
+    Credentials who_;
+    std::deque<Mail> backlog_;
+    bool closing_ = false;
+};
+
+}  // namespace viaduct::kagent

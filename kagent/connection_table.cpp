@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The rendezvous state machine; see the header for its picture. Runs on the agent's one thread.
+#include "kagent/connection_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace viaduct::kagent {
+
+namespace {
+
+template <class T>
+void put(std::string& out, const T& value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void put_address(std::string& out, const EndAddress& a) {
+    put(out, a.host.bytes);
+    put(out, a.discriminator_len);
+    out.append(reinterpret_cast<const char*>(a.discriminator), a.discriminator_len);
+}
+
+Deadline after(int64_t now, int64_t ns) { return now > kNever - ns ? kNever : now + ns; }
+
+}  // namespace
+
+Status compare_traits(const ViTraits& a, const ViTraits& b) {
+    if (a.reliability != b.reliability) return Status::mismatch_level;
+    if (a.max_transfer != b.max_transfer) return Status::mismatch_mtu;
+    if (a.qos != b.qos) return Status::mismatch_qos;
+    return Status::ok;
+}
+
+ConnectionTable::Key ConnectionTable::wait_key(uint64_t domain, const EndAddress& at) {
+    Key key;
+    put(key, domain);
+    put_address(key, at);
+    return key;
+}
+
+ConnectionTable::Key ConnectionTable::peer_key(uint64_t domain, const EndAddress& local,
+                                               const EndAddress& remote) {
+    Key key = wait_key(domain, local);
+    put_address(key, remote);
+    return key;
+}
+
+// ---- bookkeeping
+
+void ConnectionTable::index(const Party& party, Id id) {
+    if (tickets_.insert_or_assign({party.session, party.ticket}, id).second)
+        effects_.ticket_opened(party.session);
+}
+
+void ConnectionTable::unindex(const Party& party) {
+    if (tickets_.erase({party.session, party.ticket}) != 0) effects_.ticket_closed(party.session);
+}
+
+ConnectionTable::Entries::iterator ConnectionTable::add(Entry entry) {
+    const Id id = next_id_++;
+    const Deadline due = entry.due;
+    entry.due = kNever;
+    const auto it = entries_.emplace(id, std::move(entry)).first;
+    set_due(it, due);
+    index(it->second.end.party, id);
+    return it;
+}
+
+void ConnectionTable::set_due(Entries::iterator it, Deadline due) {
+    if (it->second.due != kNever) due_.erase({it->second.due, it->first});
+    it->second.due = due;
+    if (due != kNever) due_.emplace(due, it->first);
+}
+
+void ConnectionTable::unqueue(Queues& queues, const Key& key, Id id) {
+    const auto q = queues.find(key);
+    if (q == queues.end()) return;
+    std::erase(q->second, id);
+    if (q->second.empty()) queues.erase(q);
+}
+
+// Forgets an entry altogether, wherever it is queued or indexed. Tells nobody.
+void ConnectionTable::erase(Entries::iterator it) {
+    Entry& e = it->second;
+    set_due(it, kNever);
+    const auto drop_incoming = [&] {
+        const auto c = incoming_count_.find(e.owner.context);
+        if (c != incoming_count_.end() && --c->second == 0) incoming_count_.erase(c);
+    };
+    switch (e.state) {
+        case State::waiting:
+            unqueue(waits_, e.key, it->first);
+            unindex(e.end.party);
+            break;
+        case State::held:
+            unqueue(held_, e.key, it->first);
+            unindex(e.end.party);
+            break;
+        case State::peer:
+            unqueue(peers_, e.key, it->first);
+            unindex(e.end.party);
+            break;
+        case State::met:
+            drop_incoming();
+            unindex(e.end.party);
+            break;
+        case State::abandoned:
+            drop_incoming();
+            break;
+        case State::accepted:
+            unindex(e.acceptor.party);
+            connections_.erase(e.connection);
+            break;
+    }
+    entries_.erase(it);
+}
+
+// ---- client and server
+
+void ConnectionTable::wait(const End& waiter) {
+    const auto count = incoming_count_.find(waiter.party.context);
+    if (count != incoming_count_.end() && count->second >= rules_.max_incoming) {
+        effects_.failed(waiter.party, Status::out_of_resources);
+        return;
+    }
+    const Key key = wait_key(waiter.domain, waiter.local);
+    if (const auto q = held_.find(key); q != held_.end()) {
+        meet(entries_.find(q->second.front()), waiter.party);
+        return;
+    }
+    Entry e;
+    e.state = State::waiting;
+    e.key = key;
+    e.end = waiter;
+    waits_[key].push_back(add(std::move(e))->first);
+}
+
+void ConnectionTable::request(const End& requester, const EndAddress& remote, Deadline deadline,
+                              int64_t now) {
+    Entry e;
+    e.state = State::held;
+    e.key = wait_key(requester.domain, remote);
+    e.end = requester;
+    e.remote = remote;
+    e.deadline = deadline;
+    e.due = std::min(deadline, after(now, rules_.grace_ns));
+    const auto it = add(std::move(e));
+    held_[it->second.key].push_back(it->first);
+    if (const auto q = waits_.find(it->second.key); q != waits_.end()) {
+        const auto waiter = entries_.find(q->second.front());
+        const Party party = waiter->second.end.party;
+        erase(waiter);
+        meet(it, party);
+    }
+}
+
+// A held request and a waiter have found each other. The waiter's entry, if it had one, is gone already.
+void ConnectionTable::meet(Entries::iterator request, const Party& waiter) {
+    Entry& e = request->second;
+    unqueue(held_, e.key, request->first);
+    e.state = State::met;
+    e.owner = waiter;
+    ++incoming_count_[waiter.context];
+    set_due(request, e.deadline);
+    Incoming in;
+    in.incoming = request->first;
+    in.remote = e.end.local;
+    in.traits = e.end.traits;
+    effects_.incoming(waiter, in);
+}
+
+// Its server has gone before accepting: perhaps another one comes, in the usual grace.
+void ConnectionTable::hold_again(Entries::iterator request, int64_t now) {
+    Entry& e = request->second;
+    if (const auto c = incoming_count_.find(e.owner.context);
+        c != incoming_count_.end() && --c->second == 0) {
+        incoming_count_.erase(c);
+    }
+    e.state = State::held;
+    e.owner = {};
+    set_due(request, std::min(e.deadline, after(now, rules_.grace_ns)));
+    held_[e.key].push_front(request->first);
+    if (const auto q = waits_.find(e.key); q != waits_.end()) {
+        const auto waiter = entries_.find(q->second.front());
+        const Party party = waiter->second.end.party;
+        erase(waiter);
+        meet(request, party);
+    }
+}
+
+void ConnectionTable::accept(const Party& who, uint64_t incoming, const ViTraits& traits,
+                             const std::array<uint32_t, 6>& words, int64_t now) {
+    const auto it = entries_.find(incoming);
+    const bool known = it != entries_.end() &&
+                       (it->second.state == State::met || it->second.state == State::abandoned) &&
+                       it->second.owner.session == who.session && it->second.owner.context == who.context;
+    if (!known) {
+        effects_.failed(who, Status::invalid);
+        return;
+    }
+    Entry& e = it->second;
+    if (e.state == State::abandoned) {  // the requester gave up: the incoming is used up by this answer
+        erase(it);
+        effects_.failed(who, Status::timeout);
+        return;
+    }
+    if (const Status s = compare_traits(e.end.traits, traits); s != Status::ok) {
+        effects_.failed(who, s);  // the requester is not told, the incoming stays
+        return;
+    }
+    End acceptor;
+    acceptor.party = who;
+    acceptor.domain = e.end.domain;
+    acceptor.local = e.remote;
+    acceptor.traits = traits;
+    acceptor.words = words;
+    const uint64_t connection = incoming;
+    if (const Status s = effects_.make(connection, e.end, acceptor); s != Status::ok) {
+        effects_.failed(e.end.party, s);
+        erase(it);
+        effects_.failed(who, s);
+        return;
+    }
+    if (const auto c = incoming_count_.find(e.owner.context);
+        c != incoming_count_.end() && --c->second == 0) {
+        incoming_count_.erase(c);
+    }
+    unindex(e.end.party);
+    e.state = State::accepted;
+    e.acceptor = acceptor;
+    e.connection = connection;
+    connections_[connection] = it->first;
+    index(who, it->first);
+    set_due(it, after(now, rules_.confirm_ns));
+    effects_.joined(connection, e.end, acceptor, 0);
+}
+
+Status ConnectionTable::reject(const Party& who, uint64_t incoming) {
+    const auto it = entries_.find(incoming);
+    if (it == entries_.end()) return Status::invalid;
+    const Entry& e = it->second;
+    if (e.state != State::met && e.state != State::abandoned) return Status::invalid;
+    if (e.owner.session != who.session || e.owner.context != who.context) return Status::invalid;
+    const bool open = e.state == State::met;
+    const Party requester = e.end.party;
+    erase(it);
+    if (open) effects_.failed(requester, Status::rejected);
+    return Status::ok;
+}
+
+void ConnectionTable::confirm(uint64_t session, uint64_t connection) {
+    const auto c = connections_.find(connection);
+    if (c == connections_.end()) return;
+    const auto it = entries_.find(c->second);
+    if (it->second.end.party.session != session) return;
+    const Entry e = it->second;
+    erase(it);
+    ++made_;
+    effects_.joined(connection, e.acceptor, e.end, 1);
+    effects_.settled(connection);
+    if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
+}
+
+// ---- peer to peer
+
+void ConnectionTable::peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now) {
+    Entry e;
+    e.state = State::peer;
+    e.key = peer_key(end.domain, end.local, remote);
+    e.counterpart = peer_key(end.domain, remote, end.local);
+    e.end = end;
+    e.remote = remote;
+    e.deadline = deadline;
+    const bool symmetric = e.key == e.counterpart;
+
+    auto partner = entries_.end();
+    bool own_partner = false;
+    if (const auto q = peers_.find(e.counterpart); q != peers_.end()) {
+        for (const Id id : q->second) {
+            const auto candidate = entries_.find(id);
+            // When both ends bear one address, two requests of one process may well be meant for two peers in
+            // another: that other process comes first, for the grace time.
+            if (symmetric && candidate->second.end.party.session == end.party.session) {
+                own_partner = true;
+                continue;
+            }
+            partner = candidate;
+            break;
+        }
+    }
+    e.due = own_partner ? std::min(deadline, after(now, rules_.grace_ns)) : deadline;
+    const auto it = add(std::move(e));
+    peers_[it->second.key].push_back(it->first);
+    if (partner != entries_.end()) join_peers(partner, it);
+}
+
+void ConnectionTable::join_peers(Entries::iterator older, Entries::iterator newer) {
+    const End a = older->second.end, b = newer->second.end;
+    const uint64_t connection = next_id_++;
+    erase(older);
+    erase(newer);
+    Status s = compare_traits(a.traits, b.traits);
+    if (s == Status::ok) s = effects_.make(connection, a, b);
+    if (s != Status::ok) {
+        effects_.failed(a.party, s);
+        effects_.failed(b.party, s);
+        return;
+    }
+    ++made_;
+    effects_.joined(connection, a, b, 0);
+    effects_.joined(connection, b, a, 1);
+    effects_.settled(connection);
+}
+
+// ---- giving up
+
+ConnectionTable::Cancelled ConnectionTable::cancel(const Party& canceller, uint32_t ticket) {
+    const auto t = tickets_.find({canceller.session, ticket});
+    if (t == tickets_.end()) return Cancelled::too_late;
+    const auto it = entries_.find(t->second);
+    Entry& e = it->second;
+    switch (e.state) {
+        case State::met:
+            requester_gone(it);
+            return Cancelled::done;
+        case State::accepted:
+            // The requester has been told that it is connected: the acceptor must see the handshake through.
+            if (e.canceller.ticket != 0) return Cancelled::too_late;
+            e.canceller = canceller;
+            return Cancelled::later;
+        default:
+            erase(it);
+            return Cancelled::done;
+    }
+}
+
+// The incoming stays valid for its owner, who learns by accept or reject.
+void ConnectionTable::requester_gone(Entries::iterator it) {
+    unindex(it->second.end.party);
+    it->second.state = State::abandoned;
+    set_due(it, kNever);
+}
+
+void ConnectionTable::fail_acceptor(Entries::iterator it, Status why) {
+    const Entry e = it->second;
+    erase(it);
+    effects_.failed(e.acceptor.party, why);
+    effects_.settled(e.connection);
+    if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
+}
+
+void ConnectionTable::owner_gone(Entries::iterator it, int64_t now) {
+    switch (it->second.state) {
+        case State::met:
+            hold_again(it, now);
+            break;
+        case State::abandoned:
+            erase(it);
+            break;
+        default:
+            break;
+    }
+}
+
+template <class Match>
+void ConnectionTable::gone(Match match, int64_t now) {
+    std::vector<Id> mine;
+    for (const auto& [id, e] : entries_) {
+        if (match(e.end.party) || match(e.owner) || (e.state == State::accepted && match(e.acceptor.party))) {
+            mine.push_back(id);
+        }
+    }
+    // First everything this party itself waits for, so that nothing below is matched with it again.
+    for (const Id id : mine) {
+        const auto it = entries_.find(id);
+        if (it == entries_.end() || !match(it->second.end.party)) continue;
+        switch (it->second.state) {
+            case State::waiting:
+            case State::held:
+            case State::peer:
+                erase(it);
+                break;
+            case State::met:
+                requester_gone(it);
+                break;
+            case State::accepted:
+                fail_acceptor(it, Status::timeout);
+                break;
+            case State::abandoned:
+                break;
+        }
+    }
+    for (const Id id : mine) {
+        const auto it = entries_.find(id);
+        if (it == entries_.end()) continue;
+        if (it->second.state == State::accepted && match(it->second.acceptor.party)) {
+            // The requester is connected already, and sees by the pidfd that its peer has died.
+            const uint64_t connection = it->second.connection;
+            erase(it);
+            effects_.settled(connection);
+        } else if (match(it->second.owner)) {
+            owner_gone(it, now);
+        }
+    }
+}
+
+void ConnectionTable::session_gone(uint64_t session, int64_t now) {
+    gone([session](const Party& p) { return p.session == session; }, now);
+}
+
+void ConnectionTable::context_gone(uint64_t context, int64_t now) {
+    gone([context](const Party& p) { return p.context == context; }, now);
+}
+
+// ---- time
+
+void ConnectionTable::expire(int64_t now) {
+    while (!due_.empty() && due_.begin()->first <= now) due_now(entries_.find(due_.begin()->second), now);
+}
+
+void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
+    Entry& e = it->second;
+    const Party party = e.end.party;
+    switch (e.state) {
+        case State::held:
+            erase(it);
+            effects_.failed(party, Status::no_match);
+            return;
+        case State::met:
+            requester_gone(it);
+            effects_.failed(party, Status::timeout);
+            return;
+        case State::accepted:
+            fail_acceptor(it, Status::timeout);
+            return;
+        case State::peer: {
+            // Nobody else came for two requests of one process: then they are meant for each other.
+            if (const auto q = peers_.find(e.counterpart);
+                q != peers_.end() && q->second.size() > 1 && e.key == e.counterpart) {
+                const Id first = q->second[0] == it->first ? q->second[1] : q->second[0];
+                const auto other = entries_.find(first);
+                if (first < it->first) {
+                    join_peers(other, it);
+                } else {
+                    join_peers(it, other);
+                }
+                return;
+            }
+            if (e.deadline > now) {  // the partner it could have had was taken by somebody else
+                set_due(it, e.deadline);
+                return;
+            }
+            erase(it);
+            effects_.failed(party, Status::timeout);
+            return;
+        }
+        case State::waiting:
+        case State::abandoned:
+            set_due(it, kNever);
+            return;
+    }
+}
+
+Deadline ConnectionTable::next_deadline() const { return due_.empty() ? kNever : due_.begin()->first; }
+
+ConnectionTable::Counts ConnectionTable::counts() const {
+    Counts c;
+    for (const auto& [id, e] : entries_) {
+        switch (e.state) {
+            case State::waiting:
+                ++c.waits;
+                break;
+            case State::held:
+                ++c.held;
+                break;
+            case State::met:
+                ++c.met;
+                break;
+            case State::accepted:
+                ++c.accepted;
+                break;
+            case State::abandoned:
+                ++c.abandoned;
+                break;
+            case State::peer:
+                ++c.peers;
+                break;
+        }
+    }
+    return c;
+}
+
+}  // namespace viaduct::kagent

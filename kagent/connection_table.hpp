@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who wants to be connected with whom: waits, requests, peer requests and the three-way end of a handshake. A
+// pure state machine without sockets and clocks: time is an argument, effects are calls. Used by Agent, on
+// the agent's one thread.
+//
+// Client/server:   request --(a wait is there)--> met --accept--> accepted --confirm--> done
+//                     |held grace_ms, then no_match   |reject, timeout      |timeout of the confirmation
+// A waiter that dies or closes before it accepts sends its requests back to being held. A requester that
+// gives up leaves its incoming behind: accept answers timeout, reject answers ok (vipl-semantics §4.3).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "viaduct/kagent.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct::kagent {
+
+// Who asked: whom to answer, under which ticket, for which context.
+struct Party {
+    uint64_t session = 0;
+    uint32_t ticket = 0;
+    uint64_t context = 0;
+};
+
+// One end of a connection to be.
+struct End {
+    Party party;
+    uint64_t domain = 0;  // only ends of one domain meet: same provider, same user (or all users)
+    EndAddress local;     // host part true: the address of the context's NIC
+    ViTraits traits;
+    std::array<uint32_t, 6> words{};
+};
+
+class ConnectionEffects {
+public:
+    // Answers a wait.
+    virtual void incoming(const Party& waiter, const Incoming& what) = 0;
+    // Answers anything with an error.
+    virtual void failed(const Party& who, Status why) = 0;
+    // Makes what both ends share. Not ok: both are told so.
+    virtual Status make(uint64_t connection, const End& requester, const End& acceptor) = 0;
+    // Answers a request, accept or peer request: connected.
+    virtual void joined(uint64_t connection, const End& own, const End& peer, uint32_t side) = 0;
+    // The connection is complete or given up: what make() made may go.
+    virtual void settled(uint64_t connection) = 0;
+    // Answers a cancel that had to wait for the end of a handshake.
+    virtual void cancel_too_late(const Party& who) = 0;
+    // A session has one more, or one less, ticket that will be answered.
+    virtual void ticket_opened(uint64_t session) = 0;
+    virtual void ticket_closed(uint64_t session) = 0;
+
+protected:
+    ~ConnectionEffects() = default;
+};
+
+struct ConnectionRules {
+    int64_t grace_ns = 100'000'000;      // how long a request is held for a waiter to come (vipl-compat C6)
+    int64_t confirm_ns = 5'000'000'000;  // how long an acceptor waits for the requester to map
+    size_t max_incoming = 1024;          // per context: accepted or rejected by nobody yet
+};
+
+// First attribute in which two ends differ, or ok.
+Status compare_traits(const ViTraits& a, const ViTraits& b);
+
+class ConnectionTable {
+public:
+    ConnectionTable(ConnectionRules rules, ConnectionEffects& effects) : rules_(rules), effects_(effects) {}
+
+    void wait(const End& waiter);
+    void request(const End& requester, const EndAddress& remote, Deadline deadline, int64_t now);
+    void peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now);
+    void accept(const Party& who, uint64_t incoming, const ViTraits& traits,
+                const std::array<uint32_t, 6>& words, int64_t now);
+    Status reject(const Party& who, uint64_t incoming);
+    void confirm(uint64_t session, uint64_t connection);
+
+    enum class Cancelled { done, too_late, later };
+    // done: gone, no answer will come. too_late: nothing open under that ticket. later: cancel_too_late()
+    // will be called after the answer of that ticket.
+    Cancelled cancel(const Party& canceller, uint32_t ticket);
+
+    void session_gone(uint64_t session, int64_t now);
+    void context_gone(uint64_t context, int64_t now);
+
+    void expire(int64_t now);
+    Deadline next_deadline() const;
+
+    // For status and tests.
+    struct Counts {
+        size_t waits = 0, held = 0, met = 0, accepted = 0, peers = 0, abandoned = 0;
+        bool operator==(const Counts&) const = default;
+    };
+    Counts counts() const;
+    uint64_t connections_made() const { return made_; }
+    bool open(uint64_t session, uint32_t ticket) const { return tickets_.contains({session, ticket}); }
+
+private:
+    enum class State { waiting, held, met, accepted, abandoned, peer };
+    using Id = uint64_t;
+    using Key = std::string;  // domain, NIC address and discriminator(s), as bytes
+
+    struct Entry {
+        State state = State::waiting;
+        Key key;          // where it is queued; a met request keeps its key for coming back
+        Key counterpart;  // peer: where its partner would be queued
+        End end;          // waiter, requester or peer
+        EndAddress remote;
+        Deadline deadline = kNever;  // of the caller's timeout
+        Deadline due = kNever;       // next event of this entry
+        Party owner;                 // met, abandoned, accepted: whose incoming it is
+        End acceptor;                // accepted
+        Party canceller;             // accepted: whoever wants to know when it is decided
+        uint64_t connection = 0;
+    };
+    using Entries = std::map<Id, Entry>;
+    using Queues = std::map<Key, std::deque<Id>>;
+
+    static Key wait_key(uint64_t domain, const EndAddress& at);
+    static Key peer_key(uint64_t domain, const EndAddress& local, const EndAddress& remote);
+
+    Entries::iterator add(Entry entry);
+    void erase(Entries::iterator it);
+    void set_due(Entries::iterator it, Deadline due);
+    static void unqueue(Queues& queues, const Key& key, Id id);
+    void meet(Entries::iterator request, const Party& waiter);
+    void hold_again(Entries::iterator request, int64_t now);
+    void join_peers(Entries::iterator older, Entries::iterator newer);
+    void requester_gone(Entries::iterator it);
+    void fail_acceptor(Entries::iterator it, Status why);
+    void owner_gone(Entries::iterator it, int64_t now);
+    template <class Match>
+    void gone(Match match, int64_t now);
+    void due_now(Entries::iterator it, int64_t now);
+    void index(const Party& party, Id id);
+    void unindex(const Party& party);
+
+    ConnectionRules rules_;
+    ConnectionEffects& effects_;
+    Entries entries_;
+    Queues waits_, held_, peers_;
+    std::set<std::pair<Deadline, Id>> due_;
+    std::map<std::pair<uint64_t, uint32_t>, Id>
+        tickets_;                                // (session, ticket) of everything that has an open answer
+    std::map<uint64_t, size_t> incoming_count_;  // per context
+    std::map<uint64_t, Id> connections_;         // accepted, by connection id
+    Id next_id_ = 1;
+    uint64_t made_ = 0;
+};
+
+}  // namespace viaduct::kagent

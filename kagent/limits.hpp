@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Counts what each user has, and says no when it is enough. Used by Agent on the agent's one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "kagent/settings.hpp"
+#include "viaduct/kagent.hpp"
+
+namespace viaduct::kagent {
+
+enum class Quota : uint32_t {
+    bytes = kLeaseBytes,
+    regions = kLeaseRegions,
+    vis = kLeaseVis,
+    cqs = kLeaseCqs,
+    sessions,
+    contexts,
+    outstanding,
+    count
+};
+
+const char* quota_name(Quota);
+
+class Limits {
+public:
+    explicit Limits(const UserLimits& limits);
+
+    uint64_t limit(Quota) const;
+    uint64_t used(uid_t user, Quota) const;
+    uint64_t left(uid_t user, Quota) const;
+    // All or nothing.
+    [[nodiscard]] bool take(uid_t user, Quota, uint64_t amount);
+    // What exists already and cannot be refused any more (a client that re-attaches).
+    void take_anyway(uid_t user, Quota, uint64_t amount);
+    void give(uid_t user, Quota, uint64_t amount);
+
+private:
+    using Counts = std::array<uint64_t, static_cast<size_t>(Quota::count)>;
+    Counts limits_;
+    std::map<uid_t, Counts> used_;  // users without anything are not kept
+};
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vipkad: options, log, limits, socket, loop. Everything else is in the library beside it.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+
+#include "core/config/config.hpp"
+#include "core/config/paths.hpp"
+#include "kagent/server.hpp"
+#include "kagent/service.hpp"
+#include "viaduct/kagent.hpp"
+
+namespace {
+
+using namespace viaduct;
+
+struct Options {
+    std::string socket, config, log_level;
+    bool foreground = false;
+    std::optional<int64_t> linger_ms;
+};
+
+// The standard error goes where whoever started us wants it: a terminal, the journal, or nowhere.
+void open_log(const Options& o) {
+    auto log = spdlog::stderr_logger_st("vipkad");
+    log->set_level(spdlog::level::from_str(!o.log_level.empty() ? o.log_level
+                                           : o.foreground       ? "info"
+                                                                : "warn"));
+    spdlog::set_default_logger(log);
+    spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e vipkad[%P] %l: %v");
+}
+
+// Every client costs three descriptors, every connection under way some more.
+void raise_limits() {
+    rlimit files{};
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    files.rlim_cur = files.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &files) != 0) spdlog::warn("cannot raise the limit of open files");
+}
+
+std::string default_address() {
+    if (const char* named = ::secure_getenv(kagent::kAgentVariable); named != nullptr && *named != '\0')
+        return named;
+    return kagent::kUserSocketPrefix + std::to_string(::geteuid());
+}
+
+int serve(const Options& o) {
+    std::string error;
+    Fd listener = kagent::activated_socket(&error);
+    if (!error.empty()) {
+        spdlog::critical(error);
+        return 1;
+    }
+    kagent::Server::Options server_options;
+    server_options.keep_socket = listener.valid();
+    server_options.forever = o.foreground && !o.linger_ms;
+    if (!listener.valid()) {
+        server_options.address = o.socket.empty() ? default_address() : o.socket;
+        const Status s = kagent::listen_at(server_options.address, &listener, &error);
+        if (s == Status::not_done) {
+            // Many processes may have started an agent at once; one is enough.
+            spdlog::info("another agent serves {} already", server_options.address);
+            return 0;
+        }
+        if (s != Status::ok) {
+            spdlog::critical(error);
+            return 1;
+        }
+    }
+
+    const Config config = Config::load();
+    for (const std::string& problem : config.problems()) spdlog::warn("configuration: {}", problem);
+    auto settings = kagent::AgentSettings::from(config);
+    if (o.linger_ms) settings.linger_ms = *o.linger_ms;
+    kagent::Providers providers;
+    providers.load_all(config);
+    for (const NicInfo& nic : providers.nics()) spdlog::info("NIC {}: {}", nic.name, nic.description);
+    for (const auto& r : providers.rejected())
+        spdlog::info("not offered: {} {}: {} ({})", r.provider, r.name, r.reason, r.cure);
+
+    kagent::Server server(std::move(server_options), std::move(settings), providers, std::move(listener));
+    kagent::notify_manager("READY=1");
+    server.run();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options o;
+    CLI::App app{"Viaduct kernel agent: opens NICs and joins connections for the programs of this host",
+                 "vipkad"};
+    app.add_option("--socket", o.socket, "Address to listen at: a path, or @name for an abstract one");
+    app.add_flag("--foreground", o.foreground, "Run for a person: log what happens, stay until interrupted");
+    app.add_option("--linger-ms", o.linger_ms, "Leave so long after the last client; negative: stay");
+    app.add_option("--log-level", o.log_level, "What goes to standard error")
+        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
+    app.add_option("--config", o.config, "Configuration file, read after the usual ones")
+        ->check(CLI::ExistingFile);
+    app.set_version_flag("--version", std::string("vipkad ") + kVersion);
+    CLI11_PARSE(app, argc, argv);
+
+    ::signal(SIGPIPE, SIG_IGN);  // whoever reads our log may go
+    open_log(o);
+    raise_limits();
+    if (!o.config.empty()) ::setenv("VIADUCT_CONFIG", o.config.c_str(), 1);
+    try {
+        return serve(o);
+    } catch (const std::exception& e) {
+        spdlog::critical("ended by an exception: {}", e.what());
+        return 1;
+    }
+}

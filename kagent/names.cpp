@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Resolution of NIC names (vipl-compat §4) and host names (§6); see names.hpp.
+#include "kagent/names.hpp"
+
+#include <arpa/inet.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <climits>
+#include <cstring>
+
+namespace viaduct::kagent {
+
+namespace {
+
+// Device name families of VIA's own time. The number that follows, if any, counts NICs.
+constexpr std::string_view kFamilies[] = {"/dev/via_eth", "/dev/via_lo",   "/etc/via_lo",
+                                          "/dev/clanvi",  "/dev/paramnet", "VINIC",
+                                          "nic",          "\\\\.\\VI",     "paramnet"};
+
+std::string_view name_of(const NicInfo& nic) { return {nic.name, ::strnlen(nic.name, sizeof nic.name)}; }
+
+std::optional<size_t> canonical(const std::vector<NicInfo>& nics, std::string_view name) {
+    for (size_t i = 0; i < nics.size(); ++i) {
+        if (name_of(nics[i]) == name) return i;
+    }
+    return std::nullopt;
+}
+
+std::string_view digits_at_end(std::string_view name) {
+    size_t n = name.size();
+    while (n > 0 && std::isdigit(static_cast<unsigned char>(name[n - 1])) != 0) --n;
+    return name.substr(n);
+}
+
+bool all_digits(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::optional<size_t> by_number(const NicNaming& naming, std::string_view digits) {
+    if (digits.empty()) return default_nic(naming);
+    if (digits.size() > 9) return std::nullopt;  // beyond every NIC there can be
+    uint64_t n = 0;
+    for (const char c : digits) n = n * 10 + static_cast<uint64_t>(c - '0');
+    return default_nic(naming, n);
+}
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+    return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && ::strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+bool numeric_own_address(std::string_view name, const std::vector<HostIp>& addresses) {
+    HostIp ip;
+    const std::string text(name);
+    if (::inet_pton(AF_INET, text.c_str(), ip.bytes.data()) == 1) {
+        if (ip.bytes[0] == 127) return true;
+        ip.length = 4;
+    } else if (::inet_pton(AF_INET6, text.c_str(), ip.bytes.data()) == 1) {
+        const in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
+        if (std::memcmp(ip.bytes.data(), &loopback, sizeof loopback) == 0) return true;
+        ip.length = 16;
+    } else {
+        return false;
+    }
+    return std::find(addresses.begin(), addresses.end(), ip) != addresses.end();
+}
+
+}  // namespace
+
+std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index) {
+    const auto& nics = *naming.nics;
+    std::string_view provider = naming.default_provider;
+    const auto offers = [&](const NicInfo& n) { return provider == n.provider; };
+    if (std::none_of(nics.begin(), nics.end(), offers)) {
+        if (nics.empty()) return std::nullopt;
+        provider = nics.front().provider;
+    }
+    for (size_t i = 0; i < nics.size(); ++i) {
+        if (offers(nics[i]) && index-- == 0) return i;
+    }
+    return std::nullopt;
+}
+
+std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name) {
+    const auto& nics = *naming.nics;
+    if (const auto exact = canonical(nics, name)) return exact;
+    if (const auto alias = naming.aliases->find(std::string(name)); alias != naming.aliases->end()) {
+        return canonical(nics, alias->second);
+    }
+    const std::string_view path = without_prefix(name, "/dev/");
+    if (const auto head = canonical(nics, path.substr(0, path.find_first_of("/:")))) return head;
+    for (const std::string_view family : kFamilies) {
+        if (!name.starts_with(family)) continue;
+        const std::string_view rest = name.substr(family.size());
+        if (all_digits(rest)) return by_number(naming, rest);
+    }
+    if (naming.strict) return std::nullopt;
+    return by_number(naming, digits_at_end(name));
+}
+
+bool names_this_host(std::string_view name, std::string_view hostname, const std::vector<HostIp>& addresses) {
+    if (name.empty()) return false;
+    const std::string_view own_short = hostname.substr(0, hostname.find('.'));
+    for (const std::string_view own :
+         {hostname, own_short, std::string_view("localhost"), std::string_view("localhost.localdomain")}) {
+        if (!own.empty() && same_name(name, own)) return true;
+    }
+    return numeric_own_address(name, addresses);
+}
+
+std::string own_hostname() {
+    char name[HOST_NAME_MAX + 1] = {};
+    if (::gethostname(name, sizeof name - 1) != 0) return "localhost";
+    return name;
+}
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What names mean: names of NICs given to VipOpenNic, and names of hosts given to the name service. Pure
+// functions of their arguments; used by Agent.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kagent/devices.hpp"
+#include "viaduct/types.hpp"
+
+namespace viaduct::kagent {
+
+struct NicNaming {
+    const std::vector<NicInfo>* nics = nullptr;
+    const std::map<std::string, std::string>* aliases = nullptr;
+    std::string default_provider;
+    bool strict = false;
+};
+
+// Index of the NIC that VipOpenNic(name) opens. In this order: canonical name; alias of the configuration; a
+// path that begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0,
+// VINIC0, nic0, ...), whose number counts the default provider's NICs and must exist, since programs
+// enumerate by counting until it fails; any other name, by the same rule, unless `strict`.
+std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name);
+
+// The NIC that is opened when no name says more: number `index` of the default provider.
+std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index = 0);
+
+// True when `name` means this host: its name, short or full, localhost, or a numeric address of an interface.
+bool names_this_host(std::string_view name, std::string_view hostname, const std::vector<HostIp>& addresses);
+
+// As the kernel has it; may be a full name.
+std::string own_hostname();
+
+}  // namespace viaduct::kagent

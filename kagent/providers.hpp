@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The NICs of this host as their providers' control halves tell: discovered once at start. Used by Agent on
+// the agent's one thread.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/config/config.hpp"
+#include "core/shm/segment.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct::kagent {
+
+struct RejectedNic {
+    std::string provider, name, reason, cure;
+};
+
+class Providers {
+public:
+    // Loads and asks every provider object there is. One that is broken becomes a rejection.
+    void load_all(const Config& config);
+    // Asks one provider that is in memory already.
+    void add(const Provider& provider, const Settings& settings);
+    void reject(RejectedNic r) { rejected_.push_back(std::move(r)); }
+
+    const std::vector<NicInfo>& nics() const { return nics_; }
+    const std::vector<RejectedNic>& rejected() const { return rejected_; }
+    // Makes what two ends share.
+    Status join(size_t a, size_t b, Fd* segment, uint64_t* bytes) const;
+
+private:
+    struct Loaded {
+        const Provider* provider;
+        const Settings* settings;
+    };
+    std::vector<NicInfo> nics_;
+    std::vector<size_t> provider_of_;  // index into loaded_, by NIC
+    std::vector<Loaded> loaded_;
+    std::vector<RejectedNic> rejected_;
+};
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Contexts and their leases; see registry.hpp.
+#include "kagent/registry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::kagent {
+
+namespace {
+
+// So much a context gets at once, so that small programs never ask again.
+constexpr std::array<uint64_t, kLeaseKinds> kFirstLease = {uint64_t{256} << 20, 1024, 32, 32};
+
+constexpr Quota quota_of(size_t kind) { return static_cast<Quota>(kind); }
+
+}  // namespace
+
+Status Registry::open(Context context) {
+    if (!limits_.take(context.user, Quota::contexts, 1)) return Status::out_of_resources;
+    const bool reattached =
+        std::any_of(context.held.begin(), context.held.end(), [](uint64_t n) { return n != 0; });
+    for (size_t kind = 0; kind < kLeaseKinds; ++kind) {
+        if (!reattached)
+            context.held[kind] = std::min(kFirstLease[kind], limits_.left(context.user, quota_of(kind)));
+        limits_.take_anyway(context.user, quota_of(kind), context.held[kind]);
+    }
+    const uint64_t id = context.id;
+    contexts_.emplace(id, std::move(context));
+    return Status::ok;
+}
+
+void Registry::close(uint64_t id) {
+    const auto it = contexts_.find(id);
+    if (it == contexts_.end()) return;
+    const Context& c = it->second;
+    limits_.give(c.user, Quota::contexts, 1);
+    for (size_t kind = 0; kind < kLeaseKinds; ++kind) limits_.give(c.user, quota_of(kind), c.held[kind]);
+    contexts_.erase(it);
+}
+
+Context* Registry::find(uint64_t id) {
+    const auto it = contexts_.find(id);
+    return it == contexts_.end() ? nullptr : &it->second;
+}
+
+Context* Registry::find(uint64_t id, uint64_t session) {
+    Context* c = find(id);
+    return c != nullptr && c->session == session ? c : nullptr;
+}
+
+void Registry::move(uint64_t id, uint64_t session) {
+    if (Context* c = find(id)) c->session = session;
+}
+
+std::vector<uint64_t> Registry::of_session(uint64_t session) const {
+    std::vector<uint64_t> ids;
+    for (const auto& [id, c] : contexts_) {
+        if (c.session == session) ids.push_back(id);
+    }
+    return ids;
+}
+
+Status Registry::lease(Context& context, LeaseKind kind, int64_t amount) {
+    uint64_t& held = context.held[kind];
+    if (amount >= 0) {
+        const auto more = static_cast<uint64_t>(amount);
+        if (more > UINT64_MAX - held || !limits_.take(context.user, quota_of(kind), more))
+            return Status::out_of_resources;
+        held += more;
+        return Status::ok;
+    }
+    const uint64_t back = uint64_t{0} - static_cast<uint64_t>(amount);
+    if (back > held) return Status::invalid;
+    limits_.give(context.user, quota_of(kind), back);
+    held -= back;
+    return Status::ok;
+}
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The agent's event loop: one listening socket, one epoll, one thread, nothing that blocks. Turns packets
+// into messages for Agent and its answers into packets.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kagent/agent.hpp"
+#include "kagent/client.hpp"
+
+namespace viaduct::kagent {
+
+// Binds and listens. not_done: somebody listens there already. With `error` for people.
+Status listen_at(const std::string& address, Fd* out, std::string* error);
+
+class Server final : private Outbox {
+public:
+    struct Options {
+        std::string address;
+        bool keep_socket = false;  // it belongs to a service manager, who listens on when we leave
+        bool forever = false;      // does not leave when idle
+    };
+
+    Server(Options options, AgentSettings settings, Providers& providers, Fd listener);
+    ~Server();
+
+    // Returns when nobody needs the agent any more, or it was told to end.
+    void run();
+
+private:
+    enum class Watch : uint64_t { listener = 1, signals = 2, first_client = 16 };
+
+    void send(uint64_t session, Mail mail) override;
+    void drop(uint64_t session, const char* why) override;
+
+    void watch(int fd, uint32_t events, uint64_t data);
+    void adjust(Client& c);
+    void accept_clients();
+    bool accept_one();
+    void serve(uint64_t key, uint32_t events);
+    void read_from(Client& c);
+    void lose(Client& c, const char* why);
+    void bury();
+    void look_at_silent(int64_t now);
+    int timeout_ms(int64_t now) const;
+    bool time_to_leave(int64_t now);
+    void finish();
+
+    Options options_;
+    int64_t linger_ns_;
+    Fd epoll_, listener_, signals_, reserve_;
+    bool own_users_only_;
+    Agent agent_;
+    std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
+    std::unordered_map<uint64_t, Client*> by_session_;
+    std::vector<uint64_t> dead_;  // keys; removed between events, when nobody holds a reference
+    size_t silent_ = 0;           // clients that have not said hello
+    uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
+    int64_t idle_since_;
+    bool stop_ = false;
+};
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the configuration says to the agent, read once at its start.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/config/config.hpp"
+
+namespace viaduct::kagent {
+
+// What one user may have at a time, over all his processes.
+struct UserLimits {
+    uint64_t sessions = 4096;
+    uint64_t contexts = 4096;
+    uint64_t vis = 262144;
+    uint64_t cqs = 262144;
+    uint64_t regions = 4'194'304;
+    uint64_t registered_bytes = uint64_t{1} << 46;
+    uint64_t outstanding = 65536;  // waits, requests and accepts not answered yet
+};
+
+struct AgentSettings {
+    int64_t linger_ms = 2000;  // negative: never leaves
+    int64_t grace_ms = 100;
+    int64_t confirm_ms = 5000;
+    int64_t max_incoming = 1024;
+    bool cross_user = false;
+    bool strict_names = false;
+    std::string default_provider = "paramnet";
+    UserLimits limits;
+    std::map<std::string, std::string> nic_aliases;
+
+    static AgentSettings from(const Config& config);
+};
+
+}  // namespace viaduct::kagent

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the agent knows, as JSON for tools. Part of Agent; the only file here that includes the JSON library.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/config/paths.hpp"
+#include "kagent/agent.hpp"
+
+namespace viaduct::kagent {
+
+namespace {
+
+using nlohmann::json;
+
+std::string text_of_address(const NicAddress& a) {
+    char text[3 * kNicAddressBytes + 1] = {};
+    for (uint32_t i = 0; i < kNicAddressBytes; ++i) {
+        std::snprintf(text + 3 * i, 4, i + 1 < kNicAddressBytes ? "%02x:" : "%02x", a.bytes[i]);
+    }
+    return text;
+}
+
+json context_json(const Context& c, const NicInfo& nic) {
+    return {{"nic", nic.name},
+            {"device", c.device},
+            {"lease",
+             {{"bytes", c.held[kLeaseBytes]},
+              {"regions", c.held[kLeaseRegions]},
+              {"vis", c.held[kLeaseVis]},
+              {"cqs", c.held[kLeaseCqs]}}}};
+}
+
+json quotas_json(const Limits& limits, uid_t user) {
+    json out;
+    for (uint32_t q = 0; q < static_cast<uint32_t>(Quota::count); ++q) {
+        const auto quota = static_cast<Quota>(q);
+        out[quota_name(quota)] = {{"used", limits.used(user, quota)}, {"limit", limits.limit(quota)}};
+    }
+    return out;
+}
+
+json links_json(const Devices& devices) {
+    json out = json::array();
+    for (const LinkInfo& l : devices.links) {
+        out.push_back({{"name", l.name},
+                       {"kind", l.kind},
+                       {"driver", l.driver},
+                       {"address", l.address},
+                       {"mtu", l.mtu},
+                       {"up", l.up},
+                       {"running", l.running},
+                       {"loopback", l.loopback}});
+    }
+    return out;
+}
+
+// Text from elsewhere may be no UTF-8: it is shown with replacement characters, never thrown at.
+std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+Fd sealed_text(const std::string& text) {
+    Fd fd(::memfd_create("viaduct-status", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    size_t done = 0;
+    while (fd.valid() && done < text.size()) {
+        const ssize_t n = ::write(fd.get(), text.data() + done, text.size() - done);
+        if (n <= 0) return {};
+        done += static_cast<size_t>(n);
+    }
+    if (fd.valid()) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return fd;
+}
+
+}  // namespace
+
+std::string Agent::status_text(const Session& viewer, int64_t now, bool with_sessions) {
+    json out;
+    out["version"] = kVersion;
+    out["pid"] = ::getpid();
+    out["protocol"] = {{"min", kVersionMin}, {"max", kVersionMax}};
+    out["linger_ms"] = settings_.linger_ms;
+    json nics = json::array();
+    for (size_t i = 0; i < providers_.nics().size(); ++i) {
+        const NicInfo& n = providers_.nics()[i];
+        nics.push_back({{"name", n.name},
+                        {"provider", n.provider},
+                        {"address", text_of_address(n.address)},
+                        {"link_up", n.link_up != 0},
+                        {"default", default_nic(naming()) == i}});
+    }
+    out["nics"] = std::move(nics);
+    json rejected = json::array();
+    for (const RejectedNic& r : providers_.rejected()) {
+        rejected.push_back(
+            {{"provider", r.provider}, {"name", r.name}, {"reason", r.reason}, {"cure", r.cure}});
+    }
+    out["rejected"] = std::move(rejected);
+    const auto counts = table_.counts();
+    out["connections"] = {{"made", table_.connections_made()},    {"waits", counts.waits},
+                          {"requests", counts.held + counts.met}, {"handshakes", counts.accepted},
+                          {"peer_requests", counts.peers},        {"abandoned", counts.abandoned}};
+    out["quotas"] = quotas_json(limits_, viewer.who.uid);
+    out["malformed_messages"] = refused_;
+    size_t seen = 0;
+    json sessions = json::array();
+    for (const auto& [id, s] : sessions_) {
+        if (!s.greeted || !may_see(viewer, s.who.uid)) continue;
+        ++seen;
+        if (!with_sessions) continue;
+        json contexts = json::array();
+        for (const uint64_t c : registry_.of_session(id)) {
+            const Context* context = registry_.find(c);
+            contexts.push_back(context_json(*context, providers_.nics()[context->nic]));
+        }
+        sessions.push_back({{"pid", s.who.pid},
+                            {"uid", s.who.uid},
+                            {"program", s.program},
+                            {"tool", s.tool},
+                            {"age_ms", (now - s.since) / 1'000'000},
+                            {"names", s.names},
+                            {"contexts", std::move(contexts)}});
+    }
+    out["session_count"] = seen;
+    if (with_sessions) {
+        const Devices& d = devices(now);
+        out["sessions"] = std::move(sessions);
+        out["links"] = links_json(d);
+        if (!d.error.empty()) out["links_error"] = d.error;
+    } else {
+        out["complete"] = false;
+    }
+    return dump(out);
+}
+
+// Everything when it fits into one message; else a summary, with everything in a sealed memory file beside
+// it.
+void Agent::status(Session& s, const Mail& mail, int64_t now) {
+    std::string text = status_text(s, now, true);
+    Mail out(Type::kStatusText, mail.header.ticket);
+    if (text.size() + 1 > kMaxMessage) {
+        if (Fd all = sealed_text(text); all.valid()) out.descriptors.push_back(std::move(all));
+        text = status_text(s, now, false);
+        if (text.size() + 1 > kMaxMessage) text = "{\"complete\":false}";
+    }
+    out.payload.resize(text.size() + 1);
+    std::memcpy(out.payload.data(), text.c_str(), text.size() + 1);
+    deliver(s, std::move(out));
+}
+
+}  // namespace viaduct::kagent
