@@ -117,8 +117,7 @@ void accept_from(End& server, const std::string& discriminator) {
 }
 
 // Arguments: level, host in hex, discriminator in hex.
-std::unique_ptr<End> connected_to_parent(const std::vector<std::string>& arguments) {
-    EndOptions chosen;
+std::unique_ptr<End> connected_to_parent(const std::vector<std::string>& arguments, EndOptions chosen) {
     chosen.level = static_cast<VIP_RELIABILITY_LEVEL>(std::stoi(arguments.at(0)));
     auto end = std::make_unique<End>(chosen);
     Address local(end->nic, from_hex(arguments.at(2)));

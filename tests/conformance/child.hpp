@@ -48,8 +48,8 @@ private:
 void accept_from(End& server, const std::string& discriminator);
 /// Arguments that let a role connect to this end: level, host address, discriminator.
 std::vector<std::string> client_arguments(End& server, const std::string& discriminator);
-/// In the role: an end connected to the parent that made these arguments.
-std::unique_ptr<End> connected_to_parent(const std::vector<std::string>& arguments);
+/// In the role: an end at the parent's level, connected to the parent that made these arguments.
+std::unique_ptr<End> connected_to_parent(const std::vector<std::string>& arguments, EndOptions chosen = {});
 
 /// Bytes as text that can be an argument, and back.
 std::string to_hex(const std::string& bytes);

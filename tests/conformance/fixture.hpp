@@ -211,6 +211,11 @@ private:
 /// Ends a VI the way the Intel sample does: disconnect, drain, destroy.
 VIP_RETURN retire(VIP_VI_HANDLE vi);
 
+/// The status word as a program that watches it would read it (vipl-semantics §2.6), and a byte of watched memory.
+inline VIP_UINT32 peek_status(const VIP_DESCRIPTOR* d) { return __atomic_load_n(&d->CS.Status, __ATOMIC_ACQUIRE); }
+inline bool peek_done(const VIP_DESCRIPTOR* d) { return (peek_status(d) & VIP_STATUS_DONE) != 0; }
+inline char peek(const char* byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
+
 /// Result of taking one completion.
 struct Outcome {
     VIP_RETURN code;

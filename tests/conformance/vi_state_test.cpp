@@ -371,7 +371,7 @@ TEST_P(FlushRules, DisconnectFlushesInPostingOrderAndKeepsWhatWasFinished) {
         posted.push_back(end.receive(64));
     }
     pair.server.send(pair.server.buffer(8, 'x'), 8);
-    ASSERT_TRUE(eventually([&] { return (posted[0]->CS.Status & VIP_STATUS_DONE) != 0; }) ||
+    ASSERT_TRUE(eventually([&] { return peek_done(posted[0]); }) ||
                 reap_recv(end.vi).descriptor == posted[0]);
     CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(end.vi));
     Outcome first = reap_recv(end.vi, Millis{0});
@@ -424,7 +424,7 @@ TEST_P(FlushRules, FinishedReceivesCanBeTakenAfterTheConnectionBroke) {
     VIP_DESCRIPTOR* second = pair.server.receive(64);
     pair.client.send(pair.client.buffer(8, 'y'), 8);
     ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-    ASSERT_TRUE(eventually([&] { return (first->CS.Status & VIP_STATUS_DONE) != 0; }));
+    ASSERT_TRUE(eventually([&] { return peek_done(first); }));
     require(VipDisconnect(pair.client.vi), "VipDisconnect");
     ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
     VIP_DESCRIPTOR* got = nullptr;
@@ -441,7 +441,7 @@ TEST_P(FlushRules, FinishedReceivesCanBeTakenAfterTheOwnDisconnect) {
     VIP_DESCRIPTOR* first = pair.server.receive(64);
     pair.client.send(pair.client.buffer(8, 'y'), 8);
     ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-    ASSERT_TRUE(eventually([&] { return (first->CS.Status & VIP_STATUS_DONE) != 0; }));
+    ASSERT_TRUE(eventually([&] { return peek_done(first); }));
     CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.server.vi));
     VIP_DESCRIPTOR* got = nullptr;
     CONFORM(VIP_SUCCESS, kIdle, VipRecvDone(pair.server.vi, &got));
@@ -573,11 +573,11 @@ TEST(End, NoByteChangesAfterDisconnectReturned) {
                 reap_send(pair.client.vi);
             }
         });
-        EXPECT_TRUE(eventually([&] { return static_cast<volatile char&>(window[kBytes - 1]) == 'w'; }));
+        EXPECT_TRUE(eventually([&] { return peek(&window[kBytes - 1]) == 'w'; }));
         require(VipDisconnect(pair.server.vi), "VipDisconnect");
         std::memset(window, 0, kBytes);
         EXPECT_TRUE(never([&] {
-            return std::any_of(window, window + kBytes, [](const volatile char& byte) { return byte != 0; });
+            return std::any_of(window, window + kBytes, [](const char& byte) { return peek(&byte) != 0; });
         })) << "a late write of the peer came through";
         stop = true;
         writer.get();
