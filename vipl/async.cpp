@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Asynchronous errors: queued by anybody, told to the program by the handler thread, one at a time, when they
+// are due.
+#include <algorithm>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "vipl/dispatcher.hpp"
+#include "vipl/library.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+void ErrorQueue::push(const AsyncError& error) {
+    const auto later = [](const AsyncError& a, const AsyncError& b) { return a.due < b.due; };
+    errors_.insert(std::upper_bound(errors_.begin(), errors_.end(), error, later), error);
+}
+
+bool ErrorQueue::pop_due(int64_t now, AsyncError* out) {
+    if (errors_.empty() || errors_.front().due > now) return false;
+    *out = errors_.front();
+    errors_.pop_front();
+    return true;
+}
+
+int64_t ErrorQueue::next_due() const { return errors_.empty() ? INT64_MAX : errors_.front().due; }
+
+bool still_wanted(const AsyncError& error) {
+    if (!error.only_in_this_life) return true;
+    return error.vi->public_handle() == error.record.ViHandle && error.vi->life.load() == error.life;
+}
+
+void Dispatcher::set_error_handler(VIP_ERROR_HANDLER handler, VIP_PVOID context) {
+    std::unique_lock lock(mutex_);
+    handler_ = handler;
+    context_ = context;
+    quiesce(lock);
+}
+
+void Dispatcher::report(const AsyncError& error) {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    errors_.push(error);
+    ensure_thread();
+    wake_locked();
+}
+
+// Called by the handler thread with mutex_; true when it has done something.
+bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
+    AsyncError error;
+    if (!errors_.pop_due(now_ns(), &error)) return false;
+    // Not while the process ends, and not for a connection the program has ended itself (vipl-compat Q14,
+    // Q17).
+    if (process_is_exiting() || !still_wanted(error)) return true;
+    const VIP_ERROR_HANDLER handler = handler_;
+    const VIP_PVOID context = context_;
+    if (handler == nullptr) {
+        // The default handler: silent unless somebody reads the log.
+        VIADUCT_LOG(warn, "async", "asynchronous error, code %d, resource %d, VI %p",
+                    static_cast<int>(error.record.ErrorCode), static_cast<int>(error.record.ResourceCode),
+                    error.record.ViHandle);
+        return true;
+    }
+    in_handler_ = true;
+    lock.unlock();
+    handler(context, &error.record);
+    lock.lock();
+    in_handler_ = false;
+    changed_.notify_all();
+    return true;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The life of one connection attempt of a VI: begin, wait, leave and resume (peer requests), conclude, give
+// up. The state machine's Connect-Pending lasts from begin to conclude.
+#pragma once
+
+#include "core/clock/clock.hpp"
+#include "viaduct/provider.hpp"
+#include "vipl/nic.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+// Idle -> Connect-Pending; INVALID_PARAMETER when the VI has died, INVALID_STATE when it is not Idle.
+VIP_RETURN begin_attempt(Vi& vi, VIP_VI_HANDLE handle, bool peer);
+// Waits until the attempt is decided, given up or late, and finishes it.
+Status run_attempt(Vi& vi, ConnectOp* op, Deadline deadline, ConnectResult* result);
+// -> Connected (ok) or back to Idle. Returns how the attempt really ended: `closed` when it was given up
+// meanwhile.
+Status conclude_attempt(Vi& vi, Status ended);
+
+// A peer request between two calls of the program.
+void leave_attempt(Vi& vi, ConnectOp* op);
+// Takes it up again. not_done: another thread is at it; invalid_state: there is none. With `wait`, waits for
+// that other thread.
+Status resume_attempt(Vi& vi, bool wait, ConnectOp** op);
+
+// Waits in slices that grow to a tenth of a second, as long as `wanted` says so.
+template <class Wanted>
+Status await_in_slices(Nic& nic, ConnectOp* op, Deadline deadline, Wanted&& wanted, ConnectResult* result) {
+    constexpr int64_t kShortest = 5'000'000;
+    constexpr int64_t kLongest = 100'000'000;
+    for (int64_t slice = kShortest;; slice = std::min(slice * 2, kLongest)) {
+        const int64_t now = now_ns();
+        const Status status = nic.ops->connect_await(op, std::min(deadline, now + slice), result);
+        if (status != Status::not_done || !wanted() || now_ns() >= deadline) return status;
+    }
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the exported functions share. They check pointers and handles, call, and let no C++ exception out.
+#pragma once
+
+#include <vipl.h>
+
+#include <new>
+
+#include "vipl/nic.hpp"
+
+namespace viaduct::vipl {
+
+// Runs `body`; memory running short becomes ERROR_RESOURCE.
+template <class Body>
+VIP_RETURN guarded(Body&& body) noexcept {
+    try {
+        return body();
+    } catch (const std::bad_alloc&) {
+        return VIP_ERROR_RESOURCE;
+    }
+}
+
+// For calls on a NIC handle.
+template <class Body>
+VIP_RETURN with_nic(VIP_NIC_HANDLE handle, Body&& body) noexcept {
+    return guarded([&] {
+        const NicPin pin(handle);
+        return pin ? body(*pin) : VIP_INVALID_PARAMETER;
+    });
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Exported extensions (viaduct/ext.h).
+#include <viaduct/ext.h>
+
+#include "core/config/paths.hpp"
+#include "vipl/c_api.hpp"
+#include "vipl/status.hpp"
+#include "vipl/vi.hpp"
+
+using namespace viaduct::vipl;
+
+const char* VipxVersion(void) { return viaduct::kVersion; }
+
+VIP_RETURN VipxSetFaultPlan(VIP_VI_HANDLE ViHandle, const char* Plan) {
+    Vi* vi = find_vi(ViHandle);
+    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    return guarded([&]() -> VIP_RETURN {
+        const NicPin pin(vi->nic, vi->handle, ViHandle);
+        if (!pin) return VIP_INVALID_PARAMETER;
+        if (vi->state() != VIP_STATE_CONNECTED) return VIP_INVALID_STATE;
+        if ((pin->info.capabilities & viaduct::kCapFaultPlan) == 0) return VIP_ERROR_NOT_SUPPORTED;
+        return to_return(CallKind::extension,
+                         pin->ops->set_fault_plan(vi->core, Plan != nullptr ? Plan : ""));
+    });
+}

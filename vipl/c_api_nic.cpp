@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Exported calls on NICs, protection tags and memory, and management.
+#include "vipl/c_api.hpp"
+#include "vipl/dispatcher.hpp"
+#include "vipl/memory.hpp"
+#include "vipl/name_service.hpp"
+
+using namespace viaduct::vipl;
+
+VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
+    if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
+    return guarded([&] { return open_nic(DeviceName, NicHandle); });
+}
+
+VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
+    return guarded([&] { return close_nic(NicHandle); });
+}
+
+VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* Attributes) {
+    if (Attributes == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) {
+        query_nic(nic, Attributes);
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* ProtectionHandle) {
+    if (ProtectionHandle == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) { return create_ptag(nic, ProtectionHandle); });
+}
+
+VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE ProtectionHandle) {
+    return with_nic(NicHandle, [&](Nic& nic) { return destroy_ptag(nic, ProtectionHandle); });
+}
+
+VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
+                          VIP_MEM_ATTRIBUTES* MemAttributes, VIP_MEM_HANDLE* MemHandle) {
+    if (MemHandle == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) {
+        return register_memory(nic, VirtualAddress, Length, MemAttributes, MemHandle);
+    });
+}
+
+VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle) {
+    return with_nic(NicHandle, [&](Nic& nic) { return deregister_memory(nic, VirtualAddress, MemHandle); });
+}
+
+VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,
+                               VIP_MEM_ATTRIBUTES* MemAttributes) {
+    if (MemAttributes == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) {
+        return set_memory_attributes(nic, VirtualAddress, MemHandle, *MemAttributes);
+    });
+}
+
+VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,
+                       VIP_MEM_ATTRIBUTES* MemAttributes) {
+    if (MemAttributes == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle,
+                    [&](Nic& nic) { return query_memory(nic, VirtualAddress, MemHandle, MemAttributes); });
+}
+
+VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context, VIP_ERROR_HANDLER Handler) {
+    std::shared_ptr<Dispatcher> dispatcher;
+    const VIP_RETURN found = with_nic(NicHandle, [&](Nic& nic) {
+        dispatcher = nic.dispatcher;
+        return VIP_SUCCESS;
+    });
+    // Without the pin: this may wait for a handler that is closing the NIC.
+    if (found == VIP_SUCCESS) dispatcher->set_error_handler(Handler, Context);
+    return found;
+}
+
+VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType, VIP_PVOID SysManInfo) {
+    return with_nic(NicHandle, [&](Nic& nic) -> VIP_RETURN {
+        if (InfoType != VIP_SMI_AUTODISCOVERY || SysManInfo == nullptr) return VIP_INVALID_PARAMETER;
+        return discover(nic, static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo));
+    });
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Hot path, any thread: handle, lock, head complete? else poll; every so often look around.
+#include "vipl/completion.hpp"
+
+#include "vipl/nic.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+constexpr uint32_t kEmptyPollsBetweenRounds = 64;
+
+inline VIP_RETURN hand_out(WorkQueue& q, VIP_DESCRIPTOR** out) {
+    bool in_error;
+    *out = q.dequeue(&in_error);
+    return in_error ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS;
+}
+
+// The head as it is now. Lock held.
+inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
+    if (q.head_complete()) return hand_out(q, out);
+    return q.empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;  // empty: with NULL (vipl-semantics §4.6)
+}
+
+// Without a result so far: carries out what was marked, polls the rest of the NIC, looks again.
+[[gnu::noinline]] VIP_RETURN try_harder(Vi& vi, VIP_VI_HANDLE handle, WorkQueue& q, bool around,
+                                        VIP_DESCRIPTOR** out) {
+    settle_if_broken(vi);
+    if (around) {
+        const NicPin pin(vi.nic, vi.handle, handle);
+        if (pin) poll_idle(*pin);
+    }
+    q.lock.lock();
+    const VIP_RETURN answer = vi.is(handle) ? look(q, out) : VIP_INVALID_PARAMETER;
+    q.lock.unlock();
+    return answer;
+}
+
+// A sender that waits still takes what the other side sends: both may be waiting (docs/data-path.md). The
+// send lock is not held.
+[[gnu::noinline]] void poll_receive_side(Vi& vi, VIP_VI_HANDLE handle) {
+    WorkQueue& recv = vi.core.recv;
+    if (!recv.lock.try_lock()) return;
+    if (vi.is(handle) && vi.state() == VIP_STATE_CONNECTED) vi.ops->poll_recv(vi.core);
+    recv.lock.unlock();
+}
+
+}  // namespace
+
+VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    *out = nullptr;
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = vi->core.recv;
+    q.lock.lock();
+    if (!vi->is(handle)) [[unlikely]] {
+        q.lock.unlock();
+        return VIP_INVALID_PARAMETER;
+    }
+    if (!q.head_complete() && vi->state() == VIP_STATE_CONNECTED) vi->ops->poll_recv(vi->core);
+    const VIP_RETURN answer = look(q, out);
+    const bool around = answer == VIP_NOT_DONE && ++vi->recv_side.empty_polls % kEmptyPollsBetweenRounds == 0;
+    q.lock.unlock();
+    if (vi->core.is_marked_broken() || around) [[unlikely]] {
+        if (answer == VIP_NOT_DONE) return try_harder(*vi, handle, q, around, out);
+        settle_if_broken(*vi);
+    }
+    return answer;
+}
+
+VIP_RETURN send_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    *out = nullptr;
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = vi->core.send;
+    q.lock.lock();
+    if (!vi->is(handle)) [[unlikely]] {
+        q.lock.unlock();
+        return VIP_INVALID_PARAMETER;
+    }
+    if (!q.head_complete() && vi->state() == VIP_STATE_CONNECTED) vi->ops->poll_send(vi->core);
+    const VIP_RETURN answer = look(q, out);
+    const bool around = answer == VIP_NOT_DONE && ++vi->send_side.empty_polls % kEmptyPollsBetweenRounds == 0;
+    q.lock.unlock();
+    if (answer == VIP_NOT_DONE) {
+        poll_receive_side(*vi, handle);
+        return try_harder(*vi, handle, q, around, out);
+    }
+    settle_if_broken(*vi);
+    return answer;
+}
+
+}  // namespace viaduct::vipl

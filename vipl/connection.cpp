@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/connection.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "vipl/attempt.hpp"
+#include "vipl/status.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+
+// Reads an address of the program: any bytes, any alignment (vipl-compat A1, A2).
+bool read_address(const Nic& nic, const VIP_NET_ADDRESS& from, EndAddress* to) {
+    if (from.HostAddressLen != kNicAddressBytes) return false;
+    if (from.DiscriminatorLen > nic.info.max_discriminator || from.DiscriminatorLen > kMaxDiscriminator)
+        return false;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&from) + offsetof(VIP_NET_ADDRESS, HostAddress);
+    std::memcpy(to->host.bytes, bytes, kNicAddressBytes);
+    to->discriminator_len = from.DiscriminatorLen;
+    std::memcpy(to->discriminator, bytes + kNicAddressBytes, from.DiscriminatorLen);
+    return true;
+}
+
+// Writes what the address really has and not a byte more: buffers are sized for it (vipl-compat A8).
+void write_address(const EndAddress& from, VIP_NET_ADDRESS* to) {
+    auto* bytes = reinterpret_cast<uint8_t*>(to);
+    const uint16_t lengths[2] = {kNicAddressBytes, from.discriminator_len};
+    std::memcpy(bytes, lengths, sizeof lengths);
+    bytes += sizeof lengths;
+    std::memcpy(bytes, from.host.bytes, kNicAddressBytes);
+    std::memcpy(bytes + kNicAddressBytes, from.discriminator, from.discriminator_len);
+}
+
+void write_traits(const ViTraits& from, VIP_VI_ATTRIBUTES* to) {
+    to->ReliabilityLevel = from.reliability;
+    to->MaxTransferSize = from.max_transfer;
+    to->QoS = nullptr;
+    to->Ptag = nullptr;  // the other side's business
+    to->EnableRdmaWrite = from.rdma_write != 0 ? VIP_TRUE : VIP_FALSE;
+    to->EnableRdmaRead = from.rdma_read != 0 ? VIP_TRUE : VIP_FALSE;
+}
+
+VIP_RETURN keep_request(Nic& nic, const ConnectResult& found, VIP_CONN_HANDLE* out) {
+    const std::lock_guard lock(nic.mutex);
+    Connection* connection = nic.library->connections.take();
+    if (connection == nullptr) return VIP_ERROR_RESOURCE;
+    const uintptr_t handle = handle_table.insert(HandleKind::connection, connection);
+    if (handle == 0) {
+        nic.library->connections.give_back(connection);
+        return VIP_ERROR_RESOURCE;
+    }
+    connection->nic = &nic;
+    connection->incoming = found.incoming;
+    connection->remote_traits = found.remote_traits;
+    connection->taken = false;
+    nic.connections.push_back(connection);
+    connection->handle.store(handle);
+    *out = reinterpret_cast<VIP_CONN_HANDLE>(handle);
+    return VIP_SUCCESS;
+}
+
+Connection* find_connection(VIP_CONN_HANDLE handle) {
+    return static_cast<Connection*>(handle_table.find(handle, HandleKind::connection));
+}
+
+// One Accept or Reject at a time; false when the handle is dead or in use.
+bool take_connection(Nic& nic, Connection& connection, VIP_CONN_HANDLE handle) {
+    const std::lock_guard lock(nic.mutex);
+    if (connection.handle.load() != reinterpret_cast<uintptr_t>(handle) || connection.taken) return false;
+    connection.taken = true;
+    return true;
+}
+
+void put_connection_back(Nic& nic, Connection& connection) {
+    const std::lock_guard lock(nic.mutex);
+    connection.taken = false;
+}
+
+void end_connection(Nic& nic, Connection& connection) {
+    const std::lock_guard lock(nic.mutex);
+    const auto handle = connection.handle.exchange(0);
+    if (handle == 0) return;  // the NIC was closed meanwhile
+    handle_table.remove(reinterpret_cast<void*>(handle));
+    nic.connections.erase(std::find(nic.connections.begin(), nic.connections.end(), &connection));
+    nic.library->connections.give_back(&connection);
+}
+
+}  // namespace
+
+void kill_connections(Nic& nic) {
+    const std::lock_guard lock(nic.mutex);
+    for (Connection* connection : nic.connections) {
+        handle_table.remove(reinterpret_cast<void*>(connection->handle.exchange(0)));
+        nic.library->connections.give_back(connection);
+    }
+    nic.connections.clear();
+}
+
+VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadline, VIP_NET_ADDRESS* remote,
+                        VIP_VI_ATTRIBUTES* attributes, VIP_CONN_HANDLE* out) {
+    EndAddress address;
+    if (!read_address(nic, local, &address)) return VIP_INVALID_PARAMETER;
+    {
+        const std::lock_guard lock(nic.mutex);
+        if (nic.connections.size() >= kMaxConnectionHandles) return VIP_ERROR_RESOURCE;
+    }
+    ConnectOp* op = nullptr;
+    const Status begun = nic.ops->listen(nic.context, address, &op);
+    if (begun != Status::ok) return to_return(CallKind::connect_wait, begun);
+
+    // The handle is looked at between slices: VipCloseNic ends the wait.
+    const auto open = [&nic] { return nic.handle.load() != 0; };
+    ConnectResult result;
+    await_in_slices(nic, op, deadline, open, &result);
+    const Status ended = nic.ops->connect_finish(op, &result);
+    if (ended == Status::ok) {
+        const VIP_RETURN kept = open() ? keep_request(nic, result, out) : VIP_INVALID_PARAMETER;
+        if (kept != VIP_SUCCESS) {
+            nic.ops->reject(nic.context, result.incoming);
+            return kept;
+        }
+        write_address(result.remote, remote);
+        write_traits(result.remote_traits, attributes);
+        return VIP_SUCCESS;
+    }
+    if (!open()) return VIP_INVALID_PARAMETER;
+    return to_return(CallKind::connect_wait, ended);
+}
+
+VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_handle) {
+    Connection* connection = find_connection(connection_handle);
+    Vi* vi = find_vi(vi_handle);
+    if (connection == nullptr || vi == nullptr) return VIP_INVALID_PARAMETER;
+    const NicPin pin(connection->nic, connection->handle, connection_handle);
+    if (!pin || vi->nic != connection->nic) return VIP_INVALID_PARAMETER;
+    Nic& nic = *pin;
+    if (!take_connection(nic, *connection, connection_handle)) return VIP_INVALID_PARAMETER;
+
+    // The requester learns nothing of a mismatch; the handle stays (vipl-semantics §4.3).
+    VIP_RETURN answer = begin_attempt(*vi, vi_handle, false);
+    if (answer == VIP_SUCCESS) {
+        answer = compare_traits(vi->core.traits, connection->remote_traits);
+        if (answer != VIP_SUCCESS) conclude_attempt(*vi, Status::invalid);
+    }
+    if (answer != VIP_SUCCESS) {
+        put_connection_back(nic, *connection);
+        return answer;
+    }
+
+    ConnectOp* op = nullptr;
+    Status status = nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
+    if (status == Status::ok) status = run_attempt(*vi, op, now_ns() + kAcceptPatience, nullptr);
+    answer = to_return(CallKind::accept, conclude_attempt(*vi, status));
+    end_connection(nic, *connection);
+    return answer;
+}
+
+VIP_RETURN connect_reject(VIP_CONN_HANDLE connection_handle) {
+    Connection* connection = find_connection(connection_handle);
+    if (connection == nullptr) return VIP_INVALID_PARAMETER;
+    const NicPin pin(connection->nic, connection->handle, connection_handle);
+    if (!pin || !take_connection(*pin, *connection, connection_handle)) return VIP_INVALID_PARAMETER;
+    // Whether the requester still waits makes no difference (§4.3).
+    pin->ops->reject(pin->context, connection->incoming);
+    end_connection(*pin, *connection);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& local,
+                           const VIP_NET_ADDRESS& remote, Deadline deadline, VIP_VI_ATTRIBUTES* attributes) {
+    const NicPin pin(vi.nic, vi.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    Nic& nic = *pin;
+    EndAddress from, to;
+    if (!read_address(nic, local, &from) || !read_address(nic, remote, &to)) return VIP_INVALID_PARAMETER;
+    const VIP_RETURN begun = begin_attempt(vi, handle, false);
+    if (begun != VIP_SUCCESS) return begun;
+
+    ConnectOp* op = nullptr;
+    ConnectResult result;
+    Status status = nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
+    // The agent keeps the time and answers at the deadline; a little later we no longer count on it.
+    const Deadline patience = deadline == kNever ? kNever : deadline + 100 * kMillisecond;
+    if (status == Status::ok) status = run_attempt(vi, op, patience, &result);
+    status = conclude_attempt(vi, status);
+    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (status == Status::ok) write_traits(result.remote_traits, attributes);
+    return to_return(CallKind::request, status);
+}
+
+VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& local,
+                        const VIP_NET_ADDRESS& remote, Deadline deadline) {
+    const NicPin pin(vi.nic, vi.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    Nic& nic = *pin;
+    EndAddress from, to;
+    if (!read_address(nic, local, &from) || !read_address(nic, remote, &to)) return VIP_INVALID_PARAMETER;
+    const VIP_RETURN begun = begin_attempt(vi, handle, true);
+    if (begun != VIP_SUCCESS) return begun;
+    ConnectOp* op = nullptr;
+    const Status status =
+        nic.ops->peer_request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
+    if (status != Status::ok) {
+        conclude_attempt(vi, status);
+        return to_return(CallKind::create, status);
+    }
+    leave_attempt(vi, op);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTES* attributes) {
+    const NicPin pin(vi.nic, vi.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    ConnectOp* op = nullptr;
+    const Status resumed = resume_attempt(vi, wait, &op);
+    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (resumed == Status::not_done) return VIP_NOT_DONE;  // another thread waits for it
+    if (resumed != Status::ok) return VIP_INVALID_STATE;
+
+    ConnectResult result;
+    // The request's own timeout ends the wait: the provider has been told of it.
+    const auto wanted = [&vi] { return !vi.attempt.given_up.load(); };
+    const Status open = await_in_slices(*pin, op, wait ? kNever : now_ns(), wanted, &result);
+    if (open == Status::not_done && wanted()) {
+        leave_attempt(vi, op);
+        return VIP_NOT_DONE;
+    }
+    const Status ended = conclude_attempt(vi, pin->ops->connect_finish(op, &result));
+    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (ended == Status::ok) {
+        write_traits(result.remote_traits, attributes);
+        return VIP_SUCCESS;
+    }
+    // Both ends are there, but do not fit together.
+    if (ended == Status::invalid && result.remote_traits.reliability != 0) {
+        const VIP_RETURN mismatch = compare_traits(vi.core.traits, result.remote_traits);
+        if (mismatch != VIP_SUCCESS) return mismatch;
+    }
+    return to_return(CallKind::peer, ended);
+}
+
+}  // namespace viaduct::vipl

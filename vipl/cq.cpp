@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/cq.hpp"
+
+#include <algorithm>
+
+#include "vipl/dispatcher.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+VIP_RETURN create_cq(Nic& nic, VIP_ULONG entries, VIP_CQ_HANDLE* out) {
+    if (entries == 0) return VIP_INVALID_PARAMETER;
+    if (entries > nic.info.max_cq_entries) return VIP_ERROR_RESOURCE;
+    const std::lock_guard lock(nic.mutex);
+    if (nic.cqs.size() >= nic.info.max_cq || !nic.leases.use(kagent::kLeaseCqs, 1)) return VIP_ERROR_RESOURCE;
+    Cq* cq = nic.library->cqs.take();
+    if (cq == nullptr || !cq->target.ring.allocate(static_cast<uint32_t>(entries)) ||
+        !add_group(nic, cq->poll)) {
+        if (cq != nullptr) nic.library->cqs.give_back(cq);
+        nic.leases.give_back(kagent::kLeaseCqs, 1);
+        return VIP_ERROR_RESOURCE;
+    }
+    const uintptr_t handle = handle_table.insert(HandleKind::cq, cq);
+    if (handle == 0) {
+        remove_group(nic, cq->poll);
+        nic.library->cqs.give_back(cq);
+        nic.leases.give_back(kagent::kLeaseCqs, 1);
+        return VIP_ERROR_RESOURCE;
+    }
+    cq->target.sleepers.store(0);
+    cq->ops = nic.ops;
+    cq->nic = &nic;
+    cq->empty_polls = 0;
+    cq->queues = 0;
+    nic.cqs.push_back(cq);
+    cq->handle.store(handle);
+    *out = reinterpret_cast<VIP_CQ_HANDLE>(handle);
+    return VIP_SUCCESS;
+}
+
+void kill_cq(Cq& cq) {
+    cq.poll.lock.lock();
+    const uintptr_t handle = cq.handle.exchange(0);
+    cq.poll.lock.unlock();
+    handle_table.remove(reinterpret_cast<void*>(handle));
+}
+
+void release_cq(Cq& cq) {
+    Nic& nic = *cq.nic;
+    nic.dispatcher->forget_cq(cq);
+    remove_group(nic, cq.poll);
+    nic.library->cqs.give_back(&cq);
+}
+
+VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
+    const NicPin pin(cq.nic, cq.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    Nic& nic = *pin;
+    {
+        const std::lock_guard lock(nic.mutex);
+        if (!cq.is(handle)) return VIP_INVALID_PARAMETER;
+        if (cq.queues != 0) return VIP_ERROR_RESOURCE;
+        nic.cqs.erase(std::find(nic.cqs.begin(), nic.cqs.end(), &cq));
+        kill_cq(cq);
+    }
+    nic.ops->wake(nic.context);  // waiters find out that it is gone
+    release_cq(cq);
+    nic.leases.give_back(kagent::kLeaseCqs, 1);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN resize_cq(Cq& cq, VIP_CQ_HANDLE handle, VIP_ULONG entries) {
+    const NicPin pin(cq.nic, cq.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    if (entries == 0) return VIP_INVALID_PARAMETER;
+    if (entries > pin->info.max_cq_entries) return VIP_ERROR_RESOURCE;
+    cq.poll.lock.lock();
+    const bool alive = cq.is(handle);
+    const bool done = alive && cq.target.ring.resize(static_cast<uint32_t>(entries));
+    cq.poll.lock.unlock();
+    if (!alive) return VIP_INVALID_PARAMETER;
+    return done ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+namespace {
+
+// An entry as the program sees it; false when its VI has died since it was taken out of the ring.
+bool present(const WorkQueue* queue, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
+    VIP_VI_HANDLE handle = Vi::of(*queue->vi).public_handle();
+    if (handle == nullptr) return false;
+    *vi = handle;
+    *recv_queue = queue->is_receive ? VIP_TRUE : VIP_FALSE;
+    return true;
+}
+
+constexpr uint32_t kEmptyPollsBetweenRounds = 64;
+
+// Every so often an empty poll looks at the rest of the NIC: a process that waits for its sends still has to
+// take what the others send (docs/data-path.md).
+[[gnu::noinline]] void look_around(Cq& cq, VIP_CQ_HANDLE handle) {
+    const NicPin pin(cq.nic, cq.handle, handle);
+    if (pin) poll_idle(*pin);
+}
+
+}  // namespace
+
+VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
+    cq.poll.lock.lock();
+    if (!cq.is(handle)) [[unlikely]] {
+        cq.poll.lock.unlock();
+        return VIP_INVALID_PARAMETER;
+    }
+    WorkQueue* queue = cq.target.ring.pop();
+    if (queue == nullptr) {
+        cq.ops->poll_group(cq.poll.group);
+        queue = cq.target.ring.pop();
+    }
+    bool around = false;
+    if (queue == nullptr) around = ++cq.empty_polls % kEmptyPollsBetweenRounds == 0;
+    cq.poll.lock.unlock();
+    if (around) [[unlikely]]
+        look_around(cq, handle);
+    if (queue == nullptr) return VIP_NOT_DONE;
+    // Never a dead handle with SUCCESS (vipl-compat Q8).
+    return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
+}  // namespace viaduct::vipl

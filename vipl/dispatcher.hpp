@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The handler thread of one NIC handle: calls the program's error handler and its notify handlers, one at a
+// time. It is started by the first thing there is to tell, and sleeps while there is nothing. It holds no
+// lock and no pin while a handler runs, so that a handler may do anything: re-arm, close the NIC, end the
+// process.
+#pragma once
+
+#include <vipl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vipl/notify.hpp"
+
+namespace viaduct {
+struct WorkQueue;
+}
+
+namespace viaduct::vipl {
+
+struct Nic;
+struct Vi;
+struct Cq;
+
+// An asynchronous error on its way to the program.
+struct AsyncError {
+    VIP_ERROR_DESCRIPTOR record{};
+    int64_t due = 0;  // CLOCK_MONOTONIC ns
+    // CONN_LOST is told only if the VI is still in the life that ended (vipl-compat Q14).
+    const Vi* vi = nullptr;
+    uint32_t life = 0;
+    bool only_in_this_life = false;
+};
+
+// Whether the program still has what the error is about.
+bool still_wanted(const AsyncError& error);
+
+// Errors by the time they are due. Time is an argument: no clock in here.
+class ErrorQueue {
+public:
+    void push(const AsyncError& error);
+    // The oldest error that is due; false when there is none yet.
+    bool pop_due(int64_t now, AsyncError* out);
+    int64_t next_due() const;  // INT64_MAX: none
+    void clear() { errors_.clear(); }
+
+private:
+    std::deque<AsyncError> errors_;  // sorted by due, first in first out among equals
+};
+
+class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
+public:
+    explicit Dispatcher(Nic& nic) : nic_(nic) {}
+
+    void set_error_handler(VIP_ERROR_HANDLER handler, VIP_PVOID context);
+    // Any locks may be held.
+    void report(const AsyncError& error);
+
+    // One-shot notifications, first come first served per queue.
+    VIP_RETURN arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_PVOID context,
+                   VIP_VI_CALLBACK handler);
+    VIP_RETURN arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler);
+    // Cancels what is armed on an object that is being destroyed.
+    void forget_vi(Vi& vi);
+    void forget_cq(Cq& cq);
+
+    // No handler is begun after this; waits a while for one that runs, unless called by it.
+    void close();
+
+private:
+    bool ensure_thread();
+    bool poke();  // false: there is no thread, and none can be had
+    void wake_locked();
+    void run();
+    bool deliver_error(std::unique_lock<std::mutex>& lock);
+    void serve_armed(std::unique_lock<std::mutex>& lock);
+    bool sleep_and_look(std::unique_lock<std::mutex>& lock, NotifyCall* call);
+    bool find_ready(NotifyCall* call);
+    bool take_for(WorkQueue& queue, NotifyCall* call);
+    bool take_for(Cq& cq, NotifyCall* call);
+    void make(const NotifyCall& call, std::unique_lock<std::mutex>& lock);
+    void quiesce(std::unique_lock<std::mutex>& lock);
+
+    Nic& nic_;
+
+    // Taken before the locks of VIs and CQs; mutex_ comes after them.
+    std::mutex armed_mutex_;
+    std::vector<WorkQueue*> armed_queues_;
+    std::vector<Cq*> armed_cqs_;
+    std::atomic<bool> anything_armed_{false};
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    ErrorQueue errors_;
+    VIP_ERROR_HANDLER handler_ = nullptr;
+    VIP_PVOID context_ = nullptr;
+    bool started_ = false;
+    bool closed_ = false;
+    bool in_handler_ = false;
+    bool in_provider_ = false;  // sleeping on the NIC
+    bool poked_ = false;
+    uintptr_t thread_ = 0;
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Quotas of the user, taken from the kernel agent in big pieces: creating and registering are no agent calls
+// as long as a piece lasts. One Leases per open NIC; any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "viaduct/kagent.hpp"
+
+namespace viaduct {
+class AgentLink;
+}
+
+namespace viaduct::vipl {
+
+class Leases {
+public:
+    // What the agent gave when the NIC was opened.
+    void begin(AgentLink* link, uint64_t context_id, const uint64_t (&granted)[4]);
+    // Uses `amount` of a quota; asks the agent for more when the lease is used up. False: refused.
+    bool use(kagent::LeaseKind kind, uint64_t amount);
+    void give_back(kagent::LeaseKind kind, uint64_t amount);
+    // What is held altogether, for a new agent.
+    void held(uint64_t (&out)[4]) const;
+
+private:
+    bool ask(kagent::LeaseKind kind, uint64_t amount);
+
+    std::mutex mutex_;
+    AgentLink* link_ = nullptr;
+    uint64_t context_id_ = 0;
+    std::atomic<uint64_t> held_[4] = {};  // read without the lock: a new agent is met while one of us asks
+    uint64_t used_[4] = {};
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/library.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "core/log/log.hpp"
+#include "core/sync/asymmetric_barrier.hpp"
+#include "vipl/connection.hpp"
+#include "vipl/cq.hpp"
+#include "vipl/memory.hpp"
+#include "vipl/nic.hpp"
+#include "vipl/user_agent.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+HandleTable handle_table;
+
+namespace {
+
+std::atomic<bool> exiting{false};
+
+// Runs on the thread that calls exit(), before the destructors of whatever was there before our first call.
+void note_exit() { exiting.store(true); }
+
+// The process' library. Written under start_mutex; both are made anew in a forked child.
+std::atomic<Library*> instance{nullptr};
+std::mutex start_mutex;
+
+// The child shares no NIC with its parent: handles are unknown there (their table is wiped by the kernel),
+// the parent's objects stay where they are and are never touched, except that descriptors are closed so that
+// the parent's end is seen. A later VipOpenNic makes a library of the child's own.
+void forget_in_child() {
+    new (&start_mutex) std::mutex;
+    handle_table.reset_after_fork();
+    Library* parents = instance.exchange(nullptr);
+    if (parents == nullptr) return;
+    parents->link.reset_after_fork();
+    if (parents->events) parents->events->forget();
+}
+
+}  // namespace
+
+bool process_is_exiting() { return exiting.load(std::memory_order_relaxed); }
+
+Library::Library()
+    : config(Config::load()),
+      policy(Policy::from(config)),
+      spin_ns(config.get_int("vipl", "spin_us") * 1000) {}
+
+bool Library::prepare() {
+    if (!handle_table.open()) return false;
+    asymmetric_barrier_init();
+    events = std::make_unique<EventThread>(link);
+    if (events->start() != Status::ok) return false;
+    link.on_reattach([this](AgentLink& fresh) {
+        Status worst = Status::ok;
+        for_each_open([&](Nic& nic) {
+            const Status status = reattach_nic(nic, fresh);
+            if (status != Status::ok) worst = status;
+        });
+        events->agent_changed();
+        return worst;
+    });
+    return true;
+}
+
+Library* Library::start() {
+    Library* ready = instance.load(std::memory_order_acquire);
+    if (ready != nullptr) return ready;
+    const std::lock_guard lock(start_mutex);
+    ready = instance.load(std::memory_order_acquire);
+    if (ready != nullptr) return ready;
+    static const bool watching =
+        ::pthread_atfork(nullptr, nullptr, forget_in_child) == 0 && std::atexit(note_exit) == 0;
+    if (!watching) return nullptr;
+    auto* fresh = new (std::nothrow) Library;
+    if (fresh == nullptr || !fresh->prepare())
+        return nullptr;  // what a failed start leaves is not worth undoing
+    for (const std::string& problem : fresh->config.problems())
+        VIADUCT_LOG(warn, "config", "%s", problem.c_str());
+    instance.store(fresh, std::memory_order_release);
+    return fresh;
+}
+
+void Library::add_open(Nic* nic) {
+    const std::lock_guard lock(open_mutex_);
+    open_.push_back(nic);
+}
+
+void Library::remove_open(Nic* nic) {
+    const std::lock_guard lock(open_mutex_);
+    std::erase(open_, nic);
+}
+
+}  // namespace viaduct::vipl

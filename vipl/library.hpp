@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the process has once: configuration, the link to the kernel agent, object pools, the list of open
+// NICs. Made by the first VipOpenNic and never destroyed, so that nothing of ours can die before a program's
+// last call at exit.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/agent/link.hpp"
+#include "core/config/config.hpp"
+#include "core/handles/handle_table.hpp"
+#include "vipl/policy.hpp"
+#include "vipl/pool.hpp"
+
+namespace viaduct::vipl {
+
+struct Nic;
+struct Vi;
+struct Cq;
+struct Ptag;
+struct Connection;
+class EventThread;
+
+// All handles of the process. Lies outside of Library, because generations must go on in a forked child.
+extern HandleTable handle_table;
+
+// True from the first moment of exit() on: no error handler is called any more (vipl-compat Q14).
+bool process_is_exiting();
+
+class Library {
+public:
+    // The one of this process; made on first use, nullptr when memory or the kernel refuse.
+    static Library* start();
+
+    Config config;
+    Policy policy;
+    int64_t spin_ns = 0;  // a waiting call polls for so long before it sleeps
+    AgentLink link;
+    std::unique_ptr<EventThread> events;
+
+    Pool<Nic> nics;
+    Pool<Vi> vis;
+    Pool<Cq> cqs;
+    Pool<Ptag> ptags;
+    Pool<Connection> connections;
+
+    // NICs known to the agent, for re-attaching after its death. The agent's calls happen without this lock.
+    void add_open(Nic* nic);
+    void remove_open(Nic* nic);
+    template <class F>
+    void for_each_open(F&& visit) {
+        const std::lock_guard lock(open_mutex_);
+        for (Nic* nic : open_) visit(*nic);
+    }
+
+private:
+    Library();
+    bool prepare();
+
+    std::mutex open_mutex_;
+    std::vector<Nic*> open_;
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "vipl/library.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// Tag and flags of memory, from the attributes a program gives. VIP_SUCCESS or the answer of the call.
+VIP_RETURN read_attributes(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint32_t* ptag, uint32_t* flags) {
+    *ptag = 0;
+    *flags = 0;
+    if (attributes == nullptr) return VIP_SUCCESS;  // default tag, no RDMA (vipl-compat V3)
+    if (attributes->Ptag != nullptr) {              // NULL is the default tag (V1)
+        const std::lock_guard lock(nic.mutex);
+        const Ptag* tag = find_ptag(nic, attributes->Ptag);
+        if (tag == nullptr) return VIP_INVALID_PTAG;
+        *ptag = tag->id;
+    }
+    if (attributes->EnableRdmaWrite) *flags |= kRegionRdmaWrite;
+    if (attributes->EnableRdmaRead) {
+        if (nic.info.rdma_read_mask == 0) return VIP_INVALID_RDMAREAD;
+        *flags |= kRegionRdmaRead;
+    }
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
+VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
+    const std::lock_guard lock(nic.mutex);
+    uint32_t id = 1;
+    while (id < nic.ptags.size() && nic.ptags[id] != nullptr) ++id;
+    if (id > nic.info.max_ptags) return VIP_ERROR_RESOURCE;
+    Ptag* tag = nic.library->ptags.take();
+    if (tag == nullptr) return VIP_ERROR_RESOURCE;
+    const uintptr_t handle = handle_table.insert(HandleKind::ptag, tag);
+    if (handle == 0) {
+        nic.library->ptags.give_back(tag);
+        return VIP_ERROR_RESOURCE;
+    }
+    if (id >= nic.ptags.size()) nic.ptags.resize(id + 1, nullptr);
+    nic.ptags[id] = tag;
+    tag->nic = &nic;
+    tag->id = id;
+    tag->vis = 0;
+    tag->handle.store(handle);
+    *out = reinterpret_cast<VIP_PROTECTION_HANDLE>(handle);
+    return VIP_SUCCESS;
+}
+
+Ptag* find_ptag(Nic& nic, VIP_PROTECTION_HANDLE handle) {
+    auto* tag = static_cast<Ptag*>(handle_table.find(handle, HandleKind::ptag));
+    if (tag == nullptr || tag->nic != &nic || tag->handle.load() != reinterpret_cast<uintptr_t>(handle))
+        return nullptr;
+    return tag;
+}
+
+VIP_RETURN destroy_ptag(Nic& nic, VIP_PROTECTION_HANDLE handle) {
+    const std::lock_guard lock(nic.mutex);
+    Ptag* tag = find_ptag(nic, handle);
+    if (tag == nullptr) return VIP_INVALID_PARAMETER;
+    if (tag->vis != 0 || nic.regions->count_with_ptag(tag->id) != 0) return VIP_ERROR_RESOURCE;
+    handle_table.remove(handle);
+    tag->handle.store(0);
+    nic.ptags[tag->id] = nullptr;
+    nic.library->ptags.give_back(tag);
+    return VIP_SUCCESS;
+}
+
+void kill_ptags(Nic& nic) {
+    const std::lock_guard lock(nic.mutex);
+    for (Ptag* tag : nic.ptags) {
+        if (tag == nullptr) continue;
+        handle_table.remove(reinterpret_cast<void*>(tag->handle.exchange(0)));
+        nic.library->ptags.give_back(tag);
+    }
+    nic.ptags.clear();
+}
+
+bool is_mapped(const void* address, size_t length) {
+    const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+    constexpr size_t kPagesAtOnce = 4096;
+    unsigned char resident[kPagesAtOnce];
+    uintptr_t at = reinterpret_cast<uintptr_t>(address) & ~(page - 1);
+    const uintptr_t end = reinterpret_cast<uintptr_t>(address) + length;
+    while (at < end) {
+        const size_t bytes = std::min<size_t>(end - at, kPagesAtOnce * page);
+        // EAGAIN is the kernel's own shortage; only ENOMEM speaks of the range.
+        if (::mincore(reinterpret_cast<void*>(at), bytes, resident) != 0 && errno != EAGAIN) return false;
+        at += kPagesAtOnce * page;
+    }
+    return true;
+}
+
+VIP_RETURN register_memory(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATTRIBUTES* attributes,
+                           VIP_MEM_HANDLE* out) {
+    const auto base = reinterpret_cast<uintptr_t>(address);
+    if (length == 0 || base + length < base) return VIP_INVALID_PARAMETER;
+    Region region;
+    region.base = base;
+    region.length = length;
+    const VIP_RETURN bad = read_attributes(nic, attributes, &region.ptag, &region.flags);
+    if (bad != VIP_SUCCESS) return bad;
+    if (length > nic.info.max_register_block_bytes) return VIP_ERROR_RESOURCE;
+    if (!is_mapped(address, length)) return VIP_INVALID_PARAMETER;
+    if (nic.regions->live() >= nic.info.max_register_regions ||
+        nic.regions->bytes() + length > nic.info.max_register_bytes)
+        return VIP_ERROR_RESOURCE;
+
+    if (!nic.leases.use(kagent::kLeaseBytes, length)) return VIP_ERROR_RESOURCE;
+    if (!nic.leases.use(kagent::kLeaseRegions, 1)) {
+        nic.leases.give_back(kagent::kLeaseBytes, length);
+        return VIP_ERROR_RESOURCE;
+    }
+    const uint32_t handle = nic.regions->add(region);
+    if (handle == 0) {
+        nic.leases.give_back(kagent::kLeaseBytes, length);
+        nic.leases.give_back(kagent::kLeaseRegions, 1);
+        return VIP_ERROR_RESOURCE;
+    }
+    *out = handle;
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN deregister_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle) {
+    if (address == nullptr) return VIP_INVALID_PARAMETER;
+    Region removed;
+    if (!nic.regions->remove(handle, reinterpret_cast<uintptr_t>(address), &removed))
+        return VIP_INVALID_PARAMETER;
+    nic.ops->region_removed(nic.context, handle);
+    nic.leases.give_back(kagent::kLeaseBytes, removed.length);
+    nic.leases.give_back(kagent::kLeaseRegions, 1);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN query_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES* out) {
+    Region region;
+    if (!nic.regions->snapshot(handle, &region)) return VIP_INVALID_PARAMETER;
+    if (reinterpret_cast<uintptr_t>(address) - region.base >= region.length) return VIP_INVALID_PARAMETER;
+    out->Ptag = nullptr;
+    if (region.ptag != 0) {
+        const std::lock_guard lock(nic.mutex);
+        if (region.ptag < nic.ptags.size() && nic.ptags[region.ptag] != nullptr)
+            out->Ptag = reinterpret_cast<VIP_PROTECTION_HANDLE>(nic.ptags[region.ptag]->handle.load());
+    }
+    out->EnableRdmaWrite = (region.flags & kRegionRdmaWrite) != 0 ? VIP_TRUE : VIP_FALSE;
+    out->EnableRdmaRead = (region.flags & kRegionRdmaRead) != 0 ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
+                                 const VIP_MEM_ATTRIBUTES& attributes) {
+    Region region;
+    if (!nic.regions->snapshot(handle, &region)) return VIP_INVALID_PARAMETER;
+    uint32_t ptag = 0;
+    uint32_t flags = 0;
+    const VIP_RETURN bad = read_attributes(nic, &attributes, &ptag, &flags);
+    if (bad != VIP_SUCCESS) return bad;
+    return nic.regions->change(handle, reinterpret_cast<uintptr_t>(address), ptag, flags)
+               ? VIP_SUCCESS
+               : VIP_INVALID_PARAMETER;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/name_service.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/clock/clock.hpp"
+#include "vipl/hosts_file.hpp"
+#include "vipl/library.hpp"
+#include "vipl/policy.hpp"
+#include "vipl/status.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// The file is read anew for each look-up: programs and their starters write it while they run.
+HostsFile hosts_of(const Nic& nic) { return HostsFile::find(nic.library->config.get("names", "hosts")); }
+
+// The NIC behind an IP address of the host, as far as the provider knows it.
+Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {
+    if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* raw = nullptr;
+    if (::getaddrinfo(name, nullptr, &hints, &raw) != 0) return Status::unknown_name;
+    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(raw, ::freeaddrinfo);
+    for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
+        const uint8_t* ip = nullptr;
+        uint32_t bytes = 0;
+        if (a->ai_family == AF_INET) {
+            ip =
+                reinterpret_cast<const uint8_t*>(&reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr);
+            bytes = 4;
+        } else if (a->ai_family == AF_INET6) {
+            ip = reinterpret_cast<const uint8_t*>(
+                &reinterpret_cast<const sockaddr_in6*>(a->ai_addr)->sin6_addr);
+            bytes = 16;
+        }
+        if (ip != nullptr &&
+            nic.ops->resolve(nic.context, ip, bytes, static_cast<uint32_t>(index), out) == Status::ok)
+            return Status::ok;
+    }
+    return Status::unknown_name;
+}
+
+Status by_agent(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {
+    kagent::NameLookup question;
+    question.context_id = nic.context_id;
+    if (std::strlen(name) >= sizeof question.name) return Status::unknown_name;
+    std::strcpy(question.name, name);
+    question.index = static_cast<uint32_t>(index);
+    Mail answer;
+    const Status status = nic.library->link.call(Mail::of(kagent::Type::kNameLookup, question), &answer,
+                                                 now_ns() + kAgentPatience);
+    kagent::NameEntry entry;
+    if (status != Status::ok) return status;
+    if (!answer.get(&entry)) return Status::broken;
+    *out = entry.address;
+    return Status::ok;
+}
+
+std::string name_by_agent(const Nic& nic, const NicAddress& address) {
+    kagent::AddressLookup question;
+    question.context_id = nic.context_id;
+    question.address = address;
+    Mail answer;
+    kagent::NameEntry entry;
+    if (nic.library->link.call(Mail::of(kagent::Type::kAddressLookup, question), &answer,
+                               now_ns() + kAgentPatience) != Status::ok ||
+        !answer.get(&entry))
+        return {};
+    return std::string(text_of(entry.name));
+}
+
+bool started(Nic& nic) {
+    const std::lock_guard lock(nic.mutex);
+    return nic.names_started;
+}
+
+// Length and host bytes; the discriminator and its length are the program's (vipl-compat A9).
+void write_host(const NicAddress& from, VIP_NET_ADDRESS* to) {
+    to->HostAddressLen = kNicAddressBytes;
+    std::memcpy(reinterpret_cast<uint8_t*>(to) + offsetof(VIP_NET_ADDRESS, HostAddress), from.bytes,
+                kNicAddressBytes);
+}
+
+}  // namespace
+
+VIP_RETURN names_start(Nic& nic) {
+    const std::lock_guard lock(nic.mutex);
+    nic.names_started = true;  // repeating it succeeds (vipl-compat D10)
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN names_stop(Nic& nic) {
+    const std::lock_guard lock(nic.mutex);
+    if (!std::exchange(nic.names_started, false)) return VIP_ERROR_NAMESERVICE;
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_ADDRESS* out) {
+    if (!started(nic)) return VIP_ERROR_NAMESERVICE;
+    const HostsFile hosts = hosts_of(nic);
+    if (hosts.knows(name)) {
+        const auto address = hosts.address_of(name, index);
+        if (!address) return VIP_ERROR_NAMESERVICE;  // past the last address of that host
+        write_host(*address, out);
+        return VIP_SUCCESS;
+    }
+    NicAddress address;
+    Status status = by_resolver(nic, name, index, &address);
+    if (status != Status::ok) status = by_agent(nic, name, index, &address);
+    if (status == Status::ok) write_host(address, out);
+    return to_return(CallKind::names, status);
+}
+
+VIP_RETURN names_by_address(Nic& nic, const VIP_NET_ADDRESS& address, char* name, VIP_ULONG* name_bytes) {
+    if (!started(nic)) return VIP_ERROR_NAMESERVICE;
+    if (address.HostAddressLen != kNicAddressBytes) return VIP_INVALID_PARAMETER;
+    NicAddress wanted;
+    std::memcpy(wanted.bytes,
+                reinterpret_cast<const uint8_t*>(&address) + offsetof(VIP_NET_ADDRESS, HostAddress),
+                kNicAddressBytes);
+    std::string found = hosts_of(nic).name_of(wanted);
+    if (found.empty()) found = name_by_agent(nic, wanted);
+    if (found.empty()) return VIP_ERROR_NAMESERVICE;
+    const VIP_ULONG room = *name_bytes;
+    *name_bytes = found.size() + 1;  // in: room; out: used or needed, the zero included
+    if (room < found.size() + 1) return VIP_INVALID_PARAMETER;
+    std::memcpy(name, found.c_str(), found.size() + 1);
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
+    const VIP_ULONG room = list->NumAdAddrs;
+    if (room != 0 && list->ADAddrArray == nullptr) return VIP_INVALID_PARAMETER;
+    std::vector<NicAddress> known{nic.info.address};
+    const auto add = [&known](const NicAddress& address) {
+        for (const NicAddress& k : known) {
+            if (k == address) return;
+        }
+        known.push_back(address);
+    };
+    // The agent's NICs of this network: the addresses behind the NIC's own host name, by index.
+    char host[256] = {};
+    if (::gethostname(host, sizeof host - 1) == 0) {
+        NicAddress address;
+        for (VIP_ULONG index = 0; by_agent(nic, host, index, &address) == Status::ok; ++index) add(address);
+    }
+    const HostsFile hosts = hosts_of(nic);
+    for (const HostsFile::Line& line : hosts.lines()) add(line.address);
+
+    VIP_ULONG filled = 0;
+    for (; filled < room && filled < known.size(); ++filled) {
+        VIP_NET_ADDRESS* out = list->ADAddrArray[filled];
+        if (out == nullptr) return VIP_INVALID_PARAMETER;
+        write_host(known[filled], out);
+        out->DiscriminatorLen = 0;
+    }
+    list->NumAdAddrs = filled;
+    list->NumberOfHops = 0;  // all of them are one switch away, or none
+    return VIP_SUCCESS;
+}
+
+}  // namespace viaduct::vipl

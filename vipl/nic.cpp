@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/nic.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "core/provider/loader.hpp"
+#include "core/sync/futex.hpp"
+#include "core/sync/spin.hpp"
+#include "vipl/connection.hpp"
+#include "vipl/cq.hpp"
+#include "vipl/dispatcher.hpp"
+#include "vipl/library.hpp"
+#include "vipl/memory.hpp"
+#include "vipl/status.hpp"
+#include "vipl/user_agent.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+// -------------------------------------------------------------------------------------------------------
+// pins
+
+bool NicPin::try_pin(Nic& nic) {
+    nic.users.fetch_add(1);
+    if (nic.handle.load() != 0) return true;
+    unpin(nic);
+    return false;
+}
+
+void NicPin::unpin(Nic& nic) {
+    if (nic.users.fetch_sub(1) == 1 && nic.handle.load() == 0) futex_wake(nic.users, 1, false);
+}
+
+NicPin::NicPin(VIP_NIC_HANDLE handle) {
+    auto* nic = static_cast<Nic*>(handle_table.find(handle, HandleKind::nic));
+    if (nic == nullptr) return;
+    nic->users.fetch_add(1);
+    if (nic->handle.load() == reinterpret_cast<uintptr_t>(handle)) {
+        nic_ = nic;
+    } else {
+        unpin(*nic);
+    }
+}
+
+NicPin::NicPin(Nic* nic, const std::atomic<uintptr_t>& still, const void* handle) {
+    if (nic == nullptr || handle == nullptr) return;
+    nic->users.fetch_add(1);
+    if (still.load() == reinterpret_cast<uintptr_t>(handle) && nic->handle.load() != 0) {
+        nic_ = nic;
+    } else {
+        unpin(*nic);
+    }
+}
+
+void NicPin::release() {
+    if (nic_ != nullptr) unpin(*std::exchange(nic_, nullptr));
+}
+
+// ------------------------------------------------------------------------------------------------------
+// opening
+
+namespace {
+
+// A fresh request to open (or re-attach) this NIC at the agent, with the descriptors that peers will need.
+Status make_open_request(Nic& nic, bool again, Mail* mail) {
+    kagent::OpenNic body;
+    std::strncpy(body.device, nic.device.c_str(), sizeof(body.device) - 1);
+    body.context_id = nic.context_id;
+    body.reattach = again ? 1 : 0;
+    if (again) nic.leases.held(body.held);
+    *mail = Mail::of(kagent::Type::kOpenNic, body);
+    const int table = nic.regions->open_read_only();
+    if (table < 0) return Status::out_of_resources;
+    mail->descriptors.emplace_back(table);
+    return nic.ops->describe(nic.context, mail);
+}
+
+Status find_nic(Library& library, Nic& nic) {
+    kagent::NameText name;
+    std::strncpy(name.name, nic.device.c_str(), sizeof(name.name) - 1);
+    Mail answer;
+    const Status status =
+        library.link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentPatience);
+    if (status != Status::ok) {
+        VIADUCT_LOG(error, "nic", "cannot open '%s': status %d %s", nic.device.c_str(),
+                    static_cast<int>(status), library.link.last_error().c_str());
+        return status;
+    }
+    kagent::NicEntry entry;
+    if (!answer.get(&entry)) return Status::broken;
+    nic.info = entry.nic;
+    nic.info.provider[sizeof(nic.info.provider) - 1] = '\0';
+    nic.info.name[sizeof(nic.info.name) - 1] = '\0';
+    const LoadedProvider loaded = load_provider(nic.info.provider);
+    if (loaded.provider == nullptr) {
+        VIADUCT_LOG(error, "nic", "provider %s: %s", nic.info.provider, loaded.error.c_str());
+        return Status::out_of_resources;
+    }
+    nic.provider = loaded.provider;
+    nic.ops = &loaded.provider->data;
+    return Status::ok;
+}
+
+Status open_context(Library& library, Nic& nic) {
+    nic.regions = std::make_unique<RegionTable>();
+    if (!nic.regions->valid()) return Status::out_of_resources;
+    if (::getrandom(&nic.context_id, sizeof nic.context_id, 0) != sizeof nic.context_id)
+        return Status::broken;
+    OpenArgs args;
+    args.nic = nic.info;
+    args.settings = &library.config.settings(nic.info.provider);
+    args.agent = library.events.get();
+    args.regions = nic.regions.get();
+    args.context_id = nic.context_id;
+    return nic.ops->open(args, &nic.context);
+}
+
+Status open_at_agent(Library& library, Nic& nic) {
+    // Made anew for each try: descriptors travel with the request.
+    Mail request;
+    Status status = make_open_request(nic, false, &request);
+    if (status != Status::ok) return status;
+    Mail answer;
+    status = library.link.call(std::move(request), &answer, now_ns() + kAgentPatience);
+    if (status != Status::ok) return status;
+    kagent::Opened opened;
+    if (!answer.get(&opened)) return Status::broken;
+    nic.info = opened.nic;
+    nic.info.name[sizeof(nic.info.name) - 1] = '\0';
+    nic.leases.begin(&library.link, nic.context_id, opened.lease);
+    library.events->agent_changed();
+    return Status::ok;
+}
+
+// What can be undone without the agent.
+void take_apart(Nic& nic) {
+    if (nic.own_group.group != nullptr) remove_group(nic, nic.own_group);
+    if (nic.context != nullptr) nic.ops->close(std::exchange(nic.context, nullptr));
+    nic.regions.reset();
+    nic.dispatcher.reset();
+    nic.vis.clear();
+    nic.free_slots.clear();
+    nic.vi_count = 0;
+    nic.cqs.clear();
+    nic.names_started = false;
+    nic.library->nics.give_back(&nic);
+}
+
+void tell_agent_closed(Library& library, Nic& nic) {
+    kagent::ContextRef which;
+    which.context_id = nic.context_id;
+    Mail answer;
+    library.link.call(Mail::of(kagent::Type::kCloseNic, which), &answer, now_ns() + kAgentPatience);
+}
+
+}  // namespace
+
+VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
+    Library* library = Library::start();
+    if (library == nullptr) return VIP_ERROR_RESOURCE;
+    if (std::strlen(name) >= sizeof(kagent::NameText::name)) return VIP_INVALID_PARAMETER;
+    Nic* fresh = library->nics.take();
+    if (fresh == nullptr) return VIP_ERROR_RESOURCE;
+    Nic& nic = *fresh;
+    nic.library = library;
+    const auto& aliases = library->config.nic_aliases();
+    const auto alias = aliases.find(name);
+    nic.device = alias != aliases.end() ? alias->second : name;
+
+    Status status = find_nic(*library, nic);
+    if (status == Status::ok) status = open_context(*library, nic);
+    if (status == Status::ok) status = open_at_agent(*library, nic);
+    if (status != Status::ok) {
+        take_apart(nic);
+        return to_return(CallKind::open_nic, status);
+    }
+    nic.dispatcher = std::make_shared<Dispatcher>(nic);
+    std::memcpy(nic.address, nic.info.address.bytes, sizeof nic.address);
+    const uintptr_t handle = add_group(nic, nic.own_group) ? handle_table.insert(HandleKind::nic, &nic) : 0;
+    if (handle == 0) {
+        tell_agent_closed(*library, nic);
+        take_apart(nic);
+        return VIP_ERROR_RESOURCE;
+    }
+    nic.handle.store(handle);
+    library->add_open(&nic);
+    *out = reinterpret_cast<VIP_NIC_HANDLE>(handle);
+    return VIP_SUCCESS;
+}
+
+Status reattach_nic(Nic& nic, AgentLink& link) {
+    Mail request;
+    const Status status = make_open_request(nic, true, &request);
+    if (status != Status::ok) return status;
+    Mail answer;
+    return link.exchange_now(std::move(request), &answer);
+}
+
+// ------------------------------------------------------------------------------------------------------
+// closing
+
+namespace {
+
+// Sleepers may be just on their way to sleep: woken until nobody is inside.
+void wait_until_unused(Nic& nic) {
+    for (uint32_t users = nic.users.load(); users != 0; users = nic.users.load()) {
+        nic.ops->wake(nic.context);
+        futex_wait(nic.users, users, 2'000'000, false);
+    }
+}
+
+}  // namespace
+
+VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {
+    auto* found = static_cast<Nic*>(handle_table.find(handle, HandleKind::nic));
+    if (found == nullptr || !handle_table.remove(handle)) return VIP_INVALID_PARAMETER;
+    Nic& nic = *found;
+    Library& library = *nic.library;
+    library.remove_open(&nic);
+    nic.handle.store(0);  // from here on nobody new gets in
+    nic.dispatcher->close();
+    std::vector<Vi*> vis;
+    std::vector<Cq*> cqs;
+    {
+        const std::lock_guard lock(nic.mutex);
+        for (Vi* vi : nic.vis) {
+            if (vi != nullptr) vis.push_back(vi);
+        }
+        cqs = nic.cqs;
+    }
+    for (Vi* vi : vis) kill_vi(*vi);
+    for (Cq* cq : cqs) kill_cq(*cq);
+    wait_until_unused(nic);
+
+    for (Vi* vi : vis) release_vi(*vi);
+    for (Cq* cq : cqs) release_cq(*cq);
+    kill_connections(nic);
+    kill_ptags(nic);
+    tell_agent_closed(library, nic);
+    take_apart(nic);
+    return VIP_SUCCESS;
+}
+
+// -------------------------------------------------------------------------------------------------------
+// groups
+
+bool add_group(Nic& nic, PollGroup& poll) {
+    Group* group = nullptr;
+    if (nic.ops->group_create(nic.context, &group) != Status::ok) return false;
+    poll.lock.lock();
+    poll.group = group;
+    poll.lock.unlock();
+    const std::lock_guard lock(nic.groups_mutex);
+    nic.groups.push_back(&poll);
+    return true;
+}
+
+void remove_group(Nic& nic, PollGroup& poll) {
+    {
+        const std::lock_guard lock(nic.groups_mutex);
+        nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), &poll));
+    }
+    poll.lock.lock();
+    Group* group = std::exchange(poll.group, nullptr);
+    poll.lock.unlock();
+    nic.ops->group_destroy(group);
+}
+
+void poll_everything(Nic& nic) {
+    const std::unique_lock lock(nic.groups_mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return;  // somebody is at it
+    for (PollGroup* poll : nic.groups) {
+        if (!poll->lock.try_lock()) continue;
+        nic.ops->poll_group(poll->group);
+        poll->lock.unlock();
+    }
+}
+
+void poll_idle(Nic& nic) {
+    poll_everything(nic);
+    between_polls();
+}
+
+// ----------------------------------------------------------------------------------------------------
+// attributes
+
+void query_nic(const Nic& nic, VIP_NIC_ATTRIBUTES* out) {
+    const NicInfo& info = nic.info;
+    std::memset(out, 0, sizeof *out);
+    std::memcpy(out->Name, info.name, std::min(sizeof(out->Name), sizeof(info.name)) - 1);
+    out->HardwareVersion = info.hardware_version;
+    out->ProviderVersion = info.provider_version;
+    out->NicAddressLen = kNicAddressBytes;
+    out->LocalNicAddress = nic.address;
+    out->ThreadSafe = VIP_TRUE;
+    out->MaxDiscriminatorLen = static_cast<VIP_UINT16>(std::min(info.max_discriminator, kMaxDiscriminator));
+    out->MaxRegisterBytes = info.max_register_bytes;
+    out->MaxRegisterRegions = info.max_register_regions;
+    out->MaxRegisterBlockBytes = info.max_register_block_bytes;
+    out->MaxVI = info.max_vi;
+    out->MaxDescriptorsPerQueue = info.max_descriptors_per_queue;
+    out->MaxSegmentsPerDesc = info.max_segments;
+    out->MaxCQ = info.max_cq;
+    out->MaxCQEntries = info.max_cq_entries;
+    out->MaxTransferSize = info.max_transfer;
+    out->NativeMTU = info.native_mtu;
+    out->MaxPtags = info.max_ptags;
+    out->ReliabilityLevelSupport = info.reliability_mask;
+    out->RDMAReadSupport = info.rdma_read_mask;
+}
+
+}  // namespace viaduct::vipl

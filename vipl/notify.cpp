@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One-shot notifications (VipSendNotify, VipRecvNotify, VipCQNotify): arming, and finding one that is ready.
+// An armed notification counts as a sleeper of its queue, so that completions wake the handler thread.
+#include "vipl/notify.hpp"
+
+#include <algorithm>
+
+#include "vipl/completion.hpp"
+#include "vipl/cq.hpp"
+#include "vipl/dispatcher.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+
+VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_PVOID context,
+                           VIP_VI_CALLBACK handler) {
+    const std::lock_guard lock(armed_mutex_);
+    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (queue.cq != nullptr) return VIP_ERROR_RESOURCE;  // watched through its completion queue (O2)
+    auto& armed = vi.side_of(queue).armed;
+    if (armed.empty()) armed_queues_.push_back(&queue);
+    armed.push_back({context, handler});
+    queue.sleepers.fetch_add(1);
+    anything_armed_.store(true);
+    return poke() ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
+    const std::lock_guard lock(armed_mutex_);
+    if (!cq.is(handle)) return VIP_INVALID_PARAMETER;
+    if (cq.armed.empty()) armed_cqs_.push_back(&cq);
+    cq.armed.push_back({context, handler});
+    cq.target.sleepers.fetch_add(1);
+    anything_armed_.store(true);
+    return poke() ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+void Dispatcher::forget_vi(Vi& vi) {
+    const std::lock_guard lock(armed_mutex_);
+    for (WorkQueue* queue : {&vi.core.send, &vi.core.recv}) {
+        vi.side_of(*queue).armed.clear();
+        std::erase(armed_queues_, queue);
+    }
+}
+
+void Dispatcher::forget_cq(Cq& cq) {
+    const std::lock_guard lock(armed_mutex_);
+    cq.armed.clear();
+    std::erase(armed_cqs_, &cq);
+}
+
+// The head of a queue for its oldest notification. armed_mutex_ held, so that two of them cannot swap their
+// completions.
+bool Dispatcher::take_for(WorkQueue& queue, NotifyCall* call) {
+    Vi& vi = Vi::of(*queue.vi);
+    const VIP_VI_HANDLE handle = vi.public_handle();
+    if (handle == nullptr) return false;
+    queue.is_receive ? recv_done(handle, &call->descriptor) : send_done(handle, &call->descriptor);
+    if (call->descriptor == nullptr) return false;
+    auto& armed = vi.side_of(queue).armed;
+    call->vi_handler = armed.front().handler;
+    call->context = armed.front().context;
+    call->nic = nic_.public_handle();
+    call->vi = handle;
+    armed.pop_front();
+    queue.sleepers.fetch_sub(1);
+    if (armed.empty()) std::erase(armed_queues_, &queue);
+    return true;
+}
+
+bool Dispatcher::take_for(Cq& cq, NotifyCall* call) {
+    const VIP_CQ_HANDLE handle = cq.public_handle();
+    if (handle == nullptr || cq_take(cq, handle, &call->vi, &call->recv_queue) != VIP_SUCCESS) return false;
+    call->cq_handler = cq.armed.front().handler;
+    call->context = cq.armed.front().context;
+    call->nic = nic_.public_handle();
+    cq.armed.pop_front();
+    cq.target.sleepers.fetch_sub(1);
+    if (cq.armed.empty()) std::erase(armed_cqs_, &cq);
+    return true;
+}
+
+bool Dispatcher::find_ready(NotifyCall* call) {
+    const std::lock_guard lock(armed_mutex_);
+    for (WorkQueue* queue : armed_queues_) {
+        if (take_for(*queue, call)) return true;
+    }
+    for (Cq* cq : armed_cqs_) {
+        if (take_for(*cq, call)) return true;
+    }
+    anything_armed_.store(!armed_queues_.empty() || !armed_cqs_.empty());
+    return false;
+}
+
+}  // namespace viaduct::vipl

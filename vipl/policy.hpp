@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Decisions where the texts of VIPL leave freedom, each in one place (vipl-semantics §13). Read once at
+// start.
+#pragma once
+
+#include <cstdint>
+
+#include "core/config/config.hpp"
+
+namespace viaduct::vipl {
+
+// O5-O9 and the like that differ between the tolerant reading (what programs of the time need) and the strict
+// one.
+struct Policy {
+    // VipDestroyVi refuses a VI with completions that nobody has fetched (§3; programs do it: vipl-compat
+    // Q11).
+    bool destroy_needs_empty_queues = false;
+    // A descriptor must lie in the very region its handle names (vipl-compat M10 lets a slip pass).
+    bool descriptor_in_named_region = false;
+
+    // CONN_LOST for the end of a peer comes this late, so that runs whose processes end together end in peace
+    // (vipl-compat Q14).
+    int64_t peer_loss_delay_ns = 250'000'000;
+
+    static Policy from(const Config& config) {
+        const bool strict = config.get_bool("vipl", "strict");
+        Policy policy;
+        policy.destroy_needs_empty_queues = strict;
+        policy.descriptor_in_named_region = strict;
+        policy.peer_loss_delay_ns = config.get_int("vipl", "conn_lost_delay_ms") * 1'000'000;
+        return policy;
+    }
+};
+
+// Connection handles that may wait for Accept or Reject at one time on one NIC handle (§4.3).
+inline constexpr uint32_t kMaxConnectionHandles = 1024;
+
+// An acceptor waits no longer than this for the requester's confirmation (§4.3, end of handshake).
+inline constexpr int64_t kAcceptPatience = 10'000'000'000;
+
+// How long VipErrorCallback and VipCloseNic wait for a handler that is running: it may itself wait for the
+// caller.
+inline constexpr int64_t kHandlerPatience = 1'000'000'000;
+
+// Answers of the kernel agent to short requests.
+inline constexpr int64_t kAgentPatience = 10'000'000'000;
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Hot path, any thread: handle, lock, the descriptor's own address, room, push, provider. What is unlikely
+// lives in functions of its own behind it.
+#include "vipl/post.hpp"
+
+#include "vipl/library.hpp"
+#include "vipl/nic.hpp"
+#include "vipl/vi.hpp"
+#include "vipl/vi_state.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+constexpr uint64_t kControlBytes = sizeof(VIP_CONTROL_SEGMENT);
+
+uint64_t bytes_of(const VIP_DESCRIPTOR* d) {
+    return kControlBytes + d->CS.SegCount * sizeof(VIP_DESCRIPTOR_SEGMENT);
+}
+
+// Whether a range lies in the named region, or, for a slip in the handle, in any (vipl-compat M10).
+bool lies_in_memory(const Vi& vi, uint64_t address, uint64_t length, VIP_MEM_HANDLE memory) {
+    const RegionView& regions = *vi.core.regions;
+    switch (regions.check(memory, address, length, vi.core.ptag)) {
+        case RegionCheck::ok:
+            return true;
+        case RegionCheck::wrong_ptag:
+            return false;
+        default:
+            return !vi.nic->library->policy.descriptor_in_named_region &&
+                   regions.find_containing(address, length, vi.core.ptag);
+    }
+}
+
+// The whole answer, for descriptors that the quick test did not pass.
+[[gnu::noinline, gnu::cold]] bool may_trust_slowly(const Vi& vi, const VIP_DESCRIPTOR* d,
+                                                   VIP_MEM_HANDLE memory) {
+    const auto address = reinterpret_cast<uint64_t>(d);
+    if (address % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
+    if (!lies_in_memory(vi, address, kControlBytes, memory)) return false;
+    // Too many segments are a format error of the completion; the region may well end before them.
+    if (d->CS.SegCount > vi.core.max_segments) return true;
+    return lies_in_memory(vi, address, bytes_of(d), memory);
+}
+
+// Nothing of a descriptor is read before its own address is known to be good (vipl-semantics §2.3).
+inline bool may_trust(const Vi& vi, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
+    const auto address = reinterpret_cast<uint64_t>(d);
+    const bool good =
+        address % VIP_DESCRIPTOR_ALIGNMENT == 0 &&
+        vi.core.regions->check(memory, address, sizeof(VIP_DESCRIPTOR), vi.core.ptag) == RegionCheck::ok &&
+        d->CS.SegCount <= 2;
+    return good || may_trust_slowly(vi, d, memory);
+}
+
+// Neither enqueued nor completed: told by an asynchronous error (§2.3). The lock is not held.
+[[gnu::noinline, gnu::cold]] VIP_RETURN refuse_untrusted(Vi& vi, VIP_DESCRIPTOR* d) {
+    break_by_program(vi, VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, 0, d);
+    return VIP_SUCCESS;
+}
+
+// O9: the post itself succeeds. `q` tells which queue ran over.
+[[gnu::noinline, gnu::cold]] VIP_RETURN refuse_overrun(Vi& vi, const WorkQueue& q, VIP_DESCRIPTOR* d) {
+    break_by_program(vi, VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI,
+                     q.is_receive ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND, d);
+    return VIP_SUCCESS;
+}
+
+// Not Connected: the state machine says what happens. The lock is held.
+[[gnu::noinline, gnu::cold]] void post_unconnected(const Vi& vi, WorkQueue& q) {
+    if (post_rule(vi.state(), q.is_receive) == PostRule::flush) flush_queue(q);
+}
+
+[[gnu::noinline, gnu::cold]] VIP_RETURN dead_handle(WorkQueue& q) {
+    q.lock.unlock();
+    return VIP_INVALID_PARAMETER;
+}
+
+template <bool receive>
+inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr || d == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = receive ? vi->core.recv : vi->core.send;
+    q.lock.lock();
+    if (!vi->is(handle)) [[unlikely]]
+        return dead_handle(q);
+    if (!may_trust(*vi, d, memory)) [[unlikely]] {
+        q.lock.unlock();
+        return refuse_untrusted(*vi, d);
+    }
+    if (q.full()) [[unlikely]] {
+        q.lock.unlock();
+        return refuse_overrun(*vi, q, d);
+    }
+    q.push(d);
+    if (vi->state() == VIP_STATE_CONNECTED) [[likely]] {
+        receive ? vi->ops->kick_recv(vi->core) : vi->ops->kick_send(vi->core);
+    } else {
+        post_unconnected(*vi, q);
+    }
+    q.lock.unlock();
+    settle_if_broken(*vi);
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
+VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+    return post<false>(handle, descriptor, memory);
+}
+
+VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
+    return post<true>(handle, descriptor, memory);
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/status.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+VIP_RETURN for_open(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::unknown_name:
+        case Status::invalid:
+            return VIP_INVALID_PARAMETER;
+        default:
+            return VIP_ERROR_RESOURCE;
+    }
+}
+
+VIP_RETURN for_create(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::invalid:
+            return VIP_INVALID_PARAMETER;
+        default:
+            return VIP_ERROR_RESOURCE;
+    }
+}
+
+// A peer that is dead or absent is one of REJECT, TIMEOUT, NO_MATCH, ERROR_RESOURCE (vipl-compat C5, C7).
+VIP_RETURN for_connection(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::not_done:
+        case Status::timeout:
+            return VIP_TIMEOUT;
+        case Status::rejected:
+            return VIP_REJECT;
+        case Status::no_match:
+        case Status::unknown_name:
+            return VIP_NO_MATCH;
+        case Status::closed:
+        case Status::invalid_state:
+            return VIP_INVALID_STATE;  // VipDisconnect ended the attempt
+        default:
+            return VIP_ERROR_RESOURCE;
+    }
+}
+
+VIP_RETURN for_accept(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::closed:
+        case Status::invalid_state:
+            return VIP_INVALID_STATE;
+        case Status::out_of_resources:
+        case Status::denied:
+            return VIP_ERROR_RESOURCE;
+        default:
+            return VIP_TIMEOUT;  // the requester is gone, however that showed
+    }
+}
+
+VIP_RETURN for_wait(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::not_done:
+        case Status::timeout:
+            return VIP_TIMEOUT;
+        case Status::invalid:
+        case Status::closed:
+            return VIP_INVALID_PARAMETER;
+        default:
+            return VIP_ERROR_RESOURCE;
+    }
+}
+
+VIP_RETURN for_names(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::out_of_resources:
+            return VIP_ERROR_RESOURCE;
+        default:
+            return VIP_ERROR_NAMESERVICE;
+    }
+}
+
+VIP_RETURN for_extension(Status status) {
+    switch (status) {
+        case Status::ok:
+            return VIP_SUCCESS;
+        case Status::invalid:
+            return VIP_INVALID_PARAMETER;
+        case Status::invalid_state:
+        case Status::closed:
+            return VIP_INVALID_STATE;
+        case Status::not_supported:
+            return VIP_ERROR_NOT_SUPPORTED;
+        default:
+            return VIP_ERROR_RESOURCE;
+    }
+}
+
+}  // namespace
+
+VIP_RETURN to_return(CallKind kind, Status status) {
+    switch (kind) {
+        case CallKind::open_nic:
+            return for_open(status);
+        case CallKind::create:
+            return for_create(status);
+        case CallKind::connect_wait:
+            return for_wait(status);
+        case CallKind::accept:
+            return for_accept(status);
+        case CallKind::request:
+        case CallKind::peer:
+            return for_connection(status);
+        case CallKind::names:
+            return for_names(status);
+        case CallKind::extension:
+            return for_extension(status);
+    }
+    return VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN compare_traits(const ViTraits& mine, const ViTraits& other) {
+    if (mine.reliability != other.reliability) return VIP_INVALID_RELIABILITY_LEVEL;
+    if (mine.max_transfer != other.max_transfer) return VIP_INVALID_MTU;
+    if (mine.qos != other.qos) return VIP_INVALID_QOS;
+    return VIP_SUCCESS;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/user_agent.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/log/log.hpp"
+#include "core/sync/biased_lock.hpp"
+#include "core/sync/spin.hpp"
+#include "vipl/thread.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// What an epoll event is about: a watch's number, or one of these two.
+constexpr uint64_t kWake = uint64_t{1} << 32;
+constexpr uint64_t kAgent = uint64_t{2} << 32;
+
+bool add_to(int epoll, int fd, uint32_t events, uint64_t subject) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = subject;
+    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+Status EventThread::start() {
+    epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
+    wake_ = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+    if (!epoll_.valid() || !wake_.valid() || !add_to(epoll_.get(), wake_.get(), EPOLLIN, kWake))
+        return Status::out_of_resources;
+    return start_thread(
+        "vipl-events", kSmallStack, [](void* self) { static_cast<EventThread*>(self)->run(); }, this);
+}
+
+void EventThread::forget() {
+    epoll_.reset();
+    wake_.reset();
+    for (auto& [id, watch] : watches_) watch.fd.reset();
+}
+
+void EventThread::poke() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written =
+        ::write(wake_.get(), &one, sizeof one);  // full: it is awake anyway
+}
+
+// The socket of a dead agent has left the epoll set by being closed; the new one is added here.
+// Edge-triggered: whoever waits for an answer may have read it before us, and then there is nothing to do.
+void EventThread::follow_agent() {
+    const uint64_t epoch = link_.epoch();
+    if (epoch == followed_epoch_) return;
+    const int socket = link_.socket();
+    if (socket < 0) return;
+    if (!add_to(epoll_.get(), socket, EPOLLIN | EPOLLRDHUP | EPOLLET, kAgent) && errno != EEXIST)
+        VIADUCT_LOG(error, "events", "the agent's socket cannot be watched: errno %d", errno);
+    followed_epoch_ = epoch;
+    link_.pump();
+}
+
+void EventThread::fire(uint32_t watch_id) {
+    void (*fired)(void*) = nullptr;
+    void* argument = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = watches_.find(watch_id);
+        if (found == watches_.end()) return;
+        fired = found->second.fired;
+        argument = found->second.argument;
+        watches_.erase(found);  // once; closing takes it out of the epoll set
+        firing_ = watch_id;
+    }
+    fired(argument);
+    {
+        const std::lock_guard lock(mutex_);
+        firing_ = 0;
+    }
+    fired_.notify_all();
+}
+
+void EventThread::run() {
+    {
+        const std::lock_guard lock(mutex_);
+        thread_id_ = thread_identity();
+    }
+    for (;;) {
+        epoll_event events[16];
+        const int count = ::epoll_wait(epoll_.get(), events, 16, -1);
+        for (int i = 0; i < count; ++i) {
+            const uint64_t subject = events[i].data.u64;
+            if (subject == kWake) {
+                uint64_t pokes;
+                [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &pokes, sizeof pokes);
+            } else if (subject == kAgent) {
+                link_.pump();
+            } else {
+                fire(static_cast<uint32_t>(subject));
+            }
+        }
+        follow_agent();
+    }
+}
+
+Status EventThread::agent_start(const Mail& request, uint32_t* ticket) {
+    Mail copy;
+    copy.header = request.header;
+    copy.payload = request.payload;
+    for (const Fd& fd : request.descriptors)
+        copy.descriptors.emplace_back(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+    return link_.start(std::move(copy), ticket);
+}
+
+Status EventThread::agent_await(uint32_t ticket, Deadline deadline, Mail* answer) {
+    return link_.await(ticket, deadline, answer);
+}
+
+void EventThread::agent_abandon(uint32_t ticket) { link_.abandon(ticket); }
+
+Status EventThread::watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) {
+    Fd owned(fd);
+    const std::lock_guard lock(mutex_);
+    const uint32_t id = next_watch_++;
+    if (!add_to(epoll_.get(), fd, EPOLLIN, id)) return Status::out_of_resources;
+    watches_.emplace(id, Watch{std::move(owned), fired, argument});
+    *watch_id = id;
+    return Status::ok;
+}
+
+void EventThread::unwatch(uint32_t watch_id) {
+    std::unique_lock lock(mutex_);
+    watches_.erase(watch_id);
+    if (thread_id_ == thread_identity()) return;  // from inside a fired function: it cannot wait for itself
+    fired_.wait(lock, [&] { return firing_ != watch_id; });
+}
+
+Status EventThread::spawn(const char* name, void (*body)(void*), void* argument) {
+    return start_thread(name, kSmallStack, body, argument);
+}
+
+bool EventThread::crowded() { return viaduct::crowded(); }
+
+}  // namespace viaduct::vipl

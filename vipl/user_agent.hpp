@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The user agent's services for providers (viaduct::UserAgent): agent calls over the process' one link,
+// descriptors to watch, helper threads. The event thread sleeps in epoll on the agent's socket and the
+// watched descriptors.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "core/agent/link.hpp"
+#include "core/shm/segment.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct::vipl {
+
+class EventThread final : public UserAgent {
+public:
+    explicit EventThread(AgentLink& link) : link_(link) {}
+
+    // Makes the epoll set and the thread.
+    Status start();
+    // The link has a new socket: watch that one. Any thread.
+    void agent_changed() { poke(); }
+    // In a forked child: closes the descriptors; the thread is not here.
+    void forget();
+
+    Status agent_start(const Mail& request, uint32_t* ticket) override;
+    Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) override;
+    void agent_abandon(uint32_t ticket) override;
+    Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) override;
+    void unwatch(uint32_t watch_id) override;
+    Status spawn(const char* name, void (*body)(void*), void* argument) override;
+    bool crowded() override;
+
+private:
+    struct Watch {
+        Fd fd;
+        void (*fired)(void*);
+        void* argument;
+    };
+
+    void run();
+    void poke();
+    void follow_agent();
+    void fire(uint32_t watch_id);
+
+    AgentLink& link_;
+    Fd epoll_;
+    Fd wake_;
+    uint64_t followed_epoch_ = 0;  // event thread only
+
+    std::mutex mutex_;
+    std::condition_variable fired_;
+    std::map<uint32_t, Watch> watches_;
+    uint32_t next_watch_ = 1;
+    uint32_t firing_ = 0;     // the watch whose function runs at this moment
+    uint64_t thread_id_ = 0;  // of the event thread
+};
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/vi.hpp"
+
+#include <bit>
+
+#include "vipl/connection.hpp"
+#include "vipl/cq.hpp"
+#include "vipl/dispatcher.hpp"
+#include "vipl/memory.hpp"
+#include "vipl/nic.hpp"
+#include "vipl/vi_state.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// vipl-semantics §4.2, in the order in which a program would want to hear of it.
+VIP_RETURN check_attributes(const NicInfo& info, const VIP_VI_ATTRIBUTES& a) {
+    if (!std::has_single_bit(a.ReliabilityLevel) || (info.reliability_mask & a.ReliabilityLevel) == 0)
+        return VIP_INVALID_RELIABILITY_LEVEL;
+    if (a.MaxTransferSize == 0 || a.MaxTransferSize > info.max_transfer) return VIP_INVALID_MTU;
+    if (a.QoS != nullptr) return VIP_INVALID_QOS;
+    if (a.EnableRdmaRead && (info.rdma_read_mask & a.ReliabilityLevel) == 0) return VIP_INVALID_RDMAREAD;
+    return VIP_SUCCESS;
+}
+
+// Both queue locks are held, or nobody knows the VI yet.
+void apply_attributes(Vi& vi, const NicInfo& info, const VIP_VI_ATTRIBUTES& a, Ptag* tag) {
+    vi.attributes = a;
+    vi.ptag = tag;
+    ViCore& core = vi.core;
+    core.traits.reliability = a.ReliabilityLevel;
+    core.traits.max_transfer = a.MaxTransferSize;
+    core.traits.qos = 0;
+    core.traits.rdma_write = a.EnableRdmaWrite ? 1 : 0;
+    core.traits.rdma_read = a.EnableRdmaRead ? 1 : 0;
+    core.ptag = tag != nullptr ? tag->id : 0;
+    core.max_transfer = a.MaxTransferSize;
+    core.max_segments = static_cast<uint32_t>(info.max_segments);
+    // Whether this end may be read is in the traits; initiating needs only the level (vipl-semantics §7).
+    core.rdma_read_allowed = (info.rdma_read_mask & a.ReliabilityLevel) != 0 ? 1 : 0;
+}
+
+// A tag of this NIC, NULL being one (vipl-compat V1). Nic::mutex held.
+bool tag_of(Nic& nic, VIP_PROTECTION_HANDLE handle, Ptag** tag) {
+    *tag = nullptr;
+    if (handle == nullptr) return true;
+    *tag = find_ptag(nic, handle);
+    return *tag != nullptr;
+}
+
+bool cq_of(Nic& nic, VIP_CQ_HANDLE handle, Cq** cq) {
+    *cq = nullptr;
+    if (handle == nullptr) return true;
+    *cq = find_cq(handle);
+    return *cq != nullptr && (*cq)->nic == &nic && (*cq)->is(handle);
+}
+
+uint32_t take_slot(Nic& nic, Vi* vi) {
+    if (nic.free_slots.empty()) {
+        nic.free_slots.push_back(static_cast<uint32_t>(nic.vis.size()));
+        nic.vis.push_back(nullptr);
+        nic.free_slots.reserve(nic.vis.size());
+    }
+    const uint32_t slot = nic.free_slots.back();
+    nic.free_slots.pop_back();
+    nic.vis[slot] = vi;
+    ++nic.vi_count;
+    return slot;
+}
+
+void give_slot_back(Nic& nic, uint32_t slot) {
+    nic.vis[slot] = nullptr;
+    nic.free_slots.push_back(slot);
+    --nic.vi_count;
+}
+
+void prepare_queue(Vi& vi, WorkQueue& q, Cq* cq, bool is_receive) {
+    q.cq = cq != nullptr ? &cq->target : nullptr;
+    q.sleepers.store(0);
+    q.vi = &vi.core;
+    q.is_receive = is_receive;
+    QueueSide& side = vi.side_of(q);
+    side.empty_polls = 0;
+    side.waiting = false;
+}
+
+// Associations with tag and queues; Nic::mutex held.
+void count_uses(Vi& vi, int by) {
+    if (vi.ptag != nullptr) vi.ptag->vis += static_cast<uint32_t>(by);
+    if (vi.send_cq != nullptr) vi.send_cq->queues += static_cast<uint32_t>(by);
+    if (vi.recv_cq != nullptr) vi.recv_cq->queues += static_cast<uint32_t>(by);
+}
+
+// Everything but the handle. Nic::mutex held.
+VIP_RETURN build_vi(Nic& nic, Vi& vi, const VIP_VI_ATTRIBUTES& a, Ptag* tag, Cq* send_cq, Cq* recv_cq) {
+    // A thread with a handle that died long ago may still look at this object: what it reads is under the
+    // locks.
+    const BothQueues both(vi.core);
+    const auto depth = std::bit_ceil(static_cast<uint32_t>(nic.info.max_descriptors_per_queue));
+    if (!vi.core.recv.allocate(depth) || !vi.core.send.allocate(depth)) return VIP_ERROR_RESOURCE;
+    vi.nic = &nic;
+    vi.ops = nic.ops;
+    vi.send_cq = send_cq;
+    vi.recv_cq = recv_cq;
+    vi.user_data.store(nullptr);
+    vi.core.owner = &vi;
+    vi.core.events = &vi_events;
+    vi.core.regions = nic.regions.get();
+    vi.core.state.store(VIP_STATE_IDLE);
+    vi.core.broken.store(0);
+    prepare_queue(vi, vi.core.send, send_cq, false);
+    prepare_queue(vi, vi.core.recv, recv_cq, true);
+    apply_attributes(vi, nic.info, a, tag);
+    return VIP_SUCCESS;
+}
+
+Status make_endpoint(Nic& nic, Vi& vi) {
+    EndpointArgs args;
+    args.vi = &vi.core;
+    args.send_group = vi.send_cq != nullptr ? vi.send_cq->poll.group : nic.own_group.group;
+    args.recv_group = vi.recv_cq != nullptr ? vi.recv_cq->poll.group : nic.own_group.group;
+    return nic.ops->endpoint_create(nic.context, args, &vi.core.endpoint);
+}
+
+}  // namespace
+
+VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDLE send_cq,
+                     VIP_CQ_HANDLE recv_cq, VIP_VI_HANDLE* out) {
+    const VIP_RETURN bad = check_attributes(nic.info, attributes);
+    if (bad != VIP_SUCCESS) return bad;
+    const std::lock_guard lock(nic.mutex);
+    Ptag* tag;
+    Cq* send;
+    Cq* recv;
+    if (!tag_of(nic, attributes.Ptag, &tag)) return VIP_INVALID_PTAG;
+    if (!cq_of(nic, send_cq, &send) || !cq_of(nic, recv_cq, &recv)) return VIP_INVALID_PARAMETER;
+    if (nic.vi_count >= nic.info.max_vi || !nic.leases.use(kagent::kLeaseVis, 1)) return VIP_ERROR_RESOURCE;
+
+    Vi* vi = nic.library->vis.take();
+    if (vi != nullptr && build_vi(nic, *vi, attributes, tag, send, recv) == VIP_SUCCESS) {
+        vi->core.slot = take_slot(nic, vi);
+        if (make_endpoint(nic, *vi) == Status::ok) {
+            const uintptr_t handle = handle_table.insert(HandleKind::vi, vi);
+            if (handle != 0) {
+                count_uses(*vi, 1);
+                vi->handle.store(handle);
+                *out = reinterpret_cast<VIP_VI_HANDLE>(handle);
+                return VIP_SUCCESS;
+            }
+            nic.ops->endpoint_destroy(vi->core.endpoint);
+        }
+        give_slot_back(nic, vi->core.slot);
+    }
+    if (vi != nullptr) nic.library->vis.give_back(vi);
+    nic.leases.give_back(kagent::kLeaseVis, 1);
+    return VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
+    const NicPin pin(vi.nic, vi.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    Nic& nic = *pin;
+    {
+        const BothQueues both(vi.core);
+        if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+        if (!may_reshape(vi.state())) return VIP_INVALID_STATE;
+        const ViCore& core = vi.core;
+        // Completions that nobody fetched are dropped (§3); whatever is not complete is still the program's
+        // promise.
+        if (core.recv.completed != core.recv.posted || core.send.completed != core.send.posted)
+            return VIP_ERROR_RESOURCE;
+        if (nic.library->policy.destroy_needs_empty_queues && !(core.recv.empty() && core.send.empty()))
+            return VIP_ERROR_RESOURCE;
+        vi.handle.store(0);
+    }
+    handle_table.remove(handle);
+    nic.ops->wake(nic.context);
+    release_vi(vi);
+    nic.leases.give_back(kagent::kLeaseVis, 1);
+    return VIP_SUCCESS;
+}
+
+void kill_vi(Vi& vi) {
+    vi.attempt.given_up.store(true);
+    uintptr_t handle;
+    {
+        const BothQueues both(vi.core);
+        handle = vi.handle.exchange(0);
+        if (vi.state() == VIP_STATE_CONNECTED) {
+            vi.ops->disconnect(vi.core);
+            vi.core.state.store(VIP_STATE_IDLE);
+        }
+    }
+    handle_table.remove(reinterpret_cast<void*>(handle));
+}
+
+void release_vi(Vi& vi) {
+    Nic& nic = *vi.nic;
+    finish_left_attempt(vi);
+    nic.dispatcher->forget_vi(vi);
+    nic.ops->endpoint_destroy(vi.core.endpoint);
+    const std::lock_guard lock(nic.mutex);
+    {
+        const BothQueues both(vi.core);
+        vi.core.endpoint = nullptr;
+        vi.core.recv.clear();
+        vi.core.send.clear();
+    }
+    // Entries that nobody took must not name a dead VI (§3, last rule).
+    if (vi.send_cq != nullptr) vi.send_cq->target.ring.purge(&vi.core.send);
+    if (vi.recv_cq != nullptr) vi.recv_cq->target.ring.purge(&vi.core.recv);
+    count_uses(vi, -1);
+    vi.life.fetch_add(1);
+    give_slot_back(nic, vi.core.slot);
+    nic.library->vis.give_back(&vi);
+}
+
+VIP_RETURN query_vi(Vi& vi, VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIBUTES* attributes,
+                    VIP_BOOLEAN* send_empty, VIP_BOOLEAN* recv_empty) {
+    // The end of the peer shows without any other call (vipl-compat Q12).
+    vi.core.recv.lock.lock();
+    if (vi.is(handle) && vi.state() == VIP_STATE_CONNECTED) vi.ops->poll_recv(vi.core);
+    vi.core.recv.lock.unlock();
+    settle_if_broken(vi);
+    const BothQueues both(vi.core);
+    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    *state = vi.state();
+    *attributes = vi.attributes;
+    *send_empty = vi.core.send.empty() ? VIP_TRUE : VIP_FALSE;
+    *recv_empty = vi.core.recv.empty() ? VIP_TRUE : VIP_FALSE;
+    return VIP_SUCCESS;
+}
+
+VIP_RETURN set_vi_attributes(Vi& vi, VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes) {
+    const NicPin pin(vi.nic, vi.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    Nic& nic = *pin;
+    const std::lock_guard lock(nic.mutex);
+    const BothQueues both(vi.core);
+    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!may_reshape(vi.state())) return VIP_INVALID_STATE;
+    const VIP_RETURN bad = check_attributes(nic.info, attributes);
+    if (bad != VIP_SUCCESS) return bad;
+    Ptag* tag;
+    if (!tag_of(nic, attributes.Ptag, &tag)) return VIP_INVALID_PTAG;
+    count_uses(vi, -1);
+    apply_attributes(vi, nic.info, attributes, tag);
+    count_uses(vi, 1);
+    return VIP_SUCCESS;
+}
+
+}  // namespace viaduct::vipl

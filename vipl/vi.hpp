@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A VI as the user agent sees it: the core that it shares with the provider, and what the calls need besides.
+#pragma once
+
+#include <vipl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "core/vi/vi_core.hpp"
+#include "viaduct/provider.hpp"
+#include "vipl/library.hpp"
+
+namespace viaduct::vipl {
+
+struct Nic;
+struct Cq;
+struct Ptag;
+
+// A notification that waits for its completion (VipSendNotify, VipRecvNotify). One-shot.
+struct ArmedVi {
+    VIP_PVOID context = nullptr;
+    VIP_VI_CALLBACK handler = nullptr;
+};
+
+// What the user agent keeps beside each work queue. `empty_polls` and `waiting` under the queue's lock,
+// `armed` under the dispatcher's.
+struct QueueSide {
+    uint32_t empty_polls = 0;
+    bool waiting = false;  // a thread is in SendWait or RecvWait
+    std::deque<ArmedVi> armed;
+};
+
+// A connection attempt. The state CONNECT_PENDING and this record begin and end together.
+struct Attempt {
+    std::mutex mutex;
+    std::condition_variable changed;
+    ConnectOp* op = nullptr;  // of a peer request between two calls
+    bool active = false;
+    bool peer = false;                  // begun by VipConnectPeerRequest
+    bool busy = false;                  // some thread is inside the provider for it
+    std::atomic<bool> given_up{false};  // VipDisconnect or VipCloseNic wants it to end
+};
+
+struct Vi {
+    ViCore core;
+
+    std::atomic<uintptr_t> handle{0};
+    const DataOps* ops = nullptr;
+    Nic* nic = nullptr;
+    std::atomic<VIP_PVOID> user_data{nullptr};
+
+    // Under both queue locks.
+    VIP_VI_ATTRIBUTES attributes{};
+    Ptag* ptag = nullptr;
+    Cq* send_cq = nullptr;
+    Cq* recv_cq = nullptr;
+    std::atomic<Cq*> full_cq{nullptr};  // the one that overflowed
+    std::atomic<uint32_t> life{0};  // counts returns to Idle: tells late errors that their connection is over
+
+    QueueSide send_side;
+    QueueSide recv_side;
+    Attempt attempt;
+
+    VIP_VI_STATE state() const {
+        return static_cast<VIP_VI_STATE>(core.state.load(std::memory_order_relaxed));
+    }
+    bool is(const void* wanted) const {
+        return handle.load(std::memory_order_relaxed) == reinterpret_cast<uintptr_t>(wanted);
+    }
+    VIP_VI_HANDLE public_handle() const { return reinterpret_cast<VIP_VI_HANDLE>(handle.load()); }
+    QueueSide& side_of(const WorkQueue& q) { return q.is_receive ? recv_side : send_side; }
+    static Vi& of(ViCore& core) { return *static_cast<Vi*>(core.owner); }
+};
+
+inline Vi* find_vi(VIP_VI_HANDLE handle) {
+    return static_cast<Vi*>(handle_table.find(handle, HandleKind::vi));
+}
+
+// Both queue locks, in the one order there is.
+class BothQueues {
+public:
+    explicit BothQueues(ViCore& core) : core_(core) {
+        core_.recv.lock.lock();
+        core_.send.lock.lock();
+    }
+    ~BothQueues() {
+        core_.send.lock.unlock();
+        core_.recv.lock.unlock();
+    }
+    BothQueues(const BothQueues&) = delete;
+    BothQueues& operator=(const BothQueues&) = delete;
+
+private:
+    ViCore& core_;
+};
+
+VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDLE send_cq,
+                     VIP_CQ_HANDLE recv_cq, VIP_VI_HANDLE* out);
+VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle);
+VIP_RETURN query_vi(Vi& vi, VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIBUTES* attributes,
+                    VIP_BOOLEAN* send_empty, VIP_BOOLEAN* recv_empty);
+VIP_RETURN set_vi_attributes(Vi& vi, VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes);
+
+// The way to Idle from everywhere (VipDisconnect).
+VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle);
+
+// For VipCloseNic: the handle dies, the peer is told, no byte of the program's memory is touched (vipl-compat
+// M11).
+void kill_vi(Vi& vi);
+// Gives a killed or destroyed VI's parts back; nobody is inside any more.
+void release_vi(Vi& vi);
+
+// The services of ViEvents; the table is in vi_events.cpp.
+extern const ViEvents vi_events;
+
+// Carries out a break that was marked. No VI lock may be held.
+void settle(Vi& vi);
+inline void settle_if_broken(Vi& vi) {
+    if (vi.core.broken.load(std::memory_order_relaxed) == 2) [[unlikely]]
+        settle(vi);
+}
+
+// The program's own mistake (POST_DESC, VI_OVERRUN): marks, ends an attempt under way, settles.
+void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
+                      VIP_DESCRIPTOR* descriptor);
+
+}  // namespace viaduct::vipl

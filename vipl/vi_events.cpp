@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How connections end: what providers report (ViEvents), what the program does wrong, and VipDisconnect.
+// Providers call in from any thread.
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "vipl/connection.hpp"
+#include "vipl/cq.hpp"
+#include "vipl/dispatcher.hpp"
+#include "vipl/nic.hpp"
+#include "vipl/vi.hpp"
+#include "vipl/vi_state.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+constexpr uint32_t kWhole = 0;
+constexpr uint32_t kMarked = 2;
+constexpr uint32_t kSettled = 3;  // mark_broken no longer succeeds: one error per entry to Error
+
+AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
+                      VIP_DESCRIPTOR* descriptor) {
+    AsyncError error;
+    error.record.NicHandle = vi.nic->public_handle();
+    error.record.ViHandle = vi.public_handle();
+    error.record.DescriptorPtr = descriptor;
+    error.record.OpCode = opcode;
+    error.record.ResourceCode = resource;
+    error.record.ErrorCode = code;
+    error.vi = &vi;
+    error.life = vi.life.load();
+    error.due = now_ns();
+    if (code == VIP_ERROR_CONN_LOST) {
+        // Late, and only to a program that still holds the connection (vipl-compat Q14-Q17).
+        error.due += vi.nic->library->policy.peer_loss_delay_ns;
+        error.only_in_this_life = true;
+    }
+    return error;
+}
+
+void on_async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
+                    VIP_DESCRIPTOR* descriptor) {
+    Vi& vi = Vi::of(core);
+    vi.nic->dispatcher->report(make_error(vi, code, resource, opcode, descriptor));
+}
+
+void on_settle(ViCore& core) { settle(Vi::of(core)); }
+
+void on_wake(WorkQueue& q) {
+    const Nic& nic = *Vi::of(*q.vi).nic;
+    nic.ops->wake(nic.context);
+}
+
+void on_cq_overflow(WorkQueue& q) {
+    Vi& vi = Vi::of(*q.vi);
+    // A queue that is being flushed loses only the news of its end. Programs size their completion queues for
+    // messages, not for 16 receives flushed at once, and die of any error callback (vipl-compat Q3, Q4, Q13).
+    if (vi.state() != VIP_STATE_CONNECTED) {
+        VIADUCT_LOG(info, "cq", "entry of a flushed descriptor dropped: completion queue full");
+        return;
+    }
+    BreakReason why;
+    why.code = VIP_ERROR_CATASTROPHIC;
+    why.resource = VIP_RESOURCE_CQ;
+    vi.full_cq.store(q.is_receive ? vi.recv_cq : vi.send_cq);
+    vi.core.mark_broken(why);
+}
+
+// Called with both queue locks. True when there is something to tell.
+bool enter_error(Vi& vi, BreakReason* why) {
+    ViCore& core = vi.core;
+    if (core.broken.load(std::memory_order_acquire) != kMarked) return false;
+    const bool by_program =
+        core.reason.code == VIP_ERROR_POST_DESC || core.reason.code == VIP_ERROR_VI_OVERRUN;
+    const auto next = next_state(vi.state(), by_program ? ViEvent::program_errs : ViEvent::connection_breaks);
+    if (!next) {
+        // Pending: whoever ends the attempt settles it. Otherwise the connection is over already.
+        if (vi.state() != VIP_STATE_CONNECT_PENDING) core.broken.store(kWhole);
+        return false;
+    }
+    *why = core.reason;
+    if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
+    core.state.store(*next);
+    core.broken.store(kSettled);
+    flush_queue(core.recv);
+    flush_queue(core.send);
+    return true;
+}
+
+}  // namespace
+
+const ViEvents vi_events = {on_async_error, on_settle, on_wake, on_cq_overflow};
+
+void settle(Vi& vi) {
+    BreakReason why;
+    AsyncError error;
+    {
+        const BothQueues both(vi.core);
+        if (!enter_error(vi, &why)) return;
+        error = make_error(vi, why.code, why.resource, why.opcode, why.descriptor);
+        if (why.resource == VIP_RESOURCE_CQ) error.record.CQHandle = vi.full_cq.load()->public_handle();
+    }
+    VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
+    vi.nic->ops->wake(vi.nic->context);
+    if (why.report) vi.nic->dispatcher->report(error);
+}
+
+void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
+                      VIP_DESCRIPTOR* descriptor) {
+    const NicPin pin(vi.nic, vi.handle, vi.public_handle());
+    if (!pin) return;
+    BreakReason why;
+    why.code = code;
+    why.resource = resource;
+    why.opcode = opcode;
+    why.descriptor = descriptor;
+    vi.core.mark_broken(why);
+    if (vi.state() == VIP_STATE_CONNECT_PENDING) give_up_attempt(vi);
+    settle(vi);
+}
+
+VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
+    const NicPin pin(vi.nic, vi.handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    for (;;) {
+        {
+            const BothQueues both(vi.core);
+            if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+            ViCore& core = vi.core;
+            if (vi.state() != VIP_STATE_CONNECT_PENDING) {
+                if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
+                core.state.store(VIP_STATE_IDLE);
+                core.broken.store(kWhole);
+                vi.life.fetch_add(1);
+                flush_queue(core.recv);
+                flush_queue(core.send);
+                break;
+            }
+        }
+        give_up_attempt(vi);
+    }
+    pin->ops->wake(pin->context);
+    return VIP_SUCCESS;
+}
+
+}  // namespace viaduct::vipl

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "vipl/wait.hpp"
+
+#include "core/clock/clock.hpp"
+#include "core/sync/asymmetric_barrier.hpp"
+#include "core/sync/spin.hpp"
+#include "vipl/completion.hpp"
+#include "vipl/cq.hpp"
+#include "vipl/library.hpp"
+#include "vipl/nic.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+// `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
+// `sleepers` is what completions look at to see whether anybody has to be woken.
+template <class Try>
+VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt) {
+    VIP_RETURN answer = attempt();
+    SpinWait spin(nic.library->spin_ns);
+    while (answer == VIP_NOT_DONE) {
+        if (now_ns() >= deadline) return VIP_TIMEOUT;
+        if (spin.step()) {
+            answer = attempt();
+            continue;
+        }
+        sleepers.fetch_add(1);
+        const uint32_t key = nic.ops->sleep_begin(nic.context);
+        // A completion made by another thread here either sees `sleepers` or is seen by the look that
+        // follows.
+        heavy_barrier_process();
+        poll_everything(nic);
+        answer = attempt();
+        if (answer == VIP_NOT_DONE) nic.ops->sleep_wait(nic.context, key, deadline);
+        nic.ops->sleep_end(nic.context);
+        sleepers.fetch_sub(1);
+        if (answer == VIP_NOT_DONE) answer = attempt();
+    }
+    return answer;
+}
+
+// One waiter per queue; false when there is one, or the queue's completions go to a completion queue (O2).
+bool become_waiter(Vi& vi, WorkQueue& q, VIP_VI_HANDLE handle, VIP_RETURN* answer) {
+    q.lock.lock();
+    if (!vi.is(handle)) {
+        *answer = VIP_INVALID_PARAMETER;
+    } else if (q.cq != nullptr || vi.side_of(q).waiting) {
+        *answer = VIP_ERROR_RESOURCE;
+    } else {
+        vi.side_of(q).waiting = true;
+        *answer = VIP_SUCCESS;
+    }
+    q.lock.unlock();
+    return *answer == VIP_SUCCESS;
+}
+
+template <bool receive>
+VIP_RETURN wait_on_queue(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR** out) {
+    *out = nullptr;
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    const NicPin pin(vi->nic, vi->handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    WorkQueue& q = receive ? vi->core.recv : vi->core.send;
+    VIP_RETURN answer;
+    if (!become_waiter(*vi, q, handle, &answer)) return answer;
+    answer = wait_for(*pin, q.sleepers, deadline,
+                      [&] { return receive ? recv_done(handle, out) : send_done(handle, out); });
+    q.lock.lock();
+    if (vi->is(handle)) vi->side_of(q).waiting = false;
+    q.lock.unlock();
+    return answer;
+}
+
+}  // namespace
+
+VIP_RETURN send_wait(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR** out) {
+    return wait_on_queue<false>(handle, deadline, out);
+}
+
+VIP_RETURN recv_wait(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR** out) {
+    return wait_on_queue<true>(handle, deadline, out);
+}
+
+VIP_RETURN cq_wait(VIP_CQ_HANDLE handle, Deadline deadline, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
+    Cq* cq = find_cq(handle);
+    if (cq == nullptr) return VIP_INVALID_PARAMETER;
+    const NicPin pin(cq->nic, cq->handle, handle);
+    if (!pin) return VIP_INVALID_PARAMETER;
+    return wait_for(*pin, cq->target.sleepers, deadline,
+                    [&] { return cq_take(*cq, handle, vi, recv_queue); });
+}
+
+}  // namespace viaduct::vipl
