@@ -385,7 +385,8 @@ void ConnectionTable::gone(Match match, int64_t now) {
                 requester_gone(it);
                 break;
             case State::accepted:
-                fail_acceptor(it, Status::timeout);
+                // Its own other end, if it is that, is dead as well and hears nothing (below).
+                if (!match(it->second.acceptor.party)) fail_acceptor(it, Status::timeout);
                 break;
             case State::abandoned:
                 break;
