@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The kernel agent is killed (-9) at any moment: connections go on, the next control call starts a new one and finds
+// everything in its place (architecture §2, §7).
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "fault.hpp"
+
+namespace viaduct::fault {
+namespace {
+
+Invitation for_mute() {
+    Invitation invitation;
+    invitation.more = {"16", "256"};
+    return invitation;
+}
+
+TEST(AgentKilled, ConnectionsGoOn) {
+    Invitation invitation;
+    invitation.receives = 0;
+    invitation.more = {"500"};
+    Meeting meeting("stream", {}, invitation);
+    Stream in(*meeting.end, 500);
+    in.begin_receiving();
+    meeting.child->go();
+    for (int kills = 0; kills < 3; ++kills) {
+        ASSERT_TRUE(kill_agent());
+        const std::uint32_t wanted = in.received() + 2000;
+        ASSERT_TRUE(eventually([&] { return !in.step_receiver() || in.received() > wanted; }));
+        ASSERT_GT(in.received(), wanted);
+        expect_new_connections_work();  // and brings up the agent that is killed next
+    }
+    EXPECT_FALSE(in.damaged());
+    EXPECT_EQ(VIP_STATE_CONNECTED, End::state_of(meeting.end->vi));
+    EXPECT_EQ(0u, meeting.end->errors.size());
+}
+
+TEST(AgentKilled, TheNextControlCallStartsANewOne) {
+    Meeting meeting("mute", {}, for_mute());
+    const pid_t first = agent_pid();
+    ASSERT_TRUE(kill_agent());
+    expect_new_connections_work();
+    const pid_t second = agent_pid();
+    EXPECT_NE(0, second);
+    EXPECT_NE(first, second);
+    // What was open before is known to the new agent: a VI of the old NIC handle can be connected.
+    End other;
+    const VIP_VI_HANDLE vi = meeting.end->create_vi();
+    conformance::connect(meeting.end->nic, vi, other.nic, other.vi);
+    EXPECT_EQ(VIP_STATE_CONNECTED, End::state_of(vi));
+    conformance::retire(vi);
+}
+
+TEST(AgentKilled, AServerAsleepInConnectWaitIsStillReached) {
+    End server, client;
+    const std::string discriminator = conformance::unique_discriminator();
+    auto accepted = conformance::in_background([&] { conformance::accept_from(server, discriminator); });
+    pass_time(kTimeToFallAsleep);
+    ASSERT_TRUE(kill_agent());
+    Address local(client.nic, discriminator);
+    Address remote(server.nic, discriminator);
+    VIP_VI_ATTRIBUTES attributes{};
+    EXPECT_EQ(VIP_SUCCESS,
+              conformance::request(client.vi, local.get(), remote.get(), conformance::kLongWait, &attributes));
+    ASSERT_TRUE(ready(accepted));
+    accepted.get();
+    exchange_one(client, server);
+}
+
+TEST(AgentKilled, AServerInAnotherProcessThatIsAsleepIsStillReached) {
+    End client;
+    const std::string discriminator = conformance::unique_discriminator();
+    Child server("wait-only", conformance::client_arguments(client, discriminator));
+    ASSERT_EQ("ready", server.line());
+    pass_time(kTimeToFallAsleep);
+    ASSERT_TRUE(kill_agent());
+    Address local(client.nic, discriminator), remote(client.nic, discriminator);
+    VIP_VI_ATTRIBUTES attributes{};
+    auto requester = conformance::in_background(
+        [&] { return conformance::request(client.vi, local.get(), remote.get(), 1000, &attributes); });
+    EXPECT_EQ("met", server.line());
+    ASSERT_TRUE(ready(requester));
+    EXPECT_EQ(VIP_TIMEOUT, requester.get());
+}
+
+TEST(AgentKilled, PendingPeerRequestsAreStillMatched) {
+    End one, two;
+    const std::string discriminator = conformance::unique_discriminator();
+    Address local(one.nic, discriminator + "1"), remote(two.nic, discriminator + "2");
+    ASSERT_EQ(VIP_SUCCESS, VipConnectPeerRequest(one.vi, local.get(), remote.get(), conformance::kLongWait));
+    ASSERT_TRUE(kill_agent());
+    ASSERT_EQ(VIP_SUCCESS, VipConnectPeerRequest(two.vi, remote.get(), local.get(), conformance::kLongWait));
+    VIP_VI_ATTRIBUTES attributes{}, attributes_two{};
+    auto first = conformance::in_background([&] { return VipConnectPeerWait(one.vi, &attributes); });
+    EXPECT_EQ(VIP_SUCCESS, VipConnectPeerWait(two.vi, &attributes_two));
+    ASSERT_TRUE(ready(first));
+    EXPECT_EQ(VIP_SUCCESS, first.get());
+    exchange_one(one, two);
+}
+
+TEST(AgentKilled, ARequestThatIsWaitingForItsAcceptIsAnswered) {
+    End client, server;
+    conformance::PendingRequest pending = conformance::pending_request(client, server, 3000);
+    ASSERT_TRUE(kill_agent());
+    const auto asked = Clock::now();
+    const VIP_RETURN accepted = VipConnectAccept(pending.connection, server.vi);
+    ASSERT_TRUE(ready(pending.requester, Millis(10000)));
+    const VIP_RETURN requested = pending.requester.get();
+    EXPECT_LE(conformance::since(asked), Millis(10000));
+    // Both or neither: a new agent cannot know what the dead one had handed out.
+    EXPECT_EQ(accepted == VIP_SUCCESS, requested == VIP_SUCCESS) << accepted << " and " << requested;
+    if (accepted == VIP_SUCCESS) {
+        exchange_one(client, server);
+    } else {
+        EXPECT_TRUE(accepted == VIP_TIMEOUT || accepted == VIP_ERROR_RESOURCE) << accepted;
+        EXPECT_TRUE(requested == VIP_TIMEOUT || requested == VIP_NO_MATCH || requested == VIP_ERROR_RESOURCE)
+            << requested;
+        EXPECT_EQ(VIP_STATE_IDLE, End::state_of(client.vi));
+        EXPECT_EQ(VIP_STATE_IDLE, End::state_of(server.vi));
+    }
+}
+
+TEST(AgentKilled, ThePeersDeathIsNoticedWithoutIt) {
+    Meeting meeting("sleep");
+    auto sleeper = apart([vi = meeting.end->vi] {
+        VIP_DESCRIPTOR* done = nullptr;
+        return VipRecvWait(vi, VIP_INFINITE, &done);
+    });
+    pass_time(kTimeToFallAsleep);
+    ASSERT_TRUE(kill_agent());
+    meeting.kill();
+    ASSERT_TRUE(ready(sleeper, kOneSecond));
+    EXPECT_EQ(VIP_DESCRIPTOR_ERROR, sleeper.get());
+    expect_survivor_is_told(meeting);
+}
+
+TEST(AgentKilled, TogetherWithThePeer) {
+    for (int round = 0; round < 4; ++round) {
+        Meeting meeting("mute", {}, for_mute());
+        const pid_t agent = agent_pid();
+        ASSERT_NE(0, agent);
+        // Either first, as close together as can be.
+        if (round % 2 == 0) meeting.kill();
+        ASSERT_EQ(0, ::kill(agent, SIGKILL));
+        if (round % 2 != 0) meeting.kill();
+        EXPECT_TRUE(meeting.end->reaches(VIP_STATE_ERROR, kOneSecond));
+        expect_flushed(*meeting.end, meeting.posted);
+        expect_survivor_is_told(meeting);
+        expect_new_connections_work();
+    }
+}
+
+TEST(AgentKilled, RegistrationNeedsItNot) {
+    End end;
+    ASSERT_TRUE(kill_agent());
+    std::vector<char> memory(4096);
+    VIP_MEM_HANDLE handle = 0;
+    EXPECT_EQ(VIP_SUCCESS, VipRegisterMem(end.nic, memory.data(), memory.size(), nullptr, &handle));
+    EXPECT_EQ(VIP_SUCCESS, VipDeregisterMem(end.nic, memory.data(), handle));
+}
+
+/// Kills whatever agent it sees until stopped, with pauses up to the given length.
+class Killer {
+public:
+    explicit Killer(unsigned longest_pause_ms)
+        : thread_([this, longest_pause_ms] {
+              std::uint32_t seed = 77;
+              while (!enough_) {
+                  seed = seed * 1664525u + 1013904223u;
+                  if (longest_pause_ms != 0) pass_time(Millis(1 + (seed >> 16) % longest_pause_ms));
+                  const pid_t agent = agent_pid();
+                  if (agent != 0 && ::kill(agent, SIGKILL) == 0) ++kills_;
+              }
+          }) {}
+    ~Killer() { stop(); }
+    int stop() {
+        enough_ = true;
+        if (thread_.joinable()) thread_.join();
+        return kills_;
+    }
+
+private:
+    std::atomic<bool> enough_{false};
+    std::atomic<int> kills_{0};
+    std::thread thread_;
+};
+
+TEST(AgentKilledOften, WhileProcessesConnect) {
+    const OtherAgent own("-killed-often");
+    std::vector<std::unique_ptr<Child>> children;
+    for (int i = 0; i < 4; ++i) children.push_back(std::make_unique<Child>("reconnect", Arguments{"25"}));
+    Killer killer(150);
+    pass_time(Millis(1500));
+    EXPECT_GT(killer.stop(), 3);
+    for (const auto& child : children) {
+        EXPECT_EQ("done", child->line(Millis(30000)));
+        EXPECT_NE("", child->line()) << "the number of attempts that had to be repeated";
+        EXPECT_EQ(0, child->wait());
+    }
+}
+
+TEST(AgentKilledOften, WhileItIsBeingStarted) {
+    const OtherAgent own("-killed-young");
+    // Each process starts an agent, which dies as soon as it can be seen: on the way up, or just after.
+    std::vector<std::unique_ptr<Child>> children;
+    {
+        Killer killer(0);
+        for (int i = 0; i < 4; ++i) children.push_back(std::make_unique<Child>("open-patiently", Arguments{}));
+        pass_time(Millis(700));
+        EXPECT_GT(killer.stop(), 0);
+    }
+    for (const auto& child : children) {
+        EXPECT_EQ("open", child->line(Millis(10000)));
+        EXPECT_EQ(0, child->wait());
+    }
+}
+
+TEST(AgentLeaves, WhenTheLastProcessHasGone) {
+    const OtherAgent own("-leaves");
+    {
+        Child child("reconnect", {"1"});
+        ASSERT_EQ("done", child.line());
+        EXPECT_NE(0, agent_pid());
+        EXPECT_EQ(0, child.wait());
+    }
+    EXPECT_TRUE(eventually([] { return agent_pid() == 0; }, Millis(10000))) << "vipkad stays behind";
+}
+
+TEST(AgentLeaves, NotWhileAProcessIsThere) {
+    const OtherAgent own("-stays");
+    Child child("wait-only", {"2", "", "6162"});
+    ASSERT_EQ("ready", child.line());
+    const pid_t agent = agent_pid();
+    ASSERT_NE(0, agent);
+    pass_time(Millis(2500));  // agent.linger_ms is 1000
+    EXPECT_EQ(agent, agent_pid());
+    child.kill();
+    child.wait();
+    EXPECT_TRUE(eventually([] { return agent_pid() == 0; }, Millis(10000))) << "vipkad stays behind";
+}
+
+}  // namespace
+}  // namespace viaduct::fault

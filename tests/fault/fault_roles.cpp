@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The processes that get killed, stopped, or leave. Each connects to the test, says "ready" when it is where the test
+// wants it, and goes on for ever unless said otherwise: the test ends it.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "fault.hpp"
+
+namespace viaduct::fault {
+namespace {
+
+void say(const std::string& text) { std::cout << text << std::endl; }
+
+void wait_for_go() {
+    char byte = 0;
+    while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+    }
+}
+
+[[noreturn]] void until_killed() {
+    for (;;) pause();
+}
+
+std::uint32_t own_number(const Arguments& arguments, std::size_t index = 0) {
+    return static_cast<std::uint32_t>(std::stoul(arguments.at(kFirstOwnArgument + index)));
+}
+
+/// Connected, with receives of the given number and size, and never calls the library again.
+int role_mute(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    for (std::uint32_t i = 0; i < own_number(arguments); ++i) end->receive(own_number(arguments, 1));
+    say("ready");
+    until_killed();
+}
+
+/// Sends messages that fit one receive each, without waiting for anything, and never calls the library again.
+int role_leave_messages(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    const std::uint32_t bytes = own_number(arguments, 1);
+    for (std::uint32_t i = 0; i < own_number(arguments); ++i) {
+        char* data = end->buffer(bytes);
+        write_pattern(data, bytes, i);
+        end->send(data, bytes);
+    }
+    say("ready");
+    until_killed();
+}
+
+/// Asleep in VipRecvWait.
+int role_sleep(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    for (int i = 0; i < kReceives; ++i) end->receive(kMessageBytes);
+    say("ready");
+    VIP_DESCRIPTOR* done = nullptr;
+    VipRecvWait(end->vi, VIP_INFINITE, &done);
+    until_killed();
+}
+
+/// Sends back whatever comes.
+int role_echo(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    for (int i = 0; i < kReceives; ++i) end->receive(kMessageBytes);
+    say("ready");
+    for (;;) {
+        VIP_DESCRIPTOR* got = nullptr;
+        if (VipRecvWait(end->vi, VIP_INFINITE, &got) != VIP_SUCCESS) return 1;
+        got->CS.Status = 0;
+        got->DS[0].Local.Length = got->CS.Length;
+        VIP_DESCRIPTOR* sent = nullptr;
+        if (end->post_send(got) != VIP_SUCCESS || VipSendWait(end->vi, VIP_INFINITE, &sent) != VIP_SUCCESS) return 1;
+    }
+}
+
+/// Told to go, sends numbered messages as fast as the test takes them.
+int role_stream(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    Stream out(*end, own_number(arguments));
+    out.begin_sending();
+    say("ready");
+    wait_for_go();
+    while (out.step_sender()) {
+    }
+    return 1;
+}
+
+/// Takes numbered messages and gives credit back.
+int role_sink(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    Stream in(*end, own_number(arguments));
+    in.begin_receiving();
+    say("ready");
+    while (in.step_receiver()) {
+    }
+    return 1;
+}
+
+/// Told to go, serves, and answers everything.
+int role_volley(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    Volley volley(*end, own_number(arguments));
+    volley.begin();
+    say("ready");
+    wait_for_go();
+    volley.serve();
+    while (volley.step()) {
+    }
+    return 1;
+}
+
+/// Writes into, or reads out of, the test's memory by RDMA without pause. The first message tells where.
+int role_initiator(const Arguments& arguments) {
+    const bool reads = arguments.at(kFirstOwnArgument) == "read";
+    const auto end = meet_parent(arguments);
+    VIP_DESCRIPTOR* first = end->receive(sizeof(Window));
+    say("ready");
+    const Window window = receive_window(*end, first);
+    char* data = end->buffer(window.bytes, 'w');
+    VIP_DESCRIPTOR* d = end->descriptor();
+    const auto control = static_cast<VIP_UINT16>(reads ? VIP_CONTROL_OP_RDMAREAD : VIP_CONTROL_OP_RDMAWRITE);
+    for (std::uint32_t done = 0;; ++done) {
+        conformance::fill(d, control, {end->piece(data, window.bytes)},
+                          conformance::Target{reinterpret_cast<void*>(window.address), window.handle});
+        if (end->post_send(d) != VIP_SUCCESS || conformance::reap_send(end->vi).code != VIP_SUCCESS) return 1;
+        if (done == 3) say("under way");
+    }
+}
+
+/// Lets the test write into and read out of its memory, whose address it sends.
+int role_target(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    const std::uint32_t bytes = own_number(arguments);
+    char* data = end->buffer(bytes, 'r');
+    say("ready");
+    send_window(*end, {reinterpret_cast<std::uint64_t>(data), end->region, bytes});
+    until_killed();
+}
+
+/// Waits for a connection for ever and never accepts it.
+int role_wait_only(const Arguments& arguments) {
+    End end;
+    Address local(end.nic, conformance::from_hex(arguments.at(2)));
+    Address remote = Address::blank();
+    VIP_VI_ATTRIBUTES attributes{};
+    VIP_CONN_HANDLE connection = nullptr;
+    say("ready");
+    const VIP_RETURN code =
+        VipConnectWait(end.nic, local.get(), VIP_INFINITE, remote.get(), &attributes, &connection);
+    say(code == VIP_SUCCESS ? "met" : "VipConnectWait returned " + std::to_string(code));
+    until_killed();
+}
+
+/// Asks for a connection; should it get one, says so, and says when it is over.
+int role_request_only(const Arguments& arguments) {
+    say("ready");
+    const auto end = conformance::connected_to_parent(arguments);
+    say("connected");
+    if (eventually([&] { return End::state_of(end->vi) != VIP_STATE_CONNECTED; })) say("lost");
+    until_killed();
+}
+
+/// Ends the connection in the way it is told, when told to go.
+int role_leave(const Arguments& arguments) {
+    const std::string& how = arguments.at(kFirstOwnArgument);
+    End* end = meet_parent(arguments).release();  // no destructor tidies up
+    for (int i = 0; i < kReceives; ++i) end->receive(kMessageBytes);
+    say("ready");
+    wait_for_go();
+    if (how == "exit") std::exit(0);
+    if (how == "return") return 0;
+    if (how == "_exit") _exit(0);
+    if (how == "close") require(VipCloseNic(end->nic), "VipCloseNic");
+    if (how == "disconnect") require(VipDisconnect(end->vi), "VipDisconnect");
+    if (how == "retire") require(conformance::retire(end->vi), "VipDestroyVi");
+    say("left");
+    until_killed();
+}
+
+/// Sees its peer leave and ends at once, but takes its time to do so. Says so if it hears of CONN_LOST meanwhile.
+int role_exit_slowly(const Arguments& arguments) {
+    // Handlers run in reverse order: this one behind whatever the library registers when the NIC is opened.
+    std::atexit([] { pass_time(Millis(700)); });
+    End* end = meet_parent(arguments).release();
+    const auto tell = [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {
+        constexpr char kText[] = "told\n";
+        if (write(STDOUT_FILENO, kText, sizeof kText - 1) < 0) _exit(3);
+    };
+    require(VipErrorCallback(end->nic, nullptr, tell), "VipErrorCallback");
+    end->receive(kMessageBytes);
+    say("ready");
+    if (!eventually([&] { return End::state_of(end->vi) != VIP_STATE_CONNECTED; })) return 1;
+    std::exit(0);
+}
+
+/// What an agent that keeps dying may make of one attempt to connect.
+bool worth_another_try(VIP_RETURN code) {
+    return code == VIP_TIMEOUT || code == VIP_NO_MATCH || code == VIP_ERROR_RESOURCE || code == VIP_REJECT;
+}
+
+/// One attempt to connect two ends of this process. False: try again; throws on an answer no program expects.
+bool try_connect(End& client, End& server) {
+    constexpr VIP_ULONG kPatience = 2000;
+    const std::string discriminator = conformance::unique_discriminator();
+    Address local(client.nic, discriminator), remote(server.nic, discriminator), at(server.nic, discriminator);
+    auto accepted = conformance::in_background([&]() -> VIP_RETURN {
+        Address from = Address::blank();
+        VIP_VI_ATTRIBUTES attributes{};
+        VIP_CONN_HANDLE connection = nullptr;
+        const VIP_RETURN code =
+            VipConnectWait(server.nic, at.get(), kPatience, from.get(), &attributes, &connection);
+        return code == VIP_SUCCESS ? VipConnectAccept(connection, server.vi) : code;
+    });
+    VIP_VI_ATTRIBUTES attributes{};
+    VIP_RETURN requested = VIP_NO_MATCH;
+    eventually(
+        [&] {
+            requested = VipConnectRequest(client.vi, local.get(), remote.get(), kPatience, &attributes);
+            return requested != VIP_NO_MATCH;
+        },
+        Millis(kPatience));
+    const VIP_RETURN answered = accepted.get();
+    if (requested == VIP_SUCCESS && answered == VIP_SUCCESS) return true;
+    require(requested == VIP_SUCCESS || worth_another_try(requested),
+            "VipConnectRequest returned " + std::to_string(requested));
+    require(answered == VIP_SUCCESS || worth_another_try(answered),
+            "the acceptor was answered " + std::to_string(answered));
+    require(VipDisconnect(client.vi), "VipDisconnect");
+    require(VipDisconnect(server.vi), "VipDisconnect");
+    return false;
+}
+
+/// Connects two VIs of its own, over and over: work for an agent that keeps dying.
+int role_reconnect(const Arguments& arguments) {
+    constexpr int kTries = 10;
+    const int rounds = std::stoi(arguments.at(0));
+    End client, server;
+    int repeats = 0;
+    for (int round = 0; round < rounds; ++round) {
+        int tries = 1;
+        while (!try_connect(client, server)) {
+            ++repeats;
+            require(++tries <= kTries, "no connection in ten attempts");
+        }
+        exchange_one(client, server);
+        require(VipDisconnect(client.vi), "VipDisconnect");
+        require(VipDisconnect(server.vi), "VipDisconnect");
+    }
+    say("done");
+    say(std::to_string(repeats));
+    return 0;
+}
+
+/// Opens a NIC although agents keep dying. An answer is due soon, and it is success or lack of resources.
+int role_open_patiently(const Arguments&) {
+    const auto begun = Clock::now();
+    VIP_NIC_HANDLE nic = nullptr;
+    VIP_RETURN code = VIP_ERROR_RESOURCE;
+    while (code == VIP_ERROR_RESOURCE && conformance::since(begun) < Millis(8000)) {
+        code = VipOpenNic(conformance::options().nic.c_str(), &nic);
+    }
+    require(code, "VipOpenNic");
+    say("open");
+    return 0;
+}
+
+/// Many VIs on one completion queue; whatever comes goes back on the same VI. Arguments of its own: how many.
+int role_many(const Arguments& arguments) {
+    const std::uint32_t count = own_number(arguments);
+    EndOptions chosen;
+    chosen.level = static_cast<VIP_RELIABILITY_LEVEL>(std::stoi(arguments.at(0)));
+    chosen.memory = 4 << 20;
+    chosen.send_cq = count * 8;
+    chosen.one_cq = true;
+    End end(chosen);
+    const std::string host = conformance::from_hex(arguments.at(1));
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const VIP_VI_HANDLE vi = i == 0 ? end.vi : end.create_vi();
+        for (int k = 0; k < 4; ++k) {
+            VIP_DESCRIPTOR* d = end.message(end.buffer(64), 64);
+            require(VipPostRecv(vi, d, end.region), "VipPostRecv");
+        }
+        const std::string discriminator = conformance::from_hex(arguments.at(2)) + std::to_string(i);
+        Address local(end.nic, discriminator), remote(host, discriminator);
+        VIP_VI_ATTRIBUTES attributes{};
+        require(conformance::request(vi, local.get(), remote.get(), conformance::kLongWait, &attributes),
+                "VipConnectRequest");
+    }
+    say("ready");
+    for (;;) {
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN receive = VIP_FALSE;
+        if (VipCQWait(end.send_cq, VIP_INFINITE, &vi, &receive) != VIP_SUCCESS) return 1;
+        VIP_DESCRIPTOR* d = nullptr;
+        if ((receive ? VipRecvDone(vi, &d) : VipSendDone(vi, &d)) != VIP_SUCCESS) return 1;
+        d->CS.Status = 0;
+        // A receive goes back as a send, a send that is done becomes a receive again.
+        if ((receive ? VipPostSend(vi, d, end.region) : VipPostRecv(vi, d, end.region)) != VIP_SUCCESS) return 1;
+    }
+}
+
+struct RoleEntry {
+    const char* name;
+    int (*play)(const Arguments&);
+};
+
+constexpr RoleEntry kRoles[] = {
+    {"mute", role_mute},
+    {"leave-messages", role_leave_messages},
+    {"sleep", role_sleep},
+    {"echo", role_echo},
+    {"stream", role_stream},
+    {"sink", role_sink},
+    {"volley", role_volley},
+    {"initiator", role_initiator},
+    {"target", role_target},
+    {"wait-only", role_wait_only},
+    {"request-only", role_request_only},
+    {"leave", role_leave},
+    {"exit-slowly", role_exit_slowly},
+    {"reconnect", role_reconnect},
+    {"open-patiently", role_open_patiently},
+    {"many", role_many},
+};
+
+}  // namespace
+
+int play_role(const std::string& role, const Arguments& arguments) {
+    try {
+        for (const RoleEntry& entry : kRoles) {
+            if (role == entry.name) return entry.play(arguments);
+        }
+        std::cout << "unknown role " << role << std::endl;
+    } catch (const std::exception& error) {
+        std::cout << error.what() << std::endl;
+    }
+    return 1;
+}
+
+}  // namespace viaduct::fault
