@@ -100,7 +100,7 @@ void Agent::greet(Session& s, const Mail& mail) {
     if (!limits_.take(s.who.uid, Quota::sessions, 1)) {
         farewell(Status::out_of_resources, "too many processes of this user have a session (limit " +
                                                std::to_string(limits_.limit(Quota::sessions)) +
-                                               ", agent.user_sessions)");
+                                               ", agent.max_sessions)");
         return;
     }
     s.greeted = true;

@@ -75,7 +75,7 @@ bool Agent::may_wait(Session& s, uint32_t ticket) {
     if (limits_.left(s.who.uid, Quota::outstanding) == 0) {
         refuse(s, ticket, Status::out_of_resources,
                "too many open connection requests of this user (limit " +
-                   std::to_string(limits_.limit(Quota::outstanding)) + ", agent.user_outstanding)");
+                   std::to_string(limits_.limit(Quota::outstanding)) + ", agent.max_outstanding)");
         return false;
     }
     return true;

@@ -2,17 +2,9 @@
 // From the configuration to the agent's settings; the keys are in core/config's table, section [agent].
 #include "kagent/settings.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 namespace viaduct::kagent {
-
-namespace {
-uint64_t machine_memory() {
-    return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-}  // namespace
 
 AgentSettings AgentSettings::from(const Config& config) {
     AgentSettings s;
@@ -25,16 +17,15 @@ AgentSettings AgentSettings::from(const Config& config) {
     s.confirm_ms = std::max<int64_t>(number("confirm_ms"), 1);
     s.max_incoming = std::max<int64_t>(number("max_incoming"), 1);
     s.cross_user = config.get_bool("agent", "cross_user");
-    s.strict_names = config.get_bool("vipl", "strict");
-    s.default_provider = config.get("agent", "default_provider");
-    s.limits.sessions = count("user_sessions");
-    s.limits.contexts = count("user_nics");
-    s.limits.vis = count("user_vis");
-    s.limits.cqs = count("user_cqs");
-    s.limits.regions = count("user_regions");
-    s.limits.registered_bytes = count("user_bytes");
-    if (s.limits.registered_bytes == 0) s.limits.registered_bytes = machine_memory();
-    s.limits.outstanding = count("user_outstanding");
+    s.strict_names = config.get_bool("names", "strict");
+    s.default_provider = config.get("names", "default_provider");
+    s.limits.sessions = count("max_sessions");
+    s.limits.contexts = count("max_contexts");
+    s.limits.vis = count("max_vis");
+    s.limits.cqs = count("max_cqs");
+    s.limits.regions = count("max_regions");
+    s.limits.registered_bytes = count("max_registered_bytes");
+    s.limits.outstanding = count("max_outstanding");
     s.nic_aliases = config.nic_aliases();
     return s;
 }
