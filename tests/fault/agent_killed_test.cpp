@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The kernel agent is killed (-9) at any moment: connections go on, the next control call starts a new one and finds
-// everything in its place (architecture §2, §7).
+// The kernel agent is killed (-9) at any moment: connections go on, the next control call starts a new one
+// and finds everything in its place (architecture §2, §7).
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -63,8 +63,8 @@ TEST(AgentKilled, AServerAsleepInConnectWaitIsStillReached) {
     Address local(client.nic, discriminator);
     Address remote(server.nic, discriminator);
     VIP_VI_ATTRIBUTES attributes{};
-    EXPECT_EQ(VIP_SUCCESS,
-              conformance::request(client.vi, local.get(), remote.get(), conformance::kLongWait, &attributes));
+    EXPECT_EQ(VIP_SUCCESS, conformance::request(client.vi, local.get(), remote.get(), conformance::kLongWait,
+                                                &attributes));
     ASSERT_TRUE(ready(accepted));
     accepted.get();
     exchange_one(client, server);
@@ -208,7 +208,8 @@ TEST(AgentKilledOften, WhileItIsBeingStarted) {
     std::vector<std::unique_ptr<Child>> children;
     {
         Killer killer(0);
-        for (int i = 0; i < 4; ++i) children.push_back(std::make_unique<Child>("open-patiently", Arguments{}));
+        for (int i = 0; i < 4; ++i)
+            children.push_back(std::make_unique<Child>("open-patiently", Arguments{}));
         pass_time(Millis(700));
         EXPECT_GT(killer.stop(), 0);
     }

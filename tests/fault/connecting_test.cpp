@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process dies between the first and the last step of making a connection: the other one gets an answer that
-// programs understand (vipl-compat C5), its VI is Idle again, and nothing is half-open.
+// A process dies between the first and the last step of making a connection: the other one gets an answer
+// that programs understand (vipl-compat C5), its VI is Idle again, and nothing is half-open.
 #include <gtest/gtest.h>
 
 #include "fault.hpp"
@@ -33,7 +33,8 @@ TEST(PeerKilledWhileConnecting, AServerThatDiesGivesAnAnswerThatProgramsRetry) {
     killed = true;
     ASSERT_TRUE(ready(requester, Millis(5000)));
     const VIP_RETURN code = requester.get();
-    EXPECT_TRUE(code == VIP_TIMEOUT || code == VIP_NO_MATCH || code == VIP_REJECT || code == VIP_ERROR_RESOURCE)
+    EXPECT_TRUE(code == VIP_TIMEOUT || code == VIP_NO_MATCH || code == VIP_REJECT ||
+                code == VIP_ERROR_RESOURCE)
         << code;
     EXPECT_EQ(VIP_STATE_IDLE, End::state_of(client.vi));
     VIP_DESCRIPTOR* done = nullptr;
@@ -51,8 +52,8 @@ TEST(PeerKilledWhileConnecting, ARequesterThatDiesLeavesAHandleThatEndsInTimeout
     Address remote = Address::blank();
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
-    ASSERT_EQ(VIP_SUCCESS, VipConnectWait(server.nic, local.get(), conformance::kLongWait, remote.get(), &attributes,
-                                          &connection));
+    ASSERT_EQ(VIP_SUCCESS, VipConnectWait(server.nic, local.get(), conformance::kLongWait, remote.get(),
+                                          &attributes, &connection));
     client.kill();
     client.wait();
     const auto asked = Clock::now();
@@ -71,8 +72,8 @@ TEST(PeerKilledWhileConnecting, ARequesterThatStandsStillIsGivenUp) {
     Address remote = Address::blank();
     VIP_VI_ATTRIBUTES attributes{};
     VIP_CONN_HANDLE connection = nullptr;
-    ASSERT_EQ(VIP_SUCCESS, VipConnectWait(server.nic, local.get(), conformance::kLongWait, remote.get(), &attributes,
-                                          &connection));
+    ASSERT_EQ(VIP_SUCCESS, VipConnectWait(server.nic, local.get(), conformance::kLongWait, remote.get(),
+                                          &attributes, &connection));
     client.stop();
     const auto asked = Clock::now();
     EXPECT_EQ(VIP_TIMEOUT, VipConnectAccept(connection, server.vi));

@@ -5,7 +5,8 @@
 
 namespace viaduct::fault {
 
-// ------------------------------------------------------------------------------------------------------ meeting
+// ------------------------------------------------------------------------------------------------------
+// meeting
 
 namespace {
 
@@ -14,7 +15,8 @@ void connect_as_peer(End& end, const std::string& host, const std::string& own, 
     Address local(end.nic, own);
     Address remote(host, other);
     VIP_VI_ATTRIBUTES attributes{};
-    require(VipConnectPeerRequest(end.vi, local.get(), remote.get(), conformance::kLongWait), "VipConnectPeerRequest");
+    require(VipConnectPeerRequest(end.vi, local.get(), remote.get(), conformance::kLongWait),
+            "VipConnectPeerRequest");
     require(VipConnectPeerWait(end.vi, &attributes), "VipConnectPeerWait");
 }
 
@@ -38,9 +40,15 @@ std::unique_ptr<End> meet_parent(const Arguments& arguments) {
     const std::string host = conformance::from_hex(arguments.at(1));
     const std::string discriminator = conformance::from_hex(arguments.at(2));
     switch (static_cast<Way>(std::stoi(arguments.at(3)))) {
-        case Way::kVictimAsks: connect_as_client(*end, host, discriminator); break;
-        case Way::kVictimWaits: conformance::accept_from(*end, discriminator); break;
-        case Way::kPeers: connect_as_peer(*end, host, discriminator, discriminator + "p"); break;
+        case Way::kVictimAsks:
+            connect_as_client(*end, host, discriminator);
+            break;
+        case Way::kVictimWaits:
+            conformance::accept_from(*end, discriminator);
+            break;
+        case Way::kPeers:
+            connect_as_peer(*end, host, discriminator, discriminator + "p");
+            break;
     }
     return end;
 }
@@ -55,9 +63,15 @@ Meeting::Meeting(const std::string& role, const EndOptions& chosen, const Invita
     arguments.insert(arguments.end(), invitation.more.begin(), invitation.more.end());
     child = std::make_unique<Child>(role, arguments);
     switch (invitation.way) {
-        case Way::kVictimAsks: conformance::accept_from(*end, discriminator); break;
-        case Way::kVictimWaits: connect_as_client(*end, host_of(*end), discriminator); break;
-        case Way::kPeers: connect_as_peer(*end, host_of(*end), discriminator + "p", discriminator); break;
+        case Way::kVictimAsks:
+            conformance::accept_from(*end, discriminator);
+            break;
+        case Way::kVictimWaits:
+            connect_as_client(*end, host_of(*end), discriminator);
+            break;
+        case Way::kPeers:
+            connect_as_peer(*end, host_of(*end), discriminator + "p", discriminator);
+            break;
     }
     const std::string said = child->line();
     require(said == "ready", "the role " + role + " said \"" + said + "\" instead of \"ready\"");
@@ -94,12 +108,14 @@ void exchange_one(End& from, End& to) {
     const Outcome got = conformance::reap_recv(to.vi);
     require(got.code, "VipRecvDone");
     require(got.descriptor == receive && got.descriptor->CS.Length == text.size(), "another message");
-    require(std::memcmp(reinterpret_cast<void*>(receive->DS[0].Local.Data.AddressBits), text.data(), text.size()) == 0,
+    require(std::memcmp(reinterpret_cast<void*>(receive->DS[0].Local.Data.AddressBits), text.data(),
+                        text.size()) == 0,
             "a damaged message");
     require(conformance::reap_send(from.vi).code, "VipSendDone");
 }
 
-// -------------------------------------------------------------------------------------------------- expectations
+// --------------------------------------------------------------------------------------------------
+// expectations
 
 void expect_new_connections_work() {
     Meeting meeting("echo");

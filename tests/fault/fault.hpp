@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the fault tests share: a victim process connected to an end of ours, and what has to hold once it is gone.
+// What the fault tests share: a victim process connected to an end of ours, and what has to hold once it is
+// gone.
 #pragma once
 
 #include <vipl.h>
@@ -45,8 +46,8 @@ int play_role(const std::string& role, const Arguments& arguments);
 
 inline void pass_time(Millis time) { std::this_thread::sleep_for(time); }
 
-/// A function on a thread of its own. Unlike in_background() nobody has to wait for it: when a test fails because a
-/// call with VIP_INFINITE does not return, the test ends all the same.
+/// A function on a thread of its own. Unlike in_background() nobody has to wait for it: when a test fails
+/// because a call with VIP_INFINITE does not return, the test ends all the same.
 template <typename Function>
 auto apart(Function function) {
     std::packaged_task<decltype(function())()> task(std::move(function));
@@ -60,18 +61,20 @@ enum class Way { kVictimAsks, kVictimWaits, kPeers };
 
 struct Invitation {
     Way way = Way::kVictimAsks;
-    int receives = kReceives;          // posted on our end before connecting
-    std::size_t memory = 1 << 20;      // of the victim's end
-    Arguments more;                    // for the role
+    int receives = kReceives;      // posted on our end before connecting
+    std::size_t memory = 1 << 20;  // of the victim's end
+    Arguments more;                // for the role
 };
 
-/// In the role: the arguments that Meeting makes. 0 level, 1 host, 2 discriminator, 3 way, 4 memory, then the role's.
+/// In the role: the arguments that Meeting makes. 0 level, 1 host, 2 discriminator, 3 way, 4 memory, then the
+/// role's.
 inline constexpr std::size_t kFirstOwnArgument = 5;
 std::unique_ptr<End> meet_parent(const Arguments& arguments);
 
 /// A role that has connected to a new end of ours and has said that it is ready.
 struct Meeting {
-    explicit Meeting(const std::string& role, const EndOptions& chosen = {}, const Invitation& invitation = {});
+    explicit Meeting(const std::string& role, const EndOptions& chosen = {},
+                     const Invitation& invitation = {});
 
     void kill();  // -9; remembers when
 
@@ -96,14 +99,15 @@ void exchange_one(End& from, End& to);
 /// A new process can be met and a message can be exchanged, now.
 void expect_new_connections_work();
 
-/// Within a second of the kill: Error, and exactly one CONN_LOST about this VI. Then VipDisconnect leads back to Idle.
+/// Within a second of the kill: Error, and exactly one CONN_LOST about this VI. Then VipDisconnect leads back
+/// to Idle.
 void expect_survivor_is_told(Meeting& meeting);
 
 /// Every receive left on the end's queue comes back flushed, in posting order, and then the queue is empty.
 void expect_flushed(End& end, const std::vector<VIP_DESCRIPTOR*>& posted, std::size_t first = 0);
 
-/// Sends come back in posting order: some good ones, then only such that a dead peer explains. Returns how many good
-/// ones there were.
+/// Sends come back in posting order: some good ones, then only such that a dead peer explains. Returns how
+/// many good ones there were.
 std::size_t expect_sends_end(End& end, const std::vector<VIP_DESCRIPTOR*>& sends, VIP_UINT32 operation);
 
 }  // namespace viaduct::fault

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The processes that get killed, stopped, or leave. Each connects to the test, says "ready" when it is where the test
-// wants it, and goes on for ever unless said otherwise: the test ends it.
+// The processes that get killed, stopped, or leave. Each connects to the test, says "ready" when it is where
+// the test wants it, and goes on for ever unless said otherwise: the test ends it.
 #include <unistd.h>
 
 #include <cerrno>
@@ -71,7 +71,8 @@ int role_echo(const Arguments& arguments) {
         got->CS.Status = 0;
         got->DS[0].Local.Length = got->CS.Length;
         VIP_DESCRIPTOR* sent = nullptr;
-        if (end->post_send(got) != VIP_SUCCESS || VipSendWait(end->vi, VIP_INFINITE, &sent) != VIP_SUCCESS) return 1;
+        if (end->post_send(got) != VIP_SUCCESS || VipSendWait(end->vi, VIP_INFINITE, &sent) != VIP_SUCCESS)
+            return 1;
     }
 }
 
@@ -179,7 +180,8 @@ int role_leave(const Arguments& arguments) {
     until_killed();
 }
 
-/// Sees its peer leave and ends at once, but takes its time to do so. Says so if it hears of CONN_LOST meanwhile.
+/// Sees its peer leave and ends at once, but takes its time to do so. Says so if it hears of CONN_LOST
+/// meanwhile.
 int role_exit_slowly(const Arguments& arguments) {
     // Handlers run in reverse order: this one behind whatever the library registers when the NIC is opened.
     std::atexit([] { pass_time(Millis(700)); });
@@ -204,7 +206,8 @@ bool worth_another_try(VIP_RETURN code) {
 bool try_connect(End& client, End& server) {
     constexpr VIP_ULONG kPatience = 2000;
     const std::string discriminator = conformance::unique_discriminator();
-    Address local(client.nic, discriminator), remote(server.nic, discriminator), at(server.nic, discriminator);
+    Address local(client.nic, discriminator), remote(server.nic, discriminator),
+        at(server.nic, discriminator);
     auto accepted = conformance::in_background([&]() -> VIP_RETURN {
         Address from = Address::blank();
         VIP_VI_ATTRIBUTES attributes{};
@@ -297,7 +300,8 @@ int role_many(const Arguments& arguments) {
         if ((receive ? VipRecvDone(vi, &d) : VipSendDone(vi, &d)) != VIP_SUCCESS) return 1;
         d->CS.Status = 0;
         // A receive goes back as a send, a send that is done becomes a receive again.
-        if ((receive ? VipPostSend(vi, d, end.region) : VipPostRecv(vi, d, end.region)) != VIP_SUCCESS) return 1;
+        if ((receive ? VipPostSend(vi, d, end.region) : VipPostRecv(vi, d, end.region)) != VIP_SUCCESS)
+            return 1;
     }
 }
 

@@ -60,8 +60,9 @@ void add_names(std::set<std::string>& names, const files::path& folder) {
 
 std::string agent_name() {
     const char* name = std::getenv("VIADUCT_AGENT");
-    conformance::require(name != nullptr && *name == '@',
-                         "the fault tests kill their agent and need one of their own: set VIADUCT_AGENT=@name");
+    conformance::require(
+        name != nullptr && *name == '@',
+        "the fault tests kill their agent and need one of their own: set VIADUCT_AGENT=@name");
     return name;
 }
 
@@ -69,7 +70,8 @@ pid_t agent_pid() {
     const std::string name = agent_name();
     pid_t found = 0;
     each_process([&](pid_t pid, const files::path& process) {
-        if (contents(process / "comm") == "vipkad\n" && has_word(contents(process / "cmdline"), name)) found = pid;
+        if (contents(process / "comm") == "vipkad\n" && has_word(contents(process / "cmdline"), name))
+            found = pid;
     });
     return found;
 }
@@ -110,7 +112,8 @@ Census Census::take() {
         census.agent_descriptors = open_descriptors("/proc/" + std::to_string(agent));
     add_names(census.files, "/dev/shm");
     add_names(census.files, "/tmp");
-    if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr) add_names(census.files, runtime);
+    if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr)
+        add_names(census.files, runtime);
     return census;
 }
 
@@ -121,8 +124,8 @@ bool Census::within(const Census& before) const {
 }
 
 std::string Census::text() const {
-    std::string out = std::to_string(mappings) + " mappings, " + std::to_string(descriptors) + " descriptors, " +
-                      std::to_string(agent_descriptors) + " descriptors of the agent, " +
+    std::string out = std::to_string(mappings) + " mappings, " + std::to_string(descriptors) +
+                      " descriptors, " + std::to_string(agent_descriptors) + " descriptors of the agent, " +
                       std::to_string(processes) + " processes";
     for (const std::string& name : files) out += ", " + name;
     return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The host as the fault tests see it: the agent's process, and a census of what this process, the agent and the host
-// still hold.
+// The host as the fault tests see it: the agent's process, and a census of what this process, the agent and
+// the host still hold.
 #pragma once
 
 #include <sys/types.h>
@@ -49,7 +49,8 @@ struct Census {
     std::size_t descriptors = 0;        // open in this process
     std::size_t agent_descriptors = 0;  // open in the agent; 0: none runs
     std::size_t processes = 0;          // others that use the same agent, itself included
-    std::set<std::string> files;        // names in /dev/shm, /tmp and the user's run-time folder that speak of Viaduct
+    std::set<std::string>
+        files;  // names in /dev/shm, /tmp and the user's run-time folder that speak of Viaduct
 
     static Census take();
     /// Nothing more than before.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Nothing stays behind: counted in this process, in the agent and on the host, after orderly ends and after kills.
+// Nothing stays behind: counted in this process, in the agent and on the host, after orderly ends and after
+// kills.
 #include <gtest/gtest.h>
 
 #include "fault.hpp"

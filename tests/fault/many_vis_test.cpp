@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Many VIs lead to one process that dies: all break within the second, each is told of once, and every descriptor of
-// every VI comes back through the one completion queue exactly once.
+// Many VIs lead to one process that dies: all break within the second, each is told of once, and every
+// descriptor of every VI comes back through the one completion queue exactly once.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -90,7 +90,8 @@ private:
         Address remote = Address::blank();
         VIP_VI_ATTRIBUTES attributes{};
         VIP_CONN_HANDLE connection = nullptr;
-        require(VipConnectWait(end_.nic, local.get(), conformance::kLongWait, remote.get(), &attributes, &connection),
+        require(VipConnectWait(end_.nic, local.get(), conformance::kLongWait, remote.get(), &attributes,
+                               &connection),
                 "VipConnectWait");
         require(VipConnectAccept(connection, vi), "VipConnectAccept");
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The peer is killed (-9) in the middle of traffic: streams of small messages, 1 MiB messages in both directions, RDMA
-// in either role. What arrives is whole, what is left is flushed, nobody hangs.
+// The peer is killed (-9) in the middle of traffic: streams of small messages, 1 MiB messages in both
+// directions, RDMA in either role. What arrives is whole, what is left is flushed, nobody hangs.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -74,7 +74,8 @@ TEST_P(PeerKilledMidway, OfWritingIntoOurMemoryLeavesItAlone) {
         send_window(*meeting.end, {reinterpret_cast<std::uint64_t>(target), meeting.end->region, bytes});
         const volatile char* last = target + bytes - 1;
         // Without a call of ours: no progress may depend on the target (vipl-compat T10).
-        ASSERT_TRUE(eventually([&] { return *last == 'w'; })) << "no RDMA write of " << bytes << " bytes arrived";
+        ASSERT_TRUE(eventually([&] { return *last == 'w'; }))
+            << "no RDMA write of " << bytes << " bytes arrived";
         meeting.kill();
         expect_survivor_is_told(meeting);
         std::memset(target, 0, bytes);  // after VipDisconnect nobody writes any more

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The peer process is killed (-9) while nothing moves. Within a second the survivor's VI is in Error, everything posted
-// is flushed, CONN_LOST has been delivered, whoever slept is awake, and new connections work (architecture §7). At
-// Unreliable the specification lets the notice be lost (vipl-semantics §6.2); a NIC that shares a host with its peer
-// has no excuse (vipl-compat V6, Q12).
+// The peer process is killed (-9) while nothing moves. Within a second the survivor's VI is in Error,
+// everything posted is flushed, CONN_LOST has been delivered, whoever slept is awake, and new connections
+// work (architecture §7). At Unreliable the specification lets the notice be lost (vipl-semantics §6.2); a
+// NIC that shares a host with its peer has no excuse (vipl-compat V6, Q12).
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -55,16 +55,17 @@ TEST_P(PeerKilled, WakesAThreadAsleepInCqWaitOncePerDescriptor) {
     EndOptions chosen = at_level();
     chosen.recv_cq = 64;
     Meeting meeting("sleep", chosen);
-    auto sleeper = apart([cq = meeting.end->recv_cq, wanted = meeting.end->vi, count = meeting.posted.size()] {
-        std::size_t entries = 0;
-        VIP_VI_HANDLE vi = nullptr;
-        VIP_BOOLEAN receive = VIP_FALSE;
-        while (entries < count && VipCQWait(cq, VIP_INFINITE, &vi, &receive) == VIP_SUCCESS) {
-            if (vi != wanted || receive != VIP_TRUE) break;
-            ++entries;
-        }
-        return entries;
-    });
+    auto sleeper =
+        apart([cq = meeting.end->recv_cq, wanted = meeting.end->vi, count = meeting.posted.size()] {
+            std::size_t entries = 0;
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN receive = VIP_FALSE;
+            while (entries < count && VipCQWait(cq, VIP_INFINITE, &vi, &receive) == VIP_SUCCESS) {
+                if (vi != wanted || receive != VIP_TRUE) break;
+                ++entries;
+            }
+            return entries;
+        });
     pass_time(kTimeToFallAsleep);
     meeting.kill();
     ASSERT_TRUE(ready(sleeper, kOneSecond));

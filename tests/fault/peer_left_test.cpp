@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The peer leaves without being killed. Everything posted is flushed at once, CONN_LOST is told late, and not at all if
-// it no longer concerns anybody: processes that end together must not abort each other (vipl-compat Q14-Q17).
+// The peer leaves without being killed. Everything posted is flushed at once, CONN_LOST is told late, and not
+// at all if it no longer concerns anybody: processes that end together must not abort each other (vipl-compat
+// Q14-Q17).
 #include <gtest/gtest.h>
 
 #include "fault.hpp"
@@ -28,7 +29,8 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Ways, PeerLeft,
                          testing::Combine(VIADUCT_ALL_LEVELS,
-                                          testing::Values("exit", "_exit", "return", "close", "disconnect", "retire")),
+                                          testing::Values("exit", "_exit", "return", "close", "disconnect",
+                                                          "retire")),
                          [](const auto& test) {
                              const char* way = std::get<1>(test.param);
                              const std::string level = conformance::level_test_name(

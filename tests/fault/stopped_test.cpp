@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The peer, or the agent, stands still (SIGSTOP): it is not dead, so connections stay, and nobody who has a timeout waits
-// longer than that.
+// The peer, or the agent, stands still (SIGSTOP): it is not dead, so connections stay, and nobody who has a
+// timeout waits longer than that.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -150,7 +150,8 @@ TEST(AgentStopped, CallsThatNeedItKeepTheirTimeouts) {
         const StoppedAgent agent;
         ASSERT_TRUE(agent.stopped());
         auto begun = Clock::now();
-        const VIP_RETURN requested = VipConnectRequest(one.vi, local.get(), remote.get(), kTimeout, &attributes);
+        const VIP_RETURN requested =
+            VipConnectRequest(one.vi, local.get(), remote.get(), kTimeout, &attributes);
         EXPECT_TRUE(requested == VIP_TIMEOUT || requested == VIP_NO_MATCH || requested == VIP_ERROR_RESOURCE)
             << requested;
         EXPECT_LE(conformance::since(begun), kBounded);

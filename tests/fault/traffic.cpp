@@ -42,7 +42,8 @@ bool has_pattern(const char* data, std::size_t bytes, std::uint32_t number) {
     return true;
 }
 
-// ------------------------------------------------------------------------------------------------------- stream
+// -------------------------------------------------------------------------------------------------------
+// stream
 
 Stream::Stream(conformance::End& end, std::uint32_t bytes) : end_(end), bytes_(bytes) {
     for (std::uint32_t i = 0; i < kWindow; ++i) {
@@ -93,7 +94,8 @@ bool Stream::take_credit() {
     const VIP_RETURN code = VipRecvDone(end_.vi, &done);
     if (code == VIP_NOT_DONE) return true;
     if (code != VIP_SUCCESS) return false;
-    if ((done->CS.Status & VIP_STATUS_IMMEDIATE) == 0 || done->CS.ImmediateData != kWindow / 2) damaged_ = true;
+    if ((done->CS.Status & VIP_STATUS_IMMEDIATE) == 0 || done->CS.ImmediateData != kWindow / 2)
+        damaged_ = true;
     credits_ += done->CS.ImmediateData;
     fill(done, VIP_CONTROL_OP_SENDRECV, {});
     return end_.post_recv(done) == VIP_SUCCESS;
@@ -120,7 +122,8 @@ bool Stream::step_sender() {
     return end_.post_send(slots_[slot]) == VIP_SUCCESS;
 }
 
-// ------------------------------------------------------------------------------------------------------- volley
+// -------------------------------------------------------------------------------------------------------
+// volley
 
 Volley::Volley(conformance::End& end, std::uint32_t bytes) : end_(end), bytes_(bytes) {
     for (std::uint32_t i = 0; i < kSlots; ++i) {

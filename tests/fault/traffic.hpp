@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Traffic whose every byte is checked, for connections that are about to break: used by the tests in their own
-// process and by the roles in the victims.
+// Traffic whose every byte is checked, for connections that are about to break: used by the tests in their
+// own process and by the roles in the victims.
 #pragma once
 
 #include <vipl.h>
@@ -16,13 +16,15 @@ namespace viaduct::fault {
 void write_pattern(char* data, std::size_t bytes, std::uint32_t number);
 bool has_pattern(const char* data, std::size_t bytes, std::uint32_t number);
 
-/// One direction of numbered messages of `bytes` each; the other direction carries credits of kWindow / 2 in immediate
-/// data.
+/// One direction of numbered messages of `bytes` each; the other direction carries credits of kWindow / 2 in
+/// immediate data.
 class Stream {
 public:
     static constexpr std::uint32_t kWindow = 32;  // messages a sender may have unanswered
     /// Memory an end needs for it.
-    static std::size_t memory_for(std::uint32_t bytes) { return kWindow * (std::size_t{bytes} + 512) + 65536; }
+    static std::size_t memory_for(std::uint32_t bytes) {
+        return kWindow * (std::size_t{bytes} + 512) + 65536;
+    }
 
     Stream(conformance::End& end, std::uint32_t bytes);
 
@@ -54,12 +56,14 @@ private:
     bool damaged_ = false;
 };
 
-/// Both directions at once: each side serves kBalls messages and answers every one that arrives. So at most 2 * kBalls
-/// travel to one side at any time, which is what it has posted.
+/// Both directions at once: each side serves kBalls messages and answers every one that arrives. So at most 2
+/// * kBalls travel to one side at any time, which is what it has posted.
 class Volley {
 public:
     static constexpr std::uint32_t kBalls = 2;
-    static std::size_t memory_for(std::uint32_t bytes) { return 4 * kBalls * (std::size_t{bytes} + 128) + 65536; }
+    static std::size_t memory_for(std::uint32_t bytes) {
+        return 4 * kBalls * (std::size_t{bytes} + 128) + 65536;
+    }
 
     Volley(conformance::End& end, std::uint32_t bytes);
 
