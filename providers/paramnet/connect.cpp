@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/paramnet/connect.hpp"
+
+#include <new>
+
+#include "core/agent/mail.hpp"
+#include "core/clock/clock.hpp"
+#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/progress.hpp"
+
+namespace viaduct {
+
+struct ConnectOp {
+    enum Kind : uint8_t { listen, request, peer, accept };
+    Kind kind = listen;
+    NicContext* nic = nullptr;
+    ViCore* vi = nullptr;
+    ViTraits traits;
+    Deadline deadline = kNever;
+    Mail mail;  // kept, to be sent again to the next agent
+    uint32_t ticket = 0;
+    bool decided = false;
+    ConnectResult result;
+
+    Status decide(Status status) {
+        decided = true;
+        result.status = status;
+        return status;
+    }
+};
+
+namespace paramnet {
+
+namespace {
+
+using kagent::Type;
+
+constexpr int64_t kCourtesyNs = 2'000'000'000;  // for answers the agent gives at once
+
+uint32_t timeout_for(Deadline deadline) {
+    if (deadline == kNever) return 0xFFFFFFFFu;
+    const int64_t ms = (remaining_ns(deadline) + 999'999) / 1'000'000;
+    return ms < 0xFFFFFFFE ? static_cast<uint32_t>(ms) : 0xFFFFFFFEu;
+}
+
+Status send_off(ConnectOp& op) { return op.nic->agent->agent_start(op.mail, &op.ticket); }
+
+Status begin(std::unique_ptr<ConnectOp> op, ConnectOp** out) {
+    if (const Status progress = ensure_progress(*op->nic); progress != Status::ok) return progress;
+    if (const Status sent = send_off(*op); sent != Status::ok) return sent;
+    *out = op.release();
+    return Status::ok;
+}
+
+std::unique_ptr<ConnectOp> new_op(ConnectOp::Kind kind, NicContext* nic, ViCore* vi) {
+    std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
+    if (op) {
+        op->kind = kind;
+        op->nic = nic;
+        op->vi = vi;
+    }
+    return op;
+}
+
+kagent::ConnRequest request_body(const ConnectOp& op, const EndAddress& local, const EndAddress& remote) {
+    kagent::ConnRequest body;
+    body.context_id = op.nic->context_id;
+    body.local = local;
+    body.remote = remote;
+    body.traits = op.traits;
+    body.timeout_ms = timeout_for(op.deadline);
+    body.endpoint_words[kEndSlot] = op.vi->slot;
+    return body;
+}
+
+Status begin_request(ConnectOp::Kind kind, Type type, NicContext* nic, ViCore& vi, const EndAddress& local,
+                     const EndAddress& remote, const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    auto op = new_op(kind, nic, &vi);
+    if (!op) return Status::out_of_resources;
+    op->traits = traits;
+    op->deadline = deadline;
+    op->mail = Mail::of(type, request_body(*op, local, remote));
+    return begin(std::move(op), out);
+}
+
+// What the other end must know of this one before any data flows.
+void introduce(ConnectOp& op, const Joint& joint) {
+    EndRecord& own = joint.shared()->ends[joint.side];
+    const uint32_t permission =
+        (op.traits.rdma_write != 0 ? kMayWrite : 0u) | (op.traits.rdma_read != 0 ? kMayRead : 0u);
+    own.permission.store(permission, std::memory_order_relaxed);
+    own.ptag.store(op.vi->ptag, std::memory_order_relaxed);
+    own.pull_from.store(pull_threshold(*op.nic, *joint.peer), std::memory_order_relaxed);
+    own.needs_fence.store(asymmetric_barrier_available() ? 0 : 1, std::memory_order_relaxed);
+    own.attached.store(1, std::memory_order_release);
+}
+
+// Binds the endpoint to what the agent has joined. Nothing is kept when something does not fit.
+Status attach(ConnectOp& op, Mail& mail) {
+    kagent::Joined joined;
+    if (!mail.get(&joined) || mail.descriptors.empty() || joined.side > 1 ||
+        joined.segment_bytes != sizeof(ConnectionSegment) || joined.peer_endpoint_words[kEndSlot] >= kMaxVi ||
+        joined.remote.discriminator_len > kMaxDiscriminator)
+        return Status::broken;
+    Joint joint;
+    joint.segment =
+        Segment::map(std::move(mail.descriptors[0]), sizeof(ConnectionSegment), Segment::Access::read_write);
+    if (!joint.segment.valid()) return Status::out_of_resources;
+    const SegmentHeader header = joint.shared()->header;
+    if (header.magic != kSegmentMagic || header.version != kLayoutVersion) return Status::version;
+    joint.side = joined.side;
+    joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
+    joint.peer = acquire_peer(*op.nic, joined, mail);
+    if (joint.peer == nullptr) return Status::out_of_resources;
+    introduce(op, joint);
+    bind(*op.vi->endpoint, std::move(joint));
+    if (op.kind == ConnectOp::request) {  // the acceptor learns it only now (kagent.hpp, Joined)
+        uint32_t ticket = 0;
+        const Mail confirm = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{joined.connection_id});
+        if (op.nic->agent->agent_start(confirm, &ticket) == Status::ok) op.nic->agent->agent_abandon(ticket);
+    }
+    op.result.remote = joined.remote;
+    op.result.remote_traits = joined.traits;
+    return Status::ok;
+}
+
+Status take_incoming(ConnectOp& op, const Mail& mail) {
+    kagent::Incoming incoming;
+    if (!mail.get(&incoming) || incoming.remote.discriminator_len > kMaxDiscriminator) return Status::broken;
+    op.result.incoming = incoming.incoming;
+    op.result.remote = incoming.remote;
+    op.result.remote_traits = incoming.traits;
+    return Status::ok;
+}
+
+Status take_answer(ConnectOp& op, Mail& mail) {
+    if (mail.type() == Type::kIncoming && op.kind == ConnectOp::listen)
+        return op.decide(take_incoming(op, mail));
+    if (mail.type() == Type::kJoined && op.kind != ConnectOp::listen) return op.decide(attach(op, mail));
+    kagent::Error error;
+    if (mail.type() == Type::kError && mail.get(&error) &&
+        error.status > static_cast<int32_t>(Status::not_done) &&
+        error.status <= static_cast<int32_t>(Status::mismatch_qos))
+        return op.decide(static_cast<Status>(error.status));
+    return op.decide(Status::broken);
+}
+
+// The agent died: the next one knows nothing of this attempt (architecture §2). What waits for others is
+// asked again; an accept has lost the request it would answer.
+Status start_over(ConnectOp& op) {
+    if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);
+    if (op.kind != ConnectOp::listen) {
+        kagent::ConnRequest body;
+        if (!op.mail.get(&body)) return op.decide(Status::broken);
+        body.timeout_ms = timeout_for(op.deadline);
+        if (body.timeout_ms == 0) return op.decide(Status::timeout);
+        op.mail.set(body);
+    }
+    if (const Status sent = send_off(op); sent != Status::ok) return op.decide(sent);
+    return Status::not_done;
+}
+
+}  // namespace
+
+Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
+    auto op = new_op(ConnectOp::listen, nic, nullptr);
+    if (!op) return Status::out_of_resources;
+    kagent::ConnWait body;
+    body.context_id = nic->context_id;
+    body.local = local;
+    op->mail = Mail::of(Type::kConnWait, body);
+    return begin(std::move(op), out);
+}
+
+Status request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
+               const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    return begin_request(ConnectOp::request, Type::kConnRequest, nic, vi, local, remote, traits, deadline,
+                         out);
+}
+
+Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
+                    const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    return begin_request(ConnectOp::peer, Type::kConnPeer, nic, vi, local, remote, traits, deadline, out);
+}
+
+Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& traits, ConnectOp** out) {
+    auto op = new_op(ConnectOp::accept, nic, &vi);
+    if (!op) return Status::out_of_resources;
+    op->traits = traits;
+    kagent::ConnAccept body;
+    body.context_id = nic->context_id;
+    body.incoming = incoming;
+    body.traits = traits;
+    body.endpoint_words[kEndSlot] = vi.slot;
+    op->mail = Mail::of(Type::kConnAccept, body);
+    return begin(std::move(op), out);
+}
+
+Status reject(NicContext* nic, uint64_t incoming) {
+    uint32_t ticket = 0;
+    const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic->context_id, incoming});
+    if (const Status sent = nic->agent->agent_start(mail, &ticket); sent != Status::ok) return sent;
+    Mail answer;
+    const Status waited = nic->agent->agent_await(ticket, now_ns() + kCourtesyNs, &answer);
+    if (waited == Status::not_done) nic->agent->agent_abandon(ticket);
+    if (waited != Status::ok) return Status::ok;  // the agent is gone, and the requester's attempt with it
+    kagent::Error error;
+    if (answer.type() == Type::kError && answer.get(&error)) return static_cast<Status>(error.status);
+    return Status::ok;
+}
+
+Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
+    while (!op->decided) {
+        Mail answer;
+        const Status waited = op->nic->agent->agent_await(op->ticket, deadline, &answer);
+        if (waited == Status::ok) {
+            take_answer(*op, answer);
+        } else if (waited == Status::not_done) {
+            return Status::not_done;
+        } else {
+            start_over(*op);
+        }
+    }
+    *result = op->result;
+    return op->result.status;
+}
+
+Status connect_finish(ConnectOp* op, ConnectResult* result) {
+    const std::unique_ptr<ConnectOp> owned(op);
+    UserAgent& agent = *op->nic->agent;
+    if (!op->decided) {
+        // The agent answers a cancellation after whatever it had answered before: then we know.
+        uint32_t ticket = 0;
+        const Mail cancel = Mail::of(Type::kCancel, kagent::Cancel{op->ticket, 0});
+        Mail answer;
+        if (agent.agent_start(cancel, &ticket) == Status::ok &&
+            agent.agent_await(ticket, now_ns() + kCourtesyNs, &answer) == Status::not_done)
+            agent.agent_abandon(ticket);
+        if (agent.agent_await(op->ticket, now_ns(), &answer) == Status::ok) {
+            take_answer(*op, answer);
+        } else {
+            agent.agent_abandon(op->ticket);
+            op->decide(Status::timeout);
+        }
+    }
+    *result = op->result;
+    return op->result.status;
+}
+
+}  // namespace paramnet
+}  // namespace viaduct

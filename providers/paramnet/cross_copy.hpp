@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copies between our memory and that of another process by one system call (process_vm_readv,
+// process_vm_writev), where the system permits it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "providers/paramnet/copy.hpp"
+
+namespace viaduct::paramnet {
+
+// True when the value lies at that address of that process: the pid is right and we may reach its memory.
+bool probe_process(int pid, uint64_t address, uint64_t value);
+
+enum class CrossResult : uint8_t { ok, fault, gone };  // fault: memory is not there; gone: the process is not
+
+// Moves the next n bytes of the cursor to, or from, contiguous memory of the other process.
+CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n);
+CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n);
+
+// From which length on pulling with process_vm_readv beats two pipelined copies on this machine; 0: never.
+// Measured once per process, a few hundred microseconds.
+uint32_t measured_pull_threshold();
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A seeded fault plan of one connection end: what the modelled network does with each message that end sends
+// (vipl-semantics §6.1-6.2). Used under the send lock, by tests and tools only; a connection without a plan
+// never comes here.
+#pragma once
+
+#include <cstdint>
+
+namespace viaduct::paramnet {
+
+struct FaultPlan {
+    uint64_t seed = 1;
+    double drop = 0;
+    double corrupt = 0;
+    double duplicate = 0;
+    uint32_t delay_us = 0;
+    bool link_down = false;
+
+    bool active() const { return drop > 0 || corrupt > 0 || duplicate > 0 || delay_us != 0 || link_down; }
+};
+
+// "seed=1,drop=0.1,corrupt=0,duplicate=0,delay_us=0,linkdown=0", any subset in any order. False when the text
+// is not a plan.
+bool parse_fault_plan(const char* text, FaultPlan* out);
+
+// What happened so far: every event of the modelled network is counted.
+struct FaultCounters {
+    uint64_t dropped = 0;
+    uint64_t corrupted = 0;
+    uint64_t duplicated = 0;  // copies that the receiving NIC recognised and threw away
+    uint64_t retransmitted = 0;
+    uint64_t delayed = 0;
+    uint64_t given_up = 0;  // retries exhausted
+};
+
+inline constexpr uint32_t kMaxRetries = 8;  // of a reliable transfer before its connection is given up
+
+enum class Fate : uint8_t {
+    arrives,
+    lost,     // unreliable: silently gone
+    damaged,  // unreliable: the receiving NIC saw a bad check sum and dropped it
+    failed,   // reliable: no retry came through
+};
+
+class FaultModel {
+public:
+    explicit FaultModel(const FaultPlan& plan) : plan_(plan), state_(plan.seed * 0x9E3779B97F4A7C15u + 1) {}
+
+    const FaultPlan& plan() const { return plan_; }
+    const FaultCounters& counters() const { return counters_; }
+    // The network's verdict on one message.
+    Fate decide(bool reliable);
+    void count_delay() { ++counters_.delayed; }
+
+private:
+    bool chance(double probability);
+
+    FaultPlan plan_;
+    FaultCounters counters_;
+    uint64_t state_;
+};
+
+}  // namespace viaduct::paramnet

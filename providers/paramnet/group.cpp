@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/paramnet/group.hpp"
+
+#include <bit>
+#include <new>
+
+#include "core/sync/asymmetric_barrier.hpp"
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+constexpr uint32_t kIdlePolls = 1024;  // a hot endpoint without traffic for so long may lose its place
+constexpr uint32_t kLookEverywhere =
+    (1u << 20) - 1;               // polls between two looks at everything (swallowed rings)
+constexpr uint32_t kBroken = 32;  // broken VIs one poll can settle
+
+struct BrokenList {
+    ViCore* vis[kBroken];
+    uint32_t count = 0;
+    bool full() const { return count == kBroken; }
+    void add(ViCore* vi) { vis[count++] = vi; }
+};
+
+void set_pending(Group* group, uint32_t slot) {
+    if (group == nullptr) return;
+    group->pending[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
+    group->any_pending.store(1, std::memory_order_release);
+}
+
+// Hands out what rang to the groups concerned.
+void drain_bells(NicContext& nic) {
+    nic.slots_lock.lock();
+    const uint32_t seen = nic.hub->rings.load(std::memory_order_acquire);
+    for (uint32_t word = 0; word < kBellWords; ++word) {
+        if (nic.hub->bells[word].load(std::memory_order_relaxed) == 0) continue;
+        uint64_t bits = nic.hub->bells[word].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+            const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+            Endpoint* ep = nic.slots[slot];
+            if (ep == nullptr) continue;
+            set_pending(ep->recv_group, slot);
+            if (ep->send_group != ep->recv_group) set_pending(ep->send_group, slot);
+        }
+    }
+    // Last: who sees the new value finds everything handed out.
+    nic.rings_seen.store(seen, std::memory_order_release);
+    nic.slots_lock.unlock();
+}
+
+// Moves what can be moved of the queues that this group watches.
+void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
+    ViCore& vi = *ep.vi;
+    bool touched = false;
+    if (ep.recv_group == group && lane_has_line(ep)) {
+        vi.recv.lock.lock();
+        if (ep.connected && take_lines(ep, kPollBudget)) remind(ep);
+        vi.recv.lock.unlock();
+        touched = true;
+    }
+    const bool acks = ep.send_group == group && ep.awaits_acks.load(std::memory_order_relaxed) != 0;
+    if (acks || ep.send_attention.load(std::memory_order_relaxed) != 0) {
+        vi.send.lock.lock();
+        collect_acks(ep);
+        push_sends(ep);
+        vi.send.lock.unlock();
+        touched = true;
+    }
+    if (touched && vi.is_marked_broken()) broken.add(&vi);
+}
+
+bool is_hot(const Group* group, const Endpoint& ep) {
+    return (ep.recv_group == group && ep.recv_hot.load(std::memory_order_relaxed)) ||
+           (ep.send_group == group && ep.send_hot.load(std::memory_order_relaxed));
+}
+
+void set_hot(Group* group, Endpoint& ep, bool hot) {
+    NicContext& nic = *ep.nic;
+    nic.slots_lock.lock();
+    const bool value = hot && ep.connected;
+    if (ep.recv_group == group) ep.recv_hot.store(value, std::memory_order_relaxed);
+    if (ep.send_group == group) ep.send_hot.store(value, std::memory_order_relaxed);
+    if (ep.connected) write_modes(nic, ep);
+    nic.slots_lock.unlock();
+}
+
+// Group lock held.
+void promote(Group* group, Endpoint& ep) {
+    if (is_hot(group, ep)) return;
+    uint32_t place = group->hot_count;
+    for (uint32_t i = 0; i < group->hot_count; ++i)
+        if (group->hot[i].endpoint == &ep) place = i;  // left over from a connection of the past
+    if (place == Group::kHot) {
+        for (uint32_t i = 0; i < Group::kHot && place == Group::kHot; ++i)
+            if (group->polls - group->hot[i].last_hit > kIdlePolls) place = i;
+        if (place == Group::kHot) return;
+        Endpoint& idle = *group->hot[place].endpoint;
+        set_hot(group, idle, false);
+        heavy_barrier();                // its peer rings from now on, or has published what we see now
+        set_pending(group, idle.slot);  // one more look
+    } else if (place == group->hot_count) {
+        ++group->hot_count;
+    }
+    group->hot[place] = {&ep, group->polls};
+    set_hot(group, ep, true);
+}
+
+void poll_hot(Group* group, BrokenList& broken) {
+    for (uint32_t i = 0; i < group->hot_count && !broken.full();) {
+        Endpoint& ep = *group->hot[i].endpoint;
+        if (!is_hot(group, ep)) [[unlikely]] {  // disconnected meanwhile
+            group->hot[i] = group->hot[--group->hot_count];
+            continue;
+        }
+        const uint32_t before = ep.rx.next.load(std::memory_order_relaxed);
+        poll_endpoint(group, ep, broken);
+        if (ep.rx.next.load(std::memory_order_relaxed) != before) group->hot[i].last_hit = group->polls;
+        ++i;
+    }
+}
+
+void poll_pending(Group* group, BrokenList& broken) {
+    group->any_pending.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    for (uint32_t word = 0; word < kBellWords; ++word) {
+        if (group->pending[word].load(std::memory_order_relaxed) == 0) continue;
+        uint64_t bits = group->pending[word].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+            const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+            if (broken.full()) {
+                set_pending(group, slot);
+                continue;
+            }
+            group->nic->slots_lock.lock();
+            Endpoint* ep = group->nic->slots[slot];  // of this group: leave_groups clears the bits of others
+            group->nic->slots_lock.unlock();
+            if (ep == nullptr) continue;
+            poll_endpoint(group, *ep, broken);
+            promote(group, *ep);
+        }
+    }
+}
+
+}  // namespace
+
+void write_modes(NicContext& nic, Endpoint& ep) {
+    const bool awake = nic.sleeping == 0;
+    const auto mode = [&](const std::atomic<bool>& hot) {
+        return awake && hot.load(std::memory_order_relaxed) ? kModePolled : kModeRing;
+    };
+    ep.rx.own->recv_mode.store(mode(ep.recv_hot), std::memory_order_relaxed);
+    ep.rx.own->send_mode.store(mode(ep.send_hot), std::memory_order_relaxed);
+}
+
+Status group_create(NicContext* nic, Group** out) {
+    *out = new (std::nothrow) Group;
+    if (*out == nullptr) return Status::out_of_resources;
+    (*out)->nic = nic;
+    return Status::ok;
+}
+
+void group_destroy(Group* group) { delete group; }
+
+void poll_group(Group* group) {
+    NicContext& nic = *group->nic;
+    BrokenList broken;
+    group->lock.lock();
+    ++group->polls;
+    poll_hot(group, broken);
+    if (nic.hub->rings.load(std::memory_order_acquire) != nic.rings_seen.load(std::memory_order_acquire))
+        [[unlikely]]
+        drain_bells(nic);
+    if (group->any_pending.load(std::memory_order_acquire) != 0) [[unlikely]]
+        poll_pending(group, broken);
+    const bool look = (group->polls & kLookEverywhere) == 0;
+    group->lock.unlock();
+    if (look) [[unlikely]]
+        look_everywhere(nic);
+    for (uint32_t i = 0; i < broken.count; ++i) broken.vis[i]->events->settle(*broken.vis[i]);
+}
+
+void try_promote(Endpoint& ep, Group* group) {
+    if (group == nullptr) return;
+    if (group->hot_count.load(std::memory_order_relaxed) == Group::kHot &&
+        ++ep.promotion_tries % kIdlePolls != 0)
+        return;
+    if (!group->lock.try_lock()) return;
+    promote(group, ep);
+    group->lock.unlock();
+}
+
+void leave_groups(Endpoint& ep) {
+    for (Group* group : {ep.recv_group, ep.send_group}) {
+        if (group == nullptr) continue;
+        group->lock.lock();
+        for (uint32_t i = 0; i < group->hot_count;) {
+            if (group->hot[i].endpoint == &ep) {
+                group->hot[i] = group->hot[--group->hot_count];
+            } else {
+                ++i;
+            }
+        }
+        group->pending[ep.slot / 64].fetch_and(~(uint64_t{1} << (ep.slot % 64)), std::memory_order_relaxed);
+        group->lock.unlock();
+    }
+}
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The receiving half of a lane: from lines and blocks into posted receives. Everything here runs with
+// vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
+// impossible line breaks the connection.
+#include "providers/paramnet/group.hpp"
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+// The hot path: a message inside its line, into a receive of one segment. False: anything unusual, and
+// nothing has changed. Checks exactly what check_receive checks for this form.
+inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta) {
+    WorkQueue& q = vi.recv;
+    // Operation send, no block flag.
+    if ((meta & (15 | kFlagBlocks << 4)) != kLineSend || ep.rx.message.kind != IncomingMessage::none ||
+        !q.has_untaken()) [[unlikely]]
+        return false;
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    uint32_t form;  // SegCount and Control in one load
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
+        return false;
+    const uint32_t length = length_in(meta);
+    const VIP_DATA_SEGMENT& s = d->DS[0].Local;
+    if (length > kInlineBytes || length > s.Length) [[unlikely]]
+        return false;
+    if (vi.regions->check(s.Handle, s.Data.AddressBits, s.Length, vi.ptag) != RegionCheck::ok) [[unlikely]]
+        return false;
+    copy_small(static_cast<std::byte*>(s.Data.Address), line.payload, length);
+    uint32_t status = VIP_STATUS_OP_RECEIVE;
+    if ((meta & kFlagImmediate << 4) != 0) {
+        d->CS.ImmediateData = line.immediate;
+        status |= VIP_STATUS_IMMEDIATE;
+    }
+    ++q.taken;
+    complete_head(q, status, length);
+    if ((meta & kFlagAck << 4) != 0) acknowledge(ep);
+    return true;
+}
+
+void publish_consumed(Endpoint& ep, uint32_t next) {
+    Rx& rx = ep.rx;
+    rx.published = next;
+    rx.units_published = rx.unit_next;
+    rx.own->consumed.store(uint64_t{next} | uint64_t{rx.unit_next} << 32, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in enter_backlog
+    if (rx.peer->space_wanted.load(std::memory_order_relaxed) != 0 &&
+        rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled)
+        ring_peer(ep);
+}
+
+// Completes the receive of a message that cannot be placed and does what the level asks for (§6.2).
+void refuse_receive(Endpoint& ep, uint32_t error) {
+    complete_head(ep.vi->recv, VIP_STATUS_OP_RECEIVE | error, 0);
+    if (ep.rx.unreliable) return;
+    give_verdict(ep, VIP_STATUS_REMOTE_DESC_ERROR);
+    break_connection(ep, VIP_ERROR_CONN_LOST, false);
+}
+
+bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
+    Rx& rx = ep.rx;
+    const uint32_t flags = flags_in(meta), n = length_in(meta);
+    const uint32_t total = (flags & kFlagBlocks) != 0 ? line.extra : n;
+    if (rx.message.kind != IncomingMessage::none || n > total) return nonsense(ep);
+    BlockPlace where;
+    __builtin_memcpy(&where, line.payload, sizeof where);
+    const std::byte* from = payload_of(ep, line, flags, n, where.unit);
+    if (from == nullptr) return false;
+    IncomingMessage& m = rx.message;
+    m.flags = flags;
+    m.immediate = line.immediate;
+    m.total = total;
+    m.remaining = total - n;
+    if (!open_receive(ep, total)) {
+        if (ep.vi->is_marked_broken()) return false;
+        if (m.remaining != 0) {
+            m.kind = IncomingMessage::discarded;
+        } else if ((flags & kFlagAck) != 0) {
+            acknowledge(ep);
+        }
+        return true;
+    }
+    scatter(m.cursor, from, n);
+    if (m.remaining != 0) {
+        m.kind = IncomingMessage::into_receive;
+    } else {
+        close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, m.immediate, total);
+    }
+    return true;
+}
+
+bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
+    IncomingMessage& m = ep.rx.message;
+    const uint32_t flags = flags_in(meta), n = length_in(meta);
+    if (m.kind == IncomingMessage::none || n == 0 || n > m.remaining || (flags & kFlagBlocks) == 0)
+        return nonsense(ep);
+    BlockPlace where;
+    __builtin_memcpy(&where, line.payload, sizeof where);
+    const std::byte* from = payload_of(ep, line, flags, n, where.unit);
+    if (from == nullptr) return false;
+    if (m.kind == IncomingMessage::into_receive) {
+        scatter(m.cursor, from, n);
+    } else if (m.kind == IncomingMessage::into_memory && !place_served(ep, from, n)) {
+        return false;
+    }
+    m.remaining -= n;
+    if (m.remaining != 0) return true;
+    const IncomingMessage::Kind kind = m.kind;
+    m.kind = IncomingMessage::none;
+    if (kind == IncomingMessage::into_memory) return finish_served_write(ep);
+    if (kind == IncomingMessage::into_receive) {
+        close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, m.immediate, m.total);
+    } else if ((flags & kFlagAck) != 0) {
+        acknowledge(ep);
+    }
+    return true;
+}
+
+// An RDMA write with immediate data takes a receive and leaves its segments alone (§2.4, trap 8).
+bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t error) {
+    WorkQueue& q = ep.vi->recv;
+    if (ep.rx.message.kind != IncomingMessage::none || !q.has_untaken()) return nonsense(ep);
+    ++q.taken;
+    const uint32_t length = error == 0 ? line.extra : 0;
+    close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | error, flags_in(meta) | kFlagImmediate,
+                  line.immediate, length);
+    if (error != 0 && !ep.rx.unreliable) break_connection(ep, VIP_ERROR_CONN_LOST, false);
+    return true;
+}
+
+// Everything but the hot path. False: the line was not taken, the connection is broken.
+bool take_line(Endpoint& ep, const Line& line, uint32_t meta) {
+    switch (operation_in(meta)) {
+        case kLineSend:
+            return take_message(ep, line, meta);
+        case kLineMore:
+            return take_more(ep, line, meta);
+        case kLinePull:
+            return take_pull(ep, line, meta);
+        case kLineImmediate:
+            return take_immediate(ep, line, meta, 0);
+        case kLineWriteRefused:
+            // §7: with immediate data the error goes to the receive, not to the error handler.
+            return take_immediate(ep, line, meta, VIP_STATUS_RDMA_PROT_ERROR);
+        case kLineWrite:
+            return take_served_write(ep, line, meta);
+        case kLineRead:
+            return take_read_request(ep, line);
+        case kLineReadData:
+        case kLineReadRefused:
+            return take_read_data(ep, line, meta);
+        default:
+            return nonsense(ep);
+    }
+}
+
+void push_from_receive(Endpoint& ep) {
+    WorkQueue& q = ep.vi->send;
+    q.lock.lock();
+    collect_acks(ep);
+    push_sends(ep);
+    q.lock.unlock();
+}
+
+}  // namespace
+
+bool take_lines(Endpoint& ep, uint32_t budget) {
+    Rx& rx = ep.rx;
+    ViCore& vi = *ep.vi;
+    const Line* const lines = rx.lines.load(std::memory_order_relaxed);
+    uint32_t next = rx.next.load(std::memory_order_relaxed);
+    bool more = false;
+    for (;;) {
+        const Line& line = lines[next & (kLines - 1)];
+        const uint64_t word = line.word.load(std::memory_order_acquire);
+        if (static_cast<uint32_t>(word) != line_tag(next)) break;
+        if (budget-- == 0) {
+            more = true;
+            break;
+        }
+        if (!receive_small(ep, vi, line, meta_of(word)) && !take_line(ep, line, meta_of(word))) [[unlikely]]
+            break;
+        rx.next.store(++next, std::memory_order_relaxed);
+        if (next - rx.published >= kPublishLines || rx.unit_next - rx.units_published >= kPublishUnits)
+            [[unlikely]]
+            publish_consumed(ep, next);
+        if (vi.is_marked_broken()) [[unlikely]]
+            break;
+    }
+    return more;
+}
+
+const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint32_t length, uint32_t unit) {
+    Rx& rx = ep.rx;
+    if ((flags & kFlagBlocks) == 0) {
+        if (length > kInlineBytes) {
+            nonsense(ep);
+            return nullptr;
+        }
+        return line.payload;
+    }
+    if (length == 0) return rx.blocks;
+    // The sender's rule for where a fragment goes leaves one possible place.
+    const uint32_t wanted = units_for(length);
+    const uint32_t offset = rx.unit_next % kUnits;
+    const uint32_t skipped = offset + wanted > kUnits ? kUnits - offset : 0;
+    const uint32_t expected = skipped != 0 ? 0 : offset;
+    if (length > kMaxFragment || unit != expected) {
+        nonsense(ep);
+        return nullptr;
+    }
+    rx.unit_next += skipped + wanted;
+    return rx.blocks + size_t{expected} * kUnitBytes;
+}
+
+bool open_receive(Endpoint& ep, uint32_t total) {
+    WorkQueue& q = ep.vi->recv;
+    // The sender knows how many receives there are: one too many comes from no correct sender.
+    if (!q.has_untaken()) return nonsense(ep);
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    ++q.taken;
+    uint64_t capacity = 0;
+    uint32_t error = check_receive(*ep.vi, d, &capacity);
+    if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
+    if (error != 0) {
+        refuse_receive(ep, error);
+        return false;
+    }
+    ep.rx.message.cursor.begin(d, total);
+    return true;
+}
+
+void acknowledge(Endpoint& ep) {
+    Rx& rx = ep.rx;
+    rx.own->placed.store(++rx.acks, std::memory_order_release);
+    light_barrier();
+    if (rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
+}
+
+void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t immediate, uint32_t length) {
+    WorkQueue& q = ep.vi->recv;
+    if ((flags & kFlagImmediate) != 0) {
+        q.oldest_incomplete()->CS.ImmediateData = immediate;
+        operation |= VIP_STATUS_IMMEDIATE;
+    }
+    complete_head(q, operation, length);
+    if ((flags & kFlagAck) != 0) acknowledge(ep);
+}
+
+bool nonsense(Endpoint& ep) {
+    break_connection(ep, VIP_ERROR_CONN_LOST, true);
+    return false;
+}
+
+void give_verdict(Endpoint& ep, uint32_t status) {
+    Rx& rx = ep.rx;
+    if (!rx.acknowledged) return;
+    rx.own->placed.store(rx.acks | uint64_t{status} << 32, std::memory_order_release);
+    light_barrier();
+    if (rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
+}
+
+void kick_recv(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (!ep.connected) [[unlikely]]
+        return;
+    ep.rx.own->posted.store((uint64_t{1} << 32) | (vi.recv.posted - ep.rx.base), std::memory_order_release);
+}
+
+void poll_recv(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (lane_has_line(ep)) {
+        if (take_lines(ep, kPollBudget)) remind(ep);
+        if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
+            try_promote(ep, ep.recv_group);
+    }
+    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        push_from_receive(ep);
+}
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The sending half of a lane: from the send queue into lines and blocks, and completions in posting order.
+// Everything here runs with vi.send.lock held.
+#include "core/clock/clock.hpp"
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/progress.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+constexpr int64_t kStuckNs = 1'000'000;  // a lane full for so long: the peer's application computes
+constexpr uint32_t kLooksPerTime = 64;   // attempts between two looks at the clock
+constexpr uint32_t kVerdictBits =
+    VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
+
+bool reliable(const Endpoint& ep) { return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE; }
+
+// The hot path: one new descriptor, one segment, at most 48 bytes, into the next line. False: anything
+// unusual, and nothing has changed. Checks exactly what check_send checks for this form.
+inline bool send_small(Endpoint& ep, ViCore& vi) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = vi.send;
+    const uint32_t position = q.taken;
+    if (q.posted - position != 1) [[unlikely]]
+        return false;
+    const VIP_DESCRIPTOR* d = q.next_untaken();
+    uint32_t form;  // SegCount and Control in one load
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
+        return false;
+    const VIP_DATA_SEGMENT& s = d->DS[0].Local;
+    const uint32_t length = s.Length;
+    if (length - 1 >= tx.small_limit || length != d->CS.Length) [[unlikely]]
+        return false;
+    if (vi.regions->check(s.Handle, s.Data.AddressBits, length, vi.ptag) != RegionCheck::ok) [[unlikely]]
+        return false;
+    const uint32_t next = tx.next;
+    if (next == tx.limit || tx.used == tx.credits) [[unlikely]]
+        return false;
+
+    Line& line = tx.lines[next & (kLines - 1)];
+    copy_small(line.payload, static_cast<const std::byte*>(s.Data.Address), length);
+    line.immediate = d->CS.ImmediateData;
+    // Control's IMMEDIATE bit is bit 2 of the upper half of `form`; kFlagImmediate is bit 0.
+    const uint32_t flags = (form >> 18 & 1) | (tx.acknowledged ? kFlagAck : 0);
+    line.word.store(make_word(next, kLineSend, flags, length), std::memory_order_release);
+    tx.next = next + 1;
+    ++tx.used;
+    q.taken = position + 1;
+    if (tx.acknowledged) {
+        finish_on_ack(ep, position, VIP_STATUS_OP_SEND, length);
+    } else if (q.completed == position) [[likely]] {
+        complete_head(q, VIP_STATUS_OP_SEND, length);
+    } else {
+        finish(ep, position, VIP_STATUS_OP_SEND, length, After::nothing);
+    }
+    light_barrier();  // pairs with the heavy barrier of a peer that stops polling
+    if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled) [[unlikely]]
+        ring_peer(ep);
+    return true;
+}
+
+void complete(Endpoint& ep, uint32_t status, uint32_t length, After after) {
+    complete_head(ep.vi->send, status, length);
+    if (after != After::nothing) break_connection(ep, VIP_ERROR_CONN_LOST, after == After::break_lost);
+}
+
+// Completes what is decided, in posting order.
+void complete_in_order(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    bool awaits = false;
+    while (q.completed != q.taken) {
+        const Outstanding& o = tx.outstanding[q.completed & q.mask];
+        if (o.state == Outstanding::sending || o.state == Outstanding::waits_for_read) break;
+        if (o.state == Outstanding::waits_for_ack && static_cast<int32_t>(tx.acks_seen - o.ack_at) < 0) {
+            awaits = true;
+            break;
+        }
+        const After after = o.after;
+        complete(ep, o.status, o.length, after);
+        if (after != After::nothing) break;
+    }
+    ep.awaits_acks.store(awaits ? 1 : 0, std::memory_order_relaxed);
+}
+
+// Reads how far the peer has taken our lines. False: no correct peer would say that.
+bool refresh_room(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    const uint64_t consumed = tx.peer->consumed.load(std::memory_order_acquire);
+    const auto lines = static_cast<uint32_t>(consumed);
+    const auto units = static_cast<uint32_t>(consumed >> 32);
+    if (lines - tx.lines_consumed > tx.next - tx.lines_consumed ||
+        units - tx.units_consumed > tx.unit_next - tx.units_consumed) {
+        tx.stopped = true;
+        update_fast(ep);
+        break_connection(ep, VIP_ERROR_CONN_LOST, true);
+        return false;
+    }
+    tx.lines_consumed = lines;
+    tx.units_consumed = units;
+    tx.limit = lines + kLines;
+    return true;
+}
+
+// Sends the fragments of the message under way for which there is room. The first is short, so that the
+// receiver begins to copy early.
+Step continue_message(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    OutgoingMessage& m = tx.message;
+    while (m.cursor.remaining != 0 || m.first) {
+        const uint32_t n = m.cursor.remaining < kMaxFragment ? m.cursor.remaining : kMaxFragment;
+        uint32_t unit = 0, unit_after = tx.unit_next;
+        if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
+            return tx.stopped ? Step::stopped : Step::waits;
+        if (n != 0 && gather(m.cursor, tx.blocks + size_t{unit} * kUnitBytes, n) != n) {
+            // The application changed the descriptor while it was ours (vipl-semantics §2.6): the rest is
+            // void.
+            m.active = false;
+            finish(ep, m.position,
+                   send_status_op(m.operation == kLineWrite ? 1 : 0) | VIP_STATUS_FORMAT_ERROR, 0,
+                   After::break_silently);
+            return Step::stopped;
+        }
+        tx.unit_next = unit_after;
+        Line& line = next_line(ep);
+        line.immediate = m.immediate;
+        line.extra = m.total;
+        if (m.operation == kLineWrite && m.first) {
+            const RemoteRange where{unit, m.handle, m.address};
+            __builtin_memcpy(line.payload, &where, sizeof where);
+        } else {
+            const BlockPlace where{unit};
+            __builtin_memcpy(line.payload, &where, sizeof where);
+        }
+        const uint32_t operation = m.first ? m.operation : uint32_t{kLineMore};
+        const bool last = m.cursor.remaining == 0;
+        m.first = false;
+        publish_line(ep, operation, m.flags | kFlagBlocks | (last && tx.acknowledged ? kFlagAck : 0), n);
+    }
+    m.active = false;
+    const uint32_t status = m.operation == kLineWrite ? VIP_STATUS_OP_RDMA_WRITE : VIP_STATUS_OP_SEND;
+    if (m.operation == kLineWrite) tell_event(ep, kEventServe);  // needs no call of the target's application
+    if (tx.acknowledged) {
+        finish_on_ack(ep, m.position, status, m.total);
+    } else {
+        finish(ep, m.position, status, m.total, After::nothing);
+    }
+    return Step::done;
+}
+
+Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    const Step receive = reserve_receive(ep);
+    if (receive == Step::stopped) {
+        finish_without_receive(ep, q.taken++, VIP_STATUS_OP_SEND, total);
+        return Step::done;
+    }
+    if (receive == Step::waits) return Step::waits;
+    const uint32_t flags = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0;
+    if (total > kInlineBytes) {
+        const uint32_t pull_from = tx.peer->pull_from.load(std::memory_order_relaxed);
+        if (pull_from != 0 && total >= pull_from && d->CS.SegCount == 1) return begin_pull(ep, d, total);
+        begin_message(ep, d, kLineSend, flags, total);
+        return Step::done;
+    }
+    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
+    Line& line = next_line(ep);
+    SegmentCursor cursor;
+    cursor.begin(d, total);
+    const uint32_t n = gather(cursor, line.payload, total);
+    line.immediate = d->CS.ImmediateData;
+    line.extra = n;
+    publish_line(ep, kLineSend, flags | (tx.acknowledged ? kFlagAck : 0), n);
+    ++tx.used;
+    if (tx.acknowledged) {
+        finish_on_ack(ep, q.taken++, VIP_STATUS_OP_SEND, total);
+    } else {
+        finish(ep, q.taken++, VIP_STATUS_OP_SEND, total, After::nothing);
+    }
+    return Step::done;
+}
+
+// What the modelled network does with the head message. done: it arrives. waits: delayed. stopped: it does
+// not arrive, and its descriptor has been decided.
+Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    Tx& tx = ep.tx;
+    const uint32_t operation = operation_of(d);
+    if (tx.faults && tx.faults->plan().delay_us != 0) {
+        const int64_t now = now_ns();
+        if (tx.held_until == 0) {
+            tx.held_until = now + int64_t{tx.faults->plan().delay_us} * 1000;
+            tx.faults->count_delay();
+        }
+        if (now < tx.held_until) return Step::waits;
+    }
+    Fate fate = tx.faults ? tx.faults->decide(reliable(ep)) : Fate::arrives;
+    if (tx.link_down) fate = reliable(ep) ? Fate::failed : Fate::lost;
+    tx.held_until = 0;
+    if (fate == Fate::arrives) {
+        tx.fate_decided = true;
+        return Step::done;
+    }
+    const uint32_t position = ep.vi->send.taken++;
+    const uint32_t status = send_status_op(operation);
+    if (fate == Fate::failed) {
+        finish(ep, position, status | VIP_STATUS_TRANSPORT_ERROR, 0, After::break_lost);
+    } else {
+        // §6.2: an unreliable message is lost without a trace, but for a damaged RDMA write (§8 RDMAW_DATA).
+        if (fate == Fate::damaged && operation == VIP_CONTROL_OP_RDMAWRITE)
+            tell_event(ep, kEventWriteDamaged);
+        finish(ep, position, status, total, After::nothing);
+    }
+    return Step::stopped;
+}
+
+// Takes the descriptor at the head as far as possible.
+Step begin_next(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    uint64_t sum = 0;
+    const uint32_t error = check_send(*ep.vi, d, &sum);
+    const auto total = static_cast<uint32_t>(sum);
+    if (error != 0) [[unlikely]] {
+        // §6.2: a local error at a reliable level ends the connection, an unreliable one goes on.
+        finish(ep, q.taken++, send_status_op(operation_of(d)) | error, 0,
+               reliable(ep) ? After::break_silently : After::nothing);
+        return Step::done;
+    }
+    if ((tx.faults || tx.link_down) && !tx.fate_decided) [[unlikely]] {
+        const Step passed = pass_faults(ep, d, total);
+        if (passed != Step::done) return passed == Step::stopped ? Step::done : passed;
+    }
+    Step step;
+    switch (operation_of(d)) {
+        case VIP_CONTROL_OP_RDMAWRITE:
+            step = begin_write(ep, d, total);
+            break;
+        case VIP_CONTROL_OP_RDMAREAD:
+            step = begin_read(ep, d, total);
+            break;
+        default:
+            step = begin_send(ep, d, total);
+            break;
+    }
+    if (step == Step::done) tx.fate_decided = false;
+    return step;
+}
+
+Step push_while_room(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    if (!tx.peer_started) {
+        // The acceptor may send before the requester's VipConnectRequest has returned (vipl-compat C14).
+        if (tx.peer->posted.load(std::memory_order_acquire) >> 32 == 0) return Step::waits;
+        tx.peer_started = true;
+        tx.needs_fence = tx.peer->needs_fence.load(std::memory_order_relaxed) != 0;
+        update_fast(ep);
+    }
+    for (;;) {
+        if (tx.stopped) return Step::stopped;
+        Step step;
+        if (tx.message.active) {
+            step = continue_message(ep);
+        } else if (tx.reply.active) {
+            step = push_reply(ep);
+        } else if (q.has_untaken() && !tx.read.active) {
+            step = begin_next(ep);
+        } else {
+            return Step::done;
+        }
+        if (step != Step::done) return step;
+    }
+}
+
+void enter_backlog(Endpoint& ep) {
+    ep.tx.backlog = true;
+    ep.send_attention.store(1, std::memory_order_relaxed);
+    ep.tx.own->space_wanted.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in publish_consumed
+    update_fast(ep);
+    note_backlog(*ep.nic);
+}
+
+void leave_backlog(Endpoint& ep) {
+    ep.tx.backlog = false;
+    ep.tx.stuck_since = 0;
+    ep.send_attention.store(0, std::memory_order_relaxed);
+    ep.tx.own->space_wanted.store(0, std::memory_order_relaxed);
+    update_fast(ep);
+    ep.nic->backlogs.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// A lane that stays full means that the peer's application does not poll: its progress thread takes over.
+void note_stuck(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    const uint32_t attempts = ep.push_attempts.load(std::memory_order_relaxed) + 1;
+    const bool moved = tx.stuck_at != tx.next;
+    tx.stuck_at = tx.next;
+    if (moved || tx.stuck_since == 0) {
+        tx.stuck_since = now_ns();
+        ep.push_attempts.store(attempts, std::memory_order_relaxed);
+        return;
+    }
+    ep.push_attempts.store(attempts, std::memory_order_relaxed);
+    if (attempts % kLooksPerTime != 0) return;
+    const int64_t now = now_ns();
+    if (now - tx.stuck_since < kStuckNs) return;
+    tx.stuck_since = now;
+    call_peer(ep);
+}
+
+}  // namespace
+
+void push_sends(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    if (!ep.connected) return;
+    Step step = push_while_room(ep);
+    if (step == Step::waits && !tx.backlog) {
+        enter_backlog(ep);
+        step = push_while_room(ep);
+    }
+    if (step == Step::waits) {
+        note_stuck(ep);
+    } else if (tx.backlog) {
+        leave_backlog(ep);
+    }
+}
+
+void collect_acks(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    if (!ep.connected || q.completed == q.taken) return;
+    const uint64_t placed = tx.peer->placed.load(std::memory_order_acquire);
+    const auto count = static_cast<uint32_t>(placed);
+    if (count - tx.acks_seen > tx.acks_wanted - tx.acks_seen) {
+        tx.stopped = true;
+        update_fast(ep);
+        break_connection(ep, VIP_ERROR_CONN_LOST, true);
+        return;
+    }
+    if (count != tx.acks_seen) {
+        tx.acks_seen = count;
+        complete_in_order(ep);
+    }
+    const auto verdict = static_cast<uint32_t>(placed >> 32) & kVerdictBits;
+    if (verdict == 0 || q.completed == q.taken) return;
+    const Outstanding& failed = tx.outstanding[q.completed & q.mask];
+    if (failed.state != Outstanding::waits_for_ack || failed.ack_at != count + 1) return;
+    tx.stopped = true;
+    update_fast(ep);
+    complete(ep, failed.status | verdict, 0, After::break_silently);
+}
+
+bool reserve_line(Endpoint& ep) {
+    if (ep.tx.next != ep.tx.limit) [[likely]]
+        return true;
+    return refresh_room(ep) && ep.tx.next != ep.tx.limit;
+}
+
+bool reserve_units(Endpoint& ep, uint32_t bytes, uint32_t* unit, uint32_t* unit_after) {
+    Tx& tx = ep.tx;
+    const uint32_t wanted = units_for(bytes);
+    const uint32_t offset = tx.unit_next % kUnits;
+    // Payload is contiguous: what does not fit before the end of the area begins at its start.
+    const uint32_t skipped = offset + wanted > kUnits ? kUnits - offset : 0;
+    const uint32_t after = tx.unit_next + skipped + wanted;
+    if (after - tx.units_consumed > kUnits && (!refresh_room(ep) || after - tx.units_consumed > kUnits))
+        return false;
+    *unit = skipped != 0 ? 0 : offset;
+    *unit_after = after;
+    return true;
+}
+
+Step reserve_receive(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    if (tx.used != tx.credits) [[likely]]
+        return Step::done;
+    const uint64_t posted = tx.peer->posted.load(std::memory_order_acquire);
+    if (posted >> 32 == 0) return Step::waits;
+    tx.credits = static_cast<uint32_t>(posted);  // a wrong count harms the peer's own receives only
+    return tx.used != tx.credits ? Step::done : Step::stopped;
+}
+
+void publish_line(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t length) {
+    Tx& tx = ep.tx;
+    next_line(ep).word.store(make_word(tx.next, operation, flags, length), std::memory_order_release);
+    ++tx.next;
+    light_barrier();
+    if (tx.needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
+}
+
+void finish(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, After after) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    if (after != After::nothing) {
+        tx.stopped = true;
+        update_fast(ep);
+    }
+    Outstanding& o = tx.outstanding[position & q.mask];
+    o = Outstanding{0, status, length, Outstanding::ready, after};
+    if (q.completed == position) complete_in_order(ep);
+}
+
+void finish_on_ack(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length) {
+    Tx& tx = ep.tx;
+    tx.outstanding[position & ep.vi->send.mask] =
+        Outstanding{++tx.acks_wanted, status, length, Outstanding::waits_for_ack, After::nothing};
+    ep.awaits_acks.store(1, std::memory_order_relaxed);
+}
+
+void finish_without_receive(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t length) {
+    tell_event(ep, kEventNoReceive);
+    switch (ep.vi->traits.reliability) {
+        case VIP_SERVICE_UNRELIABLE:  // dropped, the connection stays
+            finish(ep, position, operation, length, After::nothing);
+            break;
+        case VIP_SERVICE_RELIABLE_DELIVERY:  // the network had accepted it already
+            finish(ep, position, operation, length, After::break_lost);
+            break;
+        default:
+            finish(ep, position, operation | VIP_STATUS_REMOTE_DESC_ERROR, 0, After::break_silently);
+            break;
+    }
+}
+
+void tell_event(Endpoint& ep, EventKind kind) {
+    std::atomic<uint32_t>& count = ep.tx.own->events[kind];
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    call_peer(ep);
+}
+
+void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, uint32_t flags,
+                   uint32_t total) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = ep.vi->send;
+    OutgoingMessage& m = tx.message;
+    m.active = true;
+    m.first = true;
+    m.operation = operation;
+    m.flags = flags;
+    m.position = q.taken++;
+    m.immediate = d->CS.ImmediateData;
+    m.total = total;
+    m.cursor.begin(d, total);
+    tx.outstanding[m.position & q.mask].state = Outstanding::sending;
+    if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;
+}
+
+void kick_send(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.tx.fast && send_small(ep, vi)) [[likely]]
+        return;
+    push_sends(ep);
+}
+
+void poll_send(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    collect_acks(ep);
+    if (ep.tx.backlog) push_sends(ep);
+}
+
+}  // namespace viaduct::paramnet

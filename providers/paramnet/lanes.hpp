@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How the parts of the data path call each other. Every function says which lock it wants: [S] vi.send.lock,
+// [R] vi.recv.lock.
+#pragma once
+
+#include "providers/paramnet/endpoint.hpp"
+
+namespace viaduct::paramnet {
+
+enum class Step : uint8_t {
+    done,     // go on with the next
+    waits,    // no room, or not yet time: stays in the queue
+    stopped,  // the connection is ending
+};
+
+// lane_send.cpp [S]
+void push_sends(Endpoint&);
+void collect_acks(Endpoint&);
+// The next line is free; false: no room (or nonsense was found and the connection marked broken).
+bool reserve_line(Endpoint&);
+// Room for `bytes` in the block area: where, and the unit counter after it.
+bool reserve_units(Endpoint&, uint32_t bytes, uint32_t* unit, uint32_t* unit_after);
+// The peer has a receive posted for one more message. waits: it has not started; stopped: none is posted.
+Step reserve_receive(Endpoint&);
+// Publishes the line at tx.next, whose other fields have been written, and tells the peer.
+void publish_line(Endpoint&, uint32_t operation, uint32_t flags, uint32_t length);
+inline Line& next_line(Endpoint& ep) { return ep.tx.lines[ep.tx.next & (kLines - 1)]; }
+// The descriptor at that position of the send queue (taken) is decided: completes it in its turn.
+void finish(Endpoint&, uint32_t position, uint32_t status, uint32_t length, After);
+// The same, once the peer has acknowledged the line with kFlagAck just published.
+void finish_on_ack(Endpoint&, uint32_t position, uint32_t status, uint32_t length);
+// A message that needs a receive met none (vipl-semantics §6.2).
+void finish_without_receive(Endpoint&, uint32_t position, uint32_t operation, uint32_t length);
+// Tells the peer's progress thread of an error that concerns it.
+void tell_event(Endpoint&, EventKind);
+// Begins a message in fragments.
+void begin_message(Endpoint&, const VIP_DESCRIPTOR*, uint32_t operation, uint32_t flags, uint32_t total);
+
+// rdma.cpp [S]: the descriptor at the head, checked, `total` bytes
+Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
+Step begin_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
+// What the initiator of a refused write or read sees, and what the target is told (vipl-semantics §6.2, §7).
+void finish_refused_write(Endpoint&, uint32_t position, bool told_by_line);
+
+// rdma_served.cpp
+Step begin_served_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);  // [S]
+Step begin_served_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);   // [S]
+Step push_reply(Endpoint&);                                           // [S]
+bool take_served_write(Endpoint&, const Line&, uint32_t meta);        // [R]
+bool place_served(Endpoint&, const std::byte* from, uint32_t n);      // [R]
+bool finish_served_write(Endpoint&);                                  // [R]
+bool take_read_request(Endpoint&, const Line&);                       // [R]
+bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
+
+// large.cpp
+Step begin_pull(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);  // [S]
+bool take_pull(Endpoint&, const Line&, uint32_t meta);        // [R]
+
+inline constexpr uint32_t kPollBudget = 64;  // lines taken by one poll
+
+// lane_receive.cpp [R]
+// Takes at most `budget` lines; true when there may be more.
+bool take_lines(Endpoint&, uint32_t budget);
+// Where the payload of a line lies; null (and the connection broken) when the line makes no sense.
+const std::byte* payload_of(Endpoint&, const Line&, uint32_t flags, uint32_t length, uint32_t unit);
+// Takes the next posted receive for a message of `total` bytes. False: the message must not be placed (the
+// receive, if any, was completed in error and what has to follow was done).
+bool open_receive(Endpoint&, uint32_t total);
+void acknowledge(Endpoint&);
+// Completes the receive under way and acknowledges.
+void close_receive(Endpoint&, uint32_t operation, uint32_t flags, uint32_t immediate, uint32_t length);
+// A line that no correct peer would have sent.
+bool nonsense(Endpoint&);
+// Reliable Reception: what was wrong with the message that should have been acknowledged next.
+void give_verdict(Endpoint&, uint32_t status);
+
+// contract operations
+void kick_send(ViCore&);
+void kick_recv(ViCore&);
+void poll_send(ViCore&);
+void poll_recv(ViCore&);
+
+}  // namespace viaduct::paramnet

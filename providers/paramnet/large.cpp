@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Large messages by one copy: the sender describes where its bytes lie, the receiver fetches them. The send
+// completes when they have been fetched.
+#include "providers/paramnet/large.hpp"
+
+#include "providers/paramnet/cross_copy.hpp"
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+// Within one process one copy beats two from here on; below, the sender had to wait for the receiver.
+constexpr uint32_t kPullWithinProcess = 16 * 1024;
+
+CrossResult fetch(const Peer& peer, uint64_t address, SegmentCursor& to, uint32_t total) {
+    if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total);
+    if (peer.reach != Reach::same_process) return CrossResult::fault;
+    return scatter(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
+                                                                                    : CrossResult::fault;
+}
+
+}  // namespace
+
+uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
+    if (peer.reach == Reach::none) return 0;
+    if (nic.settings.pull_from >= 0) return static_cast<uint32_t>(nic.settings.pull_from);
+    return peer.reach == Reach::same_process ? kPullWithinProcess : measured_pull_threshold();
+}
+
+Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    Tx& tx = ep.tx;
+    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
+    Line& line = next_line(ep);
+    const PullRequest where{d->DS[0].Local.Data.AddressBits};
+    __builtin_memcpy(line.payload, &where, sizeof where);
+    line.immediate = d->CS.ImmediateData;
+    line.extra = total;
+    ++tx.used;
+    finish_on_ack(ep, ep.vi->send.taken++, VIP_STATUS_OP_SEND, total);
+    publish_line(ep, kLinePull,
+                 kFlagAck | ((d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0), 0);
+    return Step::done;
+}
+
+bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
+    Rx& rx = ep.rx;
+    PullRequest where;
+    __builtin_memcpy(&where, line.payload, sizeof where);
+    const uint32_t total = line.extra, immediate = line.immediate;
+    if (rx.message.kind != IncomingMessage::none || total > ep.vi->max_transfer) return nonsense(ep);
+    if (!open_receive(ep, total)) {
+        if (ep.vi->is_marked_broken()) return false;
+        acknowledge(ep);  // unreliable: dropped, the sender is done with it
+        return true;
+    }
+    // The sender's disconnect waits while we are busy, or we see that it has left.
+    rx.own->busy_recv.store(1, std::memory_order_relaxed);
+    light_barrier();
+    if (rx.peer->needs_fence.load(std::memory_order_relaxed) != 0)
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    CrossResult result = CrossResult::gone;
+    if (rx.peer->closed.load(std::memory_order_acquire) == 0)
+        result = fetch(*ep.joint.peer, where.address, rx.message.cursor, total);
+    rx.own->busy_recv.store(0, std::memory_order_release);
+    if (result != CrossResult::ok) {
+        // The sender has left, or its memory has: this message is lost, and with it the connection. The
+        // receive is flushed when that is settled.
+        break_connection(ep, VIP_ERROR_CONN_LOST, true);
+        return false;
+    }
+    close_receive(ep, VIP_STATUS_OP_RECEIVE, flags_in(meta), immediate, total);
+    return true;
+}
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Opening and closing a NIC context, sleeping on it, names and addresses of this host.
+#include "providers/paramnet/nic.hpp"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/agent/mail.hpp"
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "core/sync/asymmetric_barrier.hpp"
+#include "core/sync/futex.hpp"
+#include "providers/paramnet/group.hpp"
+#include "providers/paramnet/hub.hpp"
+#include "providers/paramnet/progress.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+// A ring may be swallowed by a hostile peer: nobody sleeps longer without looking at everything.
+constexpr int64_t kSleepSliceNs = 100'000'000;
+// Longest wait of a deregistration for a peer that is writing; see endpoint.cpp.
+constexpr int64_t kQuiesceNs = 1'000'000'000;
+
+bool busy_with_memory(const Endpoint& ep) {
+    if (!ep.connected) return false;
+    const EndRecord& own = *ep.rx.own;
+    const EndRecord& peer = *ep.rx.peer;
+    return (own.busy_send.load(std::memory_order_acquire) | own.busy_recv.load(std::memory_order_acquire) |
+            peer.busy_send.load(std::memory_order_acquire) |
+            peer.busy_recv.load(std::memory_order_acquire)) != 0 &&
+           ep.joint.peer->dead.load(std::memory_order_acquire) == 0;
+}
+
+bool is_address_of_this_host(const uint8_t* ip, uint32_t ip_len) {
+    ifaddrs* list = nullptr;
+    if (::getifaddrs(&list) != 0) return false;
+    bool found = false;
+    for (const ifaddrs* i = list; i != nullptr && !found; i = i->ifa_next) {
+        if (i->ifa_addr == nullptr) continue;
+        if (ip_len == 4 && i->ifa_addr->sa_family == AF_INET)
+            found = std::memcmp(&reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, ip, 4) == 0;
+        if (ip_len == 16 && i->ifa_addr->sa_family == AF_INET6)
+            found = std::memcmp(&reinterpret_cast<const sockaddr_in6*>(i->ifa_addr)->sin6_addr, ip, 16) == 0;
+    }
+    ::freeifaddrs(list);
+    return found;
+}
+
+bool is_loopback(const uint8_t* ip, uint32_t ip_len) {
+    static constexpr uint8_t kLoopback6[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    return (ip_len == 4 && ip[0] == 127) || (ip_len == 16 && std::memcmp(ip, kLoopback6, 16) == 0);
+}
+
+}  // namespace
+
+Status open(const OpenArgs& args, NicContext** out) {
+    asymmetric_barrier_init();
+    std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
+    if (!nic) return Status::out_of_resources;
+    Rejection why;
+    if (!read_settings(*args.settings, &nic->settings, &why)) {
+        VIADUCT_LOG(error, "paramnet", "%s; %s", why.reason, why.cure);
+        return Status::not_supported;
+    }
+    nic->info = args.nic;
+    nic->agent = args.agent;
+    nic->regions = args.regions;
+    nic->context_id = args.context_id;
+    while (nic->probe_word == 0)
+        if (::getrandom(&nic->probe_word, sizeof nic->probe_word, 0) != sizeof nic->probe_word)
+            return Status::out_of_resources;
+    nic->hub_segment = Segment::create("viaduct-hub", sizeof(Hub));
+    if (!nic->hub_segment.valid()) return Status::out_of_resources;
+    nic->hub = reinterpret_cast<Hub*>(nic->hub_segment.data());
+    *out = nic.release();
+    return Status::ok;
+}
+
+void close(NicContext* nic) {
+    stop_progress(*nic);
+    delete nic;
+}
+
+Status describe(NicContext* nic, Mail* open_request) {
+    kagent::OpenNic body;
+    if (!open_request->get(&body)) return Status::invalid;
+    body.provider_words[kWordVersion] = kLayoutVersion;
+    body.provider_words[kWordHubBytes] = sizeof(Hub);
+    body.provider_words[kWordProbeAddress] = reinterpret_cast<uint64_t>(&nic->probe_word);
+    body.provider_words[kWordProbeValue] = nic->probe_word;
+    open_request->set(body);
+    if (open_request->descriptors.empty())  // the region table comes first (kagent.hpp, OpenNic)
+        open_request->descriptors.emplace_back(nic->regions->open_read_only());
+    open_request->descriptors.push_back(nic->hub_segment.duplicate(Segment::Access::read_write));
+    for (const Fd& fd : open_request->descriptors)
+        if (!fd.valid()) return Status::out_of_resources;
+    return Status::ok;
+}
+
+uint32_t sleep_begin(NicContext* nic) {
+    nic->hub->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    nic->slots_lock.lock();
+    const bool first = nic->sleeping++ == 0;
+    if (first) {
+        for (uint32_t slot = 0; slot < nic->slots_end; ++slot) {
+            Endpoint* ep = nic->slots[slot];
+            if (ep != nullptr && ep->connected && (ep->recv_hot.load() || ep->send_hot.load()))
+                write_modes(*nic, *ep);
+        }
+    }
+    nic->slots_lock.unlock();
+    // Who has not seen the new modes by now has published something that the next poll finds. Not only for
+    // the first sleeper: its barrier may still be under way.
+    heavy_barrier();
+    return nic->hub->rings.load(std::memory_order_seq_cst);
+}
+
+void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
+    const int64_t left = remaining_ns(deadline);
+    const int64_t slice = left < 0 || left > kSleepSliceNs ? kSleepSliceNs : left;
+    futex_wait(nic->hub->rings, key, slice, true);
+    if (slice == kSleepSliceNs && nic->hub->rings.load(std::memory_order_relaxed) == key)
+        look_everywhere(*nic);
+}
+
+void sleep_end(NicContext* nic) {
+    nic->slots_lock.lock();
+    if (--nic->sleeping == 0) {
+        for (uint32_t slot = 0; slot < nic->slots_end; ++slot) {
+            Endpoint* ep = nic->slots[slot];
+            if (ep != nullptr && ep->connected && (ep->recv_hot.load() || ep->send_hot.load()))
+                write_modes(*nic, *ep);
+        }
+    }
+    nic->slots_lock.unlock();
+    nic->hub->sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void wake(NicContext* nic) { wake_sleepers(*nic->hub); }
+
+void region_removed(NicContext* nic, uint32_t) {
+    // Only VIs that let their peer write or read can have somebody in our memory.
+    if (nic->rdma_targets.load(std::memory_order_relaxed) == 0) return;
+    heavy_barrier();  // who is not busy by now finds the region gone
+    Deadline deadline = 0;
+    nic->slots_lock.lock();
+    for (uint32_t slot = 0; slot < nic->slots_end;) {
+        Endpoint* ep = nic->slots[slot];
+        if (ep == nullptr || !busy_with_memory(*ep)) {
+            ++slot;
+            continue;
+        }
+        nic->slots_lock.unlock();
+        if (deadline == 0) deadline = now_ns() + kQuiesceNs;
+        if (now_ns() > deadline) {
+            VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: deregistering without it");
+            return;
+        }
+        ::sched_yield();
+        nic->slots_lock.lock();
+    }
+    nic->slots_lock.unlock();
+}
+
+Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
+    if (!is_loopback(ip, ip_len) && !is_address_of_this_host(ip, ip_len)) return Status::no_match;
+    const uint32_t nics = std::max(nic->settings.nics, 1u);
+    if (index >= nics) return Status::no_match;
+    // Index 0 is the peer NIC of this one: programs that open the second NIC look up index 0 too (vipl-compat
+    // A13).
+    *out = host_address((nic->info.index + index) % nics);
+    return Status::ok;
+}
+
+Endpoint* pin(NicContext& nic, uint32_t slot) {
+    nic.slots_lock.lock();
+    Endpoint* ep = slot < nic.slots_end ? nic.slots[slot] : nullptr;
+    if (ep != nullptr) ++ep->pins;
+    nic.slots_lock.unlock();
+    return ep;
+}
+
+void unpin(NicContext& nic, Endpoint& ep) {
+    nic.slots_lock.lock();
+    --ep.pins;
+    nic.slots_lock.unlock();
+}
+
+void look_everywhere(NicContext& nic) {
+    nic.slots_lock.lock();
+    for (uint32_t slot = 0; slot < nic.slots_end; ++slot)
+        if (nic.slots[slot] != nullptr)
+            nic.hub->bells[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
+    nic.slots_lock.unlock();
+    wake_sleepers(*nic.hub);
+}
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/paramnet/progress.hpp"
+
+#include <bit>
+
+#include "core/clock/clock.hpp"
+#include "core/sync/futex.hpp"
+#include "providers/paramnet/hub.hpp"
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+constexpr int64_t kTickNs = 2'000'000;          // while there are backlogs
+constexpr int64_t kTickTailNs = 100'000'000;    // ticking goes on for so long after the last backlog
+constexpr int64_t kSafetyLookNs = 500'000'000;  // calls may be swallowed by a hostile peer
+constexpr uint32_t kMaxTold = 16;               // errors of one kind reported at once
+
+// What the peer has found out about us (vipl-semantics §8). Both queue locks held.
+void handle_events(Endpoint& ep) {
+    ViCore& vi = *ep.vi;
+    static constexpr struct {
+        VIP_ERROR_CODE code;
+        VIP_ULONG opcode;
+    } kMeaning[kEventKinds] = {
+        {VIP_ERROR_RECVQ_EMPTY, VIP_STATUS_OP_RECEIVE},
+        {VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE},
+        {VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ},
+        {VIP_ERROR_RDMAW_DATA, VIP_STATUS_OP_REMOTE_RDMA_WRITE},
+        {VIP_ERROR_CONN_LOST, 0},  // kEventServe: no error, served by having been looked at
+    };
+    for (uint32_t kind = 0; kind < kEventKinds; ++kind) {
+        const uint32_t count = ep.rx.peer->events[kind].load(std::memory_order_acquire);
+        uint32_t fresh = count - ep.events_seen[kind].load(std::memory_order_relaxed);
+        ep.events_seen[kind].store(count, std::memory_order_relaxed);
+        if (kind == kEventServe || fresh == 0) continue;
+        if (!ep.rx.unreliable) {
+            break_connection(ep, kMeaning[kind].code, true, kMeaning[kind].opcode);
+            continue;
+        }
+        for (fresh = fresh < kMaxTold ? fresh : kMaxTold; fresh != 0; --fresh)
+            vi.events->async_error(vi, kMeaning[kind].code, VIP_RESOURCE_VI, kMeaning[kind].opcode, nullptr);
+    }
+    const uint32_t down = ep.rx.peer->link_down.load(std::memory_order_acquire);
+    if (down != ep.link_down_seen.load(std::memory_order_relaxed)) {
+        ep.link_down_seen.store(down, std::memory_order_relaxed);
+        ep.tx.link_down = down != 0;
+        update_fast(ep);
+    }
+}
+
+// Both queue locks held; connected.
+void service_connected(Endpoint& ep) {
+    // Read first: what the peer had published before it left is still delivered (docs/data-path.md).
+    const bool left = ep.rx.peer->closed.load(std::memory_order_acquire) != 0 ||
+                      ep.joint.peer->dead.load(std::memory_order_acquire) != 0;
+    ep.servicing = true;
+    // Once around the lane at most: a living peer that goes on sending has a living receiver's polls too.
+    for (uint32_t lap = 0; lap < kLines / kPollBudget && take_lines(ep, kPollBudget); ++lap) {
+    }
+    ep.servicing = false;
+    collect_acks(ep);
+    push_sends(ep);
+    handle_events(ep);
+    if (left) break_connection(ep, VIP_ERROR_CONN_LOST, true);
+    if (lane_has_line(ep)) remind(ep);
+}
+
+enum class Need : uint8_t { nothing, soon, now };
+
+// How pressing a call is. If only the lane is full, an application that polls will empty it, and taking its
+// locks from here would make them slower for ever: then the next tick decides.
+Need need_of(NicContext& nic, Endpoint& ep) {
+    Need need = Need::nothing;
+    nic.slots_lock.lock();  // while it is held a connected endpoint keeps its segment
+    if (ep.connected) {
+        const EndRecord& peer = *ep.rx.peer;
+        bool now = peer.closed.load(std::memory_order_acquire) != 0 ||
+                   ep.joint.peer->dead.load(std::memory_order_acquire) != 0 ||
+                   peer.link_down.load(std::memory_order_acquire) !=
+                       ep.link_down_seen.load(std::memory_order_relaxed);
+        for (uint32_t kind = 0; kind < kEventKinds; ++kind)
+            now |= peer.events[kind].load(std::memory_order_acquire) !=
+                   ep.events_seen[kind].load(std::memory_order_relaxed);
+        need = now ? Need::now : lane_has_line(ep) ? Need::soon : Need::nothing;
+    }
+    nic.slots_lock.unlock();
+    return need;
+}
+
+void answer(NicContext& nic, Endpoint& ep) {
+    switch (need_of(nic, ep)) {
+        case Need::now:
+            service(ep);
+            break;
+        case Need::soon:
+            if (!ep.lane_waits) ++nic.waiting_lanes;
+            ep.lane_waits = true;
+            ep.lane_seen = ep.rx.next.load(std::memory_order_relaxed);
+            break;
+        case Need::nothing:
+            break;
+    }
+}
+
+template <class Function>
+void for_each_endpoint(NicContext& nic, Function function) {
+    for (uint32_t slot = 0; slot < kMaxVi; ++slot) {
+        Endpoint* ep = pin(nic, slot);
+        if (ep == nullptr) continue;
+        function(*ep);
+        unpin(nic, *ep);
+    }
+}
+
+void answer_calls(NicContext& nic) {
+    for (uint32_t word = 0; word < kBellWords; ++word) {
+        if (nic.hub->services[word].load(std::memory_order_relaxed) == 0) continue;
+        uint64_t bits = nic.hub->services[word].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+            Endpoint* ep = pin(nic, word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+            if (ep == nullptr) continue;
+            answer(nic, *ep);
+            unpin(nic, *ep);
+        }
+    }
+}
+
+// Backlogs and waiting lanes that nobody has polled since the last tick.
+void tick(NicContext& nic) {
+    nic.waiting_lanes = 0;
+    for_each_endpoint(nic, [](Endpoint& ep) {
+        bool idle = false;
+        if (ep.send_attention.load(std::memory_order_relaxed) != 0) {
+            idle = ep.push_attempts.load(std::memory_order_relaxed) == ep.attempts_seen;
+        }
+        if (ep.lane_waits) {
+            ep.lane_waits = false;
+            idle |= ep.rx.next.load(std::memory_order_relaxed) == ep.lane_seen;
+        }
+        if (idle) service(ep);
+        ep.attempts_seen = ep.push_attempts.load(std::memory_order_relaxed);
+    });
+}
+
+void look_after_deaths(NicContext& nic) {
+    for_each_endpoint(nic, [&](Endpoint& ep) {
+        if (need_of(nic, ep) == Need::now) service(ep);
+    });
+}
+
+bool must_tick(const NicContext& nic) {
+    return nic.backlogs.load(std::memory_order_seq_cst) != 0 || nic.waiting_lanes != 0;
+}
+
+// How long to sleep, and whether backlogs have to wake us.
+int64_t next_timeout(NicContext& nic, int64_t* tail_end) {
+    const bool busy = must_tick(nic);
+    const bool ticking = nic.progress_ticking.load(std::memory_order_relaxed) != 0;
+    if (!busy && !ticking) return kSafetyLookNs;
+    const int64_t now = now_ns();
+    if (busy) {
+        *tail_end = now + kTickTailNs;
+    } else if (now > *tail_end) {
+        nic.progress_ticking.store(0, std::memory_order_seq_cst);
+        if (!must_tick(nic)) return kSafetyLookNs;  // looked at after the store: note_backlog wakes us
+    }
+    nic.progress_ticking.store(1, std::memory_order_seq_cst);
+    return kTickNs;
+}
+
+void run(void* argument) {
+    auto& nic = *static_cast<NicContext*>(argument);
+    Hub& hub = *nic.hub;
+    int64_t tail_end = 0;
+    while (nic.progress_stop.load(std::memory_order_acquire) == 0) {
+        const uint32_t seen = hub.service_rings.load(std::memory_order_seq_cst);
+        answer_calls(nic);
+        if (nic.deaths.exchange(0, std::memory_order_acquire) != 0) look_after_deaths(nic);
+        if (nic.retired.exchange(0, std::memory_order_relaxed) != 0)
+            for_each_endpoint(nic, [](Endpoint& ep) { reap(ep); });
+        const int64_t timeout = next_timeout(nic, &tail_end);
+        hub.service_asleep.store(1, std::memory_order_seq_cst);
+        const int64_t asleep_from = now_ns();
+        if (hub.service_rings.load(std::memory_order_seq_cst) == seen &&
+            nic.progress_stop.load(std::memory_order_acquire) == 0)
+            futex_wait(hub.service_rings, seen, timeout, true);
+        hub.service_asleep.store(0, std::memory_order_relaxed);
+        if (now_ns() - asleep_from < timeout) continue;
+        if (timeout == kTickNs) {
+            tick(nic);
+        } else {
+            look_after_deaths(nic);
+        }
+    }
+    nic.progress_running.store(0, std::memory_order_release);
+    futex_wake(nic.progress_running, 1, false);
+}
+
+}  // namespace
+
+Status ensure_progress(NicContext& nic) {
+    std::call_once(nic.progress_once, [&] {
+        nic.progress_running.store(1, std::memory_order_relaxed);
+        nic.progress_status = nic.agent->spawn("vipl-paramnet", run, &nic);
+        if (nic.progress_status != Status::ok) nic.progress_running.store(0, std::memory_order_relaxed);
+    });
+    return nic.progress_status;
+}
+
+void stop_progress(NicContext& nic) {
+    nic.progress_stop.store(1, std::memory_order_release);
+    while (nic.progress_running.load(std::memory_order_acquire) != 0) {
+        wake_service(*nic.hub);
+        futex_wait(nic.progress_running, 1, kTickNs, false);
+    }
+}
+
+void wake_progress(NicContext& nic) { wake_service(*nic.hub); }
+
+void report_death(NicContext& nic) {
+    nic.deaths.fetch_add(1, std::memory_order_release);
+    wake_progress(nic);
+}
+
+void note_backlog(NicContext& nic) {
+    nic.backlogs.fetch_add(1, std::memory_order_seq_cst);
+    if (nic.progress_ticking.load(std::memory_order_seq_cst) == 0) wake_progress(nic);
+}
+
+void service(Endpoint& ep) {
+    ViCore& vi = *ep.vi;
+    vi.recv.lock.lock();
+    vi.send.lock.lock();
+    if (ep.connected) service_connected(ep);
+    const bool broken = ep.connected && vi.is_marked_broken();
+    vi.send.lock.unlock();
+    vi.recv.lock.unlock();
+    if (broken) vi.events->settle(vi);
+}
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies.
+// Where the target's memory cannot be reached, rdma_served.cpp does it with the target's help.
+#include "providers/paramnet/cross_copy.hpp"
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+// Announces that we touch the target's memory; it waits for the end of that before it gives memory back.
+// False: the target has left, do not touch.
+class Access {
+public:
+    explicit Access(Endpoint& ep) : own_(*ep.tx.own) {
+        own_.busy_send.store(1, std::memory_order_relaxed);
+        light_barrier();  // pairs with the heavy barrier of disconnect and region_removed
+        if (ep.tx.needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
+        open_ = ep.tx.peer->closed.load(std::memory_order_acquire) == 0;
+    }
+    ~Access() { own_.busy_send.store(0, std::memory_order_release); }
+    Access(const Access&) = delete;
+    Access& operator=(const Access&) = delete;
+    bool open() const { return open_; }
+
+private:
+    EndRecord& own_;
+    bool open_;
+};
+
+// vipl-semantics §7: VI enables, region enables, tags, range.
+bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t length, uint32_t vi_permission,
+               uint32_t region_flag) {
+    const EndRecord& peer = *ep.tx.peer;
+    if ((peer.permission.load(std::memory_order_relaxed) & vi_permission) == 0) return false;
+    if (length == 0) return true;
+    Region region;
+    if (!ep.joint.peer->regions.snapshot(handle, &region)) return false;
+    return (region.flags & region_flag) != 0 &&
+           ptags_agree(region.ptag, peer.ptag.load(std::memory_order_relaxed)) && length <= region.length &&
+           address - region.base <= region.length - length;
+}
+
+CrossResult write_there(const Peer& peer, SegmentCursor& from, uint64_t address, uint32_t total) {
+    const auto body = static_cast<uint32_t>(before_last_line(address, total));
+    if (peer.reach == Reach::same_process) {
+        uint32_t n = 0;
+        for (uint32_t done = 0; done < total; done += n) {
+            const std::byte* piece = from.next(total - done, &n);
+            if (piece == nullptr) return CrossResult::fault;
+            copy_rising(reinterpret_cast<std::byte*>(address + done), piece, n);
+        }
+        return CrossResult::ok;
+    }
+    // The last line by a call of its own: whoever watches the last word then finds all of the rest.
+    if (body != 0) {
+        const CrossResult first = cross_write(peer.pid, from, address, body);
+        if (first != CrossResult::ok) return first;
+    }
+    return cross_write(peer.pid, from, address + body, total - body);
+}
+
+CrossResult read_there(const Peer& peer, SegmentCursor& to, uint64_t address, uint32_t total) {
+    if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total);
+    return scatter(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
+                                                                                    : CrossResult::fault;
+}
+
+// With immediate data the write also takes a receive, and its line must have a place.
+Step reserve_immediate(Endpoint& ep, uint32_t total) {
+    const Step receive = reserve_receive(ep);
+    if (receive == Step::stopped) {
+        finish_without_receive(ep, ep.vi->send.taken++, VIP_STATUS_OP_RDMA_WRITE, total);
+        return Step::stopped;
+    }
+    if (receive == Step::waits) return Step::waits;
+    if (reserve_line(ep)) return Step::done;
+    return Step::waits;
+}
+
+void publish_immediate(Endpoint& ep, uint32_t operation, uint32_t immediate, uint32_t total) {
+    Line& line = next_line(ep);
+    line.immediate = immediate;
+    line.extra = total;
+    ++ep.tx.used;
+    publish_line(ep, operation, kFlagImmediate | (ep.tx.acknowledged ? kFlagAck : 0), 0);
+}
+
+}  // namespace
+
+Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    Tx& tx = ep.tx;
+    const Peer& peer = *ep.joint.peer;
+    const bool immediate = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0;
+    if (immediate) {
+        const Step step = reserve_immediate(ep, total);
+        if (step == Step::stopped) return Step::done;  // decided
+        if (step == Step::waits) return tx.stopped ? Step::stopped : Step::waits;
+    }
+    if (peer.reach == Reach::none) return begin_served_write(ep, d, total);
+
+    const uint32_t handle = d->DS[0].Remote.Handle;
+    const uint64_t address = d->DS[0].Remote.Data.AddressBits;
+    CrossResult result = CrossResult::fault;
+    {
+        const Access access(ep);
+        if (!access.open()) return Step::waits;  // its goodbye is on the way to us
+        if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite)) {
+            SegmentCursor from;
+            from.begin(d, total);
+            result = total == 0 ? CrossResult::ok : write_there(peer, from, address, total);
+        }
+    }
+    if (result == CrossResult::gone) return Step::waits;  // so is the news of its death
+    const uint32_t position = ep.vi->send.taken++;
+    if (result == CrossResult::fault) {
+        if (immediate) publish_immediate(ep, kLineWriteRefused, d->CS.ImmediateData, 0);
+        finish_refused_write(ep, position, immediate);
+        return Step::done;
+    }
+    if (!immediate) {
+        finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, total, After::nothing);
+        return Step::done;
+    }
+    publish_immediate(ep, kLineImmediate, d->CS.ImmediateData, total);
+    if (tx.acknowledged) {
+        finish_on_ack(ep, position, VIP_STATUS_OP_RDMA_WRITE, total);
+    } else {
+        finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, total, After::nothing);
+    }
+    return Step::done;
+}
+
+Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    const Peer& peer = *ep.joint.peer;
+    if (peer.reach == Reach::none) return begin_served_read(ep, d, total);
+    const uint32_t handle = d->DS[0].Remote.Handle;
+    const uint64_t address = d->DS[0].Remote.Data.AddressBits;
+    CrossResult result = CrossResult::fault;
+    {
+        const Access access(ep);
+        if (!access.open()) return Step::waits;
+        if (permitted(ep, handle, address, total, kMayRead, kRegionRdmaRead)) {
+            SegmentCursor to;
+            to.begin(d, total);
+            result = total == 0 ? CrossResult::ok : read_there(peer, to, address, total);
+        }
+    }
+    if (result == CrossResult::gone) return Step::waits;
+    const uint32_t position = ep.vi->send.taken++;
+    if (result == CrossResult::ok) {
+        finish(ep, position, VIP_STATUS_OP_RDMA_READ, total, After::nothing);
+        return Step::done;
+    }
+    tell_event(ep, kEventReadRefused);  // §6.2: reads are refused at reliable levels only
+    finish(ep, position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0, After::break_silently);
+    return Step::done;
+}
+
+void finish_refused_write(Endpoint& ep, uint32_t position, bool told_by_line) {
+    if (!told_by_line) tell_event(ep, kEventWriteRefused);
+    switch (ep.vi->traits.reliability) {
+        case VIP_SERVICE_UNRELIABLE:
+            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, 0, After::nothing);
+            break;
+        case VIP_SERVICE_RELIABLE_DELIVERY:  // "may already be done": the initiator learns by losing the
+                                             // connection
+            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, 0, After::break_lost);
+            break;
+        default:
+            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, 0,
+                   After::break_silently);
+            break;
+    }
+}
+
+}  // namespace viaduct::paramnet

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// RDMA with the target's help, where its memory cannot be reached from outside: the bytes travel through the
+// lanes as fragments, and whoever takes the target's lane (its application or its progress thread) moves
+// them.
+#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/nic.hpp"
+
+namespace viaduct::paramnet {
+
+namespace {
+
+// While we touch registered memory on the peer's behalf; region_removed waits for it. False: not permitted
+// (any more).
+template <class Move>
+bool with_region(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle, uint64_t address,
+                 uint64_t length, uint32_t region_flag, Move move) {
+    busy.store(1, std::memory_order_relaxed);
+    light_barrier();
+    Region region;
+    const bool allowed = ep.nic->regions->snapshot(handle, &region) && (region.flags & region_flag) != 0 &&
+                         ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
+                         address - region.base <= region.length - length;
+    if (allowed) move();
+    busy.store(0, std::memory_order_release);
+    return allowed;
+}
+
+bool range_permitted(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle, uint64_t address,
+                     uint64_t length, uint32_t region_flag) {
+    return length == 0 || with_region(ep, busy, handle, address, length, region_flag, [] {});
+}
+
+// §6.2 "RDMA write refused at target", seen from the target.
+bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
+    Rx& rx = ep.rx;
+    if ((flags & kFlagImmediate) != 0) {  // §7: the receive gets the error
+        WorkQueue& q = ep.vi->recv;
+        if (!q.has_untaken()) return nonsense(ep);
+        ++q.taken;
+        close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, kFlagImmediate,
+                      immediate, 0);
+    } else if (rx.unreliable) {
+        ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
+                                   VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
+    }
+    if (rx.unreliable) return true;
+    give_verdict(ep, VIP_STATUS_RDMA_PROT_ERROR);
+    break_connection(ep, VIP_ERROR_RDMAW_PROT, (flags & kFlagImmediate) == 0,
+                     VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+    return false;
+}
+
+}  // namespace
+
+Step begin_served_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    const uint32_t flags = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0;
+    begin_message(ep, d, kLineWrite, flags, total);
+    ep.tx.message.handle = d->DS[0].Remote.Handle;
+    ep.tx.message.address = d->DS[0].Remote.Data.AddressBits;
+    return Step::done;
+}
+
+bool take_served_write(Endpoint& ep, const Line& line, uint32_t meta) {
+    IncomingMessage& m = ep.rx.message;
+    RemoteRange where;
+    __builtin_memcpy(&where, line.payload, sizeof where);
+    const uint32_t n = length_in(meta), total = line.extra;
+    if (m.kind != IncomingMessage::none || n > total || total > ep.vi->max_transfer ||
+        (n == 0 && total != 0) || (flags_in(meta) & kFlagBlocks) == 0)
+        return nonsense(ep);
+    const std::byte* from = payload_of(ep, line, kFlagBlocks, n, where.unit);
+    if (from == nullptr) return false;
+    m.flags = flags_in(meta);
+    m.immediate = line.immediate;
+    m.total = total;
+    m.remaining = total - n;
+    m.handle = where.handle;
+    m.address = where.address;
+    const bool permitted =
+        ep.vi->traits.rdma_write != 0 &&
+        range_permitted(ep, ep.rx.own->busy_recv, m.handle, m.address, total, kRegionRdmaWrite);
+    if (!permitted) {
+        if (!refuse_write(ep, m.flags, m.immediate)) return false;
+        if (m.remaining != 0) m.kind = IncomingMessage::discarded;
+        return true;
+    }
+    if (n != 0 && !place_served(ep, from, n)) return false;
+    if (m.remaining != 0) {
+        m.kind = IncomingMessage::into_memory;
+        return true;
+    }
+    return finish_served_write(ep);
+}
+
+bool place_served(Endpoint& ep, const std::byte* from, uint32_t n) {
+    IncomingMessage& m = ep.rx.message;
+    auto* to = reinterpret_cast<std::byte*>(m.address);
+    const bool placed = with_region(ep, ep.rx.own->busy_recv, m.handle, m.address, n, kRegionRdmaWrite,
+                                    [&] { copy_rising(to, from, n); });
+    m.address += n;
+    if (placed) return true;
+    // The region went away under the message; what follows is dropped (§7: bytes already written stay).
+    if (!refuse_write(ep, m.flags & ~kFlagImmediate, 0)) return false;
+    m.kind = IncomingMessage::discarded;
+    return true;
+}
+
+bool finish_served_write(Endpoint& ep) {
+    IncomingMessage& m = ep.rx.message;
+    if ((m.flags & kFlagImmediate) != 0) {
+        WorkQueue& q = ep.vi->recv;
+        if (!q.has_untaken()) return nonsense(ep);
+        ++q.taken;
+        close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE, kFlagImmediate, m.immediate, m.total);
+    }
+    if (ep.rx.acknowledged) acknowledge(ep);
+    return true;
+}
+
+// ---- RDMA read: the initiator asks, the target answers through its own lane
+// -----------------------------------
+
+Step begin_served_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    Tx& tx = ep.tx;
+    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
+    Line& line = next_line(ep);
+    const RemoteRange where{0, d->DS[0].Remote.Handle, d->DS[0].Remote.Data.AddressBits};
+    __builtin_memcpy(line.payload, &where, sizeof where);
+    line.extra = total;
+    tx.read.active = true;
+    tx.read.position = ep.vi->send.taken++;
+    tx.read.total = total;
+    tx.read.cursor.begin(d, total);
+    tx.outstanding[tx.read.position & ep.vi->send.mask] =
+        Outstanding{0, VIP_STATUS_OP_RDMA_READ, total, Outstanding::waits_for_read, After::nothing};
+    update_fast(ep);
+    publish_line(ep, kLineRead, 0, 0);
+    tell_event(ep, kEventServe);
+    return Step::done;
+}
+
+bool take_read_request(Endpoint& ep, const Line& line) {
+    RemoteRange where;
+    __builtin_memcpy(&where, line.payload, sizeof where);
+    const uint32_t total = line.extra;
+    WorkQueue& q = ep.vi->send;
+    const bool own_lock = !ep.servicing;
+    if (own_lock) q.lock.lock();
+    ReadReply& reply = ep.tx.reply;
+    const bool sane = !reply.active && total <= ep.vi->max_transfer && !ep.rx.unreliable;
+    if (sane) {
+        reply.active = true;
+        reply.handle = where.handle;
+        reply.address = where.address;
+        reply.total = total;
+        reply.done = 0;
+        reply.refused =
+            ep.vi->traits.rdma_read == 0 ||
+            !range_permitted(ep, ep.tx.own->busy_send, where.handle, where.address, total, kRegionRdmaRead);
+        push_sends(ep);
+    }
+    if (own_lock) q.lock.unlock();
+    return sane || nonsense(ep);
+}
+
+Step push_reply(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    ReadReply& reply = tx.reply;
+    while (!reply.refused) {
+        const uint32_t left = reply.total - reply.done;
+        const uint32_t n = left < kMaxFragment ? left : kMaxFragment;
+        uint32_t unit = 0, unit_after = tx.unit_next;
+        if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
+            return tx.stopped ? Step::stopped : Step::waits;
+        if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
+                                   kRegionRdmaRead, [&] {
+                                       std::memcpy(
+                                           tx.blocks + size_t{unit} * kUnitBytes,
+                                           reinterpret_cast<const std::byte*>(reply.address + reply.done), n);
+                                   })) {
+            reply.refused = true;
+            break;
+        }
+        tx.unit_next = unit_after;
+        const BlockPlace where{unit};
+        __builtin_memcpy(next_line(ep).payload, &where, sizeof where);
+        publish_line(ep, kLineReadData, kFlagBlocks, n);
+        reply.done += n;
+        if (reply.done == reply.total) {
+            reply.active = false;
+            return Step::done;
+        }
+    }
+    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
+    publish_line(ep, kLineReadRefused, 0, 0);
+    reply.active = false;
+    tx.stopped = true;
+    update_fast(ep);
+    break_connection(ep, VIP_ERROR_RDMAR_PROT, true, VIP_STATUS_OP_RDMA_READ);
+    return Step::stopped;
+}
+
+bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
+    const uint32_t n = length_in(meta);
+    BlockPlace where;
+    __builtin_memcpy(&where, line.payload, sizeof where);
+    const bool refused = operation_in(meta) == kLineReadRefused;
+    const std::byte* from = refused ? line.payload : payload_of(ep, line, kFlagBlocks, n, where.unit);
+    if (from == nullptr) return false;
+
+    WorkQueue& q = ep.vi->send;
+    const bool own_lock = !ep.servicing;
+    if (own_lock) q.lock.lock();
+    OutgoingRead& read = ep.tx.read;
+    const bool sane = read.active && n <= read.cursor.remaining && (refused || n != 0 || read.total == 0);
+    if (sane) {
+        if (!refused) scatter(read.cursor, from, n);
+        if (refused) {
+            read.active = false;
+            finish(ep, read.position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0,
+                   After::break_silently);
+        } else if (read.cursor.remaining == 0) {
+            read.active = false;
+            update_fast(ep);
+            finish(ep, read.position, VIP_STATUS_OP_RDMA_READ, read.total, After::nothing);
+            push_sends(ep);
+        }
+    }
+    if (own_lock) q.lock.unlock();
+    return sane || nonsense(ep);
+}
+
+}  // namespace viaduct::paramnet

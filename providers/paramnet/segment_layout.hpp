@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Everything of paramnet that lies in memory shared between processes: the connection segment (two lanes, two
+// end records) and the hub of a NIC context. Rules: one writer for each line, 128 bytes between what
+// different ends write (adjacent-line prefetch: performance-facts), all-zero is a valid beginning, and no
+// reader trusts a word of it (docs/data-path.md).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace viaduct::paramnet {
+
+inline constexpr uint32_t kLayoutVersion = 1;
+
+// ---- lanes
+// --------------------------------------------------------------------------------------------------
+
+inline constexpr uint32_t kLines = 256;          // lines of a lane
+inline constexpr uint32_t kInlineBytes = 48;     // payload that travels inside a line
+inline constexpr uint32_t kUnitBytes = 64;       // allocation unit of the block area
+inline constexpr uint32_t kUnits = 4096;         // of a lane: 256 KiB, which stays in a second-level cache
+inline constexpr uint32_t kMaxFragment = 8192;   // bytes a line can point to
+inline constexpr uint32_t kPublishLines = 64;    // the receiver tells its progress after so many lines,
+inline constexpr uint32_t kPublishUnits = 1024;  // or so many units
+
+// What a line says. `more` continues the message begun last by send or write; the others begin something.
+enum LineOperation : uint32_t {
+    kLineSend = 1,      // a message, or its first fragment; `extra` is the length of the whole
+    kLineMore,          // next fragment of the send or write under way
+    kLinePull,          // a message that lies in the sender's memory: PullRequest
+    kLineImmediate,     // an RDMA write with immediate data whose bytes are already in place
+    kLineWrite,         // served RDMA write, first fragment: RemoteRange, `extra` is the length of the whole
+    kLineRead,          // served RDMA read: RemoteRange
+    kLineReadData,      // answer to it, in fragments
+    kLineReadRefused,   // answer to it: no permission
+    kLineWriteRefused,  // an RDMA write with immediate data that was not permitted: the receive gets the
+                        // error
+};
+
+inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` is valid
+inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
+inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
+
+struct alignas(64) Line {
+    std::atomic<uint64_t> word;  // make_word(); stored last, with release
+    uint32_t immediate;
+    uint32_t extra;
+    std::byte payload[kInlineBytes];
+};
+static_assert(sizeof(Line) == 64 && offsetof(Line, payload) == 16);
+
+// Positions are free-running; a line's word holds its position plus one, so that neither zeroed memory nor
+// the word of an older lap can be taken for the line that is waited for.
+inline constexpr uint32_t line_tag(uint32_t position) { return position + 1; }
+inline constexpr uint64_t make_word(uint32_t position, uint32_t operation, uint32_t flags, uint32_t length) {
+    return uint64_t{line_tag(position)} | uint64_t{operation | flags << 4 | length << 8} << 32;
+}
+inline constexpr uint32_t meta_of(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
+inline constexpr uint32_t operation_in(uint32_t meta) { return meta & 15; }
+inline constexpr uint32_t flags_in(uint32_t meta) { return meta >> 4 & 15; }
+inline constexpr uint32_t length_in(uint32_t meta) { return meta >> 8; }
+
+// The payload of lines that do not carry their bytes inside.
+struct BlockPlace {
+    uint32_t unit;  // offset in the block area, in units
+};
+struct PullRequest {
+    uint64_t address;  // in the sender
+};
+struct RemoteRange {
+    uint32_t unit;  // as BlockPlace (writes)
+    uint32_t handle;
+    uint64_t address;
+};
+static_assert(sizeof(RemoteRange) <= kInlineBytes);
+
+inline constexpr uint32_t units_for(uint32_t bytes) { return (bytes + kUnitBytes - 1) / kUnitBytes; }
+
+// ---- end records
+// --------------------------------------------------------------------------------------------
+
+// How an end wants to hear of what concerns it. Zero, the safe answer, is `ring`.
+enum Mode : uint32_t { kModeRing = 0, kModePolled = 1 };
+
+// What an end has found that concerns the other one (vipl-semantics §6.2, §8): counters, told by a service
+// ring.
+enum EventKind : uint32_t {
+    kEventNoReceive,
+    kEventWriteRefused,
+    kEventReadRefused,
+    kEventWriteDamaged,
+    kEventServe,  // no error: RDMA in the lane waits to be served
+    kEventKinds
+};
+
+enum Permission : uint32_t { kMayWrite = 1u << 0, kMayRead = 1u << 1 };
+
+// One end's words. Its owner writes, the other end reads.
+struct alignas(128) EndRecord {
+    // Lines and units taken out of the other end's lane: lines | units << 32.
+    alignas(128) std::atomic<uint64_t> consumed;
+    // Receives posted since the start, and in the upper half whether this end has started: messages | 1
+    // << 32.
+    alignas(128) std::atomic<uint64_t> posted;
+    // Lines with kFlagAck that are done with, and in the upper half what was wrong with the next one (status
+    // bits).
+    alignas(128) std::atomic<uint64_t> placed;
+    // Written seldom.
+    alignas(128) std::atomic<uint32_t> recv_mode;  // how to tell of new lines
+    std::atomic<uint32_t> send_mode;  // how to tell of `placed`, and of `consumed` if space_wanted
+    std::atomic<uint32_t> space_wanted;
+    std::atomic<uint32_t> closed;      // this end has left
+    std::atomic<uint32_t> attached;    // has mapped the segment
+    std::atomic<uint32_t> link_down;   // fault plan of this end takes the link down
+    std::atomic<uint32_t> permission;  // of the VI, for the other end's RDMA
+    std::atomic<uint32_t> ptag;
+    std::atomic<uint32_t> pull_from;    // sends from this length up are best pulled by this end; 0: none
+    std::atomic<uint32_t> needs_fence;  // this process has no membarrier
+    std::atomic<uint32_t> events[kEventKinds];
+    // Non-zero while this end touches memory that the other end may want back: its process' memory, or our
+    // own on its behalf. One word for each side of the VI, because each has a lock of its own.
+    alignas(128) std::atomic<uint32_t> busy_send;
+    std::atomic<uint32_t> busy_recv;
+};
+static_assert(sizeof(EndRecord) == 640 && offsetof(EndRecord, busy_send) == 512);
+
+// ---- the connection segment
+// ---------------------------------------------------------------------------------
+
+inline constexpr uint32_t kSegmentMagic = 0x4C504456;
+
+struct SegmentHeader {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t bytes;
+};
+
+// Side 0 is the requester. lines[s], blocks[s]: what side s sends.
+struct ConnectionSegment {
+    alignas(128) SegmentHeader header;
+    alignas(128) EndRecord ends[2];
+    alignas(4096) Line lines[2][kLines];
+    alignas(4096) std::byte blocks[2][kUnits * kUnitBytes];
+};
+static_assert(offsetof(ConnectionSegment, lines) == 4096);
+static_assert(offsetof(ConnectionSegment, blocks) == 4096 + 2 * kLines * 64);
+static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+
+// ---- the hub of a NIC context
+// -------------------------------------------------------------------------------
+
+inline constexpr uint32_t kMaxVi = 1024;  // vipl-semantics §9
+inline constexpr uint32_t kBellWords = kMaxVi / 64;
+
+// Bells tell pollers and sleepers of the application which VIs have something; service bells tell the
+// progress thread. Peers set bits, bump the counter, then wake if somebody sleeps. A hostile peer can cause
+// needless looks and delays, nothing else.
+struct Hub {
+    alignas(128) std::atomic<uint32_t> sleepers;  // owner: threads asleep on `rings`
+    std::atomic<uint32_t> service_asleep;         // owner: the progress thread sleeps on `service_rings`
+    alignas(128) std::atomic<uint32_t> rings;
+    alignas(128) std::atomic<uint64_t> bells[kBellWords];
+    alignas(128) std::atomic<uint32_t> service_rings;
+    alignas(128) std::atomic<uint64_t> services[kBellWords];
+};
+static_assert(sizeof(Hub) == 640);
+
+// What OpenNic::provider_words hold.
+enum ProviderWord : uint32_t {
+    kWordVersion = 0,  // kLayoutVersion
+    kWordHubBytes = 1,
+    kWordProbeAddress = 2,  // where, in the context's process, ...
+    kWordProbeValue = 3,    // ... this random value lies: who reads it there can reach the process' memory
+};
+
+// What ConnRequest and ConnAccept::endpoint_words hold.
+enum EndpointWord : uint32_t { kEndSlot = 0 };  // number of the VI in its context
+
+}  // namespace viaduct::paramnet
