@@ -144,8 +144,8 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     // The requester learns nothing of a mismatch; the handle stays (vipl-semantics §4.3).
     VIP_RETURN answer = begin_attempt(*vi, vi_handle, false);
     if (answer == VIP_SUCCESS) {
-        answer = compare_traits(vi->core.traits, connection->remote_traits);
-        if (answer != VIP_SUCCESS) conclude_attempt(*vi, Status::invalid);
+        const Status fits = compare_traits(vi->core.traits, connection->remote_traits);
+        if (fits != Status::ok) answer = to_return(CallKind::accept, conclude_attempt(*vi, fits));
     }
     if (answer != VIP_SUCCESS) {
         put_connection_back(nic, *connection);
@@ -235,11 +235,6 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
     if (ended == Status::ok) {
         write_traits(result.remote_traits, attributes);
         return VIP_SUCCESS;
-    }
-    // Both ends are there, but do not fit together.
-    if (ended == Status::invalid && result.remote_traits.reliability != 0) {
-        const VIP_RETURN mismatch = compare_traits(vi.core.traits, result.remote_traits);
-        if (mismatch != VIP_SUCCESS) return mismatch;
     }
     return to_return(CallKind::peer, ended);
 }

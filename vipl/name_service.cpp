@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -21,7 +22,11 @@ namespace viaduct::vipl {
 namespace {
 
 // The file is read anew for each look-up: programs and their starters write it while they run.
-HostsFile hosts_of(const Nic& nic) { return HostsFile::find(nic.library->config.get("names", "hosts")); }
+HostsFile hosts_of(const Nic& nic) {
+    const char* first = std::getenv("VIADUCT_HOSTS");
+    const std::string configured = nic.library->config.get("names", "hosts");
+    return HostsFile::find(first != nullptr ? std::string(first) + ":" + configured : configured);
+}
 
 // The NIC behind an IP address of the host, as far as the provider knows it.
 Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {

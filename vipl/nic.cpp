@@ -87,7 +87,7 @@ Status find_nic(Library& library, Nic& nic) {
     const Status status =
         library.link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentPatience);
     if (status != Status::ok) {
-        VIADUCT_LOG(error, "nic", "cannot open '%s': status %d %s", nic.device.c_str(),
+        VIADUCT_LOG(info, "nic", "cannot open '%s': status %d %s", nic.device.c_str(),
                     static_cast<int>(status), library.link.last_error().c_str());
         return status;
     }

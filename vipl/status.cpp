@@ -48,6 +48,20 @@ VIP_RETURN for_connection(Status status) {
     }
 }
 
+// Both ends are there, but do not fit together: a requester never learns it (vipl-semantics §4.4).
+VIP_RETURN for_mismatch(Status status, VIP_RETURN otherwise) {
+    switch (status) {
+        case Status::mismatch_level:
+            return VIP_INVALID_RELIABILITY_LEVEL;
+        case Status::mismatch_mtu:
+            return VIP_INVALID_MTU;
+        case Status::mismatch_qos:
+            return VIP_INVALID_QOS;
+        default:
+            return otherwise;
+    }
+}
+
 VIP_RETURN for_accept(Status status) {
     switch (status) {
         case Status::ok:
@@ -59,7 +73,7 @@ VIP_RETURN for_accept(Status status) {
         case Status::denied:
             return VIP_ERROR_RESOURCE;
         default:
-            return VIP_TIMEOUT;  // the requester is gone, however that showed
+            return for_mismatch(status, VIP_TIMEOUT);  // the requester is gone, however that showed
     }
 }
 
@@ -118,8 +132,9 @@ VIP_RETURN to_return(CallKind kind, Status status) {
         case CallKind::accept:
             return for_accept(status);
         case CallKind::request:
-        case CallKind::peer:
             return for_connection(status);
+        case CallKind::peer:
+            return for_mismatch(status, for_connection(status));
         case CallKind::names:
             return for_names(status);
         case CallKind::extension:
@@ -128,11 +143,11 @@ VIP_RETURN to_return(CallKind kind, Status status) {
     return VIP_ERROR_RESOURCE;
 }
 
-VIP_RETURN compare_traits(const ViTraits& mine, const ViTraits& other) {
-    if (mine.reliability != other.reliability) return VIP_INVALID_RELIABILITY_LEVEL;
-    if (mine.max_transfer != other.max_transfer) return VIP_INVALID_MTU;
-    if (mine.qos != other.qos) return VIP_INVALID_QOS;
-    return VIP_SUCCESS;
+Status compare_traits(const ViTraits& mine, const ViTraits& other) {
+    if (mine.reliability != other.reliability) return Status::mismatch_level;
+    if (mine.max_transfer != other.max_transfer) return Status::mismatch_mtu;
+    if (mine.qos != other.qos) return Status::mismatch_qos;
+    return Status::ok;
 }
 
 }  // namespace viaduct::vipl

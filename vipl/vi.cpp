@@ -180,6 +180,17 @@ VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
     return VIP_SUCCESS;
 }
 
+namespace {
+
+// The memory behind a posted descriptor may be gone by now (vipl-compat M11): whatever still completes on
+// this queue completes here. Lock held.
+void divert_completions(WorkQueue& q, VIP_DESCRIPTOR& nowhere) {
+    for (uint32_t position = q.completed; position != q.posted; ++position)
+        q.slots[position & q.mask] = reinterpret_cast<uintptr_t>(&nowhere);
+}
+
+}  // namespace
+
 void kill_vi(Vi& vi) {
     vi.attempt.given_up.store(true);
     uintptr_t handle;
@@ -187,6 +198,8 @@ void kill_vi(Vi& vi) {
         const BothQueues both(vi.core);
         handle = vi.handle.exchange(0);
         if (vi.state() == VIP_STATE_CONNECTED) {
+            divert_completions(vi.core.recv, vi.nowhere);
+            divert_completions(vi.core.send, vi.nowhere);
             vi.ops->disconnect(vi.core);
             vi.core.state.store(VIP_STATE_IDLE);
         }

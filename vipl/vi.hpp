@@ -60,6 +60,8 @@ struct Vi {
     std::atomic<Cq*> full_cq{nullptr};  // the one that overflowed
     std::atomic<uint32_t> life{0};  // counts returns to Idle: tells late errors that their connection is over
 
+    VIP_DESCRIPTOR nowhere{};  // where a killed VI completes what is left
+
     QueueSide send_side;
     QueueSide recv_side;
     Attempt attempt;

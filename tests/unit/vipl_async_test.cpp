@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Delays and suppression of asynchronous errors, with time as an argument.
+#include <gtest/gtest.h>
+
+#include "vipl/dispatcher.hpp"
+#include "vipl/vi.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+AsyncError error_due(int64_t due, VIP_ERROR_CODE code = VIP_ERROR_POST_DESC) {
+    AsyncError error;
+    error.due = due;
+    error.record.ErrorCode = code;
+    return error;
+}
+
+TEST(ErrorQueueTest, GivesNothingBeforeItIsDue) {
+    ErrorQueue queue;
+    AsyncError got;
+    queue.push(error_due(250));
+    EXPECT_EQ(queue.next_due(), 250);
+    EXPECT_FALSE(queue.pop_due(249, &got));
+    EXPECT_TRUE(queue.pop_due(250, &got));
+    EXPECT_FALSE(queue.pop_due(1000, &got));
+    EXPECT_EQ(queue.next_due(), INT64_MAX);
+}
+
+TEST(ErrorQueueTest, ALateErrorDoesNotHoldBackAnEarlierOne) {
+    ErrorQueue queue;
+    AsyncError got;
+    queue.push(error_due(250, VIP_ERROR_CONN_LOST));
+    queue.push(error_due(10, VIP_ERROR_POST_DESC));
+    ASSERT_TRUE(queue.pop_due(20, &got));
+    EXPECT_EQ(got.record.ErrorCode, VIP_ERROR_POST_DESC);
+    EXPECT_FALSE(queue.pop_due(20, &got));
+}
+
+TEST(ErrorQueueTest, ErrorsOfOneMomentKeepTheirOrder) {
+    ErrorQueue queue;
+    AsyncError got;
+    for (const VIP_ERROR_CODE code : {VIP_ERROR_RDMAW_PROT, VIP_ERROR_RECVQ_EMPTY, VIP_ERROR_VI_OVERRUN})
+        queue.push(error_due(5, code));
+    for (const VIP_ERROR_CODE code : {VIP_ERROR_RDMAW_PROT, VIP_ERROR_RECVQ_EMPTY, VIP_ERROR_VI_OVERRUN}) {
+        ASSERT_TRUE(queue.pop_due(5, &got));
+        EXPECT_EQ(got.record.ErrorCode, code);
+    }
+}
+
+TEST(AsyncErrorTest, AnErrorThatIsNotAboutALifeIsAlwaysWanted) { EXPECT_TRUE(still_wanted(error_due(0))); }
+
+TEST(AsyncErrorTest, ALostConnectionIsToldOnlyInTheLifeThatEnded) {
+    Vi vi;
+    vi.handle.store(0x1002);
+    AsyncError lost = error_due(0, VIP_ERROR_CONN_LOST);
+    lost.vi = &vi;
+    lost.record.ViHandle = vi.public_handle();
+    lost.life = vi.life.load();
+    lost.only_in_this_life = true;
+    EXPECT_TRUE(still_wanted(lost));
+
+    vi.life.fetch_add(1);  // VipDisconnect
+    EXPECT_FALSE(still_wanted(lost));
+    vi.life.fetch_sub(1);
+    EXPECT_TRUE(still_wanted(lost));
+    vi.handle.store(0x2002);  // destroyed, and its memory used again
+    EXPECT_FALSE(still_wanted(lost));
+}
+
+}  // namespace
+}  // namespace viaduct::vipl

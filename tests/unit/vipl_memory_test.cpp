@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What VipRegisterMem asks the kernel about a range, and the pool behind handles.
+#include "vipl/memory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <set>
+
+#include "vipl/pool.hpp"
+
+namespace viaduct::vipl {
+namespace {
+
+class Mapping {
+public:
+    explicit Mapping(size_t pages)
+        : bytes_(pages * 4096),
+          start_(static_cast<char*>(::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {}
+    ~Mapping() { ::munmap(start_, bytes_); }
+    char* at(size_t page) const { return start_ + page * 4096; }
+    size_t bytes() const { return bytes_; }
+
+private:
+    size_t bytes_;
+    char* start_;
+};
+
+TEST(IsMappedTest, AcceptsWhatIsThereAtAnyAlignment) {
+    const Mapping memory(3);
+    EXPECT_TRUE(is_mapped(memory.at(0), memory.bytes()));
+    EXPECT_TRUE(is_mapped(memory.at(1) + 17, 1));
+    EXPECT_TRUE(is_mapped(memory.at(0) + 4095, 2));
+    static char data[100];
+    EXPECT_TRUE(is_mapped(data, sizeof data));
+}
+
+TEST(IsMappedTest, RefusesHolesWhereverTheyAre) {
+    const Mapping memory(5);
+    ::munmap(memory.at(2), 4096);
+    EXPECT_TRUE(is_mapped(memory.at(0), 2 * 4096));
+    EXPECT_FALSE(is_mapped(memory.at(0), 2 * 4096 + 1));
+    EXPECT_FALSE(is_mapped(memory.at(2), 1));
+    EXPECT_FALSE(is_mapped(memory.at(0), 5 * 4096));
+    EXPECT_TRUE(is_mapped(memory.at(3), 2 * 4096));
+    EXPECT_FALSE(is_mapped(nullptr, 64));
+}
+
+TEST(IsMappedTest, LooksBehindTheFirstChunk) {
+    const Mapping memory(10000);
+    EXPECT_TRUE(is_mapped(memory.at(0), memory.bytes()));
+    ::munmap(memory.at(9000), 4096);
+    EXPECT_FALSE(is_mapped(memory.at(0), memory.bytes()));
+}
+
+TEST(PoolTest, ObjectsAreDistinctAndComeBack) {
+    Pool<int> pool;
+    std::set<int*> taken;
+    for (int i = 0; i < 100; ++i) taken.insert(pool.take());
+    EXPECT_EQ(taken.size(), 100U);
+    EXPECT_FALSE(taken.contains(nullptr));
+    int* one = *taken.begin();
+    pool.give_back(one);
+    std::set<int*> again;
+    for (int i = 0; i < 16; ++i) again.insert(pool.take());
+    EXPECT_TRUE(again.contains(one));
+}
+
+}  // namespace
+}  // namespace viaduct::vipl
