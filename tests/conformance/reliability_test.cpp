@@ -30,9 +30,9 @@ protected:
     }
 
     /// Both VIs end in Error, and each side hears of it at most once per entry (§3).
-    static void broken(Pair& pair) {
-        EXPECT_TRUE(pair.client.reaches(VIP_STATE_ERROR, kOneSecond)) << "the initiator's VI";
-        EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR, kOneSecond)) << "the target's VI";
+    static void broken(Pair& pair, Millis limit = kOneSecond) {
+        EXPECT_TRUE(pair.client.reaches(VIP_STATE_ERROR, limit)) << "the initiator's VI";
+        EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR, limit)) << "the target's VI";
     }
 
     /// What the initiator's descriptor may say once the target broke the connection. Reliable Reception knows the
@@ -496,7 +496,7 @@ TEST_P(Reliability, MessageLostInTheNetwork) {
         EXPECT_EQ(sent.code, VIP_DESCRIPTOR_ERROR);
         EXPECT_TRUE(sent.errors() & VIP_STATUS_TRANSPORT_ERROR) << std::hex << sent.status();
     }
-    broken(pair);
+    broken(pair, kPatience);
     EXPECT_TRUE(reap_recv(pair.server.vi).errors() & VIP_STATUS_DESC_FLUSHED_ERROR);
     EXPECT_TRUE(pair.server.errors.wait_for(VIP_ERROR_CONN_LOST, kOneSecond));
 }
@@ -566,7 +566,7 @@ TEST_P(Reliability, MessageCorruptedInTheNetwork) {
     if (reception() || sent.code != VIP_SUCCESS) {
         EXPECT_TRUE(sent.errors() & VIP_STATUS_TRANSPORT_ERROR) << std::hex << sent.status();
     }
-    broken(pair);
+    broken(pair, kPatience);
     const Outcome got = reap_recv(pair.server.vi);
     EXPECT_EQ(got.code, VIP_DESCRIPTOR_ERROR);
 }
@@ -589,7 +589,7 @@ TEST_P(Reliability, LinkDown) {
     }
     EXPECT_EQ(sent.code, VIP_DESCRIPTOR_ERROR);
     EXPECT_TRUE(sent.errors() & kBroken) << std::hex << sent.status();
-    broken(pair);
+    broken(pair, kPatience);
     EXPECT_TRUE(reap_recv(pair.server.vi).errors() & VIP_STATUS_DESC_FLUSHED_ERROR);
     heard(pair.client, VIP_ERROR_CONN_LOST);
     heard(pair.server, VIP_ERROR_CONN_LOST);
