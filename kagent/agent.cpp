@@ -136,6 +136,13 @@ void Agent::handle(uint64_t session, Mail mail, int64_t now) {
         refuse(s, mail.header.ticket, Status::invalid, "descriptors where none belong");
         return;
     }
+    const bool bare =
+        mail.type() == Type::kListNics || mail.type() == Type::kStatus || mail.type() == Type::kShutdown;
+    if (bare && mail.payload.size() > sizeof(Empty)) {
+        ++refused_;
+        refuse(s, mail.header.ticket, Status::invalid, "a payload where none belongs");
+        return;
+    }
     dispatch(s, mail, now);
 }
 

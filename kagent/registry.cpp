@@ -17,6 +17,9 @@ constexpr Quota quota_of(size_t kind) { return static_cast<Quota>(kind); }
 }  // namespace
 
 Status Registry::open(Context context) {
+    for (size_t kind = 0; kind < kLeaseKinds; ++kind) {
+        if (context.held[kind] > limits_.limit(quota_of(kind))) return Status::out_of_resources;
+    }
     if (!limits_.take(context.user, Quota::contexts, 1)) return Status::out_of_resources;
     const bool reattached =
         std::any_of(context.held.begin(), context.held.end(), [](uint64_t n) { return n != 0; });

@@ -76,7 +76,7 @@ struct MailHeader {
 };
 static_assert(sizeof(MailHeader) == 16);
 
-struct Empty {};
+struct Empty {};  // no payload, or the one byte that C++ gives it
 
 struct Hello {
     uint16_t version_min = kVersionMin;

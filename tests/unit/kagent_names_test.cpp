@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What names mean to the agent.
+#include "kagent/names.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "fake_provider/fake_control.hpp"
+
+namespace viaduct::kagent {
+namespace {
+
+class NicNamesTest : public ::testing::Test {
+protected:
+    NicNamesTest() {
+        for (uint16_t i = 0; i < 2; ++i) add("acenic", i);
+        for (uint16_t i = 0; i < 3; ++i) add("paramnet", i);
+        naming.nics = &nics;
+        naming.aliases = &aliases;
+        naming.default_provider = "paramnet";
+    }
+    void add(const char* provider, uint16_t index) {
+        NicInfo n = fake::nic(provider, index);
+        std::strcpy(n.provider, provider);
+        nics.push_back(n);
+    }
+    std::string opened(const char* name) {
+        const auto found = find_nic(naming, name);
+        return found ? nics[*found].name : "";
+    }
+    std::vector<NicInfo> nics;
+    std::map<std::string, std::string> aliases;
+    NicNaming naming;
+};
+
+TEST_F(NicNamesTest, CanonicalNamesNameThemselves) {
+    EXPECT_EQ(opened("paramnet2"), "paramnet2");
+    EXPECT_EQ(opened("acenic1"), "acenic1");
+    EXPECT_EQ(opened("paramnet3"), "");
+}
+
+TEST_F(NicNamesTest, AliasesWinOverTheNamesOfFormerTimes) {
+    aliases["/dev/via_eth0"] = "acenic1";
+    aliases["mine"] = "paramnet1";
+    aliases["broken"] = "nothing0";
+    EXPECT_EQ(opened("/dev/via_eth0"), "acenic1");
+    EXPECT_EQ(opened("mine"), "paramnet1");
+    EXPECT_EQ(opened("broken"), "");
+}
+
+TEST_F(NicNamesTest, NamesOfFormerTimesCountTheDefaultProvidersNics) {
+    for (const char* family :
+         {"/dev/via_eth", "/dev/via_lo", "/dev/clanvi", "VINIC", "nic", "\\\\.\\VI", "/dev/paramnet"}) {
+        EXPECT_EQ(opened((std::string(family) + "0").c_str()), "paramnet0") << family;
+        EXPECT_EQ(opened((std::string(family) + "2").c_str()), "paramnet2") << family;
+        EXPECT_EQ(opened((std::string(family) + "3").c_str()), "")
+            << family << ": enumeration by counting must end";
+        EXPECT_EQ(opened(family), "paramnet0") << family;
+    }
+    EXPECT_EQ(opened("/etc/via_lo"), "paramnet0");
+    EXPECT_EQ(opened("/dev/via_lo"), "paramnet0");
+}
+
+TEST_F(NicNamesTest, HugeNumbersAreBeyondEveryNic) {
+    EXPECT_EQ(opened("VINIC4294967296"), "");
+    EXPECT_EQ(opened("nic18446744073709551616"), "");
+    EXPECT_EQ(opened("nic99999999999999999999999999999999999"), "");
+}
+
+TEST_F(NicNamesTest, PathThatBeginsWithANicOpensIt) {
+    EXPECT_EQ(opened("/dev/acenic1"), "acenic1");
+    EXPECT_EQ(opened("acenic0/port1"), "acenic0");
+    EXPECT_EQ(opened("acenic1:7"), "acenic1");
+}
+
+TEST_F(NicNamesTest, UnknownNamesOpenTheDefaultNicUnlessStrict) {
+    EXPECT_EQ(opened("myrinet"), "paramnet0");
+    EXPECT_EQ(opened("myrinet1"), "paramnet1");
+    EXPECT_EQ(opened("myrinet7"), "");
+    EXPECT_EQ(opened(""), "paramnet0");
+    naming.strict = true;
+    EXPECT_EQ(opened("myrinet"), "");
+    EXPECT_EQ(opened(""), "");
+    EXPECT_EQ(opened("VINIC1"), "paramnet1");
+    EXPECT_EQ(opened("acenic0"), "acenic0");
+}
+
+TEST_F(NicNamesTest, WithoutTheDefaultProviderTheFirstOneStandsIn) {
+    naming.default_provider = "verbs";
+    EXPECT_EQ(opened("VINIC1"), "acenic1");
+    EXPECT_EQ(opened("VINIC2"), "");
+}
+
+TEST_F(NicNamesTest, WithoutAnyNicNothingIsOpened) {
+    nics.clear();
+    EXPECT_EQ(opened("/dev/via_lo"), "");
+    EXPECT_EQ(opened("anything"), "");
+}
+
+TEST(HostNamesTest, ThisHostIsKnownByItsNamesAndAddresses) {
+    HostIp ip;
+    ip.length = 4;
+    ip.bytes = {192, 0, 2, 7};
+    const std::vector<HostIp> addresses = {ip};
+    for (const char* name : {"node7", "NODE7", "node7.cluster.example", "localhost", "localhost.localdomain",
+                             "127.0.0.1", "127.3.4.5", "::1", "192.0.2.7"}) {
+        EXPECT_TRUE(names_this_host(name, "node7.cluster.example", addresses)) << name;
+    }
+    for (const char* name :
+         {"", "node", "node7.", "node77", "cluster.example", "192.0.2.8", "::2", "127.0.0", "node7.other"}) {
+        EXPECT_FALSE(names_this_host(name, "node7.cluster.example", addresses)) << name;
+    }
+}
+
+TEST(DevicesTest, TheKernelTellsItsInterfacesAndTheirAddresses) {
+    const Devices d = Devices::look();
+    EXPECT_EQ(d.error, "");
+    bool loopback = false;
+    for (const LinkInfo& l : d.links) {
+        EXPECT_FALSE(l.name.empty());
+        loopback = loopback || l.loopback;
+    }
+    EXPECT_TRUE(loopback) << "every network namespace has one";
+}
+
+}  // namespace
+}  // namespace viaduct::kagent
