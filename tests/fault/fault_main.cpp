@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
     argc = kept;
     argv[argc] = nullptr;
     if (!role.empty()) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the suite may be killed; its victims must not stay
+        // The suite may be killed; its victims must not stay.
+        if (role != "guardian") ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         return viaduct::fault::play_role(role, arguments);
     }
     std::signal(SIGPIPE, SIG_IGN);  // telling a victim that is gone is an error, not the end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The processes that get killed, stopped, or leave. Each connects to the test, says "ready" when it is where
 // the test wants it, and goes on for ever unless said otherwise: the test ends it.
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,7 +38,8 @@ int role_mute(const Arguments& arguments) {
     until_killed();
 }
 
-/// Sends messages that fit one receive each, without waiting for anything, and never calls the library again.
+/// Sends messages that fit one receive each and never calls the library again once the NIC has them. At
+/// Reliable Reception a send is done only when the test has taken it, so that time has to do.
 int role_leave_messages(const Arguments& arguments) {
     const auto end = meet_parent(arguments);
     const std::uint32_t bytes = own_number(arguments, 1);
@@ -45,7 +47,10 @@ int role_leave_messages(const Arguments& arguments) {
         char* data = end->buffer(bytes);
         write_pattern(data, bytes, i);
         end->send(data, bytes);
+        if (end->wanted.level != VIP_SERVICE_RELIABLE_RECEPTION)
+            require(conformance::reap_send(end->vi).code, "VipSendDone");
     }
+    if (end->wanted.level == VIP_SERVICE_RELIABLE_RECEPTION) pass_time(Millis(200));
     say("ready");
     until_killed();
 }
@@ -269,6 +274,15 @@ int role_open_patiently(const Arguments&) {
     return 0;
 }
 
+/// Lets a process go on once the test that stopped it has ended, in whatever way. Arguments of its own: the
+/// process.
+int role_guardian(const Arguments& arguments) {
+    say("ready");
+    wait_for_go();  // or the end of the pipe
+    ::kill(static_cast<pid_t>(std::stol(arguments.at(0))), SIGCONT);
+    return 0;
+}
+
 /// Many VIs on one completion queue; whatever comes goes back on the same VI. Arguments of its own: how many.
 int role_many(const Arguments& arguments) {
     const std::uint32_t count = own_number(arguments);
@@ -326,6 +340,7 @@ constexpr RoleEntry kRoles[] = {
     {"exit-slowly", role_exit_slowly},
     {"reconnect", role_reconnect},
     {"open-patiently", role_open_patiently},
+    {"guardian", role_guardian},
     {"many", role_many},
 };
 

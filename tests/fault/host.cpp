@@ -89,7 +89,11 @@ OtherAgent::OtherAgent(const std::string& suffix) : before_(agent_name()) {
 OtherAgent::~OtherAgent() { setenv("VIADUCT_AGENT", before_.c_str(), 1); }
 
 StoppedAgent::StoppedAgent() : pid_(agent_pid()) {
-    if (pid_ != 0) ::kill(pid_, SIGSTOP);
+    if (pid_ == 0) return;
+    guardian_ =
+        std::make_unique<conformance::Child>("guardian", std::vector<std::string>{std::to_string(pid_)});
+    conformance::require(guardian_->line() == "ready", "nobody guards the stopped agent");
+    ::kill(pid_, SIGSTOP);
 }
 
 StoppedAgent::~StoppedAgent() {

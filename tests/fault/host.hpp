@@ -6,8 +6,11 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
+
+#include "../conformance/child.hpp"
 
 namespace viaduct::fault {
 
@@ -30,7 +33,8 @@ private:
     std::string before_;
 };
 
-/// The agent stands still (SIGSTOP) while this lives.
+/// The agent stands still (SIGSTOP) while this lives. A test that is killed over it leaves no stopped agent
+/// behind.
 class StoppedAgent {
 public:
     StoppedAgent();
@@ -41,6 +45,7 @@ public:
 
 private:
     pid_t pid_;
+    std::unique_ptr<conformance::Child> guardian_;
 };
 
 /// What is held at this moment. Threads that tidy up may need a moment: compare with eventually().

@@ -68,6 +68,7 @@ TEST_P(PeerLeft, TellsNothingOnceWeHaveDisconnected) {
 
 TEST(PeerLeftLateNotice, IsNotToldOfAConnectionMadeSince) {
     Invitation invitation;
+    invitation.receives = 0;
     invitation.more = {"disconnect"};
     Meeting meeting("leave", {}, invitation);
     End& end = *meeting.end;
