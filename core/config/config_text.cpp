@@ -37,9 +37,6 @@ std::optional<int64_t> with_unit(std::string_view text, const Unit (&units)[N]) 
     return std::nullopt;
 }
 
-bool is_choice(std::string_view type) {
-    return type.find('|') != std::string_view::npos || type == "off";
-}
 
 bool among(std::string_view choices, std::string_view text) {
     while (true) {
@@ -85,8 +82,9 @@ std::optional<int64_t> parse_number(std::string_view type, std::string_view text
 }
 
 std::string wrong_value(std::string_view type, std::string_view text) {
-    if (is_choice(type)) return among(type, text) ? "" : fmt::format("one of {}", type);
-    if (type == "string" || parse_number(type, text)) return "";
+    if (type == "string") return "";
+    if (!among("int|bool|size|duration_ms", type)) return among(type, text) ? "" : fmt::format("one of {}", type);
+    if (parse_number(type, text)) return "";
     if (type == "bool") return "true or false";
     if (type == "size") return "a number of bytes, with K, M, G or T";
     if (type == "duration_ms") return "a number of milliseconds, or with s or min";

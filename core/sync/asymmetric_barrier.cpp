@@ -8,7 +8,7 @@
 namespace viaduct {
 
 namespace detail {
-bool light_needs_fence = true;  // until the kernel has promised otherwise
+constinit std::atomic<bool> light_needs_fence{true};  // until the kernel has promised otherwise
 }
 
 namespace {
@@ -16,12 +16,12 @@ long membarrier(int command) { return ::syscall(SYS_membarrier, command, 0, 0); 
 }  // namespace
 
 void asymmetric_barrier_init() {
-    static const bool ready = [] {
+    [[maybe_unused]] static const bool once = [] {
         const bool global = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
         const bool own = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
-        return global && own;
+        detail::light_needs_fence.store(!(global && own), std::memory_order_relaxed);
+        return true;
     }();
-    detail::light_needs_fence = !ready;
 }
 
 namespace {
@@ -30,16 +30,16 @@ namespace {
 [[maybe_unused]] const bool registered_at_load = (asymmetric_barrier_init(), true);
 }  // namespace
 
-bool asymmetric_barrier_available() { return !detail::light_needs_fence; }
+bool asymmetric_barrier_available() { return !detail::light_needs_fence.load(std::memory_order_relaxed); }
 
 void heavy_barrier() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!detail::light_needs_fence) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    if (asymmetric_barrier_available()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 void heavy_barrier_process() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!detail::light_needs_fence) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    if (asymmetric_barrier_available()) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 }  // namespace viaduct

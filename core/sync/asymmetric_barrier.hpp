@@ -10,7 +10,7 @@
 namespace viaduct {
 
 namespace detail {
-extern bool light_needs_fence;  // true when membarrier(GLOBAL_EXPEDITED) is missing here
+extern std::atomic<bool> light_needs_fence;  // true when membarrier(GLOBAL_EXPEDITED) is missing here
 }
 
 // Registers this process with the kernel; call once per process before the first light_barrier that matters.
@@ -20,7 +20,7 @@ void asymmetric_barrier_init();
 // Often-run side: orders an earlier store before a later load, given that the other side uses
 // heavy_barrier().
 inline void light_barrier() {
-    if (detail::light_needs_fence) [[unlikely]] {
+    if (detail::light_needs_fence.load(std::memory_order_relaxed)) [[unlikely]] {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     } else {
         std::atomic_signal_fence(std::memory_order_seq_cst);

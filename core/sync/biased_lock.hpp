@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The lock of every work queue and completion queue. It is biased to the first thread that takes it: that
-// thread locks and unlocks with plain stores (about one nanosecond, no locked instruction). The first other
-// thread that comes revokes the bias with a process-wide barrier; from then on it is an ordinary futex lock.
-// So single-threaded programs pay nothing for thread safety, helper threads may come along rarely, and
-// threaded programs pay one uncontended compare-and-swap.
+// thread locks and unlocks with plain stores (about one nanosecond, no locked instruction). Another thread
+// that comes revokes the bias with a process-wide barrier; from then on it is an ordinary futex lock, until
+// the first thread has taken it many times in a row and has its bias back. So single-threaded programs pay
+// nothing for thread safety, helper threads may come along rarely, and threaded programs pay one uncontended
+// compare-and-swap. Not recursive.
 #pragma once
 
 #include <pthread.h>
@@ -40,26 +41,21 @@ public:
 #ifndef VIADUCT_TSAN  // the sanitizer cannot see through membarrier: there every lock is an ordinary one
         const uintptr_t me = thread_identity();
         if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
-            held_.store(1, std::memory_order_relaxed);
-            light_barrier();
-            // Acquire: a revoker that gave the bias back to us published what it did before.
-            if (owner_.load(std::memory_order_acquire) == me) [[likely]]
+            if (enter(me)) [[likely]]
                 return;
-            held_.store(0, std::memory_order_release);
         }
 #endif
         lock_slow();
     }
 
+    // Never waits for whoever is inside, so it may be used against the lock order.
     bool try_lock() {
 #ifndef VIADUCT_TSAN
         const uintptr_t me = thread_identity();
         if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
-            held_.store(1, std::memory_order_relaxed);
-            light_barrier();
-            if (owner_.load(std::memory_order_acquire) == me) [[likely]]
+            if (held_.load(std::memory_order_relaxed) != 0) return false;  // by this very thread
+            if (enter(me)) [[likely]]
                 return true;
-            held_.store(0, std::memory_order_release);
         }
 #endif
         return try_lock_slow();
@@ -67,9 +63,8 @@ public:
 
     void unlock() {
 #ifndef VIADUCT_TSAN
-        // Only the thread the lock is biased to ever sets held_, and a revoker waits for it to be 0 before it
-        // takes word_.
-        if (held_.load(std::memory_order_relaxed) != 0 && owner_held_by_me()) [[likely]] {
+        // Only the thread in bias_ ever writes held_; nobody who holds word_ is inside with held_ set.
+        if (held_.load(std::memory_order_relaxed) != 0 && bias_is_mine()) [[likely]] {
             held_.store(0, std::memory_order_release);
             return;
         }
@@ -81,23 +76,44 @@ public:
     void reset() {
         owner_.store(kUnset, std::memory_order_relaxed);
         held_.store(0, std::memory_order_relaxed);
+        bias_.store(kUnset, std::memory_order_relaxed);
+        row_ = 0;
         word_.store(0, std::memory_order_release);
     }
 
 private:
-    static constexpr uintptr_t kUnset = 0;              // no thread has used it yet
-    static constexpr uintptr_t kRevoked = UINTPTR_MAX;  // an ordinary lock from now on
+    // owner_ is one of these, or the thread the lock is biased to. All changes but the very first bias are
+    // made while holding word_.
+    static constexpr uintptr_t kUnset = 0;                  // no thread has used it yet
+    static constexpr uintptr_t kRevoked = UINTPTR_MAX;      // an ordinary lock
+    static constexpr uintptr_t kLeaving = UINTPTR_MAX - 1;  // revoked, but the former owner may be inside
 
-    bool owner_held_by_me() const { return held_by_.load(std::memory_order_relaxed) == thread_identity(); }
+    // The owner's way in. Together with the barrier in revoke(): either the owner sees that it has lost the
+    // bias and steps back, or the revoker sees held_.
+    bool enter(uintptr_t me) {
+        held_.store(1, std::memory_order_relaxed);
+        light_barrier();
+        // Acquire: what others did under word_ before the bias came back to us was seen when we took word_;
+        // this keeps our own section from starting before the check.
+        if (owner_.load(std::memory_order_acquire) == me) [[likely]]
+            return true;
+        held_.store(0, std::memory_order_release);
+        return false;
+    }
+
+    bool bias_is_mine() const { return bias_.load(std::memory_order_relaxed) == thread_identity(); }
+    bool take_first_bias();
     void lock_slow();
     bool try_lock_slow();
     void unlock_slow();
     void revoke();
+    void note_holder();
 
-    std::atomic<uintptr_t> owner_{kUnset};  // the thread it is biased to
+    std::atomic<uintptr_t> owner_{kUnset};
     std::atomic<uint32_t> held_{0};         // the biased thread is inside
-    std::atomic<uintptr_t> held_by_{0};     // the first owner; written once, by it
     std::atomic<uint32_t> word_{0};         // 0 free, 1 locked, 2 locked and somebody sleeps
+    std::atomic<uintptr_t> bias_{kUnset};   // the first owner: the only thread that is ever biased to
+    uint32_t row_ = 0;                      // times it took word_ with nobody in between; under word_
 };
 
 }  // namespace viaduct

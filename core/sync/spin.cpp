@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "core/sync/spin.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "core/clock/clock.hpp"
+#include "core/shm/segment.hpp"
+#include "core/sync/pause.hpp"
+
+namespace viaduct {
+
+namespace {
+
+constexpr int64_t kAffinityValid = 100'000'000;     // programs pin themselves at any time
+constexpr int64_t kQuotaValid = 10'000'000'000;     // quotas hardly change
+constexpr int64_t kProbeEvery = 200'000;            // a yield of 0.35 us in 200 us of polling costs nothing
+constexpr int64_t kPlainYield = 500;                // upper guess of a yield that nobody else uses, ns
+constexpr uint32_t kPausesBetweenYields = 32;       // about 0.7 us
+constexpr uint32_t kQuickLooks = 128;               // about 3 us: the answer of a peer that polls is here by then
+constexpr uint32_t kYieldsWhenCrowded = 64;
+
+// Rises by two when a yield has let somebody run, falls by one when not: two such yields make a crowd, four
+// vain ones end it.
+constexpr int kCrowdAt = 4;
+constexpr int kCrowdMost = 8;
+std::atomic<int> crowd_score{0};
+std::atomic<int64_t> quickest_yield{kPlainYield};
+
+size_t read_text(const char* path, char* text, size_t room) {
+    const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
+    if (!fd.valid()) return 0;
+    const ssize_t got = ::read(fd.get(), text, room - 1);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0 ? static_cast<size_t>(got) : 0;
+}
+
+// Processors granted by cpu.max of one control group, rounded up; a large number when it sets no limit.
+int granted(const std::string& group) {
+    char text[64];
+    long long quota = 0, period = 0;
+    if (read_text(("/sys/fs/cgroup" + group + "/cpu.max").c_str(), text, sizeof text) == 0 ||
+        std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
+        return CPU_SETSIZE;
+    return static_cast<int>(std::min<long long>((quota + period - 1) / period, CPU_SETSIZE));
+}
+
+// The smallest grant of our control group and those above it.
+int quota_processors() {
+    char text[512];
+    if (read_text("/proc/self/cgroup", text, sizeof text) == 0) return CPU_SETSIZE;
+    const char* line = std::strstr(text, "0::/");
+    if (line == nullptr) return CPU_SETSIZE;
+    std::string group(line + 3, std::strcspn(line + 3, "\n"));
+    int least = granted("");
+    while (group.size() > 1) {
+        least = std::min(least, granted(group));
+        group.resize(group.rfind('/'));
+    }
+    return least;
+}
+
+int affinity_processors() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+    return CPU_COUNT(&set);
+}
+
+}  // namespace
+
+int allowed_processors() {
+    static std::atomic<int64_t> quota_until{0};
+    static std::atomic<int> quota{CPU_SETSIZE};
+    // Affinity belongs to the thread.
+    thread_local int64_t affinity_until = 0;
+    thread_local int affinity = 1;
+    const int64_t now = now_ns();
+    if (now >= affinity_until) {
+        affinity = affinity_processors();
+        affinity_until = now + kAffinityValid;
+        if (now >= quota_until.load(std::memory_order_relaxed)) {
+            quota_until.store(now + kQuotaValid, std::memory_order_relaxed);
+            quota.store(quota_processors(), std::memory_order_relaxed);
+        }
+    }
+    return std::max(1, std::min(affinity, quota.load(std::memory_order_relaxed)));
+}
+
+bool crowded() { return crowd_score.load(std::memory_order_relaxed) >= kCrowdAt || allowed_processors() == 1; }
+
+void yield_processor() {
+    const int64_t before = now_ns();
+    ::sched_yield();
+    const int64_t took = now_ns() - before;
+    const int64_t quickest = quickest_yield.load(std::memory_order_relaxed);
+    if (took < quickest) quickest_yield.store(took, std::memory_order_relaxed);
+    const int score = crowd_score.load(std::memory_order_relaxed);
+    // A switch to another thread and back costs at least as much again as the call.
+    const int changed = took > 2 * quickest ? std::min(score + 2, kCrowdMost) : std::max(score - 1, 0);
+    if (changed != score) crowd_score.store(changed, std::memory_order_relaxed);
+}
+
+void between_polls() {
+    if (crowded()) {
+        yield_processor();
+        return;
+    }
+    thread_local int64_t next_probe = 0;
+    const int64_t now = now_ns();
+    if (now < next_probe) return;
+    next_probe = now + kProbeEvery;
+    yield_processor();
+}
+
+bool SpinWait::step() {
+    if (spin_ns_ <= 0) return false;
+    // Asking costs about a pause: once per round of pauses, and after each yield.
+    if (looks_++ % kPausesBetweenYields == 0 || crowded_) crowded_ = crowded();
+    if (crowded_) {
+        // Whoever we wait for may need this processor; when it has run so often without an answer, sleep.
+        if (++yields_ > kYieldsWhenCrowded) return false;
+        yield_processor();
+        return true;
+    }
+    cpu_pause();
+    if (looks_ < kQuickLooks || looks_ % kPausesBetweenYields != 0) return true;
+    const int64_t now = now_ns();
+    if (began_ == 0) began_ = now;
+    if (now - began_ > spin_ns_) return false;
+    yield_processor();
+    return true;
+}
+
+}  // namespace viaduct

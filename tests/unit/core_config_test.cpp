@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Configuration: precedence, origins, mistakes that are told and never stop a program.
+#include "core/config/config.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "core/config/config_text.hpp"
+
+namespace viaduct {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Variables as they were before, however a test ends.
+class ConfigFiles : public ::testing::Test {
+protected:
+    void SetUp() override {
+        char name[] = "/tmp/viaduct-config-XXXXXX";
+        ASSERT_NE(::mkdtemp(name), nullptr);
+        folder_ = name;
+        std::filesystem::create_directories(folder_ / "home/.config/viaduct");
+        set("HOME", (folder_ / "home").string());
+        unset("XDG_CONFIG_HOME");
+        unset("VIADUCT_CONFIG");
+        unset("VIADUCT_NICS");
+        unset("VIADUCT_HOSTS");
+    }
+    void TearDown() override {
+        for (const auto& [name, value] : before_) {
+            value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+        }
+        std::filesystem::remove_all(folder_);
+    }
+    void remember(const char* name) {
+        const char* value = std::getenv(name);
+        before_.emplace(name, value != nullptr ? std::optional<std::string>(value) : std::nullopt);
+    }
+    void set(const char* name, const std::string& value) {
+        remember(name);
+        ::setenv(name, value.c_str(), 1);
+    }
+    void unset(const char* name) {
+        remember(name);
+        ::unsetenv(name);
+    }
+    std::string file(const char* name, const char* text) {
+        const auto path = folder_ / name;
+        std::ofstream(path) << text;
+        return path.string();
+    }
+
+    std::filesystem::path folder_;
+    std::map<std::string, std::optional<std::string>> before_;
+};
+
+TEST(Config, HasADefaultOfTheRightTypeForEveryKey) {
+    for (const ConfigKey& row : Config::keys()) {
+        EXPECT_EQ(wrong_value(row.type, row.fallback), "") << row.section << "." << row.key;
+        EXPECT_GT(std::string(row.help).size(), 10u) << row.section << "." << row.key;
+        const ConfigValue value = Config().value(row.section, row.key);
+        EXPECT_EQ(value.text, row.fallback);
+        EXPECT_EQ(value.origin, "default");
+    }
+}
+
+TEST(Config, ReadsTextNumbersAndTruth) {
+    const Config c = Config::parse(
+        "[agent]\nlinger_ms = 5\ngrace_ms = \"2s\"\nmax_registered_bytes = \"3M\"\n[vipl]\nstrict = true\n", "test.toml");
+    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_EQ(c.get_int("agent", "linger_ms"), 5);
+    EXPECT_EQ(c.get_int("agent", "grace_ms"), 2000);
+    EXPECT_EQ(c.get_int("agent", "max_registered_bytes"), 3 << 20);
+    EXPECT_TRUE(c.get_bool("vipl", "strict"));
+    EXPECT_EQ(c.value("agent", "linger_ms").origin, "test.toml");
+    EXPECT_EQ(c.value("names", "strict").origin, "default");
+}
+
+TEST(Config, ReportsUnknownKeysWithTheNearestOne) {
+    const Config c = Config::parse("[agent]\nliger_ms = 5\n\n[vlip]\nstrict = true\n[zzzzzzzzzz]\na = 1\n", "f");
+    ASSERT_EQ(c.problems().size(), 3u);
+    EXPECT_THAT(c.problems(),
+                ElementsAre(AllOf(HasSubstr("f:2"), HasSubstr("liger_ms"), HasSubstr("did you mean linger_ms?")),
+                            AllOf(HasSubstr("f:5"), HasSubstr("[vlip]"), HasSubstr("did you mean vipl?")),
+                            ::testing::Not(HasSubstr("did you mean"))));
+    EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
+}
+
+TEST(Config, IgnoresAndReportsValuesOfTheWrongKind) {
+    const Config c = Config::parse(
+        "top = 1\n[agent]\nlinger_ms = \"soon\"\ngrace_ms = 1.5\nmax_registered_bytes = -1\n[vipl]\nstrict = "
+        "\"perhaps\"\n[paramnet]\ncross_copy = \"sometimes\"\n",
+        "f");
+    EXPECT_EQ(c.problems().size(), 6u);
+    EXPECT_THAT(c.problems(), Contains(HasSubstr("one of auto|on|off")));
+    EXPECT_THAT(c.problems(), Contains(HasSubstr("outside of a section")));
+    EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
+    EXPECT_FALSE(c.get_bool("vipl", "strict"));
+    EXPECT_EQ(c.get("paramnet", "cross_copy"), "auto");
+}
+
+TEST(Config, ReportsWhatIsNoToml) {
+    const Config c = Config::parse("[agent\nlinger_ms = 5", "broken.toml");
+    ASSERT_EQ(c.problems().size(), 1u);
+    EXPECT_THAT(c.problems()[0], HasSubstr("broken.toml:1"));
+    EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
+}
+
+TEST(Config, MapsNicNames) {
+    const Config c = Config::parse("[nics]\n\"/dev/via_eth0\" = \"paramnet0\"\nfast = \"verbs0\"\n", "f");
+    EXPECT_EQ(c.nic_aliases().at("/dev/via_eth0"), "paramnet0");
+    EXPECT_EQ(c.nic_aliases().at("fast"), "verbs0");
+    EXPECT_THAT(c.problems(), IsEmpty());
+}
+
+TEST(Config, GivesProvidersTheirOwnSection) {
+    const Config c = Config::parse("[paramnet]\nnics = 3\n", "f");
+    const Settings& s = c.settings("paramnet");
+    EXPECT_EQ(s.get_int("nics", 1), 3);
+    EXPECT_STREQ(s.get("cross_copy", "?"), "auto");
+    EXPECT_STREQ(s.get("no such key", "fallback"), "fallback");
+    EXPECT_EQ(s.get_int("no such key", 9), 9);
+    EXPECT_EQ(s.get_int("cross_copy", 9), 9) << "no number";
+    EXPECT_STREQ(c.settings("no such section").get("x", "y"), "y");
+    EXPECT_EQ(c.get("no such section", "x"), "");
+    EXPECT_EQ(c.get_int("agent", "no such key"), 0);
+}
+
+TEST_F(ConfigFiles, LaterSurfacesWin) {
+    std::ofstream(folder_ / "home/.config/viaduct/viaduct.toml")
+        << "[agent]\nlinger_ms = 1\ngrace_ms = 1\nconfirm_ms = 1\n";
+    EXPECT_EQ(Config::load().get_int("agent", "linger_ms"), 1);
+
+    const std::string named = file("named.toml", "[agent]\ngrace_ms = 2\nconfirm_ms = 2\n[nics]\na = \"x\"\nb = \"x\"\n");
+    set("VIADUCT_CONFIG", named);
+    set("VIADUCT_AGENT_CONFIRM_MS", "3");
+    set("VIADUCT_NICS", "b=y,/dev/c=z");
+    const Config c = Config::load();
+    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_EQ(c.get_int("agent", "linger_ms"), 1);
+    EXPECT_EQ(c.get_int("agent", "grace_ms"), 2);
+    EXPECT_EQ(c.get_int("agent", "confirm_ms"), 3);
+    EXPECT_THAT(c.value("agent", "linger_ms").origin, HasSubstr("home/.config/viaduct/viaduct.toml"));
+    EXPECT_EQ(c.value("agent", "grace_ms").origin, named);
+    EXPECT_EQ(c.value("agent", "confirm_ms").origin, "environment VIADUCT_AGENT_CONFIRM_MS");
+    EXPECT_EQ(c.nic_aliases(), (std::map<std::string, std::string>{{"a", "x"}, {"b", "y"}, {"/dev/c", "z"}}));
+}
+
+TEST_F(ConfigFiles, XdgFolderComesBeforeHome) {
+    std::filesystem::create_directories(folder_ / "xdg/viaduct");
+    std::ofstream(folder_ / "xdg/viaduct/viaduct.toml") << "[agent]\nlinger_ms = 11\n";
+    set("XDG_CONFIG_HOME", (folder_ / "xdg").string());
+    EXPECT_EQ(Config::load().get_int("agent", "linger_ms"), 11);
+}
+
+TEST_F(ConfigFiles, ANamedFileMustExistAndOthersNeedNot) {
+    EXPECT_THAT(Config::load().problems(), IsEmpty());
+    set("VIADUCT_CONFIG", (folder_ / "missing.toml").string());
+    EXPECT_THAT(Config::load().problems(), ElementsAre(HasSubstr("missing.toml: No such file")));
+    set("VIADUCT_CONFIG", folder_.string());
+    EXPECT_FALSE(Config::load().problems().empty()) << "a folder is no file";
+}
+
+TEST_F(ConfigFiles, MistakesInTheEnvironmentAreTold) {
+    set("VIADUCT_AGENT_LINGERMS", "5");
+    set("VIADUCT_AGENT_GRACE_MS", "never");
+    set("VIADUCT_NIC", "a=b");
+    set("VIADUCT_NICS", "a=b,oops,=x,y=");
+    set("VIADUCT_SOMETHING_ELSE_ALTOGETHER", "1");
+    const Config c = Config::load();
+    EXPECT_THAT(c.problems(), Contains(HasSubstr("did you mean VIADUCT_AGENT_LINGER_MS?")));
+    EXPECT_THAT(c.problems(), Contains(HasSubstr("\"never\" is not")));
+    EXPECT_THAT(c.problems(), Contains(HasSubstr("did you mean VIADUCT_NICS?")));
+    EXPECT_THAT(c.problems(), Contains(HasSubstr("\"oops\"")));
+    EXPECT_EQ(c.problems().size(), 6u);
+    EXPECT_EQ(c.nic_aliases().size(), 1u);
+}
+
+TEST_F(ConfigFiles, HostsOfTheVariableComeFirst) {
+    set("VIADUCT_HOSTS", "/tmp/mine");
+    const ConfigValue hosts = Config::load().value("names", "hosts");
+    EXPECT_EQ(hosts.text.rfind("/tmp/mine:./vip_hosts:", 0), 0u) << hosts.text;
+    EXPECT_EQ(hosts.origin, "environment VIADUCT_HOSTS");
+}
+
+TEST(ConfigText, Numbers) {
+    EXPECT_EQ(parse_number("int", "-12"), -12);
+    EXPECT_EQ(parse_number("int", "12x"), std::nullopt);
+    EXPECT_EQ(parse_number("int", ""), std::nullopt);
+    EXPECT_EQ(parse_number("int", "99999999999999999999"), std::nullopt);
+    EXPECT_EQ(parse_number("size", "64K"), 65536);
+    EXPECT_EQ(parse_number("size", "2GiB"), int64_t{2} << 30);
+    EXPECT_EQ(parse_number("size", "9999999T"), std::nullopt) << "more than 2^63";
+    EXPECT_EQ(parse_number("size", "1Q"), std::nullopt);
+    EXPECT_EQ(parse_number("duration_ms", "250"), 250);
+    EXPECT_EQ(parse_number("duration_ms", "2min"), 120'000);
+    EXPECT_EQ(parse_number("duration_ms", "-1"), std::nullopt);
+    EXPECT_EQ(parse_number("bool", "on"), 1);
+    EXPECT_EQ(parse_number("bool", "no"), 0);
+    EXPECT_EQ(parse_number("bool", "2"), std::nullopt);
+}
+
+TEST(ConfigText, NearMisses) {
+    const std::vector<std::string> words = {"linger_ms", "grace_ms", "strict"};
+    EXPECT_EQ(nearest("lnger_ms", words), "linger_ms");
+    EXPECT_EQ(nearest("linegr_ms", words), "linger_ms") << "two letters swapped";
+    EXPECT_EQ(nearest("grace", words), "");
+    EXPECT_EQ(nearest("stric", words), "strict");
+    EXPECT_EQ(nearest("completely different", words), "");
+    EXPECT_EQ(nearest("x", {}), "");
+}
+
+}  // namespace
+}  // namespace viaduct

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The biased lock: exclusion through every change of bias, and no waiting where none is allowed.
+#include "core/sync/biased_lock.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "core/sync/futex.hpp"
+#include "core/sync/pause.hpp"
+
+namespace viaduct {
+namespace {
+
+using namespace std::chrono_literals;
+
+void in_other_thread(const std::function<void()>& body) { std::thread(body).join(); }
+
+// A counter that two threads inside at once would damage.
+struct Guarded {
+    BiasedLock lock;
+    uint64_t count = 0;
+    std::atomic<int> inside{0};
+    std::atomic<int> intrusions{0};
+
+    void work() {
+        if (inside.fetch_add(1, std::memory_order_relaxed) != 0) ++intrusions;
+        ++count;
+        inside.fetch_sub(1, std::memory_order_relaxed);
+    }
+    void locked_work() {
+        lock.lock();
+        work();
+        lock.unlock();
+    }
+};
+
+TEST(BiasedLock, ExcludesAThreadThatComesLater) {
+    BiasedLock lock;
+    std::atomic<bool> entered{false};
+    lock.lock();
+    std::thread other([&] {
+        lock.lock();
+        entered = true;
+        lock.unlock();
+    });
+    std::this_thread::sleep_for(20ms);
+    EXPECT_FALSE(entered);
+    lock.unlock();
+    other.join();
+    EXPECT_TRUE(entered);
+    lock.lock();
+    lock.unlock();
+}
+
+TEST(BiasedLock, TryLockNeverWaitsForTheOwner) {
+    BiasedLock lock;
+    lock.lock();  // biased to us
+    bool got = true;
+    in_other_thread([&] { got = lock.try_lock(); });
+    EXPECT_FALSE(got);
+    in_other_thread([&] { got = lock.try_lock(); });
+    EXPECT_FALSE(got) << "the bias is revoked by now, but we are still inside";
+    EXPECT_FALSE(lock.try_lock()) << "not recursive";
+    lock.unlock();
+    in_other_thread([&] {
+        got = lock.try_lock();
+        if (got) lock.unlock();
+    });
+    EXPECT_TRUE(got);
+    EXPECT_TRUE(lock.try_lock());
+    EXPECT_FALSE(lock.try_lock());
+    lock.unlock();
+}
+
+TEST(BiasedLock, WhoWaitsAfterAVainTryGetsIn) {
+    BiasedLock lock;
+    lock.lock();
+    in_other_thread([&] { EXPECT_FALSE(lock.try_lock()); });
+    std::atomic<bool> entered{false};
+    std::thread other([&] {
+        lock.lock();
+        entered = true;
+        lock.unlock();
+    });
+    std::this_thread::sleep_for(20ms);
+    EXPECT_FALSE(entered);
+    lock.unlock();
+    other.join();
+}
+
+TEST(BiasedLock, GoesBackToItsFirstThreadAndAwayAgain) {
+    Guarded g;
+    g.locked_work();
+    for (int round = 0; round < 20; ++round) {
+        in_other_thread([&] { g.locked_work(); });
+        for (int i = 0; i < 600; ++i) g.locked_work();  // long enough to get the bias back
+        // Held through the moment another thread comes.
+        g.lock.lock();
+        bool got = true;
+        in_other_thread([&] { got = g.lock.try_lock(); });
+        EXPECT_FALSE(got);
+        g.work();
+        g.lock.unlock();
+    }
+    EXPECT_EQ(g.intrusions, 0);
+    EXPECT_EQ(g.count, 1u + 20 * 602);
+}
+
+TEST(BiasedLock, IsAsNewAfterReset) {
+    Guarded g;
+    g.locked_work();
+    in_other_thread([&] { g.locked_work(); });
+    g.lock.reset();
+    in_other_thread([&] {
+        for (int i = 0; i < 10; ++i) g.locked_work();
+    });
+    g.locked_work();
+    EXPECT_EQ(g.count, 13u);
+}
+
+TEST(BiasedLock, WorksInAForkedChild) {
+    Guarded g;
+    g.locked_work();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        for (int i = 0; i < 10; ++i) g.locked_work();
+        ::_exit(g.count == 11 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// One thread that comes all the time, others that come in different rhythms: every mixture of first bias, revocation,
+// vain tries and giving back.
+class BiasedLockStress : public ::testing::TestWithParam<int> {};
+
+TEST_P(BiasedLockStress, NobodyIsEverInsideWithAnother) {
+    Guarded g;
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    std::atomic<uint64_t> expected{0}, vain{0};
+    const int rhythm = GetParam();
+    for (int t = 0; t < 2; ++t) {
+        threads.emplace_back([&, t] {
+            uint64_t mine = 0;
+            for (uint64_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+                if (i % 3 == 0) {
+                    if (g.lock.try_lock()) {
+                        g.work();
+                        g.lock.unlock();
+                        ++mine;
+                    } else {
+                        ++vain;
+                    }
+                } else {
+                    g.locked_work();
+                    ++mine;
+                }
+                for (int pauses = (rhythm + t) * 40; pauses > 0; --pauses) cpu_pause();
+                if (rhythm > 20) std::this_thread::sleep_for(std::chrono::microseconds(rhythm));
+            }
+            expected += mine;
+        });
+    }
+    uint64_t mine = 0;
+    const auto end = std::chrono::steady_clock::now() + 300ms;
+    while (std::chrono::steady_clock::now() < end) {
+        for (int i = 0; i < 500; ++i) g.locked_work();
+        mine += 500;
+    }
+    stop = true;
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(g.intrusions, 0);
+    EXPECT_EQ(g.count, expected + mine);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rhythms, BiasedLockStress, ::testing::Values(0, 1, 3, 10, 50, 300));
+
+TEST(BiasedLockStressShort, ManyNewLocksMetByTwoThreadsAtOnce) {
+    for (int round = 0; round < 2000; ++round) {
+        Guarded g;
+        std::atomic<bool> go{false};
+        std::thread other([&] {
+            while (!go.load(std::memory_order_acquire)) cpu_pause();
+            for (int i = 0; i < 20; ++i) g.locked_work();
+        });
+        go.store(true, std::memory_order_release);
+        for (int i = 0; i < 20; ++i) g.locked_work();
+        other.join();
+        ASSERT_EQ(g.count, 40u) << round;
+        ASSERT_EQ(g.intrusions, 0);
+    }
+}
+
+// Holding A and trying B while another holds B and waits for A must end.
+TEST(BiasedLockStressShort, TryingAgainstTheOrderDoesNotDeadlock) {
+    BiasedLock a, b;
+    std::atomic<int> done{0};
+    std::thread other([&] {
+        for (int i = 0; i < 20'000; ++i) {
+            b.lock();
+            a.lock();
+            a.unlock();
+            b.unlock();
+        }
+        ++done;
+    });
+    for (int i = 0; i < 20'000; ++i) {
+        a.lock();
+        if (b.try_lock()) b.unlock();
+        a.unlock();
+    }
+    other.join();
+    EXPECT_EQ(done, 1);
+}
+
+// Store, light barrier, load against store, heavy barrier, load: at least one side sees the other.
+TEST(AsymmetricBarrier, OneOfTwoSeesTheOther) {
+#ifdef VIADUCT_TSAN
+    GTEST_SKIP() << "the thread sanitizer does not model barriers between processors";
+#endif
+    ASSERT_TRUE(asymmetric_barrier_available()) << "this kernel has no expedited membarrier";
+    std::atomic<int> x{0}, y{0}, turn{0}, seen_x{0}, seen_y{0};
+    constexpr int kRounds = 20'000;
+    std::thread light([&] {
+        for (int i = 1; i <= kRounds; ++i) {
+            while (turn.load(std::memory_order_acquire) != 2 * i - 1) cpu_pause();
+            x.store(i, std::memory_order_relaxed);
+            light_barrier();
+            seen_y.store(y.load(std::memory_order_relaxed), std::memory_order_relaxed);
+            turn.store(2 * i, std::memory_order_release);
+        }
+    });
+    int both_blind = 0;
+    for (int i = 1; i <= kRounds; ++i) {
+        turn.store(2 * i - 1, std::memory_order_release);
+        y.store(i, std::memory_order_relaxed);
+        i % 2 == 0 ? heavy_barrier() : heavy_barrier_process();
+        seen_x.store(x.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        while (turn.load(std::memory_order_acquire) != 2 * i) cpu_pause();
+        if (seen_x != i && seen_y != i) ++both_blind;
+    }
+    light.join();
+    EXPECT_EQ(both_blind, 0);
+}
+
+TEST(Futex, WaitsForAWakeOrTheTimeoutAndKeepsErrno) {
+    std::atomic<uint32_t> word{0};
+    errno = EXDEV;
+    const auto before = std::chrono::steady_clock::now();
+    futex_wait(word, 0, 20'000'000, false);
+    EXPECT_GE(std::chrono::steady_clock::now() - before, 19ms);
+    futex_wait(word, 1, -1, false);  // another value: returns at once
+    EXPECT_EQ(errno, EXDEV);
+    std::thread waker([&] {
+        std::this_thread::sleep_for(10ms);
+        word = 1;
+        futex_wake(word, 1, false);
+    });
+    while (word == 0) futex_wait(word, 0, -1, false);
+    waker.join();
+    EXPECT_EQ(word, 1u);
+}
+
+}  // namespace
+}  // namespace viaduct

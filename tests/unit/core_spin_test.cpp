@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The waiting policy and deadlines.
+#include "core/sync/spin.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+#include "core/clock/clock.hpp"
+
+namespace viaduct {
+namespace {
+
+// Affinity as it was, however a test ends.
+class OneProcessor {
+public:
+    OneProcessor() {
+        ::sched_getaffinity(0, sizeof before_, &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+            if (!CPU_ISSET(cpu, &before_)) continue;
+            CPU_SET(cpu, &one);
+            break;
+        }
+        ::sched_setaffinity(0, sizeof one, &one);
+    }
+    ~OneProcessor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+private:
+    cpu_set_t before_;
+};
+
+TEST(Waiting, KnowsThatOneProcessorIsACrowd) {
+    std::thread([] {
+        const OneProcessor pinned;
+        EXPECT_EQ(allowed_processors(), 1);
+        EXPECT_TRUE(crowded());
+    }).join();
+    EXPECT_GE(allowed_processors(), 1);
+}
+
+TEST(Waiting, SleepsAtOnceWhenToldSo) {
+    SpinWait spin(0);
+    EXPECT_FALSE(spin.step());
+}
+
+TEST(Waiting, EndsAfterAboutTheTimeGiven) {
+    SpinWait spin(2'000'000);
+    const int64_t before = now_ns();
+    while (spin.step()) {
+    }
+    EXPECT_LT(now_ns() - before, 1'000'000'000);
+}
+
+// Two threads that wait for each other on one processor: each turn is one yield, not one tick of the scheduler.
+TEST(Waiting, HandsTheProcessorOver) {
+    constexpr int kTurns = 2000;
+    std::atomic<int> turn{0};
+    const auto play = [&](int parity) {
+        for (int i = parity; i < kTurns; i += 2) {
+            while (turn.load(std::memory_order_acquire) != i) {
+                SpinWait spin(1'000'000'000);
+                while (turn.load(std::memory_order_acquire) != i && spin.step()) {
+                }
+            }
+            turn.store(i + 1, std::memory_order_release);
+        }
+    };
+    const OneProcessor pinned;
+    const int64_t before = now_ns();
+    std::thread other(play, 1);  // inherits the one processor
+    play(0);
+    other.join();
+    EXPECT_LT(now_ns() - before, int64_t{kTurns} * 500'000) << "a scheduler tick each would be milliseconds";
+}
+
+TEST(Clock, TurnsTimeoutsIntoDeadlines) {
+    EXPECT_EQ(deadline_from_timeout(0xFFFFFFFF), kNever);
+    EXPECT_EQ(deadline_from_timeout(UINT64_MAX), kNever);
+    const int64_t before = now_ns();
+    const Deadline later = deadline_from_timeout(1000);
+    EXPECT_GE(later, before + 1'000'000'000);
+    EXPECT_LE(later, now_ns() + 1'000'000'000);
+    EXPECT_EQ(remaining_ns(kNever), -1);
+    EXPECT_EQ(remaining_ns(before - 1), 0);
+    EXPECT_GT(remaining_ns(later), 0);
+    EXPECT_LT(deadline_from_timeout(0xFFFFFFFE), kNever);
+}
+
+}  // namespace
+}  // namespace viaduct
