@@ -18,6 +18,13 @@ Status run_attempt(Vi& vi, ConnectOp* op, Deadline deadline, ConnectResult* resu
 // meanwhile.
 Status conclude_attempt(Vi& vi, Status ended);
 
+// The agent keeps the time of a request and answers at its deadline; a little later nobody counts on it any
+// more.
+inline Deadline patience_until(Deadline deadline) {
+    constexpr int64_t kAgentsDelay = 100'000'000;
+    return deadline == kNever ? kNever : deadline + kAgentsDelay;
+}
+
 // A peer request between two calls of the program.
 void leave_attempt(Vi& vi, ConnectOp* op);
 // Takes it up again. not_done: another thread is at it; invalid_state: there is none. With `wait`, waits for

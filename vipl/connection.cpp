@@ -12,8 +12,6 @@
 namespace viaduct::vipl {
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
-
 // Reads an address of the program: any bytes, any alignment (vipl-compat A1, A2).
 bool read_address(const Nic& nic, const VIP_NET_ADDRESS& from, EndAddress* to) {
     if (from.HostAddressLen != kNicAddressBytes) return false;
@@ -184,9 +182,7 @@ VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& 
     ConnectOp* op = nullptr;
     ConnectResult result;
     Status status = nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
-    // The agent keeps the time and answers at the deadline; a little later we no longer count on it.
-    const Deadline patience = deadline == kNever ? kNever : deadline + 100 * kMillisecond;
-    if (status == Status::ok) status = run_attempt(vi, op, patience, &result);
+    if (status == Status::ok) status = run_attempt(vi, op, patience_until(deadline), &result);
     status = conclude_attempt(vi, status);
     if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
     if (status == Status::ok) write_traits(result.remote_traits, attributes);
@@ -209,6 +205,7 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
         conclude_attempt(vi, status);
         return to_return(CallKind::create, status);
     }
+    vi.attempt.deadline = deadline;  // ours alone until the attempt is left
     leave_attempt(vi, op);
     return VIP_SUCCESS;
 }
@@ -223,10 +220,11 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
     if (resumed != Status::ok) return VIP_INVALID_STATE;
 
     ConnectResult result;
-    // The request's own timeout ends the wait: the provider has been told of it.
+    // The request's own timeout ends the wait.
+    const Deadline patience = patience_until(vi.attempt.deadline);
     const auto wanted = [&vi] { return !vi.attempt.given_up.load(); };
-    const Status open = await_in_slices(*pin, op, wait ? kNever : now_ns(), wanted, &result);
-    if (open == Status::not_done && wanted()) {
+    const Status open = await_in_slices(*pin, op, wait ? patience : now_ns(), wanted, &result);
+    if (open == Status::not_done && wanted() && now_ns() < patience) {
         leave_attempt(vi, op);
         return VIP_NOT_DONE;
     }

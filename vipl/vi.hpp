@@ -41,6 +41,7 @@ struct Attempt {
     bool active = false;
     bool peer = false;                  // begun by VipConnectPeerRequest
     bool busy = false;                  // some thread is inside the provider for it
+    Deadline deadline = kNever;         // of a peer request, as the program gave it
     std::atomic<bool> given_up{false};  // VipDisconnect or VipCloseNic wants it to end
 };
 
