@@ -485,7 +485,7 @@ TEST_P(Reliability, MessageLostInTheNetwork) {
     const Outcome sent = reap_send(pair.client.vi);
     if (unreliable()) {
         EXPECT_EQ(sent.code, VIP_SUCCESS);
-        EXPECT_TRUE(never([&] { return peek_done(receive); }));
+        EXPECT_EQ(reap_recv(pair.server.vi, kQuietTime).code, VIP_NOT_DONE);
         ASSERT_TRUE(faults.set(pair.client.vi, "drop=0"));
         pair.client.send(pair.client.buffer(8, 'y'), 8);
         EXPECT_EQ(reap_recv(pair.server.vi).descriptor, receive) << "the loss took no receive";
@@ -552,14 +552,13 @@ TEST_P(Reliability, MessageCorruptedInTheNetwork) {
     NEEDS_LEVEL(GetParam());
     Pair pair(at_level());
     const FaultControl faults;
-    VIP_DESCRIPTOR* receive = pair.server.receive(64);
+    pair.server.receive(64);
     NEEDS_FAULTS(faults, pair.client.vi, "seed=3,corrupt=1.0");
     pair.client.send(pair.client.buffer(48, 'x'), 48);
     const Outcome sent = reap_send(pair.client.vi);
     if (unreliable()) {
         EXPECT_EQ(sent.code, VIP_SUCCESS);
-        EXPECT_TRUE(never([&] { return peek_done(receive) && (peek_status(receive) & VIP_STATUS_ERROR_MASK) == 0; }))
-            << "damaged data was delivered as good";
+        EXPECT_NE(reap_recv(pair.server.vi, kQuietTime).code, VIP_SUCCESS) << "damaged data was delivered as good";
         EXPECT_EQ(pair.server.state(), VIP_STATE_CONNECTED);
         return;
     }
@@ -576,7 +575,7 @@ TEST_P(Reliability, LinkDown) {
     NEEDS_LEVEL(GetParam());
     Pair pair(at_level());
     const FaultControl faults;
-    VIP_DESCRIPTOR* receive = pair.server.receive(64);
+    pair.server.receive(64);
     NEEDS_FAULTS(faults, pair.client.vi, "linkdown=1");
     VIP_DESCRIPTOR* d = pair.client.message(pair.client.buffer(16, 'x'), 16);
     ASSERT_EQ(pair.client.post_send(d), VIP_SUCCESS);
@@ -584,7 +583,7 @@ TEST_P(Reliability, LinkDown) {
     if (unreliable()) {
         // The notice itself may be lost: then the VI stays Connected and messages drop.
         EXPECT_TRUE(sent.code == VIP_SUCCESS || (sent.errors() & kBroken) != 0) << std::hex << sent.status();
-        EXPECT_TRUE(never([&] { return peek_done(receive) && (peek_status(receive) & VIP_STATUS_ERROR_MASK) == 0; }));
+        EXPECT_NE(reap_recv(pair.server.vi, kQuietTime).code, VIP_SUCCESS);
         return;
     }
     EXPECT_EQ(sent.code, VIP_DESCRIPTOR_ERROR);

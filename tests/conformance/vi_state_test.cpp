@@ -361,7 +361,7 @@ TEST(ViDestroy, OtherVisKeepTheirEntriesInASharedCompletionQueue) {
 
 using FlushRules = AtEachLevel;
 
-TEST_P(FlushRules, DisconnectFlushesInPostingOrderAndKeepsWhatWasFinished) {
+TEST_P(FlushRules, DisconnectFlushesInPostingOrder) {
     const Row row("2.3 DESC_FLUSHED_ERROR", GetParam());
     NEEDS_LEVEL(GetParam());
     Pair pair(at_level());
@@ -371,15 +371,9 @@ TEST_P(FlushRules, DisconnectFlushesInPostingOrderAndKeepsWhatWasFinished) {
         posted.push_back(end.receive(64));
     }
     pair.server.send(pair.server.buffer(8, 'x'), 8);
-    ASSERT_TRUE(eventually([&] { return peek_done(posted[0]); }) ||
-                reap_recv(end.vi).descriptor == posted[0]);
+    ASSERT_EQ(reap_recv(end.vi).descriptor, posted[0]);
     CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(end.vi));
     Outcome first = reap_recv(end.vi, Millis{0});
-    if (first.descriptor == posted[0]) {
-        EXPECT_EQ(first.code, VIP_SUCCESS) << "a finished operation keeps its real status";
-        EXPECT_EQ(first.descriptor->CS.Length, 8u);
-        first = reap_recv(end.vi, Millis{0});
-    }
     for (std::size_t i = 1; i < posted.size(); ++i) {
         expect_flushed(first, posted[i]);
         EXPECT_EQ(first.operation(), static_cast<VIP_UINT32>(VIP_STATUS_OP_RECEIVE));
@@ -424,7 +418,6 @@ TEST_P(FlushRules, FinishedReceivesCanBeTakenAfterTheConnectionBroke) {
     VIP_DESCRIPTOR* second = pair.server.receive(64);
     pair.client.send(pair.client.buffer(8, 'y'), 8);
     ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-    ASSERT_TRUE(eventually([&] { return peek_done(first); }));
     require(VipDisconnect(pair.client.vi), "VipDisconnect");
     ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
     VIP_DESCRIPTOR* got = nullptr;
@@ -441,11 +434,21 @@ TEST_P(FlushRules, FinishedReceivesCanBeTakenAfterTheOwnDisconnect) {
     VIP_DESCRIPTOR* first = pair.server.receive(64);
     pair.client.send(pair.client.buffer(8, 'y'), 8);
     ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-    ASSERT_TRUE(eventually([&] { return peek_done(first); }));
+    // Only Reliable Reception says that the message is finished over there; otherwise it may still be under way.
+    const bool finished = reception() || eventually(
+                                             [&] {
+                                                 VIP_DESCRIPTOR* none = nullptr;
+                                                 VipSendDone(pair.server.vi, &none);
+                                                 return peek_done(first);
+                                             },
+                                             kQuietTime);
     CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.server.vi));
     VIP_DESCRIPTOR* got = nullptr;
-    CONFORM(VIP_SUCCESS, kIdle, VipRecvDone(pair.server.vi, &got));
+    const VIP_RETURN result = VipRecvDone(pair.server.vi, &got);
     EXPECT_EQ(got, first);
+    if (finished) {
+        CONFORM_RESULT("VipRecvDone", VIP_SUCCESS, VS::kIdle, result);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(EachLevel, FlushRules, VIADUCT_ALL_LEVELS, level_test_name);
