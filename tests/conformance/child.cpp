@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 namespace viaduct::conformance {
 
@@ -17,7 +19,8 @@ Child::Child(const std::string& role, const std::vector<std::string>& arguments)
     int down[2];
     int up[2];
     require(pipe2(down, O_CLOEXEC) == 0 && pipe2(up, O_CLOEXEC) == 0, "pipe2");
-    std::vector<std::string> words = {program_invocation_short_name, "--nic", options().nic, "--role", role, "--with"};
+    std::vector<std::string> words = {
+        program_invocation_short_name, "--nic", options().nic, "--role", role, "--with"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) {
@@ -99,6 +102,33 @@ std::string Child::everything() {
         text += next + "\n";
     }
     return text + pending_;
+}
+
+int run_suite(int argc, char** argv, PlayRole play) {
+    const char* from_environment = std::getenv("VIADUCT_TEST_NIC");
+    options().nic = from_environment != nullptr ? from_environment : "/dev/via_eth0";
+    std::string role;
+    std::vector<std::string> arguments;
+    int kept = 1;
+    for (int i = 1; i < argc; ++i) {
+        const bool has_value = i + 1 < argc;
+        if (std::strcmp(argv[i], "--nic") == 0 && has_value) {
+            options().nic = argv[++i];
+        } else if (std::strcmp(argv[i], "--role") == 0 && has_value) {
+            role = argv[++i];
+        } else if (std::strcmp(argv[i], "--with") == 0) {
+            arguments.assign(argv + i + 1, argv + argc);
+            break;
+        } else {
+            argv[kept++] = argv[i];
+        }
+    }
+    argc = kept;
+    argv[argc] = nullptr;
+    if (!role.empty()) return play(role, arguments);
+    signal(SIGPIPE, SIG_IGN);  // telling a role that is gone is an error, not the end
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
 }
 
 std::vector<std::string> client_arguments(End& server, const std::string& discriminator) {

@@ -44,6 +44,11 @@ private:
     bool ended_ = false;
 };
 
+/// main() of a suite with roles: [--nic NAME] [gtest options]; --role and --with are for Child. The NIC is that of
+/// VIADUCT_TEST_NIC unless named.
+using PlayRole = int (*)(const std::string& role, const std::vector<std::string>& arguments);
+int run_suite(int argc, char** argv, PlayRole play);
+
 /// Accepts a connection from a role that was started as a client of this end.
 void accept_from(End& server, const std::string& discriminator);
 /// Arguments that let a role connect to this end: level, host address, discriminator.
