@@ -148,7 +148,13 @@ void Agent::conn_confirm(Session& s, const Mail& mail) {
         if (mail.header.ticket != 0) refuse(s, mail.header.ticket, Status::invalid, "malformed confirmation");
         return;
     }
-    table_.confirm(s.id, body.connection_id);
+    const bool in_time = table_.confirm(s.id, body.connection_id);
+    if (mail.header.ticket == 0) return;
+    if (in_time) {
+        answer(s, mail.header.ticket, Type::kDone);
+    } else {
+        refuse(s, mail.header.ticket, Status::timeout, "the acceptor has given up");
+    }
 }
 
 void Agent::conn_reject(Session& s, const Mail& mail) {

@@ -249,17 +249,18 @@ Status ConnectionTable::reject(const Party& who, uint64_t incoming) {
     return Status::ok;
 }
 
-void ConnectionTable::confirm(uint64_t session, uint64_t connection) {
+bool ConnectionTable::confirm(uint64_t session, uint64_t connection) {
     const auto c = connections_.find(connection);
-    if (c == connections_.end()) return;
+    if (c == connections_.end()) return false;
     const auto it = entries_.find(c->second);
-    if (it->second.end.party.session != session) return;
+    if (it->second.end.party.session != session) return false;
     const Entry e = it->second;
     erase(it);
     ++made_;
     effects_.joined(connection, e.acceptor, e.end, 1);
     effects_.settled(connection);
     if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
+    return true;
 }
 
 // ---- peer to peer

@@ -79,7 +79,8 @@ public:
     void accept(const Party& who, uint64_t incoming, const ViTraits& traits,
                 const std::array<uint32_t, 6>& words, int64_t now);
     Status reject(const Party& who, uint64_t incoming);
-    void confirm(uint64_t session, uint64_t connection);
+    // False: the acceptor has given up, or there was no such connection.
+    bool confirm(uint64_t session, uint64_t connection);
 
     enum class Cancelled { done, too_late, later };
     // done: gone, no answer will come. too_late: nothing open under that ticket. later: cancel_too_late()

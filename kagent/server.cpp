@@ -26,6 +26,7 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kHelloPatience = 10'000 * kMillisecond;  // a connection that says nothing is closed
+constexpr int64_t kFirstPatience = 3'000 * kMillisecond;
 constexpr int64_t kSilentLook = 500 * kMillisecond;
 constexpr size_t kMaxSilent = 4096;
 constexpr int kMessagesPerTurn = 32;  // of one client, then the others have theirs
@@ -44,15 +45,18 @@ bool fill_address(const std::string& text, sockaddr_un* address, socklen_t* leng
     return true;
 }
 
-// A path that nobody listens at is what a killed agent left behind: recognised by trying, not by its
-// existence.
-bool remove_stale(const sockaddr_un& address, socklen_t length) {
-    const Fd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 ||
-        errno != ECONNREFUSED)
-        return false;
+enum class Occupant { listening, removed, foreign };
+
+// Who has the path we want: a path that nobody listens at is what a killed agent left behind. Recognised by
+// trying, not by its existence; what is no socket is left alone.
+Occupant try_to_remove(const sockaddr_un& address, socklen_t length) {
     struct stat s {};
-    return ::lstat(address.sun_path, &s) == 0 && S_ISSOCK(s.st_mode) && ::unlink(address.sun_path) == 0;
+    if (::lstat(address.sun_path, &s) != 0 || !S_ISSOCK(s.st_mode)) return Occupant::foreign;
+    const Fd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int result = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length);
+    if (result == 0 || errno == EAGAIN) return Occupant::listening;
+    if (errno != ECONNREFUSED) return Occupant::foreign;
+    return ::unlink(address.sun_path) == 0 ? Occupant::removed : Occupant::foreign;
 }
 
 bool is_abstract(int listener) {
@@ -76,13 +80,14 @@ Status listen_at(const std::string& text, Fd* out, std::string* error) {
     // Whoever can reach a path of root's may ask: this is how the agent serves every user. Another user's
     // path is his own.
     const mode_t before = ::umask(::geteuid() == 0 ? 0111 : 0177);
-    int result = ::bind(fd.get(), where, length);
-    if (result != 0 && errno == EADDRINUSE && text[0] != '@' && remove_stale(address, length)) {
-        result = ::bind(fd.get(), where, length);
+    int bind_error = ::bind(fd.get(), where, length) == 0 ? 0 : errno;
+    Occupant occupant = Occupant::listening;  // an abstract name lives and dies with its listener
+    if (bind_error == EADDRINUSE && text[0] != '@') {
+        occupant = try_to_remove(address, length);
+        if (occupant == Occupant::removed) bind_error = ::bind(fd.get(), where, length) == 0 ? 0 : errno;
     }
-    const int bind_error = result == 0 ? 0 : errno;
     ::umask(before);
-    if (bind_error == EADDRINUSE) return Status::not_done;
+    if (bind_error == EADDRINUSE && occupant != Occupant::foreign) return Status::not_done;
     if (bind_error != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
         *error = "cannot listen at " + text + ": " + std::strerror(bind_error != 0 ? bind_error : errno);
         return Status::denied;
@@ -222,6 +227,7 @@ void Server::read_from(Client& c) {
                 const auto after = sessions.find(c.session);
                 if (silent && after != sessions.end() && after->second.greeted) {
                     --silent_;
+                    note_company(now_ns());
                     spdlog::info("process {} of user {}: {} has come", c.who().pid, c.who().uid,
                                  after->second.program);
                 }
@@ -315,7 +321,7 @@ int Server::timeout_ms(int64_t now) const {
     if (silent_ != 0) {
         next = std::min(next, now + kSilentLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
-        next = std::min(next, idle_since_ + linger_ns_);
+        next = std::min(next, leaving_at());
     }
     for (const auto& [session, c] : by_session_) {
         // A send refused for too many descriptors in flight has no event that says when it may be tried
@@ -327,13 +333,20 @@ int Server::timeout_ms(int64_t now) const {
     return static_cast<int>(std::min<int64_t>((next - now + kMillisecond - 1) / kMillisecond, 60'000));
 }
 
+void Server::note_company(int64_t now) {
+    if (agent_.keepers() == 0) return;
+    idle_since_ = now;
+    had_company_ = true;
+}
+
+// Whoever started us needs a moment to connect, however short the linger is.
+int64_t Server::leaving_at() const {
+    return idle_since_ + (had_company_ ? linger_ns_ : std::max(linger_ns_, kFirstPatience));
+}
+
 bool Server::time_to_leave(int64_t now) {
     if (stop_ || agent_.shutdown_asked()) return true;
-    if (agent_.keepers() != 0) {
-        idle_since_ = now;
-        return false;
-    }
-    if (options_.forever || now - idle_since_ < linger_ns_) return false;
+    if (agent_.keepers() != 0 || options_.forever || now < leaving_at()) return false;
     // Whoever has been connecting in this very moment is taken in and keeps us.
     const size_t before = clients_.size();
     accept_clients();
@@ -351,6 +364,7 @@ void Server::run() {
         epoll_event events[64];
         const int n = ::epoll_wait(epoll_.get(), events, 64, timeout_ms(now));
         now = now_ns();
+        note_company(now);  // up to this very moment, before anybody goes
         for (int i = 0; i < n; ++i) {
             const uint64_t data = events[i].data.u64;
             if (data == static_cast<uint64_t>(Watch::listener)) {
@@ -369,7 +383,7 @@ void Server::run() {
             look_at_silent(now);
             bury();
         }
-        if (agent_.keepers() != 0) idle_since_ = now;
+        note_company(now_ns());
     }
     finish();
 }

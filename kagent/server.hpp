@@ -46,6 +46,8 @@ private:
     void bury();
     void look_at_silent(int64_t now);
     int timeout_ms(int64_t now) const;
+    void note_company(int64_t now);
+    int64_t leaving_at() const;
     bool time_to_leave(int64_t now);
     void finish();
 
@@ -60,6 +62,7 @@ private:
     size_t silent_ = 0;           // clients that have not said hello
     uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
     int64_t idle_since_;
+    bool had_company_ = false;  // some session has kept us already
     bool stop_ = false;
 };
 

@@ -41,7 +41,8 @@ enum class Type : uint16_t {
     kConnPeer,     // ConnRequest      kJoined + fds | kError(timeout, mismatch_*, ...)
     kConnAccept,   // ConnAccept       kJoined + fds | kError(timeout: requester gone; invalid: no such
                    // incoming; mismatch_*: the incoming stays valid)
-    kConnConfirm,  // ConnConfirm      none. The requester has mapped and attached: the acceptor is told now
+    kConnConfirm,  // ConnConfirm      kDone | kError(timeout: the acceptor has given up). The requester has mapped
+                   // and attached: the acceptor is told now. With ticket 0 there is no answer
     kConnReject,   // IncomingRef      kDone | kError(invalid)
     kCancel,  // Cancel           kDone (the other ticket was cancelled and gets no answer) | kError(closed)
               // (its answer is on its way, before this one)
@@ -195,8 +196,9 @@ struct Cancel {
 };
 
 // One end of a new connection. Order of events for client/server: the requester gets kJoined first, maps,
-// marks itself attached in the segment and sends kConnConfirm; only then the acceptor gets its kJoined. So
-// nobody is ever half-open. Peer-to-peer: both get it at once.
+// marks itself attached in the segment and sends kConnConfirm; only then the acceptor gets its kJoined. A
+// requester whose confirmation came too late hears so and undoes what it did. So nobody is ever half-open.
+// Peer-to-peer: both get it at once.
 struct Joined {
     uint64_t connection_id = 0;
     uint64_t segment_bytes = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/connect.hpp"
 
+#include <mutex>
 #include <new>
 
 #include "core/agent/mail.hpp"
@@ -96,6 +97,18 @@ void introduce(ConnectOp& op, const Joint& joint) {
     own.attached.store(1, std::memory_order_release);
 }
 
+// The acceptor learns only now that it is connected (kagent.hpp, Joined). False: it has given up, or nobody
+// can say.
+bool confirm(NicContext& nic, uint64_t connection) {
+    const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{connection});
+    uint32_t ticket = 0;
+    if (nic.agent->agent_start(mail, &ticket) != Status::ok) return false;
+    Mail answer;
+    const Status waited = nic.agent->agent_await(ticket, now_ns() + kCourtesyNs, &answer);
+    if (waited == Status::not_done) nic.agent->agent_abandon(ticket);
+    return waited == Status::ok && answer.type() == Type::kDone;
+}
+
 // Binds the endpoint to what the agent has joined. Nothing is kept when something does not fit.
 Status attach(ConnectOp& op, Mail& mail) {
     kagent::Joined joined;
@@ -115,10 +128,11 @@ Status attach(ConnectOp& op, Mail& mail) {
     if (joint.peer == nullptr) return Status::out_of_resources;
     introduce(op, joint);
     bind(*op.vi->endpoint, std::move(joint));
-    if (op.kind == ConnectOp::request) {  // the acceptor learns it only now (kagent.hpp, Joined)
-        uint32_t ticket = 0;
-        const Mail confirm = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{joined.connection_id});
-        if (op.nic->agent->agent_start(confirm, &ticket) == Status::ok) op.nic->agent->agent_abandon(ticket);
+    if (op.kind == ConnectOp::request && !confirm(*op.nic, joined.connection_id)) {
+        // Should the acceptor have been told all the same, it sees that this end has left.
+        const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
+        disconnect(*op.vi);
+        return Status::timeout;
     }
     op.result.remote = joined.remote;
     op.result.remote_traits = joined.traits;

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vipkad as a process: its socket, what it does with bytes that are no messages, when it comes and when it
+// goes.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <random>
+
+#include "agent_testing.hpp"
+#include "fake_provider/fake_control.hpp"
+
+namespace viaduct {
+namespace {
+
+using namespace agent_testing;
+using kagent::MailHeader;
+using kagent::Type;
+
+// Sends raw bytes as one packet, with descriptors.
+bool send_raw(int fd, const void* bytes, size_t size, int descriptors = 0) {
+    iovec piece{const_cast<void*>(bytes), size};
+    std::vector<char> control(CMSG_SPACE(sizeof(int) * static_cast<size_t>(descriptors)) + 1);
+    msghdr m{};
+    m.msg_iov = &piece;
+    m.msg_iovlen = 1;
+    std::vector<Fd> sent;
+    if (descriptors > 0) {
+        m.msg_control = control.data();
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * static_cast<size_t>(descriptors));
+        cmsghdr* c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * static_cast<size_t>(descriptors));
+        for (int i = 0; i < descriptors; ++i) {
+            sent.emplace_back(::eventfd(0, EFD_CLOEXEC));
+            const int n = sent.back().get();
+            std::memcpy(CMSG_DATA(c) + static_cast<size_t>(i) * sizeof n, &n, sizeof n);
+        }
+    }
+    return ::sendmsg(fd, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+bool is_closed(int fd) {
+    Mail m;
+    return receive_mail(fd, &m) == Status::closed;
+}
+
+size_t open_files(pid_t pid) {
+    const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid) + "/fd");
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
+class VipkadTest : public ::testing::Test {
+protected:
+    VipkadTest() : daemon(place.address, {"--linger-ms", "-1"}) {}
+    void SetUp() override { ASSERT_TRUE(daemon.up); }
+    Fd join(uint32_t flags = 0) {
+        Fd fd = connect_to(place.address);
+        EXPECT_EQ(hello(fd.get(), flags).type(), Type::kWelcome);
+        return fd;
+    }
+    Mail ask(int fd, const Mail& request) {
+        EXPECT_EQ(send_mail(fd, request), Status::ok);
+        Mail m;
+        EXPECT_EQ(receive_mail(fd, &m), Status::ok);
+        return m;
+    }
+    void expect_well() {
+        const Fd fd = join();
+        kagent::NameText n;
+        std::strcpy(n.name, "fake1");
+        EXPECT_EQ(ask(fd.get(), Mail::of(Type::kResolveName, n, 7)).type(), Type::kNicEntry);
+    }
+    Place place;
+    Daemon daemon;
+};
+
+TEST_F(VipkadTest, PacketsThatAreNoMessagesEndTheirSender) {
+    MailHeader good;
+    good.type = static_cast<uint16_t>(Type::kListNics);
+    good.ticket = 5;
+    std::vector<std::vector<uint8_t>> packets;
+    const auto add = [&](const MailHeader& h, size_t payload, size_t cut = 0) {
+        std::vector<uint8_t> p(sizeof h + payload);
+        std::memcpy(p.data(), &h, sizeof h);
+        p.resize(p.size() - cut);
+        packets.push_back(p);
+    };
+    add(good, 0, 1);   // truncated header
+    add(good, 0, 15);  // one byte
+    MailHeader h = good;
+    h.magic ^= 1;
+    add(h, 0);
+    h = good;
+    h.version = 99;
+    add(h, 0);
+    h = good;
+    h.bytes = 10;
+    add(h, 9);  // shorter than it says
+    add(h, 11);
+    h.bytes = 0xFFFFFFFF;
+    add(h, 0);
+    h.bytes = kagent::kMaxMessage + 1;
+    add(h, kagent::kMaxMessage + 1);  // longer than allowed
+    for (const auto& p : packets) {
+        const Fd fd = join();
+        ASSERT_TRUE(send_raw(fd.get(), p.data(), p.size()));
+        EXPECT_TRUE(is_closed(fd.get())) << p.size();
+    }
+    expect_well();
+}
+
+TEST_F(VipkadTest, UnknownAndMisshapenRequestsAreAnsweredAndTheClientStays) {
+    const Fd fd = join();
+    for (const uint16_t type : {0, 19, 60, 99, 101, 65535}) {
+        EXPECT_EQ(status_of(ask(fd.get(), Mail(static_cast<Type>(type), 3))), Status::invalid) << type;
+    }
+    EXPECT_EQ(status_of(ask(fd.get(), Mail(Type::kOpenNic, 4))), Status::invalid);
+    EXPECT_EQ(ask(fd.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
+}
+
+TEST_F(VipkadTest, DescriptorsNeverStayWithTheAgent) {
+    const Fd witness = join();
+    const size_t before = open_files(daemon.pid);
+    MailHeader h;
+    h.type = static_cast<uint16_t>(Type::kListNics);
+    h.ticket = 9;
+    {
+        const Fd fd = join();
+        for (int i = 0; i < 10; ++i) {  // few: refused, and the client stays
+            ASSERT_TRUE(send_raw(fd.get(), &h, sizeof h, 3));
+            Mail m;
+            ASSERT_EQ(receive_mail(fd.get(), &m), Status::ok);
+            EXPECT_EQ(status_of(m), Status::invalid);
+        }
+    }
+    for (const int n : {9, 60, 250}) {  // more than a message may carry: dropped
+        const Fd fd = join();
+        ASSERT_TRUE(send_raw(fd.get(), &h, sizeof h, n));
+        EXPECT_TRUE(is_closed(fd.get()));
+    }
+    EXPECT_TRUE(eventually([&] { return open_files(daemon.pid) == before; }))
+        << open_files(daemon.pid) << " not " << before;
+    expect_well();
+}
+
+TEST_F(VipkadTest, RandomBytesDoNoHarm) {
+    std::mt19937 random(7);
+    for (int round = 0; round < 300; ++round) {
+        const Fd fd = connect_to(place.address);
+        ASSERT_TRUE(fd.valid());
+        if (round % 2 == 0) hello(fd.get());
+        std::array<uint8_t, 600> bytes;
+        for (auto& b : bytes) b = static_cast<uint8_t>(random());
+        if (round % 3 == 0) {  // a good frame around it
+            MailHeader h;
+            h.type = static_cast<uint16_t>(random() % 20);
+            h.ticket = 1;
+            h.bytes = static_cast<uint32_t>(bytes.size() - sizeof h);
+            std::memcpy(bytes.data(), &h, sizeof h);
+        }
+        if (round % 7 == 0) {  // never ask it to leave, though
+            bytes[6] = 1;
+        }
+        MailHeader h;
+        std::memcpy(&h, bytes.data(), sizeof h);
+        if (h.type == static_cast<uint16_t>(Type::kShutdown)) continue;
+        send_raw(fd.get(), bytes.data(), 1 + random() % bytes.size());
+    }
+    expect_well();
+    EXPECT_EQ(daemon.wait_now(), -1);
+}
+
+TEST_F(VipkadTest, VersionIsNegotiated) {
+    const Fd old = connect_to(place.address);
+    const Mail refused = hello(old.get(), 0, 77, 78);
+    EXPECT_EQ(status_of(refused), Status::version);
+    EXPECT_TRUE(is_closed(old.get()));
+    const Fd wide = connect_to(place.address);
+    const Mail m = hello(wide.get(), 0, 1, 1000);
+    kagent::Welcome w;
+    ASSERT_TRUE(m.get(&w));
+    EXPECT_EQ(w.version, kagent::kVersionMax);
+    EXPECT_EQ(static_cast<pid_t>(w.agent_pid), daemon.pid);
+}
+
+TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
+    const Fd deaf = connect_to(place.address, false);
+    Mail m;
+    kagent::Hello h;
+    ASSERT_EQ(send_mail(deaf.get(), Mail::of(Type::kHello, h, 1)), Status::ok);
+    // It asks and asks; the agent stops listening to it, so its own sends begin to fail: nobody else suffers.
+    Status s = Status::ok;
+    EXPECT_TRUE(eventually([&] {
+        for (int i = 0; i < 1000 && s == Status::ok; ++i) s = send_mail(deaf.get(), Mail(Type::kListNics, 2));
+        return s != Status::ok;
+    }));
+    EXPECT_EQ(s, Status::not_done);
+    expect_well();
+    // When it reads at last, everything is there.
+    int answers = 0;
+    EXPECT_TRUE(eventually([&] {
+        while (receive_mail(deaf.get(), &m) == Status::ok) ++answers;
+        return answers > 100;
+    }));
+}
+
+TEST_F(VipkadTest, ManyClientsAreServed) {
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    const rlimit before = files;
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    std::vector<Fd> clients;
+    for (int i = 0; i < 400; ++i) clients.push_back(join());
+    for (const Fd& c : clients) {
+        kagent::OpenNic o;
+        std::strcpy(o.device, "fake0");
+        o.context_id = static_cast<uint64_t>(c.get()) + 1000;
+        EXPECT_EQ(ask(c.get(), Mail::of(Type::kOpenNic, o, 2)).type(), Type::kOpened);
+    }
+    const size_t with_them = open_files(daemon.pid);
+    clients.clear();
+    EXPECT_TRUE(eventually([&] { return open_files(daemon.pid) + 800 < with_them; }));
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    expect_well();
+}
+
+TEST_F(VipkadTest, SecondAgentAtTheSameAddressGoesQuietly) {
+    Daemon second(place.address);
+    EXPECT_TRUE(second.ended_within(5000));
+    EXPECT_EQ(second.status, 0);
+    expect_well();
+}
+
+TEST_F(VipkadTest, TerminationSaysGoodbye) {
+    const Fd fd = join();
+    ::kill(daemon.pid, SIGTERM);
+    Mail m;
+    ASSERT_EQ(receive_mail(fd.get(), &m), Status::ok);
+    EXPECT_EQ(m.type(), Type::kGoodbye);
+    EXPECT_EQ(m.header.ticket, 0u);
+    EXPECT_TRUE(is_closed(fd.get()));
+    EXPECT_TRUE(daemon.ended_within(5000));
+    EXPECT_EQ(daemon.status, 0);
+}
+
+TEST(VipkadLifeTest, LeavesAfterTheLastClientButNotBefore) {
+    Place place;
+    Daemon daemon(place.address, {"--linger-ms", "150"});
+    ASSERT_TRUE(daemon.up);
+    Fd client = connect_to(place.address);
+    ASSERT_EQ(hello(client.get()).type(), Type::kWelcome);
+    const Fd tool = connect_to(place.address);
+    ASSERT_EQ(hello(tool.get(), kagent::kHelloTool).type(), Type::kWelcome);
+    nap_ms(400);
+    EXPECT_EQ(daemon.wait_now(), -1) << "somebody is there";
+    const int64_t left = now_ns();
+    client.reset();
+    EXPECT_TRUE(daemon.ended_within(5000)) << "a tool does not keep it";
+    EXPECT_GE(now_ns() - left, 140 * kMs);
+    EXPECT_EQ(daemon.status, 0);
+}
+
+TEST(VipkadLifeTest, ClientsThatComeWhileItLeavesAreServedByItOrTheNext) {
+    Place place("0");  // leaves as soon as it is alone: every call races with its going
+    for (int i = 0; i < 60; ++i) {
+        AgentLink link;
+        Mail answer;
+        const timespec pause{0, (i % 20) * 150'000};  // meets it at different moments of its going
+        ::nanosleep(&pause, nullptr);
+        ASSERT_EQ(link.call(Mail(Type::kListNics), &answer, now_ns() + 8000 * kMs), Status::ok)
+            << i << ": " << link.last_error();
+    }
+}
+
+TEST(VipkadLifeTest, PathOfAKilledAgentIsTakenOver) {
+    Place place;
+    const std::string path = "/tmp/viaduct-unit-" + std::to_string(::getpid()) + ".sock";
+    {
+        Daemon first(path, {"--linger-ms", "-1"});
+        ASSERT_TRUE(first.up);
+        first.end(SIGKILL);
+    }
+    ASSERT_EQ(::access(path.c_str(), F_OK), 0) << "left behind";
+    Daemon second(path, {"--linger-ms", "-1"});
+    ASSERT_TRUE(second.up);
+    Daemon third(path);
+    EXPECT_TRUE(third.ended_within(5000));
+    EXPECT_TRUE(connect_to(path).valid()) << "the living one's path is not taken";
+    second.end(SIGTERM);
+    EXPECT_NE(::access(path.c_str(), F_OK), 0) << "an orderly end leaves nothing";
+}
+
+TEST(VipkadLifeTest, FileAtItsPathIsNotRemoved) {
+    Place place;
+    const std::string path = "/tmp/viaduct-unit-file-" + std::to_string(::getpid());
+    const Fd file(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    Daemon daemon(path);
+    EXPECT_TRUE(daemon.ended_within(5000));
+    EXPECT_EQ(::access(path.c_str(), F_OK), 0);
+    ::unlink(path.c_str());
+}
+
+TEST(VipkadLifeTest, TakesTheSocketOfAServiceManagerAndAnnouncesItself) {
+    Place place;
+    sockaddr_un a;
+    const std::string name = place.address + "-activated", notify = place.address + "-notify";
+    socklen_t n = fill(name, &a);
+    const Fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&a), n), 0);
+    ASSERT_EQ(::listen(listener.get(), 8), 0);
+    const Fd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    n = fill(notify, &a);
+    ASSERT_EQ(::bind(manager.get(), reinterpret_cast<sockaddr*>(&a), n), 0);
+    const pid_t agent = ::fork();
+    if (agent == 0) {
+        const int handed = ::fcntl(listener.get(), F_DUPFD, 100);
+        ::dup2(handed, 3);
+        ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+        ::setenv("LISTEN_FDS", "1", 1);
+        ::setenv("NOTIFY_SOCKET", notify.c_str(), 1);
+        ::execl(VIADUCT_TEST_VIPKAD, "vipkad", "--linger-ms", "100", nullptr);
+        ::_exit(126);
+    }
+    const timeval limit{10, 0};
+    ::setsockopt(manager.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    const auto heard = [&] {
+        char text[64] = {};
+        return ::recv(manager.get(), text, sizeof text - 1, 0) > 0 ? std::string(text) : std::string();
+    };
+    EXPECT_EQ(heard(), "READY=1");
+    {
+        const Fd client = connect_to(name);
+        const Mail m = hello(client.get());
+        kagent::Welcome w;
+        ASSERT_TRUE(m.get(&w));
+        EXPECT_EQ(static_cast<pid_t>(w.agent_pid), agent);
+    }
+    EXPECT_EQ(heard(), "STOPPING=1");
+    int status = -1;
+    ::waitpid(agent, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(connect_to(name).valid()) << "the manager listens on";
+}
+
+TEST(VipkadLifeTest, BrokenProviderIsARejectionWithACure) {
+    Place place;
+    Daemon daemon(place.address);
+    ASSERT_TRUE(daemon.up);
+    const Fd fd = connect_to(place.address);
+    hello(fd.get());
+    ASSERT_EQ(send_mail(fd.get(), Mail(Type::kListNics, 2)), Status::ok);
+    bool found = false;
+    for (uint32_t more = 1; more != 0;) {
+        Mail m;
+        ASSERT_EQ(receive_mail(fd.get(), &m), Status::ok);
+        kagent::NicEntry nic;
+        kagent::RejectionEntry r;
+        if (m.get(&nic)) {
+            more = nic.more;
+        } else {
+            ASSERT_TRUE(m.get(&r));
+            more = r.more;
+            if (text_of(r.provider) != "stale") continue;
+            found = true;
+            EXPECT_FALSE(text_of(r.reason).empty());
+            EXPECT_FALSE(text_of(r.cure).empty());
+        }
+    }
+    EXPECT_TRUE(found);
+}
+
+// A client of another user: answers 'w' welcome, 'c' closed, '-' cannot connect; then what opening and
+// meeting the server gave.
+std::string as_nobody(const std::string& address) {
+    int result[2];
+    if (::pipe(result) != 0) return "?";
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(1);
+        std::string said;
+        const Fd fd = connect_to(address);
+        if (!fd.valid()) {
+            said = "-";
+        } else {
+            said = hello(fd.get()).type() == Type::kWelcome ? "w" : "c";
+        }
+        if (said == "w") {
+            kagent::OpenNic o;
+            std::strcpy(o.device, "fake0");
+            o.context_id = 900;
+            Mail m;
+            if (send_mail(fd.get(), Mail::of(Type::kOpenNic, o, 2)) == Status::ok)
+                (void)!static_cast<int>(receive_mail(fd.get(), &m));
+            said += m.type() == Type::kOpened ? "o" : "x";
+            kagent::ConnRequest r;
+            r.context_id = 900;
+            r.remote.host = fake::nic("fake", 0).address;
+            r.remote.discriminator_len = 1;
+            r.timeout_ms = 500;
+            if (send_mail(fd.get(), Mail::of(Type::kConnRequest, r, 3)) == Status::ok)
+                (void)!static_cast<int>(receive_mail(fd.get(), &m));
+            said += status_of(m) == Status::no_match ? "n" : "m";
+            if (send_mail(fd.get(), Mail(Type::kShutdown, 4)) == Status::ok)
+                (void)!static_cast<int>(receive_mail(fd.get(), &m));
+            said += status_of(m) == Status::denied ? "d" : "!";
+        }
+        (void)!::write(result[1], said.data(), said.size());
+        ::_exit(0);
+    }
+    ::close(result[1]);
+    char text[16] = {};
+    (void)!::read(result[0], text, sizeof text - 1);
+    ::close(result[0]);
+    ::waitpid(child, nullptr, 0);
+    return text;
+}
+
+TEST(VipkadUsersTest, AgentOfOneUserServesNobodyElse) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+    Place place;
+    Daemon daemon(place.address);
+    ASSERT_TRUE(daemon.up);
+    EXPECT_EQ(as_nobody(place.address), "c");
+}
+
+TEST(VipkadUsersTest, ServiceServesEveryUserButKeepsThemApart) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+    Place place;
+    const std::string path = "/tmp/viaduct-unit-users-" + std::to_string(::getpid()) + ".sock";
+    Daemon daemon(path);
+    ASSERT_TRUE(daemon.up);
+    const Fd server = connect_to(path);
+    ASSERT_EQ(hello(server.get()).type(), Type::kWelcome);
+    kagent::OpenNic o;
+    std::strcpy(o.device, "fake0");
+    o.context_id = 901;
+    Mail m;
+    ASSERT_EQ(send_mail(server.get(), Mail::of(Type::kOpenNic, o, 2)), Status::ok);
+    ASSERT_EQ(receive_mail(server.get(), &m), Status::ok);
+    ASSERT_EQ(m.type(), Type::kOpened);
+    kagent::ConnWait w;
+    w.context_id = 901;
+    w.local.discriminator_len = 1;
+    ASSERT_EQ(send_mail(server.get(), Mail::of(Type::kConnWait, w, 3)), Status::ok);
+    EXPECT_EQ(as_nobody(path), "wond") << "welcome, opened, no match, shutdown denied";
+    daemon.end(SIGTERM);
+}
+
+}  // namespace
+}  // namespace viaduct
