@@ -92,6 +92,12 @@ void Library::add_open(Nic* nic) {
     open_.push_back(nic);
 }
 
+void Library::poll_open() {
+    const std::unique_lock lock(open_mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    for (Nic* nic : open_) poll_everything(*nic);  // none is closed before it has left the list
+}
+
 void Library::remove_open(Nic* nic) {
     const std::lock_guard lock(open_mutex_);
     std::erase(open_, nic);

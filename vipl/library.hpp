@@ -50,6 +50,9 @@ public:
     // NICs known to the agent, for re-attaching after its death. The agent's calls happen without this lock.
     void add_open(Nic* nic);
     void remove_open(Nic* nic);
+    // Polls every open NIC of the process once: both ends of a connection may be ours, under two handles, and
+    // the one who waits is the only thread there is. Not at all while somebody else is at it.
+    void poll_open();
     template <class F>
     void for_each_open(F&& visit) {
         const std::lock_guard lock(open_mutex_);

@@ -286,7 +286,7 @@ void poll_everything(Nic& nic) {
 }
 
 void poll_idle(Nic& nic) {
-    poll_everything(nic);
+    nic.library->poll_open();
     between_polls();
 }
 

@@ -30,7 +30,7 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
         // A completion made by another thread here either sees `sleepers` or is seen by the look that
         // follows.
         heavy_barrier_process();
-        poll_everything(nic);
+        nic.library->poll_open();
         answer = attempt();
         if (answer == VIP_NOT_DONE) nic.ops->sleep_wait(nic.context, key, deadline);
         nic.ops->sleep_end(nic.context);
