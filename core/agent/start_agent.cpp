@@ -28,6 +28,15 @@
 
 #define VIADUCT_SHARED_MEMORY_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
 
+#ifdef VIADUCT_TSAN
+// The sanitizer takes clone() for a fork and switches itself off in the child's memory, which here is ours: from then on
+// it would see nothing on this thread and refuse new ones. It does not know the C library's other name of the same call.
+extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...);
+#define VIADUCT_CLONE __clone
+#else
+#define VIADUCT_CLONE ::clone
+#endif
+
 namespace viaduct {
 
 namespace {
@@ -116,7 +125,7 @@ VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
 
 VIADUCT_SHARED_MEMORY_CHILD int run_intermediate(void* argument) {
     auto* plan = static_cast<SpawnPlan*>(argument);
-    if (::clone(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan) < 0)
+    if (VIADUCT_CLONE(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan) < 0)
         plan->error = errno;
     ::_exit(0);
 }
@@ -170,7 +179,8 @@ int spawn_agent(const std::string& path, const std::string& address) {
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
-    const pid_t child = ::clone(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
+    const pid_t child =
+        VIADUCT_CLONE(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
     if (child < 0) {
         error = errno;
     } else {
