@@ -29,8 +29,9 @@
 #define VIADUCT_SHARED_MEMORY_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
 
 #ifdef VIADUCT_TSAN
-// The sanitizer takes clone() for a fork and switches itself off in the child's memory, which here is ours: from then on
-// it would see nothing on this thread and refuse new ones. It does not know the C library's other name of the same call.
+// The sanitizer takes clone() for a fork and switches itself off in the child's memory, which here is ours:
+// from then on it would see nothing on this thread and refuse new ones. It does not know the C library's other
+// name of the same call.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...);
 #define VIADUCT_CLONE __clone
 #else
