@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two processes pinned to two processors that run the same program in step: the leader measures, the follower
+// answers. Both call every function here in the same order.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace viaduct::bench {
+
+struct Shared;  // what both map
+
+class Pair {
+public:
+    // Forks. Both processes are pinned, to the first two processors allowed or to the two given.
+    static Pair split(size_t arena_bytes, int first_cpu, int second_cpu);
+    // Two processors this process may use; false when there is only one.
+    static bool pick_processors(int* first, int* second);
+
+    Pair(Pair&&) noexcept;
+    ~Pair();  // the leader waits for the follower; the follower ends here
+
+    bool leader() const { return side_ == 0; }
+    int side() const { return side_; }
+    int cpu(int side) const { return cpus_[side]; }
+    // Memory both see; each side writes into its own half.
+    std::byte* outgoing() const { return arena_ + static_cast<size_t>(side_) * half_; }
+    const std::byte* incoming() const { return arena_ + static_cast<size_t>(1 - side_) * half_; }
+    std::byte* half(int side) const { return arena_ + static_cast<size_t>(side) * half_; }
+    size_t half_bytes() const { return half_; }
+
+    void meet();  // both are here when it returns
+    // The leader's value, in both.
+    uint64_t agree(uint64_t value);
+    // True in both when it is true in both.
+    bool both(bool mine);
+    // A number neither side has seen in any message: the caller uses `count` of them.
+    uint64_t fresh(uint64_t count);
+    // Half a round trip of one cache line, ns: near or far (performance-facts, first paragraph).
+    double distance();
+
+    // Runs `body(iterations)` on both sides, long enough to measure well, and gives ns per iteration.
+    double ns_per_iteration(const std::function<void(uint64_t)>& body);
+
+    // Ends both processes with a message.
+    [[noreturn]] void fail(const std::string& why);
+
+private:
+    Pair() = default;
+    Shared* shared_ = nullptr;
+    std::byte* arena_ = nullptr;
+    size_t half_ = 0;
+    size_t mapped_ = 0;
+    int side_ = 0;
+    int cpus_[2] = {};
+    pid_t follower_ = -1;
+    uint32_t meetings_ = 0;
+    uint64_t used_numbers_ = 0;
+};
+
+// A word that the other side polls: spins with one pause between looks (measured to be better than none).
+void await_word(const std::atomic<uint64_t>& word, uint64_t wanted);
+
+}  // namespace viaduct::bench

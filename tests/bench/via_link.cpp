@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "via_link.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "limits.hpp"
+
+namespace viaduct::bench {
+
+namespace {
+
+constexpr uint32_t kReceives = 256;  // always posted: VIA has no flow control
+constexpr uint32_t kSends = 64;
+constexpr uint32_t kWindow = 32;  // messages before the receiver says that it has them
+constexpr size_t kDescriptorBytes = 64;
+constexpr size_t kDataAt = (kReceives + kSends) * kDescriptorBytes;
+constexpr size_t kRegionBytes = kDataAt + 2 * kLargestMessage;
+constexpr size_t kWord = sizeof(uint64_t);
+constexpr VIP_ULONG kPatience = 10'000;
+
+// Room for an address of any provider.
+union Address {
+    VIP_NET_ADDRESS head;
+    unsigned char room[128];
+};
+
+}  // namespace
+
+void ViaLink::check(VIP_RETURN result, const char* call) {
+    if (result == VIP_SUCCESS) return;
+    char text[100];
+    std::snprintf(text, sizeof text, "%s answers %d", call, static_cast<int>(result));
+    pair_.fail(text);
+}
+
+ViaLink::ViaLink(Pair& pair, const std::string& device, Arrival arrival) : pair_(pair), arrival_(arrival) {
+    void* memory = ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) pair_.fail("no memory");
+    base_ = static_cast<std::byte*>(memory);
+    outgoing_ = base_ + kDataAt;
+    incoming_ = outgoing_ + kLargestMessage;
+    connect(device);
+}
+
+ViaLink::~ViaLink() {
+    pair_.meet();
+    if (pair_.leader()) VipDisconnect(vi_);
+    pair_.meet();
+    if (!pair_.leader()) VipDisconnect(vi_);
+    VipDestroyVi(vi_);
+    if (cq_ != nullptr) VipDestroyCQ(cq_);
+    VipDeregisterMem(nic_, base_, memory_);
+    VipCloseNic(nic_);
+    ::munmap(base_, kRegionBytes);
+}
+
+void ViaLink::connect(const std::string& device) {
+    std::string name = device;
+    check(VipOpenNic(name.data(), &nic_), "VipOpenNic");
+    VIP_NIC_ATTRIBUTES nic;
+    check(VipQueryNic(nic_, &nic), "VipQueryNic");
+    largest_ = std::min<size_t>(nic.MaxTransferSize, kLargestMessage);
+
+    VIP_MEM_ATTRIBUTES memory = {nullptr, VIP_TRUE, VIP_FALSE};
+    check(VipRegisterMem(nic_, base_, kRegionBytes, &memory, &memory_), "VipRegisterMem");
+    if (arrival_ == Arrival::poll_cq) check(VipCreateCQ(nic_, kReceives, &cq_), "VipCreateCQ");
+    VIP_VI_ATTRIBUTES vi = {
+        VIP_SERVICE_RELIABLE_DELIVERY, nic.MaxTransferSize, nullptr, nullptr, VIP_TRUE, VIP_FALSE};
+    check(VipCreateVi(nic_, &vi, nullptr, cq_, &vi_), "VipCreateVi");
+    for (uint32_t i = 0; i < kReceives; ++i)
+        post_receive(reinterpret_cast<VIP_DESCRIPTOR*>(base_ + i * kDescriptorBytes));
+
+    // The follower waits at its NIC's address; the arena tells the leader which one that is, and where to
+    // write.
+    auto* card = reinterpret_cast<std::byte*>(pair_.outgoing());
+    const uint64_t own_incoming = reinterpret_cast<uint64_t>(incoming_);
+    std::memcpy(card, &own_incoming, 8);
+    std::memcpy(card + 8, &memory_, sizeof memory_);
+    std::memcpy(card + 16, nic.LocalNicAddress, nic.NicAddressLen);
+    const auto id = static_cast<uint32_t>(pair_.fresh(1));
+    pair_.meet();
+    std::memcpy(&remote_incoming_, pair_.incoming(), 8);
+    std::memcpy(&remote_memory_, pair_.incoming() + 8, sizeof remote_memory_);
+
+    const auto address = [&](const void* host) {
+        Address a = {};
+        a.head.HostAddressLen = nic.NicAddressLen;
+        a.head.DiscriminatorLen = sizeof id;
+        unsigned char* bytes = a.room + offsetof(VIP_NET_ADDRESS, HostAddress);
+        std::memcpy(bytes, host, nic.NicAddressLen);
+        std::memcpy(bytes + nic.NicAddressLen, &id, sizeof id);
+        return a;
+    };
+    Address local = address(nic.LocalNicAddress), remote = address(pair_.incoming() + 16);
+    VIP_VI_ATTRIBUTES theirs;
+    if (pair_.leader()) {
+        VIP_RETURN result = VIP_NO_MATCH;
+        for (int tries = 0; tries < 100 && result == VIP_NO_MATCH; ++tries)
+            result = VipConnectRequest(vi_, &local.head, &remote.head, kPatience, &theirs);
+        check(result, "VipConnectRequest");
+    } else {
+        VIP_CONN_HANDLE request = nullptr;
+        check(VipConnectWait(nic_, &local.head, kPatience, &remote.head, &theirs, &request),
+              "VipConnectWait");
+        check(VipConnectAccept(request, vi_), "VipConnectAccept");
+    }
+    pair_.meet();
+}
+
+void ViaLink::post_receive(VIP_DESCRIPTOR* d) {
+    d->CS.Control = 0;
+    d->CS.SegCount = 1;
+    d->CS.Length = static_cast<VIP_UINT32>(largest_);
+    d->CS.Status = 0;
+    d->DS[0].Local.Data.Address = incoming_;
+    d->DS[0].Local.Handle = memory_;
+    d->DS[0].Local.Length = static_cast<VIP_UINT32>(largest_);
+    check(VipPostRecv(vi_, d, memory_), "VipPostRecv");
+}
+
+void ViaLink::reap_send() {
+    VIP_DESCRIPTOR* d = nullptr;
+    VIP_RETURN result;
+    while ((result = VipSendDone(vi_, &d)) == VIP_NOT_DONE) {
+    }
+    check(result, "VipSendDone");
+    --unreaped_;
+}
+
+void ViaLink::post_send(VIP_DESCRIPTOR* d) {
+    check(VipPostSend(vi_, d, memory_), "VipPostSend");
+    ++unreaped_;
+}
+
+void ViaLink::send(size_t bytes) {
+    if (unreaped_ == kSends) reap_send();
+    auto* d =
+        reinterpret_cast<VIP_DESCRIPTOR*>(base_ + (kReceives + next_send_++ % kSends) * kDescriptorBytes);
+    d->CS.Control = VIP_CONTROL_OP_SENDRECV;
+    d->CS.SegCount = 1;
+    d->CS.Length = static_cast<VIP_UINT32>(bytes);
+    d->CS.Status = 0;
+    d->DS[0].Local.Data.Address = outgoing_;
+    d->DS[0].Local.Handle = memory_;
+    d->DS[0].Local.Length = static_cast<VIP_UINT32>(bytes);
+    post_send(d);
+}
+
+void ViaLink::rdma_write(size_t bytes) {
+    if (unreaped_ == kSends) reap_send();
+    auto* d =
+        reinterpret_cast<VIP_DESCRIPTOR*>(base_ + (kReceives + next_send_++ % kSends) * kDescriptorBytes);
+    d->CS.Control = VIP_CONTROL_OP_RDMAWRITE;
+    d->CS.SegCount = 2;
+    d->CS.Length = static_cast<VIP_UINT32>(bytes);
+    d->CS.Status = 0;
+    d->DS[0].Remote.Data.AddressBits = remote_incoming_;
+    d->DS[0].Remote.Handle = remote_memory_;
+    d->DS[1].Local.Data.Address = outgoing_;
+    d->DS[1].Local.Handle = memory_;
+    d->DS[1].Local.Length = static_cast<VIP_UINT32>(bytes);
+    post_send(d);
+}
+
+VIP_DESCRIPTOR* ViaLink::receive() {
+    VIP_DESCRIPTOR* d = nullptr;
+    VIP_RETURN result = VIP_NOT_DONE;
+    if (arrival_ == Arrival::wait) {
+        result = VipRecvWait(vi_, kPatience, &d);
+    } else if (arrival_ == Arrival::poll_cq) {
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN is_receive = VIP_FALSE;
+        while ((result = VipCQDone(cq_, &vi, &is_receive)) == VIP_NOT_DONE) {
+        }
+        check(result, "VipCQDone");
+        result = VipRecvDone(vi, &d);
+    } else {
+        while ((result = VipRecvDone(vi_, &d)) == VIP_NOT_DONE) {
+        }
+    }
+    check(result, "receiving");
+    return d;
+}
+
+double ViaLink::ping_pong(size_t bytes) {
+    auto* out = reinterpret_cast<uint64_t*>(outgoing_);
+    const auto* in = reinterpret_cast<const uint64_t*>(incoming_);
+    return pair_.ns_per_iteration([&](uint64_t iterations) {
+        const uint64_t base = pair_.fresh(iterations);
+        uint64_t wrong = 0;
+        for (uint64_t i = base; i < base + iterations; ++i) {
+            *out = i;
+            if (pair_.leader()) send(bytes);
+            VIP_DESCRIPTOR* d = receive();
+            wrong += d->CS.Length != bytes || *in != i;
+            post_receive(d);
+            if (!pair_.leader()) send(bytes);
+            reap_send();
+        }
+        if (wrong != 0) pair_.fail("a message arrived that was not sent");
+    }) / 2;
+}
+
+double ViaLink::rdma_ping_pong(size_t bytes) {
+    auto* out = reinterpret_cast<uint64_t*>(outgoing_ + bytes - kWord);
+    const auto& in = *reinterpret_cast<const std::atomic<uint64_t>*>(incoming_ + bytes - kWord);
+    return pair_.ns_per_iteration([&](uint64_t iterations) {
+        const uint64_t base = pair_.fresh(iterations);
+        for (uint64_t i = base; i < base + iterations; ++i) {
+            *out = i;
+            if (pair_.leader()) rdma_write(bytes);
+            await_word(in, i);
+            if (!pair_.leader()) rdma_write(bytes);
+            reap_send();
+        }
+    }) / 2;
+}
+
+double ViaLink::stream(size_t bytes) {
+    // The receiver answers each window; the sender is at most two windows ahead, and so many receives are
+    // posted.
+    static_assert(2 * kWindow <= kReceives);
+    return pair_.ns_per_iteration([&](uint64_t iterations) {
+        uint64_t answered = 0;
+        for (uint64_t i = 0; i < iterations; ++i) {
+            if (!pair_.leader()) {
+                post_receive(receive());
+                if (i % kWindow == kWindow - 1) send(kWord);
+                continue;
+            }
+            if (i % kWindow == 0 && i >= 2 * kWindow) {
+                post_receive(receive());
+                ++answered;
+            }
+            send(bytes);
+        }
+        if (pair_.leader()) {
+            for (; answered < iterations / kWindow; ++answered) post_receive(receive());
+            // What is behind the last whole window.
+            post_receive(receive());
+        } else {
+            send(kWord);
+        }
+        while (unreaped_ != 0) reap_send();
+    });
+}
+
+}  // namespace viaduct::bench
