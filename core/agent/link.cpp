@@ -42,6 +42,20 @@ Status wait_writable(int fd, Deadline deadline) {
     return p.revents != 0 ? Status::ok : Status::not_done;
 }
 
+// True for all but the last message of a list.
+bool more_follow(const Mail& mail) {
+    kagent::NicEntry nic;
+    kagent::RejectionEntry rejection;
+    switch (mail.type()) {
+        case kagent::Type::kNicEntry:
+            return mail.get(&nic) && nic.more != 0;
+        case kagent::Type::kRejection:
+            return mail.get(&rejection) && rejection.more != 0;
+        default:
+            return false;
+    }
+}
+
 // Blocking exchange on a socket that nobody else uses yet. Messages with another ticket go to `strays`.
 Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline, std::deque<Mail>* strays) {
     for (Status s = Status::not_done; s == Status::not_done;) {
@@ -74,7 +88,8 @@ struct AgentLink::Impl {
     struct Pending {
         State state = State::open;
         bool leading = false;
-        Mail answer;
+        uint64_t epoch = 0;        // of the connection that the request went over
+        std::deque<Mail> answers;  // lists come in several messages
         std::condition_variable changed;
     };
     using Lock = std::unique_lock<std::mutex>;
@@ -135,9 +150,9 @@ struct AgentLink::Impl {
             return;
         }
         auto it = pending.find(ticket);
-        if (it == pending.end() || it->second->state != State::open) return;  // abandoned meanwhile
+        if (it == pending.end() || it->second->state == State::broken) return;  // abandoned meanwhile
         Pending& p = *it->second;
-        p.answer = std::move(mail);
+        p.answers.push_back(std::move(mail));
         p.state = State::answered;
         if (p.leading) wake_leader();
         p.changed.notify_all();
@@ -329,7 +344,9 @@ Status AgentLink::Impl::start(AgentLink& link, Mail& request, uint32_t* ticket) 
         if (const Status s = connect(link, lock); s != Status::ok) return s;
         const uint32_t t = new_ticket();
         request.header.ticket = t;
-        pending.emplace(t, std::make_shared<Pending>());
+        const auto fresh = std::make_shared<Pending>();
+        fresh->epoch = epoch;
+        pending.emplace(t, fresh);
         const Status s = send(request, lock);
         if (s == Status::ok) {
             *ticket = t;
@@ -350,8 +367,13 @@ Status AgentLink::Impl::await(uint32_t ticket, Deadline deadline, Mail* answer) 
     while (true) {
         if (mine->state == State::open && socket.valid()) drain();
         if (mine->state == State::answered) {
-            *answer = std::move(mine->answer);
-            pending.erase(ticket);
+            *answer = std::move(mine->answers.front());
+            mine->answers.pop_front();
+            if (!more_follow(*answer)) {
+                pending.erase(ticket);
+            } else if (mine->answers.empty()) {
+                mine->state = socket.valid() && epoch == mine->epoch ? State::open : State::broken;
+            }
             result = Status::ok;
             break;
         }
@@ -418,6 +440,7 @@ Status AgentLink::call(Mail request, Mail* answer, Deadline deadline) {
             abandon(ticket);
             return Status::timeout;
         }
+        if (s == Status::ok && more_follow(*answer)) abandon(ticket);  // the caller wants one
     }
     if (s != Status::ok || answer->type() != kagent::Type::kError) return s;
     kagent::Error e;

@@ -311,6 +311,24 @@ TEST(AgentLinkTest, PumpingByAnotherThreadLosesNoWakeUp) {
     EXPECT_EQ(answered.load(), 3 * 1500);
 }
 
+TEST(AgentLinkTest, ListsArriveWhole) {
+    Place place;
+    AgentLink link;
+    Mail answer;
+    ASSERT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(5000)), Status::ok);  // leaves the rest alone
+    uint32_t ticket = 0;
+    ASSERT_EQ(link.start(Mail(Type::kListNics), &ticket), Status::ok);
+    int entries = 0;
+    for (bool more = true; more; ++entries) {
+        ASSERT_EQ(link.await(ticket, in_ms(5000), &answer), Status::ok) << "after " << entries;
+        kagent::NicEntry nic;
+        kagent::RejectionEntry rejection;
+        more = answer.get(&nic) ? nic.more != 0 : answer.get(&rejection) && rejection.more != 0;
+    }
+    EXPECT_GT(entries, 1) << "no list, so this shows nothing";
+    EXPECT_EQ(link.await(ticket, in_ms(100), &answer), Status::invalid) << "the list is over";
+}
+
 TEST(AgentLinkTest, DeathOfTheAgentEndsEveryOpenRequestAtOnce) {
     Place place;
     AgentLink link;
