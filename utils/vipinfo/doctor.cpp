@@ -84,6 +84,7 @@ Finding process_watch() {
 bool siblings_can_read(int* error) {
     static const uint64_t word = 0x5669616475637421;
     int pipe_fds[2];
+    *error = EAGAIN;
     if (::pipe2(pipe_fds, O_CLOEXEC) != 0) return false;
     const pid_t target = ::fork();
     if (target == 0) {
@@ -102,11 +103,12 @@ bool siblings_can_read(int* error) {
         ::_exit(n == static_cast<ssize_t>(sizeof word) && copy == word ? 0 : errno);
     }
     int status = 0;
-    ::waitpid(reader, &status, 0);
+    if (target > 0 && reader > 0) ::waitpid(reader, &status, 0);
     ::close(pipe_fds[0]);
     ::close(pipe_fds[1]);
     int ignored = 0;
-    ::waitpid(target, &ignored, 0);
+    if (target > 0) ::waitpid(target, &ignored, 0);
+    if (target < 0 || reader < 0) return false;
     *error = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
     return *error == 0;
 }
@@ -152,8 +154,9 @@ Finding locked_memory() {
 Finding processors() {
     cpu_set_t set;
     CPU_ZERO(&set);
-    ::sched_getaffinity(0, sizeof set, &set);
-    const int allowed = CPU_COUNT(&set);
+    // Fails on machines with more processors than the set has room for: there all count.
+    const long allowed =
+        ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : ::sysconf(_SC_NPROCESSORS_ONLN);
     const std::string quota = first_line("/sys/fs/cgroup/cpu.max");
     const std::string text = fmt::format(
         "{} allowed{}", allowed, quota.empty() || quota.starts_with("max") ? "" : ", cgroup quota " + quota);
@@ -164,8 +167,12 @@ Finding processors() {
 
 Finding agent(const Inventory& all) {
     if (!all.agent_error.empty()) {
+        const bool named = !all.agent_address.empty() && all.agent_address[0] != '@';
         return {Verdict::problem, "kernel agent", fmt::format("{}: {}", all.agent_address, all.agent_error),
-                "start it by hand to see why: vipkad --foreground --log-level debug"};
+                named ? fmt::format("an agent at a path is never started by programs: start its service, or "
+                                    "vipkad --socket {}; or unset VIADUCT_AGENT",
+                                    all.agent_address)
+                      : "start it by hand to see why: vipkad --foreground --log-level debug"};
     }
     return ok("kernel agent", fmt::format("vipkad {} (process {}, protocol {}) at {}, {}", all.agent_version,
                                           all.agent_pid, all.protocol, all.agent_address, all.agent_origin));

@@ -2,6 +2,9 @@
 #include "utils/vipinfo/inventory.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
 
 #include "core/clock/clock.hpp"
 #include "core/provider/loader.hpp"
@@ -55,11 +58,28 @@ void ask_nics(AgentLink& link, Inventory& all) {
         all.agent_error = "no complete answer: " + link.last_error();
 }
 
+std::string contents_of(int fd) {
+    std::string text;
+    char piece[4096];
+    for (off_t at = 0;;) {
+        const ssize_t n = ::pread(fd, piece, sizeof piece, at);
+        if (n <= 0) break;
+        text.append(piece, static_cast<size_t>(n));
+        at += n;
+    }
+    return text.c_str();  // without the zero at its end
+}
+
 void ask_status(AgentLink& link, Inventory& all) {
     Mail answer;
     if (link.call(Mail(kagent::Type::kStatus), &answer, deadline_from_timeout(kAgentPatienceMs)) !=
         Status::ok)
         return;
+    if (answer.type() != kagent::Type::kStatusText) return;
+    if (!answer.descriptors.empty()) {  // too long for a message (kagent.hpp, kStatusText)
+        all.status_json = contents_of(answer.descriptors[0].get());
+        return;
+    }
     const auto* text = reinterpret_cast<const char*>(answer.payload.data());
     all.status_json.assign(text, ::strnlen(text, answer.payload.size()));
 }

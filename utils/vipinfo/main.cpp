@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 #include "core/config/paths.hpp"
 #include "utils/vipinfo/render.hpp"
@@ -26,6 +27,7 @@ int show_name(const std::string& name, bool as_json, bool attributes) {
         print(as_json ? json_of_nic(name, nic) : text_of_nic(nic, attributes, false));
         return kWell;
     }
+    if (as_json) print(json_of_failure(name, why));
     std::fprintf(stderr, "vipinfo: VipOpenNic(\"%s\") would fail: %s\n", name.c_str(), why.c_str());
     return status == Status::unknown_name || status == Status::invalid ? kProblem : kNoAgent;
 }
@@ -71,7 +73,12 @@ int main(int argc, char** argv) {
         return app.exit(error) == 0 ? kWell : kUsage;
     }
     if (everything) view = {true, true, true, true};
-    if (doctor) return show_doctor(name.empty() ? "/dev/via_lo" : name, as_json);
-    if (!name.empty()) return show_name(name, as_json, view.attributes);
-    return show_inventory(view, as_json);
+    try {
+        if (doctor) return show_doctor(name.empty() ? "/dev/via_lo" : name, as_json);
+        if (!name.empty()) return show_name(name, as_json, view.attributes);
+        return show_inventory(view, as_json);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "vipinfo: %s\n", error.what());
+        return kProblem;
+    }
 }

@@ -25,5 +25,6 @@ std::string json(const std::vector<Finding>&);
 
 std::string text_of_nic(const NicInfo&, bool attributes, bool is_default);
 std::string json_of_nic(const std::string& name, const NicInfo&);
+std::string json_of_failure(const std::string& name, const std::string& why);
 
 }  // namespace viaduct::vipinfo

@@ -50,11 +50,20 @@ ordered_json nic_object(const NicInfo& nic, bool is_default) {
     };
 }
 
+// Names and paths may hold any bytes; JSON may not.
+std::string print(const ordered_json& what) {
+    return what.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 std::string json_of_nic(const std::string& name, const NicInfo& nic) {
     ordered_json out = {{"asked", name}, {"opens", nic_object(nic, false)}};
-    return out.dump(2) + "\n";
+    return print(out);
+}
+
+std::string json_of_failure(const std::string& name, const std::string& why) {
+    return print({{"asked", name}, {"opens", nullptr}, {"error", why}});
 }
 
 std::string json(const Inventory& all, const View& view) {
@@ -97,7 +106,7 @@ std::string json(const Inventory& all, const View& view) {
         out["links"] =
             status.is_object() && status.contains("links") ? status["links"] : ordered_json::array();
     }
-    return out.dump(2) + "\n";
+    return print(out);
 }
 
 std::string json(const std::vector<Finding>& findings) {
@@ -113,7 +122,7 @@ std::string json(const std::vector<Finding>& findings) {
         problem = problem || f.verdict == Verdict::problem;
     }
     out["healthy"] = !problem;
-    return out.dump(2) + "\n";
+    return print(out);
 }
 
 }  // namespace viaduct::vipinfo

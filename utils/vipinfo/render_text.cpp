@@ -76,11 +76,11 @@ void links_text(std::string& out, const Inventory& all) {
         return;
     }
     for (const auto& link : status["links"]) {
+        if (!link.is_object()) continue;
         std::string line = fmt::format("  {:<16}", link.value("name", std::string("?")));
         for (const auto& [key, value] : link.items()) {
-            if (key != "name")
-                line +=
-                    fmt::format(" {}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
+            if (key == "name" || value == "") continue;
+            line += fmt::format(" {}={}", key, value.is_string() ? value.get<std::string>() : value.dump());
         }
         out += line + "\n";
     }
