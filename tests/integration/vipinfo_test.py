@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""vipinfo_test.py PATH-OF-VIPINFO: what it prints, what it exits with, and what its doctor finds on a sick machine."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+VIPINFO = ""
+ADDRESS = r"([0-9a-f]{2}:){5}[0-9a-f]{2}"
+WELL, PROBLEM, USAGE, NO_AGENT = 0, 1, 2, 3
+NOWHERE = "/nonexistent/path.sock"
+
+# One for each member of VIP_NIC_ATTRIBUTES.
+ATTRIBUTES = {
+    "name": str, "address": str, "hardware_version": int, "provider_version": int, "max_discriminator": int,
+    "max_register_bytes": int, "max_register_regions": int, "max_register_block_bytes": int, "max_vi": int,
+    "max_descriptors_per_queue": int, "max_segments_per_descriptor": int, "max_cq": int, "max_cq_entries": int,
+    "max_transfer": int, "native_mtu": int, "max_ptags": int, "reliability_mask": int, "rdma_read_mask": int,
+}
+
+
+def run(*arguments, **variables):
+    environment = {k: v for k, v in os.environ.items() if k == "VIADUCT_AGENT" or not k.startswith("VIADUCT_")}
+    environment.update(variables)
+    return subprocess.run([VIPINFO, *arguments], capture_output=True, text=True, timeout=30, check=False,
+                          env=environment)
+
+
+def agent(suffix):
+    return {"VIADUCT_AGENT": os.environ.get("VIADUCT_AGENT", "@viaduct-vipinfo-test") + suffix}
+
+
+class Case(unittest.TestCase):
+    def expect(self, result, code, stdout, stderr=""):
+        self.assertEqual(code, result.returncode, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, stdout or r"\A\Z")
+        self.assertRegex(result.stderr, stderr or r"\A\Z")
+
+    def finding(self, findings, subject):
+        found = [f for f in findings["findings"] if f["subject"] == subject]
+        self.assertEqual(1, len(found), f"{subject}: {findings}")
+        return found[0]
+
+
+class Text(Case):
+    def test_one_line_for_each_nic_and_the_default_marked(self):
+        self.expect(run(), WELL, r"\Aparamnet0 +paramnet +" + ADDRESS + r" +link up [^\n]*\[default\]\n\Z")
+
+    def test_verbose_shows_every_attribute(self):
+        result = run("-v")
+        for line in (r"max transfer +\d", r"native MTU +\d", r"max VIs +\d{4}", r"max descriptors/queue +\d{4}",
+                     r"reliability levels +unreliable, reliable delivery, reliable reception\n", r"max regions +\d{5}",
+                     r"max CQs +\d", r"max CQ entries +\d", r"max protection tags +\d", r"max discriminator +\d",
+                     r"max segments/descriptor +\d", r"hardware version +\d", r"provider version +\d",
+                     r"RDMA read at +", r"Agent: vipkad \d[^\n]*process \d+\), protocol \d+"):
+            self.expect(result, WELL, line)
+
+    def test_providers_settings_links(self):
+        self.expect(run("-p"), WELL, r"Providers considered:\n  paramnet +\d+\.\d+ +/[^\n]*/paramnet\.so\n")
+        self.expect(run("-s"), WELL, r"\n  paramnet\.nics +1 +\(default\)\n")
+        self.expect(run("-s", VIADUCT_PARAMNET_NICS="1"), WELL,
+                    r"\n  paramnet\.nics +1 +\(environment VIADUCT_PARAMNET_NICS\)\n")
+        self.expect(run("-l"), WELL, r"Links of this host:\n(.*\n)*  lo .*loopback=true")
+
+    def test_all_is_everything(self):
+        for title in ("Providers considered:", "Settings in force:", "Links of this host:", "max VIs"):
+            self.expect(run("-a"), WELL, re.escape(title))
+
+    def test_two_nics_by_configuration(self):
+        result = run(VIADUCT_PARAMNET_NICS="2", **agent("-two"))
+        self.expect(result, WELL, r"\Aparamnet0 [^\n]*\[default\]\nparamnet1 [^\n]*\n\Z")
+        addresses = re.findall(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", result.stdout)
+        self.assertEqual(2, len(set(addresses)))
+
+    def test_help_and_version(self):
+        self.expect(run("--help"), WELL, "--doctor")
+        self.expect(run("--version"), WELL, r"\Avipinfo \(Viaduct\) \d+\.\d+")
+
+
+class Json(Case):
+    def parsed(self, *arguments, **variables):
+        return json.loads(run("--json", *arguments, **variables).stdout)
+
+    def test_has_every_attribute(self):
+        nics = self.parsed()["nics"]
+        self.assertEqual(["paramnet0"], [nic["name"] for nic in nics])
+        for name, kind in ATTRIBUTES.items():
+            self.assertIsInstance(nics[0][name], kind, name)
+        self.assertRegex(nics[0]["address"], "^" + ADDRESS + "$")
+        self.assertTrue(nics[0]["default"])
+        self.assertGreaterEqual(nics[0]["max_transfer"], 65600)
+        self.assertEqual(7, nics[0]["reliability_mask"])
+
+    def test_agent_providers_settings_links(self):
+        everything = self.parsed("-a")
+        self.assertEqual("", everything["agent"]["error"])
+        self.assertGreater(everything["agent"]["pid"], 0)
+        self.assertIn("paramnet", [p["name"] for p in everything["providers"] if not p["error"]])
+        self.assertIn({"section": "paramnet", "key": "nics", "value": "1", "origin": "default"},
+                      [{k: s[k] for k in ("section", "key", "value", "origin")} for s in everything["settings"]])
+        self.assertIn("lo", [link["name"] for link in everything["links"]])
+        self.assertEqual([], everything["config_problems"])
+
+    def test_agrees_with_the_text(self):
+        self.assertIn(self.parsed()["nics"][0]["address"], run().stdout)
+
+    def test_without_an_agent_is_still_json(self):
+        result = run("--json", VIADUCT_AGENT=NOWHERE)
+        self.assertEqual(NO_AGENT, result.returncode)
+        self.assertIn(NOWHERE, json.loads(result.stdout)["agent"]["error"])
+
+    def test_with_names_that_are_no_text(self):
+        result = subprocess.run([VIPINFO, "--json", b"\xff\xfe9"], capture_output=True, timeout=30, check=False)
+        self.assertEqual(PROBLEM, result.returncode)
+        self.assertIsNone(json.loads(result.stdout)["opens"])
+
+
+class Names(Case):
+    def test_names_of_former_times_open_the_default_nic(self):
+        for name in ("/dev/via_lo", "/dev/via_eth0", "/etc/via_lo", "/dev/clanvi0", "nic0", "VINIC0", "paramnet0"):
+            self.expect(run(name), WELL, r"\Aparamnet0 ")
+            self.assertEqual("paramnet0", json.loads(run("--json", name).stdout)["opens"]["name"])
+
+    def test_numbers_beyond_the_nics_present_fail(self):
+        for name in ("VINIC1", "nic1", "/dev/via_eth1", "paramnet1"):
+            self.expect(run(name), PROBLEM, r"\A\Z", re.escape(f'VipOpenNic("{name}") would fail: '))
+            failure = json.loads(run("--json", name).stdout)
+            self.assertIsNone(failure["opens"])
+            self.assertNotEqual("", failure["error"])
+
+    def test_a_name_too_long_fails(self):
+        self.expect(run("n" * 300), PROBLEM, r"\A\Z", "longer than 255")
+
+    def test_a_name_without_an_agent(self):
+        self.expect(run("nic0", VIADUCT_AGENT=NOWHERE), NO_AGENT, r"\A\Z", re.escape(NOWHERE))
+
+
+class ExitCodes(Case):
+    def test_wrong_use(self):
+        self.expect(run("--nonsense"), USAGE, "", "--nonsense")
+        self.expect(run("one", "two"), USAGE, "", "two")
+
+    def test_no_agent(self):
+        self.expect(run(VIADUCT_AGENT=NOWHERE), NO_AGENT, r"\A\Z", re.escape(NOWHERE))
+
+
+class Doctor(Case):
+    def examine(self, *arguments, **variables):
+        result = run("--doctor", "--json", *arguments, **variables)
+        findings = json.loads(result.stdout)
+        self.assertEqual(WELL if findings["healthy"] else PROBLEM, result.returncode)
+        self.assertEqual(not findings["healthy"], any(f["verdict"] == "problem" for f in findings["findings"]))
+        for finding in findings["findings"]:
+            self.assertEqual(finding["verdict"] != "ok", finding["cure"] != "", finding)
+        return findings
+
+    def test_finds_this_machine_well_or_says_what_to_do(self):
+        findings = self.examine()
+        problems = [f for f in findings["findings"] if f["verdict"] == "problem"]
+        # A low limit is the machine's business; everything else has to be well where the tests run.
+        self.assertEqual([], [f for f in problems if f["subject"] not in ("open files", "memory mappings")])
+        self.assertEqual("ok", self.finding(findings, "message")["verdict"])
+        self.assertEqual("ok", self.finding(findings, "kernel agent")["verdict"])
+
+    def test_says_the_same_in_words(self):
+        result = run("--doctor")
+        self.expect(result, 0 if "all well" in result.stdout else 1, r"\nok +message +[^\n]*\n(.*\n)*")
+
+    def test_sends_its_message_through_the_nic_named(self):
+        findings = self.examine("VINIC1", VIADUCT_PARAMNET_NICS="2", **agent("-doctor-two"))
+        self.assertIn("paramnet1", self.finding(findings, "message")["finding"])
+        self.assertEqual("problem", self.finding(self.examine("VINIC5"), "message")["verdict"])
+
+    def test_low_limit_of_files(self):
+        command = 'ulimit -n 100; exec "$0" --doctor --json'
+        result = subprocess.run(["sh", "-c", command, VIPINFO], capture_output=True, text=True, timeout=30, check=False)
+        found = self.finding(json.loads(result.stdout), "open files")
+        self.assertEqual((PROBLEM, "problem"), (result.returncode, found["verdict"]))
+        self.assertIn("ulimit -n", found["cure"])
+
+    def test_one_processor(self):
+        first = min(os.sched_getaffinity(0))
+        result = subprocess.run([VIPINFO, "--doctor", "--json"], capture_output=True, text=True, timeout=60, check=False,
+                                preexec_fn=lambda: os.sched_setaffinity(0, {first}))
+        self.assertEqual("note", self.finding(json.loads(result.stdout), "processors")["verdict"])
+
+    def test_no_agent(self):
+        found = self.finding(self.examine(VIADUCT_AGENT=NOWHERE), "kernel agent")
+        self.assertEqual("problem", found["verdict"])
+        self.assertIn(NOWHERE, found["finding"])
+        self.assertIn("--socket " + NOWHERE, found["cure"])
+
+    def test_mistake_in_the_configuration(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "viaduct.toml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("[paramnet]\nnisc = 2\n")
+            found = self.finding(self.examine(VIADUCT_CONFIG=path), "configuration")
+            self.assertIn("nisc", found["finding"])
+            self.assertIn("nics", found["finding"] + found["cure"])
+
+
+class BrokenProviders(Case):
+    """Files in VIADUCT_PROVIDER_PATH that are no providers."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def put(self, name, contents):
+        with open(os.path.join(self.folder, name), "wb") as f:
+            f.write(contents)
+
+    def library(self, name):
+        """A library that can be loaded and is no provider: libvipl itself."""
+        folder = os.path.join(os.path.dirname(VIPINFO), "..")
+        for place, _, names in os.walk(os.path.join(folder, "lib")):
+            for candidate in names:
+                if candidate.startswith("libvipl.so.1."):
+                    shutil.copy(os.path.join(place, candidate), os.path.join(self.folder, name))
+                    return
+        self.fail("no libvipl beside " + VIPINFO)
+
+    def rejected(self, name):
+        result = run("-p", "--json", VIADUCT_PROVIDER_PATH=self.folder, **agent("-broken-" + name))
+        self.assertEqual(WELL, result.returncode, result.stderr)
+        everything = json.loads(result.stdout)
+        row = [p for p in everything["providers"] if p["name"] == name]
+        self.assertEqual(1, len(row))
+        self.assertIn(self.folder, row[0]["path"])
+        self.assertNotEqual("", row[0]["error"])
+        self.assertNotEqual("", row[0]["cure"])
+        self.assertEqual(["paramnet0"], [n["name"] for n in everything["nics"]], "the sound one is still there")
+        return row[0]["error"]
+
+    def test_not_an_object(self):
+        self.put("hollow.so", b"this is no shared object\n")
+        self.assertIn("cannot be loaded", self.rejected("hollow"))
+
+    def test_an_object_that_is_no_provider(self):
+        self.library("stranger.so")
+        self.assertIn("no provider", self.rejected("stranger"))
+
+    def test_the_doctor_reports_it_with_a_cure(self):
+        self.put("hollow.so", b"")
+        result = run("--doctor", VIADUCT_PROVIDER_PATH=self.folder, **agent("-doctor-broken"))
+        self.expect(result, PROBLEM, r"\nPROBLEM provider hollow +[^\n]*\n +cure: [^\n]+\n")
+        self.assertRegex(result.stdout, r"\nok +message ", "the sound provider works all the same")
+
+    def test_text_names_reason_and_cure(self):
+        self.put("hollow.so", b"")
+        self.expect(run("-p", VIADUCT_PROVIDER_PATH=self.folder, **agent("-text-broken")), WELL,
+                    r"  hollow [^\n]*\n +rejected: [^\n]+\n +cure: [^\n]+\n")
+
+
+if __name__ == "__main__":
+    VIPINFO = os.path.abspath(sys.argv.pop(1))
+    os.environ.setdefault("VIADUCT_AGENT", "@viaduct-vipinfo-test-%d" % os.getpid())
+    unittest.main(verbosity=2)
