@@ -100,6 +100,8 @@ struct alignas(128) Tx {
     bool needs_fence = false;   // the peer's process has no membarrier
     uint32_t stuck_at = 0;      // line position at the first of them
     int64_t stuck_since = 0;    // its time; 0: not stuck
+    uint32_t ack_looks = 0;     // looks for an acknowledgement in vain
+    int64_t unacked_since = 0;  // since when, about; 0: not yet looked at the clock
     int64_t held_until = 0;     // fault plan: the head message may go then; 0: not decided yet
     bool fate_decided = false;  // the head message has passed the fault plan
     std::unique_ptr<FaultModel> faults;
@@ -158,7 +160,8 @@ struct Endpoint {
     paramnet::Rx rx;
     // Somebody who holds only the receive lock, or none, should look at the send side: backlog or replies.
     std::atomic<uint32_t> send_attention{0};
-    // Descriptors of the send queue wait for the peer's acknowledgement (hint for pollers).
+    // Non-zero: descriptors of the send queue wait for the peer's acknowledgement (hint for pollers). Changes
+    // whenever the oldest one does.
     std::atomic<uint32_t> awaits_acks{0};
     paramnet::Tx tx;
 
@@ -178,6 +181,7 @@ struct Endpoint {
     // Progress thread only: what it saw at its last look.
     uint32_t attempts_seen = 0;
     uint32_t lane_seen = 0;
+    uint32_t acks_awaited = 0;
     bool lane_waits = false;
     // Of the peer's end record, what has been dealt with. Written with both queue locks held.
     std::atomic<uint32_t> events_seen[paramnet::kEventKinds] = {};

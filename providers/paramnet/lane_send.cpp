@@ -71,19 +71,19 @@ void complete(Endpoint& ep, uint32_t status, uint32_t length, After after) {
 void complete_in_order(Endpoint& ep) {
     Tx& tx = ep.tx;
     WorkQueue& q = ep.vi->send;
-    bool awaits = false;
+    uint32_t awaited = 0;
     while (q.completed != q.taken) {
         const Outstanding& o = tx.outstanding[q.completed & q.mask];
         if (o.state == Outstanding::sending || o.state == Outstanding::waits_for_read) break;
         if (o.state == Outstanding::waits_for_ack && static_cast<int32_t>(tx.acks_seen - o.ack_at) < 0) {
-            awaits = true;
+            awaited = o.ack_at << 1 | 1;
             break;
         }
         const After after = o.after;
         complete(ep, o.status, o.length, after);
         if (after != After::nothing) break;
     }
-    ep.awaits_acks.store(awaits ? 1 : 0, std::memory_order_relaxed);
+    ep.awaits_acks.store(awaited, std::memory_order_relaxed);
 }
 
 // Reads how far the peer has taken our lines. False: no correct peer would say that.
@@ -314,6 +314,17 @@ void note_stuck(Endpoint& ep) {
     call_peer(ep);
 }
 
+// The same for a message that is not taken: it must arrive without a call of the target's application.
+void note_unacked(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    if (++tx.ack_looks % kLooksPerTime != 0) return;
+    const int64_t now = now_ns();
+    if (tx.unacked_since == 0) tx.unacked_since = now;
+    if (now - tx.unacked_since < kStuckNs) return;
+    tx.unacked_since = now;
+    call_peer(ep);
+}
+
 }  // namespace
 
 void push_sends(Endpoint& ep) {
@@ -345,7 +356,10 @@ void collect_acks(Endpoint& ep) {
     }
     if (count != tx.acks_seen) {
         tx.acks_seen = count;
+        tx.unacked_since = 0;
         complete_in_order(ep);
+    } else if (ep.awaits_acks.load(std::memory_order_relaxed) != 0) {
+        note_unacked(ep);
     }
     const auto verdict = static_cast<uint32_t>(placed >> 32) & kVerdictBits;
     if (verdict == 0 || q.completed == q.taken) return;
@@ -411,7 +425,8 @@ void finish_on_ack(Endpoint& ep, uint32_t position, uint32_t status, uint32_t le
     Tx& tx = ep.tx;
     tx.outstanding[position & ep.vi->send.mask] =
         Outstanding{++tx.acks_wanted, status, length, Outstanding::waits_for_ack, After::nothing};
-    ep.awaits_acks.store(1, std::memory_order_relaxed);
+    if (ep.awaits_acks.load(std::memory_order_relaxed) == 0)
+        ep.awaits_acks.store(tx.acks_wanted << 1 | 1, std::memory_order_relaxed);
 }
 
 void finish_without_receive(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t length) {

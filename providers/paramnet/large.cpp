@@ -11,8 +11,9 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// Within one process one copy beats two from here on; below, the sender had to wait for the receiver.
-constexpr uint32_t kPullWithinProcess = 16 * 1024;
+// Within one process one copy beats two. Only for what does not fit into the ring anyway: a smaller send
+// would have to wait for the receiver for nothing.
+constexpr uint32_t kPullWithinProcess = kUnits * kUnitBytes;
 
 CrossResult fetch(const Peer& peer, uint64_t address, SegmentCursor& to, uint32_t total) {
     if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total);

@@ -39,6 +39,10 @@ bool busy_with_memory(const Endpoint& ep) {
            ep.joint.peer->dead.load(std::memory_order_acquire) == 0;
 }
 
+bool is_hot(const Endpoint& ep) {
+    return ep.recv_hot.load(std::memory_order_relaxed) || ep.send_hot.load(std::memory_order_relaxed);
+}
+
 bool is_address_of_this_host(const uint8_t* ip, uint32_t ip_len) {
     ifaddrs* list = nullptr;
     if (::getifaddrs(&list) != 0) return false;
@@ -109,14 +113,15 @@ uint32_t sleep_begin(NicContext* nic) {
     nic->hub->sleepers.fetch_add(1, std::memory_order_seq_cst);
     nic->slots_lock.lock();
     const bool first = nic->sleeping++ == 0;
-    if (first) {
-        for (uint32_t slot = 0; slot < nic->slots_end; ++slot) {
-            Endpoint* ep = nic->slots[slot];
-            if (ep != nullptr && ep->connected && (ep->recv_hot.load() || ep->send_hot.load()))
-                write_modes(*nic, *ep);
-        }
+    bool awaited = false;
+    for (uint32_t slot = 0; slot < nic->slots_end; ++slot) {
+        Endpoint* ep = nic->slots[slot];
+        if (ep == nullptr || !ep->connected) continue;
+        if (first && is_hot(*ep)) write_modes(*nic, *ep);
+        awaited |= ep->awaits_acks.load(std::memory_order_relaxed) != 0;
     }
     nic->slots_lock.unlock();
+    if (awaited) note_awaited(*nic);
     // Who has not seen the new modes by now has published something that the next poll finds. Not only for
     // the first sleeper: its barrier may still be under way.
     heavy_barrier();
@@ -136,8 +141,7 @@ void sleep_end(NicContext* nic) {
     if (--nic->sleeping == 0) {
         for (uint32_t slot = 0; slot < nic->slots_end; ++slot) {
             Endpoint* ep = nic->slots[slot];
-            if (ep != nullptr && ep->connected && (ep->recv_hot.load() || ep->send_hot.load()))
-                write_modes(*nic, *ep);
+            if (ep != nullptr && ep->connected && is_hot(*ep)) write_modes(*nic, *ep);
         }
     }
     nic->slots_lock.unlock();

@@ -128,10 +128,23 @@ void answer_calls(NicContext& nic) {
     }
 }
 
+// Sends that have not been acknowledged since the last tick: the peer's application does not poll.
+void call_for_acks(NicContext& nic, Endpoint& ep) {
+    nic.slots_lock.lock();
+    const uint32_t awaited = ep.connected ? ep.awaits_acks.load(std::memory_order_relaxed) : 0;
+    if (awaited != 0) {
+        nic.awaited.store(1, std::memory_order_relaxed);
+        if (awaited == ep.acks_awaited) call_peer(ep);
+    }
+    ep.acks_awaited = awaited;
+    nic.slots_lock.unlock();
+}
+
 // Backlogs and waiting lanes that nobody has polled since the last tick.
 void tick(NicContext& nic) {
     nic.waiting_lanes = 0;
-    for_each_endpoint(nic, [](Endpoint& ep) {
+    nic.awaited.store(0, std::memory_order_relaxed);
+    for_each_endpoint(nic, [&](Endpoint& ep) {
         bool idle = false;
         if (ep.send_attention.load(std::memory_order_relaxed) != 0) {
             idle = ep.push_attempts.load(std::memory_order_relaxed) == ep.attempts_seen;
@@ -142,6 +155,7 @@ void tick(NicContext& nic) {
         }
         if (idle) service(ep);
         ep.attempts_seen = ep.push_attempts.load(std::memory_order_relaxed);
+        call_for_acks(nic, ep);
     });
 }
 
@@ -152,7 +166,8 @@ void look_after_deaths(NicContext& nic) {
 }
 
 bool must_tick(const NicContext& nic) {
-    return nic.backlogs.load(std::memory_order_seq_cst) != 0 || nic.waiting_lanes != 0;
+    return nic.backlogs.load(std::memory_order_seq_cst) != 0 ||
+           nic.awaited.load(std::memory_order_seq_cst) != 0 || nic.waiting_lanes != 0;
 }
 
 // How long to sleep, and whether backlogs have to wake us.
@@ -174,7 +189,7 @@ int64_t next_timeout(NicContext& nic, int64_t* tail_end) {
 void run(void* argument) {
     auto& nic = *static_cast<NicContext*>(argument);
     Hub& hub = *nic.hub;
-    int64_t tail_end = 0;
+    int64_t tail_end = 0, last_tick = 0;
     while (nic.progress_stop.load(std::memory_order_acquire) == 0) {
         const uint32_t seen = hub.service_rings.load(std::memory_order_seq_cst);
         answer_calls(nic);
@@ -188,10 +203,13 @@ void run(void* argument) {
             nic.progress_stop.load(std::memory_order_acquire) == 0)
             futex_wait(hub.service_rings, seen, timeout, true);
         hub.service_asleep.store(0, std::memory_order_relaxed);
-        if (now_ns() - asleep_from < timeout) continue;
+        // Calls may come all the time: ticks have a clock of their own.
+        const int64_t now = now_ns();
         if (timeout == kTickNs) {
+            if (now - last_tick < kTickNs) continue;
+            last_tick = now;
             tick(nic);
-        } else {
+        } else if (now - asleep_from >= timeout) {
             look_after_deaths(nic);
         }
     }
@@ -227,6 +245,11 @@ void report_death(NicContext& nic) {
 
 void note_backlog(NicContext& nic) {
     nic.backlogs.fetch_add(1, std::memory_order_seq_cst);
+    if (nic.progress_ticking.load(std::memory_order_seq_cst) == 0) wake_progress(nic);
+}
+
+void note_awaited(NicContext& nic) {
+    nic.awaited.store(1, std::memory_order_seq_cst);
     if (nic.progress_ticking.load(std::memory_order_seq_cst) == 0) wake_progress(nic);
 }
 

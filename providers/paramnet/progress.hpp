@@ -24,6 +24,8 @@ void wake_progress(NicContext&);
 void report_death(NicContext&);
 // A backlog has come into being: makes sure that the thread ticks.
 void note_backlog(NicContext&);
+// Somebody goes to sleep while sends wait for acknowledgements: the same.
+void note_awaited(NicContext&);
 
 // Everything that can be done for one endpoint: takes what arrived, pushes what waits, handles errors and
 // ends told by the peer, settles. No VI lock held.
