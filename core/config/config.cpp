@@ -25,9 +25,9 @@ constexpr std::string_view kPrefix = "VIADUCT_";
 
 // Variables that are no setting of the table; here so that a misspelt one is told.
 const std::vector<std::string>& plain_variables() {
-    static const std::vector<std::string> names = {"VIADUCT_AGENT",         "VIADUCT_CONFIG", "VIADUCT_HOSTS",
-                                                   "VIADUCT_LOG",           "VIADUCT_LOG_FILE", "VIADUCT_NICS",
-                                                   "VIADUCT_PROVIDER_PATH", "VIADUCT_VIPKAD"};
+    static const std::vector<std::string> names = {
+        "VIADUCT_AGENT",    "VIADUCT_CONFIG", "VIADUCT_HOSTS",         "VIADUCT_LOG",
+        "VIADUCT_LOG_FILE", "VIADUCT_NICS",   "VIADUCT_PROVIDER_PATH", "VIADUCT_VIPKAD"};
     return names;
 }
 
@@ -88,10 +88,11 @@ struct Config::State {
         }
     }
 
-    void set(const ConfigKey& row, const std::string& text, const std::string& origin, const std::string& place) {
+    void set(const ConfigKey& row, const std::string& text, const std::string& origin,
+             const std::string& place) {
         if (const std::string wanted = wrong_value(row.type, text); !wanted.empty()) {
-            problems.push_back(
-                fmt::format("{}: [{}] {} = \"{}\" is not {}; ignored", place, row.section, row.key, text, wanted));
+            problems.push_back(fmt::format("{}: [{}] {} = \"{}\" is not {}; ignored", place, row.section,
+                                           row.key, text, wanted));
             return;
         }
         sections[row.section].values[row.key] = {text, origin};
@@ -142,7 +143,8 @@ struct Config::State {
         file.read(text.data(), static_cast<std::streamsize>(text.size()));
         text.resize(static_cast<size_t>(file.gcount()));
         if (file.bad() || text.size() > kLargestFile) {
-            problems.push_back(fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile));
+            problems.push_back(
+                fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile));
             return;
         }
         apply_toml(text, path);
@@ -155,7 +157,8 @@ struct Config::State {
             list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
             const size_t equals = pair.find('=');
             if (equals == std::string_view::npos || equals == 0 || equals + 1 == pair.size()) {
-                problems.push_back(fmt::format("environment VIADUCT_NICS: \"{}\" is not name=nic; ignored", pair));
+                problems.push_back(
+                    fmt::format("environment VIADUCT_NICS: \"{}\" is not name=nic; ignored", pair));
                 continue;
             }
             aliases[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
@@ -227,7 +230,9 @@ ConfigValue Config::value(const char* section, const char* key) const {
 
 std::string Config::get(const char* section, const char* key) const { return value(section, key).text; }
 
-int64_t Config::get_int(const char* section, const char* key) const { return settings(section).get_int(key, 0); }
+int64_t Config::get_int(const char* section, const char* key) const {
+    return settings(section).get_int(key, 0);
+}
 
 bool Config::get_bool(const char* section, const char* key) const { return get_int(section, key) != 0; }
 

@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-// Whole in this file: the packaged shared object would become a dependency of every VIA program, and it throws.
+// Whole in this file: the packaged shared object would become a dependency of every VIA program, and it
+// throws.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -39,17 +40,19 @@ FileContent read_toml(std::string_view text, std::string_view origin) {
     for (const auto& [section, node] : parsed.table()) {
         const toml::table* table = node.as_table();
         if (table == nullptr) {
-            content.problems.push_back(
-                fmt::format("{}:{}: '{}' stands outside of a section", origin, node.source().begin.line, section.str()));
+            content.problems.push_back(fmt::format("{}:{}: '{}' stands outside of a section", origin,
+                                                   node.source().begin.line, section.str()));
             continue;
         }
         for (const auto& [key, value] : *table) {
-            FileSetting setting{std::string(section.str()), std::string(key.str()), "", value.source().begin.line};
+            FileSetting setting{std::string(section.str()), std::string(key.str()), "",
+                                value.source().begin.line};
             if (text_of(value, &setting.text)) {
                 content.settings.push_back(std::move(setting));
             } else {
-                content.problems.push_back(fmt::format("{}:{}: [{}] {} is neither text, whole number nor truth value",
-                                                       origin, setting.line, setting.section, setting.key));
+                content.problems.push_back(
+                    fmt::format("{}:{}: [{}] {} is neither text, whole number nor truth value", origin,
+                                setting.line, setting.section, setting.key));
             }
         }
     }

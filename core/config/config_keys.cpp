@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table of settings: what exists, its type, its default, what it is for. Files, environment, tools and the
-// manual page are made from these rows (a new setting is one new row).
+// The table of settings: what exists, its type, its default, what it is for. Files, environment, tools and
+// the manual page are made from these rows (a new setting is one new row).
 #include "core/config/config.hpp"
 
 namespace viaduct {
@@ -10,11 +10,13 @@ const std::vector<ConfigKey>& Config::keys() {
         {"agent", "linger_ms", "int", "1000",
          "how long vipkad stays after its last client has gone, in milliseconds; negative: for ever"},
         {"agent", "grace_ms", "duration_ms", "100",
-         "how long a connection request without a waiter is held before VIP_NO_MATCH, so that an acceptor on its "
+         "how long a connection request without a waiter is held before VIP_NO_MATCH, so that an acceptor on "
+         "its "
          "way back to VipConnectWait is not missed"},
         {"agent", "confirm_ms", "duration_ms", "5000",
          "how long an acceptor waits for the requester to take up the connection"},
-        {"agent", "max_incoming", "int", "1024", "requests that may wait for accept or reject on one NIC handle"},
+        {"agent", "max_incoming", "int", "1024",
+         "requests that may wait for accept or reject on one NIC handle"},
         {"agent", "cross_user", "bool", "false", "let processes of different users connect to each other"},
         {"agent", "max_sessions", "int", "4096", "processes that one user may have connected to the agent"},
         {"agent", "max_contexts", "int", "4096", "NICs that one user may have open"},
@@ -22,13 +24,17 @@ const std::vector<ConfigKey>& Config::keys() {
         {"agent", "max_cqs", "int", "262144", "completion queues that one user may have"},
         {"agent", "max_regions", "int", "4194304", "memory regions that one user may register"},
         {"agent", "max_registered_bytes", "size", "64T", "memory that one user may register"},
-        {"agent", "max_outstanding", "int", "65536", "waits, requests and accepts of one user not yet answered"},
+        {"agent", "max_outstanding", "int", "65536",
+         "waits, requests and accepts of one user not yet answered"},
         {"vipl", "strict", "bool", "false",
-         "follow the letter of the guide where programs of the time were let pass: descriptors outside of the "
+         "follow the letter of the guide where programs of the time were let pass: descriptors outside of "
+         "the "
          "region named, VIs destroyed with completions nobody has fetched"},
-        {"vipl", "spin_us", "int", "50", "a waiting call polls for so long before it sleeps; 0: sleep at once"},
+        {"vipl", "spin_us", "int", "50",
+         "a waiting call polls for so long before it sleeps; 0: sleep at once"},
         {"vipl", "conn_lost_delay_ms", "duration_ms", "250",
-         "how late VIP_ERROR_CONN_LOST is told when a peer has ended: programs that end together must not abort "
+         "how late VIP_ERROR_CONN_LOST is told when a peer has ended: programs that end together must not "
+         "abort "
          "each other"},
         {"names", "hosts", "string", "./vip_hosts:~/.vip_hosts:/etc/viaduct/vip_hosts:/etc/vip_hosts",
          "files of host names and addresses, separated by colons; those in VIADUCT_HOSTS come before them"},

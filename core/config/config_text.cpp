@@ -18,8 +18,8 @@ struct Unit {
 };
 
 constexpr Unit kSizeUnits[] = {
-    {"", 1},           {"B", 1},           {"K", 1 << 10},   {"KiB", 1 << 10},     {"M", 1 << 20},
-    {"MiB", 1 << 20},  {"G", 1 << 30},     {"GiB", 1 << 30}, {"T", int64_t{1} << 40}, {"TiB", int64_t{1} << 40},
+    {"", 1},          {"B", 1},       {"K", 1 << 10},   {"KiB", 1 << 10},        {"M", 1 << 20},
+    {"MiB", 1 << 20}, {"G", 1 << 30}, {"GiB", 1 << 30}, {"T", int64_t{1} << 40}, {"TiB", int64_t{1} << 40},
 };
 constexpr Unit kDurationUnits[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"min", 60'000}};
 
@@ -36,7 +36,6 @@ std::optional<int64_t> with_unit(std::string_view text, const Unit (&units)[N]) 
     }
     return std::nullopt;
 }
-
 
 bool among(std::string_view choices, std::string_view text) {
     while (true) {
@@ -83,7 +82,8 @@ std::optional<int64_t> parse_number(std::string_view type, std::string_view text
 
 std::string wrong_value(std::string_view type, std::string_view text) {
     if (type == "string") return "";
-    if (!among("int|bool|size|duration_ms", type)) return among(type, text) ? "" : fmt::format("one of {}", type);
+    if (!among("int|bool|size|duration_ms", type))
+        return among(type, text) ? "" : fmt::format("one of {}", type);
     if (parse_number(type, text)) return "";
     if (type == "bool") return "true or false";
     if (type == "size") return "a number of bytes, with K, M, G or T";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How settings are read from text: numbers with units, choices, and the nearest known name for a misspelt one.
-// Used by the configuration alone.
+// How settings are read from text: numbers with units, choices, and the nearest known name for a misspelt
+// one. Used by the configuration alone.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ namespace {
 constexpr uint32_t kRestingIndices = 256;
 
 void* map_zeroed(size_t bytes) {
-    void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* address =
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return address == MAP_FAILED ? nullptr : address;
 }
 
@@ -66,7 +67,8 @@ bool HandleTable::remove(const void* handle) {
     const uint32_t index = static_cast<uint32_t>((bits >> kKindShift) & (kCapacity - 1));
     const std::scoped_lock lock(mutex_);
     Slot* slots = slots_.load(std::memory_order_relaxed);
-    if (slots == nullptr || bits == 0 || slots[index].handle.load(std::memory_order_relaxed) != bits) return false;
+    if (slots == nullptr || bits == 0 || slots[index].handle.load(std::memory_order_relaxed) != bits)
+        return false;
     slots[index].handle.store(0, std::memory_order_relaxed);
     // A reader that sees what is stored in `object` from here on also sees that the handle is gone.
     std::atomic_thread_fence(std::memory_order_release);

@@ -67,7 +67,7 @@ private:
 
     std::atomic<Slot*> slots_{nullptr};
     Record* records_ = nullptr;
-    uint32_t used_ = 0;  // indices below have been given out
+    uint32_t used_ = 0;                                        // indices below have been given out
     uint32_t free_head_ = 0, free_tail_ = 0, free_count_ = 0;  // first in, first out: comes back late
     std::mutex mutex_;
 };

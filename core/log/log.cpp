@@ -38,7 +38,8 @@ int destination() {
     static const int fd = [] {
         const char* path = ::secure_getenv("VIADUCT_LOG_FILE");
         if (path == nullptr || path[0] == '\0') return STDERR_FILENO;
-        const int file = above_stdio(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
+        const int file =
+            above_stdio(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
         return file < 0 ? STDERR_FILENO : file;
     }();
     return fd;
@@ -65,9 +66,9 @@ void write(Level l, const char* component, const char* format, ...) {
     timespec t{};
     ::clock_gettime(CLOCK_MONOTONIC, &t);
     char line[kLineBytes];
-    const int head = std::snprintf(line, sizeof line, "viaduct[%d] %lld.%06ld %s %s: ", static_cast<int>(::getpid()),
-                                   static_cast<long long>(t.tv_sec), t.tv_nsec / 1000, kNames[static_cast<int>(l)],
-                                   component);
+    const int head = std::snprintf(
+        line, sizeof line, "viaduct[%d] %lld.%06ld %s %s: ", static_cast<int>(::getpid()),
+        static_cast<long long>(t.tv_sec), t.tv_nsec / 1000, kNames[static_cast<int>(l)], component);
     size_t used = head < 0 ? 0 : static_cast<size_t>(head);
     if (used >= sizeof line) used = sizeof line - 1;
 

@@ -72,9 +72,7 @@ RegionTable::RegionTable()
     capacity_ = kMaxRegions;
 }
 
-int RegionTable::open_read_only() const {
-    return segment_.duplicate(Segment::Access::read_only).release();
-}
+int RegionTable::open_read_only() const { return segment_.duplicate(Segment::Access::read_only).release(); }
 
 // An index that is free now, or 0.
 uint32_t RegionTable::take_index() {
@@ -171,7 +169,8 @@ uint32_t RegionTable::count_with_ptag(uint32_t ptag) const {
     uint32_t count = 0;
     for (uint32_t index = 1; index <= high_water_; ++index) {
         const RegionEntry& e = table_[index];
-        if (e.handle.load(std::memory_order_relaxed) != 0 && e.ptag.load(std::memory_order_relaxed) == ptag) ++count;
+        if (e.handle.load(std::memory_order_relaxed) != 0 && e.ptag.load(std::memory_order_relaxed) == ptag)
+            ++count;
     }
     return count;
 }

@@ -85,12 +85,14 @@ LoadedProvider load_file(const ProviderFile& file) {
         return refuse(fmt::format("{} is no provider: {}", file.path, last_dl_error()),
                       "remove the file from the provider folder");
     if (table->abi != kProviderAbi || table->bytes != sizeof(Provider))
-        return refuse(fmt::format("{} was built for another Viaduct: interface {} of {} bytes, wanted {} of {}",
-                                  file.path, table->abi, table->bytes, kProviderAbi, sizeof(Provider)),
-                      "install provider and library of the same version");
+        return refuse(
+            fmt::format("{} was built for another Viaduct: interface {} of {} bytes, wanted {} of {}",
+                        file.path, table->abi, table->bytes, kProviderAbi, sizeof(Provider)),
+            "install provider and library of the same version");
     if (table->name == nullptr || table->name != file.name)
-        return refuse(fmt::format("{} says its name is {}", file.path, table->name != nullptr ? table->name : "none"),
-                      "name the file after the provider");
+        return refuse(
+            fmt::format("{} says its name is {}", file.path, table->name != nullptr ? table->name : "none"),
+            "name the file after the provider");
     auto* complete = new Provider(*table);  // lives as long as the object: to the end of the process
     if (complete->description == nullptr) complete->description = "";
     fill_missing_operations(complete);
@@ -107,8 +109,8 @@ std::vector<ProviderFile> find_providers() {
         for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
             const std::string name = it->path().stem().string();
             if (it->path().extension() != kSuffix || !is_provider_name(name)) continue;
-            const bool known =
-                std::any_of(found.begin(), found.end(), [&](const ProviderFile& f) { return f.name == name; });
+            const bool known = std::any_of(found.begin(), found.end(),
+                                           [&](const ProviderFile& f) { return f.name == name; });
             if (!known) here.push_back({name, it->path().lexically_normal().string()});
         }
         std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

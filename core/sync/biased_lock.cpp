@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The ways through a biased lock that are not the owner's: the first bias, revoking it, the ordinary lock, and
-// giving the bias back.
+// The ways through a biased lock that are not the owner's: the first bias, revoking it, the ordinary lock,
+// and giving the bias back.
 #include "core/sync/biased_lock.hpp"
 
 #include <sched.h>
@@ -26,19 +26,21 @@ constexpr uint32_t kRowForBias = 256;
 
 }  // namespace
 
-// The very first thread becomes the owner without holding word_; whoever holds word_ at that moment overwrites
-// owner_ next (revoke), and the barrier there makes one of the two see the other. False: not ours.
+// The very first thread becomes the owner without holding word_; whoever holds word_ at that moment
+// overwrites owner_ next (revoke), and the barrier there makes one of the two see the other. False: not ours.
 bool BiasedLock::take_first_bias() {
     uintptr_t unset = kUnset;
     // Where owners need real fences a bias is worth nothing.
     if (!asymmetric_barrier_available() || owner_.load(std::memory_order_relaxed) != kUnset) return false;
     const uintptr_t me = thread_identity();
-    if (!owner_.compare_exchange_strong(unset, me, std::memory_order_acq_rel, std::memory_order_relaxed)) return false;
+    if (!owner_.compare_exchange_strong(unset, me, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return false;
     bias_.store(me, std::memory_order_relaxed);
     return enter(me);
 }
 
-// Called holding word_. Afterwards no thread is inside by bias alone, unless owner_ is kLeaving and held_ is set.
+// Called holding word_. Afterwards no thread is inside by bias alone, unless owner_ is kLeaving and held_ is
+// set.
 void BiasedLock::revoke() {
     owner_.store(kLeaving, std::memory_order_relaxed);
     heavy_barrier_process();  // after it, the former owner either sees the revocation or we see held_
@@ -68,7 +70,8 @@ void BiasedLock::lock_slow() {
     bool locked = false;
     for (int spins = 0; spins < kSpinsBeforeSleep && !locked; ++spins) {
         uint32_t free_word = 0;
-        locked = word_.compare_exchange_weak(free_word, 1, std::memory_order_acquire, std::memory_order_relaxed);
+        locked =
+            word_.compare_exchange_weak(free_word, 1, std::memory_order_acquire, std::memory_order_relaxed);
         if (!locked) cpu_pause();
     }
     while (!locked) {

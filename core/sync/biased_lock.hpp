@@ -110,10 +110,10 @@ private:
     void note_holder();
 
     std::atomic<uintptr_t> owner_{kUnset};
-    std::atomic<uint32_t> held_{0};         // the biased thread is inside
-    std::atomic<uint32_t> word_{0};         // 0 free, 1 locked, 2 locked and somebody sleeps
-    std::atomic<uintptr_t> bias_{kUnset};   // the first owner: the only thread that is ever biased to
-    uint32_t row_ = 0;                      // times it took word_ with nobody in between; under word_
+    std::atomic<uint32_t> held_{0};        // the biased thread is inside
+    std::atomic<uint32_t> word_{0};        // 0 free, 1 locked, 2 locked and somebody sleeps
+    std::atomic<uintptr_t> bias_{kUnset};  // the first owner: the only thread that is ever biased to
+    uint32_t row_ = 0;                     // times it took word_ with nobody in between; under word_
 };
 
 }  // namespace viaduct

@@ -20,12 +20,12 @@ namespace viaduct {
 
 namespace {
 
-constexpr int64_t kAffinityValid = 100'000'000;     // programs pin themselves at any time
-constexpr int64_t kQuotaValid = 10'000'000'000;     // quotas hardly change
-constexpr int64_t kProbeEvery = 200'000;            // a yield of 0.35 us in 200 us of polling costs nothing
-constexpr int64_t kPlainYield = 500;                // upper guess of a yield that nobody else uses, ns
-constexpr uint32_t kPausesBetweenYields = 32;       // about 0.7 us
-constexpr uint32_t kQuickLooks = 128;               // about 3 us: the answer of a peer that polls is here by then
+constexpr int64_t kAffinityValid = 100'000'000;  // programs pin themselves at any time
+constexpr int64_t kQuotaValid = 10'000'000'000;  // quotas hardly change
+constexpr int64_t kProbeEvery = 200'000;         // a yield of 0.35 us in 200 us of polling costs nothing
+constexpr int64_t kPlainYield = 500;             // upper guess of a yield that nobody else uses, ns
+constexpr uint32_t kPausesBetweenYields = 32;    // about 0.7 us
+constexpr uint32_t kQuickLooks = 128;  // about 3 us: the answer of a peer that polls is here by then
 constexpr uint32_t kYieldsWhenCrowded = 64;
 
 // Rises by two when a yield has let somebody run, falls by one when not: two such yields make a crowd, four
@@ -71,7 +71,8 @@ int quota_processors() {
 int affinity_processors() {
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (::sched_getaffinity(0, sizeof set, &set) != 0) return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+    if (::sched_getaffinity(0, sizeof set, &set) != 0)
+        return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
     return CPU_COUNT(&set);
 }
 
@@ -95,7 +96,9 @@ int allowed_processors() {
     return std::max(1, std::min(affinity, quota.load(std::memory_order_relaxed)));
 }
 
-bool crowded() { return crowd_score.load(std::memory_order_relaxed) >= kCrowdAt || allowed_processors() == 1; }
+bool crowded() {
+    return crowd_score.load(std::memory_order_relaxed) >= kCrowdAt || allowed_processors() == 1;
+}
 
 void yield_processor() {
     const int64_t before = now_ns();

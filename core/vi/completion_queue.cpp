@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The slow half of a completion ring: making, resizing, purging. Pushing and popping are inline in the header.
+// The slow half of a completion ring: making, resizing, purging. Pushing and popping are inline in the
+// header.
 #include "core/vi/completion_queue.hpp"
 
 #include <bit>

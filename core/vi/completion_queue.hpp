@@ -68,7 +68,7 @@ private:
     std::unique_ptr<Entry[]> slots_;
     uint32_t mask_ = 0;
     std::atomic<uint32_t> capacity_{0};  // changed under lock_, read anywhere
-    uint32_t head_ = 0;  // free-running
+    uint32_t head_ = 0;                  // free-running
     uint32_t tail_ = 0;
     std::atomic<uint32_t> count_{0};
 };

@@ -36,7 +36,8 @@ uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) 
     if (segments == 0) return VIP_STATUS_FORMAT_ERROR;
     if (operation == VIP_CONTROL_OP_RDMAREAD) {
         // §2.3: read where NIC, level or VI does not have it; §13 O5: a read carries no immediate data.
-        if (vi.rdma_read_allowed == 0 || (control & VIP_CONTROL_IMMEDIATE) != 0) return VIP_STATUS_FORMAT_ERROR;
+        if (vi.rdma_read_allowed == 0 || (control & VIP_CONTROL_IMMEDIATE) != 0)
+            return VIP_STATUS_FORMAT_ERROR;
     }
     return 0;
 }
@@ -61,7 +62,8 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     uint32_t data_segments = count;
     // Immediate data and a fence are legal with every send (§2.2, §2.5).
-    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE}) != VIP_CONTROL_OP_SENDRECV) [[unlikely]] {
+    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE}) != VIP_CONTROL_OP_SENDRECV)
+        [[unlikely]] {
         if (const uint32_t wrong = check_rdma_form(vi, control, count); wrong != 0) return wrong;
         ++segments;
         --data_segments;

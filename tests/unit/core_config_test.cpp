@@ -76,7 +76,8 @@ TEST(Config, HasADefaultOfTheRightTypeForEveryKey) {
 
 TEST(Config, ReadsTextNumbersAndTruth) {
     const Config c = Config::parse(
-        "[agent]\nlinger_ms = 5\ngrace_ms = \"2s\"\nmax_registered_bytes = \"3M\"\n[vipl]\nstrict = true\n", "test.toml");
+        "[agent]\nlinger_ms = 5\ngrace_ms = \"2s\"\nmax_registered_bytes = \"3M\"\n[vipl]\nstrict = true\n",
+        "test.toml");
     EXPECT_THAT(c.problems(), IsEmpty());
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 5);
     EXPECT_EQ(c.get_int("agent", "grace_ms"), 2000);
@@ -87,12 +88,14 @@ TEST(Config, ReadsTextNumbersAndTruth) {
 }
 
 TEST(Config, ReportsUnknownKeysWithTheNearestOne) {
-    const Config c = Config::parse("[agent]\nliger_ms = 5\n\n[vlip]\nstrict = true\n[zzzzzzzzzz]\na = 1\n", "f");
+    const Config c =
+        Config::parse("[agent]\nliger_ms = 5\n\n[vlip]\nstrict = true\n[zzzzzzzzzz]\na = 1\n", "f");
     ASSERT_EQ(c.problems().size(), 3u);
-    EXPECT_THAT(c.problems(),
-                ElementsAre(AllOf(HasSubstr("f:2"), HasSubstr("liger_ms"), HasSubstr("did you mean linger_ms?")),
-                            AllOf(HasSubstr("f:5"), HasSubstr("[vlip]"), HasSubstr("did you mean vipl?")),
-                            ::testing::Not(HasSubstr("did you mean"))));
+    EXPECT_THAT(
+        c.problems(),
+        ElementsAre(AllOf(HasSubstr("f:2"), HasSubstr("liger_ms"), HasSubstr("did you mean linger_ms?")),
+                    AllOf(HasSubstr("f:5"), HasSubstr("[vlip]"), HasSubstr("did you mean vipl?")),
+                    ::testing::Not(HasSubstr("did you mean"))));
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
 }
 
@@ -141,7 +144,8 @@ TEST_F(ConfigFiles, LaterSurfacesWin) {
         << "[agent]\nlinger_ms = 1\ngrace_ms = 1\nconfirm_ms = 1\n";
     EXPECT_EQ(Config::load().get_int("agent", "linger_ms"), 1);
 
-    const std::string named = file("named.toml", "[agent]\ngrace_ms = 2\nconfirm_ms = 2\n[nics]\na = \"x\"\nb = \"x\"\n");
+    const std::string named =
+        file("named.toml", "[agent]\ngrace_ms = 2\nconfirm_ms = 2\n[nics]\na = \"x\"\nb = \"x\"\n");
     set("VIADUCT_CONFIG", named);
     set("VIADUCT_AGENT_CONFIRM_MS", "3");
     set("VIADUCT_NICS", "b=y,/dev/c=z");

@@ -80,7 +80,8 @@ TEST_F(Descriptors, RdmaCountsItsAddressSegment) {
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, {}, true)), 0u);
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAREAD, {10}, true)), 0u);
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAREAD | VIP_CONTROL_QFENCE, {10}, true)), 0u);
-    EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAWRITE, std::vector<uint32_t>(kMaxSegments - 1, 1), true)), 0u);
+    EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAWRITE, std::vector<uint32_t>(kMaxSegments - 1, 1), true)),
+              0u);
 }
 
 TEST_F(Descriptors, AddressSegmentIsNotLocalMemory) {
@@ -91,10 +92,12 @@ TEST_F(Descriptors, AddressSegmentIsNotLocalMemory) {
 
 TEST_F(Descriptors, FormatErrorsOfTheSendQueue) {
     const uint32_t format = VIP_STATUS_FORMAT_ERROR;
-    for (int bit = 4; bit < 16; ++bit) EXPECT_EQ(send(descriptor(static_cast<uint16_t>(1 << bit), {1})), format) << bit;
+    for (int bit = 4; bit < 16; ++bit)
+        EXPECT_EQ(send(descriptor(static_cast<uint16_t>(1 << bit), {1})), format) << bit;
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RESERVED, {1}, true)), format);
     EXPECT_EQ(send(descriptor(0, std::vector<uint32_t>(kMaxSegments + 1, 1))), format);
-    EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAWRITE, std::vector<uint32_t>(kMaxSegments, 1), true)), format);
+    EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAWRITE, std::vector<uint32_t>(kMaxSegments, 1), true)),
+              format);
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAWRITE, {})), format) << "no address segment";
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAREAD, {})), format);
     EXPECT_EQ(send(descriptor(VIP_CONTROL_OP_RDMAREAD | VIP_CONTROL_IMMEDIATE, {1}, true)), format);

@@ -60,7 +60,8 @@ TEST(HandleTable, SurvivesAnyBits) {
         if (bits == live) continue;
         ASSERT_EQ(table.find(as_handle(bits), HandleKind::vi), nullptr) << bits;
     }
-    for (const uintptr_t bits : {uintptr_t{0}, UINTPTR_MAX, live + 1, live - 1, live + 8, live ^ (uintptr_t{1} << 21)})
+    for (const uintptr_t bits :
+         {uintptr_t{0}, UINTPTR_MAX, live + 1, live - 1, live + 8, live ^ (uintptr_t{1} << 21)})
         EXPECT_EQ(table.find(as_handle(bits), HandleKind::vi), nullptr) << bits;
     int on_stack = 0;
     EXPECT_EQ(table.find(&on_stack, HandleKind::vi), nullptr);
@@ -131,8 +132,8 @@ TEST(HandleTable, AChildKnowsNoInheritedHandleAndGivesOthers) {  // architecture
     EXPECT_EQ(table.find(as_handle(parents[0]), HandleKind::vi), &object) << "the parent keeps its own";
 }
 
-// Objects carry their kind; slots go from kind to kind as fast as can be. A reader gets an object of the kind it
-// asked for, or nothing.
+// Objects carry their kind; slots go from kind to kind as fast as can be. A reader gets an object of the kind
+// it asked for, or nothing.
 TEST(HandleTableStress, ReadersNeverGetAnObjectOfAnotherKind) {
     struct Object {
         HandleKind kind;

@@ -62,7 +62,8 @@ TEST_F(Loader, FoldersOfTheVariableComeFirstAndEachNameOnce) {
     EXPECT_EQ(files[0].name, "aaa");
     EXPECT_EQ(files[1].name, "paramnet");
     EXPECT_EQ(files[1].path, (folder_ / "paramnet.so").string());
-    EXPECT_EQ(std::count_if(files.begin(), files.end(), [](const auto& f) { return f.name == "paramnet"; }), 1);
+    EXPECT_EQ(std::count_if(files.begin(), files.end(), [](const auto& f) { return f.name == "paramnet"; }),
+              1);
 }
 
 TEST_F(Loader, LoadsOnceAndCompletely) {
@@ -119,7 +120,8 @@ TEST_F(Loader, RefusesWhatIsNoObject) {
 
 TEST_F(Loader, RefusesAnObjectWithoutATable) {
     fs::path library;
-    for (const char* candidate : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
+    for (const char* candidate :
+         {"/lib/x86_64-linux-gnu/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
         if (fs::exists(candidate)) library = candidate;
     }
     ASSERT_FALSE(library.empty()) << "no C library where it is looked for";
@@ -146,7 +148,8 @@ TEST_F(Loader, RefusesATableOfAnotherSize) {
     const std::string wanted(reinterpret_cast<const char*>(head), sizeof head);
     const size_t at = bytes.find(wanted);
     ASSERT_NE(at, std::string::npos);
-    ASSERT_EQ(bytes.find(wanted, at + 1), std::string::npos) << "the head of the table is not unique in the file";
+    ASSERT_EQ(bytes.find(wanted, at + 1), std::string::npos)
+        << "the head of the table is not unique in the file";
     bytes[at + sizeof(uint32_t)] = static_cast<char>(bytes[at + sizeof(uint32_t)] + 8);
     place("larger", bytes);
     EXPECT_THAT(load_provider("larger").error, HasSubstr("another Viaduct"));

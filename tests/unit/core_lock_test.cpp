@@ -138,8 +138,8 @@ TEST(BiasedLock, WorksInAForkedChild) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-// One thread that comes all the time, others that come in different rhythms: every mixture of first bias, revocation,
-// vain tries and giving back.
+// One thread that comes all the time, others that come in different rhythms: every mixture of first bias,
+// revocation, vain tries and giving back.
 class BiasedLockStress : public ::testing::TestWithParam<int> {};
 
 TEST_P(BiasedLockStress, NobodyIsEverInsideWithAnother) {

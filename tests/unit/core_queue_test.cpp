@@ -169,7 +169,8 @@ TEST_F(Queues, TheFirstReasonOfABreakWins) {
     EXPECT_EQ(vi_.reason.code, VIP_ERROR_RECVQ_EMPTY);
 }
 
-// ------------------------------------------------------------------------------------------------ completion ring
+// ------------------------------------------------------------------------------------------------ completion
+// ring
 
 TEST(CompletionRing, HoldsExactlyWhatWasAskedFor) {  // vipl-compat Q3
     WorkQueue q;

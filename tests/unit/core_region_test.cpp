@@ -153,9 +153,11 @@ TEST(RegionTable, IsSeenByPeersWhoCannotWriteIt) {
     const uint32_t h = table.add(region(0x1000, 64, 3, kRegionRdmaWrite));
     Fd given(table.open_read_only());
     ASSERT_TRUE(given.valid());
-    EXPECT_EQ(::mmap(nullptr, RegionTable::segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, given.get(), 0),
-              MAP_FAILED);
-    const Segment mapped = Segment::map(std::move(given), RegionTable::segment_bytes(), Segment::Access::read_only);
+    EXPECT_EQ(
+        ::mmap(nullptr, RegionTable::segment_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, given.get(), 0),
+        MAP_FAILED);
+    const Segment mapped =
+        Segment::map(std::move(given), RegionTable::segment_bytes(), Segment::Access::read_only);
     ASSERT_TRUE(mapped.valid());
     const RegionView view(reinterpret_cast<const RegionEntry*>(mapped.data()), kMaxRegions);
     EXPECT_EQ(view.check(h, 0x1000, 64, 3), RegionCheck::ok);
@@ -164,8 +166,8 @@ TEST(RegionTable, IsSeenByPeersWhoCannotWriteIt) {
     EXPECT_EQ(view.check(h, 0x1000, 64, 3), RegionCheck::bad_handle);
 }
 
-// The owner registers and removes regions whose fields all follow from their base; whatever a reader is told is a
-// whole entry of that handle or nothing.
+// The owner registers and removes regions whose fields all follow from their base; whatever a reader is told
+// is a whole entry of that handle or nothing.
 TEST(RegionTableStress, ReadersNeverSeeAMixedEntry) {
     RegionTable table;
     std::atomic<uint32_t> published{0};
@@ -180,7 +182,8 @@ TEST(RegionTableStress, ReadersNeverSeeAMixedEntry) {
                 Region r;
                 if (table.snapshot(h, &r)) {
                     ++good;
-                    if (r.length != r.base / 16 || r.arena_offset != r.base + 1 || r.flags != r.ptag % 4) ++mixed;
+                    if (r.length != r.base / 16 || r.arena_offset != r.base + 1 || r.flags != r.ptag % 4)
+                        ++mixed;
                 }
                 // Base and length of one handle never change: never inside of more than it has.
                 const RegionCheck past = table.check(h, 0x10'000'000, 0x10'000'000, 0);
@@ -231,7 +234,8 @@ TEST(RegionTableStress, ManyThreadsRegisterAtOnce) {
             for (uint32_t i = 0; i < 20'000; ++i) {
                 const uint64_t base = (uint64_t{t} << 40) + i;
                 const uint32_t h = table.add(region(base, 10));
-                if (h == 0 || table.check(h, base, 10, 0) != RegionCheck::ok || !table.remove(h, base, nullptr))
+                if (h == 0 || table.check(h, base, 10, 0) != RegionCheck::ok ||
+                    !table.remove(h, base, nullptr))
                     ++failures;
             }
         });

@@ -109,7 +109,8 @@ TEST(Segment, RefusesOtherKindsOfDescriptor) {
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const Fd writing(ends[1]);
     EXPECT_FALSE(Segment::map(Fd(ends[0]), 4096, Access::read_only).valid());
-    EXPECT_FALSE(Segment::map(Fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), 4096, Access::read_only).valid());
+    EXPECT_FALSE(
+        Segment::map(Fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), 4096, Access::read_only).valid());
     EXPECT_FALSE(Segment::map(Fd(), 4096, Access::read_only).valid());
 }
 

@@ -55,7 +55,8 @@ TEST(Waiting, EndsAfterAboutTheTimeGiven) {
     EXPECT_LT(now_ns() - before, 1'000'000'000);
 }
 
-// Two threads that wait for each other on one processor: each turn is one yield, not one tick of the scheduler.
+// Two threads that wait for each other on one processor: each turn is one yield, not one tick of the
+// scheduler.
 TEST(Waiting, HandsTheProcessorOver) {
     constexpr int kTurns = 2000;
     std::atomic<int> turn{0};

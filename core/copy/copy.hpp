@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Copies of the data path: tiny ones without a call, scattered ones, and ones whose bytes become visible in
+// rising address order. Called by providers on the thread that moves a message; nothing here allocates or
+// calls the system.
+#pragma once
+
+#include <vipl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/vi/descriptor.hpp"
+
+namespace viaduct {
+
+// At most 48 bytes by a few moves of fixed size: a call of memcpy would cost more than the copy.
+inline void copy_small(std::byte* to, const std::byte* from, uint32_t n) {
+    typedef unsigned char Sixteen __attribute__((vector_size(16)));
+    if (n >= 16) {
+        Sixteen first, last;
+        __builtin_memcpy(&first, from, 16);
+        __builtin_memcpy(&last, from + n - 16, 16);
+        if (n > 32) {
+            Sixteen middle;
+            __builtin_memcpy(&middle, from + 16, 16);
+            __builtin_memcpy(to + 16, &middle, 16);
+        }
+        __builtin_memcpy(to, &first, 16);
+        __builtin_memcpy(to + n - 16, &last, 16);
+    } else if (n >= 8) {
+        uint64_t first, last;
+        __builtin_memcpy(&first, from, 8);
+        __builtin_memcpy(&last, from + n - 8, 8);
+        __builtin_memcpy(to, &first, 8);
+        __builtin_memcpy(to + n - 8, &last, 8);
+    } else if (n >= 4) {
+        uint32_t first, last;
+        __builtin_memcpy(&first, from, 4);
+        __builtin_memcpy(&last, from + n - 4, 4);
+        __builtin_memcpy(to, &first, 4);
+        __builtin_memcpy(to + n - 4, &last, 4);
+    } else if (n != 0) {
+        const std::byte first = from[0], middle = from[n / 2], last = from[n - 1];
+        to[0] = first;
+        to[n / 2] = middle;
+        to[n - 1] = last;
+    }
+}
+
+// Where a message is within the data segments of a descriptor. The descriptor's memory belongs to the
+// application, so the walk is bounded by `remaining` and `segments_left`, both taken when it was checked.
+struct SegmentCursor {
+    const VIP_DESCRIPTOR_SEGMENT* segment = nullptr;
+    uint32_t segments_left = 0;
+    uint32_t offset = 0;     // within *segment
+    uint32_t remaining = 0;  // of the whole message
+
+    void begin(const VIP_DESCRIPTOR* d, uint32_t total) {
+        const bool has_address = operation_of(d) != VIP_CONTROL_OP_SENDRECV;
+        segment = segments_of(d) + (has_address ? 1 : 0);
+        segments_left = d->CS.SegCount - (has_address ? 1u : 0u);
+        offset = 0;
+        remaining = total;
+    }
+
+    // The next contiguous piece, at most `limit` bytes; null when there is none left.
+    std::byte* next(uint32_t limit, uint32_t* n) {
+        while (segments_left != 0) {
+            const uint32_t length = segment->Local.Length;
+            if (offset < length) {
+                uint32_t piece = length - offset;
+                if (piece > limit) piece = limit;
+                if (piece > remaining) piece = remaining;
+                if (piece == 0) return nullptr;
+                auto* address = static_cast<std::byte*>(segment->Local.Data.Address) + offset;
+                offset += piece;
+                remaining -= piece;
+                *n = piece;
+                return address;
+            }
+            ++segment;
+            --segments_left;
+            offset = 0;
+        }
+        return nullptr;
+    }
+};
+
+// Memory of the descriptor -> `to`, and back. The amounts moved (less than n only if the descriptor was
+// changed under us).
+inline uint32_t gather(SegmentCursor& cursor, std::byte* to, uint32_t n) {
+    uint32_t done = 0, piece = 0;
+    while (done < n) {
+        const std::byte* from = cursor.next(n - done, &piece);
+        if (from == nullptr) break;
+        std::memcpy(to + done, from, piece);
+        done += piece;
+    }
+    return done;
+}
+
+inline uint32_t scatter(SegmentCursor& cursor, const std::byte* from, uint32_t n) {
+    uint32_t done = 0, piece = 0;
+    while (done < n) {
+        std::byte* to = cursor.next(n - done, &piece);
+        if (to == nullptr) break;
+        std::memcpy(to, from + done, piece);
+        done += piece;
+    }
+    return done;
+}
+
+// How many of `n` bytes at `address` lie before the line that holds the last one.
+inline uint64_t before_last_line(uint64_t address, uint64_t n) {
+    if (n == 0) return 0;
+    const uint64_t last_line = (address + n - 1) & ~uint64_t{63};
+    return last_line > address ? last_line - address : 0;
+}
+
+// Programs watch the last bytes of an RDMA write (vipl-compat T10, T11): everything before the last line is
+// in place first, then that line is written by plain stores of rising address.
+inline void copy_rising(std::byte* to, const std::byte* from, size_t n) {
+    const size_t body = before_last_line(reinterpret_cast<uint64_t>(to), n);
+    if (body != 0) {
+        std::memcpy(to, from, body);
+        std::atomic_thread_fence(std::memory_order_seq_cst);  // also behind string and streaming stores
+        to += body;
+        from += body;
+        n -= body;
+    }
+    while (n != 0 && (reinterpret_cast<uintptr_t>(to) & 7) != 0) {
+        std::atomic_ref(reinterpret_cast<uint8_t&>(*to++))
+            .store(static_cast<uint8_t>(*from++), std::memory_order_release);
+        --n;
+    }
+    for (; n >= 8; n -= 8, to += 8, from += 8) {
+        uint64_t word;
+        std::memcpy(&word, from, 8);
+        std::atomic_ref(reinterpret_cast<uint64_t&>(*to)).store(word, std::memory_order_release);
+    }
+    if (n >= 4) {
+        uint32_t word;
+        std::memcpy(&word, from, 4);
+        std::atomic_ref(reinterpret_cast<uint32_t&>(*to)).store(word, std::memory_order_release);
+        to += 4, from += 4, n -= 4;
+    }
+    for (; n != 0; --n)
+        std::atomic_ref(reinterpret_cast<uint8_t&>(*to++))
+            .store(static_cast<uint8_t>(*from++), std::memory_order_release);
+}
+
+}  // namespace viaduct
