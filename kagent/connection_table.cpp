@@ -178,6 +178,7 @@ void ConnectionTable::hold_again(Entries::iterator request, int64_t now) {
         incoming_count_.erase(c);
     }
     e.state = State::held;
+    e.lost_its_server = true;
     e.owner = {};
     set_due(request, std::min(e.deadline, after(now, rules_.grace_ns)));
     held_[e.key].push_front(request->first);
@@ -425,10 +426,12 @@ void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
     Entry& e = it->second;
     const Party party = e.end.party;
     switch (e.state) {
-        case State::held:
+        case State::held: {
+            const Status why = e.lost_its_server ? Status::timeout : Status::no_match;
             erase(it);
-            effects_.failed(party, Status::no_match);
+            effects_.failed(party, why);
             return;
+        }
         case State::met:
             requester_gone(it);
             effects_.failed(party, Status::timeout);

@@ -5,8 +5,9 @@
 //
 // Client/server:   request --(a wait is there)--> met --accept--> accepted --confirm--> done
 //                     |held grace_ms, then no_match   |reject, timeout      |timeout of the confirmation
-// A waiter that dies or closes before it accepts sends its requests back to being held. A requester that
-// gives up leaves its incoming behind: accept answers timeout, reject answers ok (vipl-semantics §4.3).
+// A waiter that dies or closes before it accepts sends its requests back to being held; if nobody else comes,
+// they end as timeout. A requester that gives up leaves its incoming behind: accept answers timeout, reject
+// answers ok (vipl-semantics §4.3).
 #pragma once
 
 #include <array>
@@ -115,9 +116,11 @@ private:
         EndAddress remote;
         Deadline deadline = kNever;  // of the caller's timeout
         Deadline due = kNever;       // next event of this entry
-        Party owner;                 // met, abandoned, accepted: whose incoming it is
-        End acceptor;                // accepted
-        Party canceller;             // accepted: whoever wants to know when it is decided
+        bool lost_its_server =
+            false;        // it was met once, by somebody who has gone: then it ends as a timeout (§4.3)
+        Party owner;      // met, abandoned, accepted: whose incoming it is
+        End acceptor;     // accepted
+        Party canceller;  // accepted: whoever wants to know when it is decided
         uint64_t connection = 0;
     };
     using Entries = std::map<Id, Entry>;

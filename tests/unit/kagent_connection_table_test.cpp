@@ -303,11 +303,11 @@ TEST_F(ConnectionTableTest, AcceptorThatDiesBeforeAcceptingSendsTheRequestBackTo
     EXPECT_EQ(e.who.session, 3u);
 }
 
-TEST_F(ConnectionTableTest, RequestWhoseAcceptorDiedEndsAsNoMatchEvenWithoutATimeout) {
+TEST_F(ConnectionTableTest, RequestWhoseAcceptorDiedEndsAsTimeoutEvenWithoutALimit) {
     meet("d", kNever);
     table.session_gone(1, now);
     pass(100);
-    EXPECT_EQ(fx.take().status, Status::no_match);
+    EXPECT_EQ(fx.take().status, Status::timeout);
 }
 
 TEST_F(ConnectionTableTest, AcceptorThatDiesAfterAcceptingLeavesNothingBehind) {
