@@ -19,6 +19,13 @@ if(VIADUCT_SANITIZE)
     if(VIADUCT_SANITIZE STREQUAL "thread")
         add_compile_definitions(VIADUCT_TSAN=1)
         # GCC says so for every fence; where we use fences under this sanitizer the code asks for VIADUCT_TSAN.
-        add_compile_options(-Wno-tsan)
+        if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+            add_compile_options(-Wno-tsan)
+        endif()
     endif()
+endif()
+
+# Fuzzers need to see which branches an input takes in all of the code they feed.
+if(VIADUCT_FUZZ AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    add_compile_options(-fsanitize=fuzzer-no-link)
 endif()

@@ -4,18 +4,16 @@ include(CMakePackageConfigHelpers)
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-if(TARGET vipl)
-    file(RELATIVE_PATH VIADUCT_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-    string(REGEX REPLACE "/$" "" VIADUCT_PC_TO_PREFIX ${VIADUCT_PC_TO_PREFIX})
-    configure_file(${PROJECT_SOURCE_DIR}/cmake/vipl.pc.in ${PROJECT_BINARY_DIR}/generated/vipl.pc @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/generated/vipl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH VIADUCT_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" VIADUCT_PC_TO_PREFIX ${VIADUCT_PC_TO_PREFIX})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/vipl.pc.in ${PROJECT_BINARY_DIR}/generated/vipl.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/generated/vipl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-    set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/viaduct)
-    install(EXPORT viaductTargets NAMESPACE viaduct:: DESTINATION ${cmake_dir})
-    configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/viaductConfig.cmake.in
-        ${PROJECT_BINARY_DIR}/generated/viaductConfig.cmake INSTALL_DESTINATION ${cmake_dir})
-    write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/viaductConfigVersion.cmake
-        COMPATIBILITY SameMajorVersion)
-    install(FILES ${PROJECT_BINARY_DIR}/generated/viaductConfig.cmake
-        ${PROJECT_BINARY_DIR}/generated/viaductConfigVersion.cmake DESTINATION ${cmake_dir})
-endif()
+set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/viaduct)
+install(EXPORT viaductTargets NAMESPACE viaduct:: DESTINATION ${cmake_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/viaductConfig.cmake.in
+    ${PROJECT_BINARY_DIR}/generated/viaductConfig.cmake INSTALL_DESTINATION ${cmake_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/viaductConfigVersion.cmake
+    COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/generated/viaductConfig.cmake
+    ${PROJECT_BINARY_DIR}/generated/viaductConfigVersion.cmake DESTINATION ${cmake_dir})

@@ -1,15 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How Viaduct's targets are made, so that the CMakeLists.txt of a folder is a name and a list of files.
 
-# Adds each folder that has a CMakeLists.txt.
-function(viaduct_add_folders)
-    foreach(folder IN LISTS ARGN)
-        if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
-            add_subdirectory(${folder})
-        endif()
-    endforeach()
-endfunction()
-
 # All .cpp files below the current folder, relative to it.
 function(viaduct_sources out)
     file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} *.cpp)
