@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "providers/paramnet/copy.hpp"
+#include "core/copy/copy.hpp"
 
 namespace viaduct::paramnet {
 

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
+#include "core/copy/copy.hpp"
 #include "core/shm/segment.hpp"
 #include "core/vi/vi_core.hpp"
-#include "providers/paramnet/copy.hpp"
 #include "providers/paramnet/faults.hpp"
 #include "providers/paramnet/peer.hpp"
 #include "providers/paramnet/segment_layout.hpp"
