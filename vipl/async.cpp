@@ -6,7 +6,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "vipl/dispatcher.hpp"
-#include "vipl/library.hpp"
+#include "vipl/exiting.hpp"
 #include "vipl/vi.hpp"
 
 namespace viaduct::vipl {

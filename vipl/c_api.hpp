@@ -6,13 +6,15 @@
 
 #include <new>
 
+#include "vipl/exiting.hpp"
 #include "vipl/nic.hpp"
 
 namespace viaduct::vipl {
 
-// Runs `body`; memory running short becomes ERROR_RESOURCE.
+// Runs the body of a call that is not on the hot path; memory running short becomes ERROR_RESOURCE.
 template <class Body>
 VIP_RETURN guarded(Body&& body) noexcept {
+    watch_this_thread();
     try {
         return body();
     } catch (const std::bad_alloc&) {

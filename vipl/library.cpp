@@ -4,13 +4,13 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
+#include "vipl/exiting.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/user_agent.hpp"
@@ -21,11 +21,6 @@ namespace viaduct::vipl {
 HandleTable handle_table;
 
 namespace {
-
-std::atomic<bool> exiting{false};
-
-// Runs on the thread that calls exit(), before the destructors of whatever was there before our first call.
-void note_exit() { exiting.store(true); }
 
 // The process' library. Written under start_mutex; both are made anew in a forked child.
 std::atomic<Library*> instance{nullptr};
@@ -44,8 +39,6 @@ void forget_in_child() {
 }
 
 }  // namespace
-
-bool process_is_exiting() { return exiting.load(std::memory_order_relaxed); }
 
 Library::Library()
     : config(Config::load()),
@@ -75,8 +68,7 @@ Library* Library::start() {
     const std::lock_guard lock(start_mutex);
     ready = instance.load(std::memory_order_acquire);
     if (ready != nullptr) return ready;
-    static const bool watching =
-        ::pthread_atfork(nullptr, nullptr, forget_in_child) == 0 && std::atexit(note_exit) == 0;
+    static const bool watching = ::pthread_atfork(nullptr, nullptr, forget_in_child) == 0 && watch_exit();
     if (!watching) return nullptr;
     auto* fresh = new (std::nothrow) Library;
     if (fresh == nullptr || !fresh->prepare())

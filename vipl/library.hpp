@@ -27,9 +27,6 @@ class EventThread;
 // All handles of the process. Lies outside of Library, because generations must go on in a forked child.
 extern HandleTable handle_table;
 
-// True from the first moment of exit() on: no error handler is called any more (vipl-compat Q14).
-bool process_is_exiting();
-
 class Library {
 public:
     // The one of this process; made on first use, nullptr when memory or the kernel refuse.

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether the process is inside exit(): from its first moment on, no error handler is called any more
+// (vipl-compat Q14). Asked by the handler thread, a few times in a program's life.
+#pragma once
+
+namespace viaduct::vipl {
+
+// Once per process, by the first VipOpenNic.
+bool watch_exit();
+
+// Every control call does this for its thread: cheap after the first time.
+void watch_this_thread();
+
+bool process_is_exiting();
+
+}  // namespace viaduct::vipl
