@@ -13,20 +13,19 @@ namespace {
 // False: the target has left, do not touch.
 class Access {
 public:
-    explicit Access(Endpoint& ep) : own_(*ep.tx.own) {
+    explicit Access(Endpoint& ep) : own_(*ep.tx.own), peer_(*ep.tx.peer) {
         own_.busy_send.store(1, std::memory_order_relaxed);
         light_barrier();  // pairs with the heavy barrier of disconnect and region_removed
         if (ep.tx.needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
-        open_ = ep.tx.peer->closed.load(std::memory_order_acquire) == 0;
     }
     ~Access() { own_.busy_send.store(0, std::memory_order_release); }
     Access(const Access&) = delete;
     Access& operator=(const Access&) = delete;
-    bool open() const { return open_; }
+    bool open() const { return peer_.closed.load(std::memory_order_acquire) == 0; }
 
 private:
     EndRecord& own_;
-    bool open_;
+    const EndRecord& peer_;
 };
 
 // vipl-semantics §7: VI enables, region enables, tags, range.
@@ -42,21 +41,27 @@ bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t l
            address - region.base <= region.length - length;
 }
 
-CrossResult write_there(const Peer& peer, SegmentCursor& from, uint64_t address, uint32_t total) {
-    const auto body = static_cast<uint32_t>(before_last_line(address, total));
-    if (peer.reach == Reach::same_process) {
-        uint32_t n = 0;
-        for (uint32_t done = 0; done < total; done += n) {
-            const std::byte* piece = from.next(total - done, &n);
-            if (piece == nullptr) return CrossResult::fault;
-            copy_rising(reinterpret_cast<std::byte*>(address + done), piece, n);
-        }
-        return CrossResult::ok;
+// Within this process, by plain copies.
+CrossResult write_here(SegmentCursor& from, uint64_t address, uint32_t total) {
+    uint32_t n = 0;
+    for (uint32_t done = 0; done < total; done += n) {
+        const std::byte* piece = from.next(total - done, &n);
+        if (piece == nullptr) return CrossResult::fault;
+        copy_rising(reinterpret_cast<std::byte*>(address + done), piece, n);
     }
-    // The last line by a call of its own: whoever watches the last word then finds all of the rest.
+    return CrossResult::ok;
+}
+
+// Into another process. The last line by a call of its own: whoever watches the last word then finds all of
+// the rest. A process that was stopped within the first call asks again before the second.
+template <class StillPermitted>
+CrossResult write_there(const Peer& peer, SegmentCursor& from, uint64_t address, uint32_t total,
+                        StillPermitted still_permitted) {
+    const auto body = static_cast<uint32_t>(before_last_line(address, total));
     if (body != 0) {
         const CrossResult first = cross_write(peer.pid, from, address, body);
         if (first != CrossResult::ok) return first;
+        if (!still_permitted()) return CrossResult::fault;
     }
     return cross_write(peer.pid, from, address + body, total - body);
 }
@@ -106,11 +111,21 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     {
         const Access access(ep);
         if (!access.open()) return Step::waits;  // its goodbye is on the way to us
-        if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite)) {
+        const auto allowed = [&] {
+            return permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite);
+        };
+        if (allowed()) {
             SegmentCursor from;
             from.begin(d, total);
-            result = total == 0 ? CrossResult::ok : write_there(peer, from, address, total);
+            if (total == 0) {
+                result = CrossResult::ok;
+            } else if (peer.reach == Reach::same_process) {
+                result = write_here(from, address, total);
+            } else {
+                result = write_there(peer, from, address, total, [&] { return access.open() && allowed(); });
+            }
         }
+        if (!access.open()) return Step::waits;
     }
     if (result == CrossResult::gone) return Step::waits;  // so is the news of its death
     const uint32_t position = ep.vi->send.taken++;
