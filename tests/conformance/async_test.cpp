@@ -37,7 +37,7 @@ protected:
 TEST_P(PostDesc, ForADescriptorThatIsNotAligned) {
     const Row row("8 POST_DESC", GetParam());
     NEEDS_LEVEL(GetParam());
-    for (const std::size_t off : {8, 16, 32}) {
+    for (const std::size_t off : {8, 32}) {
         for (const bool on_receive_queue : {false, true}) {
             Pair pair(at_level());
             char* place = pair.client.buffer(256, 0, 64) + off;
@@ -104,7 +104,8 @@ TEST_P(Overrun, OfTheReceiveQueueIsReportedAndBreaksTheVi) {
     }
     EXPECT_EQ(pair.client.errors.size(), 0u) << "the documented depth is usable";
     EXPECT_EQ(pair.client.state(), VIP_STATE_CONNECTED);
-    CONFORM(VIP_SUCCESS, kConnected, pair.client.post_recv(pair.client.message(data, 64)));
+    VIP_DESCRIPTOR* one_more = pair.client.message(data, 64);
+    CONFORM(VIP_SUCCESS, kConnected, VipPostRecv(pair.client.vi, one_more, pair.client.region));
     ASSERT_TRUE(pair.client.errors.wait_for(VIP_ERROR_VI_OVERRUN));
     const auto error = pair.client.errors.first(VIP_ERROR_VI_OVERRUN);
     EXPECT_EQ(error->ResourceCode, VIP_RESOURCE_VI);
@@ -250,8 +251,7 @@ TEST(Catastrophic, ACompletionQueueThatOverflowsIsReportedAndNeverOverwritten) {
     EndOptions small;
     small.recv_cq = 4;
     Pair pair(EndOptions{}, small);
-    VIP_ULONG room = 4;
-    // "At least" so many entries: find out how many there really are by filling the queue.
+    constexpr VIP_ULONG room = 4;  // at least so many; how many there really are, filling the queue shows
     constexpr VIP_ULONG kMessages = 1000;
     for (VIP_ULONG i = 0; i < kMessages; ++i) {
         pair.server.receive(8);
@@ -263,8 +263,11 @@ TEST(Catastrophic, ACompletionQueueThatOverflowsIsReportedAndNeverOverwritten) {
         require(pair.client.post_send(d), "VipPostSend");
         reap_send(pair.client.vi);
         ++sent;
+        // Lets the library of the receiving side work without taking an entry.
+        VIP_DESCRIPTOR* none = nullptr;
+        VipSendDone(pair.server.vi, &none);
         if (sent > room) {
-            eventually([&] { return pair.server.errors.size() != 0; }, Millis{20});
+            eventually([&] { return pair.server.errors.size() != 0; }, Millis{2});
         }
     }
     ASSERT_TRUE(pair.server.errors.wait_for(VIP_ERROR_CATASTROPHIC, kOneSecond));

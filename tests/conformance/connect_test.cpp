@@ -315,6 +315,32 @@ TEST(ConnectRequest, DisconnectFromAnotherThreadEndsTheAttempt) {
     EXPECT_EQ(server.state(), VIP_STATE_IDLE);
 }
 
+TEST(ConnectRequest, EndsWhenItsOwnNicIsClosedAndTheServerLearnsItAtAccept) {
+    End client;
+    End server;
+    PendingRequest pending = pending_request(client, server);
+    require(VipCloseNic(client.nic), "VipCloseNic");
+    client.nic = nullptr;
+    ASSERT_TRUE(ready(pending.requester));
+    EXPECT_NE(pending.requester.get(), VIP_SUCCESS);
+    EXPECT_EQ(VipConnectAccept(pending.connection, server.vi), VIP_TIMEOUT);
+    EXPECT_EQ(server.state(), VIP_STATE_IDLE);
+}
+
+TEST(ConnectRequest, ToAServerThatClosesItsNicGivesACodeThatProgramsRetryOn) {
+    End client;
+    End server;
+    PendingRequest pending = pending_request(client, server, 3000);
+    require(VipCloseNic(server.nic), "VipCloseNic");
+    server.nic = nullptr;
+    ASSERT_TRUE(ready(pending.requester));
+    const VIP_RETURN result = pending.requester.get();
+    EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_NO_MATCH || result == VIP_REJECT ||
+                result == VIP_ERROR_RESOURCE)
+        << code_name(result) << " (vipl-compat C5)";
+    EXPECT_EQ(client.state(), VIP_STATE_IDLE);
+}
+
 TEST(ConnectRequest, AThousandFailingTriesLeaveNothingBehind) {
     End end;
     Address local(end.nic, unique_discriminator());
@@ -347,6 +373,21 @@ TEST(ConnectWait, TimesOutNoEarlierThanAskedAndZeroIsOnePoll) {
         EXPECT_LT(since(start), Millis{timeout + 2000});
         EXPECT_TRUE(waited.remote.untouched_from(0));
     }
+}
+
+TEST(ConnectWait, ATimeoutOfZeroFindsARequestThatIsThere) {
+    End client;
+    End server;
+    const std::string name = unique_discriminator();
+    auto requester = request_from(client, client.vi, server.nic, name, name);
+    Waited waited;
+    ASSERT_TRUE(eventually([&] {
+        waited = wait_at(server.nic, Address(server.nic, name), 0);
+        return waited.code != VIP_TIMEOUT;
+    }));
+    ASSERT_EQ(waited.code, VIP_SUCCESS);
+    EXPECT_EQ(VipConnectAccept(waited.connection, server.vi), VIP_SUCCESS);
+    EXPECT_EQ(requester.get(), VIP_SUCCESS);
 }
 
 TEST(ConnectWait, ImpossibleArgumentsAreRefused) {

@@ -187,6 +187,19 @@ TEST(Processes, MayExitInsideTheErrorCallback) {
     EXPECT_EQ(client.wait(), 7) << "vipl-compat L3";
 }
 
+TEST(Processes, ThatAreExitingAreNotToldThatTheirPeerHasEnded) {
+    End server;
+    const std::string name = unique_discriminator();
+    Child client("slow-exit", client_arguments(server, name));
+    accept_from(server, name);
+    ASSERT_EQ(client.line(), "connected");
+    ASSERT_EQ(client.line(), "leaving");
+    require(VipDisconnect(server.vi), "VipDisconnect");
+    EXPECT_EQ(client.line(Millis{700}), "") << "an error callback would end the run as failed (vipl-compat Q14)";
+    client.go();
+    EXPECT_EQ(client.wait(), 0);
+}
+
 TEST(Processes, AProgramThatRunsWellSeesNoOutputButItsOwn) {
     Child child("quiet", {});
     EXPECT_EQ(child.everything(), "");

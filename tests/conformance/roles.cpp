@@ -6,7 +6,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <thread>
@@ -98,6 +100,24 @@ int role_exit_in_callback(const std::vector<std::string>& arguments) {
     return 1;
 }
 
+std::atomic<bool> leaving{false};
+
+/// Ends by exit(), slowly, while the end of its peer becomes known (vipl-compat Q14).
+int role_slow_exit(const std::vector<std::string>& arguments) {
+    // Registered before the library is first used, so that it runs after whatever the library does at exit.
+    atexit([] {
+        leaving = true;
+        say("leaving");
+        wait_for_go();
+    });
+    static End* const end = connected_to_parent(arguments).release();  // nothing is cleaned up
+    require(VipErrorCallback(end->nic, nullptr,
+                             [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) { say(leaving ? "called back" : "too early"); }),
+            "VipErrorCallback");
+    say("connected");
+    exit(0);
+}
+
 struct RoleEntry {
     const char* name;
     int (*play)(const std::vector<std::string>&);
@@ -109,6 +129,7 @@ constexpr RoleEntry kRoles[] = {
     {"quiet", role_quiet},
     {"return-with-waiter", role_return_with_waiter},
     {"exit-in-callback", role_exit_in_callback},
+    {"slow-exit", role_slow_exit},
 };
 
 }  // namespace

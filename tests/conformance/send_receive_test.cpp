@@ -55,7 +55,7 @@ TEST_P(Messages, OfEverySizeArriveWithTheirLengthAndNothingBeyond) {
         in[size] = '#';
         fill(receive, VIP_CONTROL_OP_SENDRECV, {pair.server.piece(in, size)});
         fill(send, VIP_CONTROL_OP_SENDRECV, {pair.client.piece(out, size)});
-        CONFORM(VIP_SUCCESS, kConnected, pair.server.post_recv(receive));
+        CONFORM(VIP_SUCCESS, kConnected, VipPostRecv(pair.server.vi, receive, pair.server.region));
         CONFORM(VIP_SUCCESS, kConnected, VipPostSend(pair.client.vi, send, pair.client.region));
         const Outcome sent = reap_send(pair.client.vi);
         const Outcome got = reap_recv(pair.server.vi);
