@@ -238,9 +238,10 @@ def pingpong(s, i):
 def many2one(s, i):
     clients = 2 + i % 5
     messages = 200 if s.pin is None else 60
-    early = [s.start("many2one", "-c", s.host, "-i", k, "-m", messages, "-b", 1 + i * 800) for k in range(i % 2)]
+    largest = 1 + i * 800 % 16384
+    early = [s.start("many2one", "-c", s.host, "-i", k, "-m", messages, "-b", largest) for k in range(i % 2)]
     server = s.start("many2one", "-s", "-n", clients, "-w", i % 2)
-    late = [s.start("many2one", "-c", s.host, "-i", k, "-m", messages, "-b", 1 + i * 800)
+    late = [s.start("many2one", "-c", s.host, "-i", k, "-m", messages, "-b", largest)
             for k in range(len(early), clients)]
     s.finish()
     for k, process in enumerate(early + late):
