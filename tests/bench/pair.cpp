@@ -29,7 +29,7 @@ struct Shared {
 namespace {
 
 constexpr int64_t kSampleNs = 8'000'000;
-constexpr uint64_t kWarmUp = 64;
+constexpr int64_t kWarmUpNs = 1'000'000;
 constexpr uint64_t kProbeRounds = 500;
 constexpr int kProbeBatches = 5;
 constexpr unsigned kWatchdogSeconds = 540;  // a benchmark that hangs ends, and says so by its signal
@@ -181,8 +181,9 @@ double Pair::ns_per_iteration(const std::function<void(uint64_t)>& body) {
         return static_cast<double>(now_ns() - before) / static_cast<double>(iterations);
     };
     // The second try knows warm caches, and how many fit into a sample.
-    timed(4);
-    const double guess = timed(kWarmUp);
+    const double cold = timed(4);
+    const auto few = static_cast<uint64_t>(static_cast<double>(kWarmUpNs) / std::max(cold, 1.0));
+    const double guess = timed(agree(std::clamp<uint64_t>(few, 4, 1000)));
     const auto fitting = static_cast<uint64_t>(static_cast<double>(kSampleNs) / std::max(guess, 1.0));
     return timed(agree(std::clamp<uint64_t>(fitting, 16, 1'000'000)));
 }
