@@ -63,6 +63,13 @@ void EventThread::follow_agent() {
     link_.pump();
 }
 
+// mutex_ held. Closing alone would not take it out of the epoll set: the agent and other processes hold the
+// same description, and as long as one of them does, a dead peer's would make us spin.
+void EventThread::end_watch(Watches::iterator watch) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch->second.fd.get(), nullptr);
+    watches_.erase(watch);
+}
+
 void EventThread::fire(uint32_t watch_id) {
     void (*fired)(void*) = nullptr;
     void* argument = nullptr;
@@ -72,7 +79,7 @@ void EventThread::fire(uint32_t watch_id) {
         if (found == watches_.end()) return;
         fired = found->second.fired;
         argument = found->second.argument;
-        watches_.erase(found);  // once; closing takes it out of the epoll set
+        end_watch(found);
         firing_ = watch_id;
     }
     fired(argument);
@@ -81,6 +88,23 @@ void EventThread::fire(uint32_t watch_id) {
         firing_ = 0;
     }
     fired_.notify_all();
+}
+
+void EventThread::defer(std::function<void()> task) {
+    {
+        const std::lock_guard lock(mutex_);
+        deferred_.push_back(std::move(task));
+    }
+    poke();
+}
+
+void EventThread::do_deferred() {
+    std::vector<std::function<void()>> tasks;
+    {
+        const std::lock_guard lock(mutex_);
+        tasks.swap(deferred_);
+    }
+    for (const auto& task : tasks) task();
 }
 
 void EventThread::run() {
@@ -102,6 +126,7 @@ void EventThread::run() {
                 fire(static_cast<uint32_t>(subject));
             }
         }
+        do_deferred();
         follow_agent();
     }
 }
@@ -133,7 +158,7 @@ Status EventThread::watch(int fd, void (*fired)(void*), void* argument, uint32_t
 
 void EventThread::unwatch(uint32_t watch_id) {
     std::unique_lock lock(mutex_);
-    watches_.erase(watch_id);
+    if (const auto found = watches_.find(watch_id); found != watches_.end()) end_watch(found);
     if (thread_id_ == thread_identity()) return;  // from inside a fired function: it cannot wait for itself
     fired_.wait(lock, [&] { return firing_ != watch_id; });
 }

@@ -6,8 +6,10 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "core/agent/link.hpp"
 #include "core/shm/segment.hpp"
@@ -23,6 +25,8 @@ public:
     Status start();
     // The link has a new socket: watch that one. Any thread.
     void agent_changed() { poke(); }
+    // Has `task` done on the event thread, where no lock of the user agent is held. Any thread, any locks.
+    void defer(std::function<void()> task);
     // In a forked child: closes the descriptors; the thread is not here.
     void forget();
 
@@ -40,11 +44,14 @@ private:
         void (*fired)(void*);
         void* argument;
     };
+    using Watches = std::map<uint32_t, Watch>;
 
     void run();
     void poke();
     void follow_agent();
     void fire(uint32_t watch_id);
+    void end_watch(Watches::iterator watch);
+    void do_deferred();
 
     AgentLink& link_;
     Fd epoll_;
@@ -53,7 +60,8 @@ private:
 
     std::mutex mutex_;
     std::condition_variable fired_;
-    std::map<uint32_t, Watch> watches_;
+    Watches watches_;
+    std::vector<std::function<void()>> deferred_;
     uint32_t next_watch_ = 1;
     uint32_t firing_ = 0;     // the watch whose function runs at this moment
     uint64_t thread_id_ = 0;  // of the event thread

@@ -2,6 +2,7 @@
 // The peer, or the agent, stands still (SIGSTOP): it is not dead, so connections stay, and nobody who has a
 // timeout waits longer than that.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstring>
 
@@ -138,6 +139,30 @@ TEST(AgentStopped, ThePeersDeathIsNoticed) {
     EXPECT_TRUE(meeting.end->reaches(VIP_STATE_ERROR, kOneSecond));
     expect_flushed(*meeting.end, meeting.posted);
     expect_survivor_is_told(meeting);
+}
+
+/// Processor time that this process uses while it does nothing.
+Millis idle_cost(Millis while_idle) {
+    const auto used = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        return Millis((usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+                      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000);
+    };
+    const Millis before = used();
+    pass_time(while_idle);
+    return used() - before;
+}
+
+TEST(AgentStopped, ThePeersDeathKeepsNobodyBusy) {
+    Invitation invitation;
+    invitation.more = {"16", "256"};
+    Meeting meeting("mute", {}, invitation);
+    const StoppedAgent agent;  // which goes on holding what tells of the death
+    ASSERT_TRUE(agent.stopped());
+    meeting.kill();
+    expect_survivor_is_told(meeting);
+    EXPECT_LE(idle_cost(Millis(500)), Millis(50));
 }
 
 TEST(AgentStopped, CallsThatNeedItKeepTheirTimeouts) {
