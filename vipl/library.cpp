@@ -59,6 +59,16 @@ bool Library::prepare() {
         events->agent_changed();
         return worst;
     });
+    link.on_event([this](const Mail& news) {
+        kagent::ContextRef which;
+        if (news.type() != kagent::Type::kNicDown || !news.get(&which)) return;
+        // Whoever reads the news may hold locks of a NIC.
+        events->defer([this, id = which.context_id] {
+            for_each_open([id](Nic& nic) {
+                if (nic.context_id == id) nic_failed(nic);
+            });
+        });
+    });
     return true;
 }
 

@@ -137,31 +137,6 @@ Status open_at_agent(Library& library, Nic& nic) {
     return Status::ok;
 }
 
-// What can be undone without the agent.
-void take_apart(Nic& nic) {
-    if (nic.own_group.group != nullptr) remove_group(nic, nic.own_group);
-    if (nic.context != nullptr) nic.ops->close(std::exchange(nic.context, nullptr));
-    nic.regions.reset();
-    nic.dispatcher.reset();
-    nic.vis.clear();
-    nic.free_slots.clear();
-    nic.vi_count = 0;
-    nic.cqs.clear();
-    nic.names_started = false;
-    nic.library->nics.give_back(&nic);
-}
-
-// Nobody waits for the answer: what is asked of the agent next comes behind it on the same socket, an agent
-// that stands still must not hold up the end of a program, and a new agent never hears of this NIC.
-void tell_agent_closed(Library& library, Nic& nic) {
-    if (library.link.socket() < 0) return;
-    kagent::ContextRef which;
-    which.context_id = nic.context_id;
-    uint32_t ticket = 0;
-    if (library.link.start(Mail::of(kagent::Type::kCloseNic, which), &ticket) == Status::ok)
-        library.link.abandon(ticket);
-}
-
 }  // namespace
 
 VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
@@ -187,7 +162,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     std::memcpy(nic.address, nic.info.address.bytes, sizeof nic.address);
     const uintptr_t handle = add_group(nic, nic.own_group) ? handle_table.insert(HandleKind::nic, &nic) : 0;
     if (handle == 0) {
-        tell_agent_closed(*library, nic);
+        tell_agent_closed(nic);
         take_apart(nic);
         return VIP_ERROR_RESOURCE;
     }
@@ -203,51 +178,6 @@ Status reattach_nic(Nic& nic, AgentLink& link) {
     if (status != Status::ok) return status;
     Mail answer;
     return link.exchange_now(std::move(request), &answer);
-}
-
-// ------------------------------------------------------------------------------------------------------
-// closing
-
-namespace {
-
-// Sleepers may be just on their way to sleep: woken until nobody is inside.
-void wait_until_unused(Nic& nic) {
-    for (uint32_t users = nic.users.load(); users != 0; users = nic.users.load()) {
-        nic.ops->wake(nic.context);
-        futex_wait(nic.users, users, 2'000'000, false);
-    }
-}
-
-}  // namespace
-
-VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {
-    auto* found = static_cast<Nic*>(handle_table.find(handle, HandleKind::nic));
-    if (found == nullptr || !handle_table.remove(handle)) return VIP_INVALID_PARAMETER;
-    Nic& nic = *found;
-    Library& library = *nic.library;
-    library.remove_open(&nic);
-    nic.handle.store(0);  // from here on nobody new gets in
-    nic.dispatcher->close();
-    std::vector<Vi*> vis;
-    std::vector<Cq*> cqs;
-    {
-        const std::lock_guard lock(nic.mutex);
-        for (Vi* vi : nic.vis) {
-            if (vi != nullptr) vis.push_back(vi);
-        }
-        cqs = nic.cqs;
-    }
-    for (Vi* vi : vis) kill_vi(*vi);
-    for (Cq* cq : cqs) kill_cq(*cq);
-    wait_until_unused(nic);
-
-    for (Vi* vi : vis) release_vi(*vi);
-    for (Cq* cq : cqs) release_cq(*cq);
-    kill_connections(nic);
-    kill_ptags(nic);
-    tell_agent_closed(library, nic);
-    take_apart(nic);
-    return VIP_SUCCESS;
 }
 
 // -------------------------------------------------------------------------------------------------------

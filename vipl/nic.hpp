@@ -96,8 +96,16 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out);
 VIP_RETURN close_nic(VIP_NIC_HANDLE handle);
 void query_nic(const Nic& nic, VIP_NIC_ATTRIBUTES* out);
 
+// Steps of closing, used also when opening fails half-way: what needs the agent, and all the rest.
+void tell_agent_closed(Nic& nic);
+void take_apart(Nic& nic);
+
 // Tells a new kernel agent of a NIC that its dead predecessor knew. Inside AgentLink::on_reattach only.
 Status reattach_nic(Nic& nic, AgentLink& link);
+
+// The NIC is gone for good: every VI goes to Error, the program hears of it once (vipl-semantics §8,
+// CATASTROPHIC).
+void nic_failed(Nic& nic);
 
 // Polls every group of the NIC once; what somebody else polls at this moment is skipped.
 void poll_everything(Nic& nic);
