@@ -61,11 +61,14 @@ TEST(Wait, ASecondWaiterOnOneQueueIsRefused) {
     for (const VS state : {VS::kIdle, VS::kPending, VS::kConnected}) {
         StatedVi stated(state);
         stated.end().receive(16);
+        std::atomic<bool> begun{false};
         auto first = in_background([&] {
             VIP_DESCRIPTOR* d = nullptr;
+            begun = true;
             return VipRecvWait(stated.vi(), VIP_INFINITE, &d);
         });
-        EXPECT_FALSE(ready(first, kQuietTime));
+        ASSERT_TRUE(eventually([&] { return begun.load(); }));
+        EXPECT_FALSE(ready(first, 4 * kQuietTime));
         VIP_DESCRIPTOR* d = nullptr;
         CONFORM_RESULT("VipRecvWait", VIP_ERROR_RESOURCE, state, VipRecvWait(stated.vi(), kLongWait, &d));
         EXPECT_EQ(VipRecvDone(stated.vi(), &d), VIP_NOT_DONE) << "Done works beside a waiter";

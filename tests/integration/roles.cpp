@@ -221,6 +221,8 @@ int role_look_around(const Arguments&) {
         const int fd = std::atoi(entry->d_name);
         if (fd > 2 && fd != dirfd(folder)) text += std::string(" ") + entry->d_name;
     }
+    closedir(folder);
+    closedir(folder);
     say(text);
     return 0;
 }
