@@ -84,8 +84,11 @@ TEST_P(PeerKilledMidway, OfWritingIntoOurMemoryLeavesItAlone) {
     }
 }
 
-TEST_P(PeerKilledMidway, OfReadingOurMemory) {
-    NEEDS_LEVEL(GetParam());
+class PeerKilledMidRead : public conformance::AtEachLevel {};
+
+INSTANTIATE_TEST_SUITE_P(Levels, PeerKilledMidRead, VIADUCT_RELIABLE_LEVELS, conformance::level_test_name);
+
+TEST_P(PeerKilledMidRead, OfOurMemory) {
     NEEDS_RDMA_READ(GetParam());
     for (const std::uint32_t bytes : {64u, 1u << 20}) {
         EndOptions chosen = at_level();
@@ -160,8 +163,7 @@ TEST_P(PeerKilledMidway, OfOurWritesIntoItsMemory) {
     expect_our_rdma_ends(at_level(), false);
 }
 
-TEST_P(PeerKilledMidway, OfOurReadsOutOfItsMemory) {
-    NEEDS_LEVEL(GetParam());
+TEST_P(PeerKilledMidRead, OfItsMemory) {
     NEEDS_RDMA_READ(GetParam());
     expect_our_rdma_ends(at_level(), true);
 }
