@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                         [bytes = bytes](Pair& p) { return ring_stream(p, bytes); }, copy});
     }
     rows.push_back({"messages of one line", "M/s", line_rate, ""});
-    rows.push_back({"futex wake-up", "ns", futex_ping_pong, "", true});
+    rows.push_back({"futex wake-up", "ns", futex_wake_up, "", true});
 
     Pair pair = Pair::split(kArenaBytes, options.cpus[0], options.cpus[1]);
     take_samples(pair, rows, options.rounds);

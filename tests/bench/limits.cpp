@@ -177,7 +177,7 @@ double plain_copy(Pair& pair, size_t bytes) {
     return static_cast<double>(bytes) / ns;
 }
 
-double futex_ping_pong(Pair& pair) {
+double futex_wake_up(Pair& pair) {
     using Turn = std::atomic<uint32_t>;
     // The futex words lie where the other halves' owner reads: one for each direction, set by the waker.
     Turn& out = *reinterpret_cast<Turn*>(pair.outgoing());
@@ -191,11 +191,13 @@ double futex_ping_pong(Pair& pair) {
         const auto base = static_cast<uint32_t>(pair.fresh(iterations));
         for (uint32_t i = base; i != base + static_cast<uint32_t>(iterations); ++i) {
             if (!pair.leader()) wait(in, i);
+            linger(kUntilAsleep);
             out.store(i, std::memory_order_release);
             futex_wake(out, 1, true);
             if (pair.leader()) wait(in, i);
         }
-    }) / 2;
+    }) / 2 -
+           static_cast<double>(kUntilAsleep);
 }
 
 }  // namespace viaduct::bench

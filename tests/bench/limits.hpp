@@ -23,7 +23,7 @@ double ring_stream(Pair&, size_t bytes);
 double line_rate(Pair&);
 // GB/s of memcpy inside the leader.
 double plain_copy(Pair&, size_t bytes);
-// Half round trip, ns, when the other side sleeps on a futex.
-double futex_ping_pong(Pair&);
+// From the store of one side to the wake-up of the other that sleeps on a futex, ns.
+double futex_wake_up(Pair&);
 
 }  // namespace viaduct::bench

@@ -47,6 +47,11 @@ void await_word(const std::atomic<uint64_t>& word, uint64_t wanted) {
     while (word.load(std::memory_order_acquire) != wanted) cpu_pause();
 }
 
+void linger(int64_t ns) {
+    const int64_t end = now_ns() + ns;
+    while (now_ns() < end) cpu_pause();
+}
+
 bool Pair::pick_processors(int* first, int* second) {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -63,6 +63,10 @@ private:
     uint64_t used_numbers_ = 0;
 };
 
+// Keeps the processor for so long: the other side has gone to sleep by then.
+void linger(int64_t ns);
+inline constexpr int64_t kUntilAsleep = 200'000;
+
 // A word that the other side polls: spins with one pause between looks (measured to be better than none).
 void await_word(const std::atomic<uint64_t>& word, uint64_t wanted);
 

@@ -61,12 +61,12 @@ void print_value(double value) { std::printf("%11.*f", value < 10 ? 2 : value < 
 
 void print_rows(const std::vector<Row>& rows, Distance d) {
     const auto at = static_cast<size_t>(d);
-    std::printf("\n%-34s %-5s %11s %11s %8s %9s\n", kDistanceNames[at], "unit", "median", "limit", "ratio",
+    std::printf("\n%-36s %-5s %11s %11s %8s %9s\n", kDistanceNames[at], "unit", "median", "limit", "ratio",
                 "samples");
     for (const Row& row : rows) {
         if (row.samples[at].empty()) continue;
         const double value = median(row.samples[at]);
-        std::printf("%-34s %-5s", row.name.c_str(), row.unit.c_str());
+        std::printf("%-36s %-5s", row.name.c_str(), row.unit.c_str());
         print_value(value);
         const Row* limit = find_row(rows, row.limit);
         if (limit != nullptr && !limit->samples[at].empty()) {

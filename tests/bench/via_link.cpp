@@ -188,7 +188,7 @@ VIP_DESCRIPTOR* ViaLink::receive() {
     return d;
 }
 
-double ViaLink::ping_pong(size_t bytes) {
+double ViaLink::ping_pong(size_t bytes, int64_t pause_ns) {
     auto* out = reinterpret_cast<uint64_t*>(outgoing_);
     const auto* in = reinterpret_cast<const uint64_t*>(incoming_);
     return pair_.ns_per_iteration([&](uint64_t iterations) {
@@ -196,15 +196,22 @@ double ViaLink::ping_pong(size_t bytes) {
         uint64_t wrong = 0;
         for (uint64_t i = base; i < base + iterations; ++i) {
             *out = i;
-            if (pair_.leader()) send(bytes);
+            if (pair_.leader()) {
+                if (pause_ns != 0) linger(pause_ns);
+                send(bytes);
+            }
             VIP_DESCRIPTOR* d = receive();
             wrong += d->CS.Length != bytes || *in != i;
             post_receive(d);
-            if (!pair_.leader()) send(bytes);
+            if (!pair_.leader()) {
+                if (pause_ns != 0) linger(pause_ns);
+                send(bytes);
+            }
             reap_send();
         }
         if (wrong != 0) pair_.fail("a message arrived that was not sent");
-    }) / 2;
+    }) / 2 -
+           static_cast<double>(pause_ns);
 }
 
 double ViaLink::rdma_ping_pong(size_t bytes) {

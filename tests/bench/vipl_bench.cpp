@@ -52,9 +52,11 @@ int main(int argc, char** argv) {
         rows.push_back({std::string("VIPL RDMA write ") + name, "ns",
                         [bytes = bytes, &queue](Pair&) { return queue->rdma_ping_pong(bytes); }, put});
     }
-    rows.push_back({"futex wake-up", "ns", futex_ping_pong, "", true});
-    rows.push_back(
-        {"VIPL VipRecvWait 8 B", "ns", [&wait](Pair&) { return wait->ping_pong(8); }, "futex wake-up", true});
+    rows.push_back({"futex wake-up", "ns", futex_wake_up, "", true});
+    rows.push_back({"VIPL to a thread asleep in RecvWait", "ns",
+                    [&wait](Pair&) { return wait->ping_pong(8, kUntilAsleep); }, "futex wake-up", true});
+    rows.push_back({"VIPL VipRecvWait 8 B", "ns", [&wait](Pair&) { return wait->ping_pong(8); },
+                    "ring ping-pong 8 B", true});
     rows.push_back({"messages of one line", "M/s", line_rate, ""});
     rows.push_back({"VIPL messages of 8 B", "M/s", [&queue](Pair&) { return 1000 / queue->stream(8); },
                     "messages of one line"});
