@@ -222,7 +222,6 @@ int role_look_around(const Arguments&) {
         if (fd > 2 && fd != dirfd(folder)) text += std::string(" ") + entry->d_name;
     }
     closedir(folder);
-    closedir(folder);
     say(text);
     return 0;
 }
