@@ -5,15 +5,14 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 #include "core/agent/link.hpp"
+#include "core/agent/socket_address.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
 #include "viaduct/kagent.hpp"
@@ -25,23 +24,15 @@ namespace {
 constexpr int64_t kMillisecond = 1'000'000;
 // Whoever holds the starting right and does nothing with it for so long is ignored.
 constexpr int64_t kStarterPatience = 1000 * kMillisecond;
-
-bool fill_address(const std::string& text, sockaddr_un* address, socklen_t* length) {
-    if (text.size() < 2 || text.size() >= sizeof(address->sun_path)) return false;
-    *address = {};
-    address->sun_family = AF_UNIX;
-    std::memcpy(address->sun_path, text.data(), text.size());
-    const bool abstract_name = text[0] == '@';
-    if (abstract_name) address->sun_path[0] = '\0';
-    *length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size() + (abstract_name ? 0 : 1));
-    return true;
-}
+// An agent that was started and still does not listen after so long has been killed on its way: start
+// another. Two that come up after all are no harm, binding the address decides.
+constexpr int64_t kNewbornPatience = 1000 * kMillisecond;
 
 // The errno of connecting, 0 when connected.
 int try_connect(const std::string& text, Fd* out) {
     sockaddr_un address;
     socklen_t length = 0;
-    if (!fill_address(text, &address, &length)) return ENAMETOOLONG;
+    if (!fill_socket_address(text, &address, &length)) return ENAMETOOLONG;
     Fd fd(above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
     if (!fd.valid()) return errno;
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return errno;
@@ -75,7 +66,7 @@ public:
     bool take() {
         sockaddr_un address;
         socklen_t length = 0;
-        if (!fill_address(name_, &address, &length)) return false;
+        if (!fill_socket_address(name_, &address, &length)) return false;
         Fd fd(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
         if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
             return false;
@@ -125,7 +116,7 @@ AgentPlace agent_place() {
 Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd* out, std::string* why) {
     StartingRight right(place.address);
     const int64_t begun = now_ns();
-    bool started = false;
+    int64_t started = 0;  // when
     for (int64_t pause = kMillisecond / 2;; pause = pause < 16 * kMillisecond ? pause * 2 : pause) {
         Fd fd;
         const int error = try_connect(place.address, &fd);
@@ -144,16 +135,17 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd*
                 "no agent listens at " + place.address + " (" + place.origin + "): " + std::strerror(error);
             return Status::broken;
         }
-        if (nobody && !started && (right.take() || now_ns() - begun > kStarterPatience)) {
+        const bool none_started = started == 0 || now_ns() - started > kNewbornPatience;
+        if (nobody && none_started && (right.held() || right.take() || now_ns() - begun > kStarterPatience)) {
             // Somebody else may have finished starting between our connect and our taking the right.
             if (try_connect(place.address, &fd) != 0) {
                 if (const Status s = start_it(place.address, why); s != Status::ok) return s;
-                started = true;
+                started = now_ns();
             }
             pause = kMillisecond / 4;
         }
         if (now_ns() + pause >= deadline) {
-            if (!started)
+            if (started == 0)
                 *why =
                     "the agent at " + place.address + " does not take connections: " + std::strerror(error);
             return Status::broken;
