@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 #include "../conformance/fixture.hpp"
 
@@ -19,9 +19,12 @@ namespace files = std::filesystem;
 
 namespace {
 
+/// What can be read of a file of /proc: nothing when its process has ended meanwhile, even after the opening.
 std::string contents(const files::path& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::ostringstream text;
+    text << file.rdbuf();  // unlike an iterator, this takes a failing read for the end
+    return text.str();
 }
 
 /// True when one of the zero-terminated words equals `wanted`.
