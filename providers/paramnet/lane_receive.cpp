@@ -10,6 +10,15 @@ namespace viaduct::paramnet {
 
 namespace {
 
+// Comes before the receive is completed: a program that has seen the message may end at once, and its sender
+// must still find that the message has arrived.
+inline void count_ack(Rx& rx) { rx.own->placed.store(++rx.acks, std::memory_order_release); }
+
+inline void tell_ack(Endpoint& ep) {
+    light_barrier();
+    if (ep.rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
+}
+
 // The hot path: a message inside its line, into a receive of one segment. False: anything unusual, and
 // nothing has changed. Checks exactly what check_receive checks for this form.
 inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta) {
@@ -36,8 +45,10 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
         status |= VIP_STATUS_IMMEDIATE;
     }
     ++q.taken;
+    const bool wants_ack = (meta & kFlagAck << 4) != 0;
+    if (wants_ack) count_ack(ep.rx);
     complete_head(q, status, length);
-    if ((meta & kFlagAck << 4) != 0) acknowledge(ep);
+    if (wants_ack) tell_ack(ep);
     return true;
 }
 
@@ -234,10 +245,8 @@ bool open_receive(Endpoint& ep, uint32_t total) {
 }
 
 void acknowledge(Endpoint& ep) {
-    Rx& rx = ep.rx;
-    rx.own->placed.store(++rx.acks, std::memory_order_release);
-    light_barrier();
-    if (rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
+    count_ack(ep.rx);
+    tell_ack(ep);
 }
 
 void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t immediate, uint32_t length) {
@@ -246,8 +255,9 @@ void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t im
         q.oldest_incomplete()->CS.ImmediateData = immediate;
         operation |= VIP_STATUS_IMMEDIATE;
     }
+    if ((flags & kFlagAck) != 0) count_ack(ep.rx);
     complete_head(q, operation, length);
-    if ((flags & kFlagAck) != 0) acknowledge(ep);
+    if ((flags & kFlagAck) != 0) tell_ack(ep);
 }
 
 bool nonsense(Endpoint& ep) {

@@ -128,16 +128,23 @@ void answer_calls(NicContext& nic) {
     }
 }
 
-// Sends that have not been acknowledged since the last tick: the peer's application does not poll.
-void call_for_acks(NicContext& nic, Endpoint& ep) {
+// Sends that have not been acknowledged since the last tick: the peer's application does not poll. True: they
+// have been, and it is ours that does not look.
+bool call_for_acks(NicContext& nic, Endpoint& ep) {
+    bool arrived = false;
     nic.slots_lock.lock();
     const uint32_t awaited = ep.connected ? ep.awaits_acks.load(std::memory_order_relaxed) : 0;
     if (awaited != 0) {
         nic.awaited.store(1, std::memory_order_relaxed);
-        if (awaited == ep.acks_awaited) call_peer(ep);
+        if (awaited == ep.acks_awaited) {
+            const auto placed = static_cast<uint32_t>(ep.rx.peer->placed.load(std::memory_order_acquire));
+            arrived = static_cast<int32_t>((placed << 1 | 1) - awaited) >= 0;
+            if (!arrived) call_peer(ep);
+        }
     }
     ep.acks_awaited = awaited;
     nic.slots_lock.unlock();
+    return arrived;
 }
 
 // Backlogs and waiting lanes that nobody has polled since the last tick.
@@ -153,9 +160,9 @@ void tick(NicContext& nic) {
             ep.lane_waits = false;
             idle |= ep.rx.next.load(std::memory_order_relaxed) == ep.lane_seen;
         }
+        idle |= call_for_acks(nic, ep);
         if (idle) service(ep);
         ep.attempts_seen = ep.push_attempts.load(std::memory_order_relaxed);
-        call_for_acks(nic, ep);
     });
 }
 

@@ -111,9 +111,11 @@ bool finish_served_write(Endpoint& ep) {
         WorkQueue& q = ep.vi->recv;
         if (!q.has_untaken()) return nonsense(ep);
         ++q.taken;
-        close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE, kFlagImmediate, m.immediate, m.total);
+        close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE,
+                      kFlagImmediate | (ep.rx.acknowledged ? kFlagAck : 0), m.immediate, m.total);
+    } else if (ep.rx.acknowledged) {
+        acknowledge(ep);
     }
-    if (ep.rx.acknowledged) acknowledge(ep);
     return true;
 }
 
