@@ -13,6 +13,11 @@ namespace viaduct::vipl {
 
 void ErrorQueue::push(const AsyncError& error) {
     const auto later = [](const AsyncError& a, const AsyncError& b) { return a.due < b.due; };
+    if (error.only_in_this_life) {
+        for (AsyncError& other : errors_)
+            if (other.only_in_this_life) other.due = std::max(other.due, std::min(error.due, other.latest));
+        std::stable_sort(errors_.begin(), errors_.end(), later);
+    }
     errors_.insert(std::upper_bound(errors_.begin(), errors_.end(), error, later), error);
 }
 

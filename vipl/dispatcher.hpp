@@ -30,7 +30,8 @@ struct Cq;
 // An asynchronous error on its way to the program.
 struct AsyncError {
     VIP_ERROR_DESCRIPTOR record{};
-    int64_t due = 0;  // CLOCK_MONOTONIC ns
+    int64_t due = 0;     // CLOCK_MONOTONIC ns
+    int64_t latest = 0;  // no later than this, however many peers end after it
     // CONN_LOST is told only if the VI is still in the life that ended (vipl-compat Q14).
     const Vi* vi = nullptr;
     uint32_t life = 0;
@@ -43,6 +44,8 @@ bool still_wanted(const AsyncError& error);
 // Errors by the time they are due. Time is an argument: no clock in here.
 class ErrorQueue {
 public:
+    // While peers go on ending, the news that the earlier ones have ended waits with the news of the last
+    // (vipl-compat Q14): the processes of a large run need a while to end.
     void push(const AsyncError& error);
     // The oldest error that is due; false when there is none yet.
     bool pop_due(int64_t now, AsyncError* out);

@@ -32,6 +32,9 @@ struct Policy {
     }
 };
 
+// CONN_LOST is held back no longer than this while further peers end: it has to come within a second.
+inline constexpr int64_t kLongestPeerLossDelay = 750'000'000;
+
 // Connection handles that may wait for Accept or Reject at one time on one NIC handle (§4.3).
 inline constexpr uint32_t kMaxConnectionHandles = 1024;
 

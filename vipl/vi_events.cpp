@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How connections end: what providers report (ViEvents), what the program does wrong, and VipDisconnect.
 // Providers call in from any thread.
+#include <algorithm>
+
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "vipl/connection.hpp"
@@ -31,6 +33,8 @@ AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resou
     error.due = now_ns();
     if (code == VIP_ERROR_CONN_LOST) {
         // Late, and only to a program that still holds the connection (vipl-compat Q14-Q17).
+        error.latest =
+            error.due + std::max(kLongestPeerLossDelay, vi.nic->library->policy.peer_loss_delay_ns);
         error.due += vi.nic->library->policy.peer_loss_delay_ns;
         error.only_in_this_life = true;
     }

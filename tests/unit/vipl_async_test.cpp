@@ -47,6 +47,39 @@ TEST(ErrorQueueTest, ErrorsOfOneMomentKeepTheirOrder) {
     }
 }
 
+AsyncError end_of_peer(int64_t now) {
+    AsyncError error = error_due(now + 250, VIP_ERROR_CONN_LOST);
+    error.latest = now + 750;
+    error.only_in_this_life = true;
+    return error;
+}
+
+TEST(ErrorQueueTest, TheEndsOfPeersWaitForTheLastOfThem) {
+    ErrorQueue queue;
+    AsyncError got;
+    queue.push(end_of_peer(0));
+    queue.push(end_of_peer(200));
+    EXPECT_FALSE(queue.pop_due(449, &got));
+    EXPECT_TRUE(queue.pop_due(450, &got));
+    EXPECT_TRUE(queue.pop_due(450, &got));
+}
+
+TEST(ErrorQueueTest, TheEndOfAPeerDoesNotWaitForEver) {
+    ErrorQueue queue;
+    AsyncError got;
+    for (int64_t now = 0; now < 2000; now += 100) queue.push(end_of_peer(now));
+    EXPECT_EQ(queue.next_due(), 750);
+}
+
+TEST(ErrorQueueTest, OtherErrorsDoNotWaitForTheEndsOfPeers) {
+    ErrorQueue queue;
+    AsyncError got;
+    queue.push(error_due(10, VIP_ERROR_RDMAW_PROT));
+    queue.push(end_of_peer(5));
+    ASSERT_TRUE(queue.pop_due(10, &got));
+    EXPECT_EQ(got.record.ErrorCode, VIP_ERROR_RDMAW_PROT);
+}
+
 TEST(AsyncErrorTest, AnErrorThatIsNotAboutALifeIsAlwaysWanted) { EXPECT_TRUE(still_wanted(error_due(0))); }
 
 TEST(AsyncErrorTest, ALostConnectionIsToldOnlyInTheLifeThatEnded) {
