@@ -158,6 +158,10 @@ void progress(void)
     if (rc == VIP_DESCRIPTOR_ERROR && d != NULL && isrecv && ending &&
         (d->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR))
         return;                 /* that one is through the barrier and gone */
+    if (rc == VIP_DESCRIPTOR_ERROR && d != NULL)
+        fprintf(stderr, "%s: %s rank %d: status %08x\n", myname,
+                isrecv ? "receive from" : "send to", (int)(p - peers),
+                (unsigned)d->CS.Status);
     must(rc, isrecv ? "VipRecvDone" : "VipSendDone");
     if (isrecv)
         take_message(p, d);

@@ -48,6 +48,9 @@ class Process:
     def stderr(self):
         return read_text(self.err_path)
 
+    def is_good(self):
+        return self.popen.returncode == 0 and not self.stderr()
+
     def describe(self):
         code = self.popen.returncode
         text = "  %s: %s\n" % (" ".join(self.command), "still running" if code is None else "exit status %d" % code)
@@ -340,7 +343,8 @@ def repeat(session, program, times):
         except Failure as failure:
             bad += 1
             print("%s, run %d: %s" % (program.__name__, i + 1, failure))
-            print("".join(process.describe() for process in session.processes[:10]), flush=True)
+            worst_first = sorted(session.processes, key=Process.is_good)
+            print("".join(process.describe() for process in worst_first[:10]), flush=True)
         session.clear()
         slowest = max(slowest, time.monotonic() - start)
         if bad == 3:
