@@ -8,9 +8,6 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1" CACHE STRING "Flags of a sanitizer build")
-set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1" CACHE STRING "Flags of a sanitizer build")
-
 add_compile_options(-Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer)
 
 if(VIADUCT_SANITIZE)
