@@ -307,6 +307,14 @@ VIP_RETURN retire(VIP_VI_HANDLE vi) {
 
 // ------------------------------------------------------------------------------------------------- completions
 
+std::size_t peek_count(const char* bytes, std::size_t length, char value) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < length; ++i) {
+        found += peek(bytes + i) == value;
+    }
+    return found;
+}
+
 namespace {
 
 Outcome reap(VIP_RETURN (*done)(VIP_VI_HANDLE, VIP_DESCRIPTOR**), VIP_VI_HANDLE vi, Millis limit) {

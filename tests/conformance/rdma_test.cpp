@@ -143,18 +143,18 @@ TEST_P(RdmaWrite, ReachesATargetThatOnlyWatchesItsMemoryWithTheLastBytesLast) {
     chosen.memory = 2 << 20;
     Pair pair(chosen);
     for (const std::size_t size : {4, 8, 68, 1000, 4100, 30001}) {
-        for (int round = 1; round <= 20; ++round) {
+        for (int round = 1; round <= 10; ++round) {
             char* window = pair.server.buffer(size, 0, 1);
             auto watcher = in_background([&] {
                 // A thread that calls nothing of the library (T10, T11).
                 const auto end = Clock::now() + kPatience;
                 while (peek(&window[size - 1]) == 0 && Clock::now() < end) {
                 }
-                return std::count(window, window + size, static_cast<char>(round));
+                return peek_count(window, size, static_cast<char>(round));
             });
             pair.client.write(pair.client.buffer(size, static_cast<char>(round), 1), size,
                               pair.server.target(window));
-            ASSERT_EQ(watcher.get(), static_cast<std::ptrdiff_t>(size)) << "the last byte came before another";
+            ASSERT_EQ(watcher.get(), size) << "the last byte came before another";
             ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
         }
     }
