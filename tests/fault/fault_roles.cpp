@@ -171,7 +171,7 @@ int role_request_only(const Arguments& arguments) {
 /// Ends the connection in the way it is told, when told to go.
 int role_leave(const Arguments& arguments) {
     const std::string& how = arguments.at(kFirstOwnArgument);
-    End* end = meet_parent(arguments).release();  // no destructor tidies up
+    static End* const end = meet_parent(arguments).release();  // no destructor tidies up
     for (int i = 0; i < kReceives; ++i) end->receive(kMessageBytes);
     say("ready");
     wait_for_go();
@@ -190,7 +190,7 @@ int role_leave(const Arguments& arguments) {
 int role_exit_slowly(const Arguments& arguments) {
     // Handlers run in reverse order: this one behind whatever the library registers when the NIC is opened.
     std::atexit([] { pass_time(Millis(700)); });
-    End* end = meet_parent(arguments).release();
+    static End* const end = meet_parent(arguments).release();
     const auto tell = [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {
         constexpr char kText[] = "told\n";
         if (write(STDOUT_FILENO, kText, sizeof kText - 1) < 0) _exit(3);
