@@ -12,6 +12,7 @@
 
 #include "core/config/config.hpp"
 #include "core/config/paths.hpp"
+#include "kagent/listen.hpp"
 #include "kagent/server.hpp"
 #include "kagent/service.hpp"
 #include "viaduct/kagent.hpp"

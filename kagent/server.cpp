@@ -7,7 +7,6 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -34,31 +33,6 @@ constexpr int64_t kFlushPatience = 500 * kMillisecond;
 // Two watched descriptors per client share its key; the lowest bit tells them apart.
 constexpr uint64_t kProcessBit = 1;
 
-bool fill_address(const std::string& text, sockaddr_un* address, socklen_t* length) {
-    if (text.size() < 2 || text.size() >= sizeof(address->sun_path)) return false;
-    *address = {};
-    address->sun_family = AF_UNIX;
-    std::memcpy(address->sun_path, text.data(), text.size());
-    if (text[0] == '@') address->sun_path[0] = '\0';
-    *length =
-        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size() + (text[0] == '@' ? 0 : 1));
-    return true;
-}
-
-enum class Occupant { listening, removed, foreign };
-
-// Who has the path we want: a path that nobody listens at is what a killed agent left behind. Recognised by
-// trying, not by its existence; what is no socket is left alone.
-Occupant try_to_remove(const sockaddr_un& address, socklen_t length) {
-    struct stat s {};
-    if (::lstat(address.sun_path, &s) != 0 || !S_ISSOCK(s.st_mode)) return Occupant::foreign;
-    const Fd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    const int result = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), length);
-    if (result == 0 || errno == EAGAIN) return Occupant::listening;
-    if (errno != ECONNREFUSED) return Occupant::foreign;
-    return ::unlink(address.sun_path) == 0 ? Occupant::removed : Occupant::foreign;
-}
-
 bool is_abstract(int listener) {
     sockaddr_un address{};
     socklen_t length = sizeof address;
@@ -67,34 +41,6 @@ bool is_abstract(int listener) {
 }
 
 }  // namespace
-
-Status listen_at(const std::string& text, Fd* out, std::string* error) {
-    sockaddr_un address;
-    socklen_t length = 0;
-    if (!fill_address(text, &address, &length)) {
-        *error = "the socket address " + text + " is too short or too long";
-        return Status::invalid;
-    }
-    Fd fd(above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-    const auto* where = reinterpret_cast<const sockaddr*>(&address);
-    // Whoever can reach a path of root's may ask: this is how the agent serves every user. Another user's
-    // path is his own.
-    const mode_t before = ::umask(::geteuid() == 0 ? 0111 : 0177);
-    int bind_error = ::bind(fd.get(), where, length) == 0 ? 0 : errno;
-    Occupant occupant = Occupant::listening;  // an abstract name lives and dies with its listener
-    if (bind_error == EADDRINUSE && text[0] != '@') {
-        occupant = try_to_remove(address, length);
-        if (occupant == Occupant::removed) bind_error = ::bind(fd.get(), where, length) == 0 ? 0 : errno;
-    }
-    ::umask(before);
-    if (bind_error == EADDRINUSE && occupant != Occupant::foreign) return Status::not_done;
-    if (bind_error != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
-        *error = "cannot listen at " + text + ": " + std::strerror(bind_error != 0 ? bind_error : errno);
-        return Status::denied;
-    }
-    *out = std::move(fd);
-    return Status::ok;
-}
 
 Server::Server(Options options, AgentSettings settings, Providers& providers, Fd listener)
     : options_(std::move(options)),

@@ -13,9 +13,6 @@
 
 namespace viaduct::kagent {
 
-// Binds and listens. not_done: somebody listens there already. With `error` for people.
-Status listen_at(const std::string& address, Fd* out, std::string* error);
-
 class Server final : private Outbox {
 public:
     struct Options {

@@ -6,41 +6,21 @@
 // Two ways a wake-up could be lost, and what prevents them: somebody else (pump, a sender) reads the leader's
 // answer while it sleeps on the socket: the reader writes the leader's eventfd; the leader leaves while
 // others wait: it signals one of them before it returns.
-#include "core/agent/link.hpp"
+#include "core/agent/link_state.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <deque>
-#include <memory>
-
-#include "core/agent/find_agent.hpp"
-#include "core/clock/clock.hpp"
-#include "core/log/log.hpp"
 
 namespace viaduct {
 
+using namespace link_detail;
+
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kConnectPatience = 5000 * kMillisecond;
 constexpr int kResends = 8;  // of one request, each to a new agent
-
-void sleep_on(pollfd* fds, nfds_t count, Deadline deadline) {
-    const int64_t left = remaining_ns(deadline);
-    timespec t{left / 1'000'000'000, left % 1'000'000'000};
-    ::ppoll(fds, count, left < 0 ? nullptr : &t, nullptr);
-}
-
-Status wait_writable(int fd, Deadline deadline) {
-    pollfd p{fd, POLLOUT, 0};
-    sleep_on(&p, 1, deadline);
-    return p.revents != 0 ? Status::ok : Status::not_done;
-}
 
 // True for all but the last message of a list.
 bool more_follow(const Mail& mail) {
@@ -56,264 +36,95 @@ bool more_follow(const Mail& mail) {
     }
 }
 
-// Blocking exchange on a socket that nobody else uses yet. Messages with another ticket go to `strays`.
-Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline, std::deque<Mail>* strays) {
-    for (Status s = Status::not_done; s == Status::not_done;) {
-        s = send_mail(fd, request);
-        if (s == Status::not_done && wait_writable(fd, deadline) != Status::ok) return Status::timeout;
-        if (s != Status::ok && s != Status::not_done) return s;
-    }
-    while (true) {
-        Mail mail;
-        const Status s = receive_mail(fd, &mail);
-        if (s == Status::ok) {
-            if (mail.header.ticket == request.header.ticket) {
-                *answer = std::move(mail);
-                return Status::ok;
-            }
-            strays->push_back(std::move(mail));
-            continue;
-        }
-        if (s != Status::not_done) return s;
-        if (remaining_ns(deadline) == 0) return Status::timeout;
-        pollfd p{fd, POLLIN, 0};
-        sleep_on(&p, 1, deadline);
-    }
-}
-
 }  // namespace
 
-struct AgentLink::Impl {
-    enum class State { open, answered, broken };
-    struct Pending {
-        State state = State::open;
-        bool leading = false;
-        uint64_t epoch = 0;        // of the connection that the request went over
-        std::deque<Mail> answers;  // lists come in several messages
-        std::condition_variable changed;
-    };
-    using Lock = std::unique_lock<std::mutex>;
-
-    LinkOptions options;
-    std::mutex mutex;
-    std::condition_variable connect_done;
-    Fd socket;
-    Fd wake;  // eventfd: makes the leader look again
-    bool connecting = false;
-    int reattach_socket = -1;  // valid on the connecting thread while it runs `reattach`
-    bool leader = false;
-    uint32_t next_ticket = 1;
-    uint64_t epoch = 0;
-    uint64_t breaks = 0;  // counts connections lost
-    kagent::Welcome welcome{};
-    std::string error;
-    // What the connecting thread has learnt; published under the mutex when it is through.
-    std::string attempt_error;
-    kagent::Welcome attempt_welcome{};
-    std::map<uint32_t, std::shared_ptr<Pending>> pending;
-    std::deque<Mail> events;
-    Reattach reattach;
-    Event event;
-    Impl* ancestor = nullptr;  // the parent process' state, kept reachable and never touched
-
-    uint32_t new_ticket() {
-        uint32_t t = next_ticket++;
-        if (t == 0) t = next_ticket++;
-        return t;
+void AgentLink::Impl::lose(const char* why) {
+    if (!socket.valid()) return;
+    socket.reset();
+    error = why;
+    VIADUCT_LOG(info, "agent", "connection lost: %s", why);
+    for (auto& [ticket, p] : pending) {
+        if (p->state == State::open) p->state = State::broken;
+        p->changed.notify_all();
     }
-
-    void wake_leader() {
-        if (!leader) return;
-        const uint64_t one = 1;
-        if (::write(wake.get(), &one, sizeof one) < 0)
-            VIADUCT_LOG(error, "agent", "waking a waiting thread failed: errno %d", errno);
-    }
-
-    // The agent is gone: everybody who waits for an answer of it hears so.
-    void lose(const char* why) {
-        if (!socket.valid()) return;
-        socket.reset();
-        ++breaks;
-        error = why;
-        VIADUCT_LOG(info, "agent", "connection lost: %s", why);
-        for (auto& [ticket, p] : pending) {
-            if (p->state == State::open) p->state = State::broken;
-            p->changed.notify_all();
-        }
-        wake_leader();
-    }
-
-    void deliver(Mail mail) {
-        const uint32_t ticket = mail.header.ticket;
-        if (ticket == 0) {
-            events.push_back(std::move(mail));
-            return;
-        }
-        auto it = pending.find(ticket);
-        if (it == pending.end() || it->second->state == State::broken) return;  // abandoned meanwhile
-        Pending& p = *it->second;
-        p.answers.push_back(std::move(mail));
-        p.state = State::answered;
-        if (p.leading) wake_leader();
-        p.changed.notify_all();
-    }
-
-    // Takes every message that is there. Called with the mutex.
-    void drain() {
-        while (socket.valid()) {
-            Mail mail;
-            switch (receive_mail(socket.get(), &mail)) {
-                case Status::ok:
-                    deliver(std::move(mail));
-                    continue;
-                case Status::not_done:
-                    return;
-                case Status::invalid:
-                    lose("the agent sent something that is no message");
-                    return;
-                default:
-                    lose("the agent closed the connection");
-                    return;
-            }
-        }
-    }
-
-    void pass_leadership() {
-        leader = false;
-        for (auto& [ticket, p] : pending) {
-            if (p->state == State::open) {
-                p->changed.notify_all();  // those not waiting do not hear it: so every open one is told
-            }
-        }
-    }
-
-    // Sleeps on the socket for all; returns with the mutex held again.
-    void lead(Lock& lock, Pending& mine, Deadline deadline) {
-        leader = true;
-        mine.leading = true;
-        pollfd fds[2] = {{socket.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}};
-        lock.unlock();
-        sleep_on(fds, 2, deadline);
-        lock.lock();
-        mine.leading = false;
-        uint64_t count = 0;
-        if (fds[1].revents != 0 && ::read(wake.get(), &count, sizeof count) < 0 && errno != EAGAIN)
-            error = "eventfd";
-        leader = false;  // before drain: nobody has to wake us now
-        drain();
-        pass_leadership();
-    }
-
-    void run_events(Lock& lock) {
-        while (!events.empty()) {
-            Mail mail = std::move(events.front());
-            events.pop_front();
-            Event handler = event;
-            lock.unlock();
-            if (handler) handler(mail);
-            lock.lock();
-        }
-    }
-
-    Status hello(int fd, Deadline deadline, std::deque<Mail>* strays);
-    Status connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out);
-    Status connect(AgentLink& link, Lock& lock);
-    Status send(const Mail& mail, Lock& lock);
-    Status start(AgentLink& link, Mail& request, uint32_t* ticket);
-    Status await(uint32_t ticket, Deadline deadline, Mail* answer);
-    std::deque<Mail> strays;  // of the connecting thread
-};
-
-Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early) {
-    kagent::Hello body;
-    body.flags = options.hello_flags;
-    std::strncpy(body.program, program_invocation_short_name, sizeof(body.program) - 1);
-    Mail answer;
-    const Status s = exchange_on(fd, Mail::of(kagent::Type::kHello, body, 1), &answer, deadline, early);
-    if (s != Status::ok) return s == Status::timeout ? Status::timeout : Status::closed;
-    kagent::Welcome w;
-    if (answer.type() == kagent::Type::kWelcome && answer.get(&w)) {
-        if (w.version < kagent::kVersionMin || w.version > kagent::kVersionMax) return Status::version;
-        attempt_welcome = w;
-        return Status::ok;
-    }
-    kagent::Error e;
-    if (answer.type() == kagent::Type::kError && answer.get(&e)) {
-        attempt_error = std::string(text_of(e.text));
-        const auto status = static_cast<Status>(e.status);
-        if (status == Status::version) {
-            attempt_error += " (the agent speaks versions " + std::to_string(e.version_min) + " to " +
-                             std::to_string(e.version_max) + ", this program " +
-                             std::to_string(kagent::kVersionMin) + " to " +
-                             std::to_string(kagent::kVersionMax) + "; update the older one)";
-            return Status::version;
-        }
-        return Status::denied;
-    }
-    return Status::version;
+    wake_leader();
 }
 
-// One attempt: connect, hello, reattach. Runs without the mutex; `connecting` keeps others away. closed: the
-// agent was just leaving, try again.
-Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out) {
-    Fd fd;
-    std::string why;
-    if (const Status s = connect_agent(agent_place(), options.start_agent, deadline, &fd, &why);
-        s != Status::ok) {
-        attempt_error = why;
-        return s;
+void AgentLink::Impl::deliver(Mail mail) {
+    const uint32_t ticket = mail.header.ticket;
+    if (ticket == 0) {
+        events.push_back(std::move(mail));
+        return;
     }
-    strays.clear();
-    if (const Status s = hello(fd.get(), deadline, &strays); s != Status::ok) {
-        if (s == Status::timeout) attempt_error = "the agent took the connection but does not answer";
-        return s == Status::timeout ? Status::broken : s;
-    }
-    if (restore) {
-        reattach_socket = fd.get();
-        const Status s = restore(link);
-        reattach_socket = -1;
-        if (s == Status::broken || s == Status::closed) return Status::closed;
-        if (s != Status::ok) {
-            attempt_error = "the new agent did not take over what this process owns";
-            return s == Status::denied || s == Status::version ? s : Status::broken;
-        }
-    }
-    *out = std::move(fd);
-    return Status::ok;
+    auto it = pending.find(ticket);
+    if (it == pending.end() || it->second->state == State::broken) return;  // abandoned meanwhile
+    Pending& p = *it->second;
+    p.answers.push_back(std::move(mail));
+    p.state = State::answered;
+    if (p.leading) wake_leader();
+    p.changed.notify_all();
 }
 
-Status AgentLink::Impl::connect(AgentLink& link, Lock& lock) {
-    while (connecting) connect_done.wait(lock);
-    if (socket.valid()) return Status::ok;
-    if (!wake.valid()) wake = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-    if (!wake.valid()) {
-        error = "no descriptor is left to talk to the agent (see ulimit -n)";
-        return Status::out_of_resources;
+void AgentLink::Impl::drain() {
+    while (socket.valid()) {
+        Mail mail;
+        switch (receive_mail(socket.get(), &mail)) {
+            case Status::ok:
+                deliver(std::move(mail));
+                continue;
+            case Status::not_done:
+                return;
+            case Status::invalid:
+                lose("the agent sent something that is no message");
+                return;
+            default:
+                lose("the agent closed the connection");
+                return;
+        }
     }
-    connecting = true;
-    const Deadline deadline = now_ns() + kConnectPatience;
-    const Reattach restore = reattach;
-    Fd fd;
+}
+
+void AgentLink::Impl::pass_leadership() {
+    leader = false;
+    for (auto& [ticket, p] : pending) {
+        if (p->state == State::open) {
+            p->changed.notify_all();  // those not waiting do not hear it: so every open one is told
+        }
+    }
+}
+
+void AgentLink::Impl::lead(Lock& lock, Pending& mine, Deadline deadline) {
+    leader = true;
+    mine.leading = true;
+    pollfd fds[2] = {{socket.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}};
     lock.unlock();
-    Status s = Status::closed;
-    while (s == Status::closed && now_ns() < deadline) s = connect_once(link, deadline, restore, &fd);
+    sleep_on(fds, 2, deadline);
     lock.lock();
-    connecting = false;
-    error = std::move(attempt_error);
-    attempt_error.clear();
-    if (s == Status::ok) {
-        ++epoch;
-        welcome = attempt_welcome;
-        socket = std::move(fd);
-        for (Mail& m : strays) deliver(std::move(m));
-        strays.clear();
-        VIADUCT_LOG(info, "agent", "connected to agent process %u", welcome.agent_pid);
-    } else if (s == Status::closed) {
-        error = "the agent closes every connection at once";
-        s = Status::broken;
+    mine.leading = false;
+    uint64_t count = 0;
+    if (fds[1].revents != 0 && ::read(wake.get(), &count, sizeof count) < 0 && errno != EAGAIN)
+        error = "eventfd";
+    leader = false;  // before drain: nobody has to wake us now
+    drain();
+    pass_leadership();
+}
+
+void AgentLink::Impl::run_events(Lock& lock) {
+    while (!events.empty()) {
+        Mail mail = std::move(events.front());
+        events.pop_front();
+        Event handler = event;
+        lock.unlock();
+        if (handler) handler(mail);
+        lock.lock();
     }
-    connect_done.notify_all();
-    return s;
+}
+
+void AgentLink::Impl::wake_leader() {
+    if (!leader) return;
+    const uint64_t one = 1;
+    if (::write(wake.get(), &one, sizeof one) < 0)
+        VIADUCT_LOG(error, "agent", "waking a waiting thread failed: errno %d", errno);
 }
 
 // ok | closed (connection lost, everybody told)
@@ -457,20 +268,6 @@ void AgentLink::pump() {
 void AgentLink::on_reattach(Reattach f) {
     Impl::Lock lock(impl_->mutex);
     impl_->reattach = std::move(f);
-}
-
-Status AgentLink::exchange_now(Mail request, Mail* answer) {
-    if (impl_->reattach_socket < 0) return Status::invalid_state;
-    {
-        Impl::Lock lock(impl_->mutex);
-        request.header.ticket = impl_->new_ticket();
-    }
-    const Status s =
-        exchange_on(impl_->reattach_socket, request, answer, now_ns() + kConnectPatience, &impl_->strays);
-    if (s != Status::ok) return Status::broken;
-    if (answer->type() != kagent::Type::kError) return Status::ok;
-    kagent::Error e;
-    return answer->get(&e) && e.status != 0 ? static_cast<Status>(e.status) : Status::broken;
 }
 
 void AgentLink::on_event(Event f) {

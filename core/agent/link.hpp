@@ -34,8 +34,8 @@ public:
     // Sends a request (its ticket is assigned here) and returns at once. Connects first when necessary.
     Status start(Mail request, uint32_t* ticket);
     // Waits for the answer: ok (any answer, kError included); not_done at the deadline (request still open);
-    // broken (the agent died: the request is forgotten). A list comes in several answers: call again while the
-    // answer says that more follow.
+    // broken (the agent died: the request is forgotten). A list comes in several answers: call again while
+    // the answer says that more follow.
     Status await(uint32_t ticket, Deadline deadline, Mail* answer);
     void abandon(uint32_t ticket);
     // start + await; an answer kError becomes its Status. Of a list, the first entry.

@@ -30,8 +30,8 @@
 
 #ifdef VIADUCT_TSAN
 // The sanitizer takes clone() for a fork and switches itself off in the child's memory, which here is ours:
-// from then on it would see nothing on this thread and refuse new ones. It does not know the C library's other
-// name of the same call.
+// from then on it would see nothing on this thread and refuse new ones. It does not know the C library's
+// other name of the same call.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...);
 #define VIADUCT_CLONE __clone
 #else
@@ -180,8 +180,7 @@ int spawn_agent(const std::string& path, const std::string& address) {
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
-    const pid_t child =
-        VIADUCT_CLONE(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
+    const pid_t child = VIADUCT_CLONE(run_intermediate, base + kStackBytes, CLONE_VM | CLONE_VFORK, &plan);
     if (child < 0) {
         error = errno;
     } else {

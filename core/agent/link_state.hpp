@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The inside of AgentLink, for its two files: link.cpp (tickets and waiting) and link_connect.cpp (finding,
+// greeting, reattaching). Everything here is guarded by `mutex`, unless it says otherwise.
+#pragma once
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/agent/link.hpp"
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+
+namespace viaduct {
+
+namespace link_detail {
+
+inline constexpr int64_t kMillisecond = 1'000'000;
+inline constexpr int64_t kConnectPatience = 5000 * kMillisecond;
+
+inline void sleep_on(pollfd* fds, nfds_t count, Deadline deadline) {
+    const int64_t left = remaining_ns(deadline);
+    timespec t{left / 1'000'000'000, left % 1'000'000'000};
+    ::ppoll(fds, count, left < 0 ? nullptr : &t, nullptr);
+}
+
+}  // namespace link_detail
+
+struct AgentLink::Impl {
+    enum class State { open, answered, broken };
+    struct Pending {
+        State state = State::open;
+        bool leading = false;
+        uint64_t epoch = 0;        // of the connection that the request went over
+        std::deque<Mail> answers;  // lists come in several messages
+        std::condition_variable changed;
+    };
+    using Lock = std::unique_lock<std::mutex>;
+
+    LinkOptions options;
+    std::mutex mutex;
+    std::condition_variable connect_done;
+    Fd socket;
+    Fd wake;  // eventfd: makes the leader look again
+    bool connecting = false;
+    int reattach_socket = -1;  // valid on the connecting thread while it runs `reattach`
+    bool leader = false;
+    uint32_t next_ticket = 1;
+    uint64_t epoch = 0;
+    kagent::Welcome welcome{};
+    std::string error;
+    // What the connecting thread has learnt; published under the mutex when it is through.
+    std::string attempt_error;
+    kagent::Welcome attempt_welcome{};
+    std::map<uint32_t, std::shared_ptr<Pending>> pending;
+    std::deque<Mail> events;
+    Reattach reattach;
+    Event event;
+    Impl* ancestor = nullptr;  // the parent process' state, kept reachable and never touched
+
+    uint32_t new_ticket() {
+        uint32_t t = next_ticket++;
+        if (t == 0) t = next_ticket++;
+        return t;
+    }
+
+    void wake_leader();
+
+    // The agent is gone: everybody who waits for an answer of it hears so.
+    void lose(const char* why);
+
+    void deliver(Mail mail);
+
+    // Takes every message that is there. Called with the mutex.
+    void drain();
+
+    void pass_leadership();
+
+    // Sleeps on the socket for all; returns with the mutex held again.
+    void lead(Lock& lock, Pending& mine, Deadline deadline);
+
+    void run_events(Lock& lock);
+
+    Status hello(int fd, Deadline deadline, std::deque<Mail>* strays);
+    Status connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out);
+    Status connect(AgentLink& link, Lock& lock);
+    Status send(const Mail& mail, Lock& lock);
+    Status start(AgentLink& link, Mail& request, uint32_t* ticket);
+    Status await(uint32_t ticket, Deadline deadline, Mail* answer);
+    std::deque<Mail> strays;  // of the connecting thread
+};
+
+}  // namespace viaduct
