@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh BUILD SOURCE CMAKE CC LIBDIR SBINDIR BINDIR: installs into a new prefix, builds a program with pkg-config, with
+# run.sh BUILD SOURCE CMAKE GENERATOR CC LIBDIR SBINDIR BINDIR: installs into a new prefix, builds a program with pkg-config, with
 # CMake and with plain -lvipl, runs each, and checks that library, agent and provider all come from that prefix and that
 # the agent leaves.
 set -euo pipefail
-build=$1 source=$2 cmake=$3 cc=$4 libdir=$5 sbindir=$6 bindir=$7
+build=$1 source=$2 cmake=$3 generator=$4 cc=$5 libdir=$6 sbindir=$7 bindir=$8
 user=$source/tests/install/user
 prefix=$(mktemp -d)
 prefix=$(readlink -f "$prefix")
@@ -53,7 +53,7 @@ read -ra flags <<<"$(pkg-config --cflags --libs vipl)"
 "$cc" -std=c89 -pedantic -Wall -Werror -o "$prefix/by-pkgconfig" "$user/program.c" "${flags[@]}" \
     -Wl,-rpath,"$prefix/$libdir"
 "$cc" -o "$prefix/by-hand" "$user/program.c" -I"$prefix/include" -L"$prefix/$libdir" -lvipl -Wl,-rpath,"$prefix/$libdir"
-"$cmake" -S "$user" -B "$prefix/user" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
+"$cmake" -G "$generator" -S "$user" -B "$prefix/user" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_BUILD_TYPE=Release >"$prefix/user.log" 2>&1 || { cat "$prefix/user.log"; fail "find_package(viaduct)"; }
 "$cmake" --build "$prefix/user" >"$prefix/user.log" 2>&1 || { cat "$prefix/user.log"; fail "viaduct::vipl"; }
 
