@@ -73,8 +73,8 @@ struct mpip_type {
 
 /* What modules need of a communicator; an engine puts it in front of its own record. */
 struct mpip_comm {
-    int c_sndctxt; /* goes into envelopes sent */
-    int c_rcvctxt;
+    uint64_t c_sndctxt; /* goes into envelopes sent */
+    uint64_t c_rcvctxt;
     int c_rank; /* own rank in the local group: goes into envelopes sent */
     int c_size;
     int c_flags;
@@ -89,7 +89,7 @@ struct mpip_comm {
 };
 
 struct envelope {
-    int ev_ctxt;
+    uint64_t ev_ctxt;
     int ev_mode;
     int ev_rank; /* rank of the sender in its group */
     int ev_tag;
@@ -121,7 +121,7 @@ struct mpip_req {
     void* r_buf;
     size_t r_bytes;   /* send: length of the message; receive: room in the buffer (packed) */
     int64_t r_length; /* bytes moved so far; when done: of the message delivered */
-    int r_ctxt;       /* context of the envelope */
+    uint64_t r_ctxt;  /* context of the envelope */
     int r_rank;       /* send: own rank in the communicator; receive: as posted, after the match the sender's */
     struct mpip_req* r_next; /* send queue of the process; of the engine at other times */
     int r_mode;              /* MPIP_MODE_... of a send */
