@@ -31,6 +31,9 @@ VIP_RETURN read_attributes(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint3
     return VIP_SUCCESS;
 }
 
+// A provider that keeps no record of its own of memory has no such operation.
+bool device_knows(Status status) { return status == Status::ok || status == Status::not_supported; }
+
 }  // namespace
 
 VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
@@ -125,6 +128,12 @@ VIP_RETURN register_memory(Nic& nic, void* address, VIP_ULONG length, const VIP_
         nic.leases.give_back(kagent::kLeaseRegions, 1);
         return VIP_ERROR_RESOURCE;
     }
+    if (!device_knows(nic.ops->region_added(nic.context, handle, region))) {
+        nic.regions->remove(handle, base, &region);
+        nic.leases.give_back(kagent::kLeaseBytes, length);
+        nic.leases.give_back(kagent::kLeaseRegions, 1);
+        return VIP_ERROR_RESOURCE;
+    }
     *out = handle;
     return VIP_SUCCESS;
 }
@@ -163,9 +172,14 @@ VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
     uint32_t flags = 0;
     const VIP_RETURN bad = read_attributes(nic, &attributes, &ptag, &flags);
     if (bad != VIP_SUCCESS) return bad;
-    return nic.regions->change(handle, reinterpret_cast<uintptr_t>(address), ptag, flags)
-               ? VIP_SUCCESS
-               : VIP_INVALID_PARAMETER;
+    const auto inside = reinterpret_cast<uintptr_t>(address);
+    if (!nic.regions->change(handle, inside, ptag, flags)) return VIP_INVALID_PARAMETER;
+    Region now = region;
+    now.ptag = ptag;
+    now.flags = flags;
+    if (device_knows(nic.ops->region_changed(nic.context, handle, now))) return VIP_SUCCESS;
+    nic.regions->change(handle, inside, region.ptag, region.flags);
+    return VIP_ERROR_RESOURCE;
 }
 
 }  // namespace viaduct::vipl

@@ -32,6 +32,7 @@ inline constexpr uint32_t kProviderAbi = 1;
 struct ViCore;
 struct WorkQueue;
 class RegionTable;
+struct Region;      // one registration (core/memory/region_table.hpp)
 struct NicContext;  // an open NIC, provider's
 struct Endpoint;    // a VI, provider's part
 struct Group;       // the endpoints that one CQ (or the rest of the NIC) polls together
@@ -191,9 +192,13 @@ struct DataOps {
     void (*sleep_end)(NicContext*);
     void (*wake)(NicContext*);  // wakes every sleeper of this context; any locks may be held
 
-    // Memory: tells the provider of changes in the region table (after add, before remove is visible to
-    // nobody, after change). On remove, returns only when no operation that checked the old entry is still
-    // writing.
+    // Memory: tells the provider of changes in the region table. A provider whose device must know memory
+    // before it moves any has `added` and `changed`; `added` comes before the program learns the handle, and
+    // when it or `changed` fails, the table is put back as it was (`changed` has then kept the old state
+    // too). Others leave both null. `removed` comes after the entry is gone, and returns only when no
+    // operation that checked the old entry is still writing.
+    Status (*region_added)(NicContext*, uint32_t handle, const Region&);
+    Status (*region_changed)(NicContext*, uint32_t handle, const Region& now);
     void (*region_removed)(NicContext*, uint32_t handle);
 
     // Tools and tests

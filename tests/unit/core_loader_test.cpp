@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The provider loader: what is found, what is refused and why, and operations that are missing.
+#include "core/memory/region_table.hpp"
 #include "core/provider/loader.hpp"
 
 #include <gmock/gmock.h>
@@ -164,6 +165,8 @@ TEST(ProviderDefaults, AnswerNotSupportedOrDoNothing) {
               Status::not_supported);
     EXPECT_EQ(provider.data.sleep_begin(nullptr), 0u);
     provider.data.poll_group(nullptr);
+    EXPECT_EQ(provider.data.region_added(nullptr, 1, Region{}), Status::not_supported);
+    EXPECT_EQ(provider.data.region_changed(nullptr, 1, Region{}), Status::not_supported);
     provider.data.region_removed(nullptr, 1);
     const auto* operations = reinterpret_cast<void* const*>(&provider.data);
     for (size_t i = 0; i < sizeof(DataOps) / sizeof(void*); ++i) EXPECT_NE(operations[i], nullptr) << i;
