@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Error codes, their texts, and error handlers. An error code is its class, unless the program added it by
+// MPI_Add_error_code. Every MPI function that fails returns through raise().
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+namespace viaduct::mpi {
+
+struct Comm;
+
+enum class ErrhandlerKind { comm, win, file };
+
+struct Errhandler {
+    int handle = MPI_ERRHANDLER_NULL;
+    ErrhandlerKind kind = ErrhandlerKind::comm;
+    MPI_Comm_errhandler_function* function = nullptr;  // null in the built-in ones
+    int references = 1;
+};
+
+Errhandler* errhandler_of(MPI_Errhandler handle);
+MPI_Errhandler errhandler_create(ErrhandlerKind kind, MPI_Comm_errhandler_function* function);
+void errhandler_retain(Errhandler* handler);
+void errhandler_release(Errhandler* handler);
+
+// Runs the error handler of the communicator (null: of MPI_COMM_WORLD, or of MPI_COMM_SELF when that of the world is
+// fatal) and returns `code`; does not return when the handler is MPI_ERRORS_ARE_FATAL. MPI_SUCCESS passes through.
+int raise(Comm* comm, int code, const char* function);
+
+int error_class_of(int code);  // or -1 for a code that nobody made
+std::string error_text(int code);
+int add_error_class();
+int add_error_code(int error_class);  // or -1
+bool set_error_text(int code, const char* text);
+int* last_used_code();  // the value of the attribute MPI_LASTUSEDCODE
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,874 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* mpi.h: the MPI interface of libcmpi, for C and C++.
+ *
+ * Values and layouts are those of the MPICH ABI (libmpich.so.12), so that a program compiled with this header runs with
+ * any library of that ABI, and a program compiled for such a library runs with ours. Declared is what libcmpi exports.
+ * Every function exists twice: MPI_X may be replaced by a tool, PMPI_X is the function itself.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MPI_VERSION 3
+#define MPI_SUBVERSION 1
+#define CMPI_VERSION "0.1.0"
+
+/* Handles. Bits 30-31 tell null, built-in, or made at run time; bits 26-29 the kind of object. */
+typedef int MPI_Comm;
+typedef int MPI_Datatype;
+typedef int MPI_Errhandler;
+typedef int MPI_Group;
+typedef int MPI_Info;
+typedef int MPI_Message;
+typedef int MPI_Op;
+typedef int MPI_Request;
+typedef int MPI_Session;
+typedef int MPI_Win;
+typedef struct ADIOI_FileD *MPI_File;
+
+typedef long MPI_Aint;
+typedef long MPI_Count;
+typedef long MPI_Offset;
+typedef int MPI_Fint;
+
+typedef struct MPI_Status {
+    int count_lo;
+    int count_hi_and_cancelled; /* bit 0: cancelled; above it the high bits of the count */
+    int MPI_SOURCE;
+    int MPI_TAG;
+    int MPI_ERROR;
+} MPI_Status;
+
+typedef struct MPI_F08_status {
+    MPI_Fint count_lo;
+    MPI_Fint count_hi_and_cancelled;
+    MPI_Fint MPI_SOURCE;
+    MPI_Fint MPI_TAG;
+    MPI_Fint MPI_ERROR;
+} MPI_F08_status;
+
+typedef int(MPI_Comm_copy_attr_function)(MPI_Comm, int, void *, void *, void *, int *);
+typedef int(MPI_Comm_delete_attr_function)(MPI_Comm, int, void *, void *);
+typedef int(MPI_Type_copy_attr_function)(MPI_Datatype, int, void *, void *, void *, int *);
+typedef int(MPI_Type_delete_attr_function)(MPI_Datatype, int, void *, void *);
+typedef int(MPI_Win_copy_attr_function)(MPI_Win, int, void *, void *, void *, int *);
+typedef int(MPI_Win_delete_attr_function)(MPI_Win, int, void *, void *);
+typedef MPI_Comm_copy_attr_function MPI_Copy_function;
+typedef MPI_Comm_delete_attr_function MPI_Delete_function;
+typedef void(MPI_Comm_errhandler_function)(MPI_Comm *, int *, ...);
+typedef void(MPI_Win_errhandler_function)(MPI_Win *, int *, ...);
+typedef void(MPI_File_errhandler_function)(MPI_File *, int *, ...);
+typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
+typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
+typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Comm_errhandler_function MPI_Handler_function;
+typedef void(MPI_User_function)(void *, void *, int *, MPI_Datatype *);
+typedef int(MPI_Grequest_cancel_function)(void *, int);
+typedef int(MPI_Grequest_free_function)(void *);
+typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
+
+/* Null handles and the objects that are always there. */
+#define MPI_COMM_NULL        ((MPI_Comm)0x04000000)
+#define MPI_COMM_WORLD       ((MPI_Comm)0x44000000)
+#define MPI_COMM_SELF        ((MPI_Comm)0x44000001)
+#define MPI_GROUP_NULL       ((MPI_Group)0x08000000)
+#define MPI_GROUP_EMPTY      ((MPI_Group)0x48000000)
+#define MPI_DATATYPE_NULL    ((MPI_Datatype)0x0c000000)
+#define MPI_ERRHANDLER_NULL  ((MPI_Errhandler)0x14000000)
+#define MPI_ERRORS_ARE_FATAL ((MPI_Errhandler)0x54000000)
+#define MPI_ERRORS_RETURN    ((MPI_Errhandler)0x54000001)
+#define MPI_ERRORS_ABORT     ((MPI_Errhandler)0x54000003)
+#define MPI_OP_NULL          ((MPI_Op)0x18000000)
+#define MPI_INFO_NULL        ((MPI_Info)0x1c000000)
+#define MPI_INFO_ENV         ((MPI_Info)0x5c000001)
+#define MPI_WIN_NULL         ((MPI_Win)0x20000000)
+#define MPI_KEYVAL_INVALID   0x24000000
+#define MPI_REQUEST_NULL     ((MPI_Request)0x2c000000)
+#define MPI_MESSAGE_NULL     ((MPI_Message)0x2c000000)
+#define MPI_MESSAGE_NO_PROC  ((MPI_Message)0x6c000000)
+#define MPI_SESSION_NULL     ((MPI_Session)0x38000000)
+#define MPI_FILE_NULL        ((MPI_File)0)
+
+/* Datatypes. Bits 8-15 of a built-in one are its size in bytes. */
+#define MPI_CHAR                    ((MPI_Datatype)0x4c000101)
+#define MPI_SIGNED_CHAR             ((MPI_Datatype)0x4c000118)
+#define MPI_UNSIGNED_CHAR           ((MPI_Datatype)0x4c000102)
+#define MPI_BYTE                    ((MPI_Datatype)0x4c00010d)
+#define MPI_WCHAR                   ((MPI_Datatype)0x4c00040e)
+#define MPI_SHORT                   ((MPI_Datatype)0x4c000203)
+#define MPI_UNSIGNED_SHORT          ((MPI_Datatype)0x4c000204)
+#define MPI_INT                     ((MPI_Datatype)0x4c000405)
+#define MPI_UNSIGNED                ((MPI_Datatype)0x4c000406)
+#define MPI_LONG                    ((MPI_Datatype)0x4c000807)
+#define MPI_UNSIGNED_LONG           ((MPI_Datatype)0x4c000808)
+#define MPI_FLOAT                   ((MPI_Datatype)0x4c00040a)
+#define MPI_DOUBLE                  ((MPI_Datatype)0x4c00080b)
+#define MPI_LONG_DOUBLE             ((MPI_Datatype)0x4c00100c)
+#define MPI_LONG_LONG_INT           ((MPI_Datatype)0x4c000809)
+#define MPI_UNSIGNED_LONG_LONG      ((MPI_Datatype)0x4c000819)
+#define MPI_PACKED                  ((MPI_Datatype)0x4c00010f)
+#define MPI_LB                      ((MPI_Datatype)0x4c000010)
+#define MPI_UB                      ((MPI_Datatype)0x4c000011)
+#define MPI_FLOAT_INT               ((MPI_Datatype)0x8c000000)
+#define MPI_DOUBLE_INT              ((MPI_Datatype)0x8c000001)
+#define MPI_LONG_INT                ((MPI_Datatype)0x8c000002)
+#define MPI_SHORT_INT               ((MPI_Datatype)0x8c000003)
+#define MPI_2INT                    ((MPI_Datatype)0x4c000816)
+#define MPI_LONG_DOUBLE_INT         ((MPI_Datatype)0x8c000004)
+#define MPI_COMPLEX                 ((MPI_Datatype)0x4c00081e)
+#define MPI_DOUBLE_COMPLEX          ((MPI_Datatype)0x4c001022)
+#define MPI_LOGICAL                 ((MPI_Datatype)0x4c00041d)
+#define MPI_REAL                    ((MPI_Datatype)0x4c00041c)
+#define MPI_DOUBLE_PRECISION        ((MPI_Datatype)0x4c00081f)
+#define MPI_INTEGER                 ((MPI_Datatype)0x4c00041b)
+#define MPI_2INTEGER                ((MPI_Datatype)0x4c000820)
+#define MPI_2REAL                   ((MPI_Datatype)0x4c000821)
+#define MPI_2DOUBLE_PRECISION       ((MPI_Datatype)0x4c001023)
+#define MPI_CHARACTER               ((MPI_Datatype)0x4c00011a)
+#define MPI_REAL4                   ((MPI_Datatype)0x4c000427)
+#define MPI_REAL8                   ((MPI_Datatype)0x4c000829)
+#define MPI_REAL16                  ((MPI_Datatype)0x4c00102b)
+#define MPI_COMPLEX8                ((MPI_Datatype)0x4c000828)
+#define MPI_COMPLEX16               ((MPI_Datatype)0x4c00102a)
+#define MPI_COMPLEX32               ((MPI_Datatype)0x4c00202c)
+#define MPI_INTEGER1                ((MPI_Datatype)0x4c00012d)
+#define MPI_INTEGER2                ((MPI_Datatype)0x4c00022f)
+#define MPI_INTEGER4                ((MPI_Datatype)0x4c000430)
+#define MPI_INTEGER8                ((MPI_Datatype)0x4c000831)
+#define MPI_INT8_T                  ((MPI_Datatype)0x4c000137)
+#define MPI_INT16_T                 ((MPI_Datatype)0x4c000238)
+#define MPI_INT32_T                 ((MPI_Datatype)0x4c000439)
+#define MPI_INT64_T                 ((MPI_Datatype)0x4c00083a)
+#define MPI_UINT8_T                 ((MPI_Datatype)0x4c00013b)
+#define MPI_UINT16_T                ((MPI_Datatype)0x4c00023c)
+#define MPI_UINT32_T                ((MPI_Datatype)0x4c00043d)
+#define MPI_UINT64_T                ((MPI_Datatype)0x4c00083e)
+#define MPI_C_BOOL                  ((MPI_Datatype)0x4c00013f)
+#define MPI_C_FLOAT_COMPLEX         ((MPI_Datatype)0x4c000840)
+#define MPI_C_DOUBLE_COMPLEX        ((MPI_Datatype)0x4c001041)
+#define MPI_C_LONG_DOUBLE_COMPLEX   ((MPI_Datatype)0x4c002042)
+#define MPIX_C_FLOAT16              ((MPI_Datatype)0x4c000246)
+#define MPI_AINT                    ((MPI_Datatype)0x4c000843)
+#define MPI_OFFSET                  ((MPI_Datatype)0x4c000844)
+#define MPI_COUNT                   ((MPI_Datatype)0x4c000845)
+#define MPI_CXX_BOOL                ((MPI_Datatype)0x4c000133)
+#define MPI_CXX_FLOAT_COMPLEX       ((MPI_Datatype)0x4c000834)
+#define MPI_CXX_DOUBLE_COMPLEX      ((MPI_Datatype)0x4c001035)
+#define MPI_CXX_LONG_DOUBLE_COMPLEX ((MPI_Datatype)0x4c002036)
+#define MPI_LONG_LONG         MPI_LONG_LONG_INT
+#define MPI_C_COMPLEX         MPI_C_FLOAT_COMPLEX
+#define MPI_INTEGER16         MPI_DATATYPE_NULL
+#define MPI_TYPECLASS_REAL    1
+#define MPI_TYPECLASS_INTEGER 2
+#define MPI_TYPECLASS_COMPLEX 3
+
+/* Reduction operators. */
+#define MPI_MAX     ((MPI_Op)0x58000001)
+#define MPI_MIN     ((MPI_Op)0x58000002)
+#define MPI_SUM     ((MPI_Op)0x58000003)
+#define MPI_PROD    ((MPI_Op)0x58000004)
+#define MPI_LAND    ((MPI_Op)0x58000005)
+#define MPI_BAND    ((MPI_Op)0x58000006)
+#define MPI_LOR     ((MPI_Op)0x58000007)
+#define MPI_BOR     ((MPI_Op)0x58000008)
+#define MPI_LXOR    ((MPI_Op)0x58000009)
+#define MPI_BXOR    ((MPI_Op)0x5800000a)
+#define MPI_MINLOC  ((MPI_Op)0x5800000b)
+#define MPI_MAXLOC  ((MPI_Op)0x5800000c)
+#define MPI_REPLACE ((MPI_Op)0x5800000d)
+#define MPI_NO_OP   ((MPI_Op)0x5800000e)
+
+/* Attributes of MPI_COMM_WORLD and of windows. */
+#define MPI_TAG_UB            0x64400001
+#define MPI_HOST              0x64400003
+#define MPI_IO                0x64400005
+#define MPI_WTIME_IS_GLOBAL   0x64400007
+#define MPI_UNIVERSE_SIZE     0x64400009
+#define MPI_LASTUSEDCODE      0x6440000b
+#define MPI_APPNUM            0x6440000d
+#define MPI_WIN_BASE          0x66000001
+#define MPI_WIN_SIZE          0x66000003
+#define MPI_WIN_DISP_UNIT     0x66000005
+#define MPI_WIN_CREATE_FLAVOR 0x66000007
+#define MPI_WIN_MODEL         0x66000009
+
+/* Special values and limits. */
+#define MPI_UNDEFINED                  (-32766)
+#define MPI_PROC_NULL                  (-1)
+#define MPI_ANY_SOURCE                 (-2)
+#define MPI_ROOT                       (-3)
+#define MPI_ANY_TAG                    (-1)
+#define MPI_IDENT                      0
+#define MPI_CONGRUENT                  1
+#define MPI_SIMILAR                    2
+#define MPI_UNEQUAL                    3
+#define MPI_THREAD_SINGLE              0
+#define MPI_THREAD_FUNNELED            1
+#define MPI_THREAD_SERIALIZED          2
+#define MPI_THREAD_MULTIPLE            3
+#define MPI_COMM_TYPE_SHARED           1
+#define MPI_COMM_TYPE_HW_GUIDED        2
+#define MPI_COMM_TYPE_HW_UNGUIDED      3
+#define MPI_ORDER_C                    56
+#define MPI_ORDER_FORTRAN              57
+#define MPI_DISTRIBUTE_BLOCK           121
+#define MPI_DISTRIBUTE_CYCLIC          122
+#define MPI_DISTRIBUTE_NONE            123
+#define MPI_DISTRIBUTE_DFLT_DARG       -49767
+#define MPI_BSEND_OVERHEAD             96
+#define MPI_MAX_PROCESSOR_NAME         128
+#define MPI_MAX_LIBRARY_VERSION_STRING 8192
+#define MPI_MAX_ERROR_STRING           512
+#define MPI_MAX_PORT_NAME              256
+#define MPI_MAX_OBJECT_NAME            128
+#define MPI_MAX_INFO_KEY               255
+#define MPI_MAX_INFO_VAL               1024
+#define MPI_LOCK_EXCLUSIVE             234
+#define MPI_LOCK_SHARED                235
+#define MPI_MODE_NOCHECK               1024
+#define MPI_MODE_NOSTORE               2048
+#define MPI_MODE_NOPUT                 4096
+#define MPI_MODE_NOPRECEDE             8192
+#define MPI_MODE_NOSUCCEED             16384
+#define MPI_BOTTOM          ((void *)0)
+#define MPI_IN_PLACE        ((void *)-1)
+#define MPI_STATUS_IGNORE   ((MPI_Status *)1)
+#define MPI_STATUSES_IGNORE ((MPI_Status *)1)
+#define MPI_ERRCODES_IGNORE ((int *)0)
+#define MPI_ARGV_NULL       ((char **)0)
+#define MPI_ARGVS_NULL      ((char ***)0)
+#define MPI_F_STATUS_SIZE   5
+#define MPI_F_SOURCE        2
+#define MPI_F_TAG           3
+#define MPI_F_ERROR         4
+
+/* Copy and delete functions of attributes. */
+#define MPI_NULL_COPY_FN ((MPI_Copy_function *)0)
+#define MPI_NULL_DELETE_FN ((MPI_Delete_function *)0)
+#define MPI_COMM_NULL_COPY_FN ((MPI_Comm_copy_attr_function *)0)
+#define MPI_COMM_NULL_DELETE_FN ((MPI_Comm_delete_attr_function *)0)
+#define MPI_TYPE_NULL_COPY_FN ((MPI_Type_copy_attr_function *)0)
+#define MPI_TYPE_NULL_DELETE_FN ((MPI_Type_delete_attr_function *)0)
+#define MPI_WIN_NULL_COPY_FN ((MPI_Win_copy_attr_function *)0)
+#define MPI_WIN_NULL_DELETE_FN ((MPI_Win_delete_attr_function *)0)
+#define MPI_DUP_FN MPIR_Dup_fn
+#define MPI_COMM_DUP_FN ((MPI_Comm_copy_attr_function *)MPI_DUP_FN)
+#define MPI_TYPE_DUP_FN ((MPI_Type_copy_attr_function *)MPI_DUP_FN)
+#define MPI_WIN_DUP_FN ((MPI_Win_copy_attr_function *)MPI_DUP_FN)
+
+/* How a datatype was made, as MPI_Type_get_envelope tells it. */
+enum {
+    MPI_COMBINER_NAMED = 1,
+    MPI_COMBINER_DUP,
+    MPI_COMBINER_CONTIGUOUS,
+    MPI_COMBINER_VECTOR,
+    MPI_COMBINER_HVECTOR_INTEGER,
+    MPI_COMBINER_HVECTOR,
+    MPI_COMBINER_INDEXED,
+    MPI_COMBINER_HINDEXED_INTEGER,
+    MPI_COMBINER_HINDEXED,
+    MPI_COMBINER_INDEXED_BLOCK,
+    MPI_COMBINER_STRUCT_INTEGER,
+    MPI_COMBINER_STRUCT,
+    MPI_COMBINER_SUBARRAY,
+    MPI_COMBINER_DARRAY,
+    MPI_COMBINER_F90_REAL,
+    MPI_COMBINER_F90_COMPLEX,
+    MPI_COMBINER_F90_INTEGER,
+    MPI_COMBINER_RESIZED,
+    MPI_COMBINER_HINDEXED_BLOCK
+};
+enum { MPI_GRAPH = 1, MPI_CART, MPI_DIST_GRAPH };
+enum { MPI_WIN_FLAVOR_CREATE = 1, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC, MPI_WIN_FLAVOR_SHARED };
+enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
+
+/* Error classes; every error code is its own class unless the program added it. */
+#define MPI_SUCCESS                   0
+#define MPI_ERR_BUFFER                1
+#define MPI_ERR_COUNT                 2
+#define MPI_ERR_TYPE                  3
+#define MPI_ERR_TAG                   4
+#define MPI_ERR_COMM                  5
+#define MPI_ERR_RANK                  6
+#define MPI_ERR_ROOT                  7
+#define MPI_ERR_GROUP                 8
+#define MPI_ERR_OP                    9
+#define MPI_ERR_TOPOLOGY              10
+#define MPI_ERR_DIMS                  11
+#define MPI_ERR_ARG                   12
+#define MPI_ERR_UNKNOWN               13
+#define MPI_ERR_TRUNCATE              14
+#define MPI_ERR_OTHER                 15
+#define MPI_ERR_INTERN                16
+#define MPI_ERR_IN_STATUS             17
+#define MPI_ERR_PENDING               18
+#define MPI_ERR_REQUEST               19
+#define MPI_ERR_ACCESS                20
+#define MPI_ERR_AMODE                 21
+#define MPI_ERR_BAD_FILE              22
+#define MPI_ERR_CONVERSION            23
+#define MPI_ERR_DUP_DATAREP           24
+#define MPI_ERR_FILE_EXISTS           25
+#define MPI_ERR_FILE_IN_USE           26
+#define MPI_ERR_FILE                  27
+#define MPI_ERR_INFO                  28
+#define MPI_ERR_INFO_KEY              29
+#define MPI_ERR_INFO_VALUE            30
+#define MPI_ERR_INFO_NOKEY            31
+#define MPI_ERR_IO                    32
+#define MPI_ERR_NAME                  33
+#define MPI_ERR_NO_MEM                34
+#define MPI_ERR_NOT_SAME              35
+#define MPI_ERR_NO_SPACE              36
+#define MPI_ERR_NO_SUCH_FILE          37
+#define MPI_ERR_PORT                  38
+#define MPI_ERR_QUOTA                 39
+#define MPI_ERR_READ_ONLY             40
+#define MPI_ERR_SERVICE               41
+#define MPI_ERR_SPAWN                 42
+#define MPI_ERR_UNSUPPORTED_DATAREP   43
+#define MPI_ERR_UNSUPPORTED_OPERATION 44
+#define MPI_ERR_WIN                   45
+#define MPI_ERR_BASE                  46
+#define MPI_ERR_LOCKTYPE              47
+#define MPI_ERR_KEYVAL                48
+#define MPI_ERR_RMA_CONFLICT          49
+#define MPI_ERR_RMA_SYNC              50
+#define MPI_ERR_SIZE                  51
+#define MPI_ERR_DISP                  52
+#define MPI_ERR_ASSERT                53
+#define MPI_ERR_RMA_RANGE             55
+#define MPI_ERR_RMA_ATTACH            56
+#define MPI_ERR_RMA_SHARED            57
+#define MPI_ERR_RMA_FLAVOR            58
+#define MPI_ERR_SESSION               75
+#define MPI_ERR_PROC_ABORTED          76
+#define MPI_ERR_VALUE_TOO_LARGE       77
+#define MPI_ERR_LASTCODE              0x3fffffff
+
+/* Handles are integers in both languages. */
+#define MPI_Comm_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Comm_f2c(handle) ((MPI_Comm)(handle))
+#define PMPI_Comm_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Comm_f2c(handle) ((MPI_Comm)(handle))
+#define MPI_Type_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Type_f2c(handle) ((MPI_Datatype)(handle))
+#define PMPI_Type_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Type_f2c(handle) ((MPI_Datatype)(handle))
+#define MPI_Group_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Group_f2c(handle) ((MPI_Group)(handle))
+#define PMPI_Group_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Group_f2c(handle) ((MPI_Group)(handle))
+#define MPI_Info_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Info_f2c(handle) ((MPI_Info)(handle))
+#define PMPI_Info_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Info_f2c(handle) ((MPI_Info)(handle))
+#define MPI_Request_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Request_f2c(handle) ((MPI_Request)(handle))
+#define PMPI_Request_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Request_f2c(handle) ((MPI_Request)(handle))
+#define MPI_Op_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Op_f2c(handle) ((MPI_Op)(handle))
+#define PMPI_Op_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Op_f2c(handle) ((MPI_Op)(handle))
+#define MPI_Errhandler_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Errhandler_f2c(handle) ((MPI_Errhandler)(handle))
+#define PMPI_Errhandler_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Errhandler_f2c(handle) ((MPI_Errhandler)(handle))
+#define MPI_Win_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Win_f2c(handle) ((MPI_Win)(handle))
+#define PMPI_Win_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Win_f2c(handle) ((MPI_Win)(handle))
+#define MPI_Message_c2f(handle) ((MPI_Fint)(handle))
+#define MPI_Message_f2c(handle) ((MPI_Message)(handle))
+#define PMPI_Message_c2f(handle) ((MPI_Fint)(handle))
+#define PMPI_Message_f2c(handle) ((MPI_Message)(handle))
+
+#define CMPI_DATA extern __attribute__((visibility("default")))
+#define CMPI_FUNCTION(type, name, parameters)                                 \
+    __attribute__((visibility("default"))) type MPI_##name parameters;       \
+    __attribute__((visibility("default"))) type PMPI_##name parameters
+
+CMPI_DATA int *const MPI_UNWEIGHTED;
+CMPI_DATA int *const MPI_WEIGHTS_EMPTY;
+CMPI_DATA MPI_Fint *MPI_F_STATUS_IGNORE;
+CMPI_DATA MPI_Fint *MPI_F_STATUSES_IGNORE;
+CMPI_DATA MPI_F08_status *MPI_F08_STATUS_IGNORE;
+CMPI_DATA MPI_F08_status *MPI_F08_STATUSES_IGNORE;
+__attribute__((visibility("default"))) int MPIR_Dup_fn(MPI_Comm, int, void *, void *, void *, int *);
+
+/* Starting, ending, enquiring. */
+CMPI_FUNCTION(int, Init, (int *argc, char ***argv));
+CMPI_FUNCTION(int, Init_thread, (int *argc, char ***argv, int required, int *provided));
+CMPI_FUNCTION(int, Initialized, (int *flag));
+CMPI_FUNCTION(int, Finalize, (void));
+CMPI_FUNCTION(int, Finalized, (int *flag));
+CMPI_FUNCTION(int, Abort, (MPI_Comm comm, int errorcode));
+CMPI_FUNCTION(int, Query_thread, (int *provided));
+CMPI_FUNCTION(int, Is_thread_main, (int *flag));
+CMPI_FUNCTION(int, Get_version, (int *version, int *subversion));
+CMPI_FUNCTION(int, Get_library_version, (char *version, int *resultlen));
+CMPI_FUNCTION(int, Get_processor_name, (char *name, int *resultlen));
+CMPI_FUNCTION(double, Wtime, (void));
+CMPI_FUNCTION(double, Wtick, (void));
+CMPI_FUNCTION(int, Pcontrol, (const int level, ...));
+CMPI_FUNCTION(int, Alloc_mem, (MPI_Aint size, MPI_Info info, void *baseptr));
+CMPI_FUNCTION(int, Free_mem, (void *base));
+CMPI_FUNCTION(MPI_Aint, Aint_add, (MPI_Aint base, MPI_Aint disp));
+CMPI_FUNCTION(MPI_Aint, Aint_diff, (MPI_Aint addr1, MPI_Aint addr2));
+
+/* Point-to-point. */
+CMPI_FUNCTION(int, Send, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm));
+CMPI_FUNCTION(int, Recv, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+              MPI_Status *status));
+CMPI_FUNCTION(int, Ssend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm));
+CMPI_FUNCTION(int, Bsend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm));
+CMPI_FUNCTION(int, Rsend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm));
+CMPI_FUNCTION(int, Isend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Irecv, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Issend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ibsend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Irsend, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Send_init, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Recv_init, (void *buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ssend_init, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Bsend_init, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Rsend_init, (const void *buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Start, (MPI_Request *request));
+CMPI_FUNCTION(int, Startall, (int count, MPI_Request array_of_requests[]));
+CMPI_FUNCTION(int, Sendrecv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int
+              sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm
+              comm, MPI_Status *status));
+CMPI_FUNCTION(int, Sendrecv_replace, (void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int
+              source, int recvtag, MPI_Comm comm, MPI_Status *status));
+CMPI_FUNCTION(int, Isendrecv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int
+              sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm
+              comm, MPI_Request *request));
+CMPI_FUNCTION(int, Isendrecv_replace, (void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int
+              source, int recvtag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status));
+CMPI_FUNCTION(int, Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status));
+CMPI_FUNCTION(int, Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status));
+CMPI_FUNCTION(int, Improbe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status
+              *status));
+CMPI_FUNCTION(int, Mrecv, (void *buf, int count, MPI_Datatype datatype, MPI_Message *message, MPI_Status
+              *status));
+CMPI_FUNCTION(int, Imrecv, (void *buf, int count, MPI_Datatype datatype, MPI_Message *message, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Buffer_attach, (void *buffer, int size));
+CMPI_FUNCTION(int, Buffer_detach, (void *buffer_addr, int *size));
+
+/* Requests and statuses. */
+CMPI_FUNCTION(int, Wait, (MPI_Request *request, MPI_Status *status));
+CMPI_FUNCTION(int, Waitall, (int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]));
+CMPI_FUNCTION(int, Waitany, (int count, MPI_Request array_of_requests[], int *indx, MPI_Status *status));
+CMPI_FUNCTION(int, Waitsome, (int incount, MPI_Request array_of_requests[], int *outcount, int
+              array_of_indices[], MPI_Status array_of_statuses[]));
+CMPI_FUNCTION(int, Test, (MPI_Request *request, int *flag, MPI_Status *status));
+CMPI_FUNCTION(int, Testall, (int count, MPI_Request array_of_requests[], int *flag, MPI_Status
+              array_of_statuses[]));
+CMPI_FUNCTION(int, Testany, (int count, MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status
+              *status));
+CMPI_FUNCTION(int, Testsome, (int incount, MPI_Request array_of_requests[], int *outcount, int
+              array_of_indices[], MPI_Status array_of_statuses[]));
+CMPI_FUNCTION(int, Cancel, (MPI_Request *request));
+CMPI_FUNCTION(int, Test_cancelled, (const MPI_Status *status, int *flag));
+CMPI_FUNCTION(int, Request_free, (MPI_Request *request));
+CMPI_FUNCTION(int, Request_get_status, (MPI_Request request, int *flag, MPI_Status *status));
+CMPI_FUNCTION(int, Grequest_start, (MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function
+              *free_fn, MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request));
+CMPI_FUNCTION(int, Grequest_complete, (MPI_Request request));
+CMPI_FUNCTION(int, Get_count, (const MPI_Status *status, MPI_Datatype datatype, int *count));
+CMPI_FUNCTION(int, Get_elements, (const MPI_Status *status, MPI_Datatype datatype, int *count));
+CMPI_FUNCTION(int, Get_elements_x, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count));
+CMPI_FUNCTION(int, Status_set_cancelled, (MPI_Status *status, int flag));
+CMPI_FUNCTION(int, Status_set_elements, (MPI_Status *status, MPI_Datatype datatype, int count));
+CMPI_FUNCTION(int, Status_set_elements_x, (MPI_Status *status, MPI_Datatype datatype, MPI_Count count));
+CMPI_FUNCTION(int, Status_c2f, (const MPI_Status *c_status, MPI_Fint *f_status));
+CMPI_FUNCTION(int, Status_f2c, (const MPI_Fint *f_status, MPI_Status *c_status));
+CMPI_FUNCTION(int, Status_c2f08, (const MPI_Status *c_status, MPI_F08_status *f08_status));
+CMPI_FUNCTION(int, Status_f082c, (const MPI_F08_status *f08_status, MPI_Status *c_status));
+CMPI_FUNCTION(int, Status_f2f08, (const MPI_Fint *f_status, MPI_F08_status *f08_status));
+CMPI_FUNCTION(int, Status_f082f, (const MPI_F08_status *f08_status, MPI_Fint *f_status));
+
+/* Datatypes. */
+CMPI_FUNCTION(int, Type_contiguous, (int count, MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_vector, (int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype
+              *newtype));
+CMPI_FUNCTION(int, Type_create_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
+              MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_indexed, (int count, const int array_of_blocklengths[], const int
+              array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_hindexed, (int count, const int array_of_blocklengths[], const MPI_Aint
+              array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_indexed_block, (int count, int blocklength, const int array_of_displacements[],
+              MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_hindexed_block, (int count, int blocklength, const MPI_Aint
+              array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_struct, (int count, const int array_of_blocklengths[], const MPI_Aint
+              array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_subarray, (int ndims, const int array_of_sizes[], const int
+              array_of_subsizes[], const int array_of_starts[], int order, MPI_Datatype oldtype, MPI_Datatype
+              *newtype));
+CMPI_FUNCTION(int, Type_create_darray, (int size, int rank, int ndims, const int array_of_gsizes[], const int
+              array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int order,
+              MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_resized, (MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype
+              *newtype));
+CMPI_FUNCTION(int, Type_dup, (MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_commit, (MPI_Datatype *datatype));
+CMPI_FUNCTION(int, Type_free, (MPI_Datatype *datatype));
+CMPI_FUNCTION(int, Type_size, (MPI_Datatype datatype, int *size));
+CMPI_FUNCTION(int, Type_size_x, (MPI_Datatype datatype, MPI_Count *size));
+CMPI_FUNCTION(int, Type_get_extent, (MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *extent));
+CMPI_FUNCTION(int, Type_get_extent_x, (MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent));
+CMPI_FUNCTION(int, Type_get_true_extent, (MPI_Datatype datatype, MPI_Aint *true_lb, MPI_Aint *true_extent));
+CMPI_FUNCTION(int, Type_get_true_extent_x, (MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count
+              *true_extent));
+CMPI_FUNCTION(int, Type_get_envelope, (MPI_Datatype datatype, int *num_integers, int *num_addresses, int
+              *num_datatypes, int *combiner));
+CMPI_FUNCTION(int, Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addresses, int
+              max_datatypes, int array_of_integers[], MPI_Aint array_of_addresses[], MPI_Datatype
+              array_of_datatypes[]));
+CMPI_FUNCTION(int, Type_set_name, (MPI_Datatype datatype, const char *type_name));
+CMPI_FUNCTION(int, Type_get_name, (MPI_Datatype datatype, char *type_name, int *resultlen));
+CMPI_FUNCTION(int, Type_match_size, (int typeclass, int size, MPI_Datatype *datatype));
+CMPI_FUNCTION(int, Type_create_f90_integer, (int r, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_f90_real, (int p, int r, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_f90_complex, (int p, int r, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Get_address, (const void *location, MPI_Aint *address));
+CMPI_FUNCTION(int, Pack, (const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
+              int *position, MPI_Comm comm));
+CMPI_FUNCTION(int, Unpack, (const void *inbuf, int insize, int *position, void *outbuf, int outcount,
+              MPI_Datatype datatype, MPI_Comm comm));
+CMPI_FUNCTION(int, Pack_size, (int incount, MPI_Datatype datatype, MPI_Comm comm, int *size));
+CMPI_FUNCTION(int, Pack_external, (const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype,
+              void *outbuf, MPI_Aint outsize, MPI_Aint *position));
+CMPI_FUNCTION(int, Unpack_external, (const char datarep[], const void *inbuf, MPI_Aint insize, MPI_Aint
+              *position, void *outbuf, int outcount, MPI_Datatype datatype));
+CMPI_FUNCTION(int, Pack_external_size, (const char *datarep, int incount, MPI_Datatype datatype, MPI_Aint
+              *size));
+
+/* Datatypes by the names of MPI 1. */
+CMPI_FUNCTION(int, Address, (void *location, MPI_Aint *address));
+CMPI_FUNCTION(int, Type_extent, (MPI_Datatype datatype, MPI_Aint *extent));
+CMPI_FUNCTION(int, Type_lb, (MPI_Datatype datatype, MPI_Aint *displacement));
+CMPI_FUNCTION(int, Type_ub, (MPI_Datatype datatype, MPI_Aint *displacement));
+CMPI_FUNCTION(int, Type_hindexed, (int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
+              MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
+              MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_struct, (int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
+              MPI_Datatype array_of_types[], MPI_Datatype *newtype));
+
+/* Communicators. */
+CMPI_FUNCTION(int, Comm_rank, (MPI_Comm comm, int *rank));
+CMPI_FUNCTION(int, Comm_size, (MPI_Comm comm, int *size));
+CMPI_FUNCTION(int, Comm_group, (MPI_Comm comm, MPI_Group *group));
+CMPI_FUNCTION(int, Comm_remote_group, (MPI_Comm comm, MPI_Group *group));
+CMPI_FUNCTION(int, Comm_remote_size, (MPI_Comm comm, int *size));
+CMPI_FUNCTION(int, Comm_test_inter, (MPI_Comm comm, int *flag));
+CMPI_FUNCTION(int, Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int *result));
+CMPI_FUNCTION(int, Comm_dup, (MPI_Comm comm, MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Comm_idup, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request));
+CMPI_FUNCTION(int, Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm *newcomm, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Comm_split_type, (MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm
+              *newcomm));
+CMPI_FUNCTION(int, Comm_free, (MPI_Comm *comm));
+CMPI_FUNCTION(int, Comm_disconnect, (MPI_Comm *comm));
+CMPI_FUNCTION(int, Comm_set_name, (MPI_Comm comm, const char *comm_name));
+CMPI_FUNCTION(int, Comm_get_name, (MPI_Comm comm, char *comm_name, int *resultlen));
+CMPI_FUNCTION(int, Comm_set_info, (MPI_Comm comm, MPI_Info info));
+CMPI_FUNCTION(int, Comm_get_info, (MPI_Comm comm, MPI_Info *info_used));
+CMPI_FUNCTION(int, Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int
+              remote_leader, int tag, MPI_Comm *newintercomm));
+CMPI_FUNCTION(int, Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm));
+
+/* Groups. */
+CMPI_FUNCTION(int, Group_size, (MPI_Group group, int *size));
+CMPI_FUNCTION(int, Group_rank, (MPI_Group group, int *rank));
+CMPI_FUNCTION(int, Group_translate_ranks, (MPI_Group group1, int n, const int ranks1[], MPI_Group group2, int
+              ranks2[]));
+CMPI_FUNCTION(int, Group_compare, (MPI_Group group1, MPI_Group group2, int *result));
+CMPI_FUNCTION(int, Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_intersection, (MPI_Group group1, MPI_Group group2, MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_difference, (MPI_Group group1, MPI_Group group2, MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_incl, (MPI_Group group, int n, const int ranks[], MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_excl, (MPI_Group group, int n, const int ranks[], MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_range_incl, (MPI_Group group, int n, int ranges[][3], MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_range_excl, (MPI_Group group, int n, int ranges[][3], MPI_Group *newgroup));
+CMPI_FUNCTION(int, Group_free, (MPI_Group *group));
+
+/* Collective operations. */
+CMPI_FUNCTION(int, Barrier, (MPI_Comm comm));
+CMPI_FUNCTION(int, Bcast, (void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Gather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Gatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const
+              int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Scatter, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Scatterv, (const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype
+              sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Allgather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Allgatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Alltoall, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Alltoallv, (const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype
+              sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Alltoallw, (const void *sendbuf, const int sendcounts[], const int sdispls[], const
+              MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[], const
+              MPI_Datatype recvtypes[], MPI_Comm comm));
+CMPI_FUNCTION(int, Reduce, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Allreduce, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op
+              op, MPI_Comm comm));
+CMPI_FUNCTION(int, Reduce_scatter, (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Reduce_scatter_block, (const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Scan, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Exscan, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Ibarrier, (MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ibcast, (void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Igather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Igatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, const
+              int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Iscatter, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iscatterv, (const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype
+              sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Iallgather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iallgatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Ialltoall, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ialltoallv, (const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype
+              sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ialltoallw, (const void *sendbuf, const int sendcounts[], const int sdispls[], const
+              MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[], const
+              MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ireduce, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              int root, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iallreduce, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op
+              op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ireduce_scatter, (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ireduce_scatter_block, (const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iscan, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iexscan, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              MPI_Comm comm, MPI_Request *request));
+
+/* Persistent collective operations. */
+CMPI_FUNCTION(int, Barrier_init, (MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Bcast_init, (void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm,
+              MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Gather_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf, int
+              recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Gatherv_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root, MPI_Comm comm,
+              MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Scatter_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Scatterv_init, (const void *sendbuf, const int sendcounts[], const int displs[],
+              MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm
+              comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Allgather_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Allgatherv_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Alltoall_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+              int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Alltoallv_init, (const void *sendbuf, const int sendcounts[], const int sdispls[],
+              MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype
+              recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Alltoallw_init, (const void *sendbuf, const int sendcounts[], const int sdispls[], const
+              MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const int rdispls[], const
+              MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Reduce_init, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op
+              op, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Allreduce_init, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Reduce_scatter_init, (const void *sendbuf, void *recvbuf, const int recvcounts[],
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Reduce_scatter_block_init, (const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Scan_init, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op
+              op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Exscan_init, (const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op
+              op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+
+/* Collective operations with neighbours. */
+CMPI_FUNCTION(int, Neighbor_allgather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_allgatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_alltoall, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_alltoallv, (const void *sendbuf, const int sendcounts[], const int sdispls[],
+              MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype
+              recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_alltoallw, (const void *sendbuf, const int sendcounts[], const MPI_Aint sdispls[],
+              const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint rdispls[],
+              const MPI_Datatype recvtypes[], MPI_Comm comm));
+CMPI_FUNCTION(int, Ineighbor_allgather, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_allgatherv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_alltoall, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_alltoallv, (const void *sendbuf, const int sendcounts[], const int sdispls[],
+              MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype
+              recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_alltoallw, (const void *sendbuf, const int sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint
+              rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Neighbor_allgather_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Neighbor_allgatherv_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype, MPI_Comm comm,
+              MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Neighbor_alltoall_init, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, void
+              *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Neighbor_alltoallv_init, (const void *sendbuf, const int sendcounts[], const int sdispls[],
+              MPI_Datatype sendtype, void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype
+              recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Neighbor_alltoallw_init, (const void *sendbuf, const int sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const int recvcounts[], const MPI_Aint
+              rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info, MPI_Request *request));
+
+/* Reduction operators. */
+CMPI_FUNCTION(int, Op_create, (MPI_User_function *user_fn, int commute, MPI_Op *op));
+CMPI_FUNCTION(int, Op_free, (MPI_Op *op));
+CMPI_FUNCTION(int, Op_commutative, (MPI_Op op, int *commute));
+CMPI_FUNCTION(int, Reduce_local, (const void *inbuf, void *inoutbuf, int count, MPI_Datatype datatype, MPI_Op
+              op));
+
+/* Topologies. */
+CMPI_FUNCTION(int, Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int
+              reorder, MPI_Comm *comm_cart));
+CMPI_FUNCTION(int, Cart_get, (MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]));
+CMPI_FUNCTION(int, Cart_rank, (MPI_Comm comm, const int coords[], int *rank));
+CMPI_FUNCTION(int, Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coords[]));
+CMPI_FUNCTION(int, Cart_shift, (MPI_Comm comm, int direction, int disp, int *rank_source, int *rank_dest));
+CMPI_FUNCTION(int, Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Cart_map, (MPI_Comm comm, int ndims, const int dims[], const int periods[], int *newrank));
+CMPI_FUNCTION(int, Cartdim_get, (MPI_Comm comm, int *ndims));
+CMPI_FUNCTION(int, Dims_create, (int nnodes, int ndims, int dims[]));
+CMPI_FUNCTION(int, Graph_create, (MPI_Comm comm_old, int nnodes, const int indx[], const int edges[], int
+              reorder, MPI_Comm *comm_graph));
+CMPI_FUNCTION(int, Graph_get, (MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[]));
+CMPI_FUNCTION(int, Graph_map, (MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank));
+CMPI_FUNCTION(int, Graphdims_get, (MPI_Comm comm, int *nnodes, int *nedges));
+CMPI_FUNCTION(int, Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors, int neighbors[]));
+CMPI_FUNCTION(int, Graph_neighbors_count, (MPI_Comm comm, int rank, int *nneighbors));
+CMPI_FUNCTION(int, Dist_graph_create, (MPI_Comm comm_old, int n, const int sources[], const int degrees[],
+              const int destinations[], const int weights[], MPI_Info info, int reorder, MPI_Comm
+              *comm_dist_graph));
+CMPI_FUNCTION(int, Dist_graph_create_adjacent, (MPI_Comm comm_old, int indegree, const int sources[], const
+              int sourceweights[], int outdegree, const int destinations[], const int destweights[], MPI_Info
+              info, int reorder, MPI_Comm *comm_dist_graph));
+CMPI_FUNCTION(int, Dist_graph_neighbors, (MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
+              int maxoutdegree, int destinations[], int destweights[]));
+CMPI_FUNCTION(int, Dist_graph_neighbors_count, (MPI_Comm comm, int *indegree, int *outdegree, int *weighted));
+CMPI_FUNCTION(int, Topo_test, (MPI_Comm comm, int *status));
+
+/* Attributes. */
+CMPI_FUNCTION(int, Comm_create_keyval, (MPI_Comm_copy_attr_function *comm_copy_attr_fn,
+              MPI_Comm_delete_attr_function *comm_delete_attr_fn, int *comm_keyval, void *extra_state));
+CMPI_FUNCTION(int, Comm_free_keyval, (int *comm_keyval));
+CMPI_FUNCTION(int, Comm_set_attr, (MPI_Comm comm, int comm_keyval, void *attribute_val));
+CMPI_FUNCTION(int, Comm_get_attr, (MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag));
+CMPI_FUNCTION(int, Comm_delete_attr, (MPI_Comm comm, int comm_keyval));
+CMPI_FUNCTION(int, Type_create_keyval, (MPI_Type_copy_attr_function *type_copy_attr_fn,
+              MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state));
+CMPI_FUNCTION(int, Type_free_keyval, (int *type_keyval));
+CMPI_FUNCTION(int, Type_set_attr, (MPI_Datatype datatype, int type_keyval, void *attribute_val));
+CMPI_FUNCTION(int, Type_get_attr, (MPI_Datatype datatype, int type_keyval, void *attribute_val, int *flag));
+CMPI_FUNCTION(int, Type_delete_attr, (MPI_Datatype datatype, int type_keyval));
+CMPI_FUNCTION(int, Keyval_create, (MPI_Copy_function *copy_fn, MPI_Delete_function *delete_fn, int *keyval,
+              void *extra_state));
+CMPI_FUNCTION(int, Keyval_free, (int *keyval));
+CMPI_FUNCTION(int, Attr_put, (MPI_Comm comm, int keyval, void *attribute_val));
+CMPI_FUNCTION(int, Attr_get, (MPI_Comm comm, int keyval, void *attribute_val, int *flag));
+CMPI_FUNCTION(int, Attr_delete, (MPI_Comm comm, int keyval));
+
+/* Errors. */
+CMPI_FUNCTION(int, Comm_create_errhandler, (MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler
+              *errhandler));
+CMPI_FUNCTION(int, Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler));
+CMPI_FUNCTION(int, Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, Comm_call_errhandler, (MPI_Comm comm, int errorcode));
+CMPI_FUNCTION(int, Errhandler_create, (MPI_Comm_errhandler_function *comm_errhandler_fn, MPI_Errhandler
+              *errhandler));
+CMPI_FUNCTION(int, Errhandler_set, (MPI_Comm comm, MPI_Errhandler errhandler));
+CMPI_FUNCTION(int, Errhandler_get, (MPI_Comm comm, MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, Errhandler_free, (MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, Error_class, (int errorcode, int *errorclass));
+CMPI_FUNCTION(int, Error_string, (int errorcode, char *string, int *resultlen));
+CMPI_FUNCTION(int, Add_error_class, (int *errorclass));
+CMPI_FUNCTION(int, Add_error_code, (int errorclass, int *errorcode));
+CMPI_FUNCTION(int, Add_error_string, (int errorcode, const char *string));
+
+/* Info objects. */
+CMPI_FUNCTION(int, Info_create, (MPI_Info *info));
+CMPI_FUNCTION(int, Info_create_env, (int argc, char *argv[], MPI_Info *info));
+CMPI_FUNCTION(int, Info_dup, (MPI_Info info, MPI_Info *newinfo));
+CMPI_FUNCTION(int, Info_free, (MPI_Info *info));
+CMPI_FUNCTION(int, Info_set, (MPI_Info info, const char *key, const char *value));
+CMPI_FUNCTION(int, Info_get, (MPI_Info info, const char *key, int valuelen, char *value, int *flag));
+CMPI_FUNCTION(int, Info_get_string, (MPI_Info info, const char *key, int *buflen, char *value, int *flag));
+CMPI_FUNCTION(int, Info_get_valuelen, (MPI_Info info, const char *key, int *valuelen, int *flag));
+CMPI_FUNCTION(int, Info_get_nkeys, (MPI_Info info, int *nkeys));
+CMPI_FUNCTION(int, Info_get_nthkey, (MPI_Info info, int n, char *key));
+CMPI_FUNCTION(int, Info_delete, (MPI_Info info, const char *key));
+
+#undef CMPI_FUNCTION
+#undef CMPI_DATA
+
+#ifdef __cplusplus
+}
+#endif
