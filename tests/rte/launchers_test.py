@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Starts the wire-up job under each launcher that is installed: Hydra (mpiexec.mpich), also over two nodes of one
+machine, and Open MPI's mpirun; alone too.  Usage: launchers_test.py JOB"""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+JOB = sys.argv[1]
+HYDRA = ["mpiexec.mpich"]
+OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
+faults = []
+
+
+def run(command, limit=30):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+    return done.returncode, sorted(done.stdout.split("\n")[:-1]), done.stderr
+
+
+def expect(name, condition, seen):
+    print(("ok      " if condition else "FAILED  ") + name)
+    if not condition:
+        print(seen)
+        faults.append(name)
+
+
+def whole_job(name, launcher, client, size):
+    code, lines, errors = run(launcher + ["-n", str(size), JOB])
+    wanted = [rf"{client} rank {i} of {size} nodes( -?\d+){{{size}}}" for i in range(size)]
+    good = code == 0 and len(lines) == size and all(re.fullmatch(w, l) for w, l in zip(wanted, lines))
+    nodes = {tuple(line.split("nodes ")[1].split()) for line in lines} if good else set()
+    expect(f"{name}: {size} ranks exchange cards", good, (code, lines, errors))
+    expect(f"{name}: all ranks tell the same nodes", len(nodes) == 1, lines)
+    return nodes.pop() if nodes else ()
+
+
+def early_ends(name, launcher):
+    began = time.monotonic()
+    code, _, errors = run(launcher + ["-n", "3", JOB, "abort", "7"])
+    expect(f"{name}: abort ends the job with its code", code == 7, (code, errors))
+    code, _, errors = run(launcher + ["-n", "3", JOB, "leave", "3"])
+    expect(f"{name}: a rank that leaves ends the job", code != 0, (code, errors))
+    expect(f"{name}: both at once", time.monotonic() - began < 15, time.monotonic() - began)
+
+
+code, lines, errors = run([JOB])
+expect("alone: rank 0 of 1", code == 0 and lines == ["alone rank 0 of 1 nodes 0"], (code, lines, errors))
+
+if shutil.which(HYDRA[0]):
+    expect("hydra: one node", len(set(whole_job("hydra", HYDRA, "pmi1", 4))) == 1, "")
+    two = HYDRA + ["-launcher", "fork", "-hosts", "localhost:2,127.0.0.1:2"]
+    expect("hydra: two nodes", whole_job("hydra, two proxies", two, "pmi1", 4) == ("0", "0", "1", "1"), "")
+    early_ends("hydra", HYDRA)
+else:
+    print("SKIPPED: no mpiexec.mpich (package mpich) on this machine")
+
+if shutil.which(OPENMPI[0]):
+    expect("mpirun: one node", len(set(whole_job("mpirun", OPENMPI, "pmix", 4))) == 1, "")
+    early_ends("mpirun", OPENMPI)
+else:
+    print("SKIPPED: no mpirun.openmpi (package openmpi-bin) on this machine")
+
+sys.exit(1 if faults else 0)
