@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine as the MPI layer sees it: processes, communicators as far as messages care, sends and receives,
+// requests, progress. Everything here is called with the engine's lock held (Critical), on any thread.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "mpi-adi/engine/critical.hpp"
+#include "mpi-adi/protocol/cmpi_adi.h"
+
+namespace viaduct::mpi {
+
+class Datatype;
+class Matcher;
+struct Request;
+
+// The job, valid from MPI_Init to MPI_Finalize.
+struct World {
+    int rank = 0;
+    int size = 0;
+    std::vector<process_t*> processes;  // by world rank
+    std::vector<int> nodes;             // by world rank: equal numbers share a node
+    int universe_size = 0;              // 0: unknown
+    int appnum = -1;                    // below 0: unknown
+};
+const World& world();
+
+inline int world_rank_of(const process_t& process) { return process.p_gid.pg_wrank; }
+
+// A communicator has two channels that never match each other: the program's messages and those of collective
+// calls.
+enum class Channel : unsigned { p2p = 0, collective = 1 };
+
+// What messages need of a communicator; the first part of every communicator. Whoever makes one fills the
+// plain members and calls attach().
+struct Comm {
+    // Even and never used by two communicators in the life of a job; the collective channel is one above.
+    uint64_t send_context = 0;
+    uint64_t recv_context = 0;
+    int rank = 0;                 // own, in the local group
+    int size = 0;                 // of the local group
+    int remote_size = 0;          // of the group messages go to: the local one, or the other side's
+    process_t** peers = nullptr;  // by rank in the remote group; lives until detach()
+    bool inter = false;
+
+    mpip_comm channels[2];      // the same for the modules; the engine's
+    Matcher* matchers[2] = {};  // the engine's
+};
+
+// From attach() on messages are matched; those that came before (a peer may be ahead of us in making a
+// communicator) are then found. detach() drops what was never received.
+void attach(Comm& comm);
+void detach(Comm& comm);
+
+// What a message is made of: bytes in one piece at base, or, with a type, `count` items of it at base that
+// make `bytes`.
+struct Payload {
+    void* base = nullptr;
+    uint64_t bytes = 0;
+    const Datatype* type = nullptr;
+    uint64_t count = 0;
+};
+// Payload of `count` items of a datatype: in one piece whenever the type is contiguous.
+Payload payload_of(const void* base, uint64_t count, const Datatype& type);
+
+enum class Mode { standard, buffered, synchronous, ready };
+
+// Peers are ranks in the remote group, MPI_PROC_NULL, or, for receives, MPI_ANY_SOURCE; tags may be
+// MPI_ANY_TAG in receives. Arguments have been checked. Results are MPI error classes.
+int send(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
+int recv(Comm&, Channel, int peer, int tag, const Payload&, MPI_Status* = MPI_STATUS_IGNORE);
+Request* isend(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
+Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
+int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
+             const Payload& in, MPI_Status* = MPI_STATUS_IGNORE);
+
+// True when the request is complete; looks only, see progress().
+bool done(const Request*);
+// Progresses until the request is complete, frees it and gives its error.
+int wait(Request*, MPI_Status* = MPI_STATUS_IGNORE);
+// Waits for all, frees them, and gives the first error.
+int wait_all(Request** requests, int count);
+// Frees a complete request and gives its error.
+int finish(Request*, MPI_Status* = MPI_STATUS_IGNORE);
+
+// One pass over everything that may move; true when something did. Never sleeps.
+bool progress();
+// Between two passes that moved nothing: spins, gives way or sleeps. Other threads get their turn here.
+class Patience {
+public:
+    void moved() { idle_ = 0; }
+    void wait_a_little();
+
+private:
+    unsigned idle_ = 0;
+};
+
+template <class Condition>
+void progress_until(Condition condition) {
+    Patience patience;
+    while (!condition()) {
+        if (progress())
+            patience.moved();
+        else if (!condition())
+            patience.wait_a_little();
+    }
+}
+
+// Work that goes on beside messages (a non-blocking collective): advanced in each pass of progress() until it
+// says that it is finished. Then its request, if any, is complete.
+class Activity {
+public:
+    virtual ~Activity() = default;
+    // Does what can be done without waiting; must not call progress(). True when finished, with *error set.
+    virtual bool advance(int* error) = 0;
+};
+// Takes the activity over and gives a request that completes with it.
+Request* start(Activity* activity, Comm* comm);
+
+// The program's name of a request, and back; null for names of nothing. MPI_REQUEST_NULL for a null request.
+MPI_Request publish(Request* request);
+Request* request_of(MPI_Request handle);
+
+// Ends the job: a line on standard error, the launcher told, this process gone.
+[[noreturn]] void end_job(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+}  // namespace viaduct::mpi
