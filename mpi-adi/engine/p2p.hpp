@@ -46,14 +46,17 @@ struct Comm {
     process_t** peers = nullptr;  // by rank in the remote group; lives until detach()
     bool inter = false;
 
-    mpip_comm channels[2];      // the same for the modules; the engine's
-    Matcher* matchers[2] = {};  // the engine's
+    mpip_comm channels[2] = {};  // the same for the modules; the engine's
+    Matcher* matchers[2] = {};   // the engine's
 };
 
 // From attach() on messages are matched; those that came before (a peer may be ahead of us in making a
 // communicator) are then found. detach() drops what was never received.
 void attach(Comm& comm);
 void detach(Comm& comm);
+// Defined where communicators are managed: a request under way keeps its communicator alive.
+void comm_retain(Comm& comm);
+void comm_release(Comm& comm);
 
 // What a message is made of: bytes in one piece at base, or, with a type, `count` items of it at base that
 // make `bytes`.
@@ -93,6 +96,8 @@ class Patience {
 public:
     void moved() { idle_ = 0; }
     void wait_a_little();
+    // The same for a program that asks again and again by itself (MPI_Test, MPI_Iprobe): never sleeps.
+    void look_again();
 
 private:
     unsigned idle_ = 0;

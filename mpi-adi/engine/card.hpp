@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What each process tells all others when a job starts: its host, the processors it may use, and the address
+// environment of each of its modules. Little-endian, versioned, checked when read.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "mpi-adi/protocol/cmpi_adi.h"
+
+namespace viaduct::mpi {
+
+struct Card {
+    std::string host;
+    std::string processors;  // bit mask of allowed processors, lowest first, without trailing zero bytes
+    std::array<std::string, NPROTO> environments;
+
+    std::string encode() const;
+    static std::optional<Card> decode(std::string_view bytes);
+};
+
+// The mask of this process, and what follows from all masks of a node: whether more ranks want our processors
+// than there are.
+std::string own_processors();
+bool is_crowded(std::string_view own, const std::string_view* others, size_t count);
+
+}  // namespace viaduct::mpi

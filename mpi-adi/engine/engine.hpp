@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine's own state: the job, the modules in use, the matching of each context. For the engine's sources
+// only; everybody else uses p2p.hpp.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "mpi-adi/engine/matcher.hpp"
+#include "mpi-adi/rte/rte.hpp"
+
+namespace viaduct::mpi {
+
+enum class Stage { before, running, finalizing, after };
+
+struct Engine {
+    Stage stage = Stage::before;
+    std::unique_ptr<rte::Runtime> job;
+    World world;
+
+    taskinfo_t task{};
+    std::vector<process_t> processes;
+    std::vector<procinfo> infos;
+    std::array<std::vector<int>, NPROTO> environment_sizes;
+    std::array<std::string, NPROTO> environments;
+
+    // Modules that carry somebody's messages, the quickest first; of them those that can sleep (all but
+    // self).
+    protocol* active[NPROTO] = {};
+    int active_count = 0;
+    protocol* sleepers[NPROTO] = {};
+    int sleeper_count = 0;
+    unsigned next_sleeper = 0;
+    // More ranks want the processors we may use than there are.
+    bool crowded = false;
+
+    // Matching by context. The last one found is the next one wanted as a rule.
+    uint64_t last_context = ~uint64_t{0};
+    Matcher* last_matcher = nullptr;
+    std::unordered_map<uint64_t, std::unique_ptr<Matcher>> matchers;
+    bool pressed = false;  // peers have been asked to send envelopes only
+
+    std::vector<Request*> activities;  // with r_engine pointing to the Activity
+};
+
+// Made before everything and never destroyed: a program may leave from anywhere.
+extern Engine& engine;
+
+// The matching of a context; made when it is not there.
+Matcher& find_matcher(uint64_t context);
+inline Matcher& matcher_of(uint64_t context) {
+    return engine.last_context == context ? *engine.last_matcher : find_matcher(context);
+}
+
+extern const mpip_upcalls kUpcalls;
+
+// Lets a receive have a message that was unexpected; the message's record is used up.
+void take_unexpected(Unexpected* message, Request* receive);
+// Drops a message that nobody will ask for.
+void discard(Unexpected* message);
+// Tells peers to hold data back, or to send again, by how much is unexpected.
+void watch_memory();
+
+// Sends and receives on a request that is there already (a persistent one). The type is held when it is not
+// yet.
+void start_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
+                Mode mode);
+void begin_receive(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload);
+
+// Which protocols a communicator uses, and what the slowest of them is good for.
+void note_protocols(mpip_comm& comm);
+
+// Joins the job, exchanges addresses, connects. An MPI error class; what went wrong has been said on standard
+// error.
+int start_job();
+// Waits until all messages have left and everybody has come here, then leaves the job.
+int leave_job();
+
+}  // namespace viaduct::mpi

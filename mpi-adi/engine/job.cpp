@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The start and the end of a job: launcher, modules, exchange of addresses, connections; and back. The order
+// is that of docs/adi.md. MPI_Init and MPI_Finalize come here.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "mpi-adi/engine/card.hpp"
+#include "mpi-adi/engine/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// The engine's own messages (the barrier at the end) travel beside all communicators.
+constexpr uint64_t kOwnContext = ~uint64_t{3};
+constexpr int kBarrierTag = 1;
+
+Comm own_comm;
+
+std::string host_name() {
+    char name[64] = "";
+    ::gethostname(name, sizeof name - 1);
+    return name;
+}
+
+// "rank 3 of 8 on host: text", in one write: lines of several ranks must not mix.
+void say(const std::string& text) {
+    const std::string line = "libcmpi: rank " + std::to_string(engine.world.rank) + " of " +
+                             std::to_string(engine.world.size) + " on " + host_name() + ": " + text + "\n";
+    ssize_t ignored = ::write(STDERR_FILENO, line.data(), line.size());
+    (void)ignored;
+}
+
+int give_up(const std::string& why) {
+    say(why);
+    return MPI_ERR_OTHER;
+}
+
+void fill_task() {
+    const rte::Runtime& job = *engine.job;
+    const auto size = static_cast<size_t>(job.size());
+    engine.processes.assign(size, process_t{});
+    engine.infos.assign(size, procinfo{});
+    engine.world.processes.resize(size);
+    const int own_node = job.nodes()[static_cast<size_t>(job.rank())];
+    taskinfo_t& task = engine.task;
+    task = {};
+    task.ti_flags = TASK_WORLD;
+    task.ti_index = job.rank();
+    task.ti_nprocs = job.size();
+    std::snprintf(task.ti_job, sizeof task.ti_job, "%s", job.job().c_str());
+    task.ti_procs = engine.infos.data();
+    for (size_t i = 0; i < size; i++) {
+        process_t& process = engine.processes[i];
+        process.p_gid.pg_node = engine.infos[i].pi_nodeid = job.nodes()[i];
+        process.p_gid.pg_wrank = static_cast<int>(i);
+        process.p_conns = 1;
+        engine.infos[i].pi_proc = &process;
+        engine.infos[i].pi_proto = -1;
+        engine.world.processes[i] = &process;
+        task.ti_nlocal += job.nodes()[i] == own_node ? 1 : 0;
+    }
+    task.ti_nremote = task.ti_nprocs - task.ti_nlocal;
+    std::vector<int> nodes = job.nodes();
+    std::sort(nodes.begin(), nodes.end());
+    task.ti_nhosts = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
+}
+
+// A module that cannot work here is left out: others may reach everybody.
+Card open_modules() {
+    Card card;
+    card.host = host_name();
+    card.processors = own_processors();
+    for (int p = 0; p < NPROTO; p++) {
+        protocol& module = mpip_protocols[p];
+        if (mpip_map_functions(mpip_protocol_name(p), &module) != MPIP_SUCCESS) continue;
+        void* environment = nullptr;
+        if (module.pt_initialize() != MPIP_SUCCESS ||
+            module.pt_initconns(&engine.task, &environment) != MPIP_SUCCESS) {
+            module.pt_loaded = 0;
+            continue;
+        }
+        const auto bytes = static_cast<size_t>(engine.task.ti_myenvsize[p]);
+        card.environments[static_cast<size_t>(p)].assign(static_cast<const char*>(environment), bytes);
+    }
+    return card;
+}
+
+bool exchange(const Card& own) {
+    rte::Runtime& job = *engine.job;
+    if (!job.put("cmpi", own.encode()) || !job.fence()) return false;
+    const int own_node = job.nodes()[static_cast<size_t>(job.rank())];
+    std::vector<std::string> neighbours;
+    for (int rank = 0; rank < job.size(); rank++) {
+        const auto bytes = job.get(rank, "cmpi");
+        const auto card = bytes ? Card::decode(*bytes) : std::nullopt;
+        if (!card) {
+            say("rank " + std::to_string(rank) + " published no card this library can read: " + job.error());
+            return false;
+        }
+        procinfo& info = engine.infos[static_cast<size_t>(rank)];
+        std::snprintf(info.pi_host, sizeof info.pi_host, "%s", card->host.c_str());
+        if (info.pi_nodeid == own_node) neighbours.push_back(card->processors);
+        for (size_t p = 0; p < NPROTO; p++) {
+            engine.environment_sizes[p].push_back(static_cast<int>(card->environments[p].size()));
+            engine.environments[p] += card->environments[p];
+        }
+    }
+    for (size_t p = 0; p < NPROTO; p++) {
+        engine.task.ti_renvsizes[p] = engine.environment_sizes[p].data();
+        engine.task.ti_renvs[p] = engine.environments[p].data();
+    }
+    const std::vector<std::string_view> masks(neighbours.begin(), neighbours.end());
+    engine.crowded = is_crowded(own.processors, masks.data(), masks.size());
+    return true;
+}
+
+// Null: any module. A name nobody knows must not be taken for that.
+bool forced_protocol(const char** name) {
+    *name = std::getenv("CMPI_PROTOCOL");
+    if (*name == nullptr || **name == '\0') {
+        *name = nullptr;
+        return true;
+    }
+    for (const char* known : {"via", "shm", "tcp"})
+        if (std::strcmp(*name, known) == 0) return true;
+    say(std::string("CMPI_PROTOCOL=") + *name + ": not one of via, shm, tcp");
+    return false;
+}
+
+int connect() {
+    taskinfo_t& task = engine.task;
+    const char* forced = nullptr;
+    if (!forced_protocol(&forced)) return MPI_ERR_OTHER;
+    int unreached = 0;
+    if (mpip_getconns(&task, forced, &unreached) != MPIP_SUCCESS)
+        return give_up("no way to rank " + std::to_string(unreached) + ": " + mpip_last_error());
+    std::vector<protocol*> made;
+    for (int p = 0; p < NPROTO; p++) {
+        protocol& module = mpip_protocols[p];
+        if (!module.pt_loaded || task.ti_nproto[p] == 0) continue;
+        if (module.pt_makeconns(&task, task.ti_renvs[p]) != MPIP_SUCCESS) {
+            const std::string why = mpip_last_error();
+            for (protocol* one : made) one->pt_undoconns(&task, nullptr);
+            return give_up(std::string(module.pt_name) + " cannot connect: " + why);
+        }
+        made.push_back(&module);
+    }
+    for (protocol* module : made)
+        if (module->pt_completeconns(&task) != MPIP_SUCCESS)
+            return give_up(std::string(module->pt_name) + " cannot connect: " + mpip_last_error());
+
+    // Most polls are answered by the module for which messages have the shortest way.
+    std::stable_sort(made.begin(), made.end(), [](const protocol* a, const protocol* b) {
+        return a->pt_prop.mp_exclusivity > b->pt_prop.mp_exclusivity;
+    });
+    // What a process sends to itself is there at once, so that module is polled last.
+    std::stable_partition(made.begin(), made.end(),
+                          [](const protocol* one) { return one->pt_number != MPIP_PROTO_SELF; });
+    for (protocol* module : made) {
+        engine.active[engine.active_count++] = module;
+        if (module->pt_number != MPIP_PROTO_SELF) engine.sleepers[engine.sleeper_count++] = module;
+    }
+    return MPI_SUCCESS;
+}
+
+void make_own_comm() {
+    own_comm.send_context = own_comm.recv_context = kOwnContext - 1;
+    own_comm.rank = engine.world.rank;
+    own_comm.size = own_comm.remote_size = engine.world.size;
+    own_comm.peers = engine.world.processes.data();
+    attach(own_comm);
+}
+
+// Dissemination: in each round a rank hears from one twice as far away, so at the end it has heard of
+// everybody.
+void barrier() {
+    const int size = engine.world.size;
+    for (int distance = 1; distance < size; distance *= 2) {
+        const int to = (engine.world.rank + distance) % size;
+        const int from = (engine.world.rank - distance + size) % size;
+        sendrecv(own_comm, Channel::p2p, to, kBarrierTag, {}, from, kBarrierTag, {});
+    }
+}
+
+bool everything_sent() {
+    for (int i = 0; i < engine.active_count; i++)
+        if (engine.active[i]->pt_nactv != 0) return false;
+    return std::all_of(engine.processes.begin(), engine.processes.end(),
+                       [](const process_t& process) { return process.p_sendhead == nullptr; });
+}
+
+Engine& make_engine() {
+    static Engine* made = new Engine;
+    return *made;
+}
+
+}  // namespace
+
+Engine& engine = make_engine();
+
+const World& world() { return engine.world; }
+
+int start_job() {
+    std::string error;
+    engine.job = rte::join(&error);
+    if (engine.job == nullptr) return give_up(error);
+    engine.world.rank = engine.job->rank();
+    engine.world.size = engine.job->size();
+    engine.world.nodes = engine.job->nodes();
+    engine.world.universe_size = engine.job->universe_size().value_or(0);
+    engine.world.appnum = engine.job->appnum().value_or(-1);
+
+    fill_task();
+    if (mpip_set_upcalls(&kUpcalls) != MPIP_SUCCESS)
+        return give_up("libcmpi and libcmpi-adi are of different versions");
+    const Card own = open_modules();
+    if (!exchange(own)) return give_up("the exchange of addresses failed: " + engine.job->error());
+    if (const int failed = connect(); failed != MPI_SUCCESS) return failed;
+    make_own_comm();
+    engine.stage = Stage::running;
+    return MPI_SUCCESS;
+}
+
+int leave_job() {
+    progress_until(everything_sent);
+    barrier();
+    progress_until(everything_sent);
+    engine.stage = Stage::finalizing;
+    for (int i = 0; i < engine.active_count; i++) engine.active[i]->pt_closeconns(nullptr, 0, nullptr);
+    detach(own_comm);
+    for (protocol& module : mpip_protocols)
+        if (module.pt_loaded) module.pt_finalize();
+    engine.active_count = engine.sleeper_count = 0;
+    const bool left = engine.job->finalize();
+    engine.stage = Stage::after;
+    return left ? MPI_SUCCESS : give_up("leaving the job failed: " + engine.job->error());
+}
+
+void end_job(int code, const char* format, ...) {
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    std::fflush(nullptr);
+    say(text);
+    if (engine.job != nullptr) engine.job->abort(code, text);
+    ::_exit(code);
+}
+
+}  // namespace viaduct::mpi

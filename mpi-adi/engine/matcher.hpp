@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Matching for one channel of one communicator: receives posted and messages unexpected, each in a list by
+// source, with one more list for receives from anywhere and one of all messages in order of arrival; a
+// sequence number decides between a receive of the one kind and of the other (mpi-facts 5.2). So nothing that
+// waits for another source is ever looked at.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "mpi-adi/engine/request.hpp"
+
+namespace viaduct::mpi {
+
+// A message nobody has asked for yet. Its data is copied behind it, or kept by the module.
+struct Unexpected : unexmsg_t {
+    Link<Unexpected> of_source;
+    Link<Unexpected> of_all;
+    class Matcher* home;
+    size_t capacity;  // bytes behind the record
+    char* behind() { return reinterpret_cast<char*>(this + 1); }
+};
+
+class Matcher {
+public:
+    explicit Matcher(uint64_t context) : context_(context) {}
+    Matcher(const Matcher&) = delete;
+    Matcher& operator=(const Matcher&) = delete;
+
+    uint64_t context() const { return context_; }
+    // Once the communicator is there, a source must be what it says it is.
+    void bind(process_t** peers, int size) {
+        peers_ = peers;
+        size_ = size;
+        grow(size);
+    }
+    bool bound() const { return peers_ != nullptr; }
+    bool plausible(const process_t* from, int source) const {
+        return peers_ == nullptr || (source < size_ && peers_[source] == from);
+    }
+
+    // The first posted receive that takes this message, off the queue; or null.
+    Request* take_receive(int source, int tag) {
+        grow(source + 1);
+        Source& of = sources_[static_cast<size_t>(source)];
+        Request* named = first_with_tag(of.receives.first(), tag);
+        Request* anywhere = first_with_tag(from_anywhere_.first(), tag);
+        if (anywhere != nullptr && (named == nullptr || anywhere->order < named->order)) {
+            from_anywhere_.erase(anywhere);
+            return anywhere;
+        }
+        if (named != nullptr) of.receives.erase(named);
+        return named;
+    }
+
+    // A receive for which there is no message yet.
+    void post(Request* receive) {
+        receive->order = ++posted_;
+        list_of(receive->r_rank).push_back(receive);
+    }
+    // Takes back a receive that has not matched.
+    void withdraw(Request* receive) { list_of(receive->r_rank).erase(receive); }
+
+    // The earliest message that such a receive would take, left in the queue; or null.
+    Unexpected* find(int source, int tag) {
+        if (source == MPI_ANY_SOURCE) return first_with_tag_of_all(tag);
+        grow(source + 1);
+        Unexpected* one = sources_[static_cast<size_t>(source)].messages.first();
+        while (one != nullptr && tag != MPI_ANY_TAG && one->um_env.ev_tag != tag) one = one->of_source.next;
+        return one;
+    }
+    void add(Unexpected* message);
+    void remove(Unexpected* message);
+    // All of them: for the end of a communicator, and for a peer that takes one back.
+    Unexpected* first_message() const { return messages_.first(); }
+    static Unexpected* next_message(const Unexpected* one) { return one->of_all.next; }
+    // Posted receives that only this source can satisfy.
+    Request* first_receive_of(int source) {
+        grow(source + 1);
+        return sources_[static_cast<size_t>(source)].receives.first();
+    }
+
+private:
+    struct Source {
+        List<Request, &Request::posted> receives;
+        List<Unexpected, &Unexpected::of_source> messages;
+    };
+
+    static Request* first_with_tag(Request* one, int tag) {
+        while (one != nullptr && one->r_tag != tag && one->r_tag != MPI_ANY_TAG) one = one->posted.next;
+        return one;
+    }
+    Unexpected* first_with_tag_of_all(int tag) const {
+        Unexpected* one = messages_.first();
+        while (one != nullptr && tag != MPI_ANY_TAG && one->um_env.ev_tag != tag) one = one->of_all.next;
+        return one;
+    }
+    List<Request, &Request::posted>& list_of(int source) {
+        if (source == MPI_ANY_SOURCE) return from_anywhere_;
+        grow(source + 1);
+        return sources_[static_cast<size_t>(source)].receives;
+    }
+    // Before its communicator is known here, nobody has told how many there are.
+    void grow(int sources) {
+        if (static_cast<size_t>(sources) > sources_.size()) [[unlikely]]
+            sources_.resize(static_cast<size_t>(sources));
+    }
+
+    const uint64_t context_;
+    process_t** peers_ = nullptr;
+    int size_ = 0;
+    uint64_t posted_ = 0;
+    std::vector<Source> sources_;
+    List<Request, &Request::posted> from_anywhere_;
+    List<Unexpected, &Unexpected::of_all> messages_;
+};
+
+// Records for unexpected messages with room for `bytes` behind them, and their end.
+Unexpected* new_unexpected(size_t bytes);
+void free_unexpected(Unexpected* message);
+// Bytes of data that unexpected messages hold now.
+uint64_t unexpected_bytes();
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Sends and receives. A short send goes straight to the module and needs no request; a receive looks at what
+// is there and otherwise waits in the matcher's queue for arrived().
+#include <algorithm>
+
+#include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/engine/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+int mode_for_module(Mode mode) {
+    switch (mode) {
+        case Mode::synchronous:
+            return MPIP_MODE_SYNC;
+        case Mode::ready:
+            return MPIP_MODE_READY;
+        case Mode::standard:
+        case Mode::buffered:
+            break;
+    }
+    return MPIP_MODE_STANDARD;
+}
+
+// True when the message is away and its buffer free; else a request is needed.
+bool send_at_once(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode,
+                  int* error) {
+    process_t* process = comm.peers[peer];
+    const int answer = process->p_proto->pt_fsend(
+        process, payload.base, payload.type == nullptr ? payload.bytes : payload.count, payload.type, tag,
+        &comm.channels[static_cast<unsigned>(channel)], mode_for_module(mode) | MPIP_MODE_TRY);
+    if (answer == MPIP_AGAIN) return false;
+    *error = answer;
+    return true;
+}
+
+void queue_send(Request& request) {
+    mpip_enqsend(request.r_proc, &request);
+    request.r_proc->p_proto->pt_queuedsend(request.r_proc);
+}
+
+// The matched message, or a place in the queue.
+void start_receive(Request& request) {
+    Matcher& matcher = matcher_of(request.r_ctxt);
+    if (Unexpected* message = matcher.find(request.r_rank, request.r_tag)) {
+        matcher.remove(message);
+        take_unexpected(message, &request);
+    } else {
+        matcher.post(&request);
+    }
+}
+
+void count_on(Request& request, Comm& comm) {
+    request.comm = &comm;
+    comm_retain(comm);
+}
+
+}  // namespace
+
+Payload payload_of(const void* base, uint64_t count, const Datatype& type) {
+    char* const start = static_cast<char*>(const_cast<void*>(base));
+    const uint64_t bytes = count * static_cast<uint64_t>(type.size);
+    if (type.contiguous || bytes == 0) return {start + type.true_lb, bytes, nullptr, 0};
+    return {start, bytes, &type, count};
+}
+
+int send(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode) {
+    if (peer == MPI_PROC_NULL) return MPI_SUCCESS;
+    int error = MPI_SUCCESS;
+    if (mode != Mode::synchronous && send_at_once(comm, channel, peer, tag, payload, mode, &error))
+        return error;
+    Request request{};
+    request.kind = Request::Kind::send;
+    set_up_send(request, comm, channel, peer, tag, payload, mode_for_module(mode));
+    queue_send(request);
+    progress_until([&] { return request.is_done(); });
+    return request.r_error;
+}
+
+Request* isend(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode) {
+    Request* request = new_request(Request::Kind::send);
+    count_on(*request, comm);
+    start_send(*request, comm, channel, peer, tag, payload, mode);
+    return request;
+}
+
+void start_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
+                Mode mode) {
+    if (peer == MPI_PROC_NULL) return complete_as_no_process(request);
+    request.no_process = false;
+    int error = MPI_SUCCESS;
+    if (mode != Mode::synchronous && send_at_once(comm, channel, peer, tag, payload, mode, &error)) {
+        request.r_error = error;
+        request.r_state = MPIP_REQ_DONE;
+        return;
+    }
+    set_up_send(request, comm, channel, peer, tag, payload, mode_for_module(mode));
+    if (payload.type != nullptr && request.type == nullptr) hold_type(request, payload.type);
+    queue_send(request);
+}
+
+int recv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, MPI_Status* status) {
+    if (peer == MPI_PROC_NULL) {
+        fill_no_process_status(status);
+        return MPI_SUCCESS;
+    }
+    Request request{};
+    request.kind = Request::Kind::receive;
+    set_up_receive(request, comm, channel, peer, tag, payload);
+    start_receive(request);
+    progress_until([&] { return request.is_done(); });
+    fill_status(request, status);
+    return request.r_error;
+}
+
+Request* irecv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload) {
+    Request* request = new_request(Request::Kind::receive);
+    count_on(*request, comm);
+    begin_receive(*request, comm, channel, peer, tag, payload);
+    return request;
+}
+
+void begin_receive(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload) {
+    if (peer == MPI_PROC_NULL) return complete_as_no_process(request);
+    request.no_process = false;
+    set_up_receive(request, comm, channel, peer, tag, payload);
+    if (payload.type != nullptr && request.type == nullptr) hold_type(request, payload.type);
+    start_receive(request);
+}
+
+int sendrecv(Comm& comm, Channel channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
+             const Payload& in, MPI_Status* status) {
+    Request receive{};
+    receive.kind = Request::Kind::receive;
+    if (from == MPI_PROC_NULL) {
+        complete_as_no_process(receive);
+    } else {
+        set_up_receive(receive, comm, channel, from, recv_tag, in);
+        start_receive(receive);
+    }
+    const int sent = send(comm, channel, to, send_tag, out);
+    progress_until([&] { return receive.is_done(); });
+    fill_status(receive, status);
+    return receive.r_error != MPI_SUCCESS ? receive.r_error : sent;
+}
+
+void note_protocols(mpip_comm& comm) {
+    comm.c_nprotos = 0;
+    comm.c_latency = 0;
+    comm.c_bandwidth = 0;
+    bool used[NPROTO] = {};
+    for (int rank = 0; rank < comm.c_size; rank++) {
+        const protocol* module = comm.c_procs[rank]->p_proto;
+        if (used[module->pt_number]) continue;
+        used[module->pt_number] = true;
+        comm.c_proto[comm.c_nprotos++] = module->pt_number;
+        comm.c_latency = std::max(comm.c_latency, module->pt_prop.mp_latency_ns);
+        comm.c_bandwidth = comm.c_nprotos == 1 ? module->pt_prop.mp_bandwidth_mb
+                                               : std::min(comm.c_bandwidth, module->pt_prop.mp_bandwidth_mb);
+    }
+}
+
+void attach(Comm& comm) {
+    for (unsigned i = 0; i < 2; i++) {
+        mpip_comm& way = comm.channels[i];
+        way.c_sndctxt = comm.send_context + i;
+        way.c_rcvctxt = comm.recv_context + i;
+        way.c_rank = comm.rank;
+        way.c_size = comm.remote_size;
+        way.c_flags = comm.inter ? MPIP_COMM_INTERCOMM : 0;
+        way.c_procs = comm.peers;
+        note_protocols(way);
+        comm.matchers[i] = &find_matcher(way.c_rcvctxt);
+        comm.matchers[i]->bind(comm.peers, comm.remote_size);
+    }
+}
+
+void detach(Comm& comm) {
+    for (Matcher*& matcher : comm.matchers) {
+        if (matcher == nullptr) continue;
+        while (Unexpected* message = matcher->first_message()) {
+            matcher->remove(message);
+            discard(message);
+        }
+        if (engine.last_matcher == matcher) engine.last_context = ~uint64_t{0};
+        engine.matchers.erase(matcher->context());
+        matcher = nullptr;
+    }
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Progress and waiting. A pass polls every module in use, quickest first, then the activities. Between passes
+// that moved nothing a rank spins where ranks and processors match; where they do not, it spins briefly,
+// gives way for a while, and then sleeps until a module wakes it (mpi-facts 5.1: this is where others lose
+// minutes).
+#include <sched.h>
+
+#include <algorithm>
+
+#include "mpi-adi/engine/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// A pass costs some tens of nanoseconds: long enough to bridge a message on its way, short against a time
+// slice.
+constexpr unsigned kSpins = 64;
+// Each lets another rank run, so all of them have had several turns before we sleep.
+constexpr unsigned kYields = 200;
+// Where processors abound, after some tens of microseconds others may still want ours: ask the system now and
+// then.
+constexpr unsigned kSpinsBetweenYields = 1024;
+// Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
+// activity, a thread.
+constexpr unsigned kSleepMicroseconds = 10'000;
+constexpr unsigned kShortSleepMicroseconds = 200;
+
+void pause_processor() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb" ::: "memory");
+#endif
+}
+
+void sleep_a_little() {
+    if (engine.sleeper_count == 0) {
+        ::sched_yield();
+        return;
+    }
+    // With several modules none can wake us for the others, so each gets a short share.
+    const bool alone = engine.sleeper_count == 1 && engine.activities.empty() && !EngineLock::enabled();
+    protocol* module = engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
+    module->pt_block(alone ? kSleepMicroseconds : kShortSleepMicroseconds);
+}
+
+bool advance_activities() {
+    bool moved = false;
+    for (size_t i = 0; i < engine.activities.size();) {
+        Request* request = engine.activities[i];
+        auto* activity = static_cast<Activity*>(request->r_engine);
+        int error = MPI_SUCCESS;
+        if (!activity->advance(&error)) {
+            i++;
+            continue;
+        }
+        // Another one may have been added meanwhile, never removed.
+        engine.activities.erase(engine.activities.begin() + static_cast<std::ptrdiff_t>(i));
+        request->r_engine = nullptr;
+        delete activity;
+        complete(request, error);
+        moved = true;
+    }
+    return moved;
+}
+
+}  // namespace
+
+bool progress() {
+    int moved = 0;
+    for (int i = 0; i < engine.active_count; i++) {
+        const int answer = engine.active[i]->pt_progress_nblk(1);
+        if (answer < 0) [[unlikely]]
+            end_job(-answer, "%s: %s", engine.active[i]->pt_name, mpip_last_error());
+        moved |= answer;
+    }
+    if (!engine.activities.empty()) [[unlikely]]
+        moved |= static_cast<int>(advance_activities());
+    return moved != 0;
+}
+
+void Patience::wait_a_little() {
+    idle_++;
+    if (EngineLock::give_way()) return;
+    if (!engine.crowded) {
+        pause_processor();
+        if (idle_ % kSpinsBetweenYields == 0) ::sched_yield();
+    } else if (idle_ < kSpins) {
+        pause_processor();
+    } else if (idle_ < kSpins + kYields) {
+        ::sched_yield();
+    } else {
+        sleep_a_little();
+    }
+}
+
+void Patience::look_again() {
+    idle_++;
+    if (EngineLock::give_way()) return;
+    if (engine.crowded && idle_ % kSpins == 0) ::sched_yield();
+}
+
+Request* start(Activity* activity, Comm* comm) {
+    Request* request = new_request(Request::Kind::activity);
+    if (comm != nullptr) {
+        request->comm = comm;
+        comm_retain(*comm);
+    }
+    int error = MPI_SUCCESS;
+    if (activity->advance(&error)) {
+        delete activity;
+        complete(request, error);
+    } else {
+        request->r_engine = activity;
+        engine.activities.push_back(request);
+    }
+    return request;
+}
+
+bool done(const Request* request) { return request->is_done(); }
+
+int finish(Request* request, MPI_Status* status) {
+    fill_status(*request, status);
+    const int error = request->r_error;
+    free_request(request);
+    return error;
+}
+
+int wait(Request* request, MPI_Status* status) {
+    progress_until([&] { return request->is_done(); });
+    return finish(request, status);
+}
+
+int wait_all(Request** requests, int count) {
+    int first_error = MPI_SUCCESS;
+    for (int i = 0; i < count; i++) {
+        const int error = wait(requests[i], MPI_STATUS_IGNORE);
+        if (first_error == MPI_SUCCESS) first_error = error;
+    }
+    return first_error;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The pool of requests, their life, and the statuses they leave.
+#include "mpi-adi/engine/request.hpp"
+
+#include "mpi-adi/engine/bsend.hpp"
+#include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/engine/handle.hpp"
+#include "mpi-adi/engine/matcher.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+constexpr size_t kPoolStep = 64;
+
+List<Request, &Request::posted> pool;
+Immortal<ObjectTable<Request, HandleType::request>> handles;
+
+// Requests are made in blocks and never given back to the system: their number follows the deepest moment of
+// a program.
+void grow_pool() {
+    auto* block = new Request[kPoolStep]();
+    for (size_t i = 0; i < kPoolStep; i++) {
+        block[i].pooled = true;
+        pool.push_back(&block[i]);
+    }
+}
+
+}  // namespace
+
+Request* new_request(Request::Kind kind) {
+    if (pool.empty()) [[unlikely]]
+        grow_pool();
+    Request* request = pool.first();
+    pool.erase(request);
+    request->kind = kind;
+    request->detached = false;
+    request->no_process = false;
+    request->r_state = 0;
+    request->r_flags = 0;
+    request->r_error = MPI_SUCCESS;
+    request->r_length = 0;
+    return request;
+}
+
+void free_request(Request* request) {
+    if (request->handle != MPI_REQUEST_NULL) {
+        handles->remove(request->handle);
+        request->handle = MPI_REQUEST_NULL;
+    }
+    if (request->type != nullptr) {
+        request->type->release();
+        request->type = nullptr;
+    }
+    if (request->copy != nullptr) {
+        request->copy.reset();
+        free_buffer_space(request->r_bytes);
+    }
+    if (request->persistent != nullptr) request->persistent.reset();
+    if (request->generalized != nullptr) request->generalized.reset();
+    Comm* const comm = request->comm;
+    request->comm = nullptr;
+    pool.push_back(request);
+    if (comm != nullptr) comm_release(*comm);
+}
+
+void detach_request(Request* request) {
+    if (request->handle != MPI_REQUEST_NULL) {
+        handles->remove(request->handle);
+        request->handle = MPI_REQUEST_NULL;
+    }
+    request->detached = true;
+    request->r_flags |= MPIP_REQ_NOTIFY;
+}
+
+void hold_type(Request& request, const Datatype* type) {
+    request.type = type;
+    if (type != nullptr) type->retain();
+}
+
+void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
+                 int mode) {
+    mpip_comm& way = comm.channels[static_cast<unsigned>(channel)];
+    request.r_state = 0;
+    request.r_flags = MPIP_REQ_SEND;
+    request.r_error = MPI_SUCCESS;
+    request.r_tag = tag;
+    request.r_proc = comm.peers[peer];
+    request.r_buf = payload.base;
+    request.r_bytes = payload.bytes;
+    request.r_length = 0;
+    request.r_ctxt = way.c_sndctxt;
+    request.r_rank = comm.rank;
+    request.r_mode = mode;
+    request.r_type = payload.type;
+    request.r_count = payload.count;
+    request.r_data = nullptr;
+    request.r_peereq = 0;
+    request.r_comm = &way;
+}
+
+void set_up_receive(Request& request, Comm& comm, Channel channel, int peer, int tag,
+                    const Payload& payload) {
+    mpip_comm& way = comm.channels[static_cast<unsigned>(channel)];
+    request.r_state = MPIP_REQ_RECVHEAD;
+    request.r_flags = 0;
+    request.r_error = MPI_SUCCESS;
+    request.r_tag = tag;
+    request.r_proc = peer == MPI_ANY_SOURCE ? nullptr : comm.peers[peer];
+    request.r_buf = payload.base;
+    request.r_bytes = payload.bytes;
+    request.r_length = 0;
+    request.r_ctxt = way.c_rcvctxt;
+    request.r_rank = peer;
+    request.r_type = payload.type;
+    request.r_count = payload.count;
+    request.r_data = nullptr;
+    request.r_peereq = 0;
+    request.r_comm = &way;
+}
+
+void complete_as_no_process(Request& request) {
+    request.no_process = true;
+    request.r_error = MPI_SUCCESS;
+    request.r_length = 0;
+    request.r_state = MPIP_REQ_DONE;
+}
+
+void complete(Request* request, int error) {
+    if (error != MPI_SUCCESS) request->r_error = error;
+    mpip_req_done(request);
+}
+
+MPI_Request publish(Request* request) {
+    if (request == nullptr) return MPI_REQUEST_NULL;
+    if (request->handle == MPI_REQUEST_NULL) request->handle = handles->add(request);
+    return request->handle;
+}
+
+Request* request_of(MPI_Request handle) { return handles->find(handle); }
+
+void set_count(MPI_Status* status, int64_t bytes) {
+    const auto cancelled = static_cast<unsigned>(status->count_hi_and_cancelled) & 1u;
+    status->count_lo = static_cast<int>(static_cast<uint64_t>(bytes));
+    status->count_hi_and_cancelled =
+        static_cast<int>(static_cast<unsigned>(static_cast<uint64_t>(bytes) >> 32 << 1) | cancelled);
+}
+
+void fill_status(const Request& request, MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    if (request.no_process) return fill_no_process_status(status);
+    if (request.kind != Request::Kind::receive) {
+        fill_empty_status(status);
+    } else {
+        status->MPI_SOURCE = request.r_rank;
+        status->MPI_TAG = request.r_tag;
+        status->count_hi_and_cancelled = 0;
+        set_count(status, request.r_length);
+    }
+    if (request.cancelled()) status->count_hi_and_cancelled |= 1;
+}
+
+void fill_empty_status(MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    status->count_lo = 0;
+    status->count_hi_and_cancelled = 0;
+}
+
+void fill_no_process_status(MPI_Status* status) {
+    fill_empty_status(status);
+    if (status != MPI_STATUS_IGNORE) status->MPI_SOURCE = MPI_PROC_NULL;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A request: the record modules work with, and what the engine and MPI_Request add to it. They come from a
+// pool; blocking calls keep theirs on the stack.
+#pragma once
+
+#include <memory>
+
+#include "mpi-adi/engine/list.hpp"
+#include "mpi-adi/engine/p2p.hpp"
+
+namespace viaduct::mpi {
+
+struct Unexpected;
+
+// What MPI_Grequest_start was given.
+struct Generalized {
+    MPI_Grequest_query_function* query;
+    MPI_Grequest_free_function* free;
+    MPI_Grequest_cancel_function* cancel;
+    void* extra_state;
+};
+
+// The arguments of a persistent request, used again by each MPI_Start.
+struct Persistent {
+    Comm* comm;
+    int peer;
+    int tag;
+    Payload payload;
+    Mode mode;
+    bool active;  // between a start and the wait or test that sees the end of it
+};
+
+struct Request : mpip_req {
+    enum class Kind : uint8_t { send, receive, message, activity, generalized };
+
+    Kind kind;
+    bool pooled = false;
+    // The program has freed it, or never had it: it goes back to the pool by itself when it is done.
+    bool detached = false;
+    bool no_process = false;  // of a message from MPI_PROC_NULL
+    uint64_t order = 0;       // posted receives of a communicator, in sequence
+    Link<Request> posted;
+    Comm* comm = nullptr;
+    const Datatype* type = nullptr;  // held while the request lives
+    MPI_Request handle = MPI_REQUEST_NULL;
+    Unexpected* message = nullptr;  // taken out of the queue by a matched probe
+    std::unique_ptr<char[]> copy;   // data of a buffered send
+    std::unique_ptr<Persistent> persistent;
+    std::unique_ptr<Generalized> generalized;
+
+    bool is_done() const { return (r_state & MPIP_REQ_DONE) != 0; }
+    bool cancelled() const { return (r_state & MPIP_REQ_CANCELLED) != 0; }
+};
+
+// A request in no state, from the pool, and back. Freeing lets go of type, communicator, handle and copy.
+Request* new_request(Request::Kind kind);
+void free_request(Request* request);
+// To be called when a request is freed before it is done: the rest happens when it is.
+void detach_request(Request* request);
+
+// Fields of a send or receive about to start.
+void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
+                 int mode);
+void set_up_receive(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload);
+// The type of a request that may outlive the caller's.
+void hold_type(Request& request, const Datatype* type);
+
+// Done with nothing moved, as transfers with MPI_PROC_NULL are.
+void complete_as_no_process(Request& request);
+// Marks any request done and tells whoever waits for that.
+void complete(Request* request, int error);
+
+void fill_status(const Request& request, MPI_Status* status);
+void fill_empty_status(MPI_Status* status);
+void fill_no_process_status(MPI_Status* status);
+void set_count(MPI_Status* status, int64_t bytes);
+
+}  // namespace viaduct::mpi
