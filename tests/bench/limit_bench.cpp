@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct_limits: what this machine can do at best between two processes. Figures of Viaduct are to be read
 // as ratios to these, of the same run and the same distance of processors.
-#include "limits.hpp"
 #include "report.hpp"
+#include "utils/measure/limits.hpp"
 
 using namespace viaduct::bench;
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "report.hpp"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <fstream>
 
 #include "core/clock/clock.hpp"
 #include "core/config/paths.hpp"
@@ -17,38 +13,7 @@ namespace viaduct::bench {
 
 namespace {
 
-// One way of a line: 57 ns and 246 ns are what near and far cores of a virtual machine need
-// (performance-facts).
-constexpr double kFarFrom = 120;
-constexpr double kRemoteFrom = 600;
-constexpr double kOwnShare = 0.97;  // of a processor, for a sample to count
-constexpr int kTries = 6;           // of one sample that is disturbed every time
-
-constexpr const char* kDistanceNames[kDistances] = {"near processors", "far processors", "remote processors"};
-
-Distance distance_of(double ns) {
-    return ns < kFarFrom ? Distance::near : ns < kRemoteFrom ? Distance::far : Distance::remote;
-}
-
-double thread_seconds() {
-    timespec t{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
-
-double median(std::vector<double> values) {
-    const size_t middle = values.size() / 2;
-    std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(middle), values.end());
-    return values[middle];
-}
-
-std::string processor_model() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);) {
-        if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-    }
-    return "unknown processor";
-}
+constexpr int kTries = 6;  // of one sample that is disturbed every time
 
 const Row* find_row(const std::vector<Row>& rows, const std::string& name) {
     for (const Row& row : rows) {
@@ -61,8 +26,8 @@ void print_value(double value) { std::printf("%11.*f", value < 10 ? 2 : value < 
 
 void print_rows(const std::vector<Row>& rows, Distance d) {
     const auto at = static_cast<size_t>(d);
-    std::printf("\n%-36s %-5s %11s %11s %8s %9s\n", kDistanceNames[at], "unit", "median", "limit", "ratio",
-                "samples");
+    std::printf("\n%-36s %-5s %11s %11s %8s %9s\n", (std::string(name_of(d)) + " processors").c_str(), "unit",
+                "median", "limit", "ratio", "samples");
     for (const Row& row : rows) {
         if (row.samples[at].empty()) continue;
         const double value = median(row.samples[at]);
@@ -104,13 +69,8 @@ void take_samples(Pair& pair, std::vector<Row>& rows, int rounds) {
 }
 
 void print_table(const Pair& pair, const std::vector<Row>& rows, const std::string& title) {
-    utsname system{};
-    ::uname(&system);
-    const std::time_t now = std::time(nullptr);
-    char date[64];
-    std::strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", std::gmtime(&now));
-    std::printf("%s\nViaduct %s, %s, %s %s, processors %d and %d, %s\n", title.c_str(), kVersion,
-                processor_model().c_str(), system.sysname, system.release, pair.cpu(0), pair.cpu(1), date);
+    std::printf("%s\nViaduct %s, %s, processors %d and %d, %s\n", title.c_str(), kVersion,
+                machine_text().c_str(), pair.cpu(0), pair.cpu(1), date_text().c_str());
     for (const Distance d : {Distance::near, Distance::far, Distance::remote}) {
         const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
             return !row.samples[static_cast<size_t>(d)].empty();

@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "pair.hpp"
+#include "utils/measure/machine.hpp"
+#include "utils/measure/pair.hpp"
 
 namespace viaduct::bench {
 
-// How far the two processors are from each other at this moment: a machine that is virtual itself is moved
-// about.
-enum class Distance { near, far, remote };
-inline constexpr size_t kDistances = 3;
+using namespace measure;
 
 struct Row {
     std::string name;

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "limits.hpp"
+#include "utils/measure/limits.hpp"
 
 namespace viaduct::bench {
 

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "pair.hpp"
+#include "utils/measure/pair.hpp"
 
 namespace viaduct::bench {
+
+using namespace measure;
 
 // How a side learns that something has arrived.
 enum class Arrival { poll_queue, poll_cq, wait };

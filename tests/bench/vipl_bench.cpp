@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "limits.hpp"
 #include "report.hpp"
+#include "utils/measure/limits.hpp"
 #include "via_link.hpp"
 
 using namespace viaduct::bench;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "pair.hpp"
+#include "utils/measure/pair.hpp"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -16,10 +16,12 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/pause.hpp"
+#include "utils/measure/machine.hpp"
 
-namespace viaduct::bench {
+namespace viaduct::measure {
 
 struct Shared {
+    alignas(128) std::atomic<bool> failed{false};
     alignas(128) std::atomic<uint32_t> arrived{0};
     alignas(128) std::atomic<uint64_t> agreed{0};
     alignas(128) std::atomic<uint32_t> vote[2];
@@ -33,13 +35,6 @@ constexpr int64_t kWarmUpNs = 1'000'000;
 constexpr uint64_t kProbeRounds = 500;
 constexpr int kProbeBatches = 5;
 constexpr unsigned kWatchdogSeconds = 540;  // a benchmark that hangs ends, and says so by its signal
-
-void pin(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<size_t>(cpu), &set);
-    if (::sched_setaffinity(0, sizeof set, &set) != 0) std::perror("cannot pin to a processor");
-}
 
 }  // namespace
 
@@ -91,7 +86,7 @@ Pair Pair::split(size_t arena_bytes, int first_cpu, int second_cpu) {
     pair.side_ = pair.follower_ == 0 ? 1 : 0;
     if (pair.side_ == 1) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::alarm(kWatchdogSeconds);
-    pin(pair.cpus_[pair.side_]);
+    pin_to(pair.cpus_[pair.side_]);
     pair.meet();
     return pair;
 }
@@ -112,11 +107,24 @@ Pair::~Pair() {
     ::munmap(shared_, mapped_);
 }
 
+void Pair::keep_watch() { ::alarm(kWatchdogSeconds); }
+
 void Pair::fail(const std::string& why) {
     std::fprintf(stderr, "%s: %s\n", leader() ? "leader" : "follower", why.c_str());
     ::kill(leader() ? follower_ : ::getppid(), SIGKILL);
     if (leader()) ::waitpid(follower_, nullptr, 0);
     ::_exit(1);
+}
+
+void Pair::leave(const std::string& why, int exit_code) {
+    const bool first = !shared_->failed.exchange(true);
+    if (first) std::fprintf(stderr, "%s\n", why.c_str());
+    std::fflush(nullptr);
+    if (!leader()) ::_exit(exit_code);
+    if (first) ::kill(follower_, SIGKILL);
+    int status = 0;
+    ::waitpid(follower_, &status, 0);
+    ::_exit(!first && WIFEXITED(status) ? WEXITSTATUS(status) : exit_code);
 }
 
 void Pair::meet() {
@@ -127,7 +135,9 @@ void Pair::meet() {
         if (looks % 4096 == 4095) {
             ::sched_yield();
             if (leader() && ::waitpid(follower_, nullptr, WNOHANG) == follower_) {
-                std::fprintf(stderr, "the other process has ended\n");
+                // It may have been here, for the last time.
+                if (shared_->arrived.load(std::memory_order_acquire) >= 2 * meetings_) break;
+                if (!shared_->failed.load()) std::fprintf(stderr, "the other process has ended\n");
                 ::_exit(1);
             }
         }
@@ -193,4 +203,4 @@ double Pair::ns_per_iteration(const std::function<void(uint64_t)>& body) {
     return timed(agree(std::clamp<uint64_t>(fitting, 16, 1'000'000)));
 }
 
-}  // namespace viaduct::bench
+}  // namespace viaduct::measure

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-namespace viaduct::bench {
+namespace viaduct::measure {
 
 struct Shared;  // what both map
 
@@ -49,6 +49,11 @@ public:
 
     // Ends both processes with a message.
     [[noreturn]] void fail(const std::string& why);
+    // Ends this process; the other one finds out and follows. The first one's message is printed, and the
+    // leader takes over the follower's exit code when that was the first.
+    [[noreturn]] void leave(const std::string& why, int exit_code);
+    // A pair that hangs is ended by the system after nine minutes; this starts them anew.
+    void keep_watch();
 
 private:
     Pair() = default;
@@ -70,4 +75,4 @@ inline constexpr int64_t kUntilAsleep = 200'000;
 // A word that the other side polls: spins with one pause between looks (measured to be better than none).
 void await_word(const std::atomic<uint64_t>& word, uint64_t wanted);
 
-}  // namespace viaduct::bench
+}  // namespace viaduct::measure

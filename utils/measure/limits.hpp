@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pair.hpp"
+#include "utils/measure/pair.hpp"
 
-namespace viaduct::bench {
+namespace viaduct::measure {
 
 inline constexpr size_t kLargestMessage = 4 << 20;
 inline constexpr size_t kArenaBytes = kLargestMessage + (1 << 20);  // of each side
@@ -26,4 +26,4 @@ double plain_copy(Pair&, size_t bytes);
 // From the store of one side to the wake-up of the other that sleeps on a futex, ns.
 double futex_wake_up(Pair&);
 
-}  // namespace viaduct::bench
+}  // namespace viaduct::measure

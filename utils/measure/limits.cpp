@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "limits.hpp"
+#include "utils/measure/limits.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "core/sync/futex.hpp"
 #include "core/sync/pause.hpp"
 
-namespace viaduct::bench {
+namespace viaduct::measure {
 
 namespace {
 
@@ -200,4 +200,4 @@ double futex_wake_up(Pair& pair) {
            static_cast<double>(kUntilAsleep);
 }
 
-}  // namespace viaduct::bench
+}  // namespace viaduct::measure

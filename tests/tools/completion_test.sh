@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# completion_test.sh COMPLETION BINDIR: what Tab offers, tool by tool; every option offered is one the tool knows.
+set -euo pipefail
+source "$1"
+PATH=$2:$PATH
+failures=0
+
+# offers TOOL WORD...: what is offered for the last word, in one line.
+offers() {
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    _viaduct "$1"
+    echo "${COMPREPLY[*]}"
+}
+
+expect() { # PATTERN OFFER...
+    local pattern=$1 got
+    shift
+    got=$(offers "$@")
+    if [[ $got =~ $pattern ]]; then
+        echo "ok      $* -> $got"
+    else
+        failures=$((failures + 1))
+        echo "FAILED  $*: offered '$got', not $pattern"
+    fi
+}
+
+expect '^--device --discriminator$' vipping --d
+expect '^--reliability --report --rounds$' vipperf --r
+expect '--doctor' vipinfo --
+expect '^delivery$' vipping -r de
+expect '^read_bw read_lat$|^read_lat read_bw$' vipperf -t read
+expect '^cq cq_wait$' vipperf --completion cq
+expect '^paramnet0$' vipinfo param
+expect '^paramnet0$' vipperf -d par
+expect '^$' vipperf --nonsense
+
+for tool in vipinfo vipping vipperf; do
+    for option in $(offers "$tool" -); do
+        "$tool" --help | grep -qE -- "(^|[ ,])$option([ ,]|$)" || {
+            failures=$((failures + 1))
+            echo "FAILED  $tool does not know $option"
+        }
+    done
+done
+((failures == 0))

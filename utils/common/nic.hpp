@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What every VIPL program does before its first message: a NIC, memory, addresses, one connected VI. Owners
+// of one thing each, over vipl.h alone; failures are ToolErrors.
+#pragma once
+
+#include <vipl.h>
+
+#include <cstddef>
+#include <string>
+
+namespace viaduct::tools {
+
+// Room for an address of any provider with the longest discriminator there is.
+union Address {
+    VIP_NET_ADDRESS head;
+    unsigned char room[sizeof(VIP_NET_ADDRESS) + 512];
+};
+
+// "02:00:5e:00:00:01", and behind a slash the discriminator if `whole`.
+std::string text_of(const VIP_NET_ADDRESS&, bool whole = false);
+
+class Nic {
+public:
+    explicit Nic(const std::string& device);
+    ~Nic();
+    Nic(const Nic&) = delete;
+    Nic& operator=(const Nic&) = delete;
+
+    VIP_NIC_HANDLE handle() const { return handle_; }
+    const VIP_NIC_ATTRIBUTES& attributes() const { return attributes_; }
+    std::string name() const { return attributes_.Name; }
+    // This NIC's address with a discriminator.
+    Address local(const std::string& discriminator) const;
+    // The address of `host`: a name for the name service, "", or six bytes as text_of writes them.
+    Address remote(const std::string& host, const std::string& discriminator);
+
+private:
+    VIP_NIC_HANDLE handle_ = nullptr;
+    VIP_NIC_ATTRIBUTES attributes_{};
+};
+
+// Zeroed memory, present and registered, whole pages.
+class Memory {
+public:
+    Memory(Nic&, size_t bytes, bool rdma);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    std::byte* data() const { return data_; }
+    size_t size() const { return size_; }
+    VIP_MEM_HANDLE handle() const { return handle_; }
+
+private:
+    Nic& nic_;
+    std::byte* data_ = nullptr;
+    size_t size_ = 0;
+    VIP_MEM_HANDLE handle_ = 0;
+};
+
+// Connects as client, asking again for up to `patience_ms` while nobody waits there.
+void request(Nic&, VIP_VI_HANDLE, Address local, Address remote, long patience_ms);
+
+// The reliability levels by name: unreliable, delivery, reception; 0 for anything else.
+VIP_RELIABILITY_LEVEL level_named(const std::string&);
+const char* name_of_level(VIP_RELIABILITY_LEVEL);
+
+}  // namespace viaduct::tools

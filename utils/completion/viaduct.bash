@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# bash completion for Viaduct's tools, installed once under the name of each. Options are those that the tool itself
+# lists with --help; after an option that wants one of a few words, those.
+
+# Words that may follow an option.
+_viaduct_words() {
+    case $1:$2 in
+        vipperf:-t | vipperf:--test) echo send_lat send_bw write_lat write_bw read_lat read_bw all ;;
+        vipperf:-c | vipperf:--completion) echo queue cq wait cq_wait ;;
+        vipperf:-b | vipperf:--bytes) echo 8 64 4K 64K 1M 1:4M ;;
+        *:-r | *:--reliability) echo unreliable delivery reception ;;
+        *:-d | *:--device) vipinfo 2>/dev/null | awk '$2 != "NIC" { print $1 }' ;;
+        vipkad:--log-level) echo error warn info debug trace ;;
+        *) return 1 ;;
+    esac
+}
+
+_viaduct() {
+    local tool=${1##*/} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words
+    COMPREPLY=()
+    if [[ $current != -* ]] && words=$(_viaduct_words "$tool" "$before"); then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+        return
+    fi
+    case $tool:$before in
+        vipperf:--report | vipkad:--socket)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return
+            ;;
+        *:--pid | vipstat:-p)
+            mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$current")
+            return
+            ;;
+    esac
+    if [[ $current == -* ]]; then
+        words=$("$1" --help 2>/dev/null | grep -oE '(^|[ ,])--?[A-Za-z0-9][-A-Za-z0-9]*' | tr -d ' ,' | sort -u)
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    elif [[ $tool == vipinfo ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_viaduct_words "$tool" --device)" -- "$current")
+    else
+        mapfile -t COMPREPLY < <(compgen -A hostname -- "$current")
+    fi
+}
+
+complete -F _viaduct vipinfo vipping vipperf vipstat vipkad

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vipperf: how fast a NIC is for VIPL programs. Options and wiring only.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <memory>
+
+#include "core/config/paths.hpp"
+#include "utils/common/error.hpp"
+#include "utils/common/stop.hpp"
+#include "utils/measure/limits.hpp"
+#include "utils/vipperf/client.hpp"
+#include "utils/vipperf/report.hpp"
+#include "utils/vipperf/server.hpp"
+#include "utils/vipperf/sizes.hpp"
+#include "utils/vipperf/tables.hpp"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::vipperf;
+
+struct Arguments {
+    bool server = false, self = false, once = false, as_json = false, both_ways = false, check = false;
+    std::string host, device = "/dev/via_lo", discriminator = "vipperf", level = "delivery", report;
+    std::vector<std::string> tests, completions = {"queue"};
+    std::string bytes;
+    uint64_t iterations = 0;
+    uint32_t vis = 1;
+    int rounds = 5;
+    long patience_ms = 1000;
+    std::vector<int> cpus;
+};
+
+void print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+}
+
+std::vector<Test> tests_of(const Arguments& a) {
+    std::vector<Test> tests;
+    std::vector<std::string> names = a.tests.empty() ? std::vector<std::string>{"send_lat"} : a.tests;
+    if (names.size() == 1 && names[0] == "all")
+        names = {"send_lat", "send_bw", "write_lat", "write_bw", "read_lat", "read_bw"};
+    for (const std::string& name : names) {
+        for (const std::string& completion : a.completions) {
+            Test test;
+            if (!test_named(name, &test.operation, &test.kind))
+                throw tools::ToolError("unknown test \"" + name +
+                                           "\"; there are send_lat, send_bw, write_lat, "
+                                           "write_bw, read_lat, read_bw and all",
+                                       tools::kExitUsage);
+            test.completion = completion_named(completion).value();
+            test.both_ways = a.both_ways && test.kind == Kind::bandwidth;
+            tests.push_back(test);
+        }
+    }
+    return tests;
+}
+
+std::vector<uint64_t> bytes_of(const Arguments& a) {
+    const std::string standard = a.report.empty() ? "8" : kReportSizes;
+    const std::string& text = a.bytes.empty() ? standard : a.bytes;
+    std::vector<uint64_t> sizes = sizes_of(text);
+    if (sizes.empty())
+        throw tools::ToolError("\"" + text + "\" names no sizes from 1 to 4M; examples: 8 or 1:4M or 8,4K,1M",
+                               tools::kExitUsage);
+    return sizes;
+}
+
+Plan plan_for(const Arguments& a, const Test& test, uint64_t max_bytes) {
+    Plan plan;
+    plan.operation = test.operation;
+    plan.completion = test.completion;
+    plan.level = tools::level_named(a.level);
+    plan.vis = a.vis;
+    plan.depth = std::max(256u / a.vis, 16u);
+    plan.check = a.check ? 1 : 0;
+    plan.max_bytes = max_bytes;
+    return plan;
+}
+
+Heading heading_of(const Arguments& a, Client& client) {
+    return {client.nic().name(),
+            tools::text_of(client.nic().local("").head),
+            client.peer(),
+            measure::machine_text(),
+            measure::date_text(),
+            a.vis,
+            a.level,
+            a.check};
+}
+
+void run_tests(const Arguments& a, Client& client) {
+    const std::vector<uint64_t> sizes = bytes_of(a);
+    const Heading heading = heading_of(a, client);
+    std::vector<Result> results;
+    for (const Test& test : tests_of(a)) {
+        const uint32_t bundle = client.set_up(plan_for(a, test, sizes.back()));
+        Result result;
+        result.test = test;
+        if (!a.as_json) print(heading_text(heading, test) + columns_text(test));
+        for (const uint64_t bytes : sizes) {
+            if (tools::stopped()) break;
+            if (bytes > client.largest(bundle)) continue;  // beyond what the NIC can send in one descriptor
+            if (test.kind == Kind::latency) {
+                result.latencies.push_back(client.latency(bundle, bytes));
+                if (!a.as_json) print(row_text(result.latencies.back()));
+            } else {
+                result.bandwidths.push_back(client.bandwidth(bundle, bytes, test.both_ways));
+                if (!a.as_json) print(row_text(result.bandwidths.back()));
+            }
+        }
+        results.push_back(std::move(result));
+    }
+    if (a.as_json) print(json_of(heading, results));
+}
+
+void make_report(const Arguments& a, Client& client) {
+    ReportOptions options;
+    options.sizes = bytes_of(a);
+    options.rounds = a.rounds;
+    options.base = plan_for(a, Test{}, options.sizes.back());
+    options.heading = heading_of(a, client);
+    const std::vector<Series> series = take_report(
+        client, options, [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); });
+    std::ofstream file(a.report);
+    file << html_of(options, series);
+    file.close();
+    if (!file) throw tools::ToolError("cannot write " + a.report);
+    print(a.as_json ? report_json(options, series) : report_text(options, series));
+}
+
+void lead(const Arguments& a, measure::Pair* pair) {
+    ClientOptions options;
+    options.device = a.device;
+    options.host = a.host;
+    options.discriminator = a.discriminator;
+    options.patience_ms = a.patience_ms;
+    options.iterations = a.iterations;
+    options.pair = pair;
+    if (!a.report.empty()) options.sample_ns = 8e6;
+    Client client(options);
+    a.report.empty() ? run_tests(a, client) : make_report(a, client);
+}
+
+int run_self(Arguments a) {
+    int cpus[2];
+    if (a.cpus.size() == 2) {
+        std::copy(a.cpus.begin(), a.cpus.end(), cpus);
+    } else if (!measure::Pair::pick_processors(&cpus[0], &cpus[1])) {
+        throw tools::ToolError("only one processor is allowed here; --self needs two, or --cpu A,A");
+    }
+    a.discriminator += "-self-" + std::to_string(::getpid());
+    a.patience_ms = std::max(a.patience_ms, 10'000L);
+    measure::Pair pair = measure::Pair::split(measure::kArenaBytes, cpus[0], cpus[1]);
+    try {
+        if (pair.leader()) {
+            lead(a, &pair);
+        } else {
+            serve({a.device, a.discriminator, true, &pair}, [](const std::string&) {});
+        }
+    } catch (const tools::ToolError& error) {
+        pair.leave(std::string("vipperf: ") + error.what(), error.code());
+    }
+    return tools::kExitWell;
+}
+
+void check_arguments(const Arguments& a) {
+    const auto wrong = [](const char* text) { throw tools::ToolError(text, tools::kExitUsage); };
+    if (a.server && (a.self || !a.host.empty())) wrong("-s, --self and HOST exclude each other");
+    if (a.self && !a.host.empty()) wrong("--self takes no HOST");
+    if (a.server && !a.report.empty()) wrong("the report is the client's");
+    if (a.self ? !a.cpus.empty() && a.cpus.size() != 2 : a.cpus.size() > 1)
+        wrong("--cpu takes one processor, with --self two");
+    if (!a.server) {
+        tests_of(a);
+        bytes_of(a);
+    }
+}
+
+void add_options(CLI::App& app, Arguments& a) {
+    app.add_option("HOST", a.host, "name or address of the server's host; none: this host");
+    app.add_flag("-s,--server", a.server, "be the server of clients until stopped");
+    app.add_flag("-1,--once", a.once, "server: end with the first client");
+    app.add_flag("--self", a.self, "start both ends here, on two processors");
+    app.add_option("-t,--test", a.tests,
+                   "send_lat (default), send_bw, write_lat, write_bw, read_lat, read_bw, or all")
+        ->delimiter(',');
+    app.add_option("-c,--completion", a.completions, "how completions are found: queue, cq, wait, cq_wait")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"queue", "cq", "wait", "cq_wait"}))
+        ->capture_default_str();
+    app.add_option("-b,--bytes", a.bytes, "sizes: 8 (default) or 1:4M (powers of two) or 8,4K,1M");
+    app.add_option("-n,--iterations", a.iterations,
+                   "messages of each measurement; default: about 30 ms of them")
+        ->check(CLI::Range(uint64_t{5}, uint64_t{10'000'000}));
+    app.add_option("-q,--vis", a.vis, "VIs used in turns")
+        ->check(CLI::Range(1u, kMostVis))
+        ->capture_default_str();
+    app.add_flag("-B,--both-ways", a.both_ways, "bandwidth: both sides send at once");
+    app.add_flag("--check", a.check, "look at every byte that arrives");
+    app.add_option("-r,--reliability", a.level, "unreliable, delivery or reception")
+        ->check(CLI::IsMember({"unreliable", "delivery", "reception"}))
+        ->capture_default_str();
+    app.add_option("-d,--device", a.device, "the NIC, as VipOpenNic takes it")->capture_default_str();
+    app.add_option("-D,--discriminator", a.discriminator, "which server on that host")->capture_default_str();
+    app.add_option("--cpu", a.cpus, "run on this processor; with --self: A,B")->delimiter(',');
+    app.add_option("-w,--connect-wait", a.patience_ms, "wait so many ms for the server to appear")
+        ->check(CLI::Range(0, 3'600'000))
+        ->capture_default_str();
+    app.add_flag("-j,--json", a.as_json, "JSON instead of columns");
+    app.add_option("--report", a.report, "measure everything and write curves to this HTML file");
+    app.add_option("--rounds", a.rounds, "report: measure everything so often, in turns")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.set_version_flag("--version", std::string("vipperf (Viaduct) ") + viaduct::kVersion);
+}
+
+int run(const Arguments& a) {
+    check_arguments(a);
+    if (a.self) return run_self(a);
+    if (a.cpus.size() == 1) measure::pin_to(a.cpus[0]);
+    if (a.server) {
+        serve({a.device, a.discriminator, a.once, nullptr},
+              [](const std::string& line) { print("vipperf: " + line + "\n"); });
+    } else {
+        lead(a, nullptr);
+    }
+    return tools::kExitWell;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Measures latency, bandwidth and message rate of a NIC as VIPL programs see it."};
+    Arguments arguments;
+    add_options(app, arguments);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? tools::kExitWell : tools::kExitUsage;
+    }
+    tools::catch_stop();
+    try {
+        return run(arguments);
+    } catch (const tools::ToolError& error) {
+        std::fprintf(stderr, "vipperf: %s\n", error.what());
+        return error.code();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "vipperf: %s\n", error.what());
+        return tools::kExitProblem;
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "utils/vipperf/server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "utils/common/stop.hpp"
+#include "utils/vipperf/control.hpp"
+#include "utils/vipperf/limit.hpp"
+#include "utils/vipperf/loops.hpp"
+
+namespace viaduct::vipperf {
+
+namespace {
+
+constexpr VIP_ULONG kSliceMs = 200;  // waits look for Ctrl-C so often
+
+// One client, from its connection to its end.
+class Session {
+public:
+    Session(const ServerOptions& options, Control& control) : options_(options), control_(control) {}
+
+    void run() {
+        Command command;
+        while (next(&command) && command.what != Command::What::end) obey(command);
+    }
+
+private:
+    bool next(Command* command) {
+        // A client may think for as long as it likes; when it goes, its VI tells.
+        while (!tools::stopped()) {
+            if (control_.receive(command, kSliceMs)) return true;
+        }
+        return false;
+    }
+
+    void obey(const Command& command) {
+        switch (command.what) {
+            case Command::What::setup:
+                return set_up(command.plan);
+            case Command::What::run:
+                return run_one(command.run);
+            case Command::What::distance:
+                if (options_.pair != nullptr) options_.pair->distance();
+                return;
+            case Command::What::limit:
+                if (options_.pair != nullptr) measure_limit(*options_.pair, command.limit, command.run.bytes);
+                return;
+            case Command::What::window:
+            case Command::What::end:
+                break;
+        }
+        throw tools::ToolError("the client asks for what this server does not know");
+    }
+
+    static Answer trouble(const std::string& why) {
+        Answer answer;
+        std::strncpy(answer.trouble, why.c_str(), sizeof answer.trouble - 1);
+        return answer;
+    }
+
+    void set_up(const Plan& plan) {
+        std::string why = fault_of(plan);
+        if (why.empty() && bundles_.size() >= kMostBundles) why = "too many plans of one client";
+        std::unique_ptr<Bundle> bundle;
+        if (why.empty()) {
+            try {
+                bundle = std::make_unique<Bundle>(options_.device, plan);
+            } catch (const tools::ToolError& error) {
+                why = error.what();
+            }
+        }
+        if (!why.empty()) return control_.send(trouble(why));
+        Answer answer;
+        answer.bundle = static_cast<uint32_t>(bundles_.size());
+        answer.window = bundle->window();
+        control_.send(answer);
+        bundle->accept_all(options_.discriminator + "/" + std::to_string(answer.bundle));
+        Command theirs;
+        if (!control_.receive(&theirs, kStallMs) || theirs.what != Command::What::window)
+            throw tools::ToolError("the client does not answer");
+        bundle->set_remote(theirs.window);
+        bundles_.push_back(std::move(bundle));
+        control_.send(Answer{});
+    }
+
+    void run_one(const Run& run) {
+        if (run.bundle >= bundles_.size()) return control_.send(trouble("no such plan"));
+        Bundle& bundle = *bundles_[run.bundle];
+        const std::string why = fault_of(run, bundle.plan());
+        if (!why.empty()) return control_.send(trouble(why));
+        control_.send(Answer{});  // ready
+        Answer answer;
+        const Taken taken = measure(bundle, run, false);
+        answer.ns = taken.ns;
+        answer.share = taken.share;
+        answer.peak_ns = taken.peak_ns;
+        control_.send(answer);
+    }
+
+    const ServerOptions& options_;
+    Control& control_;
+    std::vector<std::unique_ptr<Bundle>> bundles_;
+};
+
+}  // namespace
+
+void serve(const ServerOptions& options, const std::function<void(const std::string&)>& told) {
+    bool introduced = false;
+    do {
+        Control control(options.device);
+        if (!introduced) {
+            told(fmt::format("serving on {} {}, discriminator {}", control.nic().name(),
+                             tools::text_of(control.nic().local("").head), options.discriminator));
+            introduced = true;
+        }
+        while (!tools::stopped() && !control.accept(options.discriminator, kSliceMs)) {
+        }
+        if (tools::stopped()) return;
+        told(fmt::format("{} has come", control.peer()));
+        try {
+            Session(options, control).run();
+            told(fmt::format("{} has gone", control.peer()));
+        } catch (const tools::ToolError& error) {
+            if (options.once) throw;
+            told(fmt::format("{} has gone: {}", control.peer(), error.what()));
+        }
+    } while (!options.once && !tools::stopped());
+}
+
+}  // namespace viaduct::vipperf

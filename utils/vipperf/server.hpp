@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vipperf as server: does what a client asks, one client after another.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "utils/measure/pair.hpp"
+
+namespace viaduct::vipperf {
+
+struct ServerOptions {
+    std::string device;
+    std::string discriminator;
+    bool once = false;  // ends with its first client
+    // The two ends are one program on two processors: limits can be measured too.
+    measure::Pair* pair = nullptr;
+};
+
+void serve(const ServerOptions&, const std::function<void(const std::string&)>& told);
+
+}  // namespace viaduct::vipperf
