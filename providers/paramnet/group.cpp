@@ -30,26 +30,6 @@ void set_pending(Group* group, uint32_t slot) {
     group->any_pending.store(1, std::memory_order_release);
 }
 
-// Hands out what rang to the groups concerned.
-void drain_bells(NicContext& nic) {
-    nic.slots_lock.lock();
-    const uint32_t seen = nic.hub->rings.load(std::memory_order_acquire);
-    for (uint32_t word = 0; word < kBellWords; ++word) {
-        if (nic.hub->bells[word].load(std::memory_order_relaxed) == 0) continue;
-        uint64_t bits = nic.hub->bells[word].exchange(0, std::memory_order_acquire);
-        for (; bits != 0; bits &= bits - 1) {
-            const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
-            Endpoint* ep = nic.slots[slot];
-            if (ep == nullptr) continue;
-            set_pending(ep->recv_group, slot);
-            if (ep->send_group != ep->recv_group) set_pending(ep->send_group, slot);
-        }
-    }
-    // Last: who sees the new value finds everything handed out.
-    nic.rings_seen.store(seen, std::memory_order_release);
-    nic.slots_lock.unlock();
-}
-
 // Moves what can be moved of the queues that this group watches.
 void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
     ViCore& vi = *ep.vi;
@@ -144,6 +124,25 @@ void poll_pending(Group* group, BrokenList& broken) {
 }
 
 }  // namespace
+
+void drain_bells(NicContext& nic) {
+    nic.slots_lock.lock();
+    const uint32_t seen = nic.hub->rings.load(std::memory_order_acquire);
+    for (uint32_t word = 0; word < kBellWords; ++word) {
+        if (nic.hub->bells[word].load(std::memory_order_relaxed) == 0) continue;
+        uint64_t bits = nic.hub->bells[word].exchange(0, std::memory_order_acquire);
+        for (; bits != 0; bits &= bits - 1) {
+            const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+            Endpoint* ep = nic.slots[slot];
+            if (ep == nullptr) continue;
+            set_pending(ep->recv_group, slot);
+            if (ep->send_group != ep->recv_group) set_pending(ep->send_group, slot);
+        }
+    }
+    // Last: who sees the new value finds everything handed out.
+    nic.rings_seen.store(seen, std::memory_order_release);
+    nic.slots_lock.unlock();
+}
 
 void write_modes(NicContext& nic, Endpoint& ep) {
     const bool awake = nic.sleeping == 0;

@@ -125,7 +125,10 @@ uint32_t sleep_begin(NicContext* nic) {
     // Who has not seen the new modes by now has published something that the next poll finds. Not only for
     // the first sleeper: its barrier may still be under way.
     heavy_barrier();
-    return nic->hub->rings.load(std::memory_order_seq_cst);
+    const uint32_t key = nic->hub->rings.load(std::memory_order_seq_cst);
+    // A bell that is still marked as rung would not wake us when it rings again.
+    drain_bells(*nic);
+    return key;
 }
 
 void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
