@@ -74,10 +74,9 @@ void refuse_receive(Endpoint& ep, uint32_t error) {
 bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     Rx& rx = ep.rx;
     const uint32_t flags = flags_in(meta), n = length_in(meta);
-    const uint32_t total = (flags & kFlagBlocks) != 0 ? line.extra : n;
+    const uint32_t total = (flags & kFlagBlocks) != 0 ? read_extra(line) : n;
     if (rx.message.kind != IncomingMessage::none || n > total) return nonsense(ep);
-    BlockPlace where;
-    __builtin_memcpy(&where, line.payload, sizeof where);
+    const BlockPlace where = read_payload<BlockPlace>(line);
     const std::byte* from = payload_of(ep, line, flags, n, where.unit);
     if (from == nullptr) return false;
     IncomingMessage& m = rx.message;
@@ -108,8 +107,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     const uint32_t flags = flags_in(meta), n = length_in(meta);
     if (m.kind == IncomingMessage::none || n == 0 || n > m.remaining || (flags & kFlagBlocks) == 0)
         return nonsense(ep);
-    BlockPlace where;
-    __builtin_memcpy(&where, line.payload, sizeof where);
+    const BlockPlace where = read_payload<BlockPlace>(line);
     const std::byte* from = payload_of(ep, line, flags, n, where.unit);
     if (from == nullptr) return false;
     if (m.kind == IncomingMessage::into_receive) {
@@ -135,7 +133,7 @@ bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t erro
     WorkQueue& q = ep.vi->recv;
     if (ep.rx.message.kind != IncomingMessage::none || !q.has_untaken()) return nonsense(ep);
     ++q.taken;
-    const uint32_t length = error == 0 ? line.extra : 0;
+    const uint32_t length = error == 0 ? read_extra(line) : 0;
     close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | error, flags_in(meta) | kFlagImmediate,
                   line.immediate, length);
     if (error != 0 && !ep.rx.unreliable) break_connection(ep, VIP_ERROR_CONN_LOST, false);

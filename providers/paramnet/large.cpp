@@ -47,9 +47,8 @@ Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 
 bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     Rx& rx = ep.rx;
-    PullRequest where;
-    __builtin_memcpy(&where, line.payload, sizeof where);
-    const uint32_t total = line.extra, immediate = line.immediate;
+    const PullRequest where = read_payload<PullRequest>(line);
+    const uint32_t total = read_extra(line), immediate = line.immediate;
     if (rx.message.kind != IncomingMessage::none || total > ep.vi->max_transfer) return nonsense(ep);
     if (!open_receive(ep, total)) {
         if (ep.vi->is_marked_broken()) return false;

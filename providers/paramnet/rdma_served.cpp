@@ -62,9 +62,8 @@ Step begin_served_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 
 bool take_served_write(Endpoint& ep, const Line& line, uint32_t meta) {
     IncomingMessage& m = ep.rx.message;
-    RemoteRange where;
-    __builtin_memcpy(&where, line.payload, sizeof where);
-    const uint32_t n = length_in(meta), total = line.extra;
+    const RemoteRange where = read_payload<RemoteRange>(line);
+    const uint32_t n = length_in(meta), total = read_extra(line);
     if (m.kind != IncomingMessage::none || n > total || total > ep.vi->max_transfer ||
         (n == 0 && total != 0) || (flags_in(meta) & kFlagBlocks) == 0)
         return nonsense(ep);
@@ -142,9 +141,8 @@ Step begin_served_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 }
 
 bool take_read_request(Endpoint& ep, const Line& line) {
-    RemoteRange where;
-    __builtin_memcpy(&where, line.payload, sizeof where);
-    const uint32_t total = line.extra;
+    const RemoteRange where = read_payload<RemoteRange>(line);
+    const uint32_t total = read_extra(line);
     WorkQueue& q = ep.vi->send;
     const bool own_lock = !ep.servicing;
     if (own_lock) q.lock.lock();
@@ -204,8 +202,7 @@ Step push_reply(Endpoint& ep) {
 
 bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
     const uint32_t n = length_in(meta);
-    BlockPlace where;
-    __builtin_memcpy(&where, line.payload, sizeof where);
+    const BlockPlace where = read_payload<BlockPlace>(line);
     const bool refused = operation_in(meta) == kLineReadRefused;
     const std::byte* from = refused ? line.payload : payload_of(ep, line, kFlagBlocks, n, where.unit);
     if (from == nullptr) return false;

@@ -75,6 +75,17 @@ struct RemoteRange {
 };
 static_assert(sizeof(RemoteRange) <= kInlineBytes);
 
+// What a line holds besides its word can change while we look, if the peer is hostile: it is read once, and
+// what was checked is what is used.
+template <class Payload>
+inline Payload read_payload(const Line& line) {
+    Payload value;
+    __builtin_memcpy(&value, line.payload, sizeof value);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not read it again
+    return value;
+}
+inline uint32_t read_extra(const Line& line) { return *const_cast<const volatile uint32_t*>(&line.extra); }
+
 inline constexpr uint32_t units_for(uint32_t bytes) { return (bytes + kUnitBytes - 1) / kUnitBytes; }
 
 // ---- end records
