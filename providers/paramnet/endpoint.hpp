@@ -163,6 +163,8 @@ struct Endpoint {
     // Non-zero: descriptors of the send queue wait for the peer's acknowledgement (hint for pollers). Changes
     // whenever the oldest one does.
     std::atomic<uint32_t> awaits_acks{0};
+    // Receives of the peer as told by the last line that carried its count; written under the receive lock.
+    std::atomic<uint32_t> peer_posted{0};
     paramnet::Tx tx;
 
     // Under both queue locks: take_lines runs inside service(), which holds the send lock already.

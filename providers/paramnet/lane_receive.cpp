@@ -39,6 +39,7 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     if (vi.regions->check(s.Handle, s.Data.AddressBits, s.Length, vi.ptag) != RegionCheck::ok) [[unlikely]]
         return false;
     copy_small(static_cast<std::byte*>(s.Data.Address), line.payload, length);
+    ep.peer_posted.store(line.extra, std::memory_order_relaxed);
     uint32_t status = VIP_STATUS_OP_RECEIVE;
     if ((meta & kFlagImmediate << 4) != 0) {
         d->CS.ImmediateData = line.immediate;

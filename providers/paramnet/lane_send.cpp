@@ -17,6 +17,20 @@ constexpr uint32_t kVerdictBits =
 
 bool reliable(const Endpoint& ep) { return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE; }
 
+// How many receives we have posted; every message inside a line tells it.
+inline uint32_t own_posted(const Tx& tx) {
+    return static_cast<uint32_t>(tx.own->posted.load(std::memory_order_relaxed));
+}
+
+// More receives of the peer are known from a line of its own than from its counter. A wrong count harms the
+// peer's own receives only.
+inline bool take_heard_credits(Endpoint& ep) {
+    const uint32_t heard = ep.peer_posted.load(std::memory_order_relaxed);
+    if (static_cast<int32_t>(heard - ep.tx.credits) <= 0) return false;
+    ep.tx.credits = heard;
+    return true;
+}
+
 // The hot path: one new descriptor, one segment, at most 48 bytes, into the next line. False: anything
 // unusual, and nothing has changed. Checks exactly what check_send checks for this form.
 inline bool send_small(Endpoint& ep, ViCore& vi) {
@@ -37,12 +51,13 @@ inline bool send_small(Endpoint& ep, ViCore& vi) {
     if (vi.regions->check(s.Handle, s.Data.AddressBits, length, vi.ptag) != RegionCheck::ok) [[unlikely]]
         return false;
     const uint32_t next = tx.next;
-    if (next == tx.limit || tx.used == tx.credits) [[unlikely]]
+    if (next == tx.limit || (tx.used == tx.credits && !take_heard_credits(ep))) [[unlikely]]
         return false;
 
     Line& line = tx.lines[next & (kLines - 1)];
     copy_small(line.payload, static_cast<const std::byte*>(s.Data.Address), length);
     line.immediate = d->CS.ImmediateData;
+    line.extra = own_posted(tx);
     // Control's IMMEDIATE bit is bit 2 of the upper half of `form`; kFlagImmediate is bit 0.
     const uint32_t flags = (form >> 18 & 1) | (tx.acknowledged ? kFlagAck : 0);
     line.word.store(make_word(next, kLineSend, flags, length), std::memory_order_release);
@@ -173,7 +188,7 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     cursor.begin(d, total);
     const uint32_t n = gather(cursor, line.payload, total);
     line.immediate = d->CS.ImmediateData;
-    line.extra = n;
+    line.extra = own_posted(tx);
     publish_line(ep, kLineSend, flags | (tx.acknowledged ? kFlagAck : 0), n);
     ++tx.used;
     if (tx.acknowledged) {
@@ -392,7 +407,7 @@ bool reserve_units(Endpoint& ep, uint32_t bytes, uint32_t* unit, uint32_t* unit_
 
 Step reserve_receive(Endpoint& ep) {
     Tx& tx = ep.tx;
-    if (tx.used != tx.credits) [[likely]]
+    if (tx.used != tx.credits || take_heard_credits(ep)) [[likely]]
         return Step::done;
     const uint64_t posted = tx.peer->posted.load(std::memory_order_acquire);
     if (posted >> 32 == 0) return Step::waits;

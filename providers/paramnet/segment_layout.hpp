@@ -45,6 +45,8 @@ inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block a
 struct alignas(64) Line {
     std::atomic<uint64_t> word;  // make_word(); stored last, with release
     uint32_t immediate;
+    // Of a message inside the line: receives the sender has posted itself, so that a dialogue needs no other
+    // line. Otherwise: length of the whole message.
     uint32_t extra;
     std::byte payload[kInlineBytes];
 };
