@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A peer that writes nonsense into everything it shares with us: nothing crashes, nothing outside the posted
+// receives is touched, and only this connection is lost.
+#include "paramnet_fixture.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <random>
+
+namespace viaduct::paramnet::test {
+namespace {
+
+// Memory around every buffer that no message may touch.
+constexpr uint32_t kSlot = 4096, kUsed = 1000;
+
+void post_guarded(TestVi& vi, uint32_t i) { vi.receive(vi.data() + i * kSlot + 1500, kUsed); }
+
+bool guards_intact(const TestVi& vi, uint32_t slots) {
+    for (uint32_t i = 0; i < slots; ++i)
+        for (uint32_t k = 0; k < kSlot; ++k)
+            if ((k < 1500 || k >= 1500 + kUsed) && vi.data()[i * kSlot + k] != std::byte{0xA5}) return false;
+    return true;
+}
+
+// Puts one line, as a hostile sender would.
+void forge(TestVi& from, uint64_t word_meta, uint32_t extra, const void* payload, size_t n) {
+    Endpoint& ep = from.endpoint();
+    ConnectionSegment& shared = *ep.joint.shared();
+    Line& line = shared.lines[ep.joint.side][ep.tx.next % kLines];
+    line.extra = extra;
+    std::memcpy(line.payload, payload, n);
+    line.word.store(uint64_t{line_tag(ep.tx.next)} | word_meta << 32, std::memory_order_release);
+    ++ep.tx.next;
+}
+
+uint64_t meta(uint32_t operation, uint32_t flags, uint32_t length) {
+    return meta_of(make_word(0, operation, flags, length));
+}
+
+TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
+    struct Case {
+        const char* name;
+        uint64_t meta;
+        uint32_t extra;
+        uint32_t words[4];
+    };
+    const Case cases[] = {
+        {"unknown operation", meta(15, 0, 0), 0, {}},
+        {"no operation", meta(0, 0, 0), 0, {}},
+        {"inline length too large", meta(kLineSend, 0, 49), 49, {}},
+        {"inline length huge", meta(kLineSend, 0, 0xFFFFFF), 0, {}},
+        {"fragment too long", meta(kLineSend, kFlagBlocks, kMaxFragment + 1), kMaxFragment + 1, {0}},
+        {"fragment longer than its message", meta(kLineSend, kFlagBlocks, 600), 599, {0}},
+        {"wrong place", meta(kLineSend, kFlagBlocks, 600), 600, {77}},
+        {"place outside", meta(kLineSend, kFlagBlocks, 600), 600, {0xFFFFFFFF}},
+        {"continuation of nothing", meta(kLineMore, kFlagBlocks, 600), 0, {0}},
+        {"read data nobody asked for", meta(kLineReadData, kFlagBlocks, 64), 0, {0}},
+        {"refusal nobody asked for", meta(kLineReadRefused, 0, 0), 0, {}},
+        {"served write longer than allowed", meta(kLineWrite, kFlagBlocks, 64), 0xFFFFFFFF, {0}},
+        {"served write of no bytes at first", meta(kLineWrite, kFlagBlocks, 0), 64, {0}},
+        {"read longer than allowed", meta(kLineRead, 0, 0), 0xFFFFFFFF, {0}},
+        {"pull longer than allowed", meta(kLinePull, kFlagAck, 0), 0xFFFFFFFF, {0}},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
+        std::memset(pair.b.data(), 0xA5, 1 << 20);
+        for (uint32_t i = 0; i < 4; ++i) post_guarded(pair.b, i);
+        forge(pair.a, c.meta, c.extra, c.words, sizeof c.words);
+        EXPECT_TRUE(eventually([&] {
+            pair.b.recv_done();
+            return pair.b.state() == VIP_STATE_ERROR;
+        }));
+        EXPECT_TRUE(guards_intact(pair.b, 4));
+    }
+}
+
+TEST(Hostile, MoreMessagesThanReceivesBreakTheConnection) {
+    for (const uint32_t operation : {kLineSend, kLineImmediate, kLineWriteRefused}) {
+        TestPair pair(VIP_SERVICE_UNRELIABLE);
+        forge(pair.a, meta(operation, 0, 0), 0, "", 1);
+        EXPECT_TRUE(eventually([&] {
+            pair.b.recv_done();
+            return pair.b.state() == VIP_STATE_ERROR;
+        }));
+    }
+}
+
+TEST(Hostile, AServedWriteReachesPermittedMemoryOnly) {
+    TestPair pair(VIP_SERVICE_UNRELIABLE, Reach::none);
+    std::memset(pair.b.data(), 0xA5, 1 << 20);
+    const uint32_t closed = pair.nic_b.add_region(pair.b.data(), 1 << 20, kRegionRdmaRead);
+    RemoteRange where{0, closed, reinterpret_cast<uint64_t>(pair.b.data())};
+    forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
+    where = {1, pair.b.region, reinterpret_cast<uint64_t>(pair.b.data()) + (1 << 20) - 63};
+    forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
+    where = {2, pair.b.region, UINT64_MAX - 10};
+    forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
+    EXPECT_TRUE(eventually([&] {
+        pair.b.recv_done();
+        return pair.b.errors().size() == 3;
+    }));
+    for (const AsyncError& error : pair.b.errors()) EXPECT_EQ(error.code, VIP_ERROR_RDMAW_PROT);
+    EXPECT_TRUE(guards_intact(pair.b, 256) || pair.b.data()[0] == std::byte{0xA5});
+    for (int i = 0; i < 1 << 20; ++i) ASSERT_EQ(pair.b.data()[i], std::byte{0xA5});
+}
+
+TEST(Hostile, WrongCountersBreakTheSendersConnection) {
+    for (const uint64_t consumed : {uint64_t{5}, uint64_t{0xFFFFFFFF}, uint64_t{7} << 32, ~uint64_t{0}}) {
+        SCOPED_TRACE(consumed);
+        TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
+        for (int i = 0; i < 300; ++i) pair.b.receive(pair.b.data(), 8);
+        EndRecord& forged = pair.b.endpoint().joint.shared()->ends[pair.b.endpoint().joint.side];
+        for (uint32_t i = 0; i < 2; ++i) pair.a.send(pair.a.data(), 8);
+        pair.a.endpoint().tx.limit = pair.a.endpoint().tx.next;  // looks at the counter now
+        forged.consumed.store(consumed);
+        pair.a.send(pair.a.data(), 8);
+        EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
+    }
+    TestPair pair(VIP_SERVICE_RELIABLE_RECEPTION);
+    pair.b.receive(pair.b.data(), 8);
+    pair.a.send(pair.a.data(), 8);
+    pair.b.endpoint().joint.shared()->ends[pair.b.endpoint().joint.side].placed.store(2);
+    EXPECT_EQ(pair.a.send_done(), nullptr);
+    EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
+}
+
+// A mapping of the connection segment that stays when the library has given up its own: a hostile process
+// keeps what it was given.
+class KeptSegment {
+public:
+    explicit KeptSegment(TestVi& vi) : side(vi.endpoint().joint.side) {
+        // An old size of 0 makes a second mapping of shared memory (mremap(2)).
+        void* again = ::mremap(vi.endpoint().joint.shared(), 0, sizeof(ConnectionSegment), MREMAP_MAYMOVE);
+        if (again == MAP_FAILED) throw std::runtime_error("mremap");
+        shared = static_cast<ConnectionSegment*>(again);
+    }
+    ~KeptSegment() { ::munmap(shared, sizeof(ConnectionSegment)); }
+    KeptSegment(const KeptSegment&) = delete;
+    KeptSegment& operator=(const KeptSegment&) = delete;
+
+    ConnectionSegment* shared;
+    uint32_t side;
+};
+
+// Writes random words over everything the other end reads.
+void scribble(KeptSegment& hostile, std::mt19937_64& random, bool lines_too) {
+    ConnectionSegment& shared = *hostile.shared;
+    const uint32_t side = hostile.side;
+    auto* words = reinterpret_cast<uint64_t*>(&shared.ends[side]);
+    const uint64_t value = random() % 3 == 0 ? random() : random() % 300;
+    std::atomic_ref(words[random() % (sizeof(EndRecord) / 8)]).store(value, std::memory_order_relaxed);
+    if (!lines_too) return;
+    const auto position = static_cast<uint32_t>(random() % 64);
+    Line& line = shared.lines[side][position];
+    line.extra =
+        random() % 2 == 0 ? static_cast<uint32_t>(random()) : static_cast<uint32_t>(random() % 20000);
+    uint64_t payload[2] = {random() % 2 == 0 ? 0 : random(), random()};
+    std::memcpy(line.payload, payload, sizeof payload);
+    line.word.store(
+        make_word(position, static_cast<uint32_t>(random() % 10 + 1), static_cast<uint32_t>(random() % 8),
+                  static_cast<uint32_t>(random() % 3 == 0 ? random() % 0xFFFFFF : random() % 64)),
+        std::memory_order_release);
+}
+
+class Scribbling : public testing::TestWithParam<uint16_t> {};
+
+TEST_P(Scribbling, NeverCrashesNorTouchesMemoryOutside) {
+    std::mt19937_64 random(GetParam());
+    for (int round = 0; round < 25; ++round) {
+        SCOPED_TRACE(round);
+        Matcher matcher;
+        matcher.same_process = false;
+        const char* const cross = round % 2 == 0 ? "auto" : "off";
+        TestNic nic_a(matcher), nic_b(matcher, {{"cross_copy", cross}});
+        TestVi a(nic_a, GetParam()), b(nic_b, GetParam()), witness_a(nic_a, GetParam()),
+            witness_b(nic_b, GetParam());
+        b.core.traits.rdma_write = b.core.traits.rdma_read = 0;
+        connect(a, b);
+        connect(witness_a, witness_b);
+        std::memset(b.data(), 0xA5, 1 << 20);
+        for (uint32_t i = 0; i < 16; ++i) post_guarded(b, i);
+        std::atomic<bool> stop{false};
+        KeptSegment kept(a);
+        std::thread hostile([&] {
+            while (!stop) scribble(kept, random, round % 3 != 0);
+        });
+        for (int i = 0; i < 200 && b.state() == VIP_STATE_CONNECTED; ++i) {
+            if (i % 4 == 0) b.send(b.data() + 100 * kSlot, static_cast<uint32_t>(i * 37 % 9000));
+            if (i % 50 == 0)
+                b.post_send(
+                    b.make_rdma(VIP_CONTROL_OP_RDMAWRITE, b.data() + 100 * kSlot, 64, a.data(), a.region));
+            b.recv_done();
+            b.send_done();
+        }
+        stop = true;
+        hostile.join();
+        EXPECT_TRUE(guards_intact(b, 16));
+        witness_b.receive(witness_b.data(), 8);
+        witness_a.send(witness_a.data(), 8);
+        EXPECT_NE(witness_b.wait_recv(), nullptr) << "another connection of the same peers is unharmed";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paramnet, Scribbling, testing::ValuesIn(kLevels));
+
+TEST(Hostile, AScribbledHubDelaysAndNothingMore) {
+    Matcher matcher;
+    TestNic nic_a(matcher), nic_b(matcher);
+    TestVi a(nic_a, VIP_SERVICE_RELIABLE_DELIVERY), b(nic_b, VIP_SERVICE_RELIABLE_DELIVERY);
+    connect(a, b);
+    std::atomic<bool> stop{false};
+    std::thread hostile([&] {
+        std::mt19937_64 random(5);
+        auto* words = reinterpret_cast<uint64_t*>(nic_b.context->hub);
+        while (!stop) {
+            std::atomic_ref(words[random() % (sizeof(Hub) / 8)]).store(random() % 2 == 0 ? 0 : random());
+            std::this_thread::yield();
+        }
+    });
+    for (int i = 0; i < 20; ++i) {
+        b.receive(b.data(), 8);
+        a.send(a.data(), 8);
+        VIP_DESCRIPTOR* d = nullptr;
+        const uint32_t key = ops().sleep_begin(nic_b.context);
+        EXPECT_TRUE(eventually([&] {
+            nic_b.poll();
+            if (b.core.recv.head_complete()) d = b.recv_done();
+            if (d == nullptr) ops().sleep_wait(nic_b.context, key, INT64_MAX);
+            return d != nullptr;
+        }));
+        ops().sleep_end(nic_b.context);
+    }
+    stop = true;
+    hostile.join();
+}
+
+TEST(Hostile, JoinedMailsThatDoNotFitAreRefused) {
+    Matcher matcher;
+    TestNic nic_a(matcher), nic_b(matcher);
+    TestVi a(nic_a, VIP_SERVICE_RELIABLE_DELIVERY);
+    const auto attempt = [&](const std::function<void(kagent::Joined&, Mail&)>& spoil) {
+        ConnectOp* op = begin_connect(a, "never matched");
+        Matcher::Waiting waiting;
+        {
+            const std::lock_guard lock(matcher.mutex);
+            waiting = matcher.waiting.begin()->second;
+            matcher.waiting.clear();
+        }
+        JoinGrant grant;
+        EXPECT_EQ(viaduct_provider_v1.control.join(NicInfo(), NicInfo(), nic_a.settings, &grant), Status::ok);
+        Mail mail = joined_mail(nic_b.agent, waiting.request, grant.segment_fd, 1, true, ::getpid());
+        ::close(grant.segment_fd);
+        kagent::Joined joined;
+        EXPECT_TRUE(mail.get(&joined));
+        spoil(joined, mail);
+        if (mail.payload.size() == sizeof joined) mail.set(joined);
+        nic_a.agent.answer(waiting.ticket, std::move(mail));
+        ConnectResult result;
+        const Status status = ops().connect_await(op, kNever, &result);
+        ops().connect_finish(op, &result);
+        return status;
+    };
+    EXPECT_EQ(attempt([](kagent::Joined&, Mail&) {}), Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined& j, Mail&) { j.side = 2; }), Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined& j, Mail&) { j.segment_bytes -= 1; }), Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined& j, Mail&) { j.peer_endpoint_words[kEndSlot] = kMaxVi; }),
+              Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined& j, Mail&) { j.peer_context_id = 99, j.descriptor_count = 1; }),
+              Status::ok);
+    EXPECT_NE(
+        attempt([](kagent::Joined& j, Mail&) { j.peer_context_id = 98, j.peer_words[kWordVersion] = 9; }),
+        Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined&, Mail& m) { m.payload.pop_back(); }), Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined&, Mail& m) { m.descriptors.clear(); }), Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined& j, Mail& m) {
+                  j.peer_context_id = 97;
+                  m.descriptors.pop_back();
+              }),
+              Status::ok);
+    EXPECT_NE(attempt([](kagent::Joined&, Mail& m) { std::swap(m.descriptors[0], m.descriptors[2]); }),
+              Status::ok);
+}
+
+}  // namespace
+}  // namespace viaduct::paramnet::test
