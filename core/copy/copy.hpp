@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/memory/region_table.hpp"
 #include "core/vi/descriptor.hpp"
 
 namespace viaduct {
@@ -50,14 +51,19 @@ inline void copy_small(std::byte* to, const std::byte* from, uint32_t n) {
 }
 
 // Where a message is within the data segments of a descriptor. The descriptor's memory belongs to the
-// application, so the walk is bounded by `remaining` and `segments_left`, both taken when it was checked.
+// application, and a peer that may write to it by RDMA can change it at any time: the walk is bounded by
+// `remaining` and `segments_left`, and each piece is checked, as read, in the moment of its use.
 struct SegmentCursor {
+    const RegionView* regions = nullptr;  // none: pieces are not checked
+    uint32_t ptag = 0;
     const VIP_DESCRIPTOR_SEGMENT* segment = nullptr;
     uint32_t segments_left = 0;
     uint32_t offset = 0;     // within *segment
     uint32_t remaining = 0;  // of the whole message
 
-    void begin(const VIP_DESCRIPTOR* d, uint32_t total) {
+    void begin(const VIP_DESCRIPTOR* d, uint32_t total, const RegionView* check = nullptr, uint32_t tag = 0) {
+        regions = check;
+        ptag = tag;
         const bool has_address = operation_of(d) != VIP_CONTROL_OP_SENDRECV;
         segment = segments_of(d) + (has_address ? 1 : 0);
         segments_left = d->CS.SegCount - (has_address ? 1u : 0u);
@@ -65,20 +71,25 @@ struct SegmentCursor {
         remaining = total;
     }
 
-    // The next contiguous piece, at most `limit` bytes; null when there is none left.
+    // The next contiguous piece, at most `limit` bytes; null when there is none left, or it may not be
+    // touched.
     std::byte* next(uint32_t limit, uint32_t* n) {
         while (segments_left != 0) {
-            const uint32_t length = segment->Local.Length;
+            const volatile VIP_DATA_SEGMENT& s = segment->Local;
+            const uint32_t length = s.Length;
             if (offset < length) {
                 uint32_t piece = length - offset;
                 if (piece > limit) piece = limit;
                 if (piece > remaining) piece = remaining;
                 if (piece == 0) return nullptr;
-                auto* address = static_cast<std::byte*>(segment->Local.Data.Address) + offset;
+                const uint64_t address = s.Data.AddressBits + offset;
+                if (regions != nullptr && regions->check(s.Handle, address, piece, ptag) != RegionCheck::ok)
+                    [[unlikely]]
+                    return nullptr;
                 offset += piece;
                 remaining -= piece;
                 *n = piece;
-                return address;
+                return reinterpret_cast<std::byte*>(address);
             }
             ++segment;
             --segments_left;

@@ -94,7 +94,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
         }
         return true;
     }
-    scatter(m.cursor, from, n);
+    if (scatter(m.cursor, from, n) != n) return nonsense(ep);  // the receive was changed while it was ours
     if (m.remaining != 0) {
         m.kind = IncomingMessage::into_receive;
     } else {
@@ -112,7 +112,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     const std::byte* from = payload_of(ep, line, flags, n, where.unit);
     if (from == nullptr) return false;
     if (m.kind == IncomingMessage::into_receive) {
-        scatter(m.cursor, from, n);
+        if (scatter(m.cursor, from, n) != n) return nonsense(ep);
     } else if (m.kind == IncomingMessage::into_memory && !place_served(ep, from, n)) {
         return false;
     }
@@ -239,7 +239,7 @@ bool open_receive(Endpoint& ep, uint32_t total) {
         refuse_receive(ep, error);
         return false;
     }
-    ep.rx.message.cursor.begin(d, total);
+    ep.rx.message.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     return true;
 }
 

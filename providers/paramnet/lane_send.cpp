@@ -185,7 +185,7 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
     Line& line = next_line(ep);
     SegmentCursor cursor;
-    cursor.begin(d, total);
+    cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     const uint32_t n = gather(cursor, line.payload, total);
     line.immediate = d->CS.ImmediateData;
     line.extra = own_posted(tx);
@@ -477,7 +477,7 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.position = q.taken++;
     m.immediate = d->CS.ImmediateData;
     m.total = total;
-    m.cursor.begin(d, total);
+    m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;
 }

@@ -131,7 +131,7 @@ Step begin_served_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     tx.read.active = true;
     tx.read.position = ep.vi->send.taken++;
     tx.read.total = total;
-    tx.read.cursor.begin(d, total);
+    tx.read.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[tx.read.position & ep.vi->send.mask] =
         Outstanding{0, VIP_STATUS_OP_RDMA_READ, total, Outstanding::waits_for_read, After::nothing};
     update_fast(ep);
@@ -211,9 +211,9 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
     const bool own_lock = !ep.servicing;
     if (own_lock) q.lock.lock();
     OutgoingRead& read = ep.tx.read;
-    const bool sane = read.active && n <= read.cursor.remaining && (refused || n != 0 || read.total == 0);
+    const bool sane = read.active && n <= read.cursor.remaining &&
+                      (refused || ((n != 0 || read.total == 0) && scatter(read.cursor, from, n) == n));
     if (sane) {
-        if (!refused) scatter(read.cursor, from, n);
         if (refused) {
             read.active = false;
             finish(ep, read.position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0,
