@@ -81,6 +81,11 @@ public:
 
     // A consistent copy; false when the handle is not live (or its owner died in the middle of a change).
     bool snapshot(uint32_t handle, Region* out) const;
+    // The word that holds the handle's value for as long as it is live; null for one that never can be.
+    const std::atomic<uint32_t>* live_word(uint32_t handle) const {
+        const uint32_t index = handle & ((1u << kRegionIndexBits) - 1);
+        return index == 0 || index > capacity_ ? nullptr : &entries_[index].handle;
+    }
     // Any live region that contains the range and has an agreeing tag (vipl-compat M10); linear, slow path
     // only.
     bool find_containing(uint64_t address, uint64_t length, uint32_t ptag) const;

@@ -2,6 +2,7 @@
 #include "providers/paramnet/cross_copy.hpp"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,12 +17,11 @@ namespace {
 
 constexpr size_t kPieces = 64;  // local pieces of one call
 
-using Call = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
-
-CrossResult why(int error) { return error == ESRCH ? CrossResult::gone : CrossResult::fault; }
+CrossResult why(long result) { return result == -ESRCH ? CrossResult::gone : CrossResult::fault; }
 
 // One system call for up to kPieces pieces, repeated while it moves less than asked for.
-CrossResult move_bytes(Call call, int pid, SegmentCursor& cursor, uint64_t address, uint64_t n) {
+CrossResult move_bytes(long call, int pid, SegmentCursor& cursor, uint64_t address, uint64_t n,
+                       const Guard& guard) {
     while (n != 0) {
         iovec local[kPieces];
         size_t pieces = 0;
@@ -39,8 +39,9 @@ CrossResult move_bytes(Call call, int pid, SegmentCursor& cursor, uint64_t addre
         size_t first = 0;
         while (collected != 0) {
             const iovec remote{reinterpret_cast<void*>(address), collected};
-            const ssize_t moved = call(pid, local + first, pieces - first, &remote, 1, 0);
-            if (moved <= 0) return why(moved == 0 ? EFAULT : errno);
+            const long moved =
+                guarded_call(guard, call, pid, local + first, static_cast<long>(pieces - first), &remote, 1);
+            if (moved <= 0) return why(moved);
             address += static_cast<uint64_t>(moved);
             collected -= static_cast<uint64_t>(moved);
             size_t left = static_cast<size_t>(moved);
@@ -112,14 +113,14 @@ bool probe_process(int pid, uint64_t address, uint64_t value) {
            seen == value;
 }
 
-CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n) {
+CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n, const Guard& guard) {
     const KeepErrno keep;
-    return move_bytes(::process_vm_writev, pid, from, address, n);
+    return move_bytes(SYS_process_vm_writev, pid, from, address, n, guard);
 }
 
-CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n) {
+CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n, const Guard& guard) {
     const KeepErrno keep;
-    return move_bytes(::process_vm_readv, pid, to, address, n);
+    return move_bytes(SYS_process_vm_readv, pid, to, address, n, guard);
 }
 
 uint32_t measured_pull_threshold() {

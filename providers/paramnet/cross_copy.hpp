@@ -7,17 +7,20 @@
 #include <cstdint>
 
 #include "core/copy/copy.hpp"
+#include "providers/paramnet/guarded_call.hpp"
 
 namespace viaduct::paramnet {
 
 // True when the value lies at that address of that process: the pid is right and we may reach its memory.
 bool probe_process(int pid, uint64_t address, uint64_t value);
 
-enum class CrossResult : uint8_t { ok, fault, gone };  // fault: memory is not there; gone: the process is not
+// fault: memory is not there, or may not be touched any more; gone: the process is not there
+enum class CrossResult : uint8_t { ok, fault, gone };
 
-// Moves the next n bytes of the cursor to, or from, contiguous memory of the other process.
-CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n);
-CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n);
+// Moves the next n bytes of the cursor to, or from, contiguous memory of the other process, while the guard
+// permits it.
+CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n, const Guard&);
+CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n, const Guard&);
 
 // From which length on pulling with process_vm_readv beats two pipelined copies on this machine; 0: never.
 // Measured once per process, a few hundred microseconds.

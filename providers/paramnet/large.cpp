@@ -15,8 +15,11 @@ namespace {
 // would have to wait for the receiver for nothing.
 constexpr uint32_t kPullWithinProcess = kUnits * kUnitBytes;
 
-CrossResult fetch(const Peer& peer, uint64_t address, SegmentCursor& to, uint32_t total) {
-    if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total);
+CrossResult fetch(const Peer& peer, const EndRecord& its_end, uint64_t address, SegmentCursor& to,
+                  uint32_t total) {
+    static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
+    if (peer.reach == Reach::cross_copy)
+        return cross_read(peer.pid, to, address, total, Guard{&its_end.closed, &kAnyRegion, 0});
     if (peer.reach != Reach::same_process) return CrossResult::fault;
     return scatter(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
                                                                                     : CrossResult::fault;
@@ -62,7 +65,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     CrossResult result = CrossResult::gone;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)
-        result = fetch(*ep.joint.peer, where.address, rx.message.cursor, total);
+        result = fetch(*ep.joint.peer, *rx.peer, where.address, rx.message.cursor, total);
     rx.own->busy_recv.store(0, std::memory_order_release);
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The

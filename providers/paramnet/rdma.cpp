@@ -22,6 +22,10 @@ public:
     Access(const Access&) = delete;
     Access& operator=(const Access&) = delete;
     bool open() const { return peer_.closed.load(std::memory_order_acquire) == 0; }
+    // For a region that has been looked at: its handle is one that can be live.
+    Guard guard(const RegionView& regions, uint32_t handle) const {
+        return {&peer_.closed, regions.live_word(handle), handle};
+    }
 
 private:
     EndRecord& own_;
@@ -53,21 +57,20 @@ CrossResult write_here(SegmentCursor& from, uint64_t address, uint32_t total) {
 }
 
 // Into another process. The last line by a call of its own: whoever watches the last word then finds all of
-// the rest. A process that was stopped within the first call asks again before the second.
-template <class StillPermitted>
+// the rest.
 CrossResult write_there(const Peer& peer, SegmentCursor& from, uint64_t address, uint32_t total,
-                        StillPermitted still_permitted) {
+                        const Guard& guard) {
     const auto body = static_cast<uint32_t>(before_last_line(address, total));
     if (body != 0) {
-        const CrossResult first = cross_write(peer.pid, from, address, body);
+        const CrossResult first = cross_write(peer.pid, from, address, body, guard);
         if (first != CrossResult::ok) return first;
-        if (!still_permitted()) return CrossResult::fault;
     }
-    return cross_write(peer.pid, from, address + body, total - body);
+    return cross_write(peer.pid, from, address + body, total - body, guard);
 }
 
-CrossResult read_there(const Peer& peer, SegmentCursor& to, uint64_t address, uint32_t total) {
-    if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total);
+CrossResult read_there(const Peer& peer, SegmentCursor& to, uint64_t address, uint32_t total,
+                       const Guard& guard) {
+    if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total, guard);
     return scatter(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
                                                                                     : CrossResult::fault;
 }
@@ -111,18 +114,15 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     {
         const Access access(ep);
         if (!access.open()) return Step::waits;  // its goodbye is on the way to us
-        const auto allowed = [&] {
-            return permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite);
-        };
-        if (allowed()) {
+        if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite)) {
             SegmentCursor from;
-            from.begin(d, total);
+            from.begin(d, total, ep.vi->regions, ep.vi->ptag);
             if (total == 0) {
                 result = CrossResult::ok;
             } else if (peer.reach == Reach::same_process) {
                 result = write_here(from, address, total);
             } else {
-                result = write_there(peer, from, address, total, [&] { return access.open() && allowed(); });
+                result = write_there(peer, from, address, total, access.guard(peer.regions, handle));
             }
         }
         if (!access.open()) return Step::waits;
@@ -158,9 +158,11 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         if (!access.open()) return Step::waits;
         if (permitted(ep, handle, address, total, kMayRead, kRegionRdmaRead)) {
             SegmentCursor to;
-            to.begin(d, total);
-            result = total == 0 ? CrossResult::ok : read_there(peer, to, address, total);
+            to.begin(d, total, ep.vi->regions, ep.vi->ptag);
+            result = total == 0 ? CrossResult::ok
+                                : read_there(peer, to, address, total, access.guard(peer.regions, handle));
         }
+        if (result == CrossResult::fault && !access.open()) return Step::waits;
     }
     if (result == CrossResult::gone) return Step::waits;
     const uint32_t position = ep.vi->send.taken++;
