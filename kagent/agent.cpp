@@ -14,6 +14,9 @@ namespace viaduct::kagent {
 
 namespace {
 
+// Its socket, its process to watch, its process to hand out.
+constexpr uint64_t kDescriptorsOfSession = 3;
+
 ConnectionRules rules_of(const AgentSettings& s) {
     ConnectionRules r;
     r.grace_ns = s.grace_ms * 1'000'000;
@@ -33,6 +36,10 @@ Agent::Agent(AgentSettings settings, Providers& providers, Outbox& outbox)
       table_(rules_of(settings_), *this) {}
 
 uint64_t Agent::arrive(Credentials who, Fd pidfd, int64_t now) {
+    if (limits_.left(who.uid, Quota::descriptors) < kDescriptorsOfSession ||
+        !limits_.take(who.uid, Quota::sockets, 1))
+        return 0;
+    limits_.take_anyway(who.uid, Quota::descriptors, kDescriptorsOfSession);
     Session s;
     s.id = next_session_++;
     s.who = who;
@@ -51,6 +58,8 @@ void Agent::leave(uint64_t session, int64_t now) {
     table_.session_gone(session, now);
     for (const uint64_t id : registry_.of_session(session)) registry_.close(id);
     if (s.greeted) limits_.give(s.who.uid, Quota::sessions, 1);
+    limits_.give(s.who.uid, Quota::sockets, 1);
+    limits_.give(s.who.uid, Quota::descriptors, kDescriptorsOfSession);
     sessions_.erase(it);
 }
 

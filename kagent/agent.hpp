@@ -2,7 +2,8 @@
 // The agent itself, without its sockets: sessions come and go, messages come in, messages go out through the
 // Outbox. Everything runs on one thread; time is an argument. Server drives it; tests and fuzzers drive it
 // too. Its methods are in files by subject: agent.cpp sessions and dispatch, agent_nics.cpp NICs and leases,
-// agent_connect.cpp connections, agent_names.cpp the name service, status.cpp the JSON for tools.
+// agent_links.cpp the interfaces NICs depend on, agent_connect.cpp connections, agent_names.cpp the name
+// service, status.cpp the JSON for tools.
 #pragma once
 
 #include <sys/types.h>
@@ -55,6 +56,7 @@ class Agent final : private ConnectionEffects {
 public:
     Agent(AgentSettings settings, Providers& providers, Outbox& outbox);
 
+    // The number of the new session; 0: this user has too many already.
     uint64_t arrive(Credentials who, Fd pidfd, int64_t now);
     void handle(uint64_t session, Mail mail, int64_t now);
     void leave(uint64_t session, int64_t now);
@@ -68,6 +70,13 @@ public:
     // Tells everybody that this agent is leaving.
     void say_goodbye();
 
+    // What the host's network interfaces are now. A NIC with the address of an interface depends on it: when
+    // none with that address is switched on any more, everybody who has the NIC open is told (kNicDown). The
+    // first call is the beginning.
+    void note_links(const Devices&);
+    // Some NIC depends on an interface, by the first call of note_links.
+    bool depends_on_links() const;
+
     const ConnectionTable& table() const { return table_; }
     const Limits& limits() const { return limits_; }
     const std::map<uint64_t, Session>& sessions() const { return sessions_; }
@@ -76,6 +85,7 @@ public:
 private:
     // What both ends of a connection share, until both have it.
     struct Shared {
+        uid_t user = 0;  // the requester, whose quota it counts in
         Fd segment;
         uint64_t bytes = 0;
     };
@@ -135,7 +145,9 @@ private:
     Registry registry_;
     ConnectionTable table_;
     std::map<uint64_t, Session> sessions_;
-    std::map<uint64_t, Shared> shared_;  // by connection id
+    std::map<uint64_t, Shared> shared_;        // by connection id
+    std::vector<std::string> link_addresses_;  // by NIC; empty: it depends on no interface
+    bool links_known_ = false;
     Devices devices_;
     int64_t devices_seen_ = 0;
     uint64_t next_session_ = 1;

@@ -211,13 +211,24 @@ Status Agent::make(uint64_t connection, const End& requester, const End& accepto
     const Context* a = registry_.find(requester.party.context);
     const Context* b = registry_.find(acceptor.party.context);
     if (a == nullptr || b == nullptr) return Status::out_of_resources;
+    if (!limits_.take(a->user, Quota::descriptors, 1)) return Status::out_of_resources;
     Shared shared;
+    shared.user = a->user;
     const Status s = providers_.join(a->nic, b->nic, &shared.segment, &shared.bytes);
-    if (s == Status::ok) shared_[connection] = std::move(shared);
+    if (s == Status::ok) {
+        shared_[connection] = std::move(shared);
+    } else {
+        limits_.give(a->user, Quota::descriptors, 1);
+    }
     return s;
 }
 
-void Agent::settled(uint64_t connection) { shared_.erase(connection); }
+void Agent::settled(uint64_t connection) {
+    const auto it = shared_.find(connection);
+    if (it == shared_.end()) return;
+    limits_.give(it->second.user, Quota::descriptors, 1);
+    shared_.erase(it);
+}
 
 void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
     const auto me = sessions_.find(own.party.session);

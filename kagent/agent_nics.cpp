@@ -103,7 +103,8 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     if (registry_.open(std::move(c)) != Status::ok) {
         refuse(s, ticket, Status::out_of_resources,
                "too many open NICs of this user (limit " + std::to_string(limits_.limit(Quota::contexts)) +
-                   ", agent.max_contexts)");
+                   ", agent.max_contexts) or descriptors for them (limit " +
+                   std::to_string(limits_.limit(Quota::descriptors)) + ", agent.max_descriptors)");
         return;
     }
     Opened opened;

@@ -37,7 +37,10 @@ Status Client::send(Mail mail) {
         // Too many descriptors in flight is a state that passes, like a full socket.
         if (s != Status::not_done && s != Status::out_of_resources) return s;
     }
-    if (backlog_.size() >= kMaxBacklog) return Status::out_of_resources;
+    if (backlog_.size() >= kMaxBacklog ||
+        waiting_descriptors_ + mail.descriptors.size() > kMaxWaitingDescriptors)
+        return Status::out_of_resources;
+    waiting_descriptors_ += mail.descriptors.size();
     backlog_.push_back(std::move(mail));
     return Status::not_done;
 }
@@ -47,6 +50,8 @@ Status Client::flush() {
         const Status s = send_mail(socket_.get(), backlog_.front());
         if (s == Status::out_of_resources) return Status::not_done;
         if (s != Status::ok) return s;
+        waiting_descriptors_ -= backlog_.front().descriptors.size();
+        ++taken_;
         backlog_.pop_front();
     }
     return Status::ok;

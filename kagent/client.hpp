@@ -32,22 +32,29 @@ public:
     // A client that does not take its answers is not listened to until it does.
     bool wants_to_read() const { return !closing_ && backlog_.size() < kPauseReading; }
 
+    uint64_t taken() const { return taken_; }  // messages that had to wait and did not have to wait for ever
+
     void close_when_flushed() { closing_ = true; }
     bool closing() const { return closing_; }
 
     uint64_t session = 0;
     uint64_t key = 0;
     int64_t since = 0;
-    unsigned interest = 0;  // what epoll watches for
+    int64_t deaf_since = 0;   // 0: it takes what it is sent
+    uint64_t taken_seen = 0;  // taken() then
+    unsigned interest = 0;    // what epoll watches for
 
 private:
     static constexpr size_t kPauseReading = 64;
     static constexpr size_t kMaxBacklog = 4096;
+    static constexpr size_t kMaxWaitingDescriptors = 1024;
 
     Fd socket_;
     Fd pidfd_;
     Credentials who_;
     std::deque<Mail> backlog_;
+    size_t waiting_descriptors_ = 0;
+    uint64_t taken_ = 0;
     bool closing_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include <netlink/route/link.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 
@@ -54,6 +55,14 @@ LinkInfo describe(rtnl_link* link) {
 }
 
 }  // namespace
+
+std::string text_of_address(const NicAddress& a) {
+    char text[3 * kNicAddressBytes + 1] = {};
+    for (uint32_t i = 0; i < kNicAddressBytes; ++i) {
+        std::snprintf(text + 3 * i, 4, i + 1 < kNicAddressBytes ? "%02x:" : "%02x", a.bytes[i]);
+    }
+    return text;
+}
 
 Devices Devices::look() {
     Devices found;

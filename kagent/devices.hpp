@@ -8,7 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "viaduct/types.hpp"
+
 namespace viaduct::kagent {
+
+// As the kernel writes hardware addresses.
+std::string text_of_address(const NicAddress&);
 
 struct LinkInfo {
     std::string name;

@@ -8,6 +8,9 @@ namespace viaduct::kagent {
 
 namespace {
 constexpr size_t at(Quota q) { return static_cast<size_t>(q); }
+
+// So many sockets of a user may be silent beside his sessions: processes that are just starting.
+constexpr uint64_t kSilentPerUser = 256;
 }  // namespace
 
 const char* quota_name(Quota q) {
@@ -26,6 +29,10 @@ const char* quota_name(Quota q) {
             return "open NICs";
         case Quota::outstanding:
             return "outstanding connection requests";
+        case Quota::sockets:
+            return "sockets";
+        case Quota::descriptors:
+            return "descriptors";
         case Quota::count:
             break;
     }
@@ -40,6 +47,8 @@ Limits::Limits(const UserLimits& l) {
     limits_[at(Quota::sessions)] = l.sessions;
     limits_[at(Quota::contexts)] = l.contexts;
     limits_[at(Quota::outstanding)] = l.outstanding;
+    limits_[at(Quota::sockets)] = l.sessions + kSilentPerUser;
+    limits_[at(Quota::descriptors)] = l.descriptors;
 }
 
 uint64_t Limits::limit(Quota q) const { return limits_[at(q)]; }

@@ -21,6 +21,8 @@ enum class Quota : uint32_t {
     sessions,
     contexts,
     outstanding,
+    sockets,      // sessions, and those that have not said hello yet
+    descriptors,  // files the agent holds for them
     count
 };
 

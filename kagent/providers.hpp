@@ -27,6 +27,7 @@ public:
 
     const std::vector<NicInfo>& nics() const { return nics_; }
     const std::vector<RejectedNic>& rejected() const { return rejected_; }
+    void set_link(size_t nic, bool up) { nics_[nic].link_up = up ? 1 : 0; }
     // Makes what two ends share.
     Status join(size_t a, size_t b, Fd* segment, uint64_t* bytes) const;
 

@@ -20,7 +20,10 @@ Status Registry::open(Context context) {
     for (size_t kind = 0; kind < kLeaseKinds; ++kind) {
         if (context.held[kind] > limits_.limit(quota_of(kind))) return Status::out_of_resources;
     }
-    if (!limits_.take(context.user, Quota::contexts, 1)) return Status::out_of_resources;
+    if (context.descriptors.size() > limits_.left(context.user, Quota::descriptors) ||
+        !limits_.take(context.user, Quota::contexts, 1))
+        return Status::out_of_resources;
+    limits_.take_anyway(context.user, Quota::descriptors, context.descriptors.size());
     const bool reattached =
         std::any_of(context.held.begin(), context.held.end(), [](uint64_t n) { return n != 0; });
     for (size_t kind = 0; kind < kLeaseKinds; ++kind) {
@@ -38,6 +41,7 @@ void Registry::close(uint64_t id) {
     if (it == contexts_.end()) return;
     const Context& c = it->second;
     limits_.give(c.user, Quota::contexts, 1);
+    limits_.give(c.user, Quota::descriptors, c.descriptors.size());
     for (size_t kind = 0; kind < kLeaseKinds; ++kind) limits_.give(c.user, quota_of(kind), c.held[kind]);
     contexts_.erase(it);
 }

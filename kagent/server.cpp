@@ -26,7 +26,8 @@ namespace {
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kHelloPatience = 10'000 * kMillisecond;  // a connection that says nothing is closed
 constexpr int64_t kFirstPatience = 3'000 * kMillisecond;
-constexpr int64_t kSilentLook = 500 * kMillisecond;
+constexpr int64_t kLook = 500 * kMillisecond;
+constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
 constexpr size_t kMaxSilent = 4096;
 constexpr int kMessagesPerTurn = 32;  // of one client, then the others have theirs
 constexpr int64_t kFlushPatience = 500 * kMillisecond;
@@ -45,6 +46,7 @@ bool is_abstract(int listener) {
 Server::Server(Options options, AgentSettings settings, Providers& providers, Fd listener)
     : options_(std::move(options)),
       linger_ns_(settings.linger_ms * kMillisecond),
+      deaf_ns_(settings.deaf_ms * kMillisecond),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
       listener_(std::move(listener)),
       reserve_(above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC))),
@@ -59,6 +61,7 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
     signals_ = Fd(above_stdio(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)));
     watch(listener_.get(), EPOLLIN, static_cast<uint64_t>(Watch::listener));
     watch(signals_.get(), EPOLLIN, static_cast<uint64_t>(Watch::signals));
+    watch_links();
 }
 
 Server::~Server() = default;
@@ -125,6 +128,11 @@ bool Server::accept_one() {
     client->since = now_ns();
     client->interest = EPOLLIN;
     client->session = agent_.arrive(who, std::move(to_hand_out), client->since);
+    if (client->session == 0) {
+        spdlog::info("user {} has too many connections to the agent: process {} is turned away", who.uid,
+                     who.pid);
+        return true;
+    }
     ++silent_;
     watch(client->socket(), EPOLLIN, client->key);
     watch(client->pidfd(), EPOLLIN, client->key | kProcessBit);
@@ -251,21 +259,50 @@ void Server::bury() {
     }
 }
 
-void Server::look_at_silent(int64_t now) {
-    if (silent_ == 0) return;
+// Those that say nothing, and those that do not take what they are told.
+void Server::look_at_clients(int64_t now) {
+    if (now < next_look_) return;
+    next_look_ = now + kLook;
     for (auto& [key, c] : clients_) {
         const auto s = agent_.sessions().find(c->session);
         if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > kHelloPatience)
             lose(*c, "it said nothing");
+        if (!c->wants_to_write() || c->taken() != c->taken_seen) {
+            c->deaf_since = 0;
+            c->taken_seen = c->taken();
+        } else if (c->deaf_since == 0) {
+            c->deaf_since = now;
+        } else if (now - c->deaf_since > deaf_ns_) {
+            lose(*c, "it does not take its messages");
+        }
     }
+}
+
+// ---- the host's interfaces
+
+void Server::watch_links() {
+    agent_.note_links(Devices::look());
+    if (!agent_.depends_on_links()) return;  // NICs of this host alone need none
+    if (const std::string why = links_.open(); !why.empty()) {
+        spdlog::warn("{}: nobody will hear of interfaces that go down", why);
+        return;
+    }
+    watch(links_.fd(), EPOLLIN, static_cast<uint64_t>(Watch::links));
+    links_due_ = now_ns();  // what has happened between the look and the watch
+}
+
+void Server::look_at_links(int64_t now) {
+    if (now < links_due_) return;
+    links_due_ = kNever;
+    agent_.note_links(Devices::look());
 }
 
 // ---- the loop
 
 int Server::timeout_ms(int64_t now) const {
-    int64_t next = agent_.next_deadline();
+    int64_t next = std::min(agent_.next_deadline(), links_due_);
     if (silent_ != 0) {
-        next = std::min(next, now + kSilentLook);
+        next = std::min(next, now + kLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
         next = std::min(next, leaving_at());
     }
@@ -317,6 +354,9 @@ void Server::run() {
                 accept_clients();
             } else if (data == static_cast<uint64_t>(Watch::signals)) {
                 stop_ = true;
+            } else if (data == static_cast<uint64_t>(Watch::links)) {
+                links_.drain();
+                links_due_ = std::min(links_due_, now + kLinkPause);
             } else {
                 serve(data, events[i].events);
             }
@@ -326,9 +366,11 @@ void Server::run() {
             for (auto& [key, c] : clients_) {
                 if (c->wants_to_write() && c->session != 0) serve(key, EPOLLOUT);
             }
-            look_at_silent(now);
             bury();
         }
+        look_at_links(now);
+        look_at_clients(now);
+        bury();
         note_company(now_ns());
     }
     finish();

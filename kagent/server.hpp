@@ -10,6 +10,7 @@
 
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
+#include "kagent/link_watch.hpp"
 
 namespace viaduct::kagent {
 
@@ -28,7 +29,7 @@ public:
     void run();
 
 private:
-    enum class Watch : uint64_t { listener = 1, signals = 2, first_client = 16 };
+    enum class Watch : uint64_t { listener = 1, signals = 2, links = 3, first_client = 16 };
 
     void send(uint64_t session, Mail mail) override;
     void drop(uint64_t session, const char* why) override;
@@ -41,7 +42,9 @@ private:
     void read_from(Client& c);
     void lose(Client& c, const char* why);
     void bury();
-    void look_at_silent(int64_t now);
+    void look_at_clients(int64_t now);
+    void watch_links();
+    void look_at_links(int64_t now);
     int timeout_ms(int64_t now) const;
     void note_company(int64_t now);
     int64_t leaving_at() const;
@@ -49,17 +52,20 @@ private:
     void finish();
 
     Options options_;
-    int64_t linger_ns_;
+    int64_t linger_ns_, deaf_ns_;
     Fd epoll_, listener_, signals_, reserve_;
     bool own_users_only_;
     Agent agent_;
+    LinkWatch links_;
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
     std::unordered_map<uint64_t, Client*> by_session_;
     std::vector<uint64_t> dead_;  // keys; removed between events, when nobody holds a reference
     size_t silent_ = 0;           // clients that have not said hello
     uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
     int64_t idle_since_;
-    bool had_company_ = false;  // some session has kept us already
+    int64_t next_look_ = 0;       // at silent and deaf clients
+    int64_t links_due_ = kNever;  // when to look at the interfaces
+    bool had_company_ = false;    // some session has kept us already
     bool stop_ = false;
 };
 

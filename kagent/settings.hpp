@@ -19,6 +19,7 @@ struct UserLimits {
     uint64_t regions = 4'194'304;
     uint64_t registered_bytes = uint64_t{1} << 46;
     uint64_t outstanding = 65536;  // waits, requests and accepts not answered yet
+    uint64_t descriptors = 65536;  // files that the agent holds for him
 };
 
 struct AgentSettings {
@@ -26,6 +27,7 @@ struct AgentSettings {
     int64_t grace_ms = 100;
     int64_t confirm_ms = 5000;
     int64_t max_incoming = 1024;
+    int64_t deaf_ms = 30'000;  // so long a client may leave its answers untaken
     bool cross_user = false;
     bool strict_names = false;
     std::string default_provider = "paramnet";

@@ -16,14 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_of_address(const NicAddress& a) {
-    char text[3 * kNicAddressBytes + 1] = {};
-    for (uint32_t i = 0; i < kNicAddressBytes; ++i) {
-        std::snprintf(text + 3 * i, 4, i + 1 < kNicAddressBytes ? "%02x:" : "%02x", a.bytes[i]);
-    }
-    return text;
-}
-
 json context_json(const Context& c, const NicInfo& nic) {
     return {{"nic", nic.name},
             {"device", c.device},

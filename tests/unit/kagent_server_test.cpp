@@ -211,6 +211,68 @@ TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
     }));
 }
 
+TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
+    Place place;
+    place.set("VIADUCT_AGENT_DEAF_MS", "200");
+    Daemon daemon(place.address, {"--linger-ms", "-1"});
+    ASSERT_TRUE(daemon.up);
+    const Fd witness = connect_to(place.address);
+    ASSERT_EQ(hello(witness.get()).type(), Type::kWelcome);
+    const size_t before = open_files(daemon.pid);
+    const Fd deaf = connect_to(place.address, false), slow = connect_to(place.address, false);
+    for (const Fd* fd : {&deaf, &slow}) {
+        ASSERT_EQ(send_mail(fd->get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
+        Status s = Status::ok;
+        EXPECT_TRUE(eventually([&] {
+            while (s == Status::ok) s = send_mail(fd->get(), Mail(Type::kListNics, 2));
+            if (s == Status::not_done) nap_ms(20);  // it may only be slow to take them
+            s = send_mail(fd->get(), Mail(Type::kListNics, 2));
+            return s == Status::not_done;
+        }));
+    }
+    // One takes nothing at all, the other a little now and then.
+    Mail m;
+    int64_t gone_after = 0;
+    const int64_t begun = now_ns();
+    EXPECT_TRUE(eventually([&] {
+        (void)!static_cast<int>(receive_mail(slow.get(), &m));
+        nap_ms(20);
+        if (gone_after == 0 && send_mail(deaf.get(), Mail(Type::kListNics, 2)) == Status::closed)
+            gone_after = now_ns() - begun;
+        return gone_after != 0;
+    }));
+    EXPECT_GE(gone_after, 150 * kMs);
+    for (int i = 0; i < 50; ++i) {
+        EXPECT_EQ(receive_mail(slow.get(), &m), Status::ok) << "who reads, however slowly, stays";
+        nap_ms(20);
+    }
+    EXPECT_EQ(open_files(daemon.pid), before + 3) << "the agent holds nothing of it any more";
+}
+
+TEST(VipkadLifeTest, OneUserCannotTakeAllDescriptors) {
+    Place place;
+    place.set("VIADUCT_AGENT_MAX_DESCRIPTORS", "30");
+    Daemon daemon(place.address, {"--linger-ms", "-1"});
+    ASSERT_TRUE(daemon.up);
+    std::vector<Fd> silent;
+    size_t open = 0;
+    EXPECT_TRUE(eventually([&] {
+        for (int i = 0; i < 15; ++i) silent.push_back(connect_to(place.address, false));
+        nap_ms(50);
+        open = 0;
+        for (const Fd& fd : silent) {
+            Mail m;
+            open += fd.valid() && receive_mail(fd.get(), &m) == Status::not_done ? 1 : 0;
+        }
+        return open == 10;
+    })) << open;
+    silent.clear();
+    EXPECT_TRUE(eventually([&] {
+        const Fd fd = connect_to(place.address);
+        return hello(fd.get()).type() == Type::kWelcome;
+    })) << "and when they have gone there is room again";
+}
+
 TEST_F(VipkadTest, ManyClientsAreServed) {
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);

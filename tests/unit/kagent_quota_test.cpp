@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What one user can take from the agent, greeted or silent, and that the others have theirs all the while.
+#include <gtest/gtest.h>
+
+#include "kagent_testing.hpp"
+
+namespace viaduct::kagent::testing {
+namespace {
+
+TEST(AgentQuotaTest, SilentConnectionsCountAndEndWithTheirUser) {
+    AgentSettings settings;
+    settings.limits.sessions = 2;
+    Bench b(settings);
+    std::vector<uint64_t> silent;
+    while (const uint64_t s = b.agent.arrive({100, 1000}, Bench::some_fd(), b.now)) {
+        silent.push_back(s);
+        ASSERT_LT(silent.size(), 10'000u);
+    }
+    EXPECT_EQ(silent.size(), b.agent.limits().limit(Quota::sockets));
+    b.join(1001);
+    EXPECT_EQ(b.last.type(), Type::kWelcome) << "another user has his own";
+    for (const uint64_t s : silent) b.agent.leave(s, b.now);
+    b.join(1000);
+    EXPECT_EQ(b.last.type(), Type::kWelcome);
+}
+
+TEST(AgentQuotaTest, DescriptorsAreCountedWhereverTheyAreHeld) {
+    AgentSettings settings;
+    settings.limits.descriptors = 12;
+    Bench b(settings);
+    const auto used = [&] { return b.agent.limits().used(1000, Quota::descriptors); };
+    const uint64_t s = b.join();
+    EXPECT_EQ(used(), 3u) << "socket, process to watch, process to hand out";
+    const uint64_t c = b.open(s, "fake0", 0, 2);
+    EXPECT_EQ(used(), 5u);
+    const uint64_t client = b.join();
+    const uint64_t d = b.open(client, "fake0", 0, 2);
+    EXPECT_EQ(used(), 10u);
+    b.open(client, "fake0", 0, 3);
+    EXPECT_EQ(status_of(b.last), Status::out_of_resources);
+    EXPECT_EQ(used(), 10u) << "what was refused is not kept";
+    EXPECT_EQ(b.agent.arrive({7, 1000}, Bench::some_fd(), b.now), 0u) << "two are left and three needed";
+
+    ConnRequest r;  // a connection in the making holds its segment
+    r.context_id = d;
+    r.local = r.remote = at(nic_address(0), "x");
+    r.timeout_ms = 1000;
+    ConnWait w;
+    w.context_id = c;
+    w.local = r.remote;
+    b.post(s, Type::kConnWait, w, 5);
+    b.post(client, Type::kConnRequest, r, 5);
+    ConnAccept a;
+    a.context_id = c;
+    a.incoming = body_of<Incoming>(b.take(s)).incoming;
+    b.post(s, Type::kConnAccept, a, 6);
+    EXPECT_EQ(used(), 11u);
+    const uint64_t connection = body_of<Joined>(b.take(client)).connection_id;
+    ASSERT_NE(connection, 0u);
+    b.post(client, Type::kConnConfirm, ConnConfirm{connection}, 0);
+    EXPECT_EQ(used(), 10u);
+    b.agent.leave(s, b.now);
+    b.agent.leave(client, b.now);
+    EXPECT_EQ(used(), 0u);
+}
+
+TEST(AgentQuotaTest, AConnectionThatTheQuotaForbidsIsRefusedAndTheNextOneWorks) {
+    AgentSettings settings;
+    settings.limits.descriptors = 10;
+    Bench b(settings);
+    const uint64_t s = b.join(), client = b.join();
+    const uint64_t c = b.open(s, "fake0", 0, 2), d = b.open(client, "fake0", 0, 2);
+    const auto connect = [&](uint32_t ticket) {
+        ConnRequest r;
+        r.context_id = d;
+        r.local = r.remote = at(nic_address(0), "y");
+        r.timeout_ms = 1000;
+        ConnWait w;
+        w.context_id = c;
+        w.local = r.remote;
+        b.post(s, Type::kConnWait, w, ticket);
+        b.post(client, Type::kConnRequest, r, ticket);
+        ConnAccept a;
+        a.context_id = c;
+        a.incoming = body_of<Incoming>(b.take(s)).incoming;
+        b.post(s, Type::kConnAccept, a, ticket + 1);
+    };
+    connect(5);
+    EXPECT_EQ(status_of(b.take(client)), Status::out_of_resources);
+    b.take(s);
+    EXPECT_EQ(b.agent.limits().used(1000, Quota::descriptors), 10u);
+    const uint64_t third = b.join(1001);
+    EXPECT_EQ(b.last.type(), Type::kWelcome);
+    b.agent.leave(third, b.now);
+}
+
+// ---- interfaces that NICs depend on
+
+Devices host_with(const NicAddress& address, bool present, bool up) {
+    Devices found;
+    LinkInfo other;
+    other.name = "other";
+    other.address = "02:aa:bb:cc:dd:ee";
+    other.up = true;
+    found.links.push_back(other);
+    if (!present) return found;
+    LinkInfo link;
+    link.name = "port";
+    link.address = text_of_address(address);
+    link.up = up;
+    found.links.push_back(link);
+    return found;
+}
+
+TEST(AgentLinksTest, EverybodyWithTheNicOpenHearsOnceThatItsInterfaceIsOff) {
+    Bench b;
+    const NicAddress address = nic_address(1);
+    const uint64_t one = b.join(), two = b.join(), stranger = b.join();
+    b.agent.note_links(host_with(address, true, true));
+    EXPECT_TRUE(b.agent.depends_on_links());
+    const uint64_t c = b.open(one, "fake1"), d = b.open(two, "fake1");
+    b.open(stranger, "fake0");
+    b.agent.note_links(host_with(address, true, true));
+    EXPECT_TRUE(b.quiet(one));
+    for (const bool present : {true, false}) {  // switched off; vanished
+        b.agent.note_links(host_with(address, present, false));
+        const Mail first = b.take(one), second = b.take(two);
+        EXPECT_EQ(first.type(), Type::kNicDown);
+        EXPECT_EQ(first.header.ticket, 0u);
+        EXPECT_EQ(body_of<ContextRef>(first).context_id, c);
+        EXPECT_EQ(body_of<ContextRef>(second).context_id, d);
+        EXPECT_TRUE(b.quiet(stranger)) << "its NIC depends on no interface";
+        EXPECT_EQ(body_of<NicEntry>(b.ask(one, Type::kResolveName, NameText{"fake1"})).nic.link_up, 0u);
+        b.agent.note_links(host_with(address, present, false));
+        EXPECT_TRUE(b.quiet(one)) << "told once";
+        b.agent.note_links(host_with(address, true, true));
+        EXPECT_TRUE(b.quiet(one)) << "good news are seen by whoever opens it next";
+        EXPECT_EQ(body_of<NicEntry>(b.ask(one, Type::kResolveName, NameText{"fake1"})).nic.link_up, 1u);
+    }
+}
+
+TEST(AgentLinksTest, NothingKnownIsNoNews) {
+    Bench b;
+    const NicAddress address = nic_address(0);
+    b.agent.note_links(host_with(address, true, true));
+    const uint64_t s = b.join();
+    b.open(s, "fake0");
+    Devices unknown;
+    unknown.error = "the kernel did not answer";
+    b.agent.note_links(unknown);
+    EXPECT_TRUE(b.quiet(s));
+    Bench alone;
+    alone.agent.note_links(host_with(address, false, false));
+    EXPECT_FALSE(alone.agent.depends_on_links());
+}
+
+}  // namespace
+}  // namespace viaduct::kagent::testing
