@@ -41,6 +41,13 @@ inline constexpr Millis kOneSecondMeasured{1200};
 /// A thread that was started before this has fallen asleep in its call.
 inline constexpr Millis kTimeToFallAsleep{60};
 
+/// --rounds and --seed of the killer (killer_test.cpp).
+struct KillerOptions {
+    int rounds;
+    std::uint64_t seed = 1;
+};
+KillerOptions& killer_options();
+
 /// What main() does under --role.
 int play_role(const std::string& role, const Arguments& arguments);
 
