@@ -116,7 +116,8 @@ inline void run_agent(const uint8_t* data, size_t size) {
         const size_t taken = std::min(length, size);
         if ((flags & 1) != 0) length = natural_size(mail.type());
         mail.payload.resize(length);
-        if (const size_t bytes = std::min(length, taken); bytes > 0) std::memcpy(mail.payload.data(), data, bytes);
+        if (const size_t bytes = std::min(length, taken); bytes > 0)
+            std::memcpy(mail.payload.data(), data, bytes);
         if ((flags & 16) != 0 && length >= 16) {
             if (mail.type() == Type::kConnAccept || mail.type() == Type::kConnReject) {
                 std::memcpy(mail.payload.data() + 8, &clients.incoming, 8);

@@ -398,6 +398,11 @@ std::vector<AsyncError> TestVi::errors() const {
     return errors_;
 }
 
+void TestVi::forget_errors() {
+    const std::lock_guard lock(errors_mutex_);
+    errors_.clear();
+}
+
 bool TestVi::hears(VIP_ERROR_CODE code, double seconds) {
     return eventually(
         [&] {

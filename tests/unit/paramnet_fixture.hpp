@@ -150,6 +150,7 @@ public:
     uint32_t state() const { return core.state.load(); }
     bool reaches(uint32_t state, double seconds = 2);
     std::vector<AsyncError> errors() const;
+    void forget_errors();
     bool hears(VIP_ERROR_CODE code, double seconds = 2);
     Endpoint& endpoint() { return *core.endpoint; }
 
