@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The collective operations: each fills a schedule with the algorithm that suits size and count. Arguments have been
+// checked; MPI_IN_PLACE is passed on. On inter-communicators they are those of the MPI standard, chapter 5.
+#pragma once
+
+#include <span>
+
+#include "mpi-adi/engine/coll/schedule.hpp"
+
+namespace viaduct::mpi::coll {
+
+// Items in a buffer: one process's share of a collective operation.
+struct Items {
+    const void* base;
+    MPI_Count count;
+    const Datatype* type;
+
+    char* at(MPI_Aint items) const { return static_cast<char*>(const_cast<void*>(base)) + items * type->extent(); }
+    bool in_place() const { return base == MPI_IN_PLACE; }
+};
+
+// A share for each process: counts and displacements (in items) of one type; equal ones when counts is empty.
+struct Shares {
+    void* base;
+    std::span<const int> counts, displacements;
+    MPI_Count count;  // of each, when they are equal
+    const Datatype* type;
+    bool varying = false;  // the operation is one of unequal shares, also where this process does not see them
+
+    MPI_Count count_of(int rank) const { return counts.empty() ? count : counts[size_t(rank)]; }
+    MPI_Aint offset_of(int rank) const { return counts.empty() ? rank * count : displacements[size_t(rank)]; }
+    char* at(int rank) const { return static_cast<char*>(base) + offset_of(rank) * type->extent(); }
+    bool in_place() const { return base == MPI_IN_PLACE; }
+};
+
+// A share for each process with a type of its own; displacements in bytes.
+struct TypedShares {
+    void* base;
+    std::span<const int> counts;
+    std::span<const MPI_Aint> displacements;
+    std::vector<const Datatype*> types;
+
+    char* at(int rank) const { return static_cast<char*>(base) + displacements[size_t(rank)]; }
+    bool in_place() const { return base == MPI_IN_PLACE; }
+};
+
+void barrier(Schedule& s);
+void bcast(Schedule& s, Items items, int root);
+void gather(Schedule& s, Items in, Shares out, int root);
+void scatter(Schedule& s, Shares in, Items out, int root);
+void allgather(Schedule& s, Items in, Shares out);
+void alltoall(Schedule& s, Shares in, Shares out);
+void alltoallw(Schedule& s, TypedShares in, TypedShares out);
+void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, int root);
+void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op);
+void reduce_scatter(Schedule& s, const void* in, void* out, std::span<const int> counts, const Datatype& type,
+                    Operator& op);
+void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive);
+
+// With neighbours of the topology.
+void neighbour_allgather(Schedule& s, Items in, Shares out);
+void neighbour_alltoall(Schedule& s, Shares in, Shares out);
+void neighbour_alltoallw(Schedule& s, TypedShares in, TypedShares out);
+
+// Pieces that others are made of; within one group, `out` holds the own contribution at the beginning.
+void bcast_within(Schedule& s, Items items, int root);
+void reduce_within(Schedule& s, void* inout, MPI_Count count, const Datatype& type, Operator& op, int root);
+void allreduce_within(Schedule& s, void* inout, MPI_Count count, const Datatype& type, Operator& op);
+
+}  // namespace viaduct::mpi::coll

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A collective operation as a list of steps in rounds: what lies between two rounds goes on at once, a round begins when
+// everything before it is complete. The same list serves the blocking call, which runs it, and the non-blocking one,
+// which lets progress advance it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/engine/op.hpp"
+
+namespace viaduct::mpi {
+
+class Schedule final : public Activity {
+  public:
+    explicit Schedule(Communicator& comm);
+    ~Schedule() override;
+    Schedule(const Schedule&) = delete;
+    Schedule& operator=(const Schedule&) = delete;
+
+    Communicator& comm() { return *comm_; }
+    int rank() const { return messages_->rank; }
+    int size() const { return messages_->size; }
+
+    // Steps. Peers are ranks of the communicator messages go through, or MPI_PROC_NULL.
+    void send(const void* buffer, MPI_Count count, const Datatype& type, int peer);
+    void recv(void* buffer, MPI_Count count, const Datatype& type, int peer);
+    void copy(const void* in, MPI_Count in_count, const Datatype& in_type, void* out, MPI_Count out_count,
+              const Datatype& out_type);
+    void reduce(const void* in, void* inout, MPI_Count count, const Datatype& type, Operator& op);
+    void call(std::function<int()> function);
+    void round();
+
+    // Memory that lives as long as the schedule.
+    char* bytes(size_t n);
+    // Room for items of a type, as an address that serves as their buffer.
+    char* items(MPI_Count count, const Datatype& type);
+
+    // Messages of the steps that follow go through another communicator (the local half of an inter-communicator).
+    void through(Communicator& comm) { messages_ = &comm; }
+    // Keeps a datatype or an operator that the program may free before a non-blocking operation is complete.
+    const Datatype& keep(const Datatype& type);
+    Operator& keep(Operator& op);
+
+    // Runs to the end.
+    int run();
+    bool advance(int* error) override;
+
+  private:
+    enum class Kind : unsigned char { send, recv, copy, reduce, call, round };
+    struct Step {
+        Kind kind;
+        int peer;
+        Communicator* comm;
+        const void* in;
+        void* out;
+        MPI_Count count;
+        const Datatype* type;
+        MPI_Count out_count;
+        const Datatype* out_type;
+        Operator* op;
+    };
+
+    int local(const Step& step);
+    Request* begin(const Step& step);
+    int run_round(size_t first, size_t last);
+    void note(int error) { error_ = error_ ? error_ : error; }
+
+    Communicator* comm_;
+    Communicator* messages_;
+    int tag_;
+    int error_ = MPI_SUCCESS;
+    size_t at_ = 0;
+    std::vector<Step> steps_;
+    std::vector<Request*> pending_;
+    std::vector<std::function<int()>> calls_;
+    std::vector<std::unique_ptr<char[]>> memory_;
+    std::vector<const Datatype*> types_;
+    std::vector<Operator*> operators_;
+    alignas(16) char small_[256];
+    size_t small_used_ = 0;
+};
+
+}  // namespace viaduct::mpi

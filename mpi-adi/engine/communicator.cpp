@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The life of communicators: world and self, making, freeing, contexts, and the error handlers they carry.
+#include "mpi-adi/engine/communicator.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace viaduct::mpi {
+namespace {
+
+Immortal<ObjectTable<Communicator, HandleType::comm>> comms;
+Immortal<ObjectTable<Errhandler, HandleType::errhandler>> errhandlers;
+
+Communicator* the_world = nullptr;
+Communicator* the_self = nullptr;
+
+// World, self, and what they derive use the numbers below.
+constexpr uint64_t kWorldContext = 0;
+constexpr uint64_t kSelfContext = 4;
+uint32_t contexts_made = 2;
+
+Errhandler* builtin_errhandler(MPI_Errhandler handle) {
+    static std::array<Errhandler, 4> all = {{{MPI_ERRORS_ARE_FATAL}, {MPI_ERRORS_RETURN}, {0x54000002}, {MPI_ERRORS_ABORT}}};
+    for (Errhandler& one : all) {
+        if (one.handle == handle) {
+            return &one;
+        }
+    }
+    return nullptr;
+}
+
+void fill(Communicator& comm, const Communicator* parent) {
+    comm.rank = comm.local->rank;
+    comm.size = comm.local->size();
+    comm.remote_size = comm.remote->size();
+    comm.processes.reserve(size_t(comm.remote_size));
+    for (int rank : comm.remote->world) {
+        comm.processes.push_back(world().processes[size_t(rank)]);
+    }
+    comm.peers = comm.processes.data();
+    comm.errhandler = parent ? parent->errhandler : builtin_errhandler(MPI_ERRORS_ARE_FATAL);
+    errhandler_retain(comm.errhandler);
+}
+
+Communicator* make_builtin(MPI_Comm handle, const char* name, std::vector<int> ranks, uint64_t context) {
+    auto* group = new Group(std::move(ranks), world().rank);
+    Communicator* comm = make_intra(group, context, nullptr, true);
+    comm->handle = handle;
+    comm->name = name;
+    return comm;
+}
+
+}  // namespace
+
+Communicator* comm_of(MPI_Comm handle) {
+    if (handle == MPI_COMM_WORLD) {
+        return the_world;
+    }
+    if (handle == MPI_COMM_SELF) {
+        return the_self;
+    }
+    return comms->find(handle);
+}
+
+Communicator* world_comm() { return the_world; }
+Communicator* self_comm() { return the_self; }
+
+uint64_t new_context() { return (uint64_t(unsigned(world().rank)) << 32) | (uint64_t(contexts_made++) << 2); }
+
+Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal) {
+    auto* comm = new Communicator();
+    comm->local = comm->remote = group;
+    group_retain(group);
+    comm->send_context = comm->recv_context = context;
+    fill(*comm, parent);
+    if (!internal) {
+        comm->handle = comms->add(comm);
+    }
+    attach(*comm);
+    return comm;
+}
+
+Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uint64_t send_context,
+                         const Communicator* parent) {
+    auto* comm = new Communicator();
+    comm->local = local;
+    comm->remote = remote;
+    comm->inter = true;
+    comm->send_context = send_context;
+    comm->recv_context = recv_context;
+    fill(*comm, parent);
+    comm->handle = comms->add(comm);
+    attach(*comm);
+    group_retain(local);
+    // Both halves would share a number if each took that of its own side plus two only when the sides are one process
+    // set; they are disjoint.
+    comm->within = make_intra(local, recv_context + 2, comm, true);
+    return comm;
+}
+
+void comm_retain(Comm& comm) { ++static_cast<Communicator&>(comm).references; }
+
+namespace {
+
+void destroy(Communicator& comm) {
+    detach(comm);
+    if (comm.within) {
+        comm_release(*comm.within);
+    }
+    group_release(comm.local);
+    group_release(comm.remote);
+    errhandler_release(comm.errhandler);
+    delete &comm;
+}
+
+}  // namespace
+
+void comm_release(Comm& base) {
+    auto& comm = static_cast<Communicator&>(base);
+    if (--comm.references > 0) {
+        return;
+    }
+    destroy(comm);
+}
+
+int comm_free(Communicator* comm) {
+    if (int error = comm->attributes.clear(comm->handle)) {
+        return error;
+    }
+    // The program's handle ends now; the object when the last pending operation does.
+    comms->remove(comm->handle);
+    comm->handle = MPI_COMM_NULL;
+    comm_release(*comm);
+    return MPI_SUCCESS;
+}
+
+int mpi_setup() {
+    std::vector<int> all(size_t(world().size));
+    for (int r = 0; r < world().size; ++r) {
+        all[size_t(r)] = r;
+    }
+    the_world = make_builtin(MPI_COMM_WORLD, "MPI_COMM_WORLD", all, kWorldContext);
+    the_self = make_builtin(MPI_COMM_SELF, "MPI_COMM_SELF", {world().rank}, kSelfContext);
+    return MPI_SUCCESS;
+}
+
+int mpi_teardown() {
+    // MPI 3.1, 8.7.1: first the attributes of MPI_COMM_SELF, the last one set first.
+    for (Communicator* comm : {the_self, the_world}) {
+        if (int error = comm->attributes.clear(comm->handle)) {
+            return error;
+        }
+    }
+    for (Communicator** comm : {&the_self, &the_world}) {
+        Communicator* ending = *comm;
+        *comm = nullptr;
+        ending->handle = MPI_COMM_NULL;
+        comm_release(*ending);
+    }
+    return MPI_SUCCESS;
+}
+
+Errhandler* errhandler_of(MPI_Errhandler handle) {
+    Errhandler* found = builtin_errhandler(handle);
+    return found ? found : errhandlers->find(handle);
+}
+
+MPI_Errhandler errhandler_create(ErrhandlerKind kind, MPI_Comm_errhandler_function* function) {
+    auto* made = new Errhandler{MPI_ERRHANDLER_NULL, kind, function, 1};
+    made->handle = errhandlers->add(made);
+    return made->handle;
+}
+
+void errhandler_retain(Errhandler* handler) { handler->references += handler->function != nullptr; }
+
+void errhandler_release(Errhandler* handler) {
+    if (handler->function && --handler->references == 0) {
+        errhandlers->remove(handler->handle);
+        delete handler;
+    }
+}
+
+int raise(Comm* base, int code, const char* function) {
+    if (code == MPI_SUCCESS) [[likely]] {
+        return code;
+    }
+    auto* comm = static_cast<Communicator*>(base);
+    if (!comm) {
+        comm = the_world;
+        if (comm && comm->errhandler->handle == MPI_ERRORS_ARE_FATAL) {
+            comm = the_self;
+        }
+    }
+    if (comm && comm->errhandler->handle == MPI_ERRORS_RETURN) {
+        return code;
+    }
+    if (comm && comm->errhandler->function) {
+        MPI_Comm handle = comm->handle;
+        int told = code;
+        Errhandler* handler = comm->errhandler;
+        errhandler_retain(handler);
+        handler->function(&handle, &told, function);
+        errhandler_release(handler);
+        return code;
+    }
+    end_job(code > 0 && code < 256 ? code : 1, "%s: %s (communicator %s)", function, error_text(code).c_str(),
+            comm ? comm->name.c_str() : "none: MPI is not initialised, or is finalised");
+}
+
+}  // namespace viaduct::mpi

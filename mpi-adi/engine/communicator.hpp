@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Communicators as the program sees them: groups, contexts, error handler, attributes, name, hints, topology.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+#include "mpi-adi/engine/attribute.hpp"
+#include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/engine/group.hpp"
+#include "mpi-adi/engine/info.hpp"
+#include "mpi-adi/engine/p2p.hpp"
+#include "mpi-adi/engine/topology.hpp"
+
+namespace viaduct::mpi {
+
+struct Communicator : Comm {
+    MPI_Comm handle = MPI_COMM_NULL;
+    Group* local = nullptr;
+    Group* remote = nullptr;  // the local group again unless inter
+    Errhandler* errhandler = nullptr;
+    AttributeSet attributes;
+    std::string name;
+    std::unique_ptr<Info> hints;
+    std::unique_ptr<Topology> topology;
+    // Of an inter-communicator: the local group among itself, for the local half of collective calls.
+    Communicator* within = nullptr;
+    int collective_tag = 0;  // of the next collective call: all processes make them in one order
+    int references = 1;
+    std::vector<process_t*> processes;  // what Comm::peers shows
+
+    int next_tag() {
+        int tag = collective_tag;
+        collective_tag = (collective_tag + 1) & 0x3fffffff;
+        return tag;
+    }
+};
+
+// The communicator of a handle, or null.
+Communicator* comm_of(MPI_Comm handle);
+Communicator* world_comm();  // null outside of MPI_Init and MPI_Finalize
+Communicator* self_comm();
+
+// A context that no other communicator of the job has or will have; its owner is this process.
+uint64_t new_context();
+
+// Largest tag of the program: the value of the attribute MPI_TAG_UB.
+constexpr int kMaxTag = 0x3fffffff;
+
+// A communicator ready for messages, with a handle unless `internal`. Takes over one reference of each group. The error
+// handler is the parent's.
+Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal = false);
+Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uint64_t send_context,
+                         const Communicator* parent);
+
+// Pending operations keep a communicator that the program has freed.
+void comm_retain(Comm& comm);
+void comm_release(Comm& comm);
+// Runs the attributes' delete functions and drops the program's reference.
+int comm_free(Communicator* comm);
+
+// MPI_COMM_WORLD and MPI_COMM_SELF, at the start and the end of MPI.
+int mpi_setup();
+int mpi_teardown();
+
+}  // namespace viaduct::mpi

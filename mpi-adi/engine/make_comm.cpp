@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Making communicators out of others. See make_comm.hpp.
+#include "mpi-adi/engine/make_comm.hpp"
+
+#include <algorithm>
+
+#include "mpi-adi/engine/coll/coll.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+const Datatype& bytes_type() { return *type_of(MPI_BYTE); }
+
+// A value of the first process (of `root`) to all of one group.
+template <typename T>
+int tell_all(Communicator& comm, T* values, MPI_Count n, int root) {
+    Schedule s(comm);
+    coll::bcast_within(s, {values, n * MPI_Count(sizeof(T)), &bytes_type()}, root);
+    return s.run();
+}
+
+// Everybody's record, in the order of ranks of one group.
+template <typename T>
+int collect(Communicator& comm, const T& own, std::vector<T>* all) {
+    all->resize(size_t(comm.size));
+    Schedule s(comm);
+    coll::allgather(s, {&own, sizeof(T), &bytes_type()}, {all->data(), {}, {}, sizeof(T), &bytes_type()});
+    return s.run();
+}
+
+template <typename T>
+Payload payload(T* values, size_t n) {
+    return {const_cast<void*>(static_cast<const void*>(values)), n * sizeof(T), nullptr, 0};
+}
+
+void inherit(const Communicator& old, const Info* hints, Communicator& made) {
+    if (old.topology) {
+        made.topology = std::make_unique<Topology>(*old.topology);
+    }
+    if (hints) {
+        made.hints = std::make_unique<Info>(*hints);
+    }
+}
+
+Communicator* make_like(Communicator& old, uint64_t recv_context, uint64_t send_context) {
+    group_retain(old.local);
+    if (!old.inter) {
+        return make_intra(old.local, recv_context, &old);
+    }
+    group_retain(old.remote);
+    return make_inter(old.local, old.remote, recv_context, send_context, &old);
+}
+
+// Contexts of a duplicate: what this side receives with and what it sends with. In steps of a schedule.
+struct Contexts {
+    uint64_t recv = 0;
+    uint64_t send = 0;
+};
+
+void agree(Schedule& s, Contexts* contexts) {
+    Communicator& comm = s.comm();
+    const bool first = comm.rank == 0;
+    if (first) {
+        contexts->recv = new_context();
+    }
+    if (!comm.inter) {
+        coll::bcast_within(s, {&contexts->recv, sizeof(uint64_t), &bytes_type()}, 0);
+        s.call([contexts] {
+            contexts->send = contexts->recv;
+            return MPI_SUCCESS;
+        });
+        return;
+    }
+    if (first) {
+        s.send(&contexts->recv, sizeof(uint64_t), bytes_type(), 0);
+        s.recv(&contexts->send, sizeof(uint64_t), bytes_type(), 0);
+        s.round();
+    }
+    s.through(*comm.within);
+    coll::bcast_within(s, {contexts, sizeof(Contexts), &bytes_type()}, 0);
+}
+
+int finish_dup(Communicator& old, AttributeSet& attributes, const Info* hints, Contexts contexts, Communicator** made) {
+    *made = make_like(old, contexts.recv, contexts.send);
+    std::swap((*made)->attributes, attributes);
+    inherit(old, hints, **made);
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int comm_dup(Communicator& old, const Info* hints, Communicator** made) {
+    AttributeSet attributes;
+    if (int error = old.attributes.copy_to(old.handle, attributes)) {
+        attributes.clear(old.handle);
+        return error;
+    }
+    Contexts contexts;
+    Schedule s(old);
+    agree(s, &contexts);
+    if (int error = s.run()) {
+        return error;
+    }
+    return finish_dup(old, attributes, hints, contexts, made);
+}
+
+int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request** request) {
+    struct State {
+        AttributeSet attributes;
+        Contexts contexts;
+        std::unique_ptr<Info> hints;
+    };
+    auto state = std::make_shared<State>();
+    // Attributes are copied now: the standard's callbacks belong to this call.
+    if (int error = old.attributes.copy_to(old.handle, state->attributes)) {
+        state->attributes.clear(old.handle);
+        return error;
+    }
+    if (hints) {
+        state->hints = std::make_unique<Info>(*hints);
+    }
+    *newcomm = MPI_COMM_NULL;
+    auto s = std::make_unique<Schedule>(old);
+    agree(*s, &state->contexts);
+    s->round();
+    Communicator* parent = &old;
+    s->call([state, parent, newcomm] {
+        Communicator* made = nullptr;
+        int error = finish_dup(*parent, state->attributes, state->hints.get(), state->contexts, &made);
+        *newcomm = made ? made->handle : MPI_COMM_NULL;
+        return error;
+    });
+    *request = start(s.release(), &old);
+    return MPI_SUCCESS;
+}
+
+namespace {
+
+int create_inter(Communicator& old, Group& group, Communicator** made) {
+    // What each process says: its side's group, by world ranks, is known to the first one of the side.
+    struct Word {
+        uint64_t context;
+        int64_t members;
+    };
+    Communicator& within = *old.within;
+    // Every member of a side passes the same group; one that is in it gives the context.
+    int owner = group.size() ? old.local->rank_of(group.world[0]) : 0;
+    Word mine{0, group.size()};
+    if (old.rank == owner) {
+        mine.context = new_context();
+    }
+    if (int error = tell_all(within, &mine, 1, owner)) {
+        return error;
+    }
+    Word theirs{0, 0};
+    std::vector<int> members;
+    Schedule first(old);
+    if (old.rank == 0) {
+        first.send(&mine, sizeof mine, bytes_type(), 0);
+        first.recv(&theirs, sizeof theirs, bytes_type(), 0);
+    }
+    if (int error = first.run()) {
+        return error;
+    }
+    if (int error = tell_all(within, &theirs, 1, 0)) {
+        return error;
+    }
+    members.resize(size_t(theirs.members));
+    Schedule second(old);
+    if (old.rank == 0) {
+        second.send(group.world.data(), MPI_Count(group.world.size() * sizeof(int)), bytes_type(), 0);
+        second.recv(members.data(), MPI_Count(members.size() * sizeof(int)), bytes_type(), 0);
+    }
+    if (int error = second.run()) {
+        return error;
+    }
+    if (int error = tell_all(within, members.data(), MPI_Count(members.size()), 0)) {
+        return error;
+    }
+    *made = nullptr;
+    if (group.rank != MPI_UNDEFINED && !members.empty()) {
+        auto* local = new Group(group.world, world().rank);
+        auto* remote = new Group(members, world().rank);
+        *made = make_inter(local, remote, mine.context, theirs.context, &old);
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int comm_create(Communicator& old, Group& group, Communicator** made) {
+    *made = nullptr;
+    if (old.inter) {
+        return create_inter(old, group, made);
+    }
+    // Groups of one call are equal or disjoint; a number that all see is that of each group's first member.
+    std::vector<uint64_t> offered;
+    uint64_t mine = group.rank == 0 ? new_context() : 0;
+    if (int error = collect(old, mine, &offered)) {
+        return error;
+    }
+    if (group.rank != MPI_UNDEFINED) {
+        uint64_t context = offered[size_t(old.local->rank_of(group.world[0]))];
+        *made = make_intra(new Group(group.world, world().rank), context, &old);
+    }
+    return MPI_SUCCESS;
+}
+
+int comm_create_group(Communicator& old, Group& group, int tag, Communicator** made) {
+    *made = nullptr;
+    if (group.rank == MPI_UNDEFINED) {
+        return MPI_SUCCESS;
+    }
+    // Down a binomial tree, on the collective channel under tags that its calls do not use.
+    constexpr int kGroupTags = 0x40000000;
+    Communicator& through = old.inter ? *old.within : old;
+    const int size = group.size();
+    const int rank = group.rank;
+    const int t = kGroupTags | (tag & 0x3fffffff);
+    auto in_parent = [&](int r) { return through.local->rank_of(group.world[size_t(r)]); };
+    uint64_t context = rank == 0 ? new_context() : 0;
+    int mask = 1;
+    while (mask < size && !(rank & mask)) {
+        mask *= 2;
+    }
+    if (rank) {
+        if (int error = recv(through, Channel::collective, in_parent(rank - mask), t, payload(&context, 1))) {
+            return error;
+        }
+    }
+    for (mask /= 2; mask > 0; mask /= 2) {
+        if (rank + mask < size) {
+            if (int error = send(through, Channel::collective, in_parent(rank + mask), t, payload(&context, 1))) {
+                return error;
+            }
+        }
+    }
+    *made = make_intra(new Group(group.world, world().rank), context, &old);
+    return MPI_SUCCESS;
+}
+
+namespace {
+
+struct SplitWord {
+    int color;
+    int key;
+    int process;  // rank in the world
+    int rank;     // in the parent
+    uint64_t context;
+};
+
+// Members of one color in the order of keys, then of ranks.
+std::vector<SplitWord> chosen(const std::vector<SplitWord>& all, int color) {
+    std::vector<SplitWord> members;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(members), [&](const SplitWord& w) { return w.color == color; });
+    std::stable_sort(members.begin(), members.end(), [](const SplitWord& a, const SplitWord& b) { return a.key < b.key; });
+    return members;
+}
+
+Group* group_from(const std::vector<SplitWord>& members) {
+    std::vector<int> processes;
+    for (const SplitWord& word : members) {
+        processes.push_back(word.process);
+    }
+    return new Group(std::move(processes), world().rank);
+}
+
+}  // namespace
+
+int comm_split(Communicator& old, int color, int key, Communicator** made) {
+    *made = nullptr;
+    // Everybody offers a context; that of the first member of each color is taken.
+    SplitWord mine{color, key, world().rank, old.rank, new_context()};
+    std::vector<SplitWord> all;
+    if (int error = collect(old.inter ? *old.within : old, mine, &all)) {
+        return error;
+    }
+    std::vector<SplitWord> others;
+    if (old.inter) {
+        others.resize(size_t(old.remote_size));
+        Schedule s(old);
+        coll::allgather(s, {&mine, sizeof mine, &bytes_type()}, {others.data(), {}, {}, sizeof mine, &bytes_type()});
+        if (int error = s.run()) {
+            return error;
+        }
+    }
+    if (color == MPI_UNDEFINED) {
+        return MPI_SUCCESS;
+    }
+    std::vector<SplitWord> here = chosen(all, color);
+    if (!old.inter) {
+        *made = make_intra(group_from(here), here[0].context, &old);
+        return MPI_SUCCESS;
+    }
+    std::vector<SplitWord> there = chosen(others, color);
+    if (!there.empty()) {
+        *made = make_inter(group_from(here), group_from(there), here[0].context, there[0].context, &old);
+    }
+    return MPI_SUCCESS;
+}
+
+int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag,
+                     Communicator** made) {
+    struct Word {
+        uint64_t context;
+        int64_t members;
+        int64_t error;
+    };
+    *made = nullptr;
+    Word mine{0, local.size, MPI_SUCCESS};
+    Word theirs{0, 0, MPI_SUCCESS};
+    std::vector<int> members;
+    if (local.rank == local_leader) {
+        mine.context = new_context();
+        theirs.error = sendrecv(*peer, Channel::collective, remote_leader, 0x40000000 | tag, payload(&mine, 1), remote_leader,
+                                0x40000000 | tag, payload(&theirs, 1));
+        if (theirs.error == MPI_SUCCESS) {
+            members.resize(size_t(theirs.members));
+            theirs.error = sendrecv(*peer, Channel::collective, remote_leader, 0x40000000 | tag,
+                                    payload(local.local->world.data(), local.local->world.size()), remote_leader,
+                                    0x40000000 | tag, payload(members.data(), members.size()));
+        }
+    }
+    Word both[2] = {mine, theirs};
+    if (int error = tell_all(local, both, 2, local_leader)) {
+        return error;
+    }
+    if (both[1].error != MPI_SUCCESS) {
+        return int(both[1].error);
+    }
+    members.resize(size_t(both[1].members));
+    if (int error = tell_all(local, members.data(), MPI_Count(members.size()), local_leader)) {
+        return error;
+    }
+    // A process on both sides would talk to itself through two groups.
+    for (int process : members) {
+        if (local.local->rank_of(process) != MPI_UNDEFINED) {
+            return MPI_ERR_COMM;
+        }
+    }
+    group_retain(local.local);
+    *made = make_inter(local.local, new Group(members, world().rank), both[0].context, both[1].context, &local);
+    return MPI_SUCCESS;
+}
+
+int intercomm_merge(Communicator& inter, bool high, Communicator** made) {
+    struct Word {
+        uint64_t context;
+        int64_t high;
+        int64_t first;
+    };
+    *made = nullptr;
+    Word mine{inter.rank == 0 ? new_context() : 0, high, inter.local->world[0]};
+    Word theirs{};
+    Schedule s(inter);
+    if (inter.rank == 0) {
+        s.send(&mine, sizeof mine, bytes_type(), 0);
+        s.recv(&theirs, sizeof theirs, bytes_type(), 0);
+    }
+    if (int error = s.run()) {
+        return error;
+    }
+    Word both[2] = {mine, theirs};
+    if (int error = tell_all(*inter.within, both, 2, 0)) {
+        return error;
+    }
+    // Sides that say the same are ordered by who holds the lower first process.
+    bool first = both[0].high != both[1].high ? !both[0].high : both[0].first < both[1].first;
+    const Group& a = first ? *inter.local : *inter.remote;
+    const Group& b = first ? *inter.remote : *inter.local;
+    std::vector<int> processes = a.world;
+    processes.insert(processes.end(), b.world.begin(), b.world.end());
+    *made = make_intra(new Group(std::move(processes), world().rank), both[first ? 0 : 1].context, &inter);
+    return MPI_SUCCESS;
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Operators by handle, and their application to items of any datatype. The loops are in op_loops.cpp.
+#include "mpi-adi/engine/op.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+#include "mpi-adi/engine/handle.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+Immortal<ObjectTable<Operator, HandleType::op>> operators;
+
+constexpr int kFirstBuiltin = MPI_MAX & 0xff;
+constexpr int kLastBuiltin = MPI_NO_OP & 0xff;
+
+Operator* builtin(MPI_Op handle) {
+    static auto* all = [] {
+        auto* made = new std::array<Operator, kLastBuiltin + 1>();
+        for (int i = kFirstBuiltin; i <= kLastBuiltin; ++i) {
+            (*made)[i].handle = (MPI_MAX & ~0xff) | i;
+            (*made)[i].commutative = (*made)[i].handle != MPI_REPLACE && (*made)[i].handle != MPI_NO_OP;
+        }
+        return made;
+    }();
+    int index = handle & 0xff;
+    return index >= kFirstBuiltin && index <= kLastBuiltin && (*all)[index].handle == handle ? &(*all)[index] : nullptr;
+}
+
+}  // namespace
+
+Operator* op_of(MPI_Op handle) {
+    Operator* found = builtin(handle);
+    return found ? found : operators->find(handle);
+}
+
+MPI_Op op_create(MPI_User_function* function, bool commutative) {
+    auto* made = new Operator{MPI_OP_NULL, function, commutative, 1};
+    made->handle = operators->add(made);
+    return made->handle;
+}
+
+void op_retain(Operator* op) { op->references += op->function != nullptr; }
+
+void op_release(Operator* op) {
+    if (op->function && --op->references == 0) {
+        operators->remove(op->handle);
+        delete op;
+    }
+}
+
+int op_free(MPI_Op* handle) {
+    Operator* op = operators->find(*handle);
+    if (!op) {
+        return MPI_ERR_OP;
+    }
+    op_release(op);
+    *handle = MPI_OP_NULL;
+    return MPI_SUCCESS;
+}
+
+int op_check(const Operator& op, const Datatype& type) {
+    if (op.function || op_loop(op.handle, type)) {
+        return MPI_SUCCESS;
+    }
+    return MPI_ERR_OP;
+}
+
+void op_apply(const Operator& op, const void* in, void* inout, MPI_Count count, const Datatype& type) {
+    if (!op.function) {
+        op_loop(op.handle, type)(in, inout, size_t(count));
+        return;
+    }
+    auto* from = static_cast<const char*>(in);
+    auto* to = static_cast<char*>(inout);
+    while (count > 0) {
+        // The program's function takes its count as an int.
+        int n = int(std::min<MPI_Count>(count, INT_MAX));
+        MPI_Datatype handle = type.handle;
+        op.function(const_cast<char*>(from), to, &n, &handle);
+        from += n * type.extent();
+        to += n * type.extent();
+        count -= n;
+    }
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Reduction operators: the built-in ones on every datatype they are defined for, and those of the program.
+#pragma once
+
+#include <mpi.h>
+
+#include "mpi-adi/engine/datatype.hpp"
+
+namespace viaduct::mpi {
+
+struct Operator {
+    MPI_Op handle = MPI_OP_NULL;
+    MPI_User_function* function = nullptr;  // null in the built-in ones
+    bool commutative = true;
+    int references = 1;
+};
+
+Operator* op_of(MPI_Op handle);
+MPI_Op op_create(MPI_User_function* function, bool commutative);
+int op_free(MPI_Op* handle);
+void op_retain(Operator* op);
+void op_release(Operator* op);
+
+// MPI_SUCCESS, or MPI_ERR_OP when the operator is not defined for the datatype.
+int op_check(const Operator& op, const Datatype& type);
+
+// inout[i] = in[i] op inout[i], the order that matters for operators that do not commute.
+void op_apply(const Operator& op, const void* in, void* inout, MPI_Count count, const Datatype& type);
+
+// The loop of a built-in operator for a basic or pair type, or null when there is none.
+using OpLoop = void (*)(const void* in, void* inout, size_t count);
+OpLoop op_loop(MPI_Op op, const Datatype& type);
+
+}  // namespace viaduct::mpi
