@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What every function of the MPI interface begins with: the lock, and the communicator whose error handler is asked.
+#pragma once
+
+#include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/critical.hpp"
+#include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/mpi/export.hpp"
+
+// Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... }
+#define VIADUCT_MPI(name, parameters) \
+    VIADUCT_MPI_EXPORT(MPI_##name)    \
+    int PMPI_##name parameters
+
+namespace viaduct::mpi {
+
+class Call {
+  public:
+    explicit Call(const char* name, Comm* comm = nullptr) : name_(name), comm_(comm) {}
+
+    // Gives the code to the error handler and back; MPI_SUCCESS passes.
+    int result(int code) const { return code == MPI_SUCCESS ? code : raise(comm_, code, name_); }
+    int on(Comm& comm, int code) const { return code == MPI_SUCCESS ? code : raise(&comm, code, name_); }
+
+  private:
+    Critical guard_;
+    const char* name_;
+    Comm* comm_;
+};
+
+}  // namespace viaduct::mpi

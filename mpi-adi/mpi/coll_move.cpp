@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Collective MPI functions that move data.
+#include "mpi-adi/mpi/collective.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+using coll::Items;
+using coll::Shares;
+using coll::TypedShares;
+
+Shares equal(const void* base, MPI_Count count, const Datatype* type) {
+    return {const_cast<void*>(base), {}, {}, count, type};
+}
+
+Shares unequal(const void* base, const int* counts, const int* displacements, int n, const Datatype* type) {
+    auto all = size_t(n);
+    return {const_cast<void*>(base), {counts, all}, {displacements, all}, 0, type, true};
+}
+
+// How many shares a process has with everybody it talks to.
+int partners(const Communicator& comm) { return comm.remote_size; }
+
+// Displacements of MPI_Alltoallw are ints; schedules take addresses.
+struct Wide {
+    std::vector<MPI_Aint> displacements;
+    TypedShares shares;
+};
+
+int typed(Schedule& s, const void* base, const int* counts, const int* displacements, const MPI_Datatype* types, int n,
+          Wide* wide) {
+    wide->displacements.assign(displacements, displacements + n);
+    wide->shares = {const_cast<void*>(base), {counts, size_t(n)}, wide->displacements, {}};
+    for (int i = 0; i < n; ++i) {
+        const Datatype* type = nullptr;
+        VIADUCT_CHECK(check_data(s, MPI_IN_PLACE, counts[i], types[i], &type))
+        wide->shares.types.push_back(type);
+    }
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI(Barrier, (MPI_Comm comm)) {
+    return run_collective("MPI_Barrier", comm, [](Schedule& s) {
+        coll::barrier(s);
+        return MPI_SUCCESS;
+    });
+}
+
+VIADUCT_MPI(Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
+    return start_collective("MPI_Ibarrier", comm, request, [](Schedule& s) {
+        coll::barrier(s);
+        return MPI_SUCCESS;
+    });
+}
+
+VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, int count, MPI_Datatype datatype, int root), {
+    const Datatype* type = nullptr;
+    VIADUCT_CHECK(check_root(s.comm(), root))
+    VIADUCT_CHECK(check_data(s, buffer, count, datatype, &type))
+    coll::bcast(s, {buffer, count, type}, root);
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_COLLECTIVE(Gather, Igather,
+                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                        MPI_Datatype recvtype, int root),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           VIADUCT_CHECK(check_root(s.comm(), root))
+                           bool sends = s.comm().inter ? root >= 0 : sendbuf != MPI_IN_PLACE;
+                           if (sends) {
+                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                           }
+                           if (at_root(s.comm(), root)) {
+                               VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           }
+                           coll::gather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out), root);
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
+                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                        const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           VIADUCT_CHECK(check_root(s.comm(), root))
+                           bool sends = s.comm().inter ? root >= 0 : sendbuf != MPI_IN_PLACE;
+                           if (sends) {
+                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                           }
+                           int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
+                           if (n) {
+                               VIADUCT_CHECK(check_counts(s, recvbuf, recvcounts, n, recvtype, &out))
+                           }
+                           coll::gather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out), root);
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
+                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                        MPI_Datatype recvtype, int root),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           VIADUCT_CHECK(check_root(s.comm(), root))
+                           bool receives = s.comm().inter ? root >= 0 : recvbuf != MPI_IN_PLACE;
+                           if (receives) {
+                               VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           }
+                           if (at_root(s.comm(), root)) {
+                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                           }
+                           coll::scatter(s, equal(sendbuf, sendcount, in), {recvbuf, recvcount, out}, root);
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
+                       (const void* sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype,
+                        void* recvbuf, int recvcount, MPI_Datatype recvtype, int root),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           VIADUCT_CHECK(check_root(s.comm(), root))
+                           bool receives = s.comm().inter ? root >= 0 : recvbuf != MPI_IN_PLACE;
+                           if (receives) {
+                               VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           }
+                           int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
+                           if (n) {
+                               VIADUCT_CHECK(check_counts(s, sendbuf, sendcounts, n, sendtype, &in))
+                           }
+                           coll::scatter(s, unequal(sendbuf, sendcounts, displs, n, in), {recvbuf, recvcount, out}, root);
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
+                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                        MPI_Datatype recvtype),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           if (sendbuf != MPI_IN_PLACE) {
+                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                           }
+                           VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           coll::allgather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out));
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
+                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                        const int recvcounts[], const int displs[], MPI_Datatype recvtype),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           int n = partners(s.comm());
+                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           if (sendbuf != MPI_IN_PLACE) {
+                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                           }
+                           VIADUCT_CHECK(check_counts(s, recvbuf, recvcounts, n, recvtype, &out))
+                           coll::allgather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out));
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Alltoall, Ialltoall,
+                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                        MPI_Datatype recvtype),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           if (sendbuf != MPI_IN_PLACE) {
+                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                           }
+                           VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           coll::alltoall(s, equal(sendbuf, sendcount, in), equal(recvbuf, recvcount, out));
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
+                       (const void* sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
+                        void* recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype),
+                       {
+                           const Datatype* in = nullptr;
+                           const Datatype* out = nullptr;
+                           int n = partners(s.comm());
+                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           int sent = sendbuf == MPI_IN_PLACE ? 0 : n;
+                           if (sendbuf != MPI_IN_PLACE) {
+                               VIADUCT_CHECK(check_counts(s, sendbuf, sendcounts, n, sendtype, &in))
+                           }
+                           VIADUCT_CHECK(check_counts(s, recvbuf, recvcounts, n, recvtype, &out))
+                           coll::alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
+                                          unequal(recvbuf, recvcounts, rdispls, n, out));
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
+                       (const void* sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
+                        void* recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[]),
+                       {
+                           int n = partners(s.comm());
+                           Wide in;
+                           Wide out;
+                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           if (sendbuf == MPI_IN_PLACE) {
+                               in.shares.base = MPI_IN_PLACE;
+                           } else {
+                               VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, n, &in))
+                           }
+                           VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, n, &out))
+                           coll::alltoallw(s, in.shares, out.shares);
+                           return MPI_SUCCESS;
+                       })

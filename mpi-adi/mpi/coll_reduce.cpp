@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Collective MPI functions that reduce.
+#include "mpi-adi/mpi/collective.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// What all reductions check: data, operator, and whether MPI_IN_PLACE is allowed.
+int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+                    const Datatype** type, Operator** found) {
+    VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+    VIADUCT_CHECK(check_data(s, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, datatype, type))
+    VIADUCT_CHECK(check_op(s, op, **type, found))
+    return count > 0 && sendbuf == recvbuf && sendbuf ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+int fill_reduce_scatter(Schedule& s, const void* sendbuf, void* recvbuf, std::span<const int> counts,
+                        MPI_Datatype datatype, MPI_Op op) {
+    const Datatype* type = nullptr;
+    Operator* found = nullptr;
+    for (int count : counts) {
+        if (count < 0) {
+            return MPI_ERR_COUNT;
+        }
+    }
+    VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, 0, datatype, op, &type, &found))
+    coll::reduce_scatter(s, sendbuf, recvbuf, counts, *type, *found);
+    return MPI_SUCCESS;
+}
+
+int fill_scan(Schedule& s, const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+              bool exclusive) {
+    const Datatype* type = nullptr;
+    Operator* found = nullptr;
+    if (s.comm().inter) {
+        return MPI_ERR_COMM;
+    }
+    VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))
+    coll::scan(s, sendbuf, recvbuf, count, *type, *found, exclusive);
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
+                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root), {
+                           const Datatype* type = nullptr;
+                           Operator* found = nullptr;
+                           VIADUCT_CHECK(check_root(s.comm(), root))
+                           bool here = at_root(s.comm(), root);
+                           bool idle = s.comm().inter && root < 0;  // has no data to give
+                           VIADUCT_CHECK(check_reduction(s, idle ? recvbuf : sendbuf, here && !idle ? recvbuf : nullptr,
+                                                         idle && !here ? 0 : count, datatype, op, &type, &found))
+                           coll::reduce(s, sendbuf, recvbuf, count, *type, *found, root);
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Allreduce, Iallreduce,
+                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op), {
+                           const Datatype* type = nullptr;
+                           Operator* found = nullptr;
+                           VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))
+                           coll::allreduce(s, sendbuf, recvbuf, count, *type, *found);
+                           return MPI_SUCCESS;
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Reduce_scatter, Ireduce_scatter,
+                       (const void* sendbuf, void* recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op), {
+                           return fill_reduce_scatter(s, sendbuf, recvbuf, {recvcounts, size_t(s.comm().size)}, datatype,
+                                                      op);
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block,
+                       (const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op), {
+                           std::vector<int> counts(size_t(s.comm().size), recvcount);
+                           return fill_reduce_scatter(s, sendbuf, recvbuf, counts, datatype, op);
+                       })
+
+VIADUCT_MPI_COLLECTIVE(Scan, Iscan,
+                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op),
+                       { return fill_scan(s, sendbuf, recvbuf, count, datatype, op, false); })
+
+VIADUCT_MPI_COLLECTIVE(Exscan, Iexscan,
+                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op),
+                       { return fill_scan(s, sendbuf, recvbuf, count, datatype, op, true); })

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How a collective MPI function becomes a schedule that runs (blocking) or goes on by itself (non-blocking), and the
+// checks that all of them share.
+#pragma once
+
+#include <memory>
+
+#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/mpi/call.hpp"
+
+#define VIADUCT_UNPACK(...) __VA_ARGS__
+
+// Defines the blocking and the non-blocking function of one body, which fills the schedule `s` of `comm` and gives an
+// error class.
+#define VIADUCT_MPI_COLLECTIVE(name, iname, parameters, ...)                                                       \
+    VIADUCT_MPI(name, (VIADUCT_UNPACK parameters, MPI_Comm comm)) {                                                \
+        return run_collective("MPI_" #name, comm, [&](Schedule & s) -> int __VA_ARGS__);                           \
+    }                                                                                                              \
+    VIADUCT_MPI(iname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Request * request)) {                        \
+        return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
+    }
+
+namespace viaduct::mpi {
+
+template <typename Fill>
+int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
+    Communicator* comm = comm_of(handle);
+    Call call(name, comm);
+    if (!comm) {
+        return call.result(MPI_ERR_COMM);
+    }
+    Schedule s(*comm);
+    int error = fill(s);
+    return call.result(error ? error : s.run());
+}
+
+template <typename Fill>
+int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
+    Communicator* comm = comm_of(handle);
+    Call call(name, comm);
+    if (!comm) {
+        return call.result(MPI_ERR_COMM);
+    }
+    auto s = std::make_unique<Schedule>(*comm);
+    if (int error = fill(*s)) {
+        return call.result(error);
+    }
+    *request = publish(start(s.release(), comm));
+    return MPI_SUCCESS;
+}
+
+// The checks answer an error class; `type` is kept by the schedule when all is well.
+inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Datatype handle, const Datatype** type) {
+    *type = type_of(handle);
+    if (count < 0) {
+        return MPI_ERR_COUNT;
+    }
+    if (!*type || !(*type)->committed) {
+        return MPI_ERR_TYPE;
+    }
+    if (!buffer && count > 0 && (*type)->builtin) {
+        return MPI_ERR_BUFFER;
+    }
+    s.keep(**type);
+    return MPI_SUCCESS;
+}
+
+inline int check_counts(Schedule& s, const void* buffer, const int* counts, int n, MPI_Datatype handle,
+                        const Datatype** type) {
+    for (int i = 0; i < n; ++i) {
+        if (counts[i] < 0) {
+            return MPI_ERR_COUNT;
+        }
+    }
+    (void)buffer;
+    return check_data(s, MPI_IN_PLACE, 0, handle, type);
+}
+
+inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {
+    *op = op_of(handle);
+    if (!*op || handle == MPI_REPLACE || handle == MPI_NO_OP) {
+        return MPI_ERR_OP;
+    }
+    if (int error = op_check(**op, type)) {
+        return error;
+    }
+    s.keep(**op);
+    return MPI_SUCCESS;
+}
+
+inline int check_root(const Communicator& comm, int root) {
+    if (comm.inter) {
+        bool holds = root == MPI_ROOT || root == MPI_PROC_NULL || (root >= 0 && root < comm.remote_size);
+        return holds ? MPI_SUCCESS : MPI_ERR_ROOT;
+    }
+    return root >= 0 && root < comm.size ? MPI_SUCCESS : MPI_ERR_ROOT;
+}
+
+// Whether this process sees the root's arguments.
+inline bool at_root(const Communicator& comm, int root) { return comm.inter ? root == MPI_ROOT : root == comm.rank; }
+
+// MPI_IN_PLACE is for one group only.
+inline int check_in_place(const Communicator& comm, const void* buffer) {
+    return comm.inter && buffer == MPI_IN_PLACE ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+}  // namespace viaduct::mpi
+
+// The first error of a chain of checks leaves the body.
+#define VIADUCT_CHECK(expression)         \
+    if (int error_ = (expression)) {      \
+        return error_;                    \
+    }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Data that programs and the packaged Fortran layer (libmpichfort.so.12) find by name and compare by address.
+#include "mpi-adi/mpi/export.hpp"
+
+#define VIADUCT_MPI_DATA extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+int unweighted;
+int weights_empty;
+
+}  // namespace
+
+extern "C" {
+
+int* const MPI_UNWEIGHTED = &unweighted;
+int* const MPI_WEIGHTS_EMPTY = &weights_empty;
+
+// Fortran's layer fills these with the addresses of its own sentinels.
+MPI_Fint* MPI_F_STATUS_IGNORE = nullptr;
+MPI_Fint* MPI_F_STATUSES_IGNORE = nullptr;
+
+VIADUCT_MPI_DATA MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+VIADUCT_MPI_DATA MPI_F08_status MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
+VIADUCT_MPI_DATA int MPIR_F08_MPI_IN_PLACE;
+VIADUCT_MPI_DATA int MPIR_F08_MPI_BOTTOM;
+VIADUCT_MPI_DATA int* MPIR_C_MPI_UNWEIGHTED;
+VIADUCT_MPI_DATA int* MPIR_C_MPI_WEIGHTS_EMPTY;
+
+MPI_F08_status MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+MPI_F08_status MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
+int MPIR_F08_MPI_IN_PLACE;
+int MPIR_F08_MPI_BOTTOM;
+int* MPIR_C_MPI_UNWEIGHTED = &unweighted;
+int* MPIR_C_MPI_WEIGHTS_EMPTY = &weights_empty;
+
+MPI_F08_status* MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
+MPI_F08_status* MPI_F08_STATUSES_IGNORE = &MPIR_F08_MPI_STATUSES_IGNORE_OBJ[0];
+
+}  // extern "C"

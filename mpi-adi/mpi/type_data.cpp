@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI functions that move data between buffers by datatype (pack, unpack), and that count what a status tells.
+#include <bit>
+#include <climits>
+#include <cstring>
+
+#include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/mpi/call.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+int as_int(MPI_Count value) { return value > INT_MAX ? MPI_UNDEFINED : int(value); }
+
+MPI_Count bytes_of(const MPI_Status& status) {
+    return (MPI_Count(status.count_hi_and_cancelled >> 1) << 32) | unsigned(status.count_lo);
+}
+
+void set_bytes(MPI_Status& status, MPI_Count bytes) {
+    status.count_lo = int(bytes & 0xffffffff);
+    status.count_hi_and_cancelled = int(bytes >> 32) << 1 | (status.count_hi_and_cancelled & 1);
+}
+
+// Whole items of the type, or MPI_UNDEFINED when the message ends inside one.
+MPI_Count count_items(const Datatype& type, MPI_Count bytes) {
+    if (type.size == 0) {
+        return bytes == 0 ? 0 : MPI_UNDEFINED;
+    }
+    return bytes % type.size ? MPI_UNDEFINED : bytes / type.size;
+}
+
+MPI_Count elements_or_undefined(const Datatype& type, MPI_Count bytes) {
+    MPI_Count elements = count_elements(type, bytes);
+    return elements < 0 ? MPI_UNDEFINED : elements;
+}
+
+// The external form is big-endian; sizes are those of the machine except where the standard fixes another one.
+// Width of one basic element in external32 (MPI 3.1, table 13.2).
+int external_size(const Datatype& type) {
+    switch (type.handle) {
+        case MPI_WCHAR: return 2;
+        case MPI_PACKED: return 1;
+        default: return int(type.size);
+    }
+}
+
+// Bytes that are turned round together: a complex number is two numbers.
+int unit_of(const Datatype& type) {
+    return type.basic == BasicClass::complex ? int(type.size / 2) : type.basic == BasicClass::byte ? 1 : int(type.size);
+}
+
+void reversed(const char* from, char* to, int n) {
+    for (int i = 0; i < n; ++i) {
+        to[i] = from[n - 1 - i];
+    }
+}
+
+// An x87 extended number is not an IEEE quadruple; as one it keeps value and sign.
+__extension__ using Quad = __float128;
+bool is_extended(const Datatype& type) {
+    return unit_of(type) == 16 && type.handle != MPI_REAL16 && type.handle != MPI_COMPLEX32;
+}
+
+void element_out(const Datatype& type, const char* from, char* to) {
+    if (type.handle == MPI_WCHAR) {
+        to[0] = from[1];
+        to[1] = from[0];
+        return;
+    }
+    const int unit = unit_of(type);
+    for (int at = 0; at < int(type.size); at += unit) {
+        if (is_extended(type)) {
+            long double value;
+            std::memcpy(&value, from + at, sizeof value);
+            Quad wide = value;
+            reversed(reinterpret_cast<const char*>(&wide), to + at, unit);
+        } else {
+            reversed(from + at, to + at, unit);
+        }
+    }
+}
+
+void element_in(const Datatype& type, const char* from, char* to) {
+    if (type.handle == MPI_WCHAR) {
+        char little[4] = {from[1], from[0], 0, 0};
+        std::memcpy(to, little, sizeof little);
+        return;
+    }
+    const int unit = unit_of(type);
+    for (int at = 0; at < int(type.size); at += unit) {
+        if (is_extended(type)) {
+            Quad wide;
+            reversed(from + at, reinterpret_cast<char*>(&wide), unit);
+            long double value = static_cast<long double>(wide);
+            std::memcpy(to + at, &value, sizeof value);
+        } else {
+            reversed(from + at, to + at, unit);
+        }
+    }
+}
+
+MPI_Aint external_bytes(const Datatype& type, int count) {
+    MPI_Aint bytes = 0;
+    for_each_basic(type, nullptr, [&](const Datatype& basic, char*, MPI_Count n) { bytes += n * external_size(basic); });
+    return bytes * count;
+}
+
+bool is_external32(const char* name) { return std::strcmp(name, "external32") == 0; }
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI(Get_count, (const MPI_Status* status, MPI_Datatype datatype, int* count)) {
+    Call call("MPI_Get_count");
+    const Datatype* type = type_of(datatype);
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    *count = as_int(count_items(*type, bytes_of(*status)));
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Get_elements, (const MPI_Status* status, MPI_Datatype datatype, int* count)) {
+    Call call("MPI_Get_elements");
+    const Datatype* type = type_of(datatype);
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    *count = as_int(elements_or_undefined(*type, bytes_of(*status)));
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Get_elements_x, (const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count)) {
+    Call call("MPI_Get_elements_x");
+    const Datatype* type = type_of(datatype);
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    *count = elements_or_undefined(*type, bytes_of(*status));
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Status_set_elements_x, (MPI_Status * status, MPI_Datatype datatype, MPI_Count count)) {
+    Call call("MPI_Status_set_elements_x");
+    const Datatype* type = type_of(datatype);
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    // Elements are basic ones; a type without any holds as many as it likes.
+    set_bytes(*status, type->elements ? count * type->size / type->elements : 0);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, int count)) {
+    Call call("MPI_Status_set_elements");
+    const Datatype* type = type_of(datatype);
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    set_bytes(*status, type->elements ? count * type->size / type->elements : 0);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Pack, (const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf, int outsize, int* position,
+                   MPI_Comm comm)) {
+    Call call("MPI_Pack", comm_of(comm));
+    const Datatype* type = type_of(datatype);
+    if (!comm_of(comm)) {
+        return call.result(MPI_ERR_COMM);
+    }
+    if (incount < 0) {
+        return call.result(MPI_ERR_COUNT);
+    }
+    if (!type || !type->committed) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    MPI_Count bytes = incount * type->size;
+    if (*position < 0 || *position + bytes > outsize) {
+        return call.result(MPI_ERR_ARG);
+    }
+    type->pack(inbuf, uint64_t(incount), 0, uint64_t(bytes), static_cast<char*>(outbuf) + *position);
+    *position += int(bytes);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Unpack, (const void* inbuf, int insize, int* position, void* outbuf, int outcount, MPI_Datatype datatype,
+                     MPI_Comm comm)) {
+    Call call("MPI_Unpack", comm_of(comm));
+    const Datatype* type = type_of(datatype);
+    if (!comm_of(comm)) {
+        return call.result(MPI_ERR_COMM);
+    }
+    if (outcount < 0) {
+        return call.result(MPI_ERR_COUNT);
+    }
+    if (!type || !type->committed) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    MPI_Count bytes = outcount * type->size;
+    if (*position < 0 || *position + bytes > insize) {
+        return call.result(MPI_ERR_ARG);
+    }
+    type->unpack(outbuf, uint64_t(outcount), 0, uint64_t(bytes), static_cast<const char*>(inbuf) + *position);
+    *position += int(bytes);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Pack_size, (int incount, MPI_Datatype datatype, MPI_Comm comm, int* size)) {
+    Call call("MPI_Pack_size", comm_of(comm));
+    const Datatype* type = type_of(datatype);
+    if (!comm_of(comm)) {
+        return call.result(MPI_ERR_COMM);
+    }
+    if (incount < 0) {
+        return call.result(MPI_ERR_COUNT);
+    }
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    *size = as_int(incount * type->size);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Pack_external_size, (const char* datarep, int incount, MPI_Datatype datatype, MPI_Aint* size)) {
+    Call call("MPI_Pack_external_size");
+    const Datatype* type = type_of(datatype);
+    if (!type) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    if (!is_external32(datarep) || incount < 0) {
+        return call.result(MPI_ERR_ARG);
+    }
+    *size = external_bytes(*type, incount);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Pack_external, (const char datarep[], const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf,
+                            MPI_Aint outsize, MPI_Aint* position)) {
+    Call call("MPI_Pack_external");
+    const Datatype* type = type_of(datatype);
+    if (!type || !type->committed) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    if (!is_external32(datarep) || incount < 0 || *position + external_bytes(*type, incount) > outsize) {
+        return call.result(MPI_ERR_ARG);
+    }
+    char* to = static_cast<char*>(outbuf) + *position;
+    char* from = static_cast<char*>(const_cast<void*>(inbuf));
+    for (int i = 0; i < incount; ++i, from += type->extent()) {
+        for_each_basic(*type, from, [&](const Datatype& basic, char* at, MPI_Count n) {
+            for (; n > 0; --n, at += basic.size, to += external_size(basic)) {
+                element_out(basic, at, to);
+            }
+        });
+    }
+    *position = to - static_cast<char*>(outbuf);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position, void* outbuf,
+                              int outcount, MPI_Datatype datatype)) {
+    Call call("MPI_Unpack_external");
+    const Datatype* type = type_of(datatype);
+    if (!type || !type->committed) {
+        return call.result(MPI_ERR_TYPE);
+    }
+    if (!is_external32(datarep) || outcount < 0 || *position + external_bytes(*type, outcount) > insize) {
+        return call.result(MPI_ERR_ARG);
+    }
+    const char* from = static_cast<const char*>(inbuf) + *position;
+    char* to = static_cast<char*>(outbuf);
+    for (int i = 0; i < outcount; ++i, to += type->extent()) {
+        for_each_basic(*type, to, [&](const Datatype& basic, char* at, MPI_Count n) {
+            for (; n > 0; --n, at += basic.size, from += external_size(basic)) {
+                element_in(basic, from, at);
+            }
+        });
+    }
+    *position = from - static_cast<const char*>(inbuf);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Get_address, (const void* location, MPI_Aint* address)) {
+    *address = std::bit_cast<MPI_Aint>(location);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Address, (void* location, MPI_Aint* address)) {
+    *address = std::bit_cast<MPI_Aint>(location);
+    return MPI_SUCCESS;
+}
