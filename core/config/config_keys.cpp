@@ -52,6 +52,17 @@ const std::vector<ConfigKey>& Config::keys() {
          "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured"},
         {"paramnet", "timing", "none", "none",
          "the calibrated model of the link; none moves data as fast as the machine can"},
+        {"verbs", "devices", "string", "",
+         "RDMA devices to offer, names separated by commas; empty: all there are"},
+        {"verbs", "port", "int", "20480",
+         "first of the 4,099 rdma_cm ports that discriminators are mapped to; the same on all hosts"},
+        {"verbs", "depth", "int", "1024", "descriptors per work queue, as far as the device has room"},
+        {"verbs", "segments", "int", "16", "segments per descriptor, as far as the device has them"},
+        {"verbs", "inline", "int", "128", "sends of up to so many bytes travel within the work request"},
+        {"verbs", "send_window", "int", "128", "sends of one VI that the device holds at a time"},
+        {"verbs", "ack_timeout", "int", "14",
+         "how long the device waits for an acknowledgement: 4.096 us times 2 to this power"},
+        {"verbs", "retries", "int", "7", "how often the device sends again before the connection is broken"},
     };
     return table;
 }

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/verbs/companion.hpp"
+
+#include <endian.h>
+
+#include <cstring>
+
+#include "core/log/log.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/nic.hpp"
+#include "vipl.h"
+
+namespace viaduct::verbs {
+
+namespace {
+
+// Number of a companion's work request: link number, generation, receive 1, buffer 8 bits.
+uint64_t companion_wr_id(const Link& link, bool receive, uint32_t buffer) {
+    return uint64_t{link.number} << 32 | uint64_t{link.generation} << 16 | uint64_t{receive} << 8 | buffer;
+}
+
+std::byte* receive_buffer(const Link& link, uint32_t i) { return link.buffers + i * kMessageBytes; }
+std::byte* send_buffer(const Link& link, uint32_t i) {
+    return link.buffers + (kCompanionDepth + i) * kMessageBytes;
+}
+
+ibv_sge piece(const Link& link, std::byte* buffer) {
+    return ibv_sge{reinterpret_cast<uint64_t>(buffer), kMessageBytes, link.buffers_mr->lkey};
+}
+
+bool post_receive(Link& link, uint32_t buffer) {
+    ibv_sge sge = piece(link, receive_buffer(link, buffer));
+    ibv_recv_wr wr{};
+    wr.wr_id = companion_wr_id(link, true, buffer);
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    return ibv_post_recv(link.companion, &wr, &bad) == 0;
+}
+
+// The owner of memory decides who may touch it: region, range, tag, enables of region and VI (vipl-semantics
+// §7).
+void answer_question(Link& link, Endpoint& ep, const Message& question) {
+    NicContext& nic = *link.nic;
+    const ViCore& vi = *ep.vi;
+    const uint32_t wanted = question.flags & (kRegionRdmaWrite | kRegionRdmaRead);
+    const uint32_t enabled = (link.traits.rdma_write != 0 ? kRegionRdmaWrite : 0u) |
+                             (link.traits.rdma_read != 0 ? kRegionRdmaRead : 0u);
+    Message answer;
+    answer.kind = MessageKind::answer;
+    answer.handle = question.handle;
+    Region region;
+    if (nic.regions->check(question.handle, question.address, question.length, vi.ptag) == RegionCheck::ok &&
+        nic.regions->snapshot(question.handle, &region) && (wanted & ~(region.flags & enabled)) == 0) {
+        answer.key = nic.keys.remote_key(question.handle);
+        answer.address = region.base;
+        answer.length = region.length;
+        answer.flags = region.flags & enabled;
+    }
+    send_message(link, answer);
+}
+
+void take_answer(Link& link, Endpoint& ep, const Message& answer) {
+    ViCore& vi = *ep.vi;
+    vi.send.lock.lock();
+    Question& q = link.question;
+    if (ep.link == &link && q.asked && !q.answered && q.handle == answer.handle) {
+        q.answered = true;
+        q.answer = RemoteKey{answer.address, answer.length, answer.key, answer.flags};
+        push_sends(ep);
+    }
+    vi.send.lock.unlock();
+}
+
+// What the peer has found out about us (vipl-semantics §8).
+void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) {
+    ViCore& vi = *ep.vi;
+    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) {
+        vi.events->async_error(vi, code, VIP_RESOURCE_VI, opcode, nullptr);
+    } else {
+        vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, true});
+    }
+}
+
+void handle(Link& link, Endpoint& ep, const Message& m) {
+    switch (m.kind) {
+        case MessageKind::ask:
+            answer_question(link, ep, m);
+            break;
+        case MessageKind::answer:
+            take_answer(link, ep, m);
+            break;
+        case MessageKind::no_receive:
+            take_news(link, ep, VIP_ERROR_RECVQ_EMPTY, VIP_STATUS_OP_RECEIVE);
+            break;
+        case MessageKind::write_refused:
+            take_news(link, ep, VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+            break;
+        case MessageKind::read_refused:
+            take_news(link, ep, VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
+            break;
+    }
+    ep.vi->events->settle(*ep.vi);
+}
+
+// Links are freed by the progress thread only, which is the caller.
+Link* link_of(NicContext& nic, uint64_t wr_id) {
+    const std::lock_guard lock(nic.links_mutex);
+    const auto number = static_cast<uint32_t>(wr_id >> 32);
+    Link* link = number < nic.links.size() ? nic.links[number] : nullptr;
+    return link != nullptr && link->generation == (wr_id >> 16 & kGenerationMask) ? link : nullptr;
+}
+
+void take(NicContext& nic, const ibv_wc& wc) {
+    Link* link = link_of(nic, wc.wr_id);
+    if (link == nullptr) return;
+    if ((wc.wr_id >> 8 & 1) == 0) {
+        const std::lock_guard lock(link->companion_mutex);
+        ++link->free_sends;
+        return;
+    }
+    if (wc.status != IBV_WC_SUCCESS) return;
+    const auto buffer = static_cast<uint32_t>(wc.wr_id & 0xFF);
+    Message m;
+    const bool whole = read_message(receive_buffer(*link, buffer), wc.byte_len, &m);
+    post_receive(*link, buffer);
+    if (!whole) return;
+    Endpoint* ep = pin_endpoint(*link);
+    if (ep == nullptr) return;
+    handle(*link, *ep, m);
+    unpin_endpoint(*ep);
+}
+
+}  // namespace
+
+void write_message(const Message& m, std::byte* out) {
+    std::memset(out, 0, kMessageBytes);
+    out[0] = static_cast<std::byte>(m.kind);
+    const uint32_t small[3] = {htobe32(m.handle), htobe32(m.key), htobe32(m.flags)};
+    const uint64_t large[2] = {htobe64(m.address), htobe64(m.length)};
+    std::memcpy(out + 4, small, sizeof small);
+    std::memcpy(out + 16, large, sizeof large);
+}
+
+bool read_message(const std::byte* in, uint32_t bytes, Message* out) {
+    if (bytes != kMessageBytes) return false;
+    uint32_t small[3];
+    uint64_t large[2];
+    std::memcpy(small, in + 4, sizeof small);
+    std::memcpy(large, in + 16, sizeof large);
+    out->kind = static_cast<MessageKind>(in[0]);
+    out->handle = be32toh(small[0]);
+    out->key = be32toh(small[1]);
+    out->flags = be32toh(small[2]);
+    out->address = be64toh(large[0]);
+    out->length = be64toh(large[1]);
+    return out->kind >= MessageKind::ask && out->kind <= MessageKind::read_refused;
+}
+
+bool post_companion_receives(Link& link) {
+    for (uint32_t i = 0; i < kCompanionDepth; ++i)
+        if (!post_receive(link, i)) return false;
+    return true;
+}
+
+bool send_message(Link& link, const Message& m) {
+    const std::lock_guard lock(link.companion_mutex);
+    if (link.free_sends == 0) return false;
+    const uint32_t buffer = link.next_send % kCompanionDepth;
+    write_message(m, send_buffer(link, buffer));
+    ibv_sge sge = piece(link, send_buffer(link, buffer));
+    ibv_send_wr wr{};
+    wr.wr_id = companion_wr_id(link, false, buffer);
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    if (ibv_post_send(link.companion, &wr, &bad) != 0) return false;
+    ++link.next_send;
+    --link.free_sends;
+    return true;
+}
+
+bool ask_peer(Link& link, uint32_t region, uint64_t address, uint64_t length, uint32_t flags) {
+    Message m;
+    m.kind = MessageKind::ask;
+    m.handle = region;
+    m.address = address;
+    m.length = length;
+    m.flags = flags;
+    return send_message(link, m);
+}
+
+bool reserve_control(NicContext& nic) {
+    const std::lock_guard lock(nic.links_mutex);
+    const auto wanted = static_cast<uint32_t>(nic.links.size()) * 2 * kCompanionDepth;
+    if (wanted <= static_cast<uint32_t>(nic.control_cq->cqe)) return true;
+    return calls->resize_cq(
+               nic.control_cq,
+               static_cast<int>(2 * wanted < nic.most_entries ? 2 * wanted : nic.most_entries)) == 0;
+}
+
+void serve_companions(NicContext& nic) {
+    ibv_cq* cq = nullptr;
+    void* unused = nullptr;
+    unsigned events = 0;
+    while (calls->get_cq_event(nic.control_channel, &cq, &unused) == 0) ++events;
+    if (events != 0) calls->ack_cq_events(nic.control_cq, events);
+    ibv_req_notify_cq(nic.control_cq, 0);
+    ibv_wc completions[16];
+    for (int n = 0; (n = ibv_poll_cq(nic.control_cq, 16, completions)) > 0;)
+        for (int i = 0; i < n; ++i) take(nic, completions[i]);
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The asking side of connections, and how attempts end.
+#include "providers/verbs/connect.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/mapping.hpp"
+#include "providers/verbs/nic.hpp"
+#include "providers/verbs/progress.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr int64_t kGraceNs = 100'000'000;  // NO_MATCH comes after it: vipl-compat C2, C6
+constexpr int64_t kFirstPauseNs = 5'000'000;
+constexpr int64_t kLongestPauseNs = 50'000'000;
+constexpr int kResolveMs = 2000;
+
+sockaddr_in socket_address(in_addr ip, uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr = ip;
+    address.sin_port = htons(port);
+    return address;
+}
+
+void drop_link(ConnectOp& op) {
+    if (op.link == nullptr) return;
+    destroy_link(op.link);
+    op.link = nullptr;
+    op.link_initial = false;
+}
+
+// The next port of the target, with an id of its own.
+void begin_try(ConnectOp& op) {
+    NicContext& nic = *op.nic;
+    in_addr ip{};
+    op.retry_at = 0;
+    if (!ip_of(op.remote.host, &ip)) return decide(op, Status::no_match);  // no address of this kind of NIC
+    if (calls->create_id(nic.events, &op.id, nullptr, RDMA_PS_TCP) != 0)
+        return decide(op, Status::out_of_resources);
+    nic.owners[op.id].op = &op;
+    sockaddr_in from = socket_address(nic.ip, 0);
+    sockaddr_in to = socket_address(ip, static_cast<uint16_t>(port_of(nic.settings, op.remote) + op.tries));
+    if (calls->resolve_addr(op.id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
+                            kResolveMs) != 0)
+        decide(op, Status::timeout);
+}
+
+void retry_later(ConnectOp& op) {
+    op.retry_pause = std::clamp(2 * op.retry_pause, kFirstPauseNs, kLongestPauseNs);
+    op.retry_at = now_ns() + op.retry_pause;
+}
+
+// Nobody at that port waits for us: the next port, then all of them again for a while.
+void try_next(ConnectOp& op) {
+    retire_id(*op.nic, op.id);
+    if (++op.tries < kPortTries) return begin_try(op);
+    op.tries = 0;
+    if (op.kind == ConnectOp::request && now_ns() >= op.begun + kGraceNs) return decide(op, Status::no_match);
+    retry_later(op);
+}
+
+Hello hello_of(const ConnectOp& op) {
+    Hello hello;
+    hello.kind = op.kind == ConnectOp::peer ? HelloKind::peer : HelloKind::request;
+    hello.traits = op.traits;
+    hello.companion = op.link->companion->qp_num;
+    hello.nonce = op.nonce;
+    hello.local = op.local;
+    hello.remote = op.remote;
+    return hello;
+}
+
+void fill(const ConnectOp& op, const void* data, size_t bytes, rdma_conn_param* param) {
+    std::memset(param, 0, sizeof *param);
+    param->private_data = data;
+    param->private_data_len = static_cast<uint8_t>(bytes);
+    param->responder_resources = param->initiator_depth = std::max<uint8_t>(op.nic->reads, 1);
+    param->flow_control = 1;
+    param->retry_count = op.nic->settings.retries;
+    param->rnr_retry_count = 0;
+    param->qp_num = op.link->data->qp_num;
+}
+
+void send_request(ConnectOp& op) {
+    if (!prepare_link(op, op.id)) return decide(op, Status::out_of_resources);
+    uint8_t data[kRequestBytes];
+    write_request(hello_of(op), data);
+    rdma_conn_param param;
+    fill(op, data, sizeof data, &param);
+    if (calls->connect(op.id, &param) != 0) decide(op, Status::out_of_resources);
+}
+
+void take_response(ConnectOp& op, const CmEvent& event) {
+    Hello hello;
+    const Status read = read_accept(event.data, event.bytes, &hello);
+    if (read != Status::ok) return decide(op, read == Status::version ? read : Status::broken);
+    op.link->peer = hello;
+    op.link->peer_reads = event.reads;
+    if (!make_ready(*op.link, op.id) || calls->establish(op.id) != 0) return decide(op, Status::broken);
+    op.result.remote = op.remote;
+    op.result.remote_traits = hello.traits;
+    decide(op, Status::ok);
+}
+
+void take_rejection(ConnectOp& op, const CmEvent& event) {
+    Refusal why = Refusal::no_match;
+    read_refusal(event.data, event.bytes, &why);
+    switch (why) {
+        case Refusal::rejected:
+            return decide(op, Status::rejected);
+        case Refusal::mismatch_level:
+            return decide(op, Status::mismatch_level);
+        case Refusal::mismatch_mtu:
+            return decide(op, Status::mismatch_mtu);
+        case Refusal::no_resources:
+            return decide(op, Status::timeout);
+        case Refusal::version:
+            return decide(op, Status::version);
+        case Refusal::use_mine:
+            op.tries = kPortTries - 1;  // found: wait for its request instead of looking further
+            return try_next(op);
+        case Refusal::no_match:
+            break;
+    }
+    try_next(op);
+}
+
+// An event of an id that an attempt made or accepted.
+void advance(ConnectOp& op, const CmEvent& event) {
+    if (op.decided || event.id != op.id) return;
+    switch (event.type) {
+        case RDMA_CM_EVENT_ADDR_RESOLVED:
+            if (calls->resolve_route(op.id, kResolveMs) != 0) decide(op, Status::timeout);
+            break;
+        case RDMA_CM_EVENT_ROUTE_RESOLVED:
+            send_request(op);
+            break;
+        case RDMA_CM_EVENT_CONNECT_RESPONSE:
+            take_response(op, event);
+            break;
+        case RDMA_CM_EVENT_ESTABLISHED:
+            decide(op, Status::ok);
+            break;
+        case RDMA_CM_EVENT_REJECTED:
+            if (op.kind == ConnectOp::accept || op.answering) {
+                decide(op, Status::timeout);
+            } else {
+                take_rejection(op, event);
+            }
+            break;
+        case RDMA_CM_EVENT_ADDR_ERROR:
+        case RDMA_CM_EVENT_ROUTE_ERROR:
+        case RDMA_CM_EVENT_UNREACHABLE:
+        case RDMA_CM_EVENT_CONNECT_ERROR:
+        case RDMA_CM_EVENT_DISCONNECTED:
+        case RDMA_CM_EVENT_DEVICE_REMOVAL:
+            decide(op, Status::timeout);
+            break;
+        default:
+            break;
+    }
+}
+
+void lose(NicContext& nic, Link& link) {
+    {
+        const std::lock_guard lock(nic.links_mutex);
+        link.lost = true;
+    }
+    poke(nic);
+}
+
+std::unique_ptr<ConnectOp> new_op(ConnectOp::Kind kind, NicContext* nic, ViCore* vi) {
+    std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
+    if (op) {
+        op->kind = kind;
+        op->nic = nic;
+        op->vi = vi;
+        op->begun = now_ns();
+    }
+    return op;
+}
+
+std::unique_ptr<ConnectOp> new_attempt(ConnectOp::Kind kind, NicContext* nic, ViCore& vi,
+                                       const EndAddress& local, const EndAddress& remote,
+                                       const ViTraits& traits, Deadline deadline) {
+    auto op = new_op(kind, nic, &vi);
+    if (!op) return nullptr;
+    op->local = local;
+    op->local.host = nic->info.address;  // programs leave it unset (vipl-compat A5)
+    op->remote = remote;
+    op->traits = traits;
+    op->deadline = deadline;
+    return op;
+}
+
+bool fits(const EndAddress& end) { return end.discriminator_len <= kMaxDiscriminatorHere; }
+
+// Takes an attempt out of every list. connect_mutex held.
+void forget(ConnectOp& op) {
+    NicContext& nic = *op.nic;
+    nic.waiting.remove(&op);
+    nic.peers.remove(&op);
+    nic.retrying.remove(&op);
+}
+
+void bind(ConnectOp& op) {
+    Link& link = *op.link;
+    op.link = nullptr;
+    link.id = op.id;
+    op.nic->owners[op.id] = IdOwner{nullptr, &link, 0, false};
+    op.id = nullptr;
+    const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
+    op.vi->endpoint->link = &link;
+}
+
+}  // namespace
+
+void decide(ConnectOp& op, Status status) {
+    if (op.decided) return;
+    op.decided = true;
+    op.retry_at = 0;
+    op.result.status = status;
+    op.nic->connect_changed.notify_all();
+}
+
+void retire_id(NicContext& nic, rdma_cm_id*& id) {
+    if (id == nullptr) return;
+    nic.owners.erase(id);
+    nic.graveyard.push_back(id);
+    id = nullptr;
+    poke(nic);
+}
+
+bool prepare_link(ConnectOp& op, rdma_cm_id* id) {
+    Endpoint& ep = *op.vi->endpoint;
+    if (op.link == nullptr) op.link = create_link(ep, op.traits);
+    if (op.link == nullptr) return false;
+    if (op.link_initial) return true;
+    if (!make_initial(*op.link, id)) return false;
+    // Before the peer can know of the connection: a message that meets no receive breaks it.
+    op.vi->recv.lock.lock();
+    op.link->receives_end = op.vi->recv.completed;
+    post_receives(ep, *op.link);
+    op.vi->recv.lock.unlock();
+    op.link_initial = true;
+    return true;
+}
+
+Status answer_request(ConnectOp& op, rdma_cm_id* id, const Hello& requester, uint8_t reads) {
+    op.id = id;
+    op.nic->owners[id] = IdOwner{&op, nullptr, 0, false};
+    if (!prepare_link(op, id)) {
+        refuse(id, Refusal::no_resources);
+        return Status::out_of_resources;
+    }
+    op.link->peer = requester;
+    op.link->peer_reads = reads;
+    if (!make_ready(*op.link, id)) {
+        refuse(id, Refusal::no_resources);
+        return Status::out_of_resources;
+    }
+    uint8_t data[kAcceptBytes];
+    write_accept(hello_of(op), data);
+    rdma_conn_param param;
+    fill(op, data, sizeof data, &param);
+    op.result.remote = requester.local;
+    op.result.remote_traits = requester.traits;
+    return calls->accept(id, &param) == 0 ? Status::ok : Status::timeout;
+}
+
+void refuse(rdma_cm_id* id, Refusal why) {
+    uint8_t data[kRejectBytes];
+    write_refusal(why, data);
+    calls->reject(id, data, sizeof data);
+}
+
+void handle_event(NicContext& nic, const CmEvent& event) {
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return take_request(nic, event);
+    const auto found = nic.owners.find(event.id);
+    if (found == nic.owners.end()) return;  // of an id that is on its way out
+    const IdOwner owner = found->second;
+    if (owner.op != nullptr) return advance(*owner.op, event);
+    const bool over = event.type == RDMA_CM_EVENT_DISCONNECTED ||
+                      event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+                      event.type == RDMA_CM_EVENT_CONNECT_ERROR || event.type == RDMA_CM_EVENT_UNREACHABLE ||
+                      event.type == RDMA_CM_EVENT_REJECTED;
+    if (!over) return;
+    if (owner.link != nullptr) {
+        lose(nic, *owner.link);
+    } else if (const auto i = nic.incoming.find(owner.incoming); i != nic.incoming.end()) {
+        i->second.gone = true;
+    }
+}
+
+Deadline run_timers(NicContext& nic, int64_t now) {
+    Deadline next = kNever;
+    for (ConnectOp* op : nic.retrying) {
+        if (!op->decided && now >= op->deadline) decide(*op, Status::timeout);
+        if (!op->decided && op->retry_at != 0 && now >= op->retry_at) begin_try(*op);
+        if (op->decided) continue;
+        next = std::min(next, op->deadline);
+        if (op->retry_at != 0) next = std::min(next, op->retry_at);
+    }
+    return next;
+}
+
+Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
+    if (!fits(local)) return Status::invalid;
+    if (const Status s = ensure_progress(*nic); s != Status::ok) return s;
+    auto op = new_op(ConnectOp::listen, nic, nullptr);
+    if (!op) return Status::out_of_resources;
+    op->local = local;
+    const std::lock_guard lock(nic->connect_mutex);
+    if (!ensure_listener(*nic, local)) return Status::out_of_resources;
+    nic->waiting.push_back(op.get());
+    *out = op.release();
+    return Status::ok;
+}
+
+Status request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
+               const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    if (!fits(local) || !fits(remote)) return Status::invalid;
+    if (const Status s = ensure_progress(*nic); s != Status::ok) return s;
+    auto op = new_attempt(ConnectOp::request, nic, vi, local, remote, traits, deadline);
+    if (!op) return Status::out_of_resources;
+    const std::lock_guard lock(nic->connect_mutex);
+    nic->retrying.push_back(op.get());
+    begin_try(*op);
+    poke(*nic);
+    *out = op.release();
+    return Status::ok;
+}
+
+Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& traits, ConnectOp** out) {
+    auto op = new_op(ConnectOp::accept, nic, &vi);
+    if (!op) return Status::out_of_resources;
+    op->traits = traits;
+    const std::lock_guard lock(nic->connect_mutex);
+    const auto found = nic->incoming.find(incoming);
+    if (found == nic->incoming.end()) return Status::invalid;
+    Incoming request = found->second;
+    nic->incoming.erase(found);
+    op->local = request.hello.remote;
+    if (request.gone) {
+        retire_id(*nic, request.id);
+        decide(*op, Status::timeout);
+    } else if (const Status s = answer_request(*op, request.id, request.hello, request.reads);
+               s != Status::ok) {
+        decide(*op, s);
+    }
+    *out = op.release();
+    return Status::ok;
+}
+
+Status reject(NicContext* nic, uint64_t incoming) {
+    const std::lock_guard lock(nic->connect_mutex);
+    const auto found = nic->incoming.find(incoming);
+    if (found == nic->incoming.end()) return Status::invalid;
+    refuse(found->second.id, Refusal::rejected);
+    retire_id(*nic, found->second.id);
+    nic->incoming.erase(found);
+    return Status::ok;
+}
+
+Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
+    std::unique_lock lock(op->nic->connect_mutex);
+    const auto decided = [op] { return op->decided; };
+    if (deadline == kNever) {
+        op->nic->connect_changed.wait(lock, decided);
+    } else {
+        const auto until = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+        op->nic->connect_changed.wait_until(lock, until, decided);
+    }
+    if (!op->decided) return Status::not_done;
+    *result = op->result;
+    return op->result.status;
+}
+
+Status connect_finish(ConnectOp* op, ConnectResult* result) {
+    const std::unique_ptr<ConnectOp> owned(op);
+    NicContext& nic = *op->nic;
+    const std::lock_guard lock(nic.connect_mutex);
+    decide(*op, Status::timeout);
+    forget(*op);
+    *result = op->result;
+    if (op->result.status == Status::ok && op->kind != ConnectOp::listen) {
+        bind(*op);
+    } else {
+        retire_id(nic, op->id);
+        drop_link(*op);
+    }
+    return op->result.status;
+}
+
+Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
+                    const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    if (!fits(local) || !fits(remote)) return Status::invalid;
+    if (const Status s = ensure_progress(*nic); s != Status::ok) return s;
+    auto op = new_attempt(ConnectOp::peer, nic, vi, local, remote, traits, deadline);
+    if (!op) return Status::out_of_resources;
+    const int order = compare_ends(op->local, op->remote);
+    const std::lock_guard lock(nic->connect_mutex);
+    op->nonce = new_nonce(*nic);
+    if (order <= 0 && !ensure_listener(*nic, op->local)) return Status::out_of_resources;
+    nic->peers.push_back(op.get());
+    nic->retrying.push_back(op.get());
+    if (order >= 0) begin_try(*op);
+    poke(*nic);
+    *out = op.release();
+    return Status::ok;
+}
+
+}  // namespace viaduct::verbs

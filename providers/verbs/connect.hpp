@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connection attempts over rdma_cm (viaduct/provider.hpp, "Connecting"). The operations are called by any
+// thread without locks; everything else here runs with NicContext::connect_mutex held, most of it on the
+// progress thread. docs/verbs.md tells the protocol.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include "providers/verbs/link.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct {
+
+struct ConnectOp {
+    enum Kind : uint8_t { listen, request, peer, accept };
+    Kind kind = listen;
+    NicContext* nic = nullptr;
+    ViCore* vi = nullptr;
+    EndAddress local, remote;
+    ViTraits traits;
+    Deadline deadline = kNever;
+    int64_t begun = 0;
+    uint32_t nonce = 0;
+    verbs::Link* link = nullptr;  // ours until the attempt has succeeded
+    bool link_initial = false;
+    rdma_cm_id* id = nullptr;
+    uint32_t tries = 0;    // ports tried in this round
+    int64_t retry_at = 0;  // 0: not waiting for a time
+    int64_t retry_pause = 0;
+    bool answering = false;  // peer to peer: the other side's request is being accepted
+    bool decided = false;
+    ConnectResult result;
+};
+
+}  // namespace viaduct
+
+namespace viaduct::verbs {
+
+Status listen(NicContext*, const EndAddress& local, ConnectOp** out);
+Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
+               Deadline, ConnectOp** out);
+Status peer_request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
+                    Deadline, ConnectOp** out);
+Status accept(NicContext*, uint64_t incoming, ViCore&, const ViTraits&, ConnectOp** out);
+Status reject(NicContext*, uint64_t incoming);
+Status connect_await(ConnectOp*, Deadline, ConnectResult*);
+Status connect_finish(ConnectOp*, ConnectResult*);
+
+// An event of rdma_cm, copied out and acknowledged.
+struct CmEvent {
+    rdma_cm_event_type type{};
+    rdma_cm_id* id = nullptr;
+    int status = 0;
+    uint8_t reads = 1;  // RDMA reads that the sender serves at a time
+    size_t bytes = 0;
+    uint8_t data[256] = {};
+};
+
+// [connect_mutex]
+void handle_event(NicContext&, const CmEvent&);
+// Attempts whose time to try again, or to give up, has come. The next such time, or kNever.
+Deadline run_timers(NicContext&, int64_t now);
+
+// connect.cpp, for listener.cpp [connect_mutex]
+void decide(ConnectOp&, Status);
+void retire_id(NicContext&, rdma_cm_id*&);
+bool prepare_link(ConnectOp&, rdma_cm_id*);
+Status answer_request(ConnectOp&, rdma_cm_id*, const Hello& requester, uint8_t reads);
+void refuse(rdma_cm_id*, Refusal);
+
+// listener.cpp [connect_mutex]
+// Whose request counts between two peers: the lower end listens, the higher one asks. 0: equal addresses
+// (vipl- compat A3), then both do both and the nonces decide.
+int compare_ends(const EndAddress& a, const EndAddress& b);
+// Upper half: this NIC context; lower half: this request.
+uint32_t new_nonce(NicContext&);
+bool ensure_listener(NicContext&, const EndAddress& local);
+void take_request(NicContext&, const CmEvent&);
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The data path: descriptors to work requests, completions to descriptors. Every function says which queue's
+// lock is held, by the mark of its declaration.
+#include <arpa/inet.h>
+
+#include <cstring>
+#include <utility>
+
+#include "core/log/log.hpp"
+#include "providers/verbs/companion.hpp"
+#include "providers/verbs/group.hpp"
+#include "providers/verbs/nic.hpp"
+#include "providers/verbs/progress.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr uint32_t kMostSegments = 252;
+constexpr uint32_t kSignalEvery = 16;  // of a row of sends posted together
+
+// The data segments of a descriptor as the device wants them; segments without bytes are left out: nothing of
+// them is looked at (vipl-semantics §2.2 rule 4).
+int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, ibv_sge* out) {
+    const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
+    int n = 0;
+    for (uint32_t i = skip; i < d->CS.SegCount && i < kMostSegments; ++i) {
+        const VIP_DATA_SEGMENT& s = segments[i].Local;
+        if (s.Length == 0) continue;
+        out[n++] = ibv_sge{s.Data.AddressBits, s.Length, nic.keys.local_key(s.Handle)};
+    }
+    return n;
+}
+
+void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0) {
+    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, report});
+}
+
+bool unreliable(const Endpoint& ep) { return ep.vi->traits.reliability == VIP_SERVICE_UNRELIABLE; }
+
+// ------------------------------------------------------------------------------------------------ receives
+
+// A receive that no message can use (bad form, memory that is not registered). The device learns so by a key
+// that does not exist; what exactly is wrong is kept for the completion.
+void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
+    *sge = ibv_sge{0, 1u << 30, 0};
+    wr->num_sge = 1;
+}
+
+// ------------------------------------------------------------------------------------------------ sends
+
+void decide(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, bool breaks, bool report) {
+    ep.sent[position & ep.vi->send.mask] = Sent{Sent::decided, breaks, report, status, length};
+    if (breaks) ep.stopped = true;
+}
+
+// Completes what is finished, in posting order.
+void complete_in_order(Endpoint& ep) {
+    WorkQueue& q = ep.vi->send;
+    while (q.completed != q.taken) {
+        const Sent one = ep.sent[q.completed & q.mask];
+        const bool finished =
+            one.state == Sent::decided || static_cast<int32_t>(ep.on_device - q.completed) > 0;
+        if (!finished) return;
+        complete_head(q, one.status, one.length);
+        if (one.breaks) {
+            break_connection(ep, VIP_ERROR_CONN_LOST, one.report);
+            return;
+        }
+    }
+}
+
+// A mistake of the program's own in a descriptor (vipl-semantics §6.2, "local send descriptor ...").
+void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t error) {
+    decide(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
+}
+
+// The owner of the memory has said no (vipl-semantics §6.2, "RDMA write refused", "RDMA read refused").
+void refuse_rdma(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t total) {
+    const uint32_t status = send_status_op(operation);
+    const bool is_read = operation == VIP_CONTROL_OP_RDMAREAD;
+    tell_peer(*ep.link, is_read ? MessageKind::read_refused : MessageKind::write_refused);
+    if (unreliable(ep)) {
+        decide(ep, position, status, total, false, false);  // dropped at the target
+    } else if (is_read || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
+        decide(ep, position, status | VIP_STATUS_RDMA_PROT_ERROR, 0, true, false);
+    } else {
+        decide(ep, position, status, total, true, true);  // the network had accepted it
+    }
+}
+
+enum class Step : uint8_t { go, wait, refuse };
+
+// The peer's key for an RDMA target. Asked once per region; an answer is good as long as the region has it.
+Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64_t total, uint32_t* key) {
+    const VIP_ADDRESS_SEGMENT& remote = segments_of(d)->Remote;
+    const uint32_t handle = remote.Handle;
+    const uint64_t address = remote.Data.AddressBits;
+    const uint32_t flag = operation == VIP_CONTROL_OP_RDMAREAD ? kRegionRdmaRead : kRegionRdmaWrite;
+    if (const auto known = link.remote_keys.find(handle); known != link.remote_keys.end()) {
+        const RemoteKey& k = known->second;
+        if ((k.flags & flag) != 0 && total <= k.length && address - k.base <= k.length - total) {
+            *key = k.key;
+            return Step::go;
+        }
+    }
+    Question& q = link.question;
+    if (!q.asked) {
+        if (!ask_peer(link, handle, address, total, flag)) return Step::wait;
+        q = Question{true, false, handle, {}};
+        return Step::wait;
+    }
+    if (!q.answered) return Step::wait;
+    const RemoteKey answer = q.answer;
+    q = Question();
+    if (answer.key == 0) return Step::refuse;
+    link.remote_keys[handle] = answer;
+    *key = answer.key;
+    return Step::go;
+}
+
+ibv_wr_opcode opcode_of(uint32_t operation, bool immediate) {
+    switch (operation) {
+        case VIP_CONTROL_OP_RDMAREAD:
+            return IBV_WR_RDMA_READ;
+        case VIP_CONTROL_OP_RDMAWRITE:
+            return immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+        default:
+            return immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+    }
+}
+
+// Hands the head of the queue, which is in order, to the device. False: the device does not take it.
+bool post_one(Endpoint& ep, Link& link, VIP_DESCRIPTOR* d, uint32_t operation, uint32_t total, uint32_t key,
+              bool signalled) {
+    ibv_sge list[kMostSegments];
+    ibv_send_wr wr;
+    std::memset(&wr, 0, sizeof wr);
+    const uint32_t control = d->CS.Control;
+    const bool rdma = operation != VIP_CONTROL_OP_SENDRECV;
+    const uint32_t position = ep.vi->send.taken;
+    wr.wr_id = make_wr_id(ep.slot, link.generation, false, position);
+    wr.sg_list = list;
+    wr.num_sge = gather_list(*ep.nic, d, rdma ? 1 : 0, list);
+    wr.opcode = opcode_of(operation, (control & VIP_CONTROL_IMMEDIATE) != 0);
+    wr.imm_data = htonl(d->CS.ImmediateData);
+    wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
+    if ((control & VIP_CONTROL_QFENCE) != 0 && !unreliable(ep)) wr.send_flags |= IBV_SEND_FENCE;
+    if (operation != VIP_CONTROL_OP_RDMAREAD && total != 0 && total <= link.inline_bytes)
+        wr.send_flags |= IBV_SEND_INLINE;
+    if (rdma) {
+        wr.wr.rdma.remote_addr = segments_of(d)->Remote.Data.AddressBits;
+        wr.wr.rdma.rkey = key;
+    }
+    ibv_send_wr* bad = nullptr;
+    if (ibv_post_send(link.data, &wr, &bad) != 0) return false;
+    ep.sent[position & ep.vi->send.mask] = Sent{Sent::posted, false, false, send_status_op(operation), total};
+    return true;
+}
+
+// The device may hold so many of ours at a time, and says when it is done with them only where it is asked
+// to.
+bool has_room(const Endpoint& ep) { return ep.vi->send.taken - ep.vi->send.completed < ep.send_window; }
+
+// The descriptor behind the head is a send that will be posted at once: its completion tells of the head too.
+bool another_follows(const Endpoint& ep) {
+    const WorkQueue& q = ep.vi->send;
+    if (q.posted - q.taken < 2 || q.taken + 1 - q.completed >= ep.send_window) return false;
+    const VIP_DESCRIPTOR* next = q.at(q.taken + 1);
+    uint64_t total = 0;
+    return operation_of(next) == VIP_CONTROL_OP_SENDRECV && check_send(*ep.vi, next, &total) == 0;
+}
+
+// Tries to take the head of the queue. False: it stays.
+bool take_send(Endpoint& ep, Link& link) {
+    WorkQueue& q = ep.vi->send;
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    const uint32_t operation = operation_of(d);
+    uint64_t total = 0;
+    if (const uint32_t error = check_send(*ep.vi, d, &total); error != 0) {
+        refuse_descriptor(ep, q.taken++, operation, error);
+        return true;
+    }
+    uint32_t key = 0;
+    if (operation != VIP_CONTROL_OP_SENDRECV) {
+        const Step step = find_remote(link, d, operation, total, &key);
+        if (step == Step::wait) return false;
+        if (step == Step::refuse) {
+            refuse_rdma(ep, q.taken++, operation, static_cast<uint32_t>(total));
+            return true;
+        }
+    }
+    // One completion tells of all before it: within a row the others need none of their own.
+    const bool signalled = q.taken % kSignalEvery == kSignalEvery - 1 || !another_follows(ep);
+    if (!post_one(ep, link, d, operation, static_cast<uint32_t>(total), key, signalled)) {
+        VIADUCT_LOG(error, "verbs", "the device does not take a send");
+        refuse_descriptor(ep, q.taken++, operation, VIP_STATUS_TRANSPORT_ERROR);
+        return true;
+    }
+    ++q.taken;
+    return true;
+}
+
+void note_backlog(Endpoint& ep, bool now) {
+    if (ep.backlog == now) return;
+    ep.backlog = now;
+    if (now) {
+        ep.nic->backlogs.fetch_add(1);
+        arm(*ep.send_group);
+        poke(*ep.nic);
+    } else {
+        ep.nic->backlogs.fetch_sub(1);
+    }
+}
+
+// An error completion: what it says of its descriptor, of the connection, and to the peer.
+void fail_send(Endpoint& ep, const Arrival& a) {
+    WorkQueue& q = ep.vi->send;
+    const auto status = static_cast<ibv_wc_status>(a.status);
+    const uint32_t operation = operation_of(q.at(a.position));
+    const Verdict v = judge_send(status, ep.vi->traits.reliability, operation == VIP_CONTROL_OP_RDMAREAD);
+    VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
+    if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
+        ep.stopped = true;
+        suspect(*ep.link);
+        return;
+    }
+    ep.on_device = a.position;  // everything before it went well
+    const Sent& one = ep.sent[a.position & q.mask];
+    const uint32_t length = v.bits == 0 ? one.length : 0;
+    decide(ep, a.position, send_status_op(operation) | v.bits, length, true, v.report);
+    if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);
+    if (v.refused)
+        tell_peer(*ep.link, operation == VIP_CONTROL_OP_RDMAREAD ? MessageKind::read_refused
+                                                                 : MessageKind::write_refused);
+    complete_in_order(ep);
+}
+
+// An error completion of a receive.
+void fail_receive(Endpoint& ep, const Arrival& a) {
+    WorkQueue& q = ep.vi->recv;
+    const Verdict v = judge_receive(static_cast<ibv_wc_status>(a.status), ep.vi->traits.reliability);
+    if (!v.descriptor) {
+        suspect(*ep.link);
+        return;
+    }
+    const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
+    complete_head(q, VIP_STATUS_OP_RECEIVE | (known != 0 ? known : v.bits), 0);
+    if (!unreliable(ep)) break_connection(ep, VIP_ERROR_CONN_LOST, v.report);
+}
+
+void finish_receive(Endpoint& ep, const Arrival& a) {
+    WorkQueue& q = ep.vi->recv;
+    const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
+    if (known != 0) {  // a message without bytes: the device had no reason to look at the memory
+        complete_head(q, VIP_STATUS_OP_RECEIVE | known, 0);
+        if (!unreliable(ep)) break_connection(ep, VIP_ERROR_CONN_LOST, false);
+        return;
+    }
+    uint32_t status =
+        a.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? VIP_STATUS_OP_REMOTE_RDMA_WRITE : VIP_STATUS_OP_RECEIVE;
+    if ((a.flags & IBV_WC_WITH_IMM) != 0) {
+        q.oldest_incomplete()->CS.ImmediateData = ntohl(a.immediate);
+        status |= VIP_STATUS_IMMEDIATE;
+    }
+    complete_head(q, status, a.length);
+}
+
+}  // namespace
+
+void post_receives(Endpoint& ep, Link& link) {
+    WorkQueue& q = ep.vi->recv;
+    for (; link.receives_end != q.posted; ++link.receives_end) {
+        const VIP_DESCRIPTOR* d = q.at(link.receives_end);
+        ibv_sge list[kMostSegments];
+        ibv_recv_wr wr{};
+        uint64_t capacity = 0;
+        const uint32_t error = check_receive(*ep.vi, d, &capacity);
+        ep.bad_receive[link.receives_end & q.mask] = error;
+        wr.wr_id = make_wr_id(ep.slot, link.generation, true, link.receives_end);
+        wr.sg_list = list;
+        if (error != 0) {
+            make_unusable(list, &wr);
+        } else {
+            wr.num_sge = gather_list(*ep.nic, d, 0, list);
+        }
+        ibv_recv_wr* bad = nullptr;
+        if (ibv_post_recv(link.data, &wr, &bad) != 0) {
+            VIADUCT_LOG(error, "verbs", "the device does not take a receive");
+            if (ep.connected) break_connection(ep, VIP_ERROR_CONN_LOST, true);
+            return;
+        }
+    }
+    if (ep.connected) q.taken = link.receives_end;
+}
+
+void push_sends(Endpoint& ep) {
+    WorkQueue& q = ep.vi->send;
+    if (ep.link == nullptr || !ep.connected) return;
+    bool waits = false;
+    while (q.has_untaken() && !ep.stopped) {
+        if (!has_room(ep) || !take_send(ep, *ep.link)) {
+            waits = true;
+            break;
+        }
+    }
+    complete_in_order(ep);  // what was decided here without the device
+    note_backlog(ep, waits && !ep.stopped);
+}
+
+void drain_sends(Endpoint& ep) {
+    WorkQueue& q = ep.vi->send;
+    if (!ep.connected) return;
+    for (const Arrival* a = ep.send_arrivals.front(); a != nullptr; a = ep.send_arrivals.front()) {
+        const Arrival one = *a;
+        ep.send_arrivals.pop();
+        const uint32_t distance = one.position - q.completed;
+        if (one.generation != ep.link->generation || distance >= q.taken - q.completed) continue;
+        if (one.status != IBV_WC_SUCCESS) {
+            // What follows an error is flushed by the user agent.
+            if (!ep.vi->is_marked_broken()) fail_send(ep, one);
+            continue;
+        }
+        ep.on_device = one.position + 1;
+        complete_in_order(ep);
+    }
+}
+
+void drain_receives(Endpoint& ep) {
+    WorkQueue& q = ep.vi->recv;
+    if (!ep.connected) return;
+    for (const Arrival* a = ep.recv_arrivals.front(); a != nullptr; a = ep.recv_arrivals.front()) {
+        const Arrival one = *a;
+        ep.recv_arrivals.pop();
+        // In posting order, one completion per receive.
+        if (one.generation != ep.link->generation || one.position != q.completed || q.completed == q.taken)
+            continue;
+        if (one.status == IBV_WC_SUCCESS) {
+            finish_receive(ep, one);
+        } else if (!ep.vi->is_marked_broken()) {
+            fail_receive(ep, one);
+        }
+    }
+}
+
+void kick_send(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.backlog && !has_room(ep)) collect(*ep.send_group);
+    if (!ep.send_arrivals.empty()) drain_sends(ep);
+    push_sends(ep);
+}
+
+void kick_recv(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.link != nullptr) post_receives(ep, *ep.link);
+}
+
+void poll_send(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.send_arrivals.empty()) collect(*ep.send_group);
+    drain_sends(ep);
+    if (ep.backlog) push_sends(ep);
+}
+
+void poll_recv(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.recv_arrivals.empty()) collect(*ep.recv_group);
+    drain_receives(ep);
+}
+
+}  // namespace viaduct::verbs

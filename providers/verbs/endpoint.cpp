@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Life of an endpoint: made, bound to a link by an attempt, started, disconnected, gone.
+#include "providers/verbs/endpoint.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "core/clock/clock.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/companion.hpp"
+#include "providers/verbs/group.hpp"
+#include "providers/verbs/nic.hpp"
+#include "providers/verbs/progress.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr int64_t kSuspicionNs = 300'000'000;  // for the peer's word why a queue pair has failed
+constexpr int64_t kFarewellNs = 100'000'000;   // for our own word to reach the peer before we leave
+// Flushed work requests of the connection before may still be on their way when a new one begins.
+constexpr uint32_t kLives = 2;
+
+uint32_t power_of_two(uint32_t n) {
+    uint32_t p = 1;
+    while (p < n) p *= 2;
+    return p;
+}
+
+// What has arrived until now still counts (vipl-semantics §3 flush rule 1). Both queue locks held.
+void take_what_arrived(Endpoint& ep) {
+    for (Group* group : {ep.recv_group, ep.send_group})
+        while (collect(*group)) {
+            drain_receives(ep);
+            drain_sends(ep);
+        }
+    drain_receives(ep);
+    drain_sends(ep);
+}
+
+// Stops the device; flushed completions of this link find nobody from now on.
+void stop_device(Link& link) {
+    ibv_qp_attr error{};
+    error.qp_state = IBV_QPS_ERR;
+    calls->modify_qp(link.data, &error, IBV_QP_STATE);
+}
+
+}  // namespace
+
+bool Arrivals::allocate(uint32_t entries) {
+    ring_.reset(new (std::nothrow) Arrival[entries]);
+    mask_ = entries - 1;
+    return ring_ != nullptr;
+}
+
+Status endpoint_create(NicContext* nic, const EndpointArgs& args, Endpoint** out) {
+    const uint32_t slot = args.vi->slot;
+    if (slot >= kMaxVi || nic->slots[slot].load() != nullptr) return Status::out_of_resources;
+    std::unique_ptr<Endpoint> ep(new (std::nothrow) Endpoint);
+    if (!ep) return Status::out_of_resources;
+    ep->vi = args.vi;
+    ep->nic = nic;
+    ep->send_group = args.send_group;
+    ep->recv_group = args.recv_group;
+    ep->slot = slot;
+    ep->send_window = std::min(nic->settings.send_window, args.vi->send.depth());
+    const uint32_t receives = args.vi->recv.depth();
+    ep->sent.reset(new (std::nothrow) Sent[args.vi->send.depth()]);
+    ep->bad_receive.reset(new (std::nothrow) uint32_t[receives]());
+    if (!ep->sent || !ep->bad_receive ||
+        !ep->send_arrivals.allocate(power_of_two(kLives * ep->send_window)) ||
+        !ep->recv_arrivals.allocate(power_of_two(kLives * receives)))
+        return Status::out_of_resources;
+    nic->slots[slot].store(ep.get(), std::memory_order_release);
+    *out = ep.release();
+    return Status::ok;
+}
+
+void endpoint_destroy(Endpoint* ep) {
+    NicContext& nic = *ep->nic;
+    if (ep->link != nullptr) {  // bound, never started
+        const std::scoped_lock both(ep->vi->recv.lock, ep->vi->send.lock);
+        disconnect(*ep->vi);
+    }
+    nic.slots[ep->slot].store(nullptr, std::memory_order_release);
+    for (Group* group : {ep->recv_group, ep->send_group}) {  // whoever had found it before is out after this
+        group->lock.lock();
+        group->lock.unlock();
+        group->cq_lock.lock();
+        group->cq_lock.unlock();
+    }
+    for (std::unique_lock lock(nic.links_mutex); ep->pins != 0; lock.lock()) {
+        lock.unlock();
+        ::sched_yield();
+    }
+    delete ep;
+}
+
+void start(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.link == nullptr || ep.connected) return;
+    Link& link = *ep.link;
+    ep.connected = true;
+    ep.stopped = false;
+    vi.recv.taken = link.receives_end;
+    ep.on_device = vi.send.completed;
+    post_receives(ep, link);
+    drain_receives(ep);
+    const std::lock_guard lock(ep.nic->links_mutex);
+    if (link.lost || link.suspect_until != 0) poke(*ep.nic);  // it has ended before it began
+}
+
+void disconnect(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    NicContext& nic = *ep.nic;
+    Link* link = ep.link;
+    if (link == nullptr) return;
+    stop_device(*link);
+    if (ep.connected) take_what_arrived(ep);
+    if (ep.backlog) nic.backlogs.fetch_sub(1, std::memory_order_relaxed);
+    ep.backlog = false;
+    ep.connected = false;
+    ep.stopped = true;
+    ep.link = nullptr;
+    destroy_data(*link);
+    {
+        const std::lock_guard lock(nic.links_mutex);
+        link->endpoint = nullptr;
+        link->farewell_at = now_ns() + kFarewellNs;
+        nic.leaving.push_back(link);
+    }
+    poke(nic);
+}
+
+Endpoint* pin_endpoint(Link& link) {
+    const std::lock_guard lock(link.nic->links_mutex);
+    Endpoint* ep = link.endpoint;
+    if (ep != nullptr) ++ep->pins;
+    return ep;
+}
+
+void unpin_endpoint(Endpoint& ep) {
+    const std::lock_guard lock(ep.nic->links_mutex);
+    --ep.pins;
+}
+
+void suspect(Link& link) {
+    {
+        const std::lock_guard lock(link.nic->links_mutex);
+        if (link.suspect_until == 0) link.suspect_until = now_ns() + kSuspicionNs;
+    }
+    poke(*link.nic);
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/verbs/group.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "core/log/log.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr int kBatch = 16;
+constexpr int kBatchesPerPoll = 8;
+constexpr uint32_t kFirstEntries = 64;
+constexpr uint32_t kBroken = 32;  // broken VIs one poll can settle
+
+void mark_ready(Group& group, uint32_t slot) {
+    group.ready[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
+    group.any_ready.store(1, std::memory_order_release);
+}
+
+// cq_lock held.
+void sort_in(Group& group, const ibv_wc& wc) {
+    const uint32_t slot = slot_of(wc.wr_id);
+    Endpoint* ep = slot < kMaxVi ? group.nic->slots[slot].load(std::memory_order_acquire) : nullptr;
+    if (ep == nullptr) return;  // of a VI that is gone
+    Arrival a;
+    a.position = position_of(wc.wr_id);
+    a.generation = generation_of(wc.wr_id);
+    a.status = static_cast<uint16_t>(wc.status);
+    if (wc.status == IBV_WC_SUCCESS) {  // else nothing more is valid (hardware-facts e.2 row 2)
+        a.length = wc.byte_len;
+        a.immediate = wc.imm_data;
+        a.opcode = static_cast<uint16_t>(wc.opcode);
+        a.flags = static_cast<uint32_t>(wc.wc_flags);
+    }
+    Arrivals& queue = is_receive(wc.wr_id) ? ep->recv_arrivals : ep->send_arrivals;
+    if (!queue.push(a)) {
+        // Only left-overs of connections of the past can fill it: theirs are of no use to anybody.
+        VIADUCT_LOG(warn, "verbs", "completion of VI slot %u dropped", slot);
+        return;
+    }
+    mark_ready(group, slot);
+}
+
+// Group lock held, no VI lock.
+void serve(Group& group, uint32_t slot, ViCore** broken, uint32_t* count) {
+    Endpoint* ep = group.nic->slots[slot].load(std::memory_order_acquire);
+    if (ep == nullptr) return;  // endpoint_destroy waits for the group's lock
+    ViCore& vi = *ep->vi;
+    if (ep->recv_group == &group && !ep->recv_arrivals.empty()) {
+        vi.recv.lock.lock();
+        drain_receives(*ep);
+        vi.recv.lock.unlock();
+    }
+    if (ep->send_group == &group && !ep->send_arrivals.empty()) {
+        vi.send.lock.lock();
+        drain_sends(*ep);
+        push_sends(*ep);
+        vi.send.lock.unlock();
+    }
+    if (vi.is_marked_broken()) broken[(*count)++] = &vi;
+}
+
+}  // namespace
+
+bool collect(Group& group) {
+    ibv_wc completions[kBatch];
+    group.cq_lock.lock();
+    const int n = ibv_poll_cq(group.cq, kBatch, completions);
+    for (int i = 0; i < n; ++i) sort_in(group, completions[i]);
+    group.cq_lock.unlock();
+    return n > 0;
+}
+
+void poll_group(Group* group) {
+    ViCore* broken[kBroken];
+    uint32_t count = 0;
+    group->lock.lock();
+    for (int batch = 0; batch < kBatchesPerPoll && collect(*group); ++batch) {
+    }
+    if (group->any_ready.exchange(0, std::memory_order_acquire) != 0) {
+        for (uint32_t word = 0; word < kMaxVi / 64; ++word) {
+            if (group->ready[word].load(std::memory_order_relaxed) == 0) continue;
+            uint64_t bits = group->ready[word].exchange(0, std::memory_order_acquire);
+            for (; bits != 0; bits &= bits - 1) {
+                const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
+                if (count == kBroken) {
+                    mark_ready(*group, slot);
+                } else {
+                    serve(*group, slot, broken, &count);
+                }
+            }
+        }
+    }
+    group->lock.unlock();
+    for (uint32_t i = 0; i < count; ++i) broken[i]->events->settle(*broken[i]);
+}
+
+Status group_create(NicContext* nic, Group** out) {
+    std::unique_ptr<Group> group(new (std::nothrow) Group);
+    if (!group) return Status::out_of_resources;
+    group->nic = nic;
+    group->cq = calls->create_cq(nic->device, kFirstEntries, group.get(), nic->channel, 0);
+    if (group->cq == nullptr) return Status::out_of_resources;
+    group->entries = static_cast<uint32_t>(group->cq->cqe);
+    const std::lock_guard lock(nic->groups_mutex);
+    nic->groups.push_back(group.get());
+    *out = group.release();
+    return Status::ok;
+}
+
+void group_destroy(Group* group) {
+    if (group == nullptr) return;
+    NicContext& nic = *group->nic;
+    drain_channel(nic);  // events that are not taken would keep the queue alive
+    {
+        const std::lock_guard lock(nic.groups_mutex);
+        nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), group));
+        if (group->unacknowledged != 0) calls->ack_cq_events(group->cq, group->unacknowledged);
+    }
+    if (calls->destroy_cq(group->cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
+    delete group;
+}
+
+bool reserve(Group& group, uint32_t entries) {
+    const std::lock_guard lock(group.cq_lock);
+    const uint32_t wanted = group.wanted + entries;
+    if (wanted > group.entries) {
+        const uint32_t target =
+            std::min<uint32_t>(std::max(wanted, 2 * group.entries), group.nic->most_entries);
+        if (target < wanted || calls->resize_cq(group.cq, static_cast<int>(target)) != 0) {
+            VIADUCT_LOG(warn, "verbs", "completion queue cannot grow to %u entries", wanted);
+            return false;
+        }
+        group.entries = static_cast<uint32_t>(group.cq->cqe);
+    }
+    group.wanted = wanted;
+    return true;
+}
+
+void give_back(Group& group, uint32_t entries) {
+    const std::lock_guard lock(group.cq_lock);
+    group.wanted -= entries;
+}
+
+void arm(Group& group) {
+    if (group.armed.exchange(1) == 0) ibv_req_notify_cq(group.cq, 0);
+}
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/verbs/link.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/log/log.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/companion.hpp"
+#include "providers/verbs/group.hpp"
+#include "providers/verbs/nic.hpp"
+#include "vipl.h"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr size_t kBufferBytes = 2 * kCompanionDepth * kMessageBytes;
+constexpr uint8_t kForever = 7;  // rnr_retry: until it works
+constexpr uint8_t kShortRnrTimer =
+    12;  // 0.64 ms; what rdma_cm would set is 655 ms (hardware-facts e.2 row 9)
+
+ibv_qp_type data_type(const ViTraits& traits) {
+    return traits.reliability == VIP_SERVICE_UNRELIABLE ? IBV_QPT_UC : IBV_QPT_RC;
+}
+
+// Devices that cannot send so much inline say so by failing.
+ibv_qp* create_data(NicContext& nic, Endpoint& ep, const ViTraits& traits, uint32_t* inline_bytes) {
+    ibv_qp_init_attr init{};
+    init.send_cq = ep.send_group->cq;
+    init.recv_cq = ep.recv_group->cq;
+    init.qp_type = data_type(traits);
+    init.sq_sig_all = 0;
+    const auto segments = static_cast<uint32_t>(nic.info.max_segments);
+    for (uint32_t bytes = nic.settings.inline_bytes;; bytes /= 2) {
+        init.cap = ibv_qp_cap{ep.send_window, ep.vi->recv.depth(), segments, segments, bytes};
+        if (ibv_qp* qp = calls->create_qp(nic.pd, &init)) {
+            *inline_bytes = std::min(init.cap.max_inline_data, nic.settings.inline_bytes);
+            return qp;
+        }
+        if (bytes == 0) return nullptr;
+    }
+}
+
+ibv_qp* create_companion(NicContext& nic) {
+    ibv_qp_init_attr init{};
+    init.send_cq = nic.control_cq;
+    init.recv_cq = nic.control_cq;
+    init.qp_type = IBV_QPT_RC;
+    init.sq_sig_all = 1;
+    init.cap = ibv_qp_cap{kCompanionDepth, kCompanionDepth, 1, 1, 0};
+    return calls->create_qp(nic.pd, &init);
+}
+
+bool register_buffers(Link& link) {
+    void* memory = ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    link.buffers = static_cast<std::byte*>(memory);
+    link.buffers_mr = calls->reg_mr(link.nic->pd, memory, kBufferBytes, IBV_ACCESS_LOCAL_WRITE);
+    return link.buffers_mr != nullptr;
+}
+
+void take_number(Link& link) {
+    NicContext& nic = *link.nic;
+    const std::lock_guard lock(nic.links_mutex);
+    const auto free = std::find(nic.links.begin(), nic.links.end(), nullptr);
+    link.number = static_cast<uint32_t>(free - nic.links.begin());
+    if (free == nic.links.end()) {
+        nic.links.push_back(&link);
+    } else {
+        *free = &link;
+    }
+    link.generation = nic.next_generation++ & kGenerationMask;
+}
+
+bool reserve_room(Link& link, Endpoint& ep) {
+    link.send_group = ep.send_group;
+    link.recv_group = ep.recv_group;
+    if (!reserve(*ep.send_group, ep.send_window)) return false;
+    link.send_room = ep.send_window;
+    if (!reserve(*ep.recv_group, ep.vi->recv.depth())) return false;
+    link.recv_room = ep.vi->recv.depth();
+    return reserve_control(*link.nic);
+}
+
+// Attributes for one transition, as rdma_cm knows the path.
+bool path_attributes(rdma_cm_id* id, ibv_qp_state state, ibv_qp_attr* attr, int* mask) {
+    *attr = ibv_qp_attr{};
+    attr->qp_state = state;
+    return calls->init_qp_attr(id, attr, mask) == 0;
+}
+
+uint32_t access_of(const ViTraits& traits) {
+    uint32_t access = IBV_ACCESS_LOCAL_WRITE;
+    if (traits.rdma_write != 0) access |= IBV_ACCESS_REMOTE_WRITE;
+    // Reads belong to the reliable levels (vipl-semantics §6.1); UC has none.
+    if (traits.rdma_read != 0 && data_type(traits) == IBV_QPT_RC) access |= IBV_ACCESS_REMOTE_READ;
+    return access;
+}
+
+bool modify(ibv_qp* qp, ibv_qp_attr attr, int mask, const char* what) {
+    if (calls->modify_qp(qp, &attr, mask) == 0) return true;
+    VIADUCT_LOG(error, "verbs", "queue pair cannot be made %s: errno %d", what, errno);
+    return false;
+}
+
+}  // namespace
+
+Link* create_link(Endpoint& ep, const ViTraits& traits) {
+    NicContext& nic = *ep.nic;
+    Link* link = new (std::nothrow) Link;
+    if (link == nullptr) return nullptr;
+    link->nic = &nic;
+    link->endpoint = &ep;
+    link->traits = traits;
+    take_number(*link);
+    if (!reserve_room(*link, ep)) {
+        destroy_link(link);
+        return nullptr;
+    }
+    link->data = create_data(nic, ep, traits, &link->inline_bytes);
+    link->companion = link->data != nullptr ? create_companion(nic) : nullptr;
+    if (link->companion == nullptr || !register_buffers(*link)) {
+        VIADUCT_LOG(error, "verbs", "no queue pair: errno %d", errno);
+        destroy_link(link);
+        return nullptr;
+    }
+    return link;
+}
+
+bool make_initial(Link& link, rdma_cm_id* id) {
+    ibv_qp_attr attr;
+    int mask = 0;
+    if (!path_attributes(id, IBV_QPS_INIT, &attr, &mask)) return false;
+    attr.qp_access_flags = access_of(link.traits);
+    if (!modify(link.data, attr, mask, "initial")) return false;
+    attr.qp_access_flags = 0;
+    return modify(link.companion, attr, mask, "initial") && post_companion_receives(link);
+}
+
+bool make_ready(Link& link, rdma_cm_id* id) {
+    const bool reliable = data_type(link.traits) == IBV_QPT_RC;
+    constexpr int kUcReceive = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+    constexpr int kUcSend = IBV_QP_STATE | IBV_QP_SQ_PSN;
+    ibv_qp_attr attr;
+    int mask = 0;
+    if (!path_attributes(id, IBV_QPS_RTR, &attr, &mask)) return false;
+    attr.max_dest_rd_atomic = std::max<uint8_t>(link.nic->reads, 1);
+    attr.min_rnr_timer = kShortRnrTimer;
+    mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
+    if (!modify(link.data, attr, reliable ? mask : mask & kUcReceive, "ready to receive")) return false;
+    attr.dest_qp_num = link.peer.companion;
+    attr.max_dest_rd_atomic = 1;
+    if (!modify(link.companion, attr, mask, "ready to receive")) return false;
+
+    if (!path_attributes(id, IBV_QPS_RTS, &attr, &mask)) return false;
+    attr.timeout = link.nic->settings.ack_timeout;
+    attr.retry_cnt = link.nic->settings.retries;
+    attr.rnr_retry = 0;  // a message without a posted receive breaks the connection (vipl-semantics §6.2)
+    attr.max_rd_atomic = std::max<uint8_t>(std::min(link.nic->reads, link.peer_reads), 1);
+    mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
+    if (!modify(link.data, attr, reliable ? mask : mask & kUcSend, "ready to send")) return false;
+    attr.rnr_retry = kForever;
+    attr.max_rd_atomic = 1;
+    return modify(link.companion, attr, mask, "ready to send");
+}
+
+void destroy_data(Link& link) {
+    if (link.data != nullptr) calls->destroy_qp(link.data);
+    link.data = nullptr;
+    if (link.send_room != 0) give_back(*link.send_group, std::exchange(link.send_room, 0));
+    if (link.recv_room != 0) give_back(*link.recv_group, std::exchange(link.recv_room, 0));
+}
+
+void destroy_link(Link* link) {
+    destroy_data(*link);
+    if (link->companion != nullptr) calls->destroy_qp(link->companion);
+    {
+        const std::lock_guard lock(link->nic->links_mutex);
+        link->nic->links[link->number] = nullptr;
+    }
+    if (link->buffers_mr != nullptr) calls->dereg_mr(link->buffers_mr);
+    if (link->buffers != nullptr) ::munmap(link->buffers, kBufferBytes);
+    delete link;
+}
+
+}  // namespace viaduct::verbs

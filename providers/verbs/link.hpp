@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One connection: the queue pair that carries the data and its companion, a small reliable queue pair beside
+// it for what the two providers have to tell each other (docs/verbs.md). Made for each attempt, gone with the
+// connection.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "providers/verbs/hello.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct::verbs {
+
+inline constexpr uint32_t kCompanionDepth = 16;  // messages each way that may be under way
+inline constexpr uint32_t kMessageBytes = 48;
+
+// What a peer has told us of a region of its own.
+struct RemoteKey {
+    uint64_t base = 0;
+    uint64_t length = 0;
+    uint32_t key = 0;
+    uint32_t flags = 0;  // kRegionRdmaWrite, kRegionRdmaRead
+};
+
+// The question under way: one at a time, asked by the head of the send queue.
+struct Question {
+    bool asked = false;
+    bool answered = false;
+    uint32_t handle = 0;
+    RemoteKey answer;  // key 0: refused
+};
+
+struct Link {
+    NicContext* nic = nullptr;
+    Endpoint* endpoint = nullptr;  // under links_mutex, until the connection is over
+    uint32_t number = 0;           // index in NicContext::links
+    uint32_t generation = 0;       // tells completions of this link from those of earlier ones
+    ibv_qp* data = nullptr;
+    ibv_qp* companion = nullptr;
+    rdma_cm_id* id = nullptr;
+    ViTraits traits;              // ours
+    Hello peer;                   // what it said of itself
+    Group* send_group = nullptr;  // whose completion queues hold room for us
+    Group* recv_group = nullptr;
+    uint32_t send_room = 0;
+    uint32_t recv_room = 0;
+    uint32_t inline_bytes = 0;  // what the device allows on this queue pair
+    uint8_t peer_reads = 1;     // RDMA reads that the peer serves at a time
+    uint32_t receives_end = 0;  // [R] position up to which receives have been posted
+
+    // The companion's buffers: kCompanionDepth to receive into, kCompanionDepth to send from.
+    std::byte* buffers = nullptr;
+    ibv_mr* buffers_mr = nullptr;
+    std::mutex companion_mutex;  // leaf
+    uint32_t free_sends = kCompanionDepth;
+    uint32_t next_send = 0;
+
+    // [S]
+    std::unordered_map<uint32_t, RemoteKey> remote_keys;
+    Question question;
+
+    // Under links_mutex.
+    bool lost = false;          // the peer has left or cannot be reached
+    int64_t suspect_until = 0;  // the data queue pair has failed: the peer may say why until then
+    int64_t farewell_at = 0;    // leaving: rdma_disconnect at this time at the latest
+    bool farewell_said = false;
+};
+
+// Queue pairs in RESET, buffers registered, receives of the companion not yet posted. Null: no resources.
+Link* create_link(Endpoint&, const ViTraits&);
+// Makes both queue pairs ready to receive, then to send. `id` knows the path by now. The number of the peer's
+// companion is in link.peer.
+bool make_initial(Link&, rdma_cm_id*);
+bool make_ready(Link&, rdma_cm_id*);
+// Both queue pairs, buffers, the number. Its id must have been given away before. No lock but connect_mutex
+// held.
+void destroy_link(Link*);
+// The data queue pair alone: after it returns the device touches no memory of the program for it.
+void destroy_data(Link&);
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The asked side of connections: where we listen, and who a request is for.
+#include <arpa/inet.h>
+
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/connect.hpp"
+#include "providers/verbs/mapping.hpp"
+#include "providers/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr int kBacklog = 128;
+constexpr int64_t kOthersFirstNs = 100'000'000;
+constexpr size_t kMaxIncoming = 1024;
+
+Refusal refusal_of(Status mismatch) {
+    return mismatch == Status::mismatch_level ? Refusal::mismatch_level : Refusal::mismatch_mtu;
+}
+
+// A listener nobody needs any more stays until the NIC is closed: programs wait again on what they waited on.
+bool listen_at(NicContext& nic, uint16_t port) {
+    rdma_cm_id* id = nullptr;
+    if (calls->create_id(nic.events, &id, nullptr, RDMA_PS_TCP) != 0) return false;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr = nic.ip;
+    address.sin_port = htons(port);
+    if (calls->bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 ||
+        calls->listen(id, kBacklog) != 0) {
+        calls->destroy_id(id);
+        return false;
+    }
+    nic.listeners[port] = id;
+    nic.owners[id].listener = true;
+    return true;
+}
+
+// Sends the requester away; the id has no other use.
+void turn_away(NicContext& nic, rdma_cm_id* id, Refusal why) {
+    refuse(id, why);
+    retire_id(nic, id);
+}
+
+void offer_to_waiter(NicContext& nic, rdma_cm_id* id, const Hello& hello, uint8_t reads) {
+    for (ConnectOp* op : nic.waiting) {
+        if (op->decided || !op->local.same_discriminator(hello.remote)) continue;
+        if (nic.incoming.size() >= kMaxIncoming) return turn_away(nic, id, Refusal::no_resources);
+        const uint64_t number = nic.next_incoming++;
+        nic.incoming[number] = Incoming{id, hello, reads, false};
+        nic.owners[id] = IdOwner{nullptr, nullptr, number, false};
+        op->result.incoming = number;
+        op->result.remote = hello.local;
+        op->result.remote_traits = hello.traits;
+        return decide(*op, Status::ok);
+    }
+    turn_away(nic, id, Refusal::no_match);
+}
+
+// Whether this request of ours and that of another peer mean each other.
+bool belong_together(const ConnectOp& op, const Hello& hello) {
+    return !op.decided && !op.answering && op.nonce != hello.nonce && op.remote == hello.local &&
+           op.local.same_discriminator(hello.remote);
+}
+
+// Two requests of one process with one address on both ends may well be meant for two peers in another: that
+// other process comes first for a while.
+bool too_early(const ConnectOp& op, const Hello& hello) {
+    return op.nonce >> 16 == hello.nonce >> 16 && compare_ends(op.local, op.remote) == 0 &&
+           now_ns() < op.begun + kOthersFirstNs;
+}
+
+void accept_peer(ConnectOp& op, rdma_cm_id* id, const Hello& hello, uint8_t reads) {
+    NicContext& nic = *op.nic;
+    if (const Status s = compare(op.traits, hello.traits); s != Status::ok) {
+        decide(op, s);
+        return turn_away(nic, id, refusal_of(s));
+    }
+    retire_id(nic, op.id);  // our own request, if one is under way
+    op.retry_at = 0;
+    op.answering = true;
+    if (const Status s = answer_request(op, id, hello, reads); s != Status::ok) decide(op, s);
+}
+
+void offer_to_peer(NicContext& nic, rdma_cm_id* id, const Hello& hello, uint8_t reads) {
+    for (ConnectOp* op : nic.peers) {
+        if (!belong_together(*op, hello) || too_early(*op, hello)) continue;
+        const int order = compare_ends(op->local, op->remote);
+        const bool we_answer = order < 0 || (order == 0 && op->nonce < hello.nonce);
+        if (!we_answer) return turn_away(nic, id, Refusal::use_mine);
+        return accept_peer(*op, id, hello, reads);
+    }
+    turn_away(nic, id, Refusal::no_match);
+}
+
+}  // namespace
+
+int compare_ends(const EndAddress& a, const EndAddress& b) {
+    if (const int hosts = std::memcmp(a.host.bytes, b.host.bytes, kNicAddressBytes); hosts != 0) return hosts;
+    if (a.discriminator_len != b.discriminator_len) return a.discriminator_len < b.discriminator_len ? -1 : 1;
+    return std::memcmp(a.discriminator, b.discriminator, a.discriminator_len);
+}
+
+uint32_t new_nonce(NicContext& nic) { return nic.nonce_base | (nic.next_nonce++ & 0xFFFF); }
+
+bool ensure_listener(NicContext& nic, const EndAddress& local) {
+    const uint16_t first = port_of(nic.settings, local);
+    for (uint32_t i = 0; i < kPortTries; ++i)
+        if (nic.listeners.count(static_cast<uint16_t>(first + i)) != 0) return true;
+    for (uint32_t i = 0; i < kPortTries; ++i)
+        if (listen_at(nic, static_cast<uint16_t>(first + i))) return true;
+    VIADUCT_LOG(warn, "verbs", "ports %u to %u are taken by other processes", first, first + kPortTries - 1);
+    return false;
+}
+
+void take_request(NicContext& nic, const CmEvent& event) {
+    Hello hello;
+    const Status read = read_request(event.data, event.bytes, &hello);
+    if (read != Status::ok)
+        return turn_away(nic, event.id, read == Status::version ? Refusal::version : Refusal::no_match);
+    if (hello.kind == HelloKind::peer) return offer_to_peer(nic, event.id, hello, event.reads);
+    offer_to_waiter(nic, event.id, hello, event.reads);
+}
+
+}  // namespace viaduct::verbs

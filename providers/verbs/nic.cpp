@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Opening and closing a NIC context, its memory, its addresses.
+#include "providers/verbs/nic.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "core/log/log.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/connect.hpp"
+#include "providers/verbs/control.hpp"
+#include "providers/verbs/group.hpp"
+#include "providers/verbs/progress.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr int kControlEntries = 512;
+constexpr uint8_t kMostReads = 16;
+
+bool never_block(int fd) {
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+ibv_context* open_named(const char* name) {
+    int count = 0;
+    ibv_device** list = calls->get_device_list(&count);
+    ibv_context* context = nullptr;
+    for (int i = 0; list != nullptr && i < count && context == nullptr; ++i)
+        if (std::strcmp(calls->get_device_name(list[i]), name) == 0) context = calls->open_device(list[i]);
+    if (list != nullptr) calls->free_device_list(list);
+    return context;
+}
+
+// What of the device this context uses. Whatever is missing in the end is taken down by `close`.
+Status open_device(NicContext& nic) {
+    nic.events = calls->create_event_channel();
+    PortFacts port;
+    if (nic.events == nullptr || !ip_of(nic.info.address, &nic.ip) || !port_behind(nic.events, nic.ip, &port))
+        return Status::unknown_name;
+    nic.device = open_named(port.device);
+    ibv_device_attr attr{};
+    if (nic.device == nullptr || calls->query_device(nic.device, &attr) != 0) return Status::denied;
+    const int reads = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
+    nic.reads = static_cast<uint8_t>(std::clamp<int>(reads, 0, kMostReads));
+    nic.most_entries = static_cast<uint32_t>(std::max(attr.max_cqe, 1));
+    nic.pd = calls->alloc_pd(nic.device);
+    nic.channel = calls->create_comp_channel(nic.device);
+    nic.control_channel = calls->create_comp_channel(nic.device);
+    if (nic.pd == nullptr || nic.channel == nullptr || nic.control_channel == nullptr)
+        return Status::out_of_resources;
+    nic.control_cq = calls->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr,
+                                      nic.control_channel, 0);
+    nic.wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    nic.poke_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (nic.control_cq == nullptr || !nic.wake_fd.valid() || !nic.poke_fd.valid() ||
+        !nic.keys.allocate(nic.pd))
+        return Status::out_of_resources;
+    const bool quiet = never_block(nic.events->fd) && never_block(nic.device->async_fd) &&
+                       never_block(nic.channel->fd) && never_block(nic.control_channel->fd);
+    return quiet ? Status::ok : Status::out_of_resources;
+}
+
+void close_device(NicContext& nic) {
+    nic.keys.clear();
+    if (nic.control_cq != nullptr) calls->destroy_cq(nic.control_cq);
+    if (nic.control_channel != nullptr) calls->destroy_comp_channel(nic.control_channel);
+    if (nic.channel != nullptr) calls->destroy_comp_channel(nic.channel);
+    if (nic.pd != nullptr) calls->dealloc_pd(nic.pd);
+    if (nic.device != nullptr) calls->close_device(nic.device);
+    if (nic.events != nullptr) calls->destroy_event_channel(nic.events);
+}
+
+// Requests nobody answered, listeners.
+void close_connecting(NicContext& nic) {
+    std::vector<rdma_cm_id*> ids;
+    {
+        const std::lock_guard lock(nic.connect_mutex);
+        for (auto& [number, request] : nic.incoming) {
+            refuse(request.id, Refusal::no_match);
+            ids.push_back(request.id);
+        }
+        for (auto& [port, id] : nic.listeners) ids.push_back(id);
+        nic.incoming.clear();
+        nic.listeners.clear();
+        nic.owners.clear();
+    }
+    for (rdma_cm_id* id : ids) calls->destroy_id(id);
+}
+
+}  // namespace
+
+Status open(const OpenArgs& args, NicContext** out) {
+    ::ibv_fork_init();  // for kernels that would give a forked child the pages the device writes
+    std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
+    if (!nic) return Status::out_of_resources;
+    Rejection why;
+    if (!read_settings(*args.settings, &nic->settings, &why)) {
+        VIADUCT_LOG(error, "verbs", "%s; %s", why.reason, why.cure);
+        return Status::not_supported;
+    }
+    nic->info = args.nic;
+    nic->agent = args.agent;
+    nic->regions = args.regions;
+    nic->nonce_base = static_cast<uint32_t>(args.context_id) << 16;
+    if (const Status s = open_device(*nic); s != Status::ok) {
+        VIADUCT_LOG(error, "verbs", "%s cannot be opened: errno %d", args.nic.name, errno);
+        close_device(*nic);
+        return s;
+    }
+    *out = nic.release();
+    return Status::ok;
+}
+
+void close(NicContext* nic) {
+    stop_progress(*nic);
+    close_connecting(*nic);
+    close_device(*nic);
+    delete nic;
+}
+
+Status describe(NicContext*, Mail*) { return Status::ok; }  // peers learn everything over rdma_cm
+
+Status region_added(NicContext* nic, uint32_t handle, const Region& region) {
+    return nic->keys.add(handle, region);
+}
+
+Status region_changed(NicContext* nic, uint32_t handle, const Region& now) {
+    return nic->keys.change(handle, now);
+}
+
+void region_removed(NicContext* nic, uint32_t handle) { nic->keys.remove(handle); }
+
+Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
+    if (ip_len != 4 || index != 0) return Status::no_match;
+    in_addr address{};
+    std::memcpy(&address, ip, sizeof address);
+    // "localhost" is this NIC; whether an RDMA device is behind another host's address only connecting tells.
+    *out = ip[0] == 127 ? nic->info.address : address_of(address);
+    return Status::ok;
+}
+
+}  // namespace viaduct::verbs

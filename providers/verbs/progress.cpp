@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/verbs/progress.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "core/sync/futex.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/companion.hpp"
+#include "providers/verbs/connect.hpp"
+#include "providers/verbs/group.hpp"
+#include "providers/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr int64_t kGoodbyeNs = 2'000'000'000;  // for the peer to confirm that it has heard
+
+// ---- rdma_cm
+
+void take_cm_events(NicContext& nic) {
+    rdma_cm_event* event = nullptr;
+    while (calls->get_cm_event(nic.events, &event) == 0) {
+        CmEvent copy;
+        copy.type = event->event;
+        copy.id = event->id;
+        copy.status = event->status;
+        copy.reads = event->param.conn.responder_resources;
+        if (event->param.conn.private_data != nullptr) {
+            copy.bytes = std::min<size_t>(event->param.conn.private_data_len, sizeof copy.data);
+            std::memcpy(copy.data, event->param.conn.private_data, copy.bytes);
+        }
+        calls->ack_cm_event(event);  // at once: destroying an id waits for it
+        const std::lock_guard lock(nic.connect_mutex);
+        handle_event(nic, copy);
+    }
+}
+
+void bury(NicContext& nic) {
+    std::vector<rdma_cm_id*> dead;
+    {
+        const std::lock_guard lock(nic.connect_mutex);
+        dead.swap(nic.graveyard);
+    }
+    for (rdma_cm_id* id : dead) calls->destroy_id(id);
+}
+
+// ---- the device
+
+Link* link_with(NicContext& nic, const ibv_qp* qp) {
+    const std::lock_guard lock(nic.links_mutex);
+    for (Link* link : nic.links)
+        if (link != nullptr && (link->data == qp || link->companion == qp)) return link;
+    return nullptr;
+}
+
+std::vector<Link*> all_links(NicContext& nic) {
+    const std::lock_guard lock(nic.links_mutex);
+    std::vector<Link*> links;
+    for (Link* link : nic.links)
+        if (link != nullptr) links.push_back(link);
+    return links;
+}
+
+// Ends the connection of a link with what has arrived delivered first. No lock held.
+void break_link(Link& link, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource) {
+    Endpoint* ep = pin_endpoint(link);
+    if (ep == nullptr) return;
+    ViCore& vi = *ep->vi;
+    {
+        const std::scoped_lock both(vi.recv.lock, vi.send.lock);
+        if (ep->link == &link && ep->connected) {
+            while (collect(*ep->recv_group) || collect(*ep->send_group)) {
+                drain_receives(*ep);
+                drain_sends(*ep);
+            }
+            drain_receives(*ep);
+            drain_sends(*ep);
+            vi.mark_broken(BreakReason{code, resource, 0, nullptr, true});
+        }
+    }
+    vi.events->settle(vi);
+    unpin_endpoint(*ep);
+}
+
+void take_async_events(NicContext& nic) {
+    ibv_async_event event;
+    while (calls->get_async_event(nic.device, &event) == 0) {
+        const ibv_event_type type = event.event_type;
+        const ibv_qp* qp = event.element.qp;
+        calls->ack_async_event(&event);
+        VIADUCT_LOG(info, "verbs", "device: %s", ::ibv_event_type_str(type));
+        switch (type) {
+            case IBV_EVENT_QP_FATAL:
+            case IBV_EVENT_QP_REQ_ERR:
+            case IBV_EVENT_QP_ACCESS_ERR:
+            case IBV_EVENT_QP_LAST_WQE_REACHED:
+                if (Link* link = link_with(nic, qp)) suspect(*link);
+                break;
+            case IBV_EVENT_CQ_ERR:
+                for (Link* link : all_links(nic)) break_link(*link, VIP_ERROR_CATASTROPHIC, VIP_RESOURCE_CQ);
+                break;
+            case IBV_EVENT_DEVICE_FATAL:
+                for (Link* link : all_links(nic)) break_link(*link, VIP_ERROR_CATASTROPHIC, VIP_RESOURCE_NIC);
+                break;
+            default:
+                break;  // a port that goes down is found out by whoever sends
+        }
+    }
+}
+
+// ---- connections that end
+
+// Connections that have ended. The time to look again.
+Deadline settle_links(NicContext& nic, int64_t now) {
+    Deadline next = kNever;
+    for (Link* link : all_links(nic)) {
+        bool over = false;
+        {
+            const std::lock_guard lock(nic.links_mutex);
+            if (link->endpoint == nullptr) continue;
+            over = link->lost || (link->suspect_until != 0 && now >= link->suspect_until);
+            if (!over && link->suspect_until != 0) next = std::min(next, link->suspect_until);
+        }
+        if (over) break_link(*link, VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI);
+    }
+    return next;
+}
+
+// What this end has still to tell is under way while the companion has sends out.
+bool all_told(Link& link) {
+    const std::lock_guard lock(link.companion_mutex);
+    return link.free_sends == kCompanionDepth;
+}
+
+// One step of a link that leaves. True: it is gone.
+bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
+    if (!link->farewell_said && (hurry || link->lost || all_told(*link) || now >= link->farewell_at)) {
+        calls->disconnect(link->id);
+        link->farewell_said = true;
+        link->farewell_at = now + kGoodbyeNs;
+    }
+    if (!link->farewell_said || (!hurry && !link->lost && now < link->farewell_at)) return false;
+    {
+        const std::lock_guard lock(nic.connect_mutex);
+        nic.owners.erase(link->id);
+    }
+    calls->destroy_id(link->id);
+    destroy_link(link);
+    return true;
+}
+
+Deadline see_off(NicContext& nic, int64_t now, bool hurry) {
+    std::vector<Link*> leaving;
+    {
+        const std::lock_guard lock(nic.links_mutex);
+        leaving.swap(nic.leaving);
+    }
+    Deadline next = kNever;
+    for (Link* link : leaving) {
+        if (leave(nic, link, now, hurry)) continue;
+        next = std::min(next, link->farewell_at);
+        const std::lock_guard lock(nic.links_mutex);
+        nic.leaving.push_back(link);
+    }
+    return next;
+}
+
+// ---- sends that wait for room
+
+void push_backlogs(NicContext& nic) {
+    drain_channel(nic);
+    for (Link* link : all_links(nic)) {
+        Endpoint* ep = pin_endpoint(*link);
+        if (ep == nullptr) continue;
+        ViCore& vi = *ep->vi;
+        vi.send.lock.lock();
+        if (ep->backlog) {
+            arm(*ep->send_group);
+            while (collect(*ep->send_group)) {
+            }
+            drain_sends(*ep);
+            push_sends(*ep);
+        }
+        vi.send.lock.unlock();
+        vi.events->settle(vi);
+        unpin_endpoint(*ep);
+    }
+    wake(&nic);  // completions of others may have been among what was found
+}
+
+// ---- the thread
+
+Deadline look_at_everything(NicContext& nic) {
+    serve_companions(nic);  // first: why a connection has ended is said before it ends
+    take_cm_events(nic);
+    serve_companions(nic);
+    take_async_events(nic);
+    const int64_t now = now_ns();
+    Deadline next = settle_links(nic, now);
+    next = std::min(next, see_off(nic, now, false));
+    {
+        const std::lock_guard lock(nic.connect_mutex);
+        next = std::min(next, run_timers(nic, now));
+    }
+    bury(nic);
+    if (nic.backlogs.load() != 0) push_backlogs(nic);
+    return next;
+}
+
+void sleep_until(NicContext& nic, Deadline next) {
+    pollfd fds[5] = {{nic.events->fd, POLLIN, 0},
+                     {nic.device->async_fd, POLLIN, 0},
+                     {nic.control_channel->fd, POLLIN, 0},
+                     {nic.poke_fd.get(), POLLIN, 0},
+                     {nic.channel->fd, POLLIN, 0}};
+    const nfds_t count = nic.backlogs.load() != 0 ? 5 : 4;
+    const int64_t left = remaining_ns(next);
+    const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
+    ::ppoll(fds, count, left < 0 ? nullptr : &limit, nullptr);
+    uint64_t pokes = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(nic.poke_fd.get(), &pokes, sizeof pokes);
+}
+
+void run(void* argument) {
+    NicContext& nic = *static_cast<NicContext*>(argument);
+    while (nic.progress_stop.load() == 0) {
+        const Deadline next = look_at_everything(nic);
+        if (nic.progress_stop.load() == 0) sleep_until(nic, next);
+    }
+    nic.progress_running.store(0);
+    futex_wake(nic.progress_running, INT_MAX, false);
+}
+
+}  // namespace
+
+Status ensure_progress(NicContext& nic) {
+    std::call_once(nic.progress_once, [&nic] {
+        nic.progress_running.store(1);
+        nic.progress_status = nic.agent->spawn("vipl-verbs", run, &nic);
+        if (nic.progress_status != Status::ok) nic.progress_running.store(0);
+    });
+    return nic.progress_status;
+}
+
+void stop_progress(NicContext& nic) {
+    nic.progress_stop.store(1);
+    poke(nic);
+    while (nic.progress_running.load() != 0) futex_wait(nic.progress_running, 1, -1, false);
+    // What the thread would have seen off goes now, and without waiting for anybody.
+    see_off(nic, now_ns(), true);
+    bury(nic);
+}
+
+void poke(NicContext& nic) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(nic.poke_fd.get(), &one, sizeof one);
+}
+
+}  // namespace viaduct::verbs

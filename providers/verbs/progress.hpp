@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The progress thread of a NIC context. It sleeps on rdma_cm's events, the device's asynchronous events, the
+// companions' completions and a word of ours; it moves sends on that wait for room. It never spins, and
+// exists only once there is a connection to make.
+#pragma once
+
+#include "viaduct/provider.hpp"
+
+namespace viaduct::verbs {
+
+Status ensure_progress(NicContext&);
+void stop_progress(NicContext&);
+// There is something new for it to look at. Any locks may be held.
+void poke(NicContext&);
+
+}  // namespace viaduct::verbs

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Sleeping on a NIC: one of the sleepers, the leader, sleeps on the completion channel; the others on a word
+// that it rings. So no thread of ours has to run for a program's thread to be woken.
+#include <poll.h>
+#include <unistd.h>
+
+#include <climits>
+
+#include "core/clock/clock.hpp"
+#include "core/sync/futex.hpp"
+#include "providers/verbs/calls.hpp"
+#include "providers/verbs/group.hpp"
+#include "providers/verbs/nic.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+constexpr unsigned kAckAtOnce = 64;  // acknowledging takes a lock of the library
+
+void ring(NicContext& nic) {
+    nic.rings.fetch_add(1);
+    if (nic.sleepers.load() != 0) futex_wake(nic.rings, INT_MAX, false);
+}
+
+void lead(NicContext& nic, uint32_t key, Deadline deadline) {
+    if (nic.rings.load() == key) {
+        pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_fd.get(), POLLIN, 0}};
+        const int64_t left = remaining_ns(deadline);
+        const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
+        ::ppoll(fds, 2, left < 0 ? nullptr : &limit, nullptr);
+    }
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(nic.wake_fd.get(), &count, sizeof count);
+    drain_channel(nic);
+    nic.leader.store(0);
+    ring(nic);  // the others look too, and one of them leads from now on
+}
+
+}  // namespace
+
+uint32_t sleep_begin(NicContext* nic) {
+    nic->sleepers.fetch_add(1);
+    const uint32_t key = nic->rings.load();
+    const std::lock_guard lock(nic->groups_mutex);
+    for (Group* group : nic->groups) arm(*group);
+    return key;
+}
+
+void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
+    if (nic->leader.exchange(1) == 0) {
+        lead(*nic, key, deadline);
+    } else {
+        futex_wait(nic->rings, key, remaining_ns(deadline), false);
+    }
+}
+
+void sleep_end(NicContext* nic) { nic->sleepers.fetch_sub(1); }
+
+void wake(NicContext* nic) {
+    ring(*nic);
+    if (nic->leader.load() == 0) return;
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(nic->wake_fd.get(), &one, sizeof one);
+}
+
+void drain_channel(NicContext& nic) {
+    const std::lock_guard lock(nic.groups_mutex);
+    ibv_cq* cq = nullptr;
+    void* user = nullptr;
+    while (calls->get_cq_event(nic.channel, &cq, &user) == 0) {
+        auto* group = static_cast<Group*>(user);
+        group->armed.store(0);
+        if (++group->unacknowledged >= kAckAtOnce) {
+            calls->ack_cq_events(cq, group->unacknowledged);
+            group->unacknowledged = 0;
+        }
+    }
+}
+
+}  // namespace viaduct::verbs
