@@ -230,6 +230,8 @@ int role_look_around(const Arguments&) {
 
 int play_busy(const Arguments& arguments);      // silence_roles.cpp
 int play_two_nics(const Arguments& arguments);  // nics_roles.cpp
+int play_soak(const Arguments& arguments);      // soak_roles.cpp
+int play_user(const Arguments& arguments);      // users_roles.cpp
 
 int play_role(const std::string& role, const Arguments& arguments) {
     struct RoleEntry {
@@ -237,10 +239,15 @@ int play_role(const std::string& role, const Arguments& arguments) {
         int (*play)(const Arguments&);
     };
     constexpr RoleEntry kRoles[] = {
-        {"echo-many", role_echo_many},       {"write-regions", role_write_regions},
-        {"write-pieces", role_write_pieces}, {"pingpong", role_pingpong},
-        {"look-around", role_look_around},   {"busy", play_busy},
+        {"echo-many", role_echo_many},
+        {"write-regions", role_write_regions},
+        {"write-pieces", role_write_pieces},
+        {"pingpong", role_pingpong},
+        {"look-around", role_look_around},
+        {"busy", play_busy},
         {"two-nics", play_two_nics},
+        {"soak", play_soak},
+        {"user", play_user},
     };
     try {
         for (const RoleEntry& entry : kRoles) {

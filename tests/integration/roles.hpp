@@ -27,6 +27,9 @@ using conformance::require;
 
 using Arguments = std::vector<std::string>;
 
+/// --seconds of the soak (soak_test.cpp).
+int& soak_seconds();
+
 /// What main() does under --role.
 int play_role(const std::string& role, const Arguments& arguments);
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Processes of different users under one agent of the host: they meet only where the configuration lets them,
+// and then the connection is one like any other.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "roles.hpp"
+
+namespace viaduct::integration {
+namespace {
+
+constexpr const char* kNobody = "65534";
+
+/// vipkad as the service of a host: at a path, for everybody.
+class Service {
+public:
+    explicit Service(bool cross_user)
+        : path_("/tmp/viaduct-users-" + std::to_string(getpid())),
+          allow_("VIADUCT_AGENT_CROSS_USER", cross_user ? "true" : "false"),
+          agent_("VIADUCT_AGENT", path_) {
+        pid_ = fork();
+        require(pid_ >= 0, "fork");
+        if (pid_ == 0) {
+            execl(VIADUCT_TEST_VIPKAD, "vipkad", "--socket", path_.c_str(), "--linger-ms", "-1", nullptr);
+            _exit(127);
+        }
+        require(eventually([&] { return access(path_.c_str(), F_OK) == 0; }), "vipkad does not come up");
+    }
+    ~Service() {
+        kill(pid_, SIGTERM);
+        waitpid(pid_, nullptr, 0);
+    }
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+private:
+    std::string path_;
+    Variable allow_, agent_;
+    pid_t pid_ = -1;
+};
+
+/// What the waiting and the asking process say of it.
+std::pair<std::string, std::string> meet(const std::string& waiting_user, const std::string& asking_user) {
+    const std::string name = conformance::to_hex(conformance::unique_discriminator());
+    const auto start = [&](const std::string& user, const char* what) {
+        return std::make_unique<Child>("user", Arguments{"", "", "", user, what, name});
+    };
+    const auto waits = start(waiting_user, "wait");
+    const std::string first = waits->line();
+    if (first != "ready") return {first, ""};
+    std::this_thread::sleep_for(Millis(50));
+    const auto asks = start(asking_user, "ask");
+    const std::string asked = asks->line(), waited = waits->line();
+    for (Child* child : {waits.get(), asks.get()}) child->resume();
+    if (asked == "exchanged") asks->go();
+    if (waited == "exchanged") waits->go();
+    return {waited, asked};
+}
+
+using Said = std::pair<std::string, std::string>;
+
+TEST(Users, MeetOnlyWhereTheConfigurationLetsThem) {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+    {
+        const Service apart(false);
+        const Said same = meet(kNobody, kNobody);
+        if (same.first == "closed") GTEST_SKIP() << "the build folder is closed to other users";
+        EXPECT_EQ(Said("exchanged", "exchanged"), same) << "one user with himself";
+        EXPECT_EQ(Said("nobody came", "no match"), meet("0", kNobody));
+        EXPECT_EQ(Said("nobody came", "no match"), meet(kNobody, "0"));
+    }
+    const Service together(true);
+    EXPECT_EQ(Said("exchanged", "exchanged"), meet("0", kNobody));
+    EXPECT_EQ(Said("exchanged", "exchanged"), meet(kNobody, "0"));
+}
+
+}  // namespace
+}  // namespace viaduct::integration
