@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 namespace {
 
 constexpr Provider make_provider() {
-    Provider p;
+    Provider p{};
     p.name = "paramnet";
     p.description = "PARAMNet-II model: processes of one host over shared memory";
     p.version = 1;
