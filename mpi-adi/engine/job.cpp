@@ -20,6 +20,9 @@ namespace {
 constexpr uint64_t kOwnContext = ~uint64_t{3};
 constexpr int kBarrierTag = 1;
 
+// Microseconds.
+constexpr unsigned kTimeToBeRead = 50'000;
+
 Comm own_comm;
 
 std::string host_name() {
@@ -250,6 +253,8 @@ void end_job(int code, const char* format, ...) {
     va_end(arguments);
     std::fflush(nullptr);
     say(text);
+    // A launcher told to abort ends everything at once, and may drop what lies unread in its pipes.
+    ::usleep(kTimeToBeRead);
     if (engine.job != nullptr) engine.job->abort(code, text);
     ::_exit(code);
 }

@@ -28,6 +28,16 @@ public:
         last_ = element;
     }
 
+    void push_front(T* element) {
+        (element->*link).previous = nullptr;
+        (element->*link).next = first_;
+        if (first_ != nullptr)
+            (first_->*link).previous = element;
+        else
+            last_ = element;
+        first_ = element;
+    }
+
     void erase(T* element) {
         T* const after = (element->*link).next;
         T* const before = (element->*link).previous;

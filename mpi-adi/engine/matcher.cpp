@@ -50,7 +50,7 @@ Unexpected* new_unexpected(size_t bytes) {
 void free_unexpected(Unexpected* message) {
     held_bytes -= sizeof(Unexpected) + message->capacity;
     if (message->capacity == kPooledBytes)
-        pool.push_back(message);
+        pool.push_front(message);  // the next one finds it in the cache
     else
         std::free(message);
 }

@@ -59,7 +59,7 @@ void free_request(Request* request) {
     if (request->generalized != nullptr) request->generalized.reset();
     Comm* const comm = request->comm;
     request->comm = nullptr;
-    pool.push_back(request);
+    pool.push_front(request);  // the next one finds it in the cache
     if (comm != nullptr) comm_release(*comm);
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI_Init, MPI_Finalize, MPI_Abort, and what a program may ask about the job and its threads.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/mpi/export.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+int thread_level = MPI_THREAD_SINGLE;
+pthread_t main_thread;
+
+int initialise(int required, int* provided, const char* function) {
+    if (engine.stage != Stage::before) return raise(nullptr, MPI_ERR_OTHER, function);
+    thread_level = std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE);
+    main_thread = ::pthread_self();
+    int error = start_job();
+    if (error == MPI_SUCCESS) error = mpi_setup();
+    // Without a job there is no communicator whose error handler could be asked.
+    if (error != MPI_SUCCESS) end_job(error, "%s failed", function);
+    if (thread_level == MPI_THREAD_MULTIPLE) EngineLock::enable();
+    if (provided != nullptr) *provided = thread_level;
+    return MPI_SUCCESS;
+}
+
+bool is_running() { return engine.stage == Stage::running; }
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI_EXPORT(MPI_Init)
+int PMPI_Init(int*, char***) { return initialise(MPI_THREAD_SINGLE, nullptr, "MPI_Init"); }
+
+VIADUCT_MPI_EXPORT(MPI_Init_thread)
+int PMPI_Init_thread(int*, char***, int required, int* provided) {
+    return initialise(required, provided, "MPI_Init_thread");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Initialized)
+int PMPI_Initialized(int* flag) {
+    *flag = engine.stage != Stage::before ? 1 : 0;
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Finalize)
+int PMPI_Finalize(void) {
+    Critical guard;
+    if (!is_running()) return raise(nullptr, MPI_ERR_OTHER, "MPI_Finalize");
+    // Delete callbacks of attributes may still send and receive.
+    if (const int error = mpi_teardown(); error != MPI_SUCCESS) return error;
+    return leave_job();
+}
+
+VIADUCT_MPI_EXPORT(MPI_Finalized)
+int PMPI_Finalized(int* flag) {
+    *flag = engine.stage == Stage::finalizing || engine.stage == Stage::after ? 1 : 0;
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Abort)
+int PMPI_Abort(MPI_Comm, int errorcode) { end_job(errorcode, "MPI_Abort with code %d", errorcode); }
+
+VIADUCT_MPI_EXPORT(MPI_Query_thread)
+int PMPI_Query_thread(int* provided) {
+    *provided = thread_level;
+    return is_running() ? MPI_SUCCESS : raise(nullptr, MPI_ERR_OTHER, "MPI_Query_thread");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Is_thread_main)
+int PMPI_Is_thread_main(int* flag) {
+    *flag = ::pthread_equal(main_thread, ::pthread_self()) != 0 ? 1 : 0;
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Get_processor_name)
+int PMPI_Get_processor_name(char* name, int* resultlen) {
+    std::memset(name, 0, MPI_MAX_PROCESSOR_NAME);
+    ::gethostname(name, MPI_MAX_PROCESSOR_NAME - 1);
+    *resultlen = static_cast<int>(std::strlen(name));
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Checks of what a program hands to point-to-point calls, and the short way from handles to what the engine
+// takes. Inline, because every message passes here.
+#pragma once
+
+#include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/engine/engine.hpp"
+
+namespace viaduct::mpi {
+
+// Of a message about to be sent or received; error is the class of the first argument that is wrong.
+struct Arguments {
+    Comm* comm = nullptr;
+    Payload payload;
+    int error = MPI_SUCCESS;
+};
+
+inline int set_payload(Payload* payload, const void* buffer, int count, MPI_Datatype handle) {
+    if (count < 0) return MPI_ERR_COUNT;
+    if (is_basic_handle(handle)) [[likely]] {
+        payload->base = const_cast<void*>(buffer);
+        payload->bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(basic_handle_size(handle));
+        return buffer == nullptr && payload->bytes != 0 ? MPI_ERR_BUFFER : MPI_SUCCESS;
+    }
+    const Datatype* type = type_of(handle);
+    if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
+    *payload = payload_of(buffer, static_cast<uint64_t>(count), *type);
+    return MPI_SUCCESS;
+}
+
+inline Arguments for_send(const void* buffer, int count, MPI_Datatype type, int peer, int tag,
+                          MPI_Comm handle) {
+    Arguments all;
+    all.comm = comm_of(handle);
+    if (all.comm == nullptr) [[unlikely]] {
+        all.error = MPI_ERR_COMM;
+    } else if (static_cast<unsigned>(peer) >= static_cast<unsigned>(all.comm->remote_size) &&
+               peer != MPI_PROC_NULL) {
+        all.error = MPI_ERR_RANK;
+    } else if (tag < 0) {
+        all.error = MPI_ERR_TAG;
+    } else {
+        all.error = set_payload(&all.payload, buffer, count, type);
+    }
+    return all;
+}
+
+// A receive and a probe may name anybody and anything.
+inline bool can_receive_from(const Comm& comm, int peer) {
+    return static_cast<unsigned>(peer) < static_cast<unsigned>(comm.remote_size) || peer == MPI_ANY_SOURCE ||
+           peer == MPI_PROC_NULL;
+}
+
+inline Arguments for_receive(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle) {
+    Arguments all;
+    all.comm = comm_of(handle);
+    if (all.comm == nullptr) [[unlikely]] {
+        all.error = MPI_ERR_COMM;
+    } else if (!can_receive_from(*all.comm, peer)) {
+        all.error = MPI_ERR_RANK;
+    } else if (tag < 0 && tag != MPI_ANY_TAG) {
+        all.error = MPI_ERR_TAG;
+    } else {
+        all.error = set_payload(&all.payload, buffer, count, type);
+    }
+    return all;
+}
+
+// Success does not even make a call.
+inline int answer(Comm* comm, int error, const char* function) {
+    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(comm, error, function);
+}
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Looking at messages before receiving them: MPI_Probe, and the matched kind that takes a message out of the
+// queue.
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/mpi/export.hpp"
+#include "mpi-adi/mpi/p2p_arguments.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+void fill_status_of(const Unexpected& message, MPI_Status* status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    status->MPI_SOURCE = message.um_env.ev_rank;
+    status->MPI_TAG = message.um_env.ev_tag;
+    status->count_hi_and_cancelled = 0;
+    set_count(status, message.um_env.ev_len);
+}
+
+int check(Comm* comm, int source, int tag) {
+    if (comm == nullptr) return MPI_ERR_COMM;
+    if (!can_receive_from(*comm, source)) return MPI_ERR_RANK;
+    return tag < 0 && tag != MPI_ANY_TAG ? MPI_ERR_TAG : MPI_SUCCESS;
+}
+
+Unexpected* wait_for_message(Comm& comm, int source, int tag) {
+    Unexpected* message = nullptr;
+    progress_until([&] { return (message = comm.matchers[0]->find(source, tag)) != nullptr; });
+    return message;
+}
+
+Unexpected* look_for_message(Comm& comm, int source, int tag) {
+    static Patience asked;
+    Unexpected* message = comm.matchers[0]->find(source, tag);
+    if (message != nullptr) return message;
+    if (progress())
+        asked.moved();
+    else
+        asked.look_again();
+    return comm.matchers[0]->find(source, tag);
+}
+
+MPI_Message take(Comm& comm, Unexpected* message) {
+    comm.matchers[0]->remove(message);
+    Request* request = new_request(Request::Kind::message);
+    request->message = message;
+    request->comm = &comm;
+    comm_retain(comm);
+    return publish(request);
+}
+
+// The receive of a message that a matched probe took; null when the handle names none. Nothing of a probe is
+// left.
+Request* receive_message(MPI_Message* handle, const Payload& payload) {
+    Request* probed = request_of(*handle);
+    if (probed == nullptr || probed->kind != Request::Kind::message) return nullptr;
+    Unexpected* message = probed->message;
+    Comm& comm = *probed->comm;
+    Request* request = new_request(Request::Kind::receive);
+    request->comm = &comm;
+    comm_retain(comm);
+    hold_type(*request, payload.type);
+    set_up_receive(*request, comm, Channel::p2p, message->um_env.ev_rank, message->um_env.ev_tag, payload);
+    free_request(probed);
+    *handle = MPI_MESSAGE_NULL;
+    take_unexpected(message, request);
+    return request;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI_EXPORT(MPI_Probe)
+int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
+    Critical guard;
+    Comm* comm = comm_of(handle);
+    if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Probe");
+    if (source == MPI_PROC_NULL)
+        fill_no_process_status(status);
+    else
+        fill_status_of(*wait_for_message(*comm, source, tag), status);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Iprobe)
+int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) {
+    Critical guard;
+    Comm* comm = comm_of(handle);
+    if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Iprobe");
+    *flag = 1;
+    if (source == MPI_PROC_NULL) {
+        fill_no_process_status(status);
+    } else if (const Unexpected* message = look_for_message(*comm, source, tag)) {
+        fill_status_of(*message, status);
+    } else {
+        *flag = 0;
+    }
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Mprobe)
+int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_Status* status) {
+    Critical guard;
+    Comm* comm = comm_of(handle);
+    if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Mprobe");
+    if (source == MPI_PROC_NULL) {
+        *message = MPI_MESSAGE_NO_PROC;
+        fill_no_process_status(status);
+        return MPI_SUCCESS;
+    }
+    Unexpected* found = wait_for_message(*comm, source, tag);
+    fill_status_of(*found, status);
+    *message = take(*comm, found);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Improbe)
+int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message, MPI_Status* status) {
+    Critical guard;
+    Comm* comm = comm_of(handle);
+    if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Improbe");
+    *flag = 1;
+    if (source == MPI_PROC_NULL) {
+        *message = MPI_MESSAGE_NO_PROC;
+        fill_no_process_status(status);
+    } else if (Unexpected* found = look_for_message(*comm, source, tag)) {
+        fill_status_of(*found, status);
+        *message = take(*comm, found);
+    } else {
+        *flag = 0;
+    }
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Mrecv)
+int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
+    Critical guard;
+    Payload payload;
+    if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
+        return raise(nullptr, bad, "MPI_Mrecv");
+    if (*message == MPI_MESSAGE_NO_PROC) {
+        *message = MPI_MESSAGE_NULL;
+        fill_no_process_status(status);
+        return MPI_SUCCESS;
+    }
+    Request* request = receive_message(message, payload);
+    if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Mrecv");
+    Comm& comm = *request->comm;
+    comm_retain(comm);
+    const int error = answer(&comm, wait(request, status), "MPI_Mrecv");
+    comm_release(comm);
+    return error;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Imrecv)
+int PMPI_Imrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* handle) {
+    Critical guard;
+    Payload payload;
+    if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
+        return raise(nullptr, bad, "MPI_Imrecv");
+    Request* request = nullptr;
+    if (*message == MPI_MESSAGE_NO_PROC) {
+        *message = MPI_MESSAGE_NULL;
+        request = new_request(Request::Kind::receive);
+        complete_as_no_process(*request);
+    } else {
+        request = receive_message(message, payload);
+        if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Imrecv");
+    }
+    *handle = publish(request);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What else a program does with requests: free, cancel, look at without ending, and complete its own.
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/mpi/export.hpp"
+#include "mpi-adi/mpi/request_ends.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+void unlink_send(Request* request) {
+    process_t* process = request->r_proc;
+    mpip_req_t** at = &process->p_sendhead;
+    mpip_req_t* before = nullptr;
+    while (*at != request) {
+        before = *at;
+        at = &(*at)->r_next;
+    }
+    *at = request->r_next;
+    if (process->p_sendtail == request) process->p_sendtail = before;
+}
+
+// A module may still be in the middle of it; then the answer of the other side decides, and MPI_Wait waits
+// for that.
+void cancel_request(Request* request) {
+    if (request->is_done()) return;
+    switch (request->kind) {
+        case Request::Kind::receive:
+            if (request->r_state != MPIP_REQ_RECVHEAD) return;
+            matcher_of(request->r_ctxt).withdraw(request);
+            break;
+        case Request::Kind::send:
+            if (request->r_state != MPIP_REQ_SENDREADY) {
+                request->r_proc->p_proto->pt_cancelsend(request);
+                return;
+            }
+            unlink_send(request);
+            break;
+        default:
+            return;
+    }
+    request->r_state |= MPIP_REQ_CANCELLED;
+    complete(request, MPI_SUCCESS);
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI_EXPORT(MPI_Request_free)
+int PMPI_Request_free(MPI_Request* handle) {
+    Critical guard;
+    Request* request = request_of(*handle);
+    if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Request_free");
+    *handle = MPI_REQUEST_NULL;
+    if (request->kind == Request::Kind::generalized) {
+        const Generalized g = *request->generalized;
+        if (request->is_done()) {
+            free_request(request);
+            return g.free(g.extra_state);
+        }
+        detach_request(request);
+        return MPI_SUCCESS;
+    }
+    if (is_idle(request) || request->is_done())
+        free_request(request);
+    else
+        detach_request(request);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Cancel)
+int PMPI_Cancel(MPI_Request* handle) {
+    Critical guard;
+    Request* request = request_of(*handle);
+    if (request == nullptr || is_idle(request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Cancel");
+    if (request->kind == Request::Kind::generalized) {
+        const Generalized g = *request->generalized;
+        return g.cancel(g.extra_state, request->is_done() ? 1 : 0);
+    }
+    cancel_request(request);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Test_cancelled)
+int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
+    *flag = status->count_hi_and_cancelled & 1;
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Status_set_cancelled)
+int PMPI_Status_set_cancelled(MPI_Status* status, int flag) {
+    status->count_hi_and_cancelled = (status->count_hi_and_cancelled & ~1) | (flag != 0 ? 1 : 0);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Request_get_status)
+int PMPI_Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) {
+    Critical guard;
+    Request* request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);
+    if (request == nullptr && handle != MPI_REQUEST_NULL)
+        return raise(nullptr, MPI_ERR_REQUEST, "MPI_Request_get_status");
+    *flag = 1;
+    if (is_idle(request)) {
+        fill_empty_status(status);
+        return MPI_SUCCESS;
+    }
+    if (!request->is_done()) progress();
+    *flag = request->is_done() ? 1 : 0;
+    if (*flag == 0) return MPI_SUCCESS;
+    if (request->kind == Request::Kind::generalized) {
+        MPI_Status own;
+        MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
+        fill_empty_status(told);
+        return request->generalized->query(request->generalized->extra_state, told);
+    }
+    fill_status(*request, status);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Grequest_start)
+int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
+                        MPI_Grequest_cancel_function* cancel_fn, void* extra_state, MPI_Request* handle) {
+    Critical guard;
+    Request* request = new_request(Request::Kind::generalized);
+    request->generalized.reset(new Generalized{query_fn, free_fn, cancel_fn, extra_state});
+    *handle = publish(request);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Grequest_complete)
+int PMPI_Grequest_complete(MPI_Request handle) {
+    Critical guard;
+    Request* request = request_of(handle);
+    if (request == nullptr || request->kind != Request::Kind::generalized || request->is_done())
+        return raise(nullptr, MPI_ERR_REQUEST, "MPI_Grequest_complete");
+    if (!request->detached) {
+        complete(request, MPI_SUCCESS);
+        return MPI_SUCCESS;
+    }
+    const Generalized g = *request->generalized;
+    free_request(request);
+    return g.free(g.extra_state);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI_Wait and MPI_Test, for one request, all, any and some of a list.
+#include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/mpi/export.hpp"
+#include "mpi-adi/mpi/request_ends.hpp"
+
+namespace viaduct::mpi {
+
+int end_request(Request* request, MPI_Request* handle, MPI_Status* status) {
+    if (request->kind == Request::Kind::generalized) {
+        MPI_Status own;
+        MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
+        fill_empty_status(told);
+        const Generalized g = *request->generalized;
+        int error = g.query(g.extra_state, told);
+        if (const int freed = g.free(g.extra_state); error == MPI_SUCCESS) error = freed;
+        free_request(request);
+        *handle = MPI_REQUEST_NULL;
+        return error;
+    }
+    fill_status(*request, status);
+    const int error = request->r_error;
+    if (request->persistent != nullptr) {
+        request->persistent->active = false;
+    } else {
+        free_request(request);
+        *handle = MPI_REQUEST_NULL;
+    }
+    return error;
+}
+
+namespace {
+
+MPI_Status* status_at(MPI_Status* statuses, int i) {
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
+
+// The request of a handle in a list; false when it names nothing.
+bool look_up(MPI_Request handle, Request** request) {
+    *request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);
+    return handle == MPI_REQUEST_NULL || *request != nullptr;
+}
+
+bool all_valid(int count, const MPI_Request* handles) {
+    Request* request = nullptr;
+    for (int i = 0; i < count; i++)
+        if (!look_up(handles[i], &request)) return false;
+    return true;
+}
+
+// A request stays what it is while we wait for it, and at MPI_THREAD_MULTIPLE other threads free others: so
+// handles are turned into requests anew after each pass.
+Request* active_request(MPI_Request handle) {
+    Request* request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);
+    return is_idle(request) ? nullptr : request;
+}
+
+bool all_done(int count, const MPI_Request* handles) {
+    for (int i = 0; i < count; i++) {
+        const Request* request = active_request(handles[i]);
+        if (request != nullptr && !request->is_done()) return false;
+    }
+    return true;
+}
+
+// The first one that is done, or MPI_UNDEFINED; *active tells whether there is anything to wait for.
+int first_done(int count, const MPI_Request* handles, bool* active) {
+    *active = false;
+    for (int i = 0; i < count; i++) {
+        const Request* request = active_request(handles[i]);
+        if (request == nullptr) continue;
+        *active = true;
+        if (request->is_done()) return i;
+    }
+    return MPI_UNDEFINED;
+}
+
+// All of them are done: statuses in order, and MPI_ERR_IN_STATUS when one has failed.
+int end_all(int count, MPI_Request* handles, MPI_Status* statuses, Comm** of) {
+    bool failed = false;
+    for (int i = 0; i < count; i++) {
+        MPI_Status* status = status_at(statuses, i);
+        int error = MPI_SUCCESS;
+        if (Request* request = active_request(handles[i])) {
+            Comm* const comm = request->comm;
+            error = end_request(request, &handles[i], status);
+            if (error != MPI_SUCCESS && !failed) *of = comm;
+        } else {
+            fill_empty_status(status);
+        }
+        failed |= error != MPI_SUCCESS;
+        if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
+    }
+    return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+}
+
+int end_some(int count, MPI_Request* handles, int* ended, int* indices, MPI_Status* statuses, Comm** of) {
+    bool failed = false;
+    *ended = 0;
+    for (int i = 0; i < count; i++) {
+        Request* request = active_request(handles[i]);
+        if (request == nullptr || !request->is_done()) continue;
+        MPI_Status* status = status_at(statuses, *ended);
+        Comm* const comm = request->comm;
+        const int error = end_request(request, &handles[i], status);
+        if (error != MPI_SUCCESS && !failed) *of = comm;
+        failed |= error != MPI_SUCCESS;
+        if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
+        indices[(*ended)++] = i;
+    }
+    return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+}
+
+int end_one(MPI_Request* handle, MPI_Status* status, const char* function) {
+    Request* request = active_request(*handle);
+    if (request == nullptr) {
+        fill_empty_status(status);
+        return MPI_SUCCESS;
+    }
+    Comm* const comm = request->comm;
+    if (comm == nullptr) {
+        const int error = end_request(request, handle, status);
+        return error == MPI_SUCCESS ? MPI_SUCCESS : raise(nullptr, error, function);
+    }
+    comm_retain(*comm);  // the error handler is its own
+    int error = end_request(request, handle, status);
+    if (error != MPI_SUCCESS) error = raise(comm, error, function);
+    comm_release(*comm);
+    return error;
+}
+
+// One look without a wait. A program that asks in a loop must not keep other ranks from running.
+Patience asked;
+bool progress_once() {
+    const bool moved = progress();
+    if (moved)
+        asked.moved();
+    else
+        asked.look_again();
+    return moved;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI_EXPORT(MPI_Wait)
+int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
+    Critical guard;
+    Request* request = nullptr;
+    if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Wait");
+    if (!is_idle(request)) progress_until([&] { return request->is_done(); });
+    return end_one(handle, status, "MPI_Wait");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Test)
+int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
+    Critical guard;
+    Request* request = nullptr;
+    if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Test");
+    *flag = 1;
+    if (!is_idle(request) && !request->is_done()) {
+        progress_once();
+        *flag = request->is_done() ? 1 : 0;
+    }
+    return *flag != 0 ? end_one(handle, status, "MPI_Test") : MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Waitall)
+int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
+    Critical guard;
+    if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitall");
+    if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitall");
+    // One after the other: each is looked at until it is done, and not again.
+    for (int i = 0; i < count; i++)
+        if (Request* request = active_request(handles[i])) progress_until([&] { return request->is_done(); });
+    Comm* of = nullptr;
+    const int error = end_all(count, handles, statuses, &of);
+    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Waitall");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Testall)
+int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuses) {
+    Critical guard;
+    if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testall");
+    if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testall");
+    if (!all_done(count, handles)) progress_once();
+    *flag = all_done(count, handles) ? 1 : 0;
+    if (*flag == 0) return MPI_SUCCESS;
+    Comm* of = nullptr;
+    const int error = end_all(count, handles, statuses, &of);
+    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Testall");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Waitany)
+int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status) {
+    Critical guard;
+    if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitany");
+    if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitany");
+    bool active = false;
+    progress_until([&] {
+        *index = first_done(count, handles, &active);
+        return *index != MPI_UNDEFINED || !active;
+    });
+    if (*index == MPI_UNDEFINED) {
+        fill_empty_status(status);
+        return MPI_SUCCESS;
+    }
+    return end_one(&handles[*index], status, "MPI_Waitany");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Testany)
+int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status) {
+    Critical guard;
+    if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testany");
+    if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testany");
+    bool active = false;
+    *index = first_done(count, handles, &active);
+    if (*index == MPI_UNDEFINED && active) {
+        progress_once();
+        *index = first_done(count, handles, &active);
+    }
+    *flag = *index != MPI_UNDEFINED || !active ? 1 : 0;
+    if (*index != MPI_UNDEFINED) return end_one(&handles[*index], status, "MPI_Testany");
+    if (*flag != 0) fill_empty_status(status);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI_EXPORT(MPI_Waitsome)
+int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) {
+    Critical guard;
+    if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitsome");
+    if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitsome");
+    bool active = false;
+    progress_until([&] { return first_done(count, handles, &active) != MPI_UNDEFINED || !active; });
+    if (!active) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    Comm* of = nullptr;
+    const int error = end_some(count, handles, outcount, indices, statuses, &of);
+    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Waitsome");
+}
+
+VIADUCT_MPI_EXPORT(MPI_Testsome)
+int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) {
+    Critical guard;
+    if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testsome");
+    if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testsome");
+    bool active = false;
+    if (first_done(count, handles, &active) == MPI_UNDEFINED && active) progress_once();
+    if (!active) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    Comm* of = nullptr;
+    const int error = end_some(count, handles, outcount, indices, statuses, &of);
+    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Testsome");
+}

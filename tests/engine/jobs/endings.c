@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error nobody handles),
+ * "late" (one rank finalizes long after the others), "unread" (messages nobody ever receives), "twice" (MPI_Init again). */
+#include <signal.h>
+#include <unistd.h>
+
+#include "check.h"
+
+int main(int argc, char** argv) {
+    const char* how = argc > 1 ? argv[1] : "";
+    int value = 0;
+    start_check(&argc, &argv);
+    if (strcmp(how, "abort") == 0) {
+        if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+        MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "killed") == 0) {
+        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 1, &value, 1, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        if (rank == 1) raise(SIGKILL);
+        MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "fatal") == 0) {
+        MPI_Send(&value, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD);
+    } else if (strcmp(how, "twice") == 0) {
+        MPI_Init(&argc, &argv);
+    } else if (strcmp(how, "late") == 0) {
+        if (rank == 0) sleep(2);
+    } else if (strcmp(how, "unread") == 0) {
+        MPI_Request request;
+    }
+    return end_check();
+}
