@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What goes around a frame on its medium: plain Ethernet, or Ethernet with IPv4 and UDP so that frames can be
+// routed. A UDP socket needs neither. Used by outlets, which leave `kBytes` of room before the frame.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "viaduct/types.hpp"
+
+namespace viaduct::wire {
+
+inline constexpr uint16_t kEtherType = 0x88B5;  // IEEE local experimental
+inline constexpr uint16_t kUdpPort = 4792;      // of no service: beside RoCE's
+
+// For UDP a node's address is its IPv4 address and port.
+NicAddress udp_address(uint32_t ipv4, uint16_t port);
+
+struct Ethernet {
+    static constexpr uint32_t kBytes = 14;
+    NicAddress own;
+
+    void write(std::byte* at, const NicAddress& to, uint32_t frame_bytes) const;
+    // False: not ours. The frame may be followed by padding.
+    bool read(std::span<const std::byte> packet, NicAddress* from, std::span<const std::byte>* frame) const;
+};
+
+struct Udp {
+    static constexpr uint32_t kBytes = 14 + 20 + 8;
+    NicAddress own;  // udp_address
+    NicAddress own_mac;
+    NicAddress next_hop;  // MAC of the peer, or of the router on the way to all peers
+
+    void write(std::byte* at, const NicAddress& to, uint32_t frame_bytes) const;
+    bool read(std::span<const std::byte> packet, NicAddress* from, std::span<const std::byte>* frame) const;
+};
+
+}  // namespace viaduct::wire

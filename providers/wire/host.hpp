@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a node of VI-over-packets needs from its surroundings: an Outlet for frames and a Host for messages.
+// An Ethernet port, a UDP socket and a test's simulated wire are outlets; a provider or a test's model is the
+// host. Every call is made by the thread that drives the node, from inside input, advance, flush, post or
+// start; none of them may call the node back, except where it says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "viaduct/types.hpp"
+
+namespace viaduct::wire {
+
+using Time = int64_t;  // nanoseconds of any clock that does not go back
+inline constexpr Time kNoTime = INT64_MAX;
+
+// A connection or an attempt at one: index and generation, never 0, never the same again for a long time.
+using LinkId = uint32_t;
+// A request somebody waits to have answered.
+using IncomingId = uint64_t;
+// What the host calls its end of a connection.
+using Cookie = void*;
+
+class Outlet {
+public:
+    // Room for a frame of `bytes` (at most max_frame), or null while the wire takes no more. What the medium
+    // puts in front and behind is the outlet's business.
+    virtual std::byte* begin_frame(uint32_t bytes) = 0;
+    // Sends what begin_frame gave; exactly one call for each.
+    virtual void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) = 0;
+
+protected:
+    ~Outlet() = default;
+};
+
+// What became of something the peer asked for.
+enum class Verdict : uint8_t {
+    ok,
+    no_receive,     // no receive is posted
+    bad_receive,    // the receive is malformed, protected or too short
+    not_permitted,  // memory or VI does not allow it
+};
+
+// How work ended. Reported once each, in posting order.
+enum class Outcome : uint8_t {
+    ok,
+    bad_source,       // our own memory went away under it
+    receive_refused,  // the peer had no receive for it, or a bad one
+    not_permitted,    // the peer refused the target
+    gave_up,          // no acknowledgement in time
+};
+
+// Why a connection is over. Reported once, after the work it decided.
+enum class Ended : uint8_t {
+    by_peer,       // it disconnected
+    lost,          // it is gone, or has been silent too long
+    gave_up,       // no acknowledgement in time
+    refused_ours,  // it refused something of ours; the outcome has said so
+    refused_here,  // the host refused something of the peer's
+    protocol,      // the peer sent what no peer sends
+    bad_source,    // see Outcome
+};
+
+enum class Operation : uint8_t { send, write, read, fetch_add, compare_swap };
+
+// One descriptor's worth of work.
+struct Work {
+    Operation operation = Operation::send;
+    bool has_immediate = false;
+    bool fence = false;  // not begun before all earlier reads and atomics are done (vipl-semantics §2.5)
+    uint8_t width = 8;   // atomics: 4 or 8
+    uint32_t tag = 0;    // the host's own name for it
+    uint32_t total = 0;
+    uint32_t immediate = 0;
+    uint32_t handle = 0;   // of the target region
+    uint64_t address = 0;  // of the target
+    uint64_t operand = 0;
+    uint64_t compare = 0;
+};
+
+class Host {
+public:
+    // ---- our own work
+    // Copies `n` bytes at `offset` of that work's memory; again for every retransmission. False: it cannot be
+    // read.
+    virtual bool read_source(Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) = 0;
+    // Data of a read (or the old value of an atomic, in the host's byte order) arrives, in rising order.
+    virtual bool place_result(Cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) = 0;
+    virtual void finished(Cookie, uint32_t tag, Outcome) = 0;
+
+    // ---- the peer's messages, one at a time: begin, place in rising order, then end or abandon
+    virtual Verdict begin_message(Cookie, uint32_t total) = 0;
+    virtual void place_message(Cookie, uint32_t offset, const std::byte* from, uint32_t n) = 0;
+    virtual void end_message(Cookie, uint32_t total, const uint32_t* immediate) = 0;
+    // The rest of it is lost (Unreliable): the receive is for the next one.
+    virtual void abandon_message(Cookie) = 0;
+
+    // ---- the peer's RDMA writes, the same way; with immediate data they take a receive
+    virtual Verdict begin_write(Cookie, uint32_t handle, uint64_t address, uint32_t total,
+                                const uint32_t* immediate) = 0;
+    virtual Verdict place_write(Cookie, uint32_t handle, uint64_t address, const std::byte* from,
+                                uint32_t n) = 0;
+    virtual void end_write(Cookie, uint32_t total, const uint32_t* immediate) = 0;
+    virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
+
+    // ---- the peer's reads and atomics
+    // Permission for the whole range; then pieces are read, again for retransmissions.
+    virtual Verdict begin_read(Cookie, uint32_t handle, uint64_t address, uint32_t total) = 0;
+    virtual Verdict read_memory(Cookie, uint32_t handle, uint64_t address, std::byte* to, uint32_t n) = 0;
+    virtual Verdict atomic(Cookie, const Work&, uint64_t* old) = 0;
+
+    // How many receives have been posted since the connection began.
+    virtual uint32_t receives_posted(Cookie) = 0;
+
+    // ---- connecting
+    // A request for a listener, which is used up by it. Answer by Node::accept or Node::reject, now or later.
+    virtual void incoming(Cookie listener, IncomingId, const EndAddress& remote, const ViTraits&) = 0;
+    // The attempt has succeeded. Nothing is delivered before Node::start.
+    virtual void connected(Cookie, const ViTraits& remote) = 0;
+    // It has failed; the link is gone. timeout, rejected, no_match, mismatch_*.
+    virtual void failed(Cookie, Status) = 0;
+    // The connection is over; only Node::disconnect is of use now.
+    virtual void ended(Cookie, Ended) = 0;
+
+protected:
+    ~Host() = default;
+};
+
+// Knobs of a node. The defaults suit a LAN and processes that may wait for a processor for some milliseconds.
+struct Tuning {
+    uint32_t max_frame = 1460;  // what the outlet takes
+    uint32_t max_links = 1024;
+    uint32_t queue_depth = 1024;  // work posted and not finished, per link; a power of two
+    uint32_t window = 64;         // sequenced frames in flight at most, up to kWindow
+    uint32_t hold_frames = 256;   // frames that came too early, for all links together
+    uint32_t max_reads = 16;      // reads and atomics in flight per link and direction, at most kMaxReads
+    Time ack_delay = 20'000;      // an acknowledgement waits so long for data to ride on
+    Time ack_delay_max = 1'000'000;
+    Time first_timeout = 20'000'000;  // before anything was measured
+    Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more
+    Time max_timeout = 200'000'000;
+    Time give_up = 2'000'000'000;   // without any progress: the connection is broken
+    Time keep_alive = 100'000'000;  // a quiet side says that it lives
+    Time silence = 650'000'000;     // nothing heard for so long: the peer is dead
+    Time first_try = 10'000'000;    // connecting: between two tries, doubling up to max_try
+    Time max_try = 100'000'000;
+    Time no_match_grace = 100'000'000;  // "nobody waits there" is believed after so long (docs/decisions.md)
+    Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
+    Time accept_patience = 1'000'000'000;
+    Time goodbye = 500'000'000;  // how long a disconnect is repeated
+    uint64_t seed = 1;           // of sequence numbers, nonces and generations
+};
+
+inline constexpr uint32_t kMaxReads = 64;
+
+// Every silent path has a number; read by tools, written by the driving thread.
+struct Counters {
+    uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
+    uint64_t not_a_frame = 0, bad_check = 0, unknown_link = 0, wrong_peer = 0, wrong_state = 0;
+    uint64_t duplicates = 0, early = 0, hold_full = 0, beyond_window = 0, nonsense = 0;
+    uint64_t retransmitted = 0, timeouts = 0, losses_seen = 0, acks_out = 0, keep_alives_out = 0;
+    uint64_t messages_lost = 0;  // Unreliable: seen by the receiver
+    uint64_t resets_out = 0, resets_in = 0, requests_ignored = 0, outlet_full = 0;
+};
+
+}  // namespace viaduct::wire

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Life and end of a link; its beginning is in link_connect.cpp.
+#include "providers/wire/link.hpp"
+
+#include <algorithm>
+
+#include "providers/wire/bytes.hpp"
+
+#include <vipl.h>
+
+namespace viaduct::wire {
+
+Link::Link(Node& node, uint32_t index) : node_(node), index_(index), out_(*this), in_(*this) {}
+
+void Link::claim(LinkId id, Cookie cookie) {
+    id_ = id;
+    cookie_ = cookie;
+    state_ = LinkState::closed;
+    peer_ = NicAddress{};
+    peer_id_ = 0;
+    nonce_ = node_.random();
+    peer_nonce_ = 0;
+    first_sequence_ = static_cast<uint32_t>(node_.random());
+    rung_ = tries_ = arrived_ = path_ = 0;
+    peer_max_frame_ = kMaxFrame;
+    peer_window_ = kWindow;
+    peer_known_ = false;
+    deadline_ = next_try_ = no_match_since_ = ack_due_ = kNoTime;
+    interval_ = node_.tuning_.first_try;
+    reason_ = Reason::disconnected;
+    reason_message_ = 0;
+}
+
+void Link::release() {
+    state_ = LinkState::closed;
+    cookie_ = nullptr;
+    in_.end(false);
+    node_.free_link(*this);
+}
+
+void Link::report(LinkReport* out) const {
+    out->peer = peer_;
+    out->state = static_cast<uint32_t>(state_);
+    out->send_frame = out_.frame_bytes();
+    out->window = out_.window();
+    out->in_flight = out_.in_flight();
+    out->work_open = out_.work_open();
+    out->round_trip = out_.round_trip();
+    out->heard = heard_;
+}
+
+// ---- frames out
+
+Header Link::header(Kind kind, uint32_t length) {
+    Header h;
+    h.kind = kind;
+    h.destination = peer_id_;
+    h.source = id_;
+    h.sequence = out_.next_sequence();
+    h.acknowledge = in_.expected();
+    h.credit = cookie_ != nullptr ? node_.host_.receives_posted(cookie_) : 0;
+    h.length = static_cast<uint16_t>(length);
+    return h;
+}
+
+std::byte* Link::begin_frame(uint32_t bytes) {
+    std::byte* frame = node_.outlet_.begin_frame(bytes);
+    if (frame == nullptr) ++node_.counters_.outlet_full;
+    return frame;
+}
+
+void Link::end_frame(std::byte* frame, const Header& h, Time now) {
+    seal(frame, h);
+    const uint32_t bytes = kHeaderBytes + h.length;
+    node_.outlet_.end_frame(frame, bytes, peer_);
+    ++node_.counters_.frames_out;
+    node_.counters_.bytes_out += bytes;
+    said_ = now;
+    // Every frame acknowledges; only a gap needs a frame of its own to tell of it.
+    if (is_connected() && !in_.has_early()) ack_due_ = kNoTime;
+}
+
+void Link::send_selective(Kind kind, Time now) {
+    std::byte* frame = begin_frame(kHeaderBytes + kSelectiveBytes);
+    if (frame == nullptr) return wake();
+    write_selective(frame + kHeaderBytes, in_.selective());
+    end_frame(frame, header(kind, kSelectiveBytes), now);
+    ack_due_ = kNoTime;
+    ++(kind == Kind::acknowledge ? node_.counters_.acks_out : node_.counters_.keep_alives_out);
+}
+
+void Link::want_ack(Time due) {
+    if (due < ack_due_) ack_due_ = due;
+    wake();  // flush sends it when it is due, or sets the timer
+}
+
+void Link::wake() { node_.make_ready(*this); }
+
+// ---- driving
+
+void Link::flush(Time now) {
+    if (is_connected()) {
+        if (!out_.pump(now)) wake();
+        if (is_connected() && ack_due_ <= now) send_selective(Kind::acknowledge, now);
+    }
+    rearm(now);
+}
+
+bool Link::post(const Work& work, Time now) {
+    if (!is_connected() || !out_.post(work)) return false;
+    if (!out_.pump(now)) wake();
+    rearm(now);
+    return true;
+}
+
+void Link::start(Time now) {
+    if (!is_connected()) return;
+    in_.start(now);
+    wake();
+}
+
+Time Link::own_deadline() const {
+    switch (state_) {
+        case LinkState::closed:
+            return kNoTime;
+        case LinkState::requesting:
+        case LinkState::peering:
+        case LinkState::accepting:
+        case LinkState::closing:
+            return std::min(next_try_, deadline_);
+        case LinkState::connected:
+            return std::min({ack_due_, out_.deadline(), said_ + node_.tuning_.keep_alive,
+                             heard_ + node_.tuning_.silence});
+    }
+    return kNoTime;
+}
+
+// A timer that comes too early finds nothing to do and is set anew: so most frames move no timer.
+void Link::arm(Time due) {
+    if (due < node_.deadlines_.of(index_)) node_.deadlines_.set(index_, due);
+}
+
+void Link::rearm(Time) {
+    if (state_ != LinkState::closed) arm(own_deadline());
+}
+
+void Link::on_time(Time now) {
+    node_.deadlines_.set(index_, kNoTime);
+    switch (state_) {
+        case LinkState::closed:
+            return;
+        case LinkState::connected:
+            on_life(now);
+            break;
+        default:
+            try_again(now);
+            break;
+    }
+    rearm(now);
+}
+
+void Link::on_life(Time now) {
+    const Tuning& t = node_.tuning_;
+    if (now - std::max(heard_, node_.awake_since_) >= t.silence || !out_.on_time(now)) {
+        const bool silent = now - heard_ >= t.silence;
+        out_.give_up();
+        end(silent ? Ended::lost : Ended::gave_up, true, Reason::gave_up, 0, now);
+        return;
+    }
+    if (now >= heard_ + t.silence)
+        heard_ = node_.awake_since_;  // we were not running: its frames may be waiting
+    if (ack_due_ <= now) send_selective(Kind::acknowledge, now);
+    if (now - said_ >= t.keep_alive) send_selective(Kind::keep_alive, now);
+    if (now - said_ >= t.keep_alive) said_ = now;  // the outlet is full: not again at once
+}
+
+// ---- frames in
+
+void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
+    // Whoever guesses an id still has to come from the right place and know the other id.
+    const bool known = state_ == LinkState::accepting || state_ == LinkState::connected ||
+                       state_ == LinkState::closing || (state_ == LinkState::peering && peer_known_);
+    if (!(from == peer_) || (known && f.header.source != peer_id_)) {
+        ++node_.counters_.wrong_peer;
+        return;
+    }
+    switch (f.header.kind) {
+        case Kind::accept:
+            return on_accept(f, now);
+        case Kind::confirm:
+            return on_confirm(f, now);
+        case Kind::reject:
+        case Kind::no_match:
+        case Kind::pending:
+            return on_answer(f, now);
+        case Kind::disconnect:
+            return on_disconnect(f, now);
+        case Kind::disconnected:
+            if (state_ == LinkState::closing) release();
+            return;
+        case Kind::reset:
+            ++node_.counters_.resets_in;
+            if (state_ == LinkState::connected) return end(Ended::lost, false, Reason::broken, 0, now);
+            if (state_ == LinkState::closing) return release();
+            if (state_ == LinkState::accepting) return fail(Status::timeout, now);
+            if (state_ == LinkState::peering) peer_known_ = false;
+            return;
+        default:
+            return on_connected_frame(f, now);
+    }
+}
+
+void Link::on_connected_frame(const Frame& f, Time now) {
+    if ((state_ == LinkState::accepting || state_ == LinkState::peering) && peer_known_)
+        become_connected(now);                 // who sends data has seen our accept
+    if (state_ == LinkState::closing) return;  // it will hear of the end soon
+    if (!is_connected()) {
+        ++node_.counters_.wrong_state;
+        return;
+    }
+    heard_ = now;
+    const bool plain = f.header.kind == Kind::acknowledge || f.header.kind == Kind::keep_alive;
+    if (plain) {
+        const Selective s = read_selective(f);
+        out_.on_acknowledge(f.header, &s, now);
+    } else {
+        out_.on_acknowledge(f.header, nullptr, now);
+        if (is_connected()) in_.on_frame(f, now);
+    }
+    if (is_connected()) wake();
+}
+
+// ---- the end
+
+void Link::end(Ended why, bool tell_peer, Reason reason, uint32_t message, Time now) {
+    if (!is_connected()) return;
+    const Cookie cookie = cookie_;
+    if (why != Ended::refused_here) in_.end(true);  // what the host refused it has settled itself
+    in_.end(false);
+    if (tell_peer) {
+        state_ = LinkState::closing;
+        reason_ = reason;
+        reason_message_ = message;
+        deadline_ = now + node_.tuning_.goodbye;
+        interval_ = node_.tuning_.first_try;
+        send_disconnect(now);
+    }
+    cookie_ = nullptr;
+    node_.host_.ended(cookie, why);
+    if (!tell_peer) release();
+}
+
+void Link::disconnect(Time now) {
+    switch (state_) {
+        case LinkState::closed:
+        case LinkState::closing:
+            return;
+        case LinkState::requesting:
+            return release();
+        case LinkState::accepting:
+        case LinkState::peering:
+            if (peer_known_) node_.bare(Kind::reset, peer_, peer_id_, id_);
+            return release();
+        case LinkState::connected:
+            break;
+    }
+    in_.end(false);
+    state_ = LinkState::closing;
+    reason_ = Reason::disconnected;
+    deadline_ = now + node_.tuning_.goodbye;
+    interval_ = node_.tuning_.first_try;
+    send_disconnect(now);
+    cookie_ = nullptr;
+    rearm(now);
+}
+
+void Link::say_goodbye(Time now) {
+    if (is_connected()) disconnect(now);
+}
+
+void Link::send_disconnect(Time now) {
+    next_try_ = now + interval_;
+    interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
+    std::byte* frame = begin_frame(kHeaderBytes + kEndingBytes);
+    if (frame == nullptr) return;
+    write_ending(frame + kHeaderBytes, {reason_, reason_message_});
+    end_frame(frame, header(Kind::disconnect, kEndingBytes), now);
+}
+
+void Link::on_disconnect(const Frame& f, Time now) {
+    if ((state_ == LinkState::accepting || state_ == LinkState::peering) && peer_known_)
+        become_connected(now);
+    if (!is_connected() && state_ != LinkState::closing) return;
+    node_.bare(Kind::disconnected, peer_, peer_id_, id_);
+    if (state_ == LinkState::closing) return release();
+    out_.on_acknowledge(f.header, nullptr, now);
+    if (!is_connected()) return;
+    const Ending e = read_ending(f);
+    Ended why = Ended::lost;
+    switch (e.reason) {
+        case Reason::no_receive:
+        case Reason::bad_receive:
+            out_.refused(e.message, Outcome::receive_refused);
+            why = Ended::refused_ours;
+            break;
+        case Reason::not_permitted:
+            out_.refused(e.message, Outcome::not_permitted);
+            why = Ended::refused_ours;
+            break;
+        case Reason::disconnected:
+            why = Ended::by_peer;
+            break;
+        case Reason::protocol:
+        case Reason::gave_up:
+        case Reason::broken:
+            break;
+    }
+    end(why, false, Reason::disconnected, 0, now);
+}
+
+}  // namespace viaduct::wire

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One end of a connection, from the first request to the last goodbye. The state machine of
+// docs/wire-format.md: link_connect.cpp has the hand-shake, link.cpp life and end, Sender and Receiver the
+// traffic. Used by Node.
+#pragma once
+
+#include <cstdint>
+
+#include "providers/wire/node.hpp"
+#include "providers/wire/receiver.hpp"
+#include "providers/wire/sender.hpp"
+
+namespace viaduct::wire {
+
+enum class LinkState : uint8_t {
+    closed,
+    requesting,  // client: request sent, no accept yet
+    peering,     // peer to peer: request sent, the two are not yet sure of each other
+    accepting,   // server: accept sent, no confirm yet
+    connected,
+    closing,  // told the peer that it is over, no answer yet
+};
+
+class Link {
+public:
+    Link(Node&, uint32_t index);
+
+    Node& node() { return node_; }
+    LinkId id() const { return id_; }
+    LinkState state() const { return state_; }
+    Cookie cookie() const { return cookie_; }
+    const ViTraits& traits() const { return traits_; }
+    const NicAddress& peer() const { return peer_; }
+    bool is_connected() const { return state_ == LinkState::connected; }
+
+    // ---- Node
+    void claim(LinkId id, Cookie cookie);
+    void request(LinkState, const EndAddress& local, const EndAddress& remote, const ViTraits&, Time deadline,
+                 Time now);
+    void accept(const NicAddress& from, LinkId source, const Connect& request, uint32_t arrived,
+                const ViTraits&, Time now);
+    void start(Time now);
+    void disconnect(Time now);
+    bool post(const Work&, Time now);
+    void on_frame(const Frame&, const NicAddress& from, Time now);
+    void on_peer_request(const Frame&, const Connect&, const NicAddress& from, Time now);
+    void on_time(Time now);
+    void flush(Time now);
+    bool is_same_attempt(uint64_t nonce, const NicAddress& from, LinkId source) const;
+    bool matches_peer(const Connect&, const NicAddress& from, LinkId source) const;
+    // Peering, and nobody has answered yet.
+    bool is_free_for_peer() const { return state_ == LinkState::peering && !peer_known_; }
+    bool repeat_answer(const NicAddress& from, LinkId source, uint64_t nonce, uint32_t arrived, Time now);
+    void say_goodbye(Time now);
+    void release();
+    void report(LinkReport*) const;
+
+    // ---- Sender and Receiver
+    // Header of a frame to the peer, acknowledging what has come.
+    Header header(Kind, uint32_t length);
+    std::byte* begin_frame(uint32_t bytes);
+    void end_frame(std::byte* frame, const Header&, Time now);
+    void want_ack(Time due);
+    void wake();  // has something to send
+    // The connection is over; the peer is told `reason` unless it is reset.
+    void end(Ended why, bool tell_peer, Reason reason, uint32_t message, Time now);
+    Sender& out() { return out_; }
+    Receiver& in() { return in_; }
+
+private:
+    void arm(Time due);
+    void rearm(Time now);
+    Time own_deadline() const;
+
+    // link_connect.cpp
+    uint32_t probe_bytes() const;
+    void step_down();
+    void send_connect(Kind, LinkId destination, uint64_t nonce, uint32_t padded, Time now);
+    void send_confirm(Time now);
+    void send_try(uint32_t padded, Time now);
+    void try_again(Time now);
+    void on_accept(const Frame&, Time now);
+    void on_confirm(const Frame&, Time now);
+    void on_answer(const Frame&, Time now);
+    void become_connected(Time now);
+    void learn(const Connect&, LinkId source);
+    void fail(Status, Time now);
+
+    // link.cpp
+    void on_connected_frame(const Frame&, Time now);
+    void on_disconnect(const Frame&, Time now);
+    void send_selective(Kind, Time now);
+    void send_disconnect(Time now);
+    void on_life(Time now);
+
+    Node& node_;
+    const uint32_t index_;
+    LinkId id_ = 0;
+    Cookie cookie_ = nullptr;
+    LinkState state_ = LinkState::closed;
+    NicAddress peer_;
+    LinkId peer_id_ = 0;
+    ViTraits traits_, remote_traits_;
+    EndAddress local_, remote_;
+
+    // hand-shake
+    uint64_t nonce_ = 0, peer_nonce_ = 0;  // of our request, of the peer's
+    uint32_t first_sequence_ = 0;
+    uint32_t rung_ = 0, tries_ = 0;
+    uint32_t arrived_ = 0;  // size of the largest hand-shake frame that came from the peer
+    uint32_t path_ = 0;     // size of ours that is known to have arrived; 0: not yet
+    uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kWindow;
+    bool peer_known_ = false;
+    Time deadline_ = kNoTime, next_try_ = kNoTime, interval_ = 0, no_match_since_ = kNoTime;
+
+    // life
+    Time heard_ = 0, said_ = 0, ack_due_ = kNoTime;
+    Reason reason_ = Reason::disconnected;
+    uint32_t reason_message_ = 0;
+
+    Sender out_;
+    Receiver in_;
+};
+
+}  // namespace viaduct::wire

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The hand-shake of a link: request or peer request, accept, confirm; tried again until answered. Each try is
+// padded to the size it wants to use later, smaller after two tries without an answer: what arrives is the
+// path MTU.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "providers/wire/bytes.hpp"
+#include "providers/wire/link.hpp"
+
+#include <vipl.h>
+
+namespace viaduct::wire {
+
+namespace {
+
+// Jumbo frames with a tunnel in between, Ethernet under UDP, tunnels, IPv6's least, IPv4's least.
+constexpr uint32_t kRungs[] = {8900, 4056, 1460, 1380, 1220, kMinFrame};
+constexpr uint32_t kTriesPerRung = 2;
+constexpr uint32_t kSmallest = kHeaderBytes + kConnectBytes;
+
+}  // namespace
+
+// Size of the next hand-shake frame: the largest first.
+uint32_t Link::probe_bytes() const {
+    const uint32_t most = std::min(node_.tuning_.max_frame, peer_max_frame_);
+    if (path_ != 0) return std::min(path_, most);
+    if (rung_ == 0) return most;
+    uint32_t left = rung_;
+    for (const uint32_t rung : kRungs)
+        if (rung < most && --left == 0) return rung;
+    return std::min(most, kMinFrame);
+}
+
+void Link::step_down() {
+    if (path_ != 0 || ++tries_ < kTriesPerRung) return;
+    tries_ = 0;
+    if (rung_ < std::size(kRungs)) ++rung_;
+}
+
+void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t padded, Time now) {
+    const uint32_t bytes = std::max(padded, kSmallest);
+    std::byte* frame = begin_frame(bytes);
+    if (frame == nullptr) return;
+    std::memset(frame, 0, bytes);
+    Connect c;
+    c.nonce = nonce;
+    c.sequence = first_sequence_;
+    c.max_frame = static_cast<uint16_t>(node_.tuning_.max_frame);
+    c.arrived = static_cast<uint16_t>(arrived_);
+    c.traits = traits_;
+    c.window = node_.tuning_.window;
+    c.local = local_;
+    c.remote = remote_;
+    write_connect(frame + kHeaderBytes, c);
+    Header h = header(kind, bytes - kHeaderBytes);
+    h.destination = destination;
+    end_frame(frame, h, now);
+}
+
+void Link::send_confirm(Time now) {
+    std::byte* frame = begin_frame(kHeaderBytes + kAnswerBytes);
+    if (frame == nullptr) return;  // the accept will come again
+    write_answer(frame + kHeaderBytes, {peer_nonce_, 0, static_cast<uint16_t>(arrived_)});
+    end_frame(frame, header(Kind::confirm, kAnswerBytes), now);
+}
+
+void Link::request(LinkState state, const EndAddress& local, const EndAddress& remote, const ViTraits& traits,
+                   Time deadline, Time now) {
+    state_ = state;
+    local_ = local;
+    local_.host = node_.own_;
+    remote_ = remote;
+    peer_ = remote.host;
+    traits_ = traits;
+    deadline_ = deadline;
+    try_again(now);
+    rearm(now);
+}
+
+void Link::accept(const NicAddress& from, LinkId source, const Connect& request, uint32_t arrived,
+                  const ViTraits& traits, Time now) {
+    state_ = LinkState::accepting;
+    peer_ = from;
+    traits_ = traits;
+    local_ = request.remote;
+    local_.host = node_.own_;
+    remote_ = request.local;
+    arrived_ = arrived;
+    nonce_ = peer_nonce_ = request.nonce;
+    learn(request, source);
+    deadline_ = now + node_.tuning_.accept_patience;
+    try_again(now);
+    rearm(now);
+}
+
+void Link::learn(const Connect& c, LinkId source) {
+    peer_known_ = true;
+    peer_id_ = source;
+    remote_traits_ = c.traits;
+    peer_max_frame_ = std::clamp<uint32_t>(c.max_frame, kMinFrame, kMaxFrame);
+    peer_window_ = std::clamp<uint32_t>(c.window, 1, kWindow);
+    const bool reliable = traits_.reliability != VIP_SERVICE_UNRELIABLE;
+    in_.begin(reliable);
+    in_.expect(c.sequence);
+    out_.begin(first_sequence_, reliable);
+}
+
+void Link::send_try(uint32_t padded, Time now) {
+    switch (state_) {
+        case LinkState::requesting:
+            return send_connect(Kind::request, 0, nonce_, padded, now);
+        case LinkState::peering:
+            send_connect(Kind::peer_request, 0, nonce_, padded, now);
+            // Who is there no more answers this with a reset, and the place is free for whoever came after
+            // it.
+            if (peer_known_)
+                send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(padded, arrived_), now);
+            return;
+        default:
+            return send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(padded, arrived_), now);
+    }
+}
+
+// Time for another try, or too late for any.
+void Link::try_again(Time now) {
+    if (state_ == LinkState::closing) {
+        if (now >= deadline_) return release();
+        if (now >= next_try_) send_disconnect(now);
+        return;
+    }
+    if (now >= deadline_) {
+        if (state_ == LinkState::accepting) node_.bare(Kind::reset, peer_, peer_id_, id_);
+        return fail(no_match_since_ != kNoTime ? Status::no_match : Status::timeout, now);
+    }
+    if (next_try_ != kNoTime && now < next_try_) return;
+    // Answers that are due soon are worth asking for often; silence is not.
+    next_try_ = now + interval_;
+    if (no_match_since_ == kNoTime) interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
+    // Silence may mean that large frames do not pass, or that nobody was there: so the large one is tried
+    // each time.
+    if (path_ == 0 && rung_ != 0) send_try(std::min(node_.tuning_.max_frame, peer_max_frame_), now);
+    send_try(probe_bytes(), now);
+    step_down();
+}
+
+void Link::fail(Status why, Time) {
+    const Cookie cookie = cookie_;
+    release();
+    if (cookie != nullptr) node_.host_.failed(cookie, why);
+}
+
+void Link::become_connected(Time now) {
+    if (path_ == 0)
+        path_ = probe_bytes();  // data came before the confirm: the last size tried is the safe one
+    state_ = LinkState::connected;
+    heard_ = now;
+    said_ = now;
+    ack_due_ = kNoTime;
+    const uint32_t most = std::min(node_.tuning_.max_frame, peer_max_frame_);
+    out_.set_path(std::clamp(path_, kMinFrame, most), std::min(node_.tuning_.window, peer_window_));
+    node_.host_.connected(cookie_, remote_traits_);
+    wake();
+}
+
+void Link::on_accept(const Frame& f, Time now) {
+    Connect c;
+    if (read_connect(f, &c) != Flaw::none || c.nonce != nonce_) {
+        ++node_.counters_.wrong_state;
+        return;
+    }
+    const bool mine = state_ == LinkState::requesting || state_ == LinkState::peering;
+    if (mine) {
+        arrived_ = std::max(arrived_, f.bytes);
+        if (!peer_known_) learn(c, f.header.source);
+        peer_nonce_ = state_ == LinkState::requesting ? nonce_ : peer_nonce_;
+        path_ = std::clamp<uint32_t>(c.arrived, kMinFrame, kMaxFrame);
+        out_.note_credit(f.header);
+        become_connected(now);
+    }
+    // Peer to peer, its own request may not have come yet: its nonce is unknown, and it is answered when it
+    // comes.
+    if (is_connected() && peer_nonce_ != 0) {
+        arrived_ = std::max(arrived_, f.bytes);
+        heard_ = now;
+        send_confirm(now);
+        rearm(now);
+    }
+}
+
+void Link::on_confirm(const Frame& f, Time now) {
+    const Answer a = read_answer(f);
+    if (a.nonce != nonce_ || !peer_known_) {
+        ++node_.counters_.wrong_state;
+        return;
+    }
+    if (state_ == LinkState::accepting || state_ == LinkState::peering) {
+        path_ = std::clamp<uint32_t>(a.arrived, kMinFrame, kMaxFrame);
+        out_.note_credit(f.header);
+        become_connected(now);
+    }
+    if (is_connected()) heard_ = now;
+}
+
+void Link::on_answer(const Frame& f, Time now) {
+    const Answer a = read_answer(f);
+    if ((state_ != LinkState::requesting && state_ != LinkState::peering) || a.nonce != nonce_) {
+        ++node_.counters_.wrong_state;
+        return;
+    }
+    if (f.header.kind == Kind::reject) {
+        const auto why = static_cast<Status>(a.reason);
+        const bool mismatch =
+            why == Status::mismatch_level || why == Status::mismatch_mtu || why == Status::mismatch_qos;
+        return fail(mismatch ? why : Status::rejected, now);
+    }
+    path_ = std::max<uint32_t>(path_, std::clamp<uint32_t>(a.arrived, kMinFrame, kMaxFrame));
+    if (f.header.kind == Kind::pending) {
+        no_match_since_ = kNoTime;
+        return;
+    }
+    if (no_match_since_ == kNoTime) {
+        no_match_since_ = now;
+        interval_ = node_.tuning_.first_try;
+        next_try_ = now + interval_;
+    }
+    if (now - no_match_since_ >= node_.tuning_.no_match_grace) return fail(Status::no_match, now);
+    rearm(now);
+}
+
+// ---- copies of requests
+
+bool Link::is_same_attempt(uint64_t nonce, const NicAddress& from, LinkId source) const {
+    return state_ != LinkState::closed && peer_known_ && (peer_nonce_ == nonce || peer_nonce_ == 0) &&
+           peer_ == from && peer_id_ == source;
+}
+
+// The request behind this link has come again.
+bool Link::repeat_answer(const NicAddress& from, LinkId source, uint64_t nonce, uint32_t arrived, Time now) {
+    if (!is_same_attempt(nonce, from, source)) return false;
+    arrived_ = std::max(arrived_, arrived);
+    peer_nonce_ = nonce;
+    if (is_connected()) send_connect(Kind::accept, peer_id_, peer_nonce_, kSmallest, now);
+    return true;
+}
+
+bool Link::matches_peer(const Connect& c, const NicAddress& from, LinkId source) const {
+    if (state_ != LinkState::peering || !(remote_.host == from)) return false;
+    if (from == node_.own_ && source == id_) return false;  // our own request, on a node that talks to itself
+    return local_.same_discriminator(c.remote) && remote_.same_discriminator(c.local);
+}
+
+void Link::on_peer_request(const Frame& f, const Connect& c, const NicAddress& from, Time now) {
+    const Status differs = c.traits.reliability != traits_.reliability     ? Status::mismatch_level
+                           : c.traits.max_transfer != traits_.max_transfer ? Status::mismatch_mtu
+                           : c.traits.qos != traits_.qos                   ? Status::mismatch_qos
+                                                                           : Status::ok;
+    if (differs != Status::ok) {
+        node_.answer(Kind::reject, from, f.header.source,
+                     {c.nonce, static_cast<uint16_t>(differs), static_cast<uint16_t>(f.bytes)});
+        return fail(differs, now);
+    }
+    arrived_ = std::max(arrived_, f.bytes);
+    peer_nonce_ = c.nonce;
+    learn(c, f.header.source);
+    send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(probe_bytes(), arrived_), now);
+    rearm(now);
+}
+
+}  // namespace viaduct::wire

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/wire/node.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "providers/wire/link.hpp"
+
+namespace viaduct::wire {
+
+namespace {
+
+constexpr uint32_t kMaxListeners = 4096;
+constexpr uint32_t kMaxIncomings = 1024;
+
+constexpr uint32_t index_of(LinkId id) { return id & 0xFFFF; }
+
+Tuning sane(Tuning t) {
+    t.max_frame = std::clamp(t.max_frame, kMinFrame, kMaxFrame);
+    t.max_links = std::clamp(t.max_links, 1u, 65'535u);
+    t.window = std::clamp(t.window, 1u, kWindow);
+    t.max_reads = std::clamp(t.max_reads, 1u, kMaxReads);
+    t.hold_frames = std::clamp(t.hold_frames, 1u, 65'534u);
+    uint32_t depth = 1;
+    while (depth < t.queue_depth && depth < (1u << 20)) depth *= 2;
+    t.queue_depth = depth;
+    return t;
+}
+
+}  // namespace
+
+Node::Node(const Tuning& tuning, const NicAddress& own, Outlet& outlet, Host& host)
+    : tuning_(sane(tuning)),
+      own_(own),
+      outlet_(outlet),
+      host_(host),
+      random_state_(tuning.seed),
+      deadlines_(tuning_.max_links),
+      hold_(tuning_.hold_frames, tuning_.max_frame),
+      slots_(tuning_.max_links) {
+    free_.reserve(slots_.size());
+    ready_.reserve(slots_.size());
+    being_flushed_.reserve(slots_.size());
+    for (auto i = static_cast<uint32_t>(slots_.size()); i-- != 0;) {
+        slots_[i].generation = static_cast<uint32_t>(random() >> 48);
+        free_.push_back(i);
+    }
+}
+
+Node::~Node() = default;
+
+uint64_t Node::random() {  // splitmix64
+    uint64_t z = (random_state_ += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    return z != 0 ? z : 1;
+}
+
+// ---- links
+
+Link* Node::find(LinkId id) const {
+    const uint32_t index = index_of(id);
+    if (index >= slots_.size()) return nullptr;
+    const Slot& slot = slots_[index];
+    return slot.in_use && slot.link->id() == id ? slot.link.get() : nullptr;
+}
+
+Link* Node::take_link(Cookie cookie) {
+    if (free_.empty()) return nullptr;
+    const uint32_t index = free_.back();
+    Slot& slot = slots_[index];
+    if (!slot.link) slot.link = std::make_unique<Link>(*this, index);
+    free_.pop_back();
+    slot.generation = (slot.generation + 1) & 0xFFFF;
+    if (slot.generation == 0) slot.generation = 1;
+    slot.in_use = true;
+    slot.link->claim(slot.generation << 16 | index, cookie);
+    return slot.link.get();
+}
+
+void Node::free_link(Link& link) {
+    const uint32_t index = index_of(link.id());
+    Slot& slot = slots_[index];
+    if (!slot.in_use) return;
+    slot.in_use = false;
+    deadlines_.set(index, kNoTime);
+    // First in, first out would keep ids apart longer, but the generation does that already.
+    free_.push_back(index);
+}
+
+void Node::make_ready(Link& link) {
+    const uint32_t index = index_of(link.id());
+    Slot& slot = slots_[index];
+    if (slot.ready || !slot.in_use) return;
+    slot.ready = true;
+    ready_.push_back(index);
+}
+
+bool Node::report(LinkId id, LinkReport* out) const {
+    const Link* link = find(id);
+    if (link == nullptr) return false;
+    link->report(out);
+    return true;
+}
+
+// ---- connecting
+
+uint32_t Node::listen(const EndAddress& local, Cookie cookie) {
+    if (listeners_.size() >= kMaxListeners) return 0;
+    const auto id = static_cast<uint32_t>(next_listener_);
+    listeners_.push_back({id, next_listener_++, local, cookie});
+    return id;
+}
+
+void Node::unlisten(uint32_t listener) {
+    std::erase_if(listeners_, [&](const Listener& l) { return l.id == listener; });
+}
+
+LinkId Node::request(Cookie cookie, const EndAddress& local, const EndAddress& remote, const ViTraits& traits,
+                     Time deadline, Time now) {
+    Link* link = take_link(cookie);
+    if (link == nullptr) return 0;
+    link->request(LinkState::requesting, local, remote, traits, deadline, now);
+    return link->id();
+}
+
+LinkId Node::peer_request(Cookie cookie, const EndAddress& local, const EndAddress& remote,
+                          const ViTraits& traits, Time deadline, Time now) {
+    Link* link = take_link(cookie);
+    if (link == nullptr) return 0;
+    link->request(LinkState::peering, local, remote, traits, deadline, now);
+    return link->id();
+}
+
+Node::Incoming* Node::find_incoming(IncomingId id) {
+    const auto found =
+        std::find_if(incomings_.begin(), incomings_.end(), [&](const Incoming& i) { return i.id == id; });
+    return found != incomings_.end() ? &*found : nullptr;
+}
+
+LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time now, Status* why) {
+    Incoming* found = find_incoming(id);
+    *why = Status::timeout;
+    if (found == nullptr) return 0;
+    const Incoming incoming = *found;
+    const bool stale = now - incoming.heard > tuning_.stale_incoming;
+    Link* link = stale ? nullptr : take_link(cookie);
+    if (!stale && link == nullptr) *why = Status::out_of_resources;
+    std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
+    remember(incoming.request.nonce, incoming.from, link == nullptr);
+    if (link == nullptr) return 0;
+    *why = Status::ok;
+    link->accept(incoming.from, incoming.source, incoming.request, incoming.arrived, traits, now);
+    return link->id();
+}
+
+void Node::reject(IncomingId id, Time) {
+    const Incoming* incoming = find_incoming(id);
+    if (incoming == nullptr) return;
+    answer(Kind::reject, incoming->from, incoming->source,
+           {incoming->request.nonce, static_cast<uint16_t>(Status::rejected),
+            static_cast<uint16_t>(incoming->arrived)});
+    remember(incoming->request.nonce, incoming->from, true);
+    std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
+}
+
+void Node::start(LinkId id, Time now) {
+    if (Link* link = find(id)) link->start(now);
+}
+
+void Node::disconnect(LinkId id, Time now) {
+    if (Link* link = find(id)) link->disconnect(now);
+}
+
+bool Node::post(LinkId id, const Work& work, Time now) {
+    Link* link = find(id);
+    return link != nullptr && link->post(work, now);
+}
+
+void Node::remember(uint64_t nonce, const NicAddress& from, bool rejected) {
+    decided_[next_decided_++ % decided_.size()] = {nonce, from, rejected};
+}
+
+// ---- frames without a link
+
+void Node::bare(Kind kind, const NicAddress& to, LinkId destination, LinkId source) {
+    std::byte* frame = outlet_.begin_frame(kHeaderBytes);
+    if (frame == nullptr) return;
+    Header h;
+    h.kind = kind;
+    h.destination = destination;
+    h.source = source;
+    seal(frame, h);
+    outlet_.end_frame(frame, kHeaderBytes, to);
+    ++counters_.frames_out;
+    counters_.bytes_out += kHeaderBytes;
+    if (kind == Kind::reset) ++counters_.resets_out;
+}
+
+void Node::answer(Kind kind, const NicAddress& to, LinkId destination, const Answer& a) {
+    std::byte* frame = outlet_.begin_frame(kHeaderBytes + kAnswerBytes);
+    if (frame == nullptr) return;
+    write_answer(frame + kHeaderBytes, a);
+    Header h;
+    h.kind = kind;
+    h.destination = destination;
+    h.length = kAnswerBytes;
+    seal(frame, h);
+    outlet_.end_frame(frame, kHeaderBytes + kAnswerBytes, to);
+    ++counters_.frames_out;
+    counters_.bytes_out += kHeaderBytes + kAnswerBytes;
+}
+
+// Nobody answers an answer, so that two nodes never talk about nothing for ever.
+void Node::on_unknown(const Frame& f, const NicAddress& from) {
+    ++counters_.unknown_link;
+    switch (f.header.kind) {
+        case Kind::disconnect:
+            return bare(Kind::disconnected, from, f.header.source, f.header.destination);
+        case Kind::disconnected:
+        case Kind::reset:
+        case Kind::reject:
+        case Kind::no_match:
+        case Kind::pending:
+            return;
+        default:
+            return bare(Kind::reset, from, f.header.source, f.header.destination);
+    }
+}
+
+void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
+    Connect c;
+    if (read_connect(f, &c) != Flaw::none || c.nonce == 0) {
+        ++counters_.nonsense;
+        return;
+    }
+    c.local.host = from;
+    const Answer back{c.nonce, 0, static_cast<uint16_t>(f.bytes)};
+    for (Incoming& i : incomings_) {
+        if (i.request.nonce != c.nonce || !(i.from == from)) continue;
+        i.heard = now;
+        i.arrived = std::max(i.arrived, f.bytes);
+        return answer(Kind::pending, from, f.header.source, back);
+    }
+    for (const Slot& slot : slots_)
+        if (slot.in_use && slot.link->repeat_answer(from, f.header.source, c.nonce, f.bytes, now)) return;
+    for (const Decided& d : decided_) {
+        if (d.nonce != c.nonce || !(d.from == from)) continue;
+        ++counters_.requests_ignored;
+        if (d.rejected)
+            answer(Kind::reject, from, f.header.source,
+                   {c.nonce, static_cast<uint16_t>(Status::rejected), static_cast<uint16_t>(f.bytes)});
+        return;
+    }
+    const auto listener = std::find_if(listeners_.begin(), listeners_.end(), [&](const Listener& l) {
+        return l.local.same_discriminator(c.remote);
+    });
+    if (listener == listeners_.end()) return answer(Kind::no_match, from, f.header.source, back);
+    if (incomings_.size() >= kMaxIncomings) {  // requesters that gave up make room
+        std::erase_if(incomings_,
+                      [&](const Incoming& i) { return now - i.heard > 10 * tuning_.stale_incoming; });
+        if (incomings_.size() >= kMaxIncomings) {
+            ++counters_.requests_ignored;
+            return;
+        }
+    }
+    const Cookie cookie = listener->cookie;
+    listeners_.erase(listener);
+    const IncomingId id = random();
+    incomings_.push_back({id, from, f.header.source, c, f.bytes, now});
+    answer(Kind::pending, from, f.header.source, back);
+    host_.incoming(cookie, id, c.local, c.traits);
+}
+
+void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
+    Connect c;
+    if (read_connect(f, &c) != Flaw::none || c.nonce == 0) {
+        ++counters_.nonsense;
+        return;
+    }
+    // Those that are connected already first: this may be a late copy, and others may wait under the same
+    // address.
+    for (const Slot& slot : slots_)
+        if (slot.in_use && slot.link->is_connected() &&
+            slot.link->repeat_answer(from, f.header.source, c.nonce, f.bytes, now))
+            return;
+    for (const Slot& slot : slots_)
+        if (slot.in_use && slot.link->is_same_attempt(c.nonce, from, f.header.source) &&
+            slot.link->matches_peer(c, from, f.header.source))
+            return slot.link->on_peer_request(f, c, from, now);
+    for (const Slot& slot : slots_)
+        if (slot.in_use && slot.link->is_free_for_peer() && slot.link->matches_peer(c, from, f.header.source))
+            return slot.link->on_peer_request(f, c, from, now);
+    ++counters_.requests_ignored;  // it will come again, and so will ours
+}
+
+// ---- driving
+
+void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
+    Frame f;
+    const Flaw flaw = read_frame(bytes, &f);
+    if (flaw != Flaw::none) [[unlikely]] {
+        ++(flaw == Flaw::check ? counters_.bad_check : counters_.not_a_frame);
+        return;
+    }
+    ++counters_.frames_in;
+    counters_.bytes_in += f.bytes;
+    if (f.header.kind == Kind::request) return on_request(f, from, now);
+    if (f.header.kind == Kind::peer_request) return on_peer_request(f, from, now);
+    Link* link = find(f.header.destination);
+    if (link == nullptr) return on_unknown(f, from);
+    link->on_frame(f, from, now);
+}
+
+void Node::advance(Time now) {
+    if (now - last_advance_ > 2 * tuning_.keep_alive) awake_since_ = now;
+    last_advance_ = now;
+    // Each link once: one that is due again at once waits for the next call.
+    for (size_t n = slots_.size(); n != 0 && deadlines_.earliest() <= now; --n)
+        slots_[deadlines_.first()].link->on_time(now);
+}
+
+void Node::flush(Time now) {
+    being_flushed_.swap(ready_);
+    for (const uint32_t index : being_flushed_) {
+        slots_[index].ready = false;
+        if (slots_[index].in_use) slots_[index].link->flush(now);
+    }
+    being_flushed_.clear();
+}
+
+void Node::say_goodbye(Time now) {
+    for (const Slot& slot : slots_)
+        if (slot.in_use) slot.link->say_goodbye(now);
+}
+
+}  // namespace viaduct::wire

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A node: all connections of one network address. It is a state machine and nothing else: whoever owns it
+// brings frames (input), the time (advance) and work (post), and gets frames (Outlet) and events (Host) back.
+// One thread at a time; nothing blocks; memory is taken when a node is made and when a link is used for the
+// first time.
+//
+//   Ethernet port:  poll { for each frame: node.input(frame, source MAC, now); } node.advance(now);
+//   node.flush(now);
+//                   sleep until node.next_deadline() or a frame.
+//   UDP link:       the same with recvmsg, and the six bytes of an address are IPv4 address and port.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "providers/wire/deadlines.hpp"
+#include "providers/wire/format.hpp"
+#include "providers/wire/hold.hpp"
+#include "providers/wire/host.hpp"
+
+namespace viaduct::wire {
+
+class Link;
+
+// What tools and tests may know of a link.
+struct LinkReport {
+    NicAddress peer;
+    uint32_t state = 0;  // LinkState
+    uint32_t send_frame = 0;
+    uint32_t window = 0, in_flight = 0;
+    uint32_t work_open = 0;
+    Time round_trip = 0;
+    Time heard = 0;
+};
+
+class Node {
+public:
+    Node(const Tuning&, const NicAddress& own, Outlet&, Host&);
+    ~Node();
+    Node(const Node&) = delete;
+    Node& operator=(const Node&) = delete;
+
+    // ---- connecting
+    // Waits for one request to `local`'s discriminator; first come, first served. 0: too many listeners.
+    uint32_t listen(const EndAddress& local, Cookie);
+    void unlisten(uint32_t listener);
+    // Attempts: the host hears connected or failed. 0: no link is free. kNoTime waits for ever.
+    LinkId request(Cookie, const EndAddress& local, const EndAddress& remote, const ViTraits&, Time deadline,
+                   Time now);
+    LinkId peer_request(Cookie, const EndAddress& local, const EndAddress& remote, const ViTraits&,
+                        Time deadline, Time now);
+    // 0: the requester is gone, or no link is free (*why).
+    LinkId accept(IncomingId, Cookie, const ViTraits&, Time now, Status* why);
+    void reject(IncomingId, Time now);
+    // The host is ready for what arrives: call once after connected.
+    void start(LinkId, Time now);
+    // Ends an attempt or a connection; no upcall for it afterwards. The peer is told for a while.
+    void disconnect(LinkId, Time now);
+
+    // ---- working
+    // False: not connected, or queue_depth pieces of work are open.
+    bool post(LinkId, const Work&, Time now);
+
+    // ---- driving
+    void input(std::span<const std::byte> frame, const NicAddress& from, Time now);
+    void advance(Time now);  // timers that are due
+    void flush(Time now);    // sends what can be sent: call after a batch of input and when the wire takes
+                             // frames again
+    Time next_deadline() const { return deadlines_.earliest(); }
+    bool wants_flush() const { return !ready_.empty(); }
+    // Tells every peer, once, that all is over; for a node that is about to go.
+    void say_goodbye(Time now);
+
+    const NicAddress& address() const { return own_; }
+    const Tuning& tuning() const { return tuning_; }
+    const Counters& counters() const { return counters_; }
+    bool report(LinkId, LinkReport*) const;
+    uint32_t links_in_use() const { return max_links() - static_cast<uint32_t>(free_.size()); }
+    uint32_t max_links() const { return static_cast<uint32_t>(slots_.size()); }
+    size_t frames_held() const { return tuning_.hold_frames - hold_.free(); }
+
+private:
+    friend class Link;
+    friend class Sender;
+    friend class Receiver;
+
+    struct Slot {
+        uint32_t generation = 0;
+        std::unique_ptr<Link> link;
+        bool in_use = false;
+        bool ready = false;  // is in ready_
+    };
+    struct Listener {
+        uint32_t id = 0;
+        uint64_t order = 0;
+        EndAddress local;
+        Cookie cookie = nullptr;
+    };
+    // A request that the host has been told of.
+    struct Incoming {
+        IncomingId id = 0;
+        NicAddress from;
+        LinkId source = 0;
+        Connect request;
+        uint32_t arrived = 0;
+        Time heard = 0;
+    };
+    // Requests that are decided: late copies of them are not new ones.
+    struct Decided {
+        uint64_t nonce = 0;
+        NicAddress from;
+        bool rejected = false;
+    };
+
+    Link* find(LinkId) const;
+    Link* take_link(Cookie);
+    void free_link(Link&);
+    void make_ready(Link&);
+    uint64_t random();
+
+    void on_request(const Frame&, const NicAddress& from, Time now);
+    void on_peer_request(const Frame&, const NicAddress& from, Time now);
+    void on_unknown(const Frame&, const NicAddress& from);
+    void answer(Kind, const NicAddress& to, LinkId destination, const Answer&);
+    void bare(Kind, const NicAddress& to, LinkId destination, LinkId source);
+    void remember(uint64_t nonce, const NicAddress& from, bool rejected);
+    Incoming* find_incoming(IncomingId);
+
+    Tuning tuning_;
+    NicAddress own_;
+    Outlet& outlet_;
+    Host& host_;
+    Counters counters_;
+    uint64_t random_state_;
+    Deadlines deadlines_;
+    Hold hold_;
+    std::vector<Slot> slots_;
+    std::vector<uint32_t> free_;
+    std::vector<uint32_t> ready_, being_flushed_;
+    std::vector<Listener> listeners_;
+    std::vector<Incoming> incomings_;
+    std::array<Decided, 128> decided_{};
+    uint32_t next_decided_ = 0;
+    uint64_t next_listener_ = 1;
+    // Since when we have been running without a pause in which peers could seem silent.
+    Time awake_since_ = 0, last_advance_ = 0;
+};
+
+}  // namespace viaduct::wire

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/wire/sender.hpp"
+
+#include <algorithm>
+
+#include "providers/wire/bytes.hpp"
+#include "providers/wire/link.hpp"
+
+namespace viaduct::wire {
+
+namespace {
+
+// How much later a frame may arrive than one sent after it before it counts as lost.
+constexpr Time kReordering = 50'000;
+// Acknowledgements are asked for so often in a long stream.
+constexpr uint32_t kAckEvery = 16;
+
+bool is_answered(Operation operation) { return operation >= Operation::read; }
+
+Kind kind_of(Operation operation) {
+    switch (operation) {
+        case Operation::send:
+            return Kind::send;
+        case Operation::write:
+            return Kind::write;
+        case Operation::read:
+            return Kind::read_request;
+        case Operation::fetch_add:
+        case Operation::compare_swap:
+            return Kind::atomic_request;
+    }
+    return Kind::send;
+}
+
+}  // namespace
+
+Sender::Sender(Link& link)
+    : link_(link),
+      work_mask_(link.node().tuning().queue_depth - 1),
+      work_(new Open[link.node().tuning().queue_depth]),
+      records_(new Record[kWindow]),
+      responses_(new Response[kMaxReads]) {}
+
+void Sender::begin(uint32_t first_sequence, bool reliable) {
+    reliable_ = reliable;
+    frame_bytes_ = kMinFrame;
+    most_in_flight_ = 1;
+    posted_ = begun_ = finished_ = receives_ = answers_open_ = 0;
+    owed_ = owed_begun_ = owed_done_ = 0;
+    una_ = next_ = recovery_end_ = first_lost_hint_ = first_sequence;
+    in_flight_ = lost_ = sacked_ = again_ = credit_ = 0;
+    delivered_ = timer_from_ = stalled_from_ = 0;
+    round_trip_.begin(link_.node().tuning());
+    congestion_.begin(1);
+}
+
+void Sender::set_path(uint32_t frame_bytes, uint32_t window) {
+    frame_bytes_ = frame_bytes;
+    most_in_flight_ = std::clamp(window, 1u, kWindow);
+    congestion_.begin(most_in_flight_);
+}
+
+bool Sender::takes_receive(const Work& w) const {
+    return w.operation == Operation::send || (w.operation == Operation::write && w.has_immediate);
+}
+
+bool Sender::post(const Work& work) {
+    if (posted_ - finished_ > work_mask_) return false;
+    Open& o = open(posted_);
+    o = Open{};
+    o.work = work;
+    o.receive_number = receives_;
+    if (takes_receive(work)) ++receives_;
+    ++posted_;
+    return true;
+}
+
+bool Sender::respond_read(const ReadRequest& r) {
+    if (owed_ - owed_done_ == kMaxReads) return false;
+    Response& response = this->response(owed_);
+    response = Response{};
+    response.number = r.number;
+    response.handle = r.handle;
+    response.total = r.total;
+    response.address = r.address;
+    ++owed_;
+    link_.wake();
+    return true;
+}
+
+bool Sender::respond_atomic(uint32_t number, uint64_t value) {
+    if (owed_ - owed_done_ == kMaxReads) return false;
+    Response& response = this->response(owed_);
+    response = Response{};
+    response.is_atomic = true;
+    response.number = number;
+    response.value = value;
+    ++owed_;
+    link_.wake();
+    return true;
+}
+
+uint32_t Sender::room(Kind kind) const { return frame_bytes_ - kHeaderBytes - field_bytes(kind); }
+
+// VIA has no flow control: whether a receive is there is decided when the first fragment arrives. The credit
+// only keeps the rest of a long message back until then.
+bool Sender::waits_for_credit(const Open& o) const {
+    return o.sent != 0 && takes_receive(o.work) && !before(o.receive_number, credit_) &&
+           !before(o.first_sequence, una_);
+}
+
+// The next new frame, in order: what we owe the peer, then our own work. Changes nothing.
+bool Sender::next_record(Record* r) {
+    *r = Record{};
+    if (owed_begun_ != owed_) {
+        const Response& owe = response(owed_begun_);
+        r->kind = owe.is_atomic ? Kind::atomic_data : Kind::read_data;
+        r->item = owed_begun_;
+        r->offset = owe.sent;
+        r->bytes = static_cast<uint16_t>(owe.is_atomic ? 0 : std::min(owe.total - owe.sent, room(r->kind)));
+        r->last = owe.is_atomic || owe.sent + r->bytes == owe.total;
+        return true;
+    }
+    if (begun_ == posted_) return false;
+    const Open& o = open(begun_);
+    if (!o.begun) {
+        if (o.work.fence && answers_open_ != 0) return false;
+        if (is_answered(o.work.operation) && answers_open_ == link_.node().tuning().max_reads) return false;
+    } else if (waits_for_credit(o)) {
+        return false;
+    }
+    r->kind = kind_of(o.work.operation);
+    r->item = begun_;
+    r->offset = o.sent;
+    if (is_answered(o.work.operation)) {
+        r->last = true;
+    } else {
+        r->bytes = static_cast<uint16_t>(std::min(o.work.total - o.sent, room(r->kind)));
+        r->last = o.sent + r->bytes == o.work.total;
+    }
+    return true;
+}
+
+// A new frame with number next_ has gone out.
+void Sender::note_sent(const Record& r) {
+    const uint32_t sequence = next_++;
+    if (r.kind == Kind::read_data || r.kind == Kind::atomic_data) {
+        Response& owe = response(r.item);
+        owe.sent += r.bytes;
+        if (!r.last) return;
+        owe.all_sent = true;
+        owe.end_sequence = sequence + 1;
+        ++owed_begun_;
+        return;
+    }
+    Open& o = open(r.item);
+    if (!o.begun) {
+        o.begun = true;
+        o.first_sequence = sequence;
+        if (is_answered(o.work.operation)) ++answers_open_;
+    }
+    o.sent += r.bytes;
+    if (!r.last) return;
+    o.all_sent = true;
+    o.end_sequence = sequence + 1;
+    ++begun_;
+}
+
+// True when the sender will have to wait after this frame.
+bool Sender::nothing_follows(const Record& r) const {
+    if (in_flight_ + 1 >= std::min(congestion_.window(), most_in_flight_)) return true;
+    if (!r.last) {
+        if (r.kind != Kind::send && r.kind != Kind::write) return false;
+        const Open& o = work_[r.item & work_mask_];
+        return r.offset == 0 && takes_receive(o.work) && !before(o.receive_number, credit_);
+    }
+    const bool is_owed = r.kind == Kind::read_data || r.kind == Kind::atomic_data;
+    return owed_ - owed_begun_ == (is_owed ? 1u : 0u) && posted_ - begun_ == (is_owed ? 0u : 1u);
+}
+
+// Fields and payload. False: memory cannot be read.
+bool Sender::write_fields(std::byte* at, const Record& r) {
+    Host& host = link_.node().host_;
+    std::byte* const payload = at + field_bytes(r.kind);
+    switch (r.kind) {
+        case Kind::read_data: {
+            const Response& owe = response(r.item);
+            write_read_data(at, {owe.number, r.offset, owe.total});
+            return r.bytes == 0 || host.read_memory(link_.cookie(), owe.handle, owe.address + r.offset,
+                                                    payload, r.bytes) == Verdict::ok;
+        }
+        case Kind::atomic_data:
+            write_atomic_data(at, {response(r.item).number, 0, response(r.item).value});
+            return true;
+        default:
+            break;
+    }
+    const Work& w = open(r.item).work;
+    switch (r.kind) {
+        case Kind::read_request:
+            write_read_request(at, {w.address, w.handle, w.total, r.item});
+            return true;
+        case Kind::atomic_request:
+            write_atomic_request(
+                at, {w.address, w.handle, r.item, w.operand, w.compare,
+                     static_cast<uint8_t>(w.operation == Operation::fetch_add ? 1 : 2), w.width});
+            return true;
+        case Kind::write:
+            write_target(at + kMessageBytes, {w.address, w.handle});
+            [[fallthrough]];
+        default:
+            write_message(at, {r.item, r.offset, w.total, w.immediate});
+            return r.bytes == 0 || host.read_source(link_.cookie(), w.tag, r.offset, payload, r.bytes);
+    }
+}
+
+Sender::Step Sender::transmit(uint32_t sequence, Record& r, Time now) {
+    const uint32_t length = field_bytes(r.kind) + r.bytes;
+    std::byte* const frame = link_.begin_frame(kHeaderBytes + length);
+    if (frame == nullptr) return Step::blocked;
+    if (!write_fields(frame + kHeaderBytes, r)) [[unlikely]] {
+        link_.node().outlet_.end_frame(frame, 0, link_.peer());
+        failed_ = r;
+        return Step::ended;
+    }
+    Header h = link_.header(r.kind, length);
+    h.sequence = sequence;
+    if (r.last) h.flags |= kFlagLast;
+    if (r.again) h.flags |= kFlagAgain;
+    if (r.again || sequence % kAckEvery == kAckEvery - 1 || nothing_follows(r)) h.flags |= kFlagAckNow;
+    if ((r.kind == Kind::send || r.kind == Kind::write) && open(r.item).work.has_immediate)
+        h.flags |= kFlagImmediate;
+    link_.end_frame(frame, h, now);
+    r.sent = now;
+    return Step::sent;
+}
+
+Sender::Step Sender::send_new(Time now) {
+    if (next_ - una_ >= most_in_flight_ || in_flight_ >= congestion_.window()) return Step::nothing;
+    Record next;
+    if (!next_record(&next)) return Step::nothing;
+    const Step step = transmit(next_, next, now);
+    if (step != Step::sent) return step;
+    if (una_ == next_) timer_from_ = stalled_from_ = now;
+    record(next_) = next;
+    ++in_flight_;
+    note_sent(next);
+    return Step::sent;
+}
+
+Sender::Step Sender::send_lost(Time now) {
+    if (lost_ == 0 || in_flight_ >= congestion_.window()) return Step::nothing;
+    uint32_t sequence = before(first_lost_hint_, una_) ? una_ : first_lost_hint_;
+    while (!record(sequence).lost) ++sequence;
+    Record& r = record(sequence);
+    const bool first_time = !r.again;
+    r.again = true;
+    const Step step = transmit(sequence, r, now);
+    if (step == Step::blocked) r.again = !first_time;
+    if (step != Step::sent) return step;
+    r.lost = false;
+    --lost_;
+    ++in_flight_;
+    if (first_time) ++again_;
+    first_lost_hint_ = sequence + 1;
+    ++link_.node().counters_.retransmitted;
+    return Step::sent;
+}
+
+// Our memory, or memory the peer was allowed to read, is gone: nothing sensible can be sent under that
+// number.
+void Sender::source_failed(Time now) {
+    const bool ours = failed_.kind == Kind::send || failed_.kind == Kind::write;
+    if (!ours) {
+        link_.end(Ended::refused_here, true, Reason::not_permitted, response(failed_.item).number, now);
+        return;
+    }
+    refused(failed_.item, Outcome::bad_source);
+    link_.end(Ended::bad_source, true, Reason::broken, 0, now);
+}
+
+bool Sender::pump(Time now) {
+    if (!reliable_) return pump_unreliable(now);
+    for (;;) {
+        Step step = send_lost(now);
+        if (step == Step::nothing) step = send_new(now);
+        if (step == Step::sent) continue;
+        if (step == Step::ended) source_failed(now);
+        return step != Step::blocked;
+    }
+}
+
+// Everything once and as it comes: a message is finished when its last fragment has gone.
+bool Sender::pump_unreliable(Time now) {
+    while (begun_ != posted_) {
+        Open& o = open(begun_);
+        Record r;
+        r.kind = kind_of(o.work.operation);
+        r.item = begun_;
+        r.offset = o.sent;
+        r.bytes = static_cast<uint16_t>(std::min(o.work.total - o.sent, room(r.kind)));
+        r.last = o.sent + r.bytes == o.work.total;
+        const Step step = transmit(next_, r, now);
+        if (step == Step::blocked) return false;
+        if (step == Step::sent) note_sent(r);
+        una_ = next_;
+        if (step == Step::ended) ++begun_;
+        if (begun_ != finished_) {
+            const uint32_t tag = open(finished_++).work.tag;
+            link_.node().host_.finished(link_.cookie(), tag,
+                                        step == Step::ended ? Outcome::bad_source : Outcome::ok);
+            if (!link_.is_connected()) return true;
+        }
+    }
+    return true;
+}
+
+// The peer has that frame: takes it out of all counts.
+void Sender::forget(Record& r, Time now) {
+    r.acked = true;
+    if (r.lost) {
+        r.lost = false;
+        --lost_;
+    } else {
+        --in_flight_;
+    }
+    const Time took = now - r.sent;
+    if (!r.again) {
+        sample_ = took;
+        delivered_ = std::max(delivered_, r.sent);
+    } else if (took >= round_trip_.smooth() / 2) {  // else it is the first copy that has arrived
+        delivered_ = std::max(delivered_, r.sent);
+    }
+}
+
+void Sender::note_credit(const Header& h) {
+    if (!before(credit_, h.credit)) return;
+    credit_ = h.credit;
+    link_.wake();
+}
+
+void Sender::on_acknowledge(const Header& h, const Selective* selective, Time now) {
+    if (!reliable_) return;
+    note_credit(h);
+    if (before(next_, h.acknowledge)) {
+        ++link_.node().counters_.nonsense;
+        return;
+    }
+    if (before(h.acknowledge, una_)) return;
+    const uint32_t open_before = in_flight_ + lost_;
+    sample_ = -1;
+    for (; una_ != h.acknowledge; ++una_) {
+        Record& r = record(una_);
+        if (r.again) --again_;
+        if (r.acked) {
+            --sacked_;
+        } else {
+            forget(r, now);
+        }
+    }
+    if (selective != nullptr) {
+        for (uint32_t i = 0; i + 1 < next_ - una_ && next_ != una_; ++i) {
+            Record& r = record(una_ + 1 + i);
+            if (!selective->has(i) || r.acked) continue;
+            forget(r, now);
+            ++sacked_;
+        }
+    }
+    const uint32_t newly = open_before - in_flight_ - lost_;
+    if (newly != 0) {
+        if (sample_ >= 0) round_trip_.sample(sample_);
+        round_trip_.progress();
+        congestion_.acknowledged(newly);
+        timer_from_ = stalled_from_ = now;
+    }
+    if (sacked_ != 0 || again_ != 0) find_losses();
+    finish_in_order();
+    release_responses();
+    if (newly != 0 || lost_ != 0) link_.wake();
+}
+
+// A frame is lost when one that was sent clearly later has arrived.
+void Sender::find_losses() {
+    const Time slack = std::max(round_trip_.smooth() / 4, kReordering);
+    bool news = false;
+    for (uint32_t s = una_; s != next_; ++s) {
+        Record& r = record(s);
+        if (r.acked || r.lost || r.sent + slack >= delivered_) continue;
+        r.lost = true;
+        --in_flight_;
+        ++lost_;
+        if (!news) first_lost_hint_ = una_;
+        news = true;
+    }
+    if (!news) return;
+    ++link_.node().counters_.losses_seen;
+    if (!before(una_, recovery_end_)) {
+        congestion_.lost();
+        recovery_end_ = next_;
+    }
+}
+
+void Sender::finish_in_order() {
+    while (finished_ != posted_) {
+        const Open& o = open(finished_);
+        if (!o.all_sent) return;
+        if (is_answered(o.work.operation) ? !o.answered : before(una_, o.end_sequence)) return;
+        ++finished_;
+        link_.node().host_.finished(link_.cookie(), o.work.tag, Outcome::ok);
+        if (!link_.is_connected()) return;
+    }
+}
+
+void Sender::release_responses() {
+    while (owed_done_ != owed_begun_ && !before(una_, response(owed_done_).end_sequence)) ++owed_done_;
+}
+
+Sender::Open* Sender::open_answer(uint32_t number, bool atomic) {
+    if (number - finished_ >= posted_ - finished_) return nullptr;
+    Open& o = open(number);
+    if (!o.begun || o.answered || !is_answered(o.work.operation)) return nullptr;
+    return (o.work.operation != Operation::read) == atomic ? &o : nullptr;
+}
+
+bool Sender::take_read_data(const Frame& f, Time now) {
+    const ReadData d = read_read_data(f);
+    const uint32_t n = payload_bytes(f);
+    Open* o = open_answer(d.number, false);
+    if (o == nullptr || d.total != o->work.total || d.offset != o->result || n > d.total - d.offset)
+        return false;
+    if (n == 0 && d.total != 0) return false;
+    if (n != 0 && !link_.node().host_.place_result(link_.cookie(), o->work.tag, d.offset, payload_of(f), n)) {
+        refused(d.number, Outcome::bad_source);  // our own memory went away under the read
+        link_.end(Ended::bad_source, true, Reason::broken, 0, now);
+        return true;
+    }
+    o->result += n;
+    if (o->result != o->work.total) return true;
+    o->answered = true;
+    --answers_open_;
+    finish_in_order();
+    link_.wake();
+    return true;
+}
+
+bool Sender::take_atomic_data(const Frame& f) {
+    const AtomicData d = read_atomic_data(f);
+    Open* o = open_answer(d.number, true);
+    if (o == nullptr) return false;
+    const auto value = d.value;
+    const auto narrow = static_cast<uint32_t>(value);
+    const auto* bytes = reinterpret_cast<const std::byte*>(
+        o->work.width == 4 ? static_cast<const void*>(&narrow) : static_cast<const void*>(&value));
+    if (!link_.node().host_.place_result(link_.cookie(), o->work.tag, 0, bytes, o->work.width)) return false;
+    o->answered = true;
+    --answers_open_;
+    finish_in_order();
+    link_.wake();
+    return true;
+}
+
+void Sender::refused(uint32_t number, Outcome outcome) {
+    if (number != finished_ || finished_ == posted_) return;
+    ++finished_;
+    link_.node().host_.finished(link_.cookie(), open(number).work.tag, outcome);
+}
+
+void Sender::give_up() {
+    if (finished_ == posted_ || !open(finished_).begun) return;
+    const uint32_t tag = open(finished_++).work.tag;
+    link_.node().host_.finished(link_.cookie(), tag, Outcome::gave_up);
+}
+
+Time Sender::deadline() const {
+    return !reliable_ || una_ == next_ ? kNoTime : timer_from_ + round_trip_.timeout();
+}
+
+bool Sender::on_time(Time now) {
+    if (now < deadline()) return true;
+    const Node& node = link_.node();
+    if (now - std::max(stalled_from_, node.awake_since_) >= node.tuning_.give_up) return false;
+    for (uint32_t s = una_; s != next_; ++s) {
+        Record& r = record(s);
+        if (r.acked || r.lost) continue;
+        r.lost = true;
+        ++lost_;
+    }
+    in_flight_ = 0;
+    first_lost_hint_ = una_;
+    recovery_end_ = next_;
+    congestion_.timed_out();
+    round_trip_.back_off();
+    timer_from_ = now;
+    ++link_.node().counters_.timeouts;
+    link_.wake();
+    return true;
+}
+
+}  // namespace viaduct::wire
