@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The hand-shake: who meets whom, who hears what, and that nobody is ever half open.
+#include <gtest/gtest.h>
+
+#include "providers/wire/bytes.hpp"
+#include "providers/wire/link.hpp"
+#include "tests/wire/model.hpp"
+
+namespace viaduct::wire {
+namespace {
+
+using test::address;
+using test::end_address;
+using test::Pair;
+using test::Plan;
+
+constexpr Time kSecond = 1'000'000'000;
+
+Tuning tuning(uint32_t max_frame = 1460) {
+    Tuning t;
+    t.max_frame = max_frame;
+    return t;
+}
+
+struct Meeting : Pair {
+    explicit Meeting(uint64_t seed = 1, Tuning t = tuning())
+        : Pair(seed, t, Plan{}, Plan{}, VIP_SERVICE_RELIABLE_DELIVERY) {}
+
+    void request(Time patience = kSecond) {
+        a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + patience,
+                                wire.now);
+    }
+    void accept() {
+        Status why = Status::ok;
+        b.link = b.node.accept(b.incoming_id, &b, traits, wire.now, &why);
+        accept_status = why;
+    }
+    LinkReport report(const test::Station& s) const {
+        LinkReport r;
+        EXPECT_TRUE(s.node.report(s.link, &r));
+        return r;
+    }
+    Status accept_status = Status::ok;
+};
+
+TEST(WireConnect, RequestAcceptConfirm) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.request();
+    m.wire.run_for(kSecond / 10);
+    EXPECT_EQ(m.b.requests_heard, 1) << "copies of a request are one request";
+    EXPECT_EQ(m.b.listener_cookie, &m.b);
+    EXPECT_EQ(m.b.incoming_from, end_address(1, "me"));
+    EXPECT_FALSE(m.a.is_connected);
+    m.accept();
+    m.wire.run_for(kSecond / 10);
+    EXPECT_TRUE(m.a.is_connected);
+    EXPECT_TRUE(m.b.is_connected);
+    EXPECT_EQ(m.report(m.a).send_frame, 1460u);
+    EXPECT_EQ(m.report(m.b).send_frame, 1460u);
+    EXPECT_EQ(m.report(m.b).peer, address(1));
+}
+
+TEST(WireConnect, NobodyWaitsThere) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "elsewhere"), &m.b);
+    m.request(10 * kSecond);
+    const Time began = m.wire.now;
+    EXPECT_TRUE(m.wire.run(began + kSecond, [&] { return m.a.failure.has_value(); }));
+    EXPECT_EQ(*m.a.failure, Status::no_match);
+    EXPECT_GE(m.wire.now - began, Tuning{}.no_match_grace);
+    EXPECT_LE(m.wire.now - began, 2 * Tuning{}.no_match_grace);
+    EXPECT_EQ(m.a.node.links_in_use(), 0u);
+}
+
+TEST(WireConnect, AListenerThatComesWithinTheGraceIsFound) {
+    Meeting m;
+    m.request(10 * kSecond);
+    m.wire.run_for(60'000'000);
+    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.wire.run_for(100'000'000);
+    EXPECT_EQ(m.b.requests_heard, 1);
+    EXPECT_FALSE(m.a.failure);
+    m.wire.run_for(kSecond);
+    EXPECT_FALSE(m.a.failure) << "somebody has the request: no more talk of no match";
+}
+
+TEST(WireConnect, ADeadHostEndsInTimeoutAtTheDeadline) {
+    Meeting m;
+    m.wire.weather.lose = 1;
+    m.request(kSecond);
+    const Time began = m.wire.now;
+    ASSERT_TRUE(m.wire.run(began + 2 * kSecond, [&] { return m.a.failure.has_value(); }));
+    EXPECT_EQ(*m.a.failure, Status::timeout);
+    EXPECT_EQ(m.wire.now - began, kSecond);
+}
+
+TEST(WireConnect, ARejectIsHeardEvenWhenItsFirstCopyIsLost) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.request(5 * kSecond);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    m.wire.weather.lose = 1;
+    m.b.node.reject(m.b.incoming_id, m.wire.now);
+    m.wire.weather.lose = 0;
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.failure.has_value(); }));
+    EXPECT_EQ(*m.a.failure, Status::rejected);
+    EXPECT_EQ(m.b.requests_heard, 1);
+}
+
+TEST(WireConnect, ListenersAreServedInOrderAndOnce) {
+    Meeting m;
+    int first = 0, second = 0;
+    m.b.node.listen(end_address(2, "here"), &first);
+    const uint32_t gone = m.b.node.listen(end_address(2, "here"), &m.a);
+    m.b.node.listen(end_address(2, "here"), &second);
+    m.b.node.unlisten(gone);
+    m.request();
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    EXPECT_EQ(m.b.listener_cookie, &first);
+    m.a.node.request(&m.a, end_address(1, "me"), end_address(2, "here"), m.traits, m.wire.now + kSecond,
+                     m.wire.now);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 2; }));
+    EXPECT_EQ(m.b.listener_cookie, &second);
+}
+
+TEST(WireConnect, AcceptOfARequesterThatHasGoneIsATimeout) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.request();
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    m.a.node.disconnect(m.a.link, m.wire.now);
+    m.accept();
+    ASSERT_NE(m.b.link, 0u);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.failure.has_value(); }));
+    EXPECT_EQ(*m.b.failure, Status::timeout);
+    EXPECT_EQ(m.b.node.links_in_use(), 0u);
+    m.accept();
+    EXPECT_EQ(m.b.link, 0u) << "a request is used up by its accept";
+    EXPECT_EQ(m.accept_status, Status::timeout);
+}
+
+TEST(WireConnect, AnAcceptThatIsNeverConfirmedLeavesNobodyConnected) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.request();
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    m.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return !(from == address(1)); };
+    m.accept();
+    ASSERT_TRUE(m.wire.run(m.wire.now + 3 * kSecond, [&] { return m.b.failure.has_value(); }));
+    EXPECT_EQ(*m.b.failure, Status::timeout);
+    EXPECT_TRUE(m.a.is_connected || m.a.how_ended);
+    m.wire.run_for(kSecond);
+    EXPECT_FALSE(m.a.is_connected) << "the server has told it";
+}
+
+TEST(WireConnect, PeersMeetWhoeverCallsFirst) {
+    for (const Time later : {Time{0}, Time{3'000}, Time{40'000'000}, 2 * kSecond}) {
+        SCOPED_TRACE(later);
+        Meeting m;
+        const auto call = [&](test::Station& s, uint8_t own, uint8_t other) {
+            s.link = s.node.peer_request(&s, end_address(own, "same"), end_address(other, "same"), m.traits,
+                                         m.wire.now + 20 * kSecond, m.wire.now);
+        };
+        call(m.a, 1, 2);
+        m.wire.run_for(later);
+        call(m.b, 2, 1);
+        ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.is_connected && m.b.is_connected; }));
+        m.wire.run_for(2 * kSecond);
+        EXPECT_TRUE(m.a.is_connected && m.b.is_connected) << "and stay together";
+        EXPECT_EQ(m.a.node.links_in_use() + m.b.node.links_in_use(), 2u);
+        EXPECT_EQ(m.report(m.a).send_frame, 1460u);
+    }
+}
+
+TEST(WireConnect, PeersMeetInBadWeather) {
+    for (uint64_t seed = 1; seed <= 50; ++seed) {
+        SCOPED_TRACE(seed);
+        Meeting m(seed);
+        m.wire.weather.lose = 0.3;
+        m.wire.weather.repeat = 0.3;
+        m.wire.weather.reorder = 0.3;
+        m.wire.weather.reorder_by = 30'000'000;
+        m.a.link = m.a.node.peer_request(&m.a, end_address(1, "x"), end_address(2, "y"), m.traits,
+                                         m.wire.now + 20 * kSecond, m.wire.now);
+        m.b.link = m.b.node.peer_request(&m.b, end_address(2, "y"), end_address(1, "x"), m.traits,
+                                         m.wire.now + 20 * kSecond, m.wire.now);
+        ASSERT_TRUE(
+            m.wire.run(m.wire.now + 20 * kSecond, [&] { return m.a.is_connected && m.b.is_connected; }));
+        EXPECT_FALSE(m.a.failure || m.b.failure);
+    }
+}
+
+TEST(WireConnect, PeersThatDifferBothHearOfIt) {
+    Meeting m;
+    ViTraits other = m.traits;
+    other.max_transfer = 5;
+    m.a.link =
+        m.a.node.peer_request(&m.a, end_address(1, "x"), end_address(2, "x"), m.traits, kNoTime, m.wire.now);
+    m.b.link =
+        m.b.node.peer_request(&m.b, end_address(2, "x"), end_address(1, "x"), other, kNoTime, m.wire.now);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.failure && m.b.failure; }));
+    EXPECT_EQ(*m.a.failure, Status::mismatch_mtu);
+    EXPECT_EQ(*m.b.failure, Status::mismatch_mtu);
+}
+
+TEST(WireConnect, PeersAndServersDoNotMeet) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.a.link = m.a.node.peer_request(&m.a, end_address(1, "here"), end_address(2, "here"), m.traits,
+                                     m.wire.now + kSecond, m.wire.now);
+    ASSERT_TRUE(m.wire.run(m.wire.now + 2 * kSecond, [&] { return m.a.failure.has_value(); }));
+    EXPECT_EQ(*m.a.failure, Status::timeout);
+    EXPECT_EQ(m.b.requests_heard, 0);
+}
+
+TEST(WireConnect, TheLargestFrameThatPassesIsFound) {
+    for (const uint32_t limit : {9000u, 8000u, 4056u, 2000u, 1400u, 1000u, 600u}) {
+        SCOPED_TRACE(limit);
+        Meeting m(1, tuning(9000));
+        m.wire.weather.path_limit = limit;
+        ASSERT_TRUE(m.connect());
+        m.wire.run_for(kSecond);
+        for (const uint32_t found : {m.report(m.a).send_frame, m.report(m.b).send_frame}) {
+            EXPECT_LE(found, limit);
+            EXPECT_GE(found, kMinFrame);
+            EXPECT_GE(found, limit == 9000 ? 9000u : limit / 2);
+        }
+    }
+}
+
+TEST(WireConnect, TwoEndsOfDifferentSizesUseTheSmaller) {
+    test::SimulatedWire wire(1);
+    Plan plan;
+    test::Station small(wire, 1, tuning(1460), plan, plan), large(wire, 2, tuning(9000), plan, plan);
+    ViTraits traits;
+    traits.reliability = VIP_SERVICE_RELIABLE_DELIVERY;
+    small.link =
+        small.node.peer_request(&small, end_address(1, "x"), end_address(2, "x"), traits, kNoTime, wire.now);
+    large.link =
+        large.node.peer_request(&large, end_address(2, "x"), end_address(1, "x"), traits, kNoTime, wire.now);
+    ASSERT_TRUE(wire.run(wire.now + kSecond, [&] { return small.is_connected && large.is_connected; }));
+    LinkReport r;
+    ASSERT_TRUE(large.node.report(large.link, &r));
+    EXPECT_LE(r.send_frame, 1460u);
+}
+
+TEST(WireConnect, NothingIsReachedWithoutTheHandshake) {
+    Meeting m;
+    ASSERT_TRUE(m.connect());
+    const LinkId good = m.b.link;
+    std::byte frame[256] = {};
+    const auto try_frame = [&](uint32_t destination, uint32_t source, uint8_t from) {
+        Header h;
+        h.kind = Kind::send;
+        h.flags = kFlagLast;
+        h.destination = destination;
+        h.source = source;
+        h.length = kMessageBytes + 4;
+        write_message(frame + kHeaderBytes, {0, 0, 4, 0});
+        for (uint32_t sequence = 0; sequence < 64; ++sequence) {
+            h.sequence = sequence * 0x04000000u;
+            seal(frame, h);
+            m.b.node.input({frame, sizeof frame}, address(from), m.wire.now);
+        }
+    };
+    try_frame(good, m.a.link, 9);            // the right ids from the wrong place
+    try_frame(good, m.a.link ^ 0x10000, 1);  // a wrong id of the sender
+    try_frame(good ^ 0x10000, m.a.link, 1);  // another generation
+    try_frame(good + 1, m.a.link, 1);        // another link
+    try_frame(0xFFFFFFFF, m.a.link, 1);
+    EXPECT_EQ(m.b.messages_in, 0u);
+    EXPECT_TRUE(m.b.is_connected);
+    EXPECT_EQ(m.b.wrong, "");
+    EXPECT_GE(m.b.node.counters().wrong_peer, 128u);
+    EXPECT_GE(m.b.node.counters().unknown_link, 192u);
+}
+
+TEST(WireConnect, AnIdIsNotUsedAgainSoon) {
+    Meeting m;
+    std::vector<LinkId> seen;
+    for (int i = 0; i < 200; ++i) {
+        const LinkId id =
+            m.a.node.request(&m.a, end_address(1, "x"), end_address(2, "x"), m.traits, kNoTime, m.wire.now);
+        EXPECT_EQ(std::count(seen.begin(), seen.end(), id), 0);
+        seen.push_back(id);
+        m.a.node.disconnect(id, m.wire.now);
+    }
+}
+
+TEST(WireConnect, AllLinksTakenIsSaidAtOnce) {
+    Tuning t = tuning();
+    t.max_links = 3;
+    Meeting m(1, t);
+    for (int i = 0; i < 3; ++i)
+        EXPECT_NE(
+            m.a.node.request(&m.a, end_address(1, "x"), end_address(2, "x"), m.traits, kNoTime, m.wire.now),
+            0u);
+    EXPECT_EQ(m.a.node.request(&m.a, end_address(1, "x"), end_address(2, "x"), m.traits, kNoTime, m.wire.now),
+              0u);
+}
+
+TEST(WireConnect, ANodeTalksToItself) {
+    test::SimulatedWire wire(1);
+    Plan plan;
+    test::Station s(wire, 1, tuning(), plan, plan);
+    ViTraits traits;
+    traits.reliability = VIP_SERVICE_RELIABLE_DELIVERY;
+    const LinkId one =
+        s.node.peer_request(&s, end_address(1, "x"), end_address(1, "x"), traits, kNoTime, wire.now);
+    wire.run_for(kSecond);
+    EXPECT_FALSE(s.is_connected) << "a peer does not meet itself";
+    const LinkId two =
+        s.node.peer_request(&s, end_address(1, "x"), end_address(1, "x"), traits, kNoTime, wire.now);
+    wire.run_for(kSecond);
+    LinkReport r1, r2;
+    ASSERT_TRUE(s.node.report(one, &r1) && s.node.report(two, &r2));
+    EXPECT_EQ(r1.state, static_cast<uint32_t>(LinkState::connected));
+    EXPECT_EQ(r2.state, static_cast<uint32_t>(LinkState::connected));
+}
+
+}  // namespace
+}  // namespace viaduct::wire

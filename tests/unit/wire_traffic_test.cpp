@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Traffic: the three reliability levels against the reference model, in good weather and in bad, and how each
+// kind of error ends (vipl-semantics §6.2).
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "providers/wire/bytes.hpp"
+#include "providers/wire/link.hpp"
+#include "tests/wire/storm.hpp"
+
+namespace viaduct::wire {
+namespace {
+
+using test::address;
+using test::Pair;
+using test::Plan;
+using test::Storm;
+
+constexpr Time kSecond = 1'000'000'000;
+
+class WireStorm : public testing::TestWithParam<uint16_t> {};
+
+TEST_P(WireStorm, EveryByteOnceAndInOrderInBadWeather) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+        Storm storm;
+        storm.seed = seed;
+        storm.level = GetParam();
+        storm.messages = 800;
+        storm.weather = test::bad_weather();
+        storm.weather.up = 100'000'000;  // flaps within so short a run
+        storm.weather.down = 20'000'000;
+        storm.max_frame = seed % 3 == 0 ? 600 : seed % 3 == 1 ? 1460 : 9000;
+        const auto report = test::run_storm(storm, [](uint64_t) {});
+        EXPECT_EQ(report.wrong, "") << "seed " << seed;
+        EXPECT_NE(report.lost, 0u);
+    }
+}
+
+TEST_P(WireStorm, GoodWeatherNeedsNoRetransmission) {
+    Storm storm;
+    storm.level = GetParam();
+    storm.messages = 2000;
+    const auto report = test::run_storm(storm, [](uint64_t) {});
+    EXPECT_EQ(report.wrong, "");
+    EXPECT_EQ(report.retransmitted, 0u);
+    EXPECT_EQ(report.timeouts, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachLevel, WireStorm,
+                         testing::Values(VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
+                                         VIP_SERVICE_RELIABLE_RECEPTION),
+                         [](const auto& level) {
+                             return level.param == VIP_SERVICE_UNRELIABLE          ? "Unreliable"
+                                    : level.param == VIP_SERVICE_RELIABLE_DELIVERY ? "ReliableDelivery"
+                                                                                   : "ReliableReception";
+                         });
+
+// ---- one connection, watched closely
+
+Plan only_sends(uint64_t seed) {
+    Plan p;
+    p.seed = seed;
+    p.rdma = false;
+    return p;
+}
+
+struct Line : Pair {
+    explicit Line(uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY, Plan a_plan = only_sends(1), Tuning t = {})
+        : Pair(1, t, a_plan, only_sends(2), level) {
+        EXPECT_TRUE(connect());
+    }
+    void send(uint32_t tag, uint32_t total) {
+        Work w;
+        w.tag = tag;
+        w.total = total;
+        ASSERT_TRUE(a.node.post(a.link, w, wire.now));
+        ++a.posted;
+    }
+    bool until(const std::function<bool()>& done, Time patience = 5 * kSecond) {
+        return wire.run(wire.now + patience, done);
+    }
+};
+
+TEST(WireTraffic, AnAcknowledgementRidesOnTheAnswer) {
+    Line line;
+    line.a.work(1, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
+    line.b.work(1, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.a.finished_count == 1; }));
+    EXPECT_EQ(line.b.node.counters().acks_out, 0u);
+}
+
+TEST(WireTraffic, AnAcknowledgementThatHasNothingToRideOnComesAlone) {
+    Line line;
+    const Time began = line.wire.now;
+    line.a.work(1, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.a.finished_count == 1; }));
+    EXPECT_EQ(line.b.node.counters().acks_out, 1u);
+    EXPECT_LE(line.wire.now - began, 100'000);
+}
+
+TEST(WireTraffic, OneLostFrameCostsOneRetransmissionAndNoTimeout) {
+    Line line;
+    int data = 0;
+    line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
+        const bool is_data = from == address(1) && load8(frame + 1) == static_cast<uint8_t>(Kind::send);
+        return !(is_data && ++data == 5);
+    };
+    for (uint64_t n = 20; n <= 100; n += 20) {
+        line.a.work(n, line.wire.now);
+        ASSERT_TRUE(line.until([&] { return line.a.finished_count == n; }));
+        line.wire.run_for(100'000);
+    }
+    EXPECT_EQ(line.b.messages_in, 100u);
+    EXPECT_EQ(line.a.wrong + line.b.wrong, "");
+    EXPECT_LE(line.a.node.counters().retransmitted, 2u);
+}
+
+TEST(WireTraffic, TheWindowOpensInGoodWeatherAndClosesAfterLoss) {
+    Line line;
+    line.a.work(3000, line.wire.now);
+    while (line.a.finished_count < 3000) {
+        line.a.work(3000, line.wire.now);
+        ASSERT_TRUE(line.until([&, n = line.a.finished_count] { return line.a.finished_count > n; }));
+    }
+    LinkReport before;
+    ASSERT_TRUE(line.a.node.report(line.a.link, &before));
+    EXPECT_EQ(before.window, Tuning{}.window);
+    line.wire.weather.lose = 0.2;
+    while (line.a.finished_count < 4000) {
+        line.a.work(4000, line.wire.now);
+        ASSERT_TRUE(line.until([&, n = line.a.finished_count] { return line.a.finished_count > n; }));
+    }
+    LinkReport after;
+    ASSERT_TRUE(line.a.node.report(line.a.link, &after));
+    EXPECT_LT(after.window, before.window / 2);
+}
+
+TEST(WireTraffic, WithoutCreditOnlyTheFirstFragmentOfALongMessageGoes) {
+    Pair pair(1, Tuning{}, only_sends(1), only_sends(2), VIP_SERVICE_RELIABLE_DELIVERY);
+    pair.b.credit_ahead = 0;
+    ASSERT_TRUE(pair.connect());
+    uint64_t bytes = 0;
+    pair.wire.tap = [&](std::byte* frame, uint32_t& n, const NicAddress& from) {
+        if (from == address(1) && load8(frame + 1) == static_cast<uint8_t>(Kind::send)) bytes += n;
+        return true;
+    };
+    pair.wire.weather.delay = 1'000'000;
+    pair.b.refuse_messages = Verdict::no_receive;
+    Work w;
+    w.total = 500'000;
+    ASSERT_TRUE(pair.a.node.post(pair.a.link, w, pair.wire.now));
+    ++pair.a.posted;
+    ASSERT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.how_ended.has_value(); }));
+    EXPECT_LE(bytes, 1460u) << "the rest is kept back until a receive was found";
+}
+
+TEST(WireTraffic, FullOutletsOnlyDelay) {
+    Line line;
+    line.wire.stopped = true;
+    line.a.work(30, line.wire.now);
+    line.wire.run_for(1'000'000);
+    EXPECT_EQ(line.b.messages_in, 0u);
+    EXPECT_NE(line.a.node.counters().outlet_full, 0u);
+    line.wire.stopped = false;
+    ASSERT_TRUE(line.until([&] { return line.a.finished_count == 30; }));
+    EXPECT_EQ(line.b.wrong, "");
+}
+
+TEST(WireTraffic, WhatArrivesBeforeTheHostIsReadyWaits) {
+    Pair pair(1, Tuning{}, only_sends(1), only_sends(2), VIP_SERVICE_RELIABLE_DELIVERY);
+    pair.b.node.listen(test::end_address(2, "here"), &pair.b);
+    pair.a.link = pair.a.node.request(&pair.a, test::end_address(1, "me"), test::end_address(2, "here"),
+                                      pair.traits, kNoTime, pair.wire.now);
+    ASSERT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.b.requests_heard == 1; }));
+    Status why;
+    pair.b.link = pair.b.node.accept(pair.b.incoming_id, &pair.b, pair.traits, pair.wire.now, &why);
+    ASSERT_TRUE(
+        pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.is_connected && pair.b.is_connected; }));
+    pair.a.node.start(pair.a.link, pair.wire.now);
+    pair.a.work(5, pair.wire.now);
+    pair.wire.run_for(500'000);
+    EXPECT_EQ(pair.b.messages_in, 0u);
+    pair.b.node.start(pair.b.link, pair.wire.now);
+    EXPECT_EQ(pair.b.messages_in, 5u);
+    EXPECT_EQ(pair.b.wrong, "");
+}
+
+// ---- errors: §6.2
+
+class WireErrors : public testing::TestWithParam<uint16_t> {
+protected:
+    static bool reliable() { return GetParam() != VIP_SERVICE_UNRELIABLE; }
+};
+
+using WireRefusals = WireErrors;  // Unreliable refuses nothing and has no reads
+
+TEST_P(WireErrors, AMessageWithoutAReceive) {
+    Plan plan = only_sends(1);
+    plan.reliable = reliable();
+    Line line(GetParam(), plan);
+    line.b.refuse_messages = Verdict::no_receive;
+    line.send(0, 3000);
+    line.send(1, 10);
+    line.wire.run_for(kSecond);
+    if (!reliable()) {
+        EXPECT_EQ(line.a.good_count, 2u);
+        EXPECT_TRUE(line.a.is_connected && line.b.is_connected);
+        return;
+    }
+    EXPECT_EQ(line.a.finished_count, 1u) << "the first tells why, the second is left to be flushed";
+    EXPECT_EQ(line.a.last_outcome, Outcome::receive_refused);
+    EXPECT_EQ(line.a.how_ended, Ended::refused_ours);
+    EXPECT_EQ(line.b.how_ended, Ended::refused_here);
+    EXPECT_EQ(line.a.endings + line.b.endings, 2);
+}
+
+TEST_P(WireRefusals, EarlierMessagesAreGoodWhenALaterOneIsRefused) {
+    Line line(GetParam());
+    line.a.work(3, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.b.messages_in == 3; }));
+    line.b.refuse_messages = Verdict::bad_receive;
+    line.a.work(10, line.wire.now);
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.a.good_count, 3u);
+    EXPECT_EQ(line.a.finished_count, 4u);
+    EXPECT_EQ(line.a.last_outcome, Outcome::receive_refused);
+}
+
+TEST_P(WireErrors, ARefusedWrite) {
+    Plan plan = only_sends(1);
+    plan.reliable = reliable();
+    Line line(GetParam(), plan);
+    line.b.refuse_writes = true;
+    Work w;
+    w.operation = Operation::write;
+    w.total = 100;
+    ASSERT_TRUE(line.a.node.post(line.a.link, w, line.wire.now));
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.a.last_outcome, reliable() ? Outcome::not_permitted : Outcome::ok);
+    EXPECT_EQ(line.a.is_connected, !reliable());
+}
+
+TEST_P(WireRefusals, ARefusedRead) {
+    Line line(GetParam());
+    line.b.refuse_reads = true;
+    Work w;
+    w.operation = Operation::read;
+    w.handle = test::kReadable;
+    w.total = 100;
+    ASSERT_TRUE(line.a.node.post(line.a.link, w, line.wire.now));
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.a.last_outcome, Outcome::not_permitted);
+    EXPECT_EQ(line.a.how_ended, Ended::refused_ours);
+    EXPECT_EQ(line.b.how_ended, Ended::refused_here);
+}
+
+TEST_P(WireErrors, ADeadLinkEndsInTimeOnBothSides) {
+    Plan plan = only_sends(1);
+    plan.reliable = reliable();
+    Line line(GetParam(), plan);
+    line.wire.weather.lose = 1;
+    const Time began = line.wire.now;
+    line.send(0, 100);
+    ASSERT_TRUE(line.until([&] { return line.a.how_ended && line.b.how_ended; }));
+    EXPECT_LE(line.wire.now - began, Tuning{}.silence + Tuning{}.keep_alive);
+    EXPECT_EQ(line.a.last_outcome, reliable() ? Outcome::gave_up : Outcome::ok);
+    line.wire.run_for(5 * kSecond);
+    EXPECT_EQ(line.a.node.links_in_use() + line.b.node.links_in_use(), 0u) << "nothing stays behind";
+}
+
+TEST_P(WireErrors, ADisconnectIsHeardThroughLoss) {
+    Line line(GetParam());
+    line.wire.weather.lose = 0.5;
+    line.a.node.disconnect(line.a.link, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.b.how_ended.has_value(); }));
+    EXPECT_EQ(line.a.endings, 0) << "who disconnects is not told of it";
+    EXPECT_FALSE(line.a.node.post(line.a.link, Work{}, line.wire.now));
+    line.wire.run_for(5 * kSecond);
+    EXPECT_EQ(line.a.node.links_in_use() + line.b.node.links_in_use(), 0u);
+}
+
+TEST_P(WireErrors, AnIdleConnectionStaysAlive) {
+    Line line(GetParam());
+    line.wire.weather.lose = 0.05;
+    line.wire.run_for(60 * kSecond);
+    EXPECT_TRUE(line.a.is_connected && line.b.is_connected);
+}
+
+TEST_P(WireErrors, APeerThatCameBackAsAnotherIsNoticedAtOnce) {
+    Line line(GetParam());
+    line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress&) {
+        return load8(frame + 1) != static_cast<uint8_t>(Kind::disconnect);
+    };
+    line.b.node.disconnect(line.b.link, line.wire.now);
+    line.wire.run_for(kSecond / 2 + Tuning{}.goodbye);
+    EXPECT_EQ(line.a.how_ended, Ended::lost);
+    EXPECT_NE(line.a.node.counters().resets_in + line.a.endings, 0u);
+}
+
+TEST_P(WireErrors, AProcessThatWasStoppedDoesNotTakeItsPeersForDead) {
+    Line line(GetParam());
+    // Neither side runs for five seconds; nothing was sent, nothing was lost.
+    line.wire.now += 5 * kSecond;
+    line.wire.run_for(2 * kSecond);
+    EXPECT_TRUE(line.a.is_connected && line.b.is_connected);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachLevel, WireErrors,
+                         testing::Values(VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
+                                         VIP_SERVICE_RELIABLE_RECEPTION),
+                         [](const auto& level) {
+                             return level.param == VIP_SERVICE_UNRELIABLE          ? "Unreliable"
+                                    : level.param == VIP_SERVICE_RELIABLE_DELIVERY ? "ReliableDelivery"
+                                                                                   : "ReliableReception";
+                         });
+
+INSTANTIATE_TEST_SUITE_P(ReliableLevels, WireRefusals,
+                         testing::Values(VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION),
+                         [](const auto& level) {
+                             return level.param == VIP_SERVICE_RELIABLE_DELIVERY ? "ReliableDelivery"
+                                                                                 : "ReliableReception";
+                         });
+
+TEST(WireTraffic, AnImpossibleFrameBreaksItsOwnConnectionOnly) {
+    Line line;
+    bool changed = false;
+    line.wire.tap = [&](std::byte* frame, uint32_t& n, const NicAddress& from) {
+        if (changed || !(from == address(1)) || load8(frame + 1) != static_cast<uint8_t>(Kind::send))
+            return true;
+        changed = true;
+        Frame f;
+        EXPECT_EQ(read_frame({frame, n}, &f), Flaw::none);
+        Message m = read_message(f);
+        m.offset = m.total + 1;
+        write_message(frame + kHeaderBytes, m);
+        seal(frame, f.header);
+        return true;
+    };
+    line.send(0, 100);
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.b.how_ended, Ended::protocol);
+    EXPECT_EQ(line.a.how_ended, Ended::lost);
+    EXPECT_EQ(line.b.messages_in, 0u);
+}
+
+TEST(WireTraffic, MemoryThatGoesAwayUnderASendEndsTheConnection) {
+    Line line;
+    line.a.source_gone = true;
+    line.send(0, 100);
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.a.last_outcome, Outcome::bad_source);
+    EXPECT_EQ(line.a.how_ended, Ended::bad_source);
+    EXPECT_EQ(line.b.how_ended, Ended::lost);
+}
+
+}  // namespace
+}  // namespace viaduct::wire
