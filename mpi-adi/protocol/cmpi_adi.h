@@ -26,6 +26,10 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
 #define CMPI_ADI_VERSION 1 /* of this contract; mpip_map_functions checks it */
 
 /* --------------------------------------------------------------------------------------- codes and numbers -- */
@@ -327,6 +331,12 @@ const char* mpip_protocol_name(int number);
 int mpip_getconns(taskinfo_t*, const char* forced, int* rank);
 /* Environment of rank r for protocol p; NULL when it has none. */
 const void* mpip_environment(const taskinfo_t*, int proto, int rank, int* size);
+/*
+ * Memory that stays registered until it is freed, for MPI_Alloc_mem: long messages in it need no registration of their own.
+ * NULL when there is none to be had (use malloc then); free gives MPIP_ERR_ARG for memory that is not from here.
+ */
+void* mpip_alloc_mem(size_t bytes);
+int mpip_free_mem(void*);
 /* Why the last call of the library on this thread failed, for people. */
 const char* mpip_last_error(void);
 
@@ -413,6 +423,10 @@ static inline void mpip_req_deliver_all(mpip_req_t* req, const void* data, size_
     mpip_req_received(req, bytes);
     mpip_req_done(req);
 }
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

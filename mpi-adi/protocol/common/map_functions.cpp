@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The protocol tables of this process, bound by name, and the choice of one protocol for each pair of
+// processes.
+#include <cstring>
+
+#include "mpi-adi/protocol/common/entries.hpp"
+#include "mpi-adi/protocol/common/error.hpp"
+
+using viaduct::adi::fail;
+
+extern "C" {
+
+struct protocol mpip_protocols[NPROTO];
+struct mpip_upcalls mpip_up;
+
+const char* mpip_protocol_name(int number) {
+    static constexpr const char* kNames[NPROTO] = {"self", "shm", "via", "tcp"};
+    return number >= 0 && number < NPROTO ? kNames[number] : "";
+}
+
+int mpip_set_upcalls(const struct mpip_upcalls* upcalls) {
+    if (upcalls->version != CMPI_ADI_VERSION) {
+        return fail(MPIP_ERR_ARG, "the engine was built for version %u of the device, this is %d",
+                    upcalls->version, CMPI_ADI_VERSION);
+    }
+    if (upcalls->arrived == nullptr || upcalls->completed == nullptr || upcalls->peer_failed == nullptr ||
+        upcalls->withdraw == nullptr || upcalls->release == nullptr || upcalls->post == nullptr ||
+        upcalls->progress == nullptr) {
+        return fail(MPIP_ERR_ARG, "the engine left an upcall out");
+    }
+    mpip_up = *upcalls;
+    return MPIP_SUCCESS;
+}
+
+int mpip_map_functions(const char* pmname, struct protocol* table) {
+    *table = {};
+    table->pt_number = -1;
+    for (int i = 0; i < NPROTO; ++i) {
+        if (std::strcmp(pmname, mpip_protocol_name(i)) == 0) table->pt_number = i;
+    }
+    table->pt_name = mpip_protocol_name(table->pt_number);
+    switch (table->pt_number) {
+        case MPIP_PROTO_SELF:
+            VIADUCT_BIND_MODULE(table, self);
+            break;
+        case MPIP_PROTO_VIA:
+            VIADUCT_BIND_MODULE(table, via);
+            break;
+        default:
+            return fail(MPIP_ERR_ARG, "there is no protocol module named '%s'", pmname);
+    }
+    table->pt_loaded = 1;
+    return MPIP_SUCCESS;
+}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mpi-adi/protocol/common/params.hpp"
+
+#include <cstdlib>
+#include <iterator>
+#include <string>
+
+#include "mpi-adi/protocol/cmpi_adi.h"
+
+namespace viaduct::adi {
+
+namespace {
+
+struct Row {
+    const char* name;
+    const char* standard;
+    long low, high;  // both 0: text
+    const char* help;
+};
+
+constexpr Row kRows[] = {
+    {"CMPI_PROTOCOL", "", 0, 0,
+     "the only protocol for other processes: via, shm or tcp; empty: the best that reaches each"},
+    {"CMPI_CONNECT_TIMEOUT", "60", 1, 86400, "seconds to wait for other processes while connecting"},
+    {"CMPI_CLOSE_TIMEOUT", "0", 0, 86400,
+     "seconds to wait for the others' goodbyes at the end; 0: as long as they live"},
+    {"CMPI_VIA_DEVICE", "", 0, 0, "name given to VipOpenNic; empty: the default NIC"},
+    {"CMPI_PREPOST_DEPTH", "0", 0, 4096,
+     "receives posted for each peer, its credits; 0: 64, fewer with more than 16 processes"},
+    {"CMPI_VBUF_SPARES", "128", 1, 65536,
+     "buffers of 16 KiB beyond the posted ones, and by how many the pool grows"},
+    {"CMPI_VBUF_MAX", "65536", 16, 1048576, "most buffers of 16 KiB this process may have"},
+    {"CMPI_EAGER_LIMIT", "0", 0, 1048576,
+     "longest message via sends without handshake, bytes; 0: what one packet holds"},
+    {"CMPI_RENDEZVOUS", "rput", 0, 0,
+     "how via moves long messages: rput (remote write), rget (remote read) or r3 (packets)"},
+    {"CMPI_R3_LIMIT", "8192", 0, 1L << 40,
+     "long messages up to so many bytes travel as packets, not by remote write or read"},
+    {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
+     "additional receives posted while packets of a long message are expected"},
+    {"CMPI_ON_DEMAND", "32", 1, 1 << 20,
+     "with more processes than this via connects two of them when they first talk"},
+    {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},
+    {"CMPI_TCP_ADDRESS", "", 0, 0,
+     "IPv4 address tcp listens on and tells the others; empty: that of the host name"},
+};
+constexpr size_t kCount = std::size(kRows);
+static_assert(kCount == static_cast<size_t>(Param::count_),
+              "one row for each parameter, in the order of the enum");
+
+bool is_number(const Row& row) { return row.low != 0 || row.high != 0; }
+
+struct Values {
+    std::string text[kCount];
+    long number[kCount];
+    bool given[kCount];
+    mpip_param table[kCount];
+
+    Values() {
+        for (size_t i = 0; i < kCount; ++i) {
+            const Row& row = kRows[i];
+            const char* found = std::getenv(row.name);
+            given[i] = found != nullptr && (!is_number(row) || in_range(row, found));
+            text[i] = given[i] ? found : row.standard;
+            number[i] = is_number(row) ? std::strtol(text[i].c_str(), nullptr, 0) : 0;
+            table[i] = {row.name, row.help, row.standard, text[i].c_str(),
+                        given[i] ? "environment" : "default"};
+        }
+    }
+
+    static bool in_range(const Row& row, const char* text) {
+        char* end = nullptr;
+        const long value = std::strtol(text, &end, 0);
+        return end != text && *end == '\0' && value >= row.low && value <= row.high;
+    }
+};
+
+const Values& values() {
+    static const Values all;
+    return all;
+}
+
+}  // namespace
+
+long param_number(Param param) { return values().number[static_cast<size_t>(param)]; }
+const char* param_text(Param param) { return values().text[static_cast<size_t>(param)].c_str(); }
+bool param_given(Param param) { return values().given[static_cast<size_t>(param)]; }
+
+}  // namespace viaduct::adi
+
+extern "C" const struct mpip_param* mpip_params(size_t* count) {
+    *count = viaduct::adi::kCount;
+    return viaduct::adi::values().table;
+}

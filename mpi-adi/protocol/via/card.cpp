@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a process tells the others about its NIC, and who can reach whom. Both sides judge by the same two
+// cards.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+constexpr uint32_t kMagic = 0x31414956;  // "VIA1"
+
+uint64_t hash(uint64_t seed, const void* data, size_t bytes) {
+    const unsigned char* p = static_cast<const unsigned char*>(data);
+    for (size_t i = 0; i < bytes; ++i) seed = (seed ^ p[i]) * 0x100000001b3;
+    return seed;
+}
+
+// NICs are a network name space's: two of them on one machine are two hosts.
+uint64_t host_number() {
+    uint64_t number = 0xcbf29ce484222325;
+    char text[128];
+    const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        const ssize_t n = ::read(fd, text, sizeof text);
+        if (n > 0) number = hash(number, text, static_cast<size_t>(n));
+        ::close(fd);
+    }
+    const ssize_t n = ::readlink("/proc/self/ns/net", text, sizeof text);
+    if (n > 0) number = hash(number, text, static_cast<size_t>(n));
+    return number;
+}
+
+// Whether the NIC itself says that it sees that address.
+bool discovered(const Card& card) {
+    constexpr VIP_ULONG kMost = 256;
+    constexpr size_t kEach = sizeof(VIP_NET_ADDRESS) + 32;
+    std::vector<unsigned char> room(kMost * kEach);
+    std::vector<VIP_NET_ADDRESS*> pointers(kMost);
+    for (size_t i = 0; i < kMost; ++i) pointers[i] = reinterpret_cast<VIP_NET_ADDRESS*>(&room[i * kEach]);
+    VIP_AUTODISCOVERY_LIST list = {0, pointers.data(), kMost};
+    if (VipQuerySystemManagementInfo(viadev.nic, VIP_SMI_AUTODISCOVERY, &list) != VIP_SUCCESS) return false;
+    for (size_t i = 0; i < list.NumAdAddrs && i < kMost; ++i) {
+        if (pointers[i]->HostAddressLen == card.address_len &&
+            std::memcmp(pointers[i]->HostAddress, card.address, card.address_len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+Card make_card() {
+    Card card = {};
+    card.magic = kMagic;
+    card.version = kWireVersion;
+    card.host = host_number();
+    card.network = hash(0xcbf29ce484222325, viadev.attributes.Name, std::strlen(viadev.attributes.Name));
+    card.maxtransfersize = viadev.attributes.MaxTransferSize;
+    card.depth = static_cast<uint16_t>(viadev.rules.depth);
+    card.reserve = static_cast<uint16_t>(viadev.rules.reserve);
+    card.address_len = viadev.attributes.NicAddressLen;
+    std::memcpy(card.address, viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen);
+    return card;
+}
+
+const Card* card_of(const taskinfo_t* task, int rank) {
+    int size = 0;
+    const Card* card = static_cast<const Card*>(mpip_environment(task, MPIP_PROTO_VIA, rank, &size));
+    if (card == nullptr || size != sizeof(Card) || card->magic != kMagic || card->version != kWireVersion)
+        return nullptr;
+    if (card->address_len > sizeof card->address || card->depth == 0 || card->reserve < 2) return nullptr;
+    return card;
+}
+
+bool reaches(const Card& mine, const Card& theirs) {
+    // Accepting demands equal transfer sizes (vipl-semantics 4.3).
+    if (mine.maxtransfersize != theirs.maxtransfersize) return false;
+    if (mine.host == theirs.host) return mine.network == theirs.network;
+    return discovered(theirs);
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connecting everybody with everybody (adi-facts 3.1, C22, C23): in world order, requests to higher ranks,
+// accepting from lower ones. The design asks once and for ever; here NO_MATCH is tried again, because the
+// other side may not listen yet, and everything has a deadline. The discriminator names the job and the pair,
+// so that a wait can only meet its own peer.
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "mpi-adi/protocol/common/error.hpp"
+#include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Discriminator {
+    Le64 job;
+    Le32 requester;
+    Le32 server;
+};
+static_assert(sizeof(Discriminator) == 16);
+
+union Address {
+    VIP_NET_ADDRESS head;
+    unsigned char room[4 + 64 + 64];
+};
+
+uint64_t job_number(const taskinfo_t* task) {
+    uint64_t number = 0xcbf29ce484222325;
+    for (const char* p = task->ti_job; *p != '\0'; ++p)
+        number = (number ^ static_cast<unsigned char>(*p)) * 0x100000001b3;
+    return number;
+}
+
+void fill(Address& address, const unsigned char* host, size_t host_len, const Discriminator& discriminator) {
+    address.head.HostAddressLen = static_cast<VIP_UINT16>(host_len);
+    address.head.DiscriminatorLen = sizeof discriminator;
+    std::memcpy(address.head.HostAddress, host, host_len);
+    std::memcpy(address.head.HostAddress + host_len, &discriminator, sizeof discriminator);
+}
+
+struct Attempt {
+    Address local, remote;
+    Clock::time_point deadline;
+    bool late() const { return Clock::now() >= deadline; }
+    VIP_ULONG left_ms() const {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        return left < 1 ? 1 : left > 1000 ? 1000 : static_cast<VIP_ULONG>(left);
+    }
+};
+
+VIP_RETURN request(viadev_connection_t* c, Attempt& attempt) {
+    VIP_VI_ATTRIBUTES theirs;
+    for (;;) {
+        const VIP_RETURN rc =
+            VipConnectRequest(c->vi, &attempt.local.head, &attempt.remote.head, attempt.left_ms(), &theirs);
+        const bool again = rc == VIP_NO_MATCH || rc == VIP_TIMEOUT || rc == VIP_REJECT;
+        if (!again || attempt.late()) return rc;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+VIP_RETURN accept(viadev_connection_t* c, Attempt& attempt) {
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_CONN_HANDLE handle = nullptr;
+    Address from;
+    for (;;) {
+        VIP_RETURN rc =
+            VipConnectWait(viadev.nic, &attempt.local.head, attempt.left_ms(), &from.head, &theirs, &handle);
+        if (rc == VIP_SUCCESS) {
+            rc = VipConnectAccept(handle, c->vi);
+            if (rc == VIP_SUCCESS) return rc;
+            if (rc != VIP_TIMEOUT) {
+                VipConnectReject(handle);
+                return rc;
+            }  // the requester gave up meanwhile and will come again
+        } else if (rc != VIP_TIMEOUT) {
+            return rc;
+        }
+        if (attempt.late()) return VIP_TIMEOUT;
+    }
+}
+
+int connect_one(taskinfo_t* task, viadev_connection_t* c, Clock::time_point deadline) {
+    const int other = static_cast<int>(c->rank);
+    const bool requester = viadev.me < other;
+    Discriminator discriminator;
+    discriminator.job = job_number(task);
+    discriminator.requester = static_cast<uint32_t>(requester ? viadev.me : other);
+    discriminator.server = static_cast<uint32_t>(requester ? other : viadev.me);
+    const Card* card = card_of(task, other);
+    Attempt attempt = {};
+    attempt.deadline = deadline;
+    fill(attempt.local, viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, discriminator);
+    fill(attempt.remote, card->address, card->address_len, discriminator);
+    const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
+    if (rc != VIP_SUCCESS) {
+        return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,
+                         requester ? "VipConnectRequest" : "VipConnectWait or VipConnectAccept",
+                         static_cast<int>(rc));
+    }
+    c->initialized = true;
+    c->proc->p_flags |= MPIP_PROC_ATTACHED;
+    return MPIP_SUCCESS;
+}
+
+}  // namespace
+
+int connect_all(taskinfo_t* task) {
+    const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    for (const auto& c : viadev.connections) {
+        if (c == nullptr || c->initialized) continue;
+        const int rc = connect_one(task, c.get(), deadline);
+        if (rc != MPIP_SUCCESS) return rc;
+    }
+    return MPIP_SUCCESS;
+}
+
+}  // namespace viaduct::via

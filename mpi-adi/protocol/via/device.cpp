@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The device from set-up to end (adi-facts 3, C13-C21, C27). In do_stop the design destroys the tag while
+// memory still uses it; here memory goes first.
+#include "mpi-adi/protocol/via/device.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mpi-adi/protocol/common/error.hpp"
+#include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/via/registration.hpp"
+
+namespace viaduct::via {
+
+viadev_info_t viadev;
+
+namespace {
+
+void on_error(VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {
+    viadev.lost_events.fetch_add(1, std::memory_order_release);
+}
+
+int fail_call(const char* call, VIP_RETURN rc) {
+    return adi::fail(MPIP_ERR_OTHER, "%s answers %d", call, static_cast<int>(rc));
+}
+
+int peers_of(const taskinfo_t* task) { return std::max(1, task->ti_nproto[MPIP_PROTO_VIA]); }
+
+// Reserve and extra fit into the queues and completion queues of this NIC.
+void choose_rules(int np) {
+    const VIP_NIC_ATTRIBUTES& nic = viadev.attributes;
+    const int queue = static_cast<int>(std::min<VIP_ULONG>(nic.MaxDescriptorsPerQueue, 1 << 15));
+    const int each = static_cast<int>(std::min<VIP_ULONG>(nic.MaxCQEntries, 1 << 20)) / std::max(1, np);
+    const int room = std::min(queue, each);
+    int depth = static_cast<int>(adi::param_number(adi::Param::prepost_depth));
+    if (depth == 0) depth = std::clamp(1024 / std::max(1, np), 8, 64);
+    int extra = static_cast<int>(adi::param_number(adi::Param::rendezvous_extra));
+    if (!adi::param_given(adi::Param::rendezvous_extra)) extra = std::min(extra, depth);
+    viadev.rules = CreditRules::for_depth(depth, extra);
+    while (viadev.rules.depth + viadev.rules.extra + viadev.rules.reserve > room && depth > 4) {
+        extra > 0 ? extra /= 2 : depth /= 2;
+        viadev.rules = CreditRules::for_depth(depth, extra);
+    }
+}
+
+int create_queues(int peers) {
+    const VIP_ULONG most = viadev.attributes.MaxCQEntries;
+    const VIP_ULONG each =
+        static_cast<VIP_ULONG>(viadev.rules.depth + viadev.rules.extra + viadev.rules.reserve);
+    const VIP_ULONG receives = std::min(most, static_cast<VIP_ULONG>(peers) * each + 16);
+    VIP_RETURN rc = VipCreateCQ(viadev.nic, receives, &viadev.cq);
+    if (rc != VIP_SUCCESS) return fail_call("VipCreateCQ", rc);
+    viadev.send_depth = static_cast<int>(std::min<VIP_ULONG>(
+        {viadev.attributes.MaxDescriptorsPerQueue, 128, most / static_cast<VIP_ULONG>(peers)}));
+    rc = VipCreateCQ(viadev.nic, static_cast<VIP_ULONG>(peers) * static_cast<VIP_ULONG>(viadev.send_depth),
+                     &viadev.scq);
+    return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipCreateCQ", rc);
+}
+
+VIP_RELIABILITY_LEVEL level() {
+    const VIP_RELIABILITY_LEVEL offered = viadev.attributes.ReliabilityLevelSupport;
+    return (offered & VIP_SERVICE_RELIABLE_DELIVERY) != 0 ? VIP_SERVICE_RELIABLE_DELIVERY
+                                                          : VIP_SERVICE_RELIABLE_RECEPTION;
+}
+
+// C21: the name service is asked for the own address as the design does; the NIC's own word is what is used.
+void look_up_own_address(taskinfo_t* task) {
+    union {
+        VIP_NET_ADDRESS head;
+        unsigned char room[128];
+    } own = {};
+    if (VipNSInit(viadev.nic, nullptr) != VIP_SUCCESS) return;
+    char* host = task->ti_procs[task->ti_index].pi_host;
+    if (*host != '\0') VipNSGetHostByName(viadev.nic, host, &own.head, 0);
+    VipNSShutdown(viadev.nic);
+}
+
+}  // namespace
+
+int open_nic() {
+    if (viadev.nic != nullptr) return MPIP_SUCCESS;
+    const char* given = adi::param_text(adi::Param::via_device);
+    VIP_RETURN rc = VipOpenNic(*given != '\0' ? given : "nic0", &viadev.nic);
+    if (rc != VIP_SUCCESS) return fail_call("VipOpenNic", rc);
+    VipQueryNic(viadev.nic, &viadev.attributes);
+    if (viadev.attributes.MaxTransferSize < VBUF_BUFFER_SIZE ||
+        (viadev.attributes.ReliabilityLevelSupport &
+         (VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION)) == 0 ||
+        viadev.attributes.MaxDiscriminatorLen < 16 ||
+        viadev.attributes.NicAddressLen > sizeof Card::address) {
+        return adi::fail(MPIP_ERR_OTHER,
+                         "NIC %s cannot carry this module: no reliable service, or limits too low",
+                         viadev.attributes.Name);
+    }
+    VipErrorCallback(viadev.nic, nullptr, on_error);
+    viadev.rdma_read = (viadev.attributes.RDMAReadSupport & level()) != 0;
+    const char* wanted = adi::param_text(adi::Param::rendezvous);
+    viadev.rendezvous = Rendezvous::rput;
+    if (std::strcmp(wanted, "r3") == 0) viadev.rendezvous = Rendezvous::r3;
+    if (std::strcmp(wanted, "rget") == 0 && viadev.rdma_read) viadev.rendezvous = Rendezvous::rget;
+    viadev.r3_limit = static_cast<size_t>(adi::param_number(adi::Param::r3_limit));
+    const size_t eager = static_cast<size_t>(adi::param_number(adi::Param::eager_limit));
+    viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
+    return MPIP_SUCCESS;
+}
+
+void prepare_rules(const taskinfo_t* task) { choose_rules(task->ti_nprocs); }
+
+viadev_connection_t* make_connection(int rank, process_t* proc) {
+    auto c = std::make_unique<viadev_connection_t>();
+    VIP_VI_ATTRIBUTES attributes = {level(),  viadev.maxtransfersize,
+                                    nullptr,  viadev.ptag,
+                                    VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
+    const VIP_RETURN rc = VipCreateVi(viadev.nic, &attributes, viadev.scq, viadev.cq, &c->vi);
+    if (rc != VIP_SUCCESS) {
+        fail_call("VipCreateVi", rc);
+        return nullptr;
+    }
+    c->rank = static_cast<uint32_t>(rank);
+    c->proc = proc;
+    const Card* card = card_of(viadev.task, rank);
+    c->credits.start(viadev.rules, card->depth, card->reserve);
+    c->most_credits = card->depth;
+    // C20: everything is posted before anybody can send.
+    for (int i = 0; i < viadev.rules.depth + viadev.rules.reserve; ++i) {
+        vbuf* v = get_vbuf();
+        if (v == nullptr) {
+            adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %d", rank);
+            VipDestroyVi(c->vi);
+            return nullptr;
+        }
+        vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
+        v->connection = c.get();
+        v->owner = Owner::receive_queue;
+        VipPostRecv(c->vi, &v->desc, v->handle);
+    }
+    proc->p_pm = c.get();
+    auto& place = viadev.connections[static_cast<size_t>(rank)];
+    place = std::move(c);
+    ++mpip_protocols[MPIP_PROTO_VIA].pt_nprocs;
+    return place.get();
+}
+
+int do_setup(taskinfo_t* task) {
+    viadev.task = task;
+    viadev.me = task->ti_index;
+    viadev.np = task->ti_nprocs;
+    viadev.maxtransfersize = viadev.attributes.MaxTransferSize;
+    viadev.closing = false;
+    const int peers = peers_of(task);
+    int rc = create_queues(peers);
+    if (rc != MPIP_SUCCESS) return rc;
+    const VIP_RETURN made = VipCreatePtag(viadev.nic, &viadev.ptag);
+    if (made != VIP_SUCCESS) return fail_call("VipCreatePtag", made);
+    // C16: np x depth + spares.
+    const size_t spares = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
+    const size_t posted =
+        static_cast<size_t>(peers) * static_cast<size_t>(viadev.rules.depth + viadev.rules.reserve);
+    if (!allocate_vbufs(viadev.nic, viadev.ptag, posted + spares)) {
+        return adi::fail(MPIP_ERR_NO_MEM, "no memory for %zu packet buffers", posted + spares);
+    }
+    viadev.connections.resize(
+        static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (C19)
+    for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
+        const int rank = info->pi_proc->p_gid.pg_wrank;
+        if (make_connection(rank, info->pi_proc) == nullptr) return MPIP_ERR_OTHER;
+    }
+    look_up_own_address(task);
+    return connect_all(task);
+}
+
+void disconnect(viadev_connection_t* c) {
+    VipDisconnect(c->vi);
+    VIP_DESCRIPTOR* desc = nullptr;
+    for (;;) {
+        const VIP_RETURN rc = VipSendDone(c->vi, &desc);
+        if (desc == nullptr) break;
+        complete_send(vbuf_of(desc), rc == VIP_SUCCESS);
+    }
+    for (;;) {
+        VipRecvDone(c->vi, &desc);
+        if (desc == nullptr) break;
+        release_vbuf(vbuf_of(desc));
+    }
+}
+
+void do_stop() {
+    viadev.closing = true;
+    for (auto& c : viadev.connections) {
+        if (c == nullptr) continue;
+        if (!c->lost) disconnect(c.get());
+        VipDestroyVi(c->vi);
+        c->proc->p_pm = nullptr;
+        c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
+    }
+    viadev.connections.clear();
+    viadev.flow_head = viadev.chores_head = nullptr;
+    mpip_protocols[MPIP_PROTO_VIA].pt_nprocs = 0;
+    free_all_registered();
+    deallocate_vbufs(viadev.nic);
+    if (viadev.ptag != nullptr) VipDestroyPtag(viadev.nic, viadev.ptag);
+    if (viadev.cq != nullptr) VipDestroyCQ(viadev.cq);
+    if (viadev.scq != nullptr) VipDestroyCQ(viadev.scq);
+    viadev.ptag = nullptr;
+    viadev.cq = viadev.scq = nullptr;
+}
+
+void close_nic() {
+    if (viadev.nic == nullptr) return;
+    VipErrorCallback(viadev.nic, nullptr, nullptr);
+    VipCloseNic(viadev.nic);
+    viadev.nic = nullptr;
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "job.hpp"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace viaduct::adi_test {
+
+namespace {
+constexpr int kMost = 64;
+constexpr size_t kCard = 4096;
+}  // namespace
+
+struct Shared {
+    std::atomic<int> arrived;
+    std::atomic<int> turn;
+    int word;
+    uint32_t length[kMost];
+    char card[kMost][kCard];
+};
+
+void fail(const char* file, int line, const char* what) {
+    std::fprintf(stderr, "%s:%d: process %d: not so: %s\n", file, line, static_cast<int>(::getpid()), what);
+    ::_exit(1);
+}
+
+void Job::barrier() {
+    const int turn = shared_->turn.load();
+    if (shared_->arrived.fetch_add(1) + 1 == size_) {
+        shared_->arrived.store(0);
+        shared_->turn.fetch_add(1);
+        return;
+    }
+    while (shared_->turn.load() == turn) ::sched_yield();
+}
+
+std::vector<std::string> Job::exchange(const std::string& mine) {
+    CHECK(mine.size() <= kCard);
+    std::memcpy(shared_->card[rank_], mine.data(), mine.size());
+    shared_->length[rank_] = static_cast<uint32_t>(mine.size());
+    barrier();
+    std::vector<std::string> all;
+    for (int i = 0; i < size_; ++i) all.emplace_back(shared_->card[i], shared_->length[i]);
+    barrier();
+    return all;
+}
+
+int* Job::word() { return &shared_->word; }
+
+int run_job(const char* name, int size, int seconds, const std::function<void(Job&)>& body,
+            const std::vector<int>& killed) {
+    using Clock = std::chrono::steady_clock;
+    auto* shared = static_cast<Shared*>(
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    if (shared == MAP_FAILED) return 1;
+    const auto start = Clock::now();
+    std::fflush(nullptr);
+    std::vector<pid_t> processes;
+    for (int rank = 0; rank < size; ++rank) {
+        const pid_t pid = ::fork();
+        if (pid == 0) {
+            Job job(shared, rank, size);
+            body(job);
+            std::fflush(nullptr);
+            ::_exit(0);
+        }
+        processes.push_back(pid);
+    }
+    int bad = 0;
+    size_t left = processes.size();
+    bool late = false;
+    while (left > 0) {
+        for (size_t rank = 0; rank < processes.size(); ++rank) {
+            int status = 0;
+            if (processes[rank] <= 0 || ::waitpid(processes[rank], &status, WNOHANG) != processes[rank])
+                continue;
+            processes[rank] = 0;
+            --left;
+            const bool to_be_killed =
+                std::find(killed.begin(), killed.end(), static_cast<int>(rank)) != killed.end();
+            const bool good = to_be_killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+                                           : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+            if (good) continue;
+            ++bad;
+            std::fprintf(stderr, "%s: process %zu of %d ended with status 0x%x\n", name, rank, size, status);
+        }
+        const bool over = Clock::now() - start > std::chrono::seconds(seconds);
+        if ((over || bad != 0) && !late) {
+            late = true;
+            if (over) std::fprintf(stderr, "%s: not done after %d s\n", name, seconds);
+            bad += over ? 1 : 0;
+            if (bad != 0 && std::getenv("VIADUCT_TEST_HOLD") != nullptr)
+                std::this_thread::sleep_for(std::chrono::seconds(20));
+            for (const pid_t pid : processes) {
+                if (pid > 0) ::kill(pid, SIGKILL);
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ::munmap(shared, sizeof(Shared));
+    const double took = std::chrono::duration<double>(Clock::now() - start).count();
+    std::printf("%-32s %2d processes  %6.2f s  %s\n", name, size, took, bad == 0 ? "ok" : "FAILED");
+    return bad;
+}
+
+}  // namespace viaduct::adi_test

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A job of forked processes for the tests of the device: shared memory stands in for the launcher (exchange,
+// barrier), and the parent sees to it that all end, in time, with 0.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace viaduct::adi_test {
+
+struct Shared;
+
+class Job {
+public:
+    Job(Shared* shared, int rank, int size) : shared_(shared), rank_(rank), size_(size) {}
+    int rank() const { return rank_; }
+    int size() const { return size_; }
+    // One put and one fence: everybody's text, in rank order.
+    std::vector<std::string> exchange(const std::string& mine);
+    void barrier();
+    // A word all processes share, for tests that need to tell each other something outside the device.
+    int* word();
+
+private:
+    Shared* shared_;
+    int rank_, size_;
+};
+
+// Ends the process with a sentence.
+[[noreturn]] void fail(const char* file, int line, const char* what);
+#define CHECK(condition) ((condition) ? void() : viaduct::adi_test::fail(__FILE__, __LINE__, #condition))
+
+// Runs body in `size` processes. Those in `killed` are expected to die by SIGKILL. 0: all went well.
+int run_job(const char* name, int size, int seconds, const std::function<void(Job&)>& body,
+            const std::vector<int>& killed = {});
+
+}  // namespace viaduct::adi_test
