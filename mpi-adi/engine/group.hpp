@@ -11,19 +11,21 @@
 namespace viaduct::mpi {
 
 struct Group {
-    explicit Group(std::vector<int> processes, int own_world_rank);
+    Group(std::vector<int> processes, int own_world_rank);
 
     int size() const { return int(world.size()); }
     // Rank in this group of a process of the world, or MPI_UNDEFINED.
     int rank_of(int world_rank) const;
 
     std::vector<int> world;  // by rank in the group
-    int rank;                // of this process, or MPI_UNDEFINED
-    int handle = MPI_GROUP_NULL;  // given on demand, kept until freed
-    int references = 1;
 
   private:
     mutable std::vector<std::pair<int, int>> by_world_;  // sorted, made at the first search in a large group
+
+  public:
+    int rank;                     // of this process, or MPI_UNDEFINED; found by searching the members above
+    int handle = MPI_GROUP_NULL;  // given on demand, kept until freed
+    int references = 1;
 };
 
 Group* group_of(MPI_Group handle);

@@ -97,7 +97,7 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                            }
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
-                               VIADUCT_CHECK(check_counts(s, recvbuf, recvcounts, n, recvtype, &out))
+                               VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
                            }
                            coll::gather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out), root);
                            return MPI_SUCCESS;
@@ -134,7 +134,7 @@ VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
                            }
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
-                               VIADUCT_CHECK(check_counts(s, sendbuf, sendcounts, n, sendtype, &in))
+                               VIADUCT_CHECK(check_counts(s, sendcounts, n, sendtype, &in))
                            }
                            coll::scatter(s, unequal(sendbuf, sendcounts, displs, n, in), {recvbuf, recvcount, out}, root);
                            return MPI_SUCCESS;
@@ -166,7 +166,7 @@ VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
-                           VIADUCT_CHECK(check_counts(s, recvbuf, recvcounts, n, recvtype, &out))
+                           VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
                            coll::allgather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out));
                            return MPI_SUCCESS;
                        })
@@ -196,9 +196,9 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                            VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
                            int sent = sendbuf == MPI_IN_PLACE ? 0 : n;
                            if (sendbuf != MPI_IN_PLACE) {
-                               VIADUCT_CHECK(check_counts(s, sendbuf, sendcounts, n, sendtype, &in))
+                               VIADUCT_CHECK(check_counts(s, sendcounts, n, sendtype, &in))
                            }
-                           VIADUCT_CHECK(check_counts(s, recvbuf, recvcounts, n, recvtype, &out))
+                           VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
                            coll::alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
                                           unequal(recvbuf, recvcounts, rdispls, n, out));
                            return MPI_SUCCESS;

@@ -478,17 +478,17 @@ CMPI_FUNCTION(int, Buffer_detach, (void *buffer_addr, int *size));
 
 /* Requests and statuses. */
 CMPI_FUNCTION(int, Wait, (MPI_Request *request, MPI_Status *status));
-CMPI_FUNCTION(int, Waitall, (int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]));
+CMPI_FUNCTION(int, Waitall, (int count, MPI_Request array_of_requests[], MPI_Status *array_of_statuses));
 CMPI_FUNCTION(int, Waitany, (int count, MPI_Request array_of_requests[], int *indx, MPI_Status *status));
 CMPI_FUNCTION(int, Waitsome, (int incount, MPI_Request array_of_requests[], int *outcount, int
-              array_of_indices[], MPI_Status array_of_statuses[]));
+              array_of_indices[], MPI_Status *array_of_statuses));
 CMPI_FUNCTION(int, Test, (MPI_Request *request, int *flag, MPI_Status *status));
 CMPI_FUNCTION(int, Testall, (int count, MPI_Request array_of_requests[], int *flag, MPI_Status
-              array_of_statuses[]));
+              *array_of_statuses));
 CMPI_FUNCTION(int, Testany, (int count, MPI_Request array_of_requests[], int *indx, int *flag, MPI_Status
               *status));
 CMPI_FUNCTION(int, Testsome, (int incount, MPI_Request array_of_requests[], int *outcount, int
-              array_of_indices[], MPI_Status array_of_statuses[]));
+              array_of_indices[], MPI_Status *array_of_statuses));
 CMPI_FUNCTION(int, Cancel, (MPI_Request *request));
 CMPI_FUNCTION(int, Test_cancelled, (const MPI_Status *status, int *flag));
 CMPI_FUNCTION(int, Request_free, (MPI_Request *request));
