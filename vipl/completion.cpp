@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Hot path, any thread: handle, lock, head complete? else poll; every so often look around.
+// Hot path, any thread: handle, lock, head complete? else poll; every so often look around. The path of a
+// program with one thread stands alone at the end; everything else goes the general way.
 #include "vipl/completion.hpp"
 
+#include "vipl/between_looks.hpp"
 #include "vipl/nic.hpp"
 
 namespace viaduct::vipl {
@@ -44,13 +46,7 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     recv.lock.unlock();
 }
 
-}  // namespace
-
-VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
-    *out = nullptr;
-    Vi* vi = find_vi(handle);
-    if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+[[gnu::noinline]] VIP_RETURN recv_done_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     WorkQueue& q = vi->core.recv;
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]] {
@@ -68,11 +64,7 @@ VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     return answer;
 }
 
-VIP_RETURN send_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
-    *out = nullptr;
-    Vi* vi = find_vi(handle);
-    if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+[[gnu::noinline]] VIP_RETURN send_done_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     WorkQueue& q = vi->core.send;
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]] {
@@ -89,6 +81,57 @@ VIP_RETURN send_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     }
     settle_if_broken(*vi);
     return answer;
+}
+
+// Hands out the completed head and leaves the queue, which the caller has entered as its owner.
+inline VIP_RETURN hand_out_and_leave(Vi& vi, WorkQueue& q, VIP_DESCRIPTOR** out) {
+    const VIP_RETURN answer = hand_out(q, out);
+    q.lock.leave();
+    settle_if_broken(vi);
+    return answer;
+}
+
+}  // namespace
+
+VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    *out = nullptr;
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = vi->core.recv;
+    if (!q.lock.try_enter()) [[unlikely]]
+        return recv_done_in_general(vi, handle, out);
+    if (vi->is(handle) && vi->state() == VIP_STATE_CONNECTED) [[likely]] {
+        if (!q.head_complete()) vi->ops->poll_recv(vi->core);
+        if (q.head_complete()) {
+            vi->recv_side.empty_polls = 0;
+            return hand_out_and_leave(*vi, q, out);
+        }
+        // Nothing there, and nothing else to be done this time.
+        if (!q.empty() && (vi->recv_side.empty_polls + 1) % kEmptyPollsBetweenRounds != 0 &&
+            vi->core.broken.load(std::memory_order_relaxed) == 0) [[likely]] {
+            ++vi->recv_side.empty_polls;
+            q.lock.leave();
+            pause_between_looks(vi);
+            return VIP_NOT_DONE;
+        }
+    }
+    q.lock.leave();
+    return recv_done_in_general(vi, handle, out);
+}
+
+VIP_RETURN send_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
+    *out = nullptr;
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = vi->core.send;
+    if (!q.lock.try_enter()) [[unlikely]]
+        return send_done_in_general(vi, handle, out);
+    if (vi->is(handle) && q.head_complete()) [[likely]]
+        return hand_out_and_leave(*vi, q, out);
+    q.lock.leave();
+    return send_done_in_general(vi, handle, out);
 }
 
 }  // namespace viaduct::vipl

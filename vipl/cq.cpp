@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "vipl/between_looks.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/vi.hpp"
 
@@ -105,22 +106,28 @@ constexpr uint32_t kEmptyPollsBetweenRounds = 64;
 }  // namespace
 
 VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
-    cq.poll.lock.lock();
-    if (!cq.is(handle)) [[unlikely]] {
-        cq.poll.lock.unlock();
-        return VIP_INVALID_PARAMETER;
-    }
-    WorkQueue* queue = cq.target.ring.pop();
-    if (queue == nullptr) {
-        cq.ops->poll_group(cq.poll.group);
-        queue = cq.target.ring.pop();
-    }
+    WorkQueue* queue = nullptr;
     bool around = false;
-    if (queue == nullptr) around = ++cq.empty_polls % kEmptyPollsBetweenRounds == 0;
-    cq.poll.lock.unlock();
-    if (around) [[unlikely]]
-        look_around(cq, handle);
-    if (queue == nullptr) return VIP_NOT_DONE;
+    {
+        const Holding held(cq.poll.lock);
+        if (!cq.is(handle)) [[unlikely]]
+            return VIP_INVALID_PARAMETER;
+        queue = cq.target.ring.pop();
+        if (queue == nullptr) {
+            cq.ops->poll_group(cq.poll.group);
+            queue = cq.target.ring.pop();
+        }
+        cq.empty_polls = queue == nullptr ? cq.empty_polls + 1 : 0;
+        around = queue == nullptr && cq.empty_polls % kEmptyPollsBetweenRounds == 0;
+    }
+    if (queue == nullptr) {
+        if (around) [[unlikely]] {
+            look_around(cq, handle);
+        } else {
+            pause_between_looks(&cq);
+        }
+        return VIP_NOT_DONE;
+    }
     // Never a dead handle with SUCCESS (vipl-compat Q8).
     return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Hot path, any thread: handle, lock, the descriptor's own address, room, push, provider. What is unlikely
-// lives in functions of its own behind it.
+// Hot path, any thread: handle, lock, the descriptor's own address, room, push, provider. The path of a
+// program with one thread and nothing unusual stands alone at the end; everything else goes the general way.
 #include "vipl/post.hpp"
 
 #include "vipl/library.hpp"
@@ -43,13 +43,21 @@ bool lies_in_memory(const Vi& vi, uint64_t address, uint64_t length, VIP_MEM_HAN
 }
 
 // Nothing of a descriptor is read before its own address is known to be good (vipl-semantics §2.3).
-inline bool may_trust(const Vi& vi, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
+bool may_trust(const Vi& vi, WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
     const auto address = reinterpret_cast<uint64_t>(d);
     const bool good =
         address % VIP_DESCRIPTOR_ALIGNMENT == 0 &&
-        vi.core.regions->check(memory, address, sizeof(VIP_DESCRIPTOR), vi.core.ptag) == RegionCheck::ok &&
+        vi.core.regions->check_and_remember(q.descriptors, memory, address, sizeof(VIP_DESCRIPTOR),
+                                            vi.core.ptag) == RegionCheck::ok &&
         d->CS.SegCount <= 2;
     return good || may_trust_slowly(vi, d, memory);
+}
+
+// The same for the usual case only, in a few instructions.
+inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
+    const auto address = reinterpret_cast<uint64_t>(d);
+    return address % VIP_DESCRIPTOR_ALIGNMENT == 0 &&
+           q.descriptors.covers(memory, address, sizeof(VIP_DESCRIPTOR)) && d->CS.SegCount <= 2;
 }
 
 // Neither enqueued nor completed: told by an asynchronous error (§2.3). The lock is not held.
@@ -76,15 +84,14 @@ inline bool may_trust(const Vi& vi, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memo
 }
 
 template <bool receive>
-inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
-    Vi* vi = find_vi(handle);
-    if (vi == nullptr || d == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+[[gnu::noinline]] VIP_RETURN post_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d,
+                                             VIP_MEM_HANDLE memory) {
+    if (vi == nullptr || d == nullptr) return VIP_INVALID_PARAMETER;
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]]
         return dead_handle(q);
-    if (!may_trust(*vi, d, memory)) [[unlikely]] {
+    if (!may_trust(*vi, q, d, memory)) [[unlikely]] {
         q.lock.unlock();
         return refuse_untrusted(*vi, d);
     }
@@ -99,6 +106,27 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
         post_unconnected(*vi, q);
     }
     q.lock.unlock();
+    settle_if_broken(*vi);
+    return VIP_SUCCESS;
+}
+
+template <bool receive>
+inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = receive ? vi->core.recv : vi->core.send;
+    if (!q.lock.try_enter()) [[unlikely]]
+        return post_in_general<receive>(vi, handle, d, memory);
+    // A null descriptor lies in no region.
+    if (!vi->is(handle) || !may_trust_at_once(q, d, memory) || q.full() || vi->state() != VIP_STATE_CONNECTED)
+        [[unlikely]] {
+        q.lock.leave();
+        return post_in_general<receive>(vi, handle, d, memory);
+    }
+    q.push(d);
+    receive ? vi->ops->kick_recv(vi->core) : vi->ops->kick_send(vi->core);
+    q.lock.leave();
     settle_if_broken(*vi);
     return VIP_SUCCESS;
 }

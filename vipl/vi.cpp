@@ -34,6 +34,8 @@ void apply_attributes(Vi& vi, const NicInfo& info, const VIP_VI_ATTRIBUTES& a, P
     core.traits.rdma_write = a.EnableRdmaWrite ? 1 : 0;
     core.traits.rdma_read = a.EnableRdmaRead ? 1 : 0;
     core.ptag = tag != nullptr ? tag->id : 0;
+    core.recv.forget_regions();
+    core.send.forget_regions();
     core.max_transfer = a.MaxTransferSize;
     core.max_segments = static_cast<uint32_t>(info.max_segments);
     // Whether this end may be read is in the traits; initiating needs only the level (vipl-semantics §7).

@@ -13,11 +13,18 @@
 namespace viaduct::vipl {
 namespace {
 
+constexpr int kQuickLooks = 64;  // about 3 us
+
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
 // `sleepers` is what completions look at to see whether anybody has to be woken.
 template <class Try>
 VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt) {
     VIP_RETURN answer = attempt();
+    if (answer == VIP_NOT_DONE && nic.library->spin_ns > 0 && !crowded()) {
+        // The answer of a peer that polls is here by the end of these looks: no clock, no system call. Each
+        // look in vain pauses by itself.
+        for (int looks = 0; looks < kQuickLooks && answer == VIP_NOT_DONE; ++looks) answer = attempt();
+    }
     SpinWait spin(nic.library->spin_ns);
     while (answer == VIP_NOT_DONE) {
         if (now_ns() >= deadline) return VIP_TIMEOUT;

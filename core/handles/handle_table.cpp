@@ -39,12 +39,12 @@ bool HandleTable::open() {
 }
 
 // A free index, or kCapacity.
-uint32_t HandleTable::take_index() {
-    if (used_ < kCapacity && free_count_ <= kRestingIndices) return used_++;
-    if (free_count_ == 0) return kCapacity;
-    const uint32_t index = free_head_;
-    free_head_ = records_[index].next_free;
-    --free_count_;
+uint32_t HandleTable::take_index(FreeList& free) {
+    if (used_ < kCapacity && free.count <= kRestingIndices) return used_++;
+    if (free.count == 0) return kCapacity;
+    const uint32_t index = free.head;
+    free.head = records_[index].next_free;
+    --free.count;
     return index;
 }
 
@@ -52,7 +52,7 @@ uintptr_t HandleTable::insert(HandleKind kind, void* object) {
     const std::scoped_lock lock(mutex_);
     Slot* slots = slots_.load(std::memory_order_relaxed);
     if (slots == nullptr) return 0;
-    const uint32_t index = take_index();
+    const uint32_t index = take_index(free_[static_cast<uint32_t>(kind)]);
     if (index == kCapacity) return 0;
     const uint32_t generation = ++records_[index].generation;
     const uintptr_t handle = (static_cast<uintptr_t>(generation) << (kKindShift + kIndexBits)) |
@@ -69,18 +69,18 @@ bool HandleTable::remove(const void* handle) {
     Slot* slots = slots_.load(std::memory_order_relaxed);
     if (slots == nullptr || bits == 0 || slots[index].handle.load(std::memory_order_relaxed) != bits)
         return false;
+    // The object stays for readers that have just seen the handle: it is one of a kind that is never given
+    // back.
     slots[index].handle.store(0, std::memory_order_relaxed);
-    // A reader that sees what is stored in `object` from here on also sees that the handle is gone.
-    std::atomic_thread_fence(std::memory_order_release);
-    slots[index].object.store(nullptr, std::memory_order_relaxed);
 
-    if (free_count_ == 0) {
-        free_head_ = index;
+    FreeList& free = free_[bits & kKindMask];
+    if (free.count == 0) {
+        free.head = index;
     } else {
-        records_[free_tail_].next_free = index;
+        records_[free.tail].next_free = index;
     }
-    free_tail_ = index;
-    ++free_count_;
+    free.tail = index;
+    ++free.count;
     return true;
 }
 
@@ -88,7 +88,7 @@ void HandleTable::reset_after_fork() {
     // The child has one thread; whoever held the mutex in the parent is not here to give it back.
     new (&mutex_) std::mutex;
     used_ = 0;
-    free_head_ = free_tail_ = free_count_ = 0;
+    for (FreeList& free : free_) free = FreeList();
 }
 
 }  // namespace viaduct

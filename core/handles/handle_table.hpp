@@ -26,7 +26,9 @@ public:
     // included.
     uintptr_t insert(HandleKind kind, void* object);
 
-    // The object, or nullptr when the handle is not live or of another kind. Any thread, any value.
+    // The object, or nullptr when the handle is not live or of another kind. Any thread, any value. Under a
+    // race with remove() and insert() it may be another object of that kind: callers look at the handle in
+    // the object once it cannot change any more.
     void* find(const void* handle, HandleKind kind) const {
         const auto bits = reinterpret_cast<uintptr_t>(handle);
         const Slot* slots = slots_.load(std::memory_order_acquire);
@@ -36,11 +38,9 @@ public:
         const Slot& slot = slots[(bits >> kKindShift) & (kCapacity - 1)];
         if (slot.handle.load(std::memory_order_acquire) != bits) [[unlikely]]
             return nullptr;
-        void* object = slot.object.load(std::memory_order_acquire);
-        // Looked at again, lest the slot was emptied and given to an object of another kind in between.
-        if (slot.handle.load(std::memory_order_relaxed) != bits) [[unlikely]]
-            return nullptr;
-        return object;
+        // A slot serves objects of one kind only: had it been emptied and filled again in between, this would
+        // still be an object of the kind asked for, and its lock tells whether the handle is its own.
+        return slot.object.load(std::memory_order_acquire);
     }
 
     // Makes the handle dead; false when it was already.
@@ -63,12 +63,17 @@ private:
         uint32_t generation;
         uint32_t next_free;
     };
-    uint32_t take_index();
+    // Free indices of one kind; first in, first out, so that an index comes back late.
+    struct FreeList {
+        uint32_t head = 0, tail = 0, count = 0;
+    };
+    static constexpr uint32_t kKinds = 8;
+    uint32_t take_index(FreeList&);
 
     std::atomic<Slot*> slots_{nullptr};
     Record* records_ = nullptr;
-    uint32_t used_ = 0;                                        // indices below have been given out
-    uint32_t free_head_ = 0, free_tail_ = 0, free_count_ = 0;  // first in, first out: comes back late
+    uint32_t used_ = 0;  // indices below have been given out
+    FreeList free_[kKinds];
     std::mutex mutex_;
 };
 

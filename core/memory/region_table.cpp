@@ -53,6 +53,27 @@ bool RegionView::snapshot(uint32_t handle, Region* out) const {
     return false;
 }
 
+constinit const RegionEntry RegionCache::kNoRegion{};
+
+RegionCheck RegionView::check_and_remember(RegionCache& cache, uint32_t handle, uint64_t address,
+                                           uint64_t length, uint32_t ptag) const {
+    const RegionCheck answer = check(handle, address, length, ptag);
+    if (answer != RegionCheck::ok) return answer;
+    const RegionEntry& e = entries_[handle & kIndexMask];
+    RegionCache fresh;
+    fresh.entry = &e;
+    fresh.version = e.version.load(std::memory_order_acquire);
+    fresh.base = e.base.load(std::memory_order_relaxed);
+    fresh.length = e.length.load(std::memory_order_relaxed);
+    const uint32_t tag = e.ptag.load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    // Remembered only if all of it was read between two changes, and the tag is still right.
+    if ((fresh.version & 1) == 0 && e.version.load(std::memory_order_relaxed) == fresh.version &&
+        e.handle.load(std::memory_order_relaxed) == handle && ptags_agree(tag, ptag))
+        cache = fresh;
+    return answer;
+}
+
 bool RegionView::find_containing(uint64_t address, uint64_t length, uint32_t ptag) const {
     if (entries_ == nullptr) return false;
     uint32_t last = entries_[0].generation.load(std::memory_order_acquire);
@@ -105,6 +126,10 @@ uint32_t RegionTable::add(const Region& region) {
     if (generation > kLastGeneration) generation = 1;
     const uint32_t handle = generation << kRegionIndexBits | index;
 
+    // Before anything else: a reader that sees a field of the new region finds its handle or its version
+    // gone.
+    e.version.store(e.version.load(std::memory_order_relaxed) + 2, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
     e.generation.store(generation, std::memory_order_relaxed);
     e.base.store(region.base, std::memory_order_relaxed);
     e.length.store(region.length, std::memory_order_relaxed);

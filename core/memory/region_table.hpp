@@ -34,7 +34,9 @@ inline bool ptags_agree(uint32_t a, uint32_t b) { return a == b || a == 0 || b =
 // used, so that nobody touches pages that hold nothing.
 struct alignas(64) RegionEntry {
     std::atomic<uint32_t> handle;
-    std::atomic<uint32_t> version;  // odd while tag and flags of a live entry change (VipSetMemAttributes)
+    // Grows with every use and every change of the entry; odd while tag and flags of a live one change
+    // (VipSetMemAttributes).
+    std::atomic<uint32_t> version;
     std::atomic<uint64_t> base;
     std::atomic<uint64_t> length;
     std::atomic<uint32_t> flags;
@@ -49,6 +51,28 @@ inline constexpr uint32_t kRegionIndexBits = 17;
 inline constexpr uint32_t kMaxRegions = 65536;  // vipl-semantics §9; indices 1..kMaxRegions
 
 enum class RegionCheck : uint8_t { ok, bad_handle, out_of_range, wrong_ptag };
+
+// What a check by the table's owner has found, for the next one of the same region: programs keep their
+// descriptors and buffers in few regions. Used by one thread at a time, for one tag; forget() when that
+// changes, or the table. An entry that still has its handle and its version has not changed since it was
+// looked at.
+struct RegionCache {
+    const RegionEntry* entry = &kNoRegion;
+    uint32_t version = 1;  // of *entry; odd matches none
+    uint64_t base = 0;
+    uint64_t length = 0;
+
+    void forget() { *this = RegionCache(); }
+    // The check in a few instructions; false only says that the whole one has to be made.
+    bool covers(uint32_t handle, uint64_t address, uint64_t bytes) const {
+        return entry->handle.load(std::memory_order_acquire) == handle &&
+               entry->version.load(std::memory_order_acquire) == version && bytes <= length &&
+               address - base <= length - bytes;
+    }
+
+private:
+    static constinit const RegionEntry kNoRegion;
+};
 
 // Read access, for owner and peers alike. Every function may be called by any thread at any time.
 class RegionView {
@@ -78,6 +102,10 @@ public:
             return RegionCheck::bad_handle;
         return RegionCheck::ok;
     }
+
+    // The same, and the region is remembered for RegionCache::covers().
+    RegionCheck check_and_remember(RegionCache&, uint32_t handle, uint64_t address, uint64_t length,
+                                   uint32_t ptag) const;
 
     // A consistent copy; false when the handle is not live (or its owner died in the middle of a change).
     bool snapshot(uint32_t handle, Region* out) const;

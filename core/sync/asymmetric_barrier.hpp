@@ -27,6 +27,9 @@ inline void light_barrier() {
     }
 }
 
+// The same where it is known that light barriers are free of fences (asymmetric_barrier_available()).
+inline void free_barrier() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+
 // Rarely-run side; microseconds. Process-wide and across all processes that have called
 // asymmetric_barrier_init().
 void heavy_barrier();

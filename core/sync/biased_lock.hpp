@@ -37,14 +37,21 @@ public:
     BiasedLock(const BiasedLock&) = delete;
     BiasedLock& operator=(const BiasedLock&) = delete;
 
-    void lock() {
+    // The owner's way alone, for hot paths that keep their general form in another function: true, and inside
+    // until leave(), when the lock is biased to this thread. False: nothing has happened; use lock().
+    bool try_enter() {
 #ifndef VIADUCT_TSAN  // the sanitizer cannot see through membarrier: there every lock is an ordinary one
         const uintptr_t me = thread_identity();
-        if (owner_.load(std::memory_order_relaxed) == me) [[likely]] {
-            if (enter(me)) [[likely]]
-                return;
-        }
+        return owner_.load(std::memory_order_relaxed) == me && enter(me);
+#else
+        return false;
 #endif
+    }
+    void leave() { held_.store(0, std::memory_order_release); }
+
+    void lock() {
+        if (try_enter()) [[likely]]
+            return;
         lock_slow();
     }
 
@@ -89,10 +96,11 @@ private:
     static constexpr uintptr_t kLeaving = UINTPTR_MAX - 1;  // revoked, but the former owner may be inside
 
     // The owner's way in. Together with the barrier in revoke(): either the owner sees that it has lost the
-    // bias and steps back, or the revoker sees held_.
+    // bias and steps back, or the revoker sees held_. A bias is only given where light barriers are free of
+    // fences (take_first_bias), so that this one need not ask.
     bool enter(uintptr_t me) {
         held_.store(1, std::memory_order_relaxed);
-        light_barrier();
+        free_barrier();
         // Acquire: what others did under word_ before the bias came back to us was seen when we took word_;
         // this keeps our own section from starting before the check.
         if (owner_.load(std::memory_order_acquire) == me) [[likely]]
@@ -114,6 +122,28 @@ private:
     std::atomic<uint32_t> word_{0};        // 0 free, 1 locked, 2 locked and somebody sleeps
     std::atomic<uintptr_t> bias_{kUnset};  // the first owner: the only thread that is ever biased to
     uint32_t row_ = 0;                     // times it took word_ with nobody in between; under word_
+};
+
+// Inside a lock for a scope, remembering how it came in: cheaper than lock() and unlock() on hot paths.
+class Holding {
+public:
+    explicit Holding(BiasedLock& lock) : lock_(lock), as_owner_(lock.try_enter()) {
+        if (!as_owner_) [[unlikely]]
+            lock_.lock();
+    }
+    ~Holding() {
+        if (as_owner_) [[likely]] {
+            lock_.leave();
+        } else {
+            lock_.unlock();
+        }
+    }
+    Holding(const Holding&) = delete;
+    Holding& operator=(const Holding&) = delete;
+
+private:
+    BiasedLock& lock_;
+    const bool as_owner_;
 };
 
 }  // namespace viaduct

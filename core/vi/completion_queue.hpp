@@ -26,7 +26,7 @@ public:
 
     // False on overflow: the entry is not stored, nothing is overwritten (vipl-semantics §4.7 rule 5).
     bool push(WorkQueue* queue) {
-        lock_.lock();
+        const Holding held(lock_);
         const uint32_t n = tail_ - head_;
         const bool fits = n < capacity_.load(std::memory_order_relaxed);
         if (fits) [[likely]] {
@@ -34,14 +34,13 @@ public:
             tail_ = tail_ + 1;
             count_.store(n + 1, std::memory_order_release);
         }
-        lock_.unlock();
         return fits;
     }
 
     // The oldest entry, or nullptr.
     WorkQueue* pop() {
         if (count_.load(std::memory_order_acquire) == 0) return nullptr;  // one load when there is nothing
-        lock_.lock();
+        const Holding held(lock_);
         WorkQueue* queue = nullptr;
         const uint32_t n = tail_ - head_;
         if (n != 0) {
@@ -49,7 +48,6 @@ public:
             head_ = head_ + 1;
             count_.store(n - 1, std::memory_order_relaxed);
         }
-        lock_.unlock();
         return queue;
     }
 

@@ -6,6 +6,7 @@
 #include <vipl.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace viaduct {
@@ -16,6 +17,19 @@ inline uint32_t operation_of(const VIP_DESCRIPTOR* d) { return d->CS.Control & V
 inline const VIP_DESCRIPTOR_SEGMENT* segments_of(const VIP_DESCRIPTOR* d) {
     return reinterpret_cast<const VIP_DESCRIPTOR_SEGMENT*>(reinterpret_cast<const char*>(d) +
                                                            sizeof(VIP_CONTROL_SEGMENT));
+}
+
+// A data segment as it is now. The descriptor may lie in memory that a peer may write: what was checked must
+// be what is used, so it is read once.
+struct SegmentValue {
+    uint64_t address;
+    uint32_t handle;
+    uint32_t length;
+    std::byte* bytes() const { return reinterpret_cast<std::byte*>(address); }
+};
+inline SegmentValue read_segment(const VIP_DATA_SEGMENT& s) {
+    const volatile VIP_DATA_SEGMENT& now = s;
+    return {now.Data.AddressBits, now.Handle, now.Length};
 }
 
 // Op bits a descriptor of the send queue completes with (§2.4).

@@ -43,9 +43,18 @@ struct alignas(128) WorkQueue {
     std::atomic<uint32_t> sleepers{0};   // threads or notifications waiting on this queue itself
     ViCore* vi = nullptr;
     bool is_receive = false;
+    RegionCache descriptors;  // regions met last: of the descriptors themselves, and of what they point to
+    RegionCache buffers;
 
     bool allocate(uint32_t depth_power_of_two);
-    void clear() { posted = taken = completed = dequeued = 0; }
+    void clear() {
+        posted = taken = completed = dequeued = 0;
+        forget_regions();
+    }
+    void forget_regions() {
+        descriptors.forget();
+        buffers.forget();
+    }
 
     uint32_t depth() const { return mask + 1; }
     bool empty() const { return posted == dequeued; }
@@ -122,6 +131,23 @@ struct ViCore {
     bool is_marked_broken() const { return broken.load(std::memory_order_acquire) == 2; }
 };
 
+// Counts the completion just published in the head's descriptor: CQ entry, then wake-up. The second half of
+// complete_head(), for hot paths that know the descriptor and that it went well.
+// `barrier` is light_barrier, or less where the caller knows that it needs no fence.
+template <class Barrier>
+[[gnu::always_inline]] inline void tell_completion(WorkQueue& q, Barrier barrier) {
+    q.completed = q.completed + 1;
+    const std::atomic<uint32_t>* sleepers = &q.sleepers;
+    if (q.cq != nullptr) {
+        sleepers = &q.cq->sleepers;
+        if (!q.cq->ring.push(&q)) [[unlikely]]
+            q.vi->events->cq_overflow(q);
+    }
+    barrier();  // pairs with the heavy barrier of a thread going to sleep
+    if (sleepers->load(std::memory_order_relaxed) != 0) [[unlikely]]
+        q.vi->events->wake(q);
+}
+
 // Completes the oldest incomplete descriptor of a queue. Call with the queue's lock held, once per
 // descriptor, in order; the descriptor must have been taken. `status` has op, IMMEDIATE and error bits; DONE
 // is added. Then CQ entry, then wake-up.
@@ -130,18 +156,7 @@ inline void complete_head(WorkQueue& q, uint32_t status, uint32_t length) {
     auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[position] & ~uintptr_t{1});
     if ((status & VIP_STATUS_ERROR_MASK) != 0) q.slots[position] |= 1;
     publish_status(d, status, length);
-    q.completed = q.completed + 1;
-    if (q.cq != nullptr) {
-        if (!q.cq->ring.push(&q)) [[unlikely]]
-            q.vi->events->cq_overflow(q);
-        light_barrier();  // pairs with the heavy barrier of a thread going to sleep
-        if (q.cq->sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-            q.vi->events->wake(q);
-    } else {
-        light_barrier();
-        if (q.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-            q.vi->events->wake(q);
-    }
+    tell_completion(q, light_barrier);
 }
 
 // What is wrong with a descriptor of the send queue before anything is sent: 0 or VIP_STATUS_*_ERROR bits

@@ -225,7 +225,7 @@ void reap(Endpoint& ep) {
 void update_fast(Endpoint& ep) {
     Tx& tx = ep.tx;
     tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.link_down &&
-              !tx.needs_fence && !tx.faults && !tx.read.active;
+              !tx.needs_fence && asymmetric_barrier_available() && !tx.faults && !tx.read.active;
 }
 
 void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {

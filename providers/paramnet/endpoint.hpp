@@ -70,7 +70,7 @@ struct ReadReply {
 
 struct alignas(128) Tx {
     // Nothing stands in the way of putting a small send straight into the lane: connected, peer started, no
-    // backlog, no fault plan, no fence needed.
+    // backlog, no fault plan, no fence needed on either side.
     bool fast = false;
     bool acknowledged = false;  // Reliable Reception: every message completes by the receiver's word
     bool peer_started = false;

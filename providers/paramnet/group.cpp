@@ -13,9 +13,10 @@ namespace viaduct::paramnet {
 namespace {
 
 constexpr uint32_t kIdlePolls = 1024;  // a hot endpoint without traffic for so long may lose its place
-constexpr uint32_t kLookEverywhere =
-    (1u << 20) - 1;               // polls between two looks at everything (swallowed rings)
-constexpr uint32_t kBroken = 32;  // broken VIs one poll can settle
+constexpr uint32_t kTidyEvery = 255;   // polls between two looks for disconnected endpoints, as a mask
+constexpr uint32_t kLookEverywhere = (1u << 20) - 1;  // and at everything (swallowed rings)
+constexpr uint32_t kBroken = 32;                      // broken VIs one poll can settle
+static_assert(Group::kHot <= kBroken);
 
 struct BrokenList {
     ViCore* vis[kBroken];
@@ -31,21 +32,20 @@ void set_pending(Group* group, uint32_t slot) {
 }
 
 // Moves what can be moved of the queues that this group watches.
-void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
+inline void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
     ViCore& vi = *ep.vi;
     bool touched = false;
     if (ep.recv_group == group && lane_has_line(ep)) {
-        vi.recv.lock.lock();
-        if (ep.connected && take_lines(ep, kPollBudget)) remind(ep);
-        vi.recv.lock.unlock();
+        const Holding held(vi.recv.lock);
+        if (ep.connected && take_lines(ep, kPollBudget)) [[unlikely]]
+            remind(ep);
         touched = true;
     }
     const bool acks = ep.send_group == group && ep.awaits_acks.load(std::memory_order_relaxed) != 0;
     if (acks || ep.send_attention.load(std::memory_order_relaxed) != 0) {
-        vi.send.lock.lock();
+        const Holding held(vi.send.lock);
         collect_acks(ep);
         push_sends(ep);
-        vi.send.lock.unlock();
         touched = true;
     }
     if (touched && vi.is_marked_broken()) broken.add(&vi);
@@ -87,21 +87,28 @@ void promote(Group* group, Endpoint& ep) {
     set_hot(group, ep, true);
 }
 
-void poll_hot(Group* group, BrokenList& broken) {
-    for (uint32_t i = 0; i < group->hot_count && !broken.full();) {
+inline void poll_hot(Group* group, BrokenList& broken) {
+    const uint32_t count = group->hot_count.load(std::memory_order_relaxed);
+    for (uint32_t i = 0; i < count; ++i) {
         Endpoint& ep = *group->hot[i].endpoint;
-        if (!is_hot(group, ep)) [[unlikely]] {  // disconnected meanwhile
-            group->hot[i] = group->hot[--group->hot_count];
-            continue;
-        }
         const uint32_t before = ep.rx.next.load(std::memory_order_relaxed);
         poll_endpoint(group, ep, broken);
         if (ep.rx.next.load(std::memory_order_relaxed) != before) group->hot[i].last_hit = group->polls;
-        ++i;
     }
 }
 
-void poll_pending(Group* group, BrokenList& broken) {
+// Endpoints that were disconnected meanwhile: polling their silent lane harms nobody, but takes time.
+[[gnu::noinline]] void tidy_hot(Group* group) {
+    for (uint32_t i = 0; i < group->hot_count;) {
+        if (is_hot(group, *group->hot[i].endpoint)) {
+            ++i;
+        } else {
+            group->hot[i] = group->hot[--group->hot_count];
+        }
+    }
+}
+
+[[gnu::noinline]] void poll_pending(Group* group, BrokenList& broken) {
     group->any_pending.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     for (uint32_t word = 0; word < kBellWords; ++word) {
@@ -165,16 +172,20 @@ void group_destroy(Group* group) { delete group; }
 void poll_group(Group* group) {
     NicContext& nic = *group->nic;
     BrokenList broken;
-    group->lock.lock();
-    ++group->polls;
-    poll_hot(group, broken);
-    if (nic.hub->rings.load(std::memory_order_acquire) != nic.rings_seen.load(std::memory_order_acquire))
-        [[unlikely]]
-        drain_bells(nic);
-    if (group->any_pending.load(std::memory_order_acquire) != 0) [[unlikely]]
-        poll_pending(group, broken);
-    const bool look = (group->polls & kLookEverywhere) == 0;
-    group->lock.unlock();
+    bool look = false;
+    {
+        const Holding held(group->lock);
+        if ((++group->polls & kTidyEvery) == 0) [[unlikely]] {
+            tidy_hot(group);
+            look = (group->polls & kLookEverywhere) == 0;
+        }
+        poll_hot(group, broken);
+        if (nic.hub->rings.load(std::memory_order_acquire) != nic.rings_seen.load(std::memory_order_acquire))
+            [[unlikely]]
+            drain_bells(nic);
+        if (group->any_pending.load(std::memory_order_acquire) != 0) [[unlikely]]
+            poll_pending(group, broken);
+    }
     if (look) [[unlikely]]
         look_everywhere(nic);
     for (uint32_t i = 0; i < broken.count; ++i) broken.vis[i]->events->settle(*broken.vis[i]);

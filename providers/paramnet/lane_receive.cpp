@@ -33,12 +33,12 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
         return false;
     const uint32_t length = length_in(meta);
-    const VIP_DATA_SEGMENT& s = d->DS[0].Local;
-    if (length > kInlineBytes || length > s.Length) [[unlikely]]
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    if (length > kInlineBytes || length > s.length) [[unlikely]]
         return false;
-    if (vi.regions->check(s.Handle, s.Data.AddressBits, s.Length, vi.ptag) != RegionCheck::ok) [[unlikely]]
+    if (!q.buffers.covers(s.handle, s.address, s.length)) [[unlikely]]
         return false;
-    copy_small(static_cast<std::byte*>(s.Data.Address), line.payload, length);
+    copy_small(s.bytes(), line.payload, length);
     ep.peer_posted.store(line.extra, std::memory_order_relaxed);
     uint32_t status = VIP_STATUS_OP_RECEIVE;
     if ((meta & kFlagImmediate << 4) != 0) {
@@ -46,14 +46,18 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
         status |= VIP_STATUS_IMMEDIATE;
     }
     ++q.taken;
-    const bool wants_ack = (meta & kFlagAck << 4) != 0;
-    if (wants_ack) count_ack(ep.rx);
-    complete_head(q, status, length);
-    if (wants_ack) tell_ack(ep);
+    if ((meta & kFlagAck << 4) != 0) [[unlikely]] {
+        count_ack(ep.rx);
+        complete_head(q, status, length);
+        tell_ack(ep);
+        return true;
+    }
+    publish_status(d, status, length);
+    tell_completion(q, light_barrier);
     return true;
 }
 
-void publish_consumed(Endpoint& ep, uint32_t next) {
+[[gnu::noinline]] void publish_consumed(Endpoint& ep, uint32_t next) {
     Rx& rx = ep.rx;
     rx.published = next;
     rx.units_published = rx.unit_next;
@@ -142,7 +146,7 @@ bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t erro
 }
 
 // Everything but the hot path. False: the line was not taken, the connection is broken.
-bool take_line(Endpoint& ep, const Line& line, uint32_t meta) {
+[[gnu::noinline]] bool take_line(Endpoint& ep, const Line& line, uint32_t meta) {
     switch (operation_in(meta)) {
         case kLineSend:
             return take_message(ep, line, meta);
@@ -182,25 +186,24 @@ bool take_lines(Endpoint& ep, uint32_t budget) {
     ViCore& vi = *ep.vi;
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
     uint32_t next = rx.next.load(std::memory_order_relaxed);
-    bool more = false;
+    const uint32_t end = next + budget;
     for (;;) {
         const Line& line = lines[next & (kLines - 1)];
         const uint64_t word = line.word.load(std::memory_order_acquire);
-        if (static_cast<uint32_t>(word) != line_tag(next)) break;
-        if (budget-- == 0) {
-            more = true;
-            break;
+        if (static_cast<uint32_t>(word) != line_tag(next)) return false;
+        if (next == end) [[unlikely]]
+            return true;
+        bool units_used = false;
+        if (!receive_small(ep, vi, line, meta_of(word))) [[unlikely]] {
+            if (!take_line(ep, line, meta_of(word))) return false;
+            units_used = rx.unit_next - rx.units_published >= kPublishUnits;
         }
-        if (!receive_small(ep, vi, line, meta_of(word)) && !take_line(ep, line, meta_of(word))) [[unlikely]]
-            break;
         rx.next.store(++next, std::memory_order_relaxed);
-        if (next - rx.published >= kPublishLines || rx.unit_next - rx.units_published >= kPublishUnits)
-            [[unlikely]]
+        if (units_used || next - rx.published >= kPublishLines) [[unlikely]]
             publish_consumed(ep, next);
         if (vi.is_marked_broken()) [[unlikely]]
-            break;
+            return false;
     }
-    return more;
 }
 
 const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint32_t length, uint32_t unit) {
@@ -234,6 +237,10 @@ bool open_receive(Endpoint& ep, uint32_t total) {
     ++q.taken;
     uint64_t capacity = 0;
     uint32_t error = check_receive(*ep.vi, d, &capacity);
+    if (error == 0 && d->CS.SegCount == 1) {  // for the hot path of the next one
+        const SegmentValue s = read_segment(d->DS[0].Local);
+        ep.vi->regions->check_and_remember(q.buffers, s.handle, s.address, s.length, ep.vi->ptag);
+    }
     if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
     if (error != 0) {
         refuse_receive(ep, error);

@@ -31,6 +31,15 @@ inline bool take_heard_credits(Endpoint& ep) {
     return true;
 }
 
+// A small send that is not completed at once: others come first, or the peer has to acknowledge it.
+[[gnu::noinline]] void finish_later(Endpoint& ep, uint32_t position, uint32_t length) {
+    if (ep.tx.acknowledged) {
+        finish_on_ack(ep, position, VIP_STATUS_OP_SEND, length);
+    } else {
+        finish(ep, position, VIP_STATUS_OP_SEND, length, After::nothing);
+    }
+}
+
 // The hot path: one new descriptor, one segment, at most 48 bytes, into the next line. False: anything
 // unusual, and nothing has changed. Checks exactly what check_send checks for this form.
 inline bool send_small(Endpoint& ep, ViCore& vi) {
@@ -39,23 +48,23 @@ inline bool send_small(Endpoint& ep, ViCore& vi) {
     const uint32_t position = q.taken;
     if (q.posted - position != 1) [[unlikely]]
         return false;
-    const VIP_DESCRIPTOR* d = q.next_untaken();
+    VIP_DESCRIPTOR* d = q.next_untaken();
     uint32_t form;  // SegCount and Control in one load
     __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
         return false;
-    const VIP_DATA_SEGMENT& s = d->DS[0].Local;
-    const uint32_t length = s.Length;
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    const uint32_t length = s.length;
     if (length - 1 >= tx.small_limit || length != d->CS.Length) [[unlikely]]
         return false;
-    if (vi.regions->check(s.Handle, s.Data.AddressBits, length, vi.ptag) != RegionCheck::ok) [[unlikely]]
+    if (!q.buffers.covers(s.handle, s.address, length)) [[unlikely]]
         return false;
     const uint32_t next = tx.next;
     if (next == tx.limit || (tx.used == tx.credits && !take_heard_credits(ep))) [[unlikely]]
         return false;
 
     Line& line = tx.lines[next & (kLines - 1)];
-    copy_small(line.payload, static_cast<const std::byte*>(s.Data.Address), length);
+    copy_small(line.payload, s.bytes(), length);
     line.immediate = d->CS.ImmediateData;
     line.extra = own_posted(tx);
     // Control's IMMEDIATE bit is bit 2 of the upper half of `form`; kFlagImmediate is bit 0.
@@ -64,14 +73,13 @@ inline bool send_small(Endpoint& ep, ViCore& vi) {
     tx.next = next + 1;
     ++tx.used;
     q.taken = position + 1;
-    if (tx.acknowledged) {
-        finish_on_ack(ep, position, VIP_STATUS_OP_SEND, length);
-    } else if (q.completed == position) [[likely]] {
-        complete_head(q, VIP_STATUS_OP_SEND, length);
+    if (q.completed != position || tx.acknowledged) [[unlikely]] {
+        finish_later(ep, position, length);
     } else {
-        finish(ep, position, VIP_STATUS_OP_SEND, length, After::nothing);
+        publish_status(d, VIP_STATUS_OP_SEND, length);
+        tell_completion(q, free_barrier);
     }
-    light_barrier();  // pairs with the heavy barrier of a peer that stops polling
+    free_barrier();  // pairs with the heavy barrier of a peer that stops polling
     if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled) [[unlikely]]
         ring_peer(ep);
     return true;
@@ -340,6 +348,16 @@ void note_unacked(Endpoint& ep) {
     call_peer(ep);
 }
 
+// The region of the newest descriptor's buffer, for the hot path of the next one.
+[[gnu::noinline]] void remember_buffer(ViCore& vi) {
+    WorkQueue& q = vi.send;
+    const VIP_DESCRIPTOR* d = q.at(q.posted - 1);
+    if (d->CS.Control != VIP_CONTROL_OP_SENDRECV || d->CS.SegCount != 1) return;
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    if (!q.buffers.covers(s.handle, s.address, s.length))
+        vi.regions->check_and_remember(q.buffers, s.handle, s.address, s.length, vi.ptag);
+}
+
 }  // namespace
 
 void push_sends(Endpoint& ep) {
@@ -486,6 +504,7 @@ void kick_send(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;
     if (ep.tx.fast && send_small(ep, vi)) [[likely]]
         return;
+    remember_buffer(vi);
     push_sends(ep);
 }
 

@@ -11,7 +11,7 @@
 
 namespace viaduct::paramnet {
 
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -42,7 +42,9 @@ inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` i
 inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
 inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
 
-struct alignas(64) Line {
+// 128 bytes apart although 64 are used: neighbours that are fetched in pairs would be taken away from the end
+// that is about to write the next one.
+struct alignas(128) Line {
     std::atomic<uint64_t> word;  // make_word(); stored last, with release
     uint32_t immediate;
     // Of a message inside the line: receives the sender has posted itself, so that a dialogue needs no other
@@ -50,7 +52,7 @@ struct alignas(64) Line {
     uint32_t extra;
     std::byte payload[kInlineBytes];
 };
-static_assert(sizeof(Line) == 64 && offsetof(Line, payload) == 16);
+static_assert(sizeof(Line) == 128 && offsetof(Line, payload) == 16);
 
 // Positions are free-running; a line's word holds its position plus one, so that neither zeroed memory nor
 // the word of an older lap can be taken for the line that is waited for.
@@ -157,7 +159,7 @@ struct ConnectionSegment {
     alignas(4096) std::byte blocks[2][kUnits * kUnitBytes];
 };
 static_assert(offsetof(ConnectionSegment, lines) == 4096);
-static_assert(offsetof(ConnectionSegment, blocks) == 4096 + 2 * kLines * 64);
+static_assert(offsetof(ConnectionSegment, blocks) == 4096 + 2 * kLines * 128);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
 // ---- the hub of a NIC context
