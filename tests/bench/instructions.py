@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Instructions of the hot calls, counted by callgrind: the same on every machine with the same compiler.
+
+usage: instructions.py HOT_CALLS [--table FILE [--update]]
+
+Runs HOT_CALLS twice per mode; the difference between the runs is what so many rounds cost, set-up taken off. With
+--table the counts are compared with the recorded ones, and growth is a failure; --update records them.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+CALLS = {
+    "queue": ["VipPostSend", "VipSendDone", "VipRecvDone", "VipPostRecv"],
+    "cq": ["VipPostSend", "VipSendDone", "VipCQDone", "VipRecvDone", "VipPostRecv"],
+    "idle": ["VipRecvDone", "VipCQDone"],
+}
+ROUNDS = (1000, 5000)
+TOLERANCE = 1.02  # what the helper threads of the library add now and then, and half an instruction of rounding
+SKIPPED = 77
+
+
+def skip(why):
+    print(f"SKIPPED: {why}")
+    sys.exit(SKIPPED)
+
+
+def callgrind(program, mode, rounds, folder):
+    """Instructions of every exported call in one run, with what it calls."""
+    out = os.path.join(folder, f"{mode}.{rounds}")
+    command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={out}", program, mode, str(rounds)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    with open(out, encoding="utf-8") as profile:
+        return costs_of_calls(profile)
+
+
+def costs_of_calls(profile):
+    """Sums what the program's calls of each Vip function cost, from the lines of a callgrind profile."""
+    names, costs, callee, next_is_cost = {}, {}, "", False
+    for line in profile:
+        if next_is_cost:
+            if callee.startswith("Vip"):
+                costs[callee] = costs.get(callee, 0) + int(line.split()[-1])
+            next_is_cost = False
+        elif line.startswith("calls="):
+            next_is_cost = True
+        elif line.startswith(("fn=", "cfn=")):  # names are written once and numbered
+            number, name = re.match(r"c?fn=(\(\d+\))(?: (.*))?", line).groups()
+            if name:
+                names[number] = name
+            if line.startswith("cfn="):
+                callee = names[number]
+    return costs
+
+
+def measure(program):
+    counts = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for mode, calls in CALLS.items():
+            few, many = (callgrind(program, mode, rounds, folder) for rounds in ROUNDS)
+            span = ROUNDS[1] - ROUNDS[0]
+            counts[mode] = {call: round((many[call] - few[call]) / span, 1) for call in calls}
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--table")
+    parser.add_argument("--update", action="store_true")
+    options = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        skip("valgrind is not installed")
+    if os.uname().machine != "x86_64":
+        skip(f"the recorded counts are of x86_64, this is {os.uname().machine}")
+    counts = measure(options.program)
+    if options.update:
+        with open(options.table, "w", encoding="utf-8") as table:
+            json.dump(counts, table, indent=4)
+            table.write("\n")
+    recorded = {}
+    if options.table:
+        with open(options.table, encoding="utf-8") as table:
+            recorded = json.load(table)
+    grown = []
+    print(f"{'mode':8}{'call':14}{'instructions':>14}{'recorded':>10}")
+    for mode, calls in counts.items():
+        for call, count in calls.items():
+            limit = recorded.get(mode, {}).get(call)
+            print(f"{mode:8}{call:14}{count:14.1f}{'' if limit is None else f'{limit:10.1f}'}")
+            if limit is not None and count > limit * TOLERANCE + 0.5:
+                grown.append(f"{mode} {call}: {count} instructions, {limit} recorded")
+        print(f"{mode:8}{'together':14}{sum(calls.values()):14.1f}")
+    if grown:
+        sys.exit("More instructions than recorded:\n" + "\n".join(grown))
+
+
+main()
