@@ -3,6 +3,7 @@
 #include <viaduct/ext.h>
 
 #include "core/config/paths.hpp"
+#include "vipl/allocation.hpp"
 #include "vipl/c_api.hpp"
 #include "vipl/status.hpp"
 #include "vipl/vi.hpp"
@@ -10,6 +11,18 @@
 using namespace viaduct::vipl;
 
 const char* VipxVersion(void) { return viaduct::kVersion; }
+
+VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG Alignment,
+                           VIP_MEM_ATTRIBUTES* MemAttribs, VIP_PVOID* Address, VIP_MEM_HANDLE* MemoryHandle) {
+    if (Address == nullptr || MemoryHandle == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) {
+        return allocate_memory(nic, Bytes, Alignment, MemAttribs, Address, MemoryHandle);
+    });
+}
+
+VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle) {
+    return with_nic(NicHandle, [&](Nic& nic) { return free_memory(nic, Address, MemoryHandle); });
+}
 
 VIP_RETURN VipxSetFaultPlan(VIP_VI_HANDLE ViHandle, const char* Plan) {
     Vi* vi = find_vi(ViHandle);

@@ -104,11 +104,19 @@ bool is_mapped(const void* address, size_t length) {
 
 VIP_RETURN register_memory(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATTRIBUTES* attributes,
                            VIP_MEM_HANDLE* out) {
-    const auto base = reinterpret_cast<uintptr_t>(address);
-    if (length == 0 || base + length < base) return VIP_INVALID_PARAMETER;
     Region region;
-    region.base = base;
+    region.base = reinterpret_cast<uintptr_t>(address);
     region.length = length;
+    return register_region(nic, region, attributes, out);
+}
+
+VIP_RETURN register_region(Nic& nic, const Region& place, const VIP_MEM_ATTRIBUTES* attributes,
+                           VIP_MEM_HANDLE* out) {
+    Region region = place;
+    const auto base = static_cast<uintptr_t>(region.base);
+    const uint64_t length = region.length;
+    void* address = reinterpret_cast<void*>(base);
+    if (length == 0 || base + length < base) return VIP_INVALID_PARAMETER;
     const VIP_RETURN bad = read_attributes(nic, attributes, &region.ptag, &region.flags);
     if (bad != VIP_SUCCESS) return bad;
     if (length > nic.info.max_register_block_bytes) return VIP_ERROR_RESOURCE;

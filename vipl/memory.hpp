@@ -26,6 +26,9 @@ void kill_ptags(Nic& nic);
 
 VIP_RETURN register_memory(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATTRIBUTES* attributes,
                            VIP_MEM_HANDLE* out);
+// The same; what region there is apart from tag and flags is said by the caller.
+VIP_RETURN register_region(Nic& nic, const Region& place, const VIP_MEM_ATTRIBUTES* attributes,
+                           VIP_MEM_HANDLE* out);
 VIP_RETURN deregister_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle);
 VIP_RETURN query_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES* out);
 VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,

@@ -17,6 +17,7 @@
 #include "core/sync/biased_lock.hpp"
 #include "viaduct/kagent.hpp"
 #include "viaduct/provider.hpp"
+#include "vipl/allocation.hpp"
 #include "vipl/lease.hpp"
 
 namespace viaduct::vipl {
@@ -60,6 +61,7 @@ struct Nic {
     std::vector<Cq*> cqs;
     std::vector<Ptag*> ptags;  // by id; [0] is never used
     std::vector<Connection*> connections;
+    std::vector<Allocation> allocations;
     bool names_started = false;
 
     // Guards the life of every group against poll_everything.

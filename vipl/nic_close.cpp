@@ -42,6 +42,7 @@ std::vector<Cq*> cqs_of(Nic& nic) {
 // What can be undone without the agent.
 void take_apart(Nic& nic) {
     if (nic.own_group.group != nullptr) remove_group(nic, nic.own_group);
+    free_all_memory(nic);
     if (nic.context != nullptr) nic.ops->close(std::exchange(nic.context, nullptr));
     nic.regions.reset();
     nic.dispatcher.reset();

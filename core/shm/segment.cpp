@@ -77,6 +77,15 @@ Segment Segment::create(const char* label, size_t bytes, Access others) {
     return made;
 }
 
+Segment Segment::reserve(const char* label, size_t bytes) {
+    Segment made;
+    Fd fd(new_memfd(label));
+    if (fd.valid() && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 &&
+        ::fcntl(fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL) == 0)
+        made.fd_ = std::move(fd);
+    return made;
+}
+
 Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     Segment none;
     if (!fd.valid() || bytes == 0) return none;

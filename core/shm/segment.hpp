@@ -46,6 +46,9 @@ public:
     // New sealed memfd of `bytes` (rounded up to pages), zeroed. `label` shows up in /proc for people.
     // `others` is what everybody else may ever map: with read_only only this mapping can write.
     static Segment create(const char* label, size_t bytes, Access others = Access::read_write);
+    // The same without a mapping of our own: room for memory that is mapped in parts. Not valid(), but fd()
+    // is.
+    static Segment reserve(const char* label, size_t bytes);
     // Maps a descriptor received from elsewhere. Refuses (invalid segment) unless it is a memfd sealed
     // against shrinking with at least `bytes`: otherwise a peer could make us fault. Takes the descriptor;
     // keeps it only if keep_fd.

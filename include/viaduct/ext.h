@@ -19,6 +19,26 @@ extern "C" {
 const char* VipxVersion(void);
 
 /*
+ * Allocates memory and registers it, in one step. Where the NIC can, it is memory that connected processes reach by
+ * plain loads and stores: RDMA write and read into it are one copy without a system call (the default NIC; with
+ * others it is ordinary memory, registered). Bytes, rounded up to whole pages, zeroed; Alignment in bytes, a power
+ * of two up to 1 GiB, 0 for a page. MemAttribs as for VipRegisterMem. The memory is not inherited by fork, and goes
+ * with the NIC when that is closed. Any process that is connected to this NIC could, if it is hostile, write to the
+ * memory whatever its attributes say: keep nothing in it that is not to be shared. Any thread.
+ * SUCCESS, INVALID_PARAMETER (dead handle, no bytes, alignment), INVALID_PTAG, INVALID_RDMAREAD, ERROR_RESOURCE (no
+ * memory, or a limit of VipRegisterMem).
+ */
+VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG Alignment,
+                           VIP_MEM_ATTRIBUTES* MemAttribs, VIP_PVOID* Address, VIP_MEM_HANDLE* MemoryHandle);
+
+/*
+ * Deregisters and gives back what VipxAllocMemory has given: address and handle as they were. When it returns nobody
+ * writes to the memory any more, and it is gone. Any thread.
+ * SUCCESS, INVALID_PARAMETER (dead handle, or not such memory).
+ */
+VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle);
+
+/*
  * Makes the wire of one connection misbehave, for tests: the text is the provider's (see viaduct(7)); an empty text or
  * NULL ends it. The VI must be Connected.
  * SUCCESS, INVALID_PARAMETER (dead handle, or a plan that cannot be understood), INVALID_STATE, ERROR_NOT_SUPPORTED

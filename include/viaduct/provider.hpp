@@ -200,6 +200,11 @@ struct DataOps {
     Status (*region_added)(NicContext*, uint32_t handle, const Region&);
     Status (*region_changed)(NicContext*, uint32_t handle, const Region& now);
     void (*region_removed)(NicContext*, uint32_t handle);
+    // Memory that the NIC's peers reach without a system call; optional. Fills base, length (whole pages), arena
+    // and arena_offset of the region; the user agent registers it, and deregisters it before memory_free.
+    // invalid: the alignment.
+    Status (*memory_alloc)(NicContext*, uint64_t bytes, uint64_t alignment, Region* out);
+    void (*memory_free)(NicContext*, const Region&);
 
     // Tools and tests
     Status (*set_fault_plan)(ViCore&, const char* plan);  // connected VI; empty plan: none

@@ -68,6 +68,12 @@ struct ReadReply {
     uint64_t address = 0;
 };
 
+// A region of the peer's arena that has been written to: where it lies here.
+struct RemoteTarget {
+    RegionCache region;  // of the peer's table
+    std::byte* at = nullptr;
+};
+
 struct alignas(128) Tx {
     // Nothing stands in the way of putting a small send straight into the lane: connected, peer started, no
     // backlog, no fault plan, no fence needed on either side.
@@ -93,6 +99,7 @@ struct alignas(128) Tx {
     uint32_t unit_next = 0;
     uint32_t acks_wanted = 0;
     uint32_t acks_seen = 0;
+    RemoteTarget target;
     OutgoingMessage message;
     OutgoingRead read;
     ReadReply reply;

@@ -352,8 +352,10 @@ void note_unacked(Endpoint& ep) {
 [[gnu::noinline]] void remember_buffer(ViCore& vi) {
     WorkQueue& q = vi.send;
     const VIP_DESCRIPTOR* d = q.at(q.posted - 1);
-    if (d->CS.Control != VIP_CONTROL_OP_SENDRECV || d->CS.SegCount != 1) return;
-    const SegmentValue s = read_segment(d->DS[0].Local);
+    const uint32_t control = d->CS.Control;
+    if (control != VIP_CONTROL_OP_SENDRECV && control != VIP_CONTROL_OP_RDMAWRITE) return;
+    if (d->CS.SegCount != 1 + control) return;  // an RDMA write has its address segment in front
+    const SegmentValue s = read_segment(d->DS[control].Local);
     if (!q.buffers.covers(s.handle, s.address, s.length))
         vi.regions->check_and_remember(q.buffers, s.handle, s.address, s.length, vi.ptag);
 }
@@ -502,7 +504,7 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
 
 void kick_send(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;
-    if (ep.tx.fast && send_small(ep, vi)) [[likely]]
+    if (ep.tx.fast && (send_small(ep, vi) || write_direct(ep, vi))) [[likely]]
         return;
     remember_buffer(vi);
     push_sends(ep);

@@ -39,6 +39,10 @@ void begin_message(Endpoint&, const VIP_DESCRIPTOR*, uint32_t operation, uint32_
 // rdma.cpp [S]: the descriptor at the head, checked, `total` bytes
 Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 Step begin_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
+// The hot path: the one new descriptor writes one segment into a region of the peer's arena that was met
+// before. False: anything unusual, and the descriptor has not been taken (bytes may have been written: they
+// will be again). Only while Tx::fast.
+bool write_direct(Endpoint&, ViCore&);
 // What the initiator of a refused write or read sees, and what the target is told (vipl-semantics §6.2, §7).
 void finish_refused_write(Endpoint&, uint32_t position, bool told_by_line);
 

@@ -98,16 +98,27 @@ Status describe(NicContext* nic, Mail* open_request) {
     if (!open_request->get(&body)) return Status::invalid;
     body.provider_words[kWordVersion] = kLayoutVersion;
     body.provider_words[kWordHubBytes] = sizeof(Hub);
+    body.provider_words[kWordArenaBytes] = nic->arena.bytes();
     body.provider_words[kWordProbeAddress] = reinterpret_cast<uint64_t>(&nic->probe_word);
     body.provider_words[kWordProbeValue] = nic->probe_word;
     open_request->set(body);
     if (open_request->descriptors.empty())  // the region table comes first (kagent.hpp, OpenNic)
         open_request->descriptors.emplace_back(nic->regions->open_read_only());
     open_request->descriptors.push_back(nic->hub_segment.duplicate(Segment::Access::read_write));
+    // Every context has three descriptors; of one without an arena the third is never used.
+    open_request->descriptors.push_back(nic->arena.bytes() != 0
+                                            ? nic->arena.duplicate()
+                                            : nic->hub_segment.duplicate(Segment::Access::read_write));
     for (const Fd& fd : open_request->descriptors)
         if (!fd.valid()) return Status::out_of_resources;
     return Status::ok;
 }
+
+Status memory_alloc(NicContext* nic, uint64_t bytes, uint64_t alignment, Region* out) {
+    return nic->arena.allocate(bytes, alignment, out);
+}
+
+void memory_free(NicContext* nic, const Region& region) { nic->arena.release(region); }
 
 uint32_t sleep_begin(NicContext* nic) {
     nic->hub->sleepers.fetch_add(1, std::memory_order_seq_cst);

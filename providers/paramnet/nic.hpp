@@ -12,6 +12,7 @@
 
 #include "core/shm/segment.hpp"
 #include "core/sync/biased_lock.hpp"
+#include "providers/paramnet/arena.hpp"
 #include "providers/paramnet/endpoint.hpp"
 #include "providers/paramnet/peer.hpp"
 #include "providers/paramnet/segment_layout.hpp"
@@ -28,6 +29,7 @@ struct NicContext {
     uint64_t context_id = 0;
     uint64_t probe_word = 0;  // peers read it to find out whether they reach this process
 
+    paramnet::Arena arena;
     Segment hub_segment;
     paramnet::Hub* hub = nullptr;
     std::atomic<uint32_t> rings_seen{0};  // value of hub->rings at the last draining of the bells
@@ -68,6 +70,8 @@ void sleep_wait(NicContext*, uint32_t key, Deadline);
 void sleep_end(NicContext*);
 void wake(NicContext*);
 void region_removed(NicContext*, uint32_t handle);
+Status memory_alloc(NicContext*, uint64_t bytes, uint64_t alignment, Region* out);
+void memory_free(NicContext*, const Region&);
 Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
 
 // The address of NIC number `index` of this host.

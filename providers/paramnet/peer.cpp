@@ -12,8 +12,8 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// Order in the mail: connection segment, region table, hub, pidfd (kagent.hpp, kJoined).
-constexpr uint32_t kOwnDescriptors = 2;
+// Order in the mail: connection segment, region table, hub, arena, pidfd (kagent.hpp, kJoined).
+constexpr uint32_t kOwnDescriptors = 3;
 constexpr size_t kMailDescriptors = 1 + kOwnDescriptors + 1;
 
 void peer_process_ended(void* argument) {
@@ -54,12 +54,13 @@ Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     peer->hub_segment =
         Segment::map(std::move(mail.descriptors[2]), sizeof(Hub), Segment::Access::read_write);
     if (!peer->region_segment.valid() || !peer->hub_segment.valid()) return nullptr;
+    peer->arena.map(std::move(mail.descriptors[3]), joined.peer_words[kWordArenaBytes]);
     peer->hub = reinterpret_cast<Hub*>(peer->hub_segment.data());
     peer->regions =
         RegionView(reinterpret_cast<const RegionEntry*>(peer->region_segment.data()), kMaxRegions);
     peer->pid = joined.peer_pid;
     peer->reach = find_reach(nic, joined);
-    if (joined.same_process == 0 && nic.agent->watch(mail.descriptors[3].release(), peer_process_ended,
+    if (joined.same_process == 0 && nic.agent->watch(mail.descriptors[4].release(), peer_process_ended,
                                                      peer.get(), &peer->watch_id) != Status::ok)
         return nullptr;  // without the watch a dead peer would never be noticed
     Peer* made = peer.get();

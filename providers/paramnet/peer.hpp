@@ -9,6 +9,7 @@
 
 #include "core/memory/region_table.hpp"
 #include "core/shm/segment.hpp"
+#include "providers/paramnet/arena.hpp"
 #include "providers/paramnet/segment_layout.hpp"
 #include "viaduct/kagent.hpp"
 
@@ -30,6 +31,7 @@ struct Peer {
     Segment region_segment;
     Hub* hub = nullptr;
     RegionView regions;
+    MappedArena arena;
     Reach reach = Reach::none;
     int pid = 0;
     uint32_t watch_id = 0;          // 0: not watched (same process)

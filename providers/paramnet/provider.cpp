@@ -47,6 +47,8 @@ constexpr Provider make_provider() {
     p.data.sleep_end = sleep_end;
     p.data.wake = wake;
     p.data.region_removed = region_removed;
+    p.data.memory_alloc = memory_alloc;
+    p.data.memory_free = memory_free;
     p.data.set_fault_plan = set_fault_plan;
     p.data.resolve = resolve;
     return p;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies.
-// Where the target's memory cannot be reached, rdma_served.cpp does it with the target's help.
+// RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies: into
+// memory of the target's arena by plain stores, else by a cross-process copy. Where the target's memory
+// cannot be reached, rdma_served.cpp does it with the target's help.
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -34,11 +35,11 @@ private:
 
 // vipl-semantics §7: VI enables, region enables, tags, range.
 bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t length, uint32_t vi_permission,
-               uint32_t region_flag) {
+               uint32_t region_flag, Region* out) {
     const EndRecord& peer = *ep.tx.peer;
     if ((peer.permission.load(std::memory_order_relaxed) & vi_permission) == 0) return false;
     if (length == 0) return true;
-    Region region;
+    Region& region = *out;
     if (!ep.joint.peer->regions.snapshot(handle, &region)) return false;
     return (region.flags & region_flag) != 0 &&
            ptags_agree(region.ptag, peer.ptag.load(std::memory_order_relaxed)) && length <= region.length &&
@@ -68,11 +69,41 @@ CrossResult write_there(const Peer& peer, SegmentCursor& from, uint64_t address,
     return cross_write(peer.pid, from, address + body, total - body, guard);
 }
 
-CrossResult read_there(const Peer& peer, SegmentCursor& to, uint64_t address, uint32_t total,
-                       const Guard& guard) {
-    if (peer.reach == Reach::cross_copy) return cross_read(peer.pid, to, address, total, guard);
+CrossResult read_here(SegmentCursor& to, uint64_t address, uint32_t total) {
     return scatter(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
                                                                                     : CrossResult::fault;
+}
+
+// Where the peer's memory can be touched from here by plain copies; 0: nowhere. A region is asked for only
+// where there is an arena.
+uint64_t direct_address(const Peer& peer, const Region& region, uint64_t address, uint32_t total) {
+    if (peer.reach == Reach::same_process) return address;
+    return reinterpret_cast<uint64_t>(peer.arena.find(region, address, total));
+}
+
+// False: the target has to help.
+bool in_reach(const Peer& peer, uint32_t handle) {
+    if (peer.reach != Reach::none) return true;
+    Region region;
+    return peer.arena.valid() && peer.regions.snapshot(handle, &region) && region.arena == kArena;
+}
+
+// The target region of a write that went directly, for write_direct().
+void remember_target(Endpoint& ep, uint32_t handle, uint64_t address, uint32_t total) {
+    const Peer& peer = *ep.joint.peer;
+    RemoteTarget& target = ep.tx.target;
+    if (target.region.covers(handle, address, total)) return;
+    target.region.forget();
+    RegionCache fresh;
+    Region region;
+    if (peer.regions.check_and_remember(fresh, handle, address, total,
+                                        ep.tx.peer->ptag.load(std::memory_order_relaxed)) !=
+            RegionCheck::ok ||
+        !peer.regions.snapshot(handle, &region) || (region.flags & kRegionRdmaWrite) == 0 ||
+        region.base != fresh.base || region.length != fresh.length || !fresh.covers(handle, address, total))
+        return;  // it has changed in between
+    target.at = peer.arena.find(region, region.base, region.length);
+    if (target.at != nullptr) target.region = fresh;
 }
 
 // With immediate data the write also takes a receive, and its line must have a place.
@@ -106,22 +137,24 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         if (step == Step::stopped) return Step::done;  // decided
         if (step == Step::waits) return tx.stopped ? Step::stopped : Step::waits;
     }
-    if (peer.reach == Reach::none) return begin_served_write(ep, d, total);
-
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
+    if (!in_reach(peer, handle)) return begin_served_write(ep, d, total);
+
     CrossResult result = CrossResult::fault;
     {
         const Access access(ep);
         if (!access.open()) return Step::waits;  // its goodbye is on the way to us
-        if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite)) {
+        Region region;
+        if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite, &region)) {
             SegmentCursor from;
             from.begin(d, total, ep.vi->regions, ep.vi->ptag);
             if (total == 0) {
                 result = CrossResult::ok;
-            } else if (peer.reach == Reach::same_process) {
-                result = write_here(from, address, total);
-            } else {
+            } else if (const uint64_t here = direct_address(peer, region, address, total); here != 0) {
+                result = write_here(from, here, total);
+                if (result == CrossResult::ok && here != address) remember_target(ep, handle, address, total);
+            } else if (peer.reach == Reach::cross_copy) {
                 result = write_there(peer, from, address, total, access.guard(peer.regions, handle));
             }
         }
@@ -147,20 +180,60 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
+// Checks exactly what check_send and permitted() check for this form.
+bool write_direct(Endpoint& ep, ViCore& vi) {
+    Tx& tx = ep.tx;
+    WorkQueue& q = vi.send;
+    const uint32_t position = q.taken;
+    if (q.posted - position != 1) return false;
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    uint32_t form;  // SegCount and Control in one load
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    if (form != (uint32_t{VIP_CONTROL_OP_RDMAWRITE} << 16 | 2)) return false;
+    const SegmentValue target = read_segment(d->DS[0].Local);  // the address segment has the same layout
+    const SegmentValue s = read_segment(d->DS[1].Local);
+    if (s.length == 0 || s.length != d->CS.Length || s.length > vi.max_transfer ||
+        !q.buffers.covers(s.handle, s.address, s.length))
+        return false;
+    bool done = false;
+    {
+        const Access access(ep);
+        if (access.open() && tx.target.region.covers(target.handle, target.address, s.length)) {
+            copy_rising(tx.target.at + (target.address - tx.target.region.base), s.bytes(), s.length);
+            done = access.open();  // if it has left meanwhile, its goodbye decides
+        }
+    }
+    if (!done) return false;
+    q.taken = position + 1;
+    if (q.completed != position) {
+        finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, s.length, After::nothing);
+    } else {
+        publish_status(d, VIP_STATUS_OP_RDMA_WRITE, s.length);
+        tell_completion(q, free_barrier);
+    }
+    return true;
+}
+
 Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
-    if (peer.reach == Reach::none) return begin_served_read(ep, d, total);
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
+    if (!in_reach(peer, handle)) return begin_served_read(ep, d, total);
     CrossResult result = CrossResult::fault;
     {
         const Access access(ep);
         if (!access.open()) return Step::waits;
-        if (permitted(ep, handle, address, total, kMayRead, kRegionRdmaRead)) {
+        Region region;
+        if (permitted(ep, handle, address, total, kMayRead, kRegionRdmaRead, &region)) {
             SegmentCursor to;
             to.begin(d, total, ep.vi->regions, ep.vi->ptag);
-            result = total == 0 ? CrossResult::ok
-                                : read_there(peer, to, address, total, access.guard(peer.regions, handle));
+            if (total == 0) {
+                result = CrossResult::ok;
+            } else if (const uint64_t here = direct_address(peer, region, address, total); here != 0) {
+                result = read_here(to, here, total);
+            } else if (peer.reach == Reach::cross_copy) {
+                result = cross_read(peer.pid, to, address, total, access.guard(peer.regions, handle));
+            }
         }
         if (result == CrossResult::fault && !access.open()) return Step::waits;
     }

@@ -186,6 +186,7 @@ enum ProviderWord : uint32_t {
     kWordVersion = 0,  // kLayoutVersion
     kWordHubBytes = 1,
     kWordProbeAddress = 2,  // where, in the context's process, ...
+    kWordArenaBytes = 4,    // of the shared arena; 0: it has none
     kWordProbeValue = 3,    // ... this random value lies: who reads it there can reach the process' memory
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "via_link.hpp"
 
-#include <sys/mman.h>
+#include <viaduct/ext.h>
 
 #include <algorithm>
 #include <atomic>
@@ -39,12 +39,6 @@ void ViaLink::check(VIP_RETURN result, const char* call) {
 }
 
 ViaLink::ViaLink(Pair& pair, const std::string& device, Arrival arrival) : pair_(pair), arrival_(arrival) {
-    void* memory = ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) pair_.fail("no memory");
-    base_ = static_cast<std::byte*>(memory);
-    outgoing_ = base_ + kDataAt;
-    incoming_ = outgoing_ + kLargestMessage;
     connect(device);
 }
 
@@ -55,9 +49,8 @@ ViaLink::~ViaLink() {
     if (!pair_.leader()) VipDisconnect(vi_);
     VipDestroyVi(vi_);
     if (cq_ != nullptr) VipDestroyCQ(cq_);
-    VipDeregisterMem(nic_, base_, memory_);
+    VipxFreeMemory(nic_, base_, memory_);
     VipCloseNic(nic_);
-    ::munmap(base_, kRegionBytes);
 }
 
 void ViaLink::connect(const std::string& device) {
@@ -68,7 +61,11 @@ void ViaLink::connect(const std::string& device) {
     largest_ = std::min<size_t>(nic.MaxTransferSize, kLargestMessage);
 
     VIP_MEM_ATTRIBUTES memory = {nullptr, VIP_TRUE, VIP_FALSE};
-    check(VipRegisterMem(nic_, base_, kRegionBytes, &memory, &memory_), "VipRegisterMem");
+    VIP_PVOID shared = nullptr;
+    check(VipxAllocMemory(nic_, kRegionBytes, 0, &memory, &shared, &memory_), "VipxAllocMemory");
+    base_ = static_cast<std::byte*>(shared);
+    outgoing_ = base_ + kDataAt;
+    incoming_ = outgoing_ + kLargestMessage;
     if (arrival_ == Arrival::poll_cq) check(VipCreateCQ(nic_, kReceives, &cq_), "VipCreateCQ");
     VIP_VI_ATTRIBUTES vi = {
         VIP_SERVICE_RELIABLE_DELIVERY, nic.MaxTransferSize, nullptr, nullptr, VIP_TRUE, VIP_FALSE};

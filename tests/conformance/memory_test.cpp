@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <unistd.h>
+#include <viaduct/ext.h>
 
 #include <cstring>
 #include <numeric>
@@ -298,6 +299,50 @@ TEST(MemoryUse, OneHandleServesAllVisOfItsNic) {
     }
     retire(from);
     retire(to);
+}
+
+TEST(MemoryAlloc, AnswersAsItsPageSays) {
+    End end;
+    VIP_PVOID memory = nullptr;
+    VIP_MEM_HANDLE handle = 0;
+    EXPECT_EQ(VipxAllocMemory(nullptr, 100, 0, nullptr, &memory, &handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxAllocMemory(end.nic, 0, 0, nullptr, &memory, &handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxAllocMemory(end.nic, 100, 48, nullptr, &memory, &handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxAllocMemory(end.nic, 100, 0, nullptr, nullptr, &handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxAllocMemory(end.nic, 100, 0, nullptr, &memory, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxAllocMemory(end.nic, end.limits.MaxRegisterBlockBytes + 1, 0, nullptr, &memory, &handle),
+              VIP_ERROR_RESOURCE);
+    VIP_MEM_ATTRIBUTES wrong{reinterpret_cast<VIP_PROTECTION_HANDLE>(end.nic), VIP_FALSE, VIP_FALSE};
+    EXPECT_EQ(VipxAllocMemory(end.nic, 100, 0, &wrong, &memory, &handle), VIP_INVALID_PTAG);
+
+    ASSERT_EQ(VipxAllocMemory(end.nic, 100, 1 << 16, nullptr, &memory, &handle), VIP_SUCCESS);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (1 << 16), 0u);
+    EXPECT_EQ(VipxFreeMemory(end.nic, static_cast<char*>(memory) + 1, handle), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxFreeMemory(end.nic, memory, handle + 1), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxFreeMemory(end.nic, memory, handle), VIP_SUCCESS);
+    EXPECT_EQ(VipxFreeMemory(end.nic, memory, handle), VIP_INVALID_PARAMETER);
+    VIP_MEM_ATTRIBUTES attributes{};
+    EXPECT_EQ(VipQueryMem(end.nic, memory, handle, &attributes), VIP_INVALID_PARAMETER)
+        << "deregistered, too";
+}
+
+TEST(MemoryAlloc, IsUsableAsAnyRegisteredMemory) {
+    Pair pair;
+    VIP_PVOID from = nullptr, to = nullptr;
+    VIP_MEM_HANDLE from_handle = 0, to_handle = 0;
+    VIP_MEM_ATTRIBUTES open{pair.server.ptag, VIP_TRUE, VIP_FALSE};
+    constexpr std::uint32_t kLength = 100'000;
+    require(VipxAllocMemory(pair.client.nic, kLength, 0, nullptr, &from, &from_handle), "VipxAllocMemory");
+    require(VipxAllocMemory(pair.server.nic, kLength, 0, &open, &to, &to_handle), "VipxAllocMemory");
+    expect_transfer(pair, {from, from_handle, kLength}, {to, to_handle, kLength});
+    for (int i = 0; i < 3; ++i) {
+        char* data = pair.client.buffer(64, static_cast<char>('a' + i));
+        pair.client.write(data, 64, {to, to_handle});
+        EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
+        EXPECT_TRUE(eventually([&] { return peek(&static_cast<char*>(to)[63]) == 'a' + i; }));
+    }
+    EXPECT_EQ(VipxFreeMemory(pair.client.nic, from, from_handle), VIP_SUCCESS);
+    EXPECT_EQ(VipxFreeMemory(pair.server.nic, to, to_handle), VIP_SUCCESS);
 }
 
 }  // namespace

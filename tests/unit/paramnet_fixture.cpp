@@ -49,7 +49,7 @@ Mail joined_mail(const FakeAgent& from, const kagent::ConnRequest& request, int 
     joined.peer_pid = pid;
     joined.remote = request.local;
     joined.traits = request.traits;
-    joined.descriptor_count = 2;
+    joined.descriptor_count = static_cast<uint32_t>(from.opened.descriptors.size());
     Mail mail = Mail::of(Type::kJoined, joined);
     mail.descriptors.emplace_back(::dup(segment_fd));
     for (const Fd& fd : from.opened.descriptors) mail.descriptors.emplace_back(::dup(fd.get()));

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory that peers map: what the arena hands out, what a peer may find in it, and RDMA into it.
+#include <unistd.h>
+
+#include "paramnet_fixture.hpp"
+#include "providers/paramnet/arena.hpp"
+
+namespace viaduct::paramnet::test {
+namespace {
+
+uint64_t page() { return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)); }
+std::byte* at(const Region& r) { return reinterpret_cast<std::byte*>(r.base); }
+
+TEST(Arena, GivesZeroedAlignedMemoryOfWholePages) {
+    Arena arena;
+    for (const uint64_t alignment : {uint64_t{0}, uint64_t{64}, page(), uint64_t{1} << 21}) {
+        Region r;
+        ASSERT_EQ(arena.allocate(5000, alignment, &r), Status::ok) << alignment;
+        EXPECT_EQ(r.length, (5000 + page() - 1) / page() * page());
+        EXPECT_EQ(r.base % (alignment > page() ? alignment : page()), 0u);
+        EXPECT_EQ(r.arena, kArena);
+        for (uint64_t i = 0; i < r.length; ++i) ASSERT_EQ(at(r)[i], std::byte{0});
+        std::memset(at(r), 0xAB, r.length);
+        arena.release(r);
+    }
+}
+
+TEST(Arena, RefusesWhatCannotBe) {
+    Arena arena;
+    Region r;
+    EXPECT_EQ(arena.allocate(0, 0, &r), Status::invalid);
+    EXPECT_EQ(arena.allocate(100, 3 * page(), &r), Status::invalid);
+    EXPECT_EQ(arena.allocate(100, uint64_t{1} << 31, &r), Status::invalid);
+    EXPECT_EQ(arena.allocate(arena.bytes() + 1, 0, &r), Status::out_of_resources);
+}
+
+TEST(Arena, UsesGivenBackPlacesAgainAndThenZeroed) {
+    Arena arena;
+    Region r[3];
+    for (Region& one : r) ASSERT_EQ(arena.allocate(page(), 0, &one), Status::ok);
+    std::memset(at(r[1]), 0x77, page());
+    const uint64_t place = r[1].arena_offset;
+    arena.release(r[1]);
+    ASSERT_EQ(arena.allocate(page(), 0, &r[1]), Status::ok);
+    EXPECT_EQ(r[1].arena_offset, place);
+    EXPECT_EQ(at(r[1])[17], std::byte{0});
+    for (const int i : {0, 2, 1}) arena.release(r[i]);
+    ASSERT_EQ(arena.allocate(3 * page(), 0, &r[0]), Status::ok);
+    EXPECT_EQ(r[0].arena_offset, 0u) << "the holes have become one";
+}
+
+TEST(MappedArena, ShowsTheOwnersBytesAndNothingOutside) {
+    Arena arena;
+    Region r;
+    ASSERT_EQ(arena.allocate(2 * page(), 0, &r), Status::ok);
+    MappedArena seen;
+    seen.map(arena.duplicate(), arena.bytes());
+    ASSERT_TRUE(seen.valid());
+    std::byte* here = seen.find(r, r.base + 100, 50);
+    ASSERT_NE(here, nullptr);
+    ASSERT_NE(here, at(r) + 100);
+    at(r)[100] = std::byte{0x5C};
+    EXPECT_EQ(*here, std::byte{0x5C});
+    EXPECT_NE(seen.find(r, r.base, r.length), nullptr);
+    EXPECT_EQ(seen.find(r, r.base, r.length + 1), nullptr);
+    EXPECT_EQ(seen.find(r, r.base - 1, 1), nullptr);
+    EXPECT_EQ(seen.find(r, r.base + r.length, 1), nullptr);
+
+    Region lie = r;  // the table of a hostile owner
+    lie.arena_offset = arena.bytes() - page();
+    EXPECT_EQ(seen.find(lie, lie.base, 1), nullptr) << "the whole region must lie inside";
+    lie.arena_offset = UINT64_MAX - page();
+    EXPECT_EQ(seen.find(lie, lie.base, 1), nullptr);
+    lie = r;
+    lie.length = UINT64_MAX;
+    EXPECT_EQ(seen.find(lie, lie.base, 1), nullptr);
+    lie = r;
+    lie.arena = 0;
+    EXPECT_EQ(seen.find(lie, lie.base, 1), nullptr) << "plain memory";
+}
+
+TEST(MappedArena, MapsNothingOfAFileThatIsTooShort) {
+    const Segment small = Segment::create("test", page());
+    MappedArena seen;
+    seen.map(small.duplicate(Segment::Access::read_write), 4 * page());
+    EXPECT_FALSE(seen.valid());
+    Region r;
+    r.arena = kArena;
+    r.length = page();
+    EXPECT_EQ(seen.find(r, 0, 1), nullptr);
+}
+
+// Two NICs that take each other for other processes; RDMA goes to memory of b's arena.
+class ArenaRdma : public testing::TestWithParam<Reach> {
+protected:
+    ArenaRdma() : pair(VIP_SERVICE_RELIABLE_DELIVERY, GetParam()) {
+        EXPECT_EQ(memory_alloc(pair.nic_b.context, kBytes, 0, &region), Status::ok);
+        region.flags = kRegionRdmaWrite | kRegionRdmaRead;
+        handle = pair.nic_b.regions.add(region);
+    }
+    void write(uint64_t offset, uint32_t n) {
+        pair.a.post_send(
+            pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), n, at(region) + offset, handle));
+    }
+    static constexpr uint32_t kBytes = 1 << 20;
+    TestPair pair;
+    Region region;
+    uint32_t handle = 0;
+};
+
+TEST_P(ArenaRdma, WritesAreInPlaceWhenThePostReturns) {
+    uint32_t seed = 0;
+    for (const uint32_t n : {1u, 7u, 8u, 64u, 1000u, 4096u, 70000u, 8u, 300000u}) {
+        SCOPED_TRACE(n);
+        fill(pair.a.data(), n, ++seed);
+        write(13, n);
+        EXPECT_TRUE(filled(at(region) + 13, n, seed)) << "no help of the target was needed";
+        VIP_DESCRIPTOR* d = pair.a.wait_send();
+        ASSERT_NE(d, nullptr);
+        EXPECT_EQ(status_of(d), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_WRITE});
+        EXPECT_EQ(d->CS.Length, n);
+    }
+}
+
+TEST_P(ArenaRdma, ReadsFetchTheBytes) {
+    fill(at(region) + 1000, 50000, 3);
+    pair.a.post_send(
+        pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data(), 50000, at(region) + 1000, handle));
+    VIP_DESCRIPTOR* d = pair.a.wait_send();
+    ASSERT_NE(d, nullptr);
+    EXPECT_EQ(status_of(d), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RDMA_READ});
+    EXPECT_TRUE(filled(pair.a.data(), 50000, 3));
+}
+
+TEST_P(ArenaRdma, AWriteBeyondTheRegionIsRefusedAlsoWhenTheRegionIsRemembered) {
+    write(0, 100);
+    ASSERT_NE(pair.a.wait_send(), nullptr);
+    write(0, 100);  // by the short way
+    ASSERT_NE(pair.a.wait_send(), nullptr);
+    write(kBytes - 99, 100);
+    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+}
+
+TEST_P(ArenaRdma, ARegionThatIsGoneIsNotWritten) {
+    for (int i = 0; i < 2; ++i) {
+        write(0, 8);
+        ASSERT_NE(pair.a.wait_send(), nullptr);
+    }
+    std::memset(at(region), 0x42, kBytes);
+    pair.nic_b.remove_region(handle);
+    fill(pair.a.data(), 8, 9);
+    write(0, 8);
+    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+    for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(at(region)[i], std::byte{0x42});
+}
+
+TEST_P(ArenaRdma, AWithdrawnPermissionCounts) {
+    for (int i = 0; i < 2; ++i) {
+        write(0, 8);
+        ASSERT_NE(pair.a.wait_send(), nullptr);
+    }
+    ASSERT_TRUE(pair.nic_b.regions.change(handle, region.base, 0, kRegionRdmaRead));
+    write(0, 8);
+    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+}
+
+INSTANTIATE_TEST_SUITE_P(Paramnet, ArenaRdma, testing::Values(Reach::cross_copy, Reach::none));
+
+}  // namespace
+}  // namespace viaduct::paramnet::test
