@@ -119,6 +119,23 @@ TEST(Config, ReportsWhatIsNoToml) {
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
 }
 
+TEST(Config, SurvivesWhatItsParserDoesNotExpect) {
+    // Each of these failed an assertion of the parser, found by tests/fuzz/config_fuzz.cpp.
+    for (const char* text :
+         {"[=]", "[.a]", "[ = ]", "[[=]]", "x = 1\n[\x01", "[#", "y\xCA\x8A = 1", "[agent]\n\xCA\x8A"}) {
+        const Config config = Config::parse(text, "f.toml");
+        EXPECT_EQ(config.problems().size(), 1u) << text;
+        EXPECT_EQ(config.get_int("paramnet", "nics"), 1) << text;
+    }
+}
+
+TEST(Config, TakesEveryCharacterInStringsAndComments) {
+    const Config config =
+        Config::parse("# \xCA\x8A\n[names]\nhosts = \"/t\xCA\x8A\\\"mp\" # \xC3\xA4\n", "f.toml");
+    EXPECT_TRUE(config.problems().empty());
+    EXPECT_EQ(config.get("names", "hosts"), "/t\xCA\x8A\"mp");
+}
+
 TEST(Config, MapsNicNames) {
     const Config c = Config::parse("[nics]\n\"/dev/via_eth0\" = \"paramnet0\"\nfast = \"verbs0\"\n", "f");
     EXPECT_EQ(c.nic_aliases().at("/dev/via_eth0"), "paramnet0");
