@@ -115,11 +115,14 @@ Keyval* keyval_of(int handle, HandleType object) {
 
 int keyval_free(int* handle, HandleType object) {
     Keyval* found = keyval_of(*handle, object);
-    if (!found || found->freed) {
+    if (!found) {
         return MPI_ERR_KEYVAL;
     }
-    found->freed = true;
-    unreference(found);
+    // A key that values still use is found under a copy of its handle; freeing it again changes nothing.
+    if (!found->freed) {
+        found->freed = true;
+        unreference(found);
+    }
     *handle = MPI_KEYVAL_INVALID;
     return MPI_SUCCESS;
 }

@@ -34,6 +34,9 @@ std::string error_text(int code);
 int add_error_class();
 int add_error_code(int error_class);  // or -1
 bool set_error_text(int code, const char* text);
+// Takes back what was added; false when nothing was, or when codes of the class are left.
+bool delete_error_code(int code);
+bool delete_error_class(int error_class);
 int* last_used_code();  // the value of the attribute MPI_LASTUSEDCODE
 
 }  // namespace viaduct::mpi

@@ -78,7 +78,7 @@ constexpr Text kTexts[] = {
     {101, "A process that took part, or the way to it, has failed"},
 };
 
-constexpr int kFirstAdded = 1 << 20;  // above every class of the ABI
+constexpr int kFirstAdded = MPI_ERR_LASTCODE + 1;
 
 struct Added {
     int error_class;
@@ -145,6 +145,20 @@ bool set_error_text(int code, const char* text) {
     }
     made->second.text = text;
     return true;
+}
+
+bool delete_error_code(int code) {
+    auto made = added().find(code);
+    if (made == added().end() || made->second.error_class == code) {
+        return false;
+    }
+    added().erase(made);
+    return true;
+}
+
+bool delete_error_class(int error_class) {
+    auto used = [&](const auto& one) { return one.second.error_class == error_class && one.first != error_class; };
+    return !std::any_of(added().begin(), added().end(), used) && added().erase(error_class) > 0;
 }
 
 }  // namespace viaduct::mpi

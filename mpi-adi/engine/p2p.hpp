@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "mpi-adi/engine/critical.hpp"
@@ -124,6 +125,8 @@ public:
 };
 // Takes the activity over and gives a request that completes with it.
 Request* start(Activity* activity, Comm* comm);
+// A persistent request: each MPI_Start makes and starts another activity.
+MPI_Request make_persistent(Comm& comm, std::function<Activity*()> make);
 
 // The program's name of a request, and back; null for names of nothing. MPI_REQUEST_NULL for a null request.
 MPI_Request publish(Request* request);

@@ -100,21 +100,41 @@ void Patience::look_again() {
     if (engine.crowded && idle_ % kSpins == 0) ::sched_yield();
 }
 
-Request* start(Activity* activity, Comm* comm) {
+void begin_activity(Request& request, Activity* activity) {
+    int error = MPI_SUCCESS;
+    if (activity->advance(&error)) {
+        delete activity;
+        complete(&request, error);
+    } else {
+        request.r_engine = activity;
+        engine.activities.push_back(&request);
+    }
+}
+
+namespace {
+
+Request* new_activity(Comm* comm) {
     Request* request = new_request(Request::Kind::activity);
     if (comm != nullptr) {
         request->comm = comm;
         comm_retain(*comm);
     }
-    int error = MPI_SUCCESS;
-    if (activity->advance(&error)) {
-        delete activity;
-        complete(request, error);
-    } else {
-        request->r_engine = activity;
-        engine.activities.push_back(request);
-    }
     return request;
+}
+
+}  // namespace
+
+Request* start(Activity* activity, Comm* comm) {
+    Request* request = new_activity(comm);
+    begin_activity(*request, activity);
+    return request;
+}
+
+MPI_Request make_persistent(Comm& comm, std::function<Activity*()> make) {
+    Request* request = new_activity(&comm);
+    request->persistent.reset(
+        new Persistent{&comm, MPI_PROC_NULL, 0, {}, Mode::standard, false, std::move(make)});
+    return publish(request);
 }
 
 bool done(const Request* request) { return request->is_done(); }

@@ -28,6 +28,7 @@ struct Persistent {
     Payload payload;
     Mode mode;
     bool active;  // between a start and the wait or test that sees the end of it
+    std::function<Activity*()> make = {};  // of a request that is an activity; the rest is then unused
 };
 
 struct Request : mpip_req {
@@ -57,6 +58,9 @@ Request* new_request(Request::Kind kind);
 void free_request(Request* request);
 // To be called when a request is freed before it is done: the rest happens when it is.
 void detach_request(Request* request);
+
+// Lets progress drive the activity, which it takes over, until the request is done.
+void begin_activity(Request& request, Activity* activity);
 
 // Fields of a send or receive about to start.
 void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,

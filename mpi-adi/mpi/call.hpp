@@ -12,6 +12,11 @@
     VIADUCT_MPI_EXPORT(MPI_##name)    \
     int PMPI_##name parameters
 
+// The same for MPICH's extensions, MPIX_name.
+#define VIADUCT_MPIX(name, parameters) \
+    VIADUCT_MPI_EXPORT(MPIX_##name)    \
+    int PMPIX_##name parameters
+
 namespace viaduct::mpi {
 
 class Call {

@@ -58,6 +58,13 @@ VIADUCT_MPI(Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
     });
 }
 
+VIADUCT_MPI(Barrier_init, (MPI_Comm comm, MPI_Info, MPI_Request* request)) {
+    return keep_collective("MPI_Barrier_init", comm, request, [](Schedule& s) {
+        coll::barrier(s);
+        return MPI_SUCCESS;
+    });
+}
+
 VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, int count, MPI_Datatype datatype, int root), {
     const Datatype* type = nullptr;
     VIADUCT_CHECK(check_root(s.comm(), root))

@@ -10,14 +10,17 @@
 
 #define VIADUCT_UNPACK(...) __VA_ARGS__
 
-// Defines the blocking and the non-blocking function of one body, which fills the schedule `s` of `comm` and gives an
-// error class.
+// Defines the blocking, the non-blocking and the persistent function of one body, which fills the schedule `s` of `comm`
+// and gives an error class.
 #define VIADUCT_MPI_COLLECTIVE(name, iname, parameters, ...)                                                       \
     VIADUCT_MPI(name, (VIADUCT_UNPACK parameters, MPI_Comm comm)) {                                                \
         return run_collective("MPI_" #name, comm, [&](Schedule & s) -> int __VA_ARGS__);                           \
     }                                                                                                              \
     VIADUCT_MPI(iname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Request * request)) {                        \
         return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
+    }                                                                                                              \
+    VIADUCT_MPI(name##_init, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info, MPI_Request * request)) {        \
+        return keep_collective("MPI_" #name "_init", comm, request, [=](Schedule & s) -> int __VA_ARGS__);         \
     }
 
 namespace viaduct::mpi {
@@ -46,6 +49,27 @@ int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fi
         return call.result(error);
     }
     *request = publish(start(s.release(), comm));
+    return MPI_SUCCESS;
+}
+
+// The first schedule is never run: it checks the arguments, and keeps datatypes and operator while the request lives.
+template <typename Fill>
+int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill fill) {
+    Communicator* comm = comm_of(handle);
+    Call call(name, comm);
+    if (!comm) {
+        return call.result(MPI_ERR_COMM);
+    }
+    const int tag = comm->next_tag();
+    auto first = std::make_shared<Schedule>(*comm, tag);
+    if (int error = fill(*first)) {
+        return call.result(error);
+    }
+    *request = make_persistent(*comm, [comm, tag, fill, first]() -> Activity* {
+        auto s = std::make_unique<Schedule>(*comm, tag);
+        fill(*s);
+        return s.release();
+    });
     return MPI_SUCCESS;
 }
 

@@ -6,7 +6,8 @@
 namespace viaduct::mpi {
 namespace {
 
-int give(int error, Communicator* made, MPI_Comm* newcomm) {
+// Takes `made` by reference: it is filled by the call that is the first argument.
+int give(int error, Communicator* const& made, MPI_Comm* newcomm) {
     *newcomm = error == MPI_SUCCESS && made ? made->handle : MPI_COMM_NULL;
     return error;
 }

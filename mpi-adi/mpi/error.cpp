@@ -134,3 +134,18 @@ VIADUCT_MPI(Add_error_string, (int errorcode, const char* string)) {
     bool fits = strnlen(string, MPI_MAX_ERROR_STRING) < MPI_MAX_ERROR_STRING;
     return call.result(fits && set_error_text(errorcode, string) ? MPI_SUCCESS : MPI_ERR_ARG);
 }
+
+VIADUCT_MPIX(Delete_error_class, (int errorclass)) {
+    Call call("MPIX_Delete_error_class");
+    return call.result(delete_error_class(errorclass) ? MPI_SUCCESS : MPI_ERR_ARG);
+}
+
+VIADUCT_MPIX(Delete_error_code, (int errorcode)) {
+    Call call("MPIX_Delete_error_code");
+    return call.result(delete_error_code(errorcode) ? MPI_SUCCESS : MPI_ERR_ARG);
+}
+
+VIADUCT_MPIX(Delete_error_string, (int errorcode)) {
+    Call call("MPIX_Delete_error_string");
+    return call.result(set_error_text(errorcode, "") ? MPI_SUCCESS : MPI_ERR_ARG);
+}

@@ -43,7 +43,11 @@ int start_again(MPI_Request handle) {
     request->no_process = false;
     request->r_state = 0;
     request->r_flags = 0;
-    if (request->kind == Request::Kind::receive) {
+    if (request->kind == Request::Kind::activity) {
+        request->r_error = MPI_SUCCESS;
+        request->r_length = 0;
+        begin_activity(*request, with.make());
+    } else if (request->kind == Request::Kind::receive) {
         begin_receive(*request, *with.comm, Channel::p2p, with.peer, with.tag, with.payload);
     } else if (with.mode == Mode::buffered) {
         const int error = buffered_send(*with.comm, with.peer, with.tag, with.payload);

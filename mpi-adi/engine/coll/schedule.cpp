@@ -6,7 +6,7 @@
 
 namespace viaduct::mpi {
 
-Schedule::Schedule(Communicator& comm) : comm_(&comm), messages_(&comm), tag_(comm.next_tag()) {
+Schedule::Schedule(Communicator& comm, int tag) : comm_(&comm), messages_(&comm), tag_(tag) {
     comm_retain(comm);
     steps_.reserve(16);
 }

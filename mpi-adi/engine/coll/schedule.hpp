@@ -16,7 +16,9 @@ namespace viaduct::mpi {
 
 class Schedule final : public Activity {
   public:
-    explicit Schedule(Communicator& comm);
+    explicit Schedule(Communicator& comm) : Schedule(comm, comm.next_tag()) {}
+    // Persistent operations may be started in any order: they keep the tag they were made with.
+    Schedule(Communicator& comm, int tag);
     ~Schedule() override;
     Schedule(const Schedule&) = delete;
     Schedule& operator=(const Schedule&) = delete;

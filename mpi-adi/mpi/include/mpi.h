@@ -459,11 +459,6 @@ CMPI_FUNCTION(int, Sendrecv, (const void *sendbuf, int sendcount, MPI_Datatype s
               comm, MPI_Status *status));
 CMPI_FUNCTION(int, Sendrecv_replace, (void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int
               source, int recvtag, MPI_Comm comm, MPI_Status *status));
-CMPI_FUNCTION(int, Isendrecv, (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int
-              sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm
-              comm, MPI_Request *request));
-CMPI_FUNCTION(int, Isendrecv_replace, (void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int
-              source, int recvtag, MPI_Comm comm, MPI_Request *request));
 CMPI_FUNCTION(int, Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status));
 CMPI_FUNCTION(int, Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status));
 CMPI_FUNCTION(int, Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status));
@@ -852,6 +847,13 @@ CMPI_FUNCTION(int, Error_string, (int errorcode, char *string, int *resultlen));
 CMPI_FUNCTION(int, Add_error_class, (int *errorclass));
 CMPI_FUNCTION(int, Add_error_code, (int errorclass, int *errorcode));
 CMPI_FUNCTION(int, Add_error_string, (int errorcode, const char *string));
+
+__attribute__((visibility("default"))) int MPIX_Delete_error_class(int errorclass);
+__attribute__((visibility("default"))) int MPIX_Delete_error_code(int errorcode);
+__attribute__((visibility("default"))) int MPIX_Delete_error_string(int errorcode);
+__attribute__((visibility("default"))) int PMPIX_Delete_error_class(int errorclass);
+__attribute__((visibility("default"))) int PMPIX_Delete_error_code(int errorcode);
+__attribute__((visibility("default"))) int PMPIX_Delete_error_string(int errorcode);
 
 /* Info objects. */
 CMPI_FUNCTION(int, Info_create, (MPI_Info *info));
