@@ -32,13 +32,6 @@ sockaddr_in socket_address(in_addr ip, uint16_t port) {
     return address;
 }
 
-void drop_link(ConnectOp& op) {
-    if (op.link == nullptr) return;
-    destroy_link(op.link);
-    op.link = nullptr;
-    op.link_initial = false;
-}
-
 // The next port of the target, with an id of its own.
 void begin_try(ConnectOp& op) {
     NicContext& nic = *op.nic;
@@ -152,11 +145,9 @@ void advance(ConnectOp& op, const CmEvent& event) {
             decide(op, Status::ok);
             break;
         case RDMA_CM_EVENT_REJECTED:
-            if (op.kind == ConnectOp::accept || op.answering) {
-                decide(op, Status::timeout);
-            } else {
-                take_rejection(op, event);
-            }
+            if (op.answering) return answer_failed(op);
+            if (op.kind == ConnectOp::accept) return decide(op, Status::timeout);
+            take_rejection(op, event);
             break;
         case RDMA_CM_EVENT_ADDR_ERROR:
         case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -164,6 +155,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
         case RDMA_CM_EVENT_CONNECT_ERROR:
         case RDMA_CM_EVENT_DISCONNECTED:
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
+            if (op.answering) return answer_failed(op);
             decide(op, Status::timeout);
             break;
         default:
@@ -225,12 +217,26 @@ void bind(ConnectOp& op) {
 
 }  // namespace
 
+void answer_failed(ConnectOp& op) {
+    op.answering = false;
+    retire_id(*op.nic, op.id);
+    give_up_link(op);
+    if (compare_ends(op.local, op.remote) == 0) retry_later(op);
+}
+
 void decide(ConnectOp& op, Status status) {
     if (op.decided) return;
     op.decided = true;
     op.retry_at = 0;
     op.result.status = status;
     op.nic->connect_changed.notify_all();
+}
+
+void give_up_link(ConnectOp& op) {
+    if (op.link == nullptr) return;
+    drop_link(op.link);
+    op.link = nullptr;
+    op.link_initial = false;
 }
 
 void retire_id(NicContext& nic, rdma_cm_id*& id) {
@@ -259,23 +265,22 @@ bool prepare_link(ConnectOp& op, rdma_cm_id* id) {
 Status answer_request(ConnectOp& op, rdma_cm_id* id, const Hello& requester, uint8_t reads) {
     op.id = id;
     op.nic->owners[id] = IdOwner{&op, nullptr, 0, false};
-    if (!prepare_link(op, id)) {
+    if (op.link == nullptr) op.link = create_link(*op.vi->endpoint, op.traits);
+    if (op.link == nullptr) {
         refuse(id, Refusal::no_resources);
         return Status::out_of_resources;
     }
     op.link->peer = requester;
     op.link->peer_reads = reads;
-    if (!make_ready(*op.link, id)) {
-        refuse(id, Refusal::no_resources);
-        return Status::out_of_resources;
-    }
     uint8_t data[kAcceptBytes];
     write_accept(hello_of(op), data);
     rdma_conn_param param;
     fill(op, data, sizeof data, &param);
     op.result.remote = requester.local;
     op.result.remote_traits = requester.traits;
-    return calls->accept(id, &param) == 0 ? Status::ok : Status::timeout;
+    // rdma_cm knows no path any more when the requester has gone.
+    const bool accepted = prepare_link(op, id) && make_ready(*op.link, id) && calls->accept(id, &param) == 0;
+    return accepted ? Status::ok : Status::timeout;
 }
 
 void refuse(rdma_cm_id* id, Refusal why) {
@@ -285,6 +290,7 @@ void refuse(rdma_cm_id* id, Refusal why) {
 }
 
 void handle_event(NicContext& nic, const CmEvent& event) {
+    VIADUCT_LOG(debug, "verbs", "%s, status %d", ::rdma_event_str(event.type), event.status);
     if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return take_request(nic, event);
     const auto found = nic.owners.find(event.id);
     if (found == nic.owners.end()) return;  // of an id that is on its way out
@@ -397,7 +403,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         bind(*op);
     } else {
         retire_id(nic, op->id);
-        drop_link(*op);
+        give_up_link(*op);
     }
     return op->result.status;
 }

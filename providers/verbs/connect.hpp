@@ -64,6 +64,9 @@ Deadline run_timers(NicContext&, int64_t now);
 // connect.cpp, for listener.cpp [connect_mutex]
 void decide(ConnectOp&, Status);
 void retire_id(NicContext&, rdma_cm_id*&);
+void give_up_link(ConnectOp&);
+// Peer to peer: the request that was being answered is gone. There will be another, until the timeout.
+void answer_failed(ConnectOp&);
 bool prepare_link(ConnectOp&, rdma_cm_id*);
 Status answer_request(ConnectOp&, rdma_cm_id*, const Hello& requester, uint8_t reads);
 void refuse(rdma_cm_id*, Refusal);

@@ -2,8 +2,6 @@
 // Operations of the control half (viaduct/provider.hpp, ControlOps); called by the agent only.
 #pragma once
 
-
-
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "viaduct/provider.hpp"

@@ -244,9 +244,13 @@ void fail_receive(Endpoint& ep, const Arrival& a) {
         suspect(*ep.link);
         return;
     }
-    const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
+    uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
+    // Memory that went away since it was posted is what some devices call a bad work request.
+    uint64_t capacity = 0;
+    if (known == 0) known = check_receive(*ep.vi, q.oldest_incomplete(), &capacity);
     complete_head(q, VIP_STATUS_OP_RECEIVE | (known != 0 ? known : v.bits), 0);
-    if (!unreliable(ep)) break_connection(ep, VIP_ERROR_CONN_LOST, v.report);
+    // At Unreliable VIA would go on, but the queue pair is dead.
+    break_connection(ep, VIP_ERROR_CONN_LOST, v.report || unreliable(ep));
 }
 
 void finish_receive(Endpoint& ep, const Arrival& a) {

@@ -68,15 +68,45 @@ void serve(Group& group, uint32_t slot, ViCore** broken, uint32_t* count) {
     if (vi.is_marked_broken()) broken[(*count)++] = &vi;
 }
 
+// One more queue of the device. cq_lock held, or nobody else knows the group.
+DeviceQueue* add_queue(Group& group, uint32_t entries) {
+    if (group.count == Group::kMaxQueues || entries > group.nic->most_entries) return nullptr;
+    std::unique_ptr<DeviceQueue> queue(new (std::nothrow) DeviceQueue);
+    if (!queue) return nullptr;
+    queue->group = &group;
+    queue->cq =
+        calls->create_cq(group.nic->device, static_cast<int>(entries), queue.get(), group.nic->channel, 0);
+    if (queue->cq == nullptr) return nullptr;
+    queue->entries = static_cast<uint32_t>(queue->cq->cqe);
+    if (group.armed.load() != 0) ibv_req_notify_cq(queue->cq, 0);  // somebody sleeps on the others
+    group.queues[group.count] = std::move(queue);
+    return group.queues[group.count++].get();
+}
+
+// Whether a queue has room, or can be made to have it. cq_lock held.
+bool has_room(const Group& group, DeviceQueue& queue, uint32_t entries) {
+    const uint32_t wanted = queue.wanted + entries;
+    if (wanted <= queue.entries) return true;
+    if (wanted > group.nic->most_entries) return false;
+    const uint32_t target = std::min(std::max(wanted, 2 * queue.entries), group.nic->most_entries);
+    if (calls->resize_cq(queue.cq, static_cast<int>(target)) != 0) return false;
+    queue.entries = static_cast<uint32_t>(queue.cq->cqe);
+    return wanted <= queue.entries;
+}
+
 }  // namespace
 
 bool collect(Group& group) {
     ibv_wc completions[kBatch];
+    bool any = false;
     group.cq_lock.lock();
-    const int n = ibv_poll_cq(group.cq, kBatch, completions);
-    for (int i = 0; i < n; ++i) sort_in(group, completions[i]);
+    for (uint32_t q = 0; q < group.count; ++q) {
+        const int n = ibv_poll_cq(group.queues[q]->cq, kBatch, completions);
+        for (int i = 0; i < n; ++i) sort_in(group, completions[i]);
+        any |= n > 0;
+    }
     group.cq_lock.unlock();
-    return n > 0;
+    return any;
 }
 
 void poll_group(Group* group) {
@@ -107,9 +137,7 @@ Status group_create(NicContext* nic, Group** out) {
     std::unique_ptr<Group> group(new (std::nothrow) Group);
     if (!group) return Status::out_of_resources;
     group->nic = nic;
-    group->cq = calls->create_cq(nic->device, kFirstEntries, group.get(), nic->channel, 0);
-    if (group->cq == nullptr) return Status::out_of_resources;
-    group->entries = static_cast<uint32_t>(group->cq->cqe);
+    if (add_queue(*group, kFirstEntries) == nullptr) return Status::out_of_resources;
     const std::lock_guard lock(nic->groups_mutex);
     nic->groups.push_back(group.get());
     *out = group.release();
@@ -123,35 +151,38 @@ void group_destroy(Group* group) {
     {
         const std::lock_guard lock(nic.groups_mutex);
         nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), group));
-        if (group->unacknowledged != 0) calls->ack_cq_events(group->cq, group->unacknowledged);
     }
-    if (calls->destroy_cq(group->cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
+    for (uint32_t i = 0; i < group->count; ++i) {
+        const DeviceQueue& q = *group->queues[i];
+        if (q.unacknowledged != 0) calls->ack_cq_events(q.cq, q.unacknowledged);
+        if (calls->destroy_cq(q.cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
+    }
     delete group;
 }
 
-bool reserve(Group& group, uint32_t entries) {
+DeviceQueue* reserve(Group& group, uint32_t entries) {
     const std::lock_guard lock(group.cq_lock);
-    const uint32_t wanted = group.wanted + entries;
-    if (wanted > group.entries) {
-        const uint32_t target =
-            std::min<uint32_t>(std::max(wanted, 2 * group.entries), group.nic->most_entries);
-        if (target < wanted || calls->resize_cq(group.cq, static_cast<int>(target)) != 0) {
-            VIADUCT_LOG(warn, "verbs", "completion queue cannot grow to %u entries", wanted);
-            return false;
-        }
-        group.entries = static_cast<uint32_t>(group.cq->cqe);
+    DeviceQueue* found = nullptr;
+    for (uint32_t i = 0; i < group.count && found == nullptr; ++i)
+        if (has_room(group, *group.queues[i], entries)) found = group.queues[i].get();
+    if (found == nullptr) found = add_queue(group, std::max(entries, kFirstEntries));
+    if (found == nullptr) {
+        VIADUCT_LOG(warn, "verbs", "the device has no room for %u completions more", entries);
+        return nullptr;
     }
-    group.wanted = wanted;
-    return true;
+    found->wanted += entries;
+    return found;
 }
 
-void give_back(Group& group, uint32_t entries) {
-    const std::lock_guard lock(group.cq_lock);
-    group.wanted -= entries;
+void give_back(DeviceQueue& queue, uint32_t entries) {
+    const std::lock_guard lock(queue.group->cq_lock);
+    queue.wanted -= entries;
 }
 
 void arm(Group& group) {
-    if (group.armed.exchange(1) == 0) ibv_req_notify_cq(group.cq, 0);
+    if (group.armed.exchange(1) != 0) return;
+    const std::lock_guard lock(group.cq_lock);
+    for (uint32_t i = 0; i < group.count; ++i) ibv_req_notify_cq(group.queues[i]->cq, 0);
 }
 
 }  // namespace viaduct::verbs

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The endpoints whose completions one CQ (or the rest of a NIC) waits for share one completion queue of the
-// device, so that the cost of a poll does not grow with idle VIs. Whoever polls sorts what it finds by
-// endpoint.
+// device (as many as it takes, where those of the device are small), so that the cost of a poll does not grow
+// with idle VIs. Whoever polls sorts what it finds by endpoint.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "core/sync/biased_lock.hpp"
 #include "providers/verbs/mapping.hpp"
@@ -15,15 +16,27 @@
 
 namespace viaduct {
 
+namespace verbs {
+
+struct DeviceQueue {
+    Group* group = nullptr;
+    ibv_cq* cq = nullptr;
+    uint32_t entries = 0;         // what it can hold
+    uint32_t wanted = 0;          // what its endpoints may need at once
+    uint32_t unacknowledged = 0;  // events taken; under NicContext::groups_mutex
+};
+
+}  // namespace verbs
+
 struct Group {
+    static constexpr uint32_t kMaxQueues = 64;
+
     NicContext* nic = nullptr;
     BiasedLock lock;     // of poll_group; outside of VI locks
-    BiasedLock cq_lock;  // of the completion queue and of the writing ends of Arrivals; inside of VI locks
-    ibv_cq* cq = nullptr;
-    uint32_t entries = 0;  // under cq_lock: what the queue can hold
-    uint32_t wanted = 0;   // under cq_lock: what its endpoints may need at once
+    BiasedLock cq_lock;  // of the device's queues and of the writing ends of Arrivals; inside of VI locks
+    std::unique_ptr<verbs::DeviceQueue> queues[kMaxQueues];  // under cq_lock
+    uint32_t count = 0;                                      // under cq_lock
     std::atomic<uint32_t> armed{0};
-    uint32_t unacknowledged = 0;                           // events taken; under NicContext::groups_mutex
     std::atomic<uint64_t> ready[verbs::kMaxVi / 64] = {};  // slots with arrivals
     std::atomic<uint32_t> any_ready{0};
 };
@@ -39,9 +52,9 @@ void poll_group(Group*);
 // Takes completions off the device and hands them to their endpoints. Any VI locks may be held. True when
 // there were any.
 bool collect(Group&);
-// Room for an endpoint's work requests; false when the device's queue cannot grow.
-bool reserve(Group&, uint32_t entries);
-void give_back(Group&, uint32_t entries);
+// A queue with room for so many completions more; null when the device has none.
+DeviceQueue* reserve(Group&, uint32_t entries);
+void give_back(DeviceQueue&, uint32_t entries);
 // The next completion is an event of the channel.
 void arm(Group&);
 

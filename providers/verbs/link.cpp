@@ -14,6 +14,7 @@
 #include "providers/verbs/companion.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/progress.hpp"
 #include "vipl.h"
 
 namespace viaduct::verbs {
@@ -30,15 +31,15 @@ ibv_qp_type data_type(const ViTraits& traits) {
 }
 
 // Devices that cannot send so much inline say so by failing.
-ibv_qp* create_data(NicContext& nic, Endpoint& ep, const ViTraits& traits, uint32_t* inline_bytes) {
+ibv_qp* create_data(NicContext& nic, const Link& link, uint32_t* inline_bytes) {
     ibv_qp_init_attr init{};
-    init.send_cq = ep.send_group->cq;
-    init.recv_cq = ep.recv_group->cq;
-    init.qp_type = data_type(traits);
+    init.send_cq = link.send_queue->cq;
+    init.recv_cq = link.recv_queue->cq;
+    init.qp_type = data_type(link.traits);
     init.sq_sig_all = 0;
     const auto segments = static_cast<uint32_t>(nic.info.max_segments);
     for (uint32_t bytes = nic.settings.inline_bytes;; bytes /= 2) {
-        init.cap = ibv_qp_cap{ep.send_window, ep.vi->recv.depth(), segments, segments, bytes};
+        init.cap = ibv_qp_cap{link.send_room, link.recv_room, segments, segments, bytes};
         if (ibv_qp* qp = calls->create_qp(nic.pd, &init)) {
             *inline_bytes = std::min(init.cap.max_inline_data, nic.settings.inline_bytes);
             return qp;
@@ -79,13 +80,11 @@ void take_number(Link& link) {
 }
 
 bool reserve_room(Link& link, Endpoint& ep) {
-    link.send_group = ep.send_group;
-    link.recv_group = ep.recv_group;
-    if (!reserve(*ep.send_group, ep.send_window)) return false;
     link.send_room = ep.send_window;
-    if (!reserve(*ep.recv_group, ep.vi->recv.depth())) return false;
     link.recv_room = ep.vi->recv.depth();
-    return reserve_control(*link.nic);
+    link.send_queue = reserve(*ep.send_group, link.send_room);
+    link.recv_queue = reserve(*ep.recv_group, link.recv_room);
+    return link.send_queue != nullptr && link.recv_queue != nullptr && reserve_control(*link.nic);
 }
 
 // Attributes for one transition, as rdma_cm knows the path.
@@ -120,14 +119,14 @@ Link* create_link(Endpoint& ep, const ViTraits& traits) {
     link->traits = traits;
     take_number(*link);
     if (!reserve_room(*link, ep)) {
-        destroy_link(link);
+        drop_link(link);
         return nullptr;
     }
-    link->data = create_data(nic, ep, traits, &link->inline_bytes);
+    link->data = create_data(nic, *link, &link->inline_bytes);
     link->companion = link->data != nullptr ? create_companion(nic) : nullptr;
     if (link->companion == nullptr || !register_buffers(*link)) {
         VIADUCT_LOG(error, "verbs", "no queue pair: errno %d", errno);
-        destroy_link(link);
+        drop_link(link);
         return nullptr;
     }
     return link;
@@ -170,11 +169,26 @@ bool make_ready(Link& link, rdma_cm_id* id) {
     return modify(link.companion, attr, mask, "ready to send");
 }
 
+void drop_link(Link* link) {
+    NicContext& nic = *link->nic;
+    destroy_data(*link);
+    {
+        const std::lock_guard lock(nic.links_mutex);
+        link->endpoint = nullptr;
+        nic.dropped.push_back(link);
+    }
+    poke(nic);
+}
+
 void destroy_data(Link& link) {
-    if (link.data != nullptr) calls->destroy_qp(link.data);
-    link.data = nullptr;
-    if (link.send_room != 0) give_back(*link.send_group, std::exchange(link.send_room, 0));
-    if (link.recv_room != 0) give_back(*link.recv_group, std::exchange(link.recv_room, 0));
+    ibv_qp* qp = nullptr;
+    {
+        const std::lock_guard lock(link.nic->links_mutex);
+        qp = std::exchange(link.data, nullptr);
+    }
+    if (qp != nullptr) calls->destroy_qp(qp);
+    if (DeviceQueue* q = std::exchange(link.send_queue, nullptr)) give_back(*q, link.send_room);
+    if (DeviceQueue* q = std::exchange(link.recv_queue, nullptr)) give_back(*q, link.recv_room);
 }
 
 void destroy_link(Link* link) {

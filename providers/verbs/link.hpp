@@ -36,6 +36,8 @@ struct Question {
     RemoteKey answer;  // key 0: refused
 };
 
+struct DeviceQueue;
+
 struct Link {
     NicContext* nic = nullptr;
     Endpoint* endpoint = nullptr;  // under links_mutex, until the connection is over
@@ -44,10 +46,10 @@ struct Link {
     ibv_qp* data = nullptr;
     ibv_qp* companion = nullptr;
     rdma_cm_id* id = nullptr;
-    ViTraits traits;              // ours
-    Hello peer;                   // what it said of itself
-    Group* send_group = nullptr;  // whose completion queues hold room for us
-    Group* recv_group = nullptr;
+    ViTraits traits;                    // ours
+    Hello peer;                         // what it said of itself
+    DeviceQueue* send_queue = nullptr;  // completion queues that keep room for us
+    DeviceQueue* recv_queue = nullptr;
     uint32_t send_room = 0;
     uint32_t recv_room = 0;
     uint32_t inline_bytes = 0;  // what the device allows on this queue pair
@@ -78,9 +80,11 @@ Link* create_link(Endpoint&, const ViTraits&);
 // companion is in link.peer.
 bool make_initial(Link&, rdma_cm_id*);
 bool make_ready(Link&, rdma_cm_id*);
-// Both queue pairs, buffers, the number. Its id must have been given away before. No lock but connect_mutex
-// held.
+// Both queue pairs, buffers, the number. Its id must have been given away before. By the progress thread.
 void destroy_link(Link*);
+// The same for an attempt that has failed, from any thread: the progress thread, which may be looking at it,
+// destroys what is left.
+void drop_link(Link*);
 // The data queue pair alone: after it returns the device touches no memory of the program for it.
 void destroy_data(Link&);
 

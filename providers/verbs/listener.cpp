@@ -81,10 +81,18 @@ void accept_peer(ConnectOp& op, rdma_cm_id* id, const Hello& hello, uint8_t read
         decide(op, s);
         return turn_away(nic, id, refusal_of(s));
     }
-    retire_id(nic, op.id);  // our own request, if one is under way
+    // Our own request, if one is under way: the other side knows the queue pair by it and would take an
+    // answer that names the same one for a left-over.
+    if (op.id != nullptr) give_up_link(op);
+    retire_id(nic, op.id);
     op.retry_at = 0;
     op.answering = true;
-    if (const Status s = answer_request(op, id, hello, reads); s != Status::ok) decide(op, s);
+    const Status s = answer_request(op, id, hello, reads);
+    if (s == Status::timeout) {
+        answer_failed(op);
+    } else if (s != Status::ok) {
+        decide(op, s);
+    }
 }
 
 void offer_to_peer(NicContext& nic, rdma_cm_id* id, const Hello& hello, uint8_t reads) {

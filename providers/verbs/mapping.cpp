@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -99,11 +100,12 @@ Verdict judge_receive(ibv_wc_status status, uint16_t) {
         case IBV_WC_SUCCESS:
             return here(0);
         case IBV_WC_LOC_LEN_ERR:
-        case IBV_WC_REM_INV_REQ_ERR:  // how some devices say it on the receiving side
-            return here(VIP_STATUS_LENGTH_ERROR);
+        // Other words of devices for a message that does not fit: form and memory were found good when the
+        // receive was posted.
+        case IBV_WC_REM_INV_REQ_ERR:
         case IBV_WC_LOC_QP_OP_ERR:
         case IBV_WC_LOC_EEC_OP_ERR:
-            return here(VIP_STATUS_FORMAT_ERROR);
+            return here(VIP_STATUS_LENGTH_ERROR);
         case IBV_WC_LOC_PROT_ERR:
         case IBV_WC_LOC_ACCESS_ERR:
             return here(VIP_STATUS_PROTECTION_ERROR);
@@ -162,7 +164,9 @@ void set_limits(const PortFacts& facts, const NicSettings& settings, NicInfo* ni
     nic->max_register_regions = std::min<uint64_t>(at_least_zero(d.max_mr), kMaxRegions);
     // Two queue pairs make one VI: the data's own and its companion (docs/verbs.md).
     nic->max_vi = std::min<uint64_t>(at_least_zero(d.max_qp) / 2, kMaxVi);
-    nic->max_descriptors_per_queue = std::min<uint64_t>(at_least_zero(d.max_qp_wr), settings.depth);
+    // Queues have room for powers of two.
+    nic->max_descriptors_per_queue =
+        std::bit_floor(std::min<uint64_t>(at_least_zero(d.max_qp_wr), settings.depth));
     nic->max_segments = std::min(segments, sge_rd);
     nic->max_cq = std::min<uint64_t>(at_least_zero(d.max_cq), 1024);
     nic->max_cq_entries = std::min<uint64_t>(at_least_zero(d.max_cqe), 65536);

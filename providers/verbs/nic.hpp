@@ -94,6 +94,7 @@ struct NicContext {
     // Connections: under links_mutex.
     std::mutex links_mutex;
     std::vector<verbs::Link*> links;    // all, by the number that their companion's work requests carry
+    std::vector<verbs::Link*> dropped;  // of attempts that failed
     std::vector<verbs::Link*> leaving;  // disconnected: the progress thread says goodbye and frees them
     uint32_t next_generation = 1;
 

@@ -133,7 +133,10 @@ Deadline settle_links(NicContext& nic, int64_t now) {
             over = link->lost || (link->suspect_until != 0 && now >= link->suspect_until);
             if (!over && link->suspect_until != 0) next = std::min(next, link->suspect_until);
         }
-        if (over) break_link(*link, VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI);
+        if (!over) continue;
+        VIADUCT_LOG(info, "verbs", "connection %u lost%s", link->number,
+                    link->lost ? ": the peer has left" : "");
+        break_link(*link, VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI);
     }
     return next;
 }
@@ -177,6 +180,15 @@ Deadline see_off(NicContext& nic, int64_t now, bool hurry) {
     return next;
 }
 
+void free_dropped(NicContext& nic) {
+    std::vector<Link*> dropped;
+    {
+        const std::lock_guard lock(nic.links_mutex);
+        dropped.swap(nic.dropped);
+    }
+    for (Link* link : dropped) destroy_link(link);
+}
+
 // ---- sends that wait for room
 
 void push_backlogs(NicContext& nic) {
@@ -215,6 +227,7 @@ Deadline look_at_everything(NicContext& nic) {
         next = std::min(next, run_timers(nic, now));
     }
     bury(nic);
+    free_dropped(nic);
     if (nic.backlogs.load() != 0) push_backlogs(nic);
     return next;
 }
@@ -261,6 +274,7 @@ void stop_progress(NicContext& nic) {
     // What the thread would have seen off goes now, and without waiting for anybody.
     see_off(nic, now_ns(), true);
     bury(nic);
+    free_dropped(nic);
 }
 
 void poke(NicContext& nic) {

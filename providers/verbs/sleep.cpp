@@ -69,11 +69,11 @@ void drain_channel(NicContext& nic) {
     ibv_cq* cq = nullptr;
     void* user = nullptr;
     while (calls->get_cq_event(nic.channel, &cq, &user) == 0) {
-        auto* group = static_cast<Group*>(user);
-        group->armed.store(0);
-        if (++group->unacknowledged >= kAckAtOnce) {
-            calls->ack_cq_events(cq, group->unacknowledged);
-            group->unacknowledged = 0;
+        auto* queue = static_cast<DeviceQueue*>(user);
+        queue->group->armed.store(0);
+        if (++queue->unacknowledged >= kAckAtOnce) {
+            calls->ack_cq_events(cq, queue->unacknowledged);
+            queue->unacknowledged = 0;
         }
     }
 }

@@ -87,6 +87,12 @@ int fake_dereg_mr(ibv_mr* mr) {
 }
 int fake_modify_qp(ibv_qp*, ibv_qp_attr*, int) { return 0; }
 int fake_destroy_qp(ibv_qp*) { return 0; }
+ibv_cq* fake_create_cq(ibv_context* context, int entries, void*, ibv_comp_channel*, int) {
+    static ibv_cq more;
+    more.context = context;
+    more.cqe = entries;
+    return &more;
+}
 int fake_resize_cq(ibv_cq* cq, int entries) {
     device->resized_to = entries;
     cq->cqe = entries;
@@ -114,6 +120,7 @@ protected:
         table_.modify_qp = fake_modify_qp;
         table_.destroy_qp = fake_destroy_qp;
         table_.resize_cq = fake_resize_cq;
+        table_.create_cq = fake_create_cq;
         calls = &table_;
         context_.ops.post_send = fake_post_send;
         context_.ops.post_recv = fake_post_recv;
@@ -124,12 +131,14 @@ protected:
         cq_.context = &context_;
         cq_.cqe = 64;
         nic_.info.max_segments = 16;
+        nic_.device = &context_;
         nic_.regions = &regions_;
         nic_.most_entries = 4096;
         nic_.keys.allocate(nullptr);
         group_.nic = &nic_;
-        group_.cq = &cq_;
-        group_.entries = 64;
+        group_.queues[0] = std::make_unique<DeviceQueue>();
+        *group_.queues[0] = DeviceQueue{&group_, &cq_, 64, 0, 0};
+        group_.count = 1;
         core_.recv.allocate(kDepth);
         core_.send.allocate(kDepth);
         core_.recv.vi = core_.send.vi = &core_;
@@ -544,14 +553,21 @@ TEST_F(VerbsData, RegistrationAsksForWhatTheRegionAllows) {
     EXPECT_EQ(nic_.keys.add(handle, region), Status::out_of_resources);
 }
 
-TEST_F(VerbsData, TheCompletionQueueGrowsWithItsEndpoints) {
-    EXPECT_TRUE(reserve(group_, 60));
+TEST_F(VerbsData, CompletionQueuesGrowAndThenBecomeMore) {
+    DeviceQueue* first = reserve(group_, 60);
+    ASSERT_NE(first, nullptr);
     EXPECT_EQ(fake_.resized_to, 0);
-    EXPECT_TRUE(reserve(group_, 60));
+    EXPECT_EQ(reserve(group_, 60), first);
     EXPECT_GE(fake_.resized_to, 120);
-    EXPECT_FALSE(reserve(group_, 5000)) << "more than the device has";
-    give_back(group_, 120);
-    EXPECT_TRUE(reserve(group_, 120));
+    EXPECT_EQ(reserve(group_, 5000), nullptr) << "more than any queue of the device holds";
+    group_.armed.store(1);
+    fake_.armed = 0;
+    DeviceQueue* second = reserve(group_, 4000);
+    ASSERT_NE(second, nullptr);
+    EXPECT_NE(second, first);
+    EXPECT_EQ(fake_.armed, 1) << "somebody sleeps on the group";
+    give_back(*first, 120);
+    EXPECT_EQ(reserve(group_, 120), first);
 }
 
 }  // namespace
