@@ -5,6 +5,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/stats/process_stats.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/vi.hpp"
@@ -56,16 +57,21 @@ bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
     if (!errors_.pop_due(now_ns(), &error)) return false;
     // Not while the process ends, and not for a connection the program has ended itself (vipl-compat Q14,
     // Q17).
-    if (process_is_exiting() || !still_wanted(error)) return true;
+    if (process_is_exiting() || !still_wanted(error)) {
+        stats::process_stats.count(stats::ProcessCount::async_unheard);
+        return true;
+    }
     const VIP_ERROR_HANDLER handler = handler_;
     const VIP_PVOID context = context_;
     if (handler == nullptr) {
+        stats::process_stats.count(stats::ProcessCount::async_unheard);
         // The default handler: silent unless somebody reads the log.
         VIADUCT_LOG(warn, "async", "asynchronous error, code %d, resource %d, VI %p",
                     static_cast<int>(error.record.ErrorCode), static_cast<int>(error.record.ResourceCode),
                     error.record.ViHandle);
         return true;
     }
+    stats::process_stats.count(stats::ProcessCount::async_told);
     in_handler_ = true;
     lock.unlock();
     handler(context, &error.record);

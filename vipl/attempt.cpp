@@ -2,6 +2,7 @@
 #include "vipl/attempt.hpp"
 
 #include "vipl/connection.hpp"
+#include "vipl/stats.hpp"
 #include "vipl/vi_state.hpp"
 
 namespace viaduct::vipl {
@@ -14,6 +15,7 @@ VIP_RETURN begin_attempt(Vi& vi, VIP_VI_HANDLE handle, bool peer) {
     const auto next = next_state(vi.state(), ViEvent::attempt_begins);
     if (!next) return VIP_INVALID_STATE;
     vi.core.state.store(*next);
+    vi.core.stats.note_state();
     vi.core.broken.store(0);
     attempt.active = true;
     attempt.peer = peer;
@@ -45,6 +47,7 @@ Status conclude_attempt(Vi& vi, Status ended) {
         }
         const auto event = ended == Status::ok ? ViEvent::attempt_succeeds : ViEvent::attempt_fails;
         core.state.store(*next_state(vi.state(), event));
+        note_attempt(vi, ended == Status::ok);
         if (ended == Status::ok) vi.ops->start(core);
         attempt.active = false;
         attempt.busy = false;

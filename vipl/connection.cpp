@@ -7,6 +7,7 @@
 
 #include "core/clock/clock.hpp"
 #include "vipl/attempt.hpp"
+#include "vipl/stats.hpp"
 #include "vipl/status.hpp"
 
 namespace viaduct::vipl {
@@ -43,7 +44,7 @@ void write_traits(const ViTraits& from, VIP_VI_ATTRIBUTES* to) {
     to->EnableRdmaRead = from.rdma_read != 0 ? VIP_TRUE : VIP_FALSE;
 }
 
-VIP_RETURN keep_request(Nic& nic, const ConnectResult& found, VIP_CONN_HANDLE* out) {
+VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& found, VIP_CONN_HANDLE* out) {
     const std::lock_guard lock(nic.mutex);
     Connection* connection = nic.library->connections.take();
     if (connection == nullptr) return VIP_ERROR_RESOURCE;
@@ -55,6 +56,8 @@ VIP_RETURN keep_request(Nic& nic, const ConnectResult& found, VIP_CONN_HANDLE* o
     connection->nic = &nic;
     connection->incoming = found.incoming;
     connection->remote_traits = found.remote_traits;
+    connection->local = local;
+    connection->remote = found.remote;
     connection->taken = false;
     nic.connections.push_back(connection);
     connection->handle.store(handle);
@@ -117,7 +120,7 @@ VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadlin
     await_in_slices(nic, op, deadline, open, &result);
     const Status ended = nic.ops->connect_finish(op, &result);
     if (ended == Status::ok) {
-        const VIP_RETURN kept = open() ? keep_request(nic, result, out) : VIP_INVALID_PARAMETER;
+        const VIP_RETURN kept = open() ? keep_request(nic, address, result, out) : VIP_INVALID_PARAMETER;
         if (kept != VIP_SUCCESS) {
             nic.ops->reject(nic.context, result.incoming);
             return kept;
@@ -151,6 +154,7 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     }
 
     ConnectOp* op = nullptr;
+    show_ends(*vi, connection->local, connection->remote);
     Status status = nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
     if (status == Status::ok) status = run_attempt(*vi, op, now_ns() + kAcceptPatience, nullptr);
     answer = to_return(CallKind::accept, conclude_attempt(*vi, status));
@@ -181,6 +185,7 @@ VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& 
 
     ConnectOp* op = nullptr;
     ConnectResult result;
+    show_ends(vi, from, to);
     Status status = nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
     if (status == Status::ok) status = run_attempt(vi, op, patience_until(deadline), &result);
     status = conclude_attempt(vi, status);
@@ -198,6 +203,7 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
     if (!read_address(nic, local, &from) || !read_address(nic, remote, &to)) return VIP_INVALID_PARAMETER;
     const VIP_RETURN begun = begin_attempt(vi, handle, true);
     if (begun != VIP_SUCCESS) return begun;
+    show_ends(vi, from, to);
     ConnectOp* op = nullptr;
     const Status status =
         nic.ops->peer_request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);

@@ -19,6 +19,8 @@ struct Connection {
     Nic* nic = nullptr;
     uint64_t incoming = 0;
     ViTraits remote_traits;
+    EndAddress local;  // that it was sent to
+    EndAddress remote;
     bool taken = false;  // an Accept or Reject is under way; under Nic::mutex
 };
 

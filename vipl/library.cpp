@@ -7,7 +7,9 @@
 #include <new>
 
 #include "core/log/log.hpp"
+#include "core/stats/process_stats.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
+#include "core/trace/probe.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/exiting.hpp"
@@ -32,6 +34,7 @@ std::mutex start_mutex;
 void forget_in_child() {
     new (&start_mutex) std::mutex;
     handle_table.reset_after_fork();
+    stats::process_stats.forget();
     Library* parents = instance.exchange(nullptr);
     if (parents == nullptr) return;
     parents->link.reset_after_fork();
@@ -43,14 +46,18 @@ void forget_in_child() {
 Library::Library()
     : config(Config::load()),
       policy(Policy::from(config)),
-      spin_ns(config.get_int("vipl", "spin_us") * 1000) {}
+      spin_ns(config.get_int("vipl", "spin_us") * 1000),
+      vis(vi_records) {}
 
 bool Library::prepare() {
     if (!handle_table.open()) return false;
     asymmetric_barrier_init();
+    if (!stats::process_stats.open()) VIADUCT_LOG(info, "stats", "no memfd: vipstat will not see this process");
     events = std::make_unique<EventThread>(link);
     if (events->start() != Status::ok) return false;
     link.on_reattach([this](AgentLink& fresh) {
+        stats::process_stats.count(stats::ProcessCount::agent_attached);
+        VIADUCT_PROBE1(agent_attached, fresh.welcome().agent_pid);
         Status worst = Status::ok;
         for_each_open([&](Nic& nic) {
             const Status status = reattach_nic(nic, fresh);

@@ -24,6 +24,9 @@ struct Ptag;
 struct Connection;
 class EventThread;
 
+// In vipl/stats.cpp.
+void* vi_records(uint32_t bytes, uint32_t* count);
+
 // All handles of the process. Lies outside of Library, because generations must go on in a forked child.
 extern HandleTable handle_table;
 
@@ -39,7 +42,8 @@ public:
     std::unique_ptr<EventThread> events;
 
     Pool<Nic> nics;
-    Pool<Vi> vis;
+    Pool<Vi> vis;  // where vipstat sees them
+    std::once_flag vis_described;
     Pool<Cq> cqs;
     Pool<Ptag> ptags;
     Pool<Connection> connections;

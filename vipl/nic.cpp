@@ -9,6 +9,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/provider/loader.hpp"
+#include "core/stats/process_stats.hpp"
 #include "core/sync/futex.hpp"
 #include "core/sync/spin.hpp"
 #include "vipl/connection.hpp"
@@ -168,6 +169,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     }
     nic.handle.store(handle);
     library->add_open(&nic);
+    stats::process_stats.count(stats::ProcessCount::nics_opened);
     *out = reinterpret_cast<VIP_NIC_HANDLE>(handle);
     return VIP_SUCCESS;
 }
@@ -216,6 +218,7 @@ void poll_everything(Nic& nic) {
 }
 
 void poll_idle(Nic& nic) {
+    stats::process_stats.count_loosely(stats::ProcessCount::rounds);
     nic.library->poll_open();
     between_polls();
 }

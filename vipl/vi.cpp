@@ -8,6 +8,7 @@
 #include "vipl/dispatcher.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/stats.hpp"
 #include "vipl/vi_state.hpp"
 
 namespace viaduct::vipl {
@@ -145,6 +146,7 @@ VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDL
             const uintptr_t handle = handle_table.insert(HandleKind::vi, vi);
             if (handle != 0) {
                 count_uses(*vi, 1);
+                show_vi(*vi);
                 vi->handle.store(handle);
                 *out = reinterpret_cast<VIP_VI_HANDLE>(handle);
                 return VIP_SUCCESS;

@@ -5,10 +5,13 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/stats/process_stats.hpp"
+#include "core/trace/probe.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/stats.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/vi_state.hpp"
 
@@ -44,6 +47,7 @@ AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resou
 void on_async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
                     VIP_DESCRIPTOR* descriptor) {
     Vi& vi = Vi::of(core);
+    note_error(vi, code);
     vi.nic->dispatcher->report(make_error(vi, code, resource, opcode, descriptor));
 }
 
@@ -51,11 +55,15 @@ void on_settle(ViCore& core) { settle(Vi::of(core)); }
 
 void on_wake(WorkQueue& q) {
     const Nic& nic = *Vi::of(*q.vi).nic;
+    q.vi->stats.count(ViCount::wakes);
+    VIADUCT_PROBE2(wake, Vi::of(*q.vi).handle.load(std::memory_order_relaxed), q.is_receive);
     nic.ops->wake(nic.context);
 }
 
 void on_cq_overflow(WorkQueue& q) {
     Vi& vi = Vi::of(*q.vi);
+    stats::process_stats.count(stats::ProcessCount::cq_overruns);
+    VIADUCT_PROBE2(cq_overrun, vi.handle.load(std::memory_order_relaxed), q.is_receive);
     // A queue that is being flushed loses only the news of its end. Programs size their completion queues for
     // messages, not for 16 receives flushed at once, and die of any error callback (vipl-compat Q3, Q4, Q13).
     if (vi.state() != VIP_STATE_CONNECTED) {
@@ -85,6 +93,7 @@ bool enter_error(Vi& vi, BreakReason* why) {
     if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
     core.state.store(*next);
     core.broken.store(kSettled);
+    core.stats.note_state();
     flush_queue(core.recv);
     flush_queue(core.send);
     return true;
@@ -103,6 +112,9 @@ void settle(Vi& vi) {
         error = make_error(vi, why.code, why.resource, why.opcode, why.descriptor);
         if (why.resource == VIP_RESOURCE_CQ) error.record.CQHandle = vi.full_cq.load()->public_handle();
     }
+    stats::process_stats.count(stats::ProcessCount::connections_lost);
+    if (why.report) note_error(vi, why.code);
+    VIADUCT_PROBE2(connection_broken, error.record.ViHandle, static_cast<int>(why.code));
     VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
     vi.nic->ops->wake(vi.nic->context);
     if (why.report) vi.nic->dispatcher->report(error);
@@ -133,6 +145,8 @@ VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
             if (vi.state() != VIP_STATE_CONNECT_PENDING) {
                 if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
                 core.state.store(VIP_STATE_IDLE);
+                core.stats.note_state();
+                VIADUCT_PROBE1(disconnect, handle);
                 core.broken.store(kWhole);
                 vi.life.fetch_add(1);
                 flush_queue(core.recv);

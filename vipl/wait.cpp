@@ -8,6 +8,7 @@
 #include "vipl/cq.hpp"
 #include "vipl/library.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/stats.hpp"
 #include "vipl/vi.hpp"
 
 namespace viaduct::vipl {
@@ -17,8 +18,10 @@ constexpr int kQuickLooks = 64;  // about 3 us
 
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
 // `sleepers` is what completions look at to see whether anybody has to be woken.
-template <class Try>
-VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt) {
+// `sleeping` is told of each sleep, before and after.
+template <class Try, class Sleeping>
+VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt,
+                    Sleeping&& sleeping) {
     VIP_RETURN answer = attempt();
     if (answer == VIP_NOT_DONE && nic.library->spin_ns > 0 && !crowded()) {
         // The answer of a peer that polls is here by the end of these looks: no clock, no system call. Each
@@ -39,7 +42,11 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
         heavy_barrier_process();
         nic.library->poll_open();
         answer = attempt();
-        if (answer == VIP_NOT_DONE) nic.ops->sleep_wait(nic.context, key, deadline);
+        if (answer == VIP_NOT_DONE) {
+            sleeping(true);
+            nic.ops->sleep_wait(nic.context, key, deadline);
+            sleeping(false);
+        }
         nic.ops->sleep_end(nic.context);
         sleepers.fetch_sub(1);
         if (answer == VIP_NOT_DONE) answer = attempt();
@@ -72,8 +79,9 @@ VIP_RETURN wait_on_queue(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     VIP_RETURN answer;
     if (!become_waiter(*vi, q, handle, &answer)) return answer;
-    answer = wait_for(*pin, q.sleepers, deadline,
-                      [&] { return receive ? recv_done(handle, out) : send_done(handle, out); });
+    answer = wait_for(
+        *pin, q.sleepers, deadline, [&] { return receive ? recv_done(handle, out) : send_done(handle, out); },
+        [&](bool begins) { note_sleep(*vi, q, begins); });
     q.lock.lock();
     if (vi->is(handle)) vi->side_of(q).waiting = false;
     q.lock.unlock();
@@ -95,8 +103,9 @@ VIP_RETURN cq_wait(VIP_CQ_HANDLE handle, Deadline deadline, VIP_VI_HANDLE* vi, V
     if (cq == nullptr) return VIP_INVALID_PARAMETER;
     const NicPin pin(cq->nic, cq->handle, handle);
     if (!pin) return VIP_INVALID_PARAMETER;
-    return wait_for(*pin, cq->target.sleepers, deadline,
-                    [&] { return cq_take(*cq, handle, vi, recv_queue); });
+    return wait_for(
+        *pin, cq->target.sleepers, deadline, [&] { return cq_take(*cq, handle, vi, recv_queue); },
+        [&](bool begins) { note_cq_sleep(handle, begins); });
 }
 
 }  // namespace viaduct::vipl

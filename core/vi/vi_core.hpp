@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "core/memory/region_table.hpp"
+#include "core/stats/vi_stats.hpp"
 #include "core/sync/biased_lock.hpp"
 #include "core/vi/completion_queue.hpp"
 #include "core/vi/descriptor.hpp"
@@ -115,6 +116,8 @@ struct ViCore {
     const ViEvents* events = nullptr;
     Endpoint* endpoint = nullptr;
     void* owner = nullptr;  // the user agent's object
+
+    ViStats stats;  // what nobody here reads
 
     std::atomic<uint32_t> broken{0};  // 1: reason is being written, 2: marked, waiting to be settled
     BreakReason reason;

@@ -95,6 +95,7 @@ uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capa
 
 void flush_queue(WorkQueue& q) {
     q.taken = q.posted;
+    if (q.completed != q.posted) q.vi->stats.count(ViCount::flushed, q.posted - q.completed);
     while (q.completed != q.posted) {
         // §3 flush rules 1 and 2: posting order, and each a completion like any other, CQ entry included.
         const uint32_t operation =

@@ -2,6 +2,7 @@
 // The sending half of a lane: from the send queue into lines and blocks, and completions in posting order.
 // Everything here runs with vi.send.lock held.
 #include "core/clock/clock.hpp"
+#include "core/trace/probe.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
@@ -229,6 +230,7 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     const uint32_t position = ep.vi->send.taken++;
     const uint32_t status = send_status_op(operation);
+    ep.vi->stats.count(ViCount::drops);
     if (fate == Fate::failed) {
         finish(ep, position, status | VIP_STATUS_TRANSPORT_ERROR, 0, After::break_lost);
     } else {
@@ -302,6 +304,8 @@ Step push_while_room(Endpoint& ep) {
 
 void enter_backlog(Endpoint& ep) {
     ep.tx.backlog = true;
+    ep.vi->stats.count(ViCount::backlogs);
+    VIADUCT_PROBE2(backlog_begin, ep.vi, ep.tx.next);
     ep.send_attention.store(1, std::memory_order_relaxed);
     ep.tx.own->space_wanted.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in publish_consumed
@@ -311,6 +315,7 @@ void enter_backlog(Endpoint& ep) {
 
 void leave_backlog(Endpoint& ep) {
     ep.tx.backlog = false;
+    VIADUCT_PROBE2(backlog_end, ep.vi, ep.tx.next);
     ep.tx.stuck_since = 0;
     ep.send_attention.store(0, std::memory_order_relaxed);
     ep.tx.own->space_wanted.store(0, std::memory_order_relaxed);
@@ -334,6 +339,7 @@ void note_stuck(Endpoint& ep) {
     const int64_t now = now_ns();
     if (now - tx.stuck_since < kStuckNs) return;
     tx.stuck_since = now;
+    ep.vi->stats.count(ViCount::peer_calls);
     call_peer(ep);
 }
 
@@ -345,6 +351,7 @@ void note_unacked(Endpoint& ep) {
     if (tx.unacked_since == 0) tx.unacked_since = now;
     if (now - tx.unacked_since < kStuckNs) return;
     tx.unacked_since = now;
+    ep.vi->stats.count(ViCount::peer_calls);
     call_peer(ep);
 }
 
@@ -432,6 +439,8 @@ Step reserve_receive(Endpoint& ep) {
     const uint64_t posted = tx.peer->posted.load(std::memory_order_acquire);
     if (posted >> 32 == 0) return Step::waits;
     tx.credits = static_cast<uint32_t>(posted);  // a wrong count harms the peer's own receives only
+    ep.vi->stats.count(ViCount::credit_looks);
+    ep.vi->stats.credits.store(tx.credits - tx.used, std::memory_order_relaxed);
     return tx.used != tx.credits ? Step::done : Step::stopped;
 }
 
@@ -465,6 +474,8 @@ void finish_on_ack(Endpoint& ep, uint32_t position, uint32_t status, uint32_t le
 }
 
 void finish_without_receive(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t length) {
+    ep.vi->stats.count(ViCount::no_receive);
+    VIADUCT_PROBE2(no_receive, ep.vi, length);
     tell_event(ep, kEventNoReceive);
     switch (ep.vi->traits.reliability) {
         case VIP_SERVICE_UNRELIABLE:  // dropped, the connection stays

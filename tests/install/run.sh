@@ -38,7 +38,7 @@ fail() {
 
 
 for file in include/vipl.h "$libdir/libvipl.so" "$libdir/libvipl.so.1" "$libdir/libgnivipl.so" "$libdir/vipl.so" \
-    "$libdir/viaduct/paramnet.so" "$sbindir/vipkad" "$bindir/vipinfo" "$bindir/vipping" "$bindir/vipperf" "$libdir/pkgconfig/vipl.pc" \
+    "$libdir/viaduct/paramnet.so" "$sbindir/vipkad" "$bindir/vipinfo" "$bindir/vipping" "$bindir/vipperf" "$bindir/vipstat" "$libdir/pkgconfig/vipl.pc" \
     "$libdir/cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/LICENSE lib/systemd/user/vipkad.socket \
     share/bash-completion/completions/vipperf; do
     [[ -e $prefix/$file ]] || fail "not installed: $file"

@@ -36,7 +36,7 @@ expect '^paramnet0$' vipinfo param
 expect '^paramnet0$' vipperf -d par
 expect '^$' vipperf --nonsense
 
-for tool in vipinfo vipping vipperf; do
+for tool in vipinfo vipping vipperf vipstat; do
     for option in $(offers "$tool" -); do
         "$tool" --help | grep -qE -- "(^|[ ,])$option([ ,]|$)" || {
             failures=$((failures + 1))

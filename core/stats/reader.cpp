@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "core/stats/reader.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "core/clock/clock.hpp"
+#include "core/shm/segment.hpp"
+
+namespace viaduct::stats {
+
+namespace {
+
+constexpr uint32_t kMostRecordBytes = 1 << 16;
+constexpr uint32_t kMostRecords = 1 << 20;
+
+using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+std::string link_of(const std::string& path) {
+    char text[256];
+    const ssize_t n = ::readlink(path.c_str(), text, sizeof text - 1);
+    return n > 0 ? std::string(text, static_cast<size_t>(n)) : std::string();
+}
+
+bool read_at(int fd, size_t at, void* to, size_t bytes) {
+    return ::pread(fd, to, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
+}
+
+std::string text_at(const char* bytes, size_t most) { return {bytes, ::strnlen(bytes, most)}; }
+
+// The segment of that process among its descriptors. A forked child still has its parent's: the header tells.
+Look find_segment(pid_t pid, Fd* out) {
+    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+    const Folder entries(::opendir(folder.c_str()), ::closedir);
+    if (!entries) return errno == EACCES || errno == EPERM ? Look::no_permission : Look::no_process;
+    const std::string wanted = std::string("/memfd:") + kSegmentName;
+    Look found = Look::no_stats;
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string path = folder + "/" + entry->d_name;
+        const std::string target = link_of(path);
+        if (target != wanted && target != wanted + " (deleted)") continue;
+        Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        if (!fd.valid()) {
+            found = Look::no_permission;
+            continue;
+        }
+        uint32_t owner = 0;
+        if (!read_at(fd.get(), offsetof(StatsHeader, pid), &owner, sizeof owner)) continue;
+        if (owner != static_cast<uint32_t>(pid)) continue;
+        *out = std::move(fd);
+        return Look::ok;
+    }
+    return found;
+}
+
+Value value_of(const Field& field, const std::byte* record, size_t record_bytes) {
+    Value value;
+    value.kind = field.kind;
+    if (field.offset > record_bytes || field.bytes > record_bytes - field.offset) return value;
+    const std::byte* at = record + field.offset;
+    if (field.kind == FieldKind::text) {
+        value.text = text_at(reinterpret_cast<const char*>(at), field.bytes);
+    } else if (field.bytes <= sizeof value.number) {
+        std::memcpy(&value.number, at, field.bytes);  // little-endian: the low bytes are the number
+    }
+    return value;
+}
+
+Values values_of(const Field* fields, uint32_t count, const std::byte* record, size_t record_bytes) {
+    Values values;
+    for (uint32_t i = 0; i < std::min(count, kMostFields); ++i)
+        values[text_at(fields[i].name, sizeof fields[i].name)] = value_of(fields[i], record, record_bytes);
+    return values;
+}
+
+}  // namespace
+
+Look look_at(pid_t pid, Picture* out) {
+    Fd fd;
+    if (const Look found = find_segment(pid, &fd); found != Look::ok) return found;
+    auto bytes = std::make_unique<std::byte[]>(kRecordsAt);
+    if (!read_at(fd.get(), 0, bytes.get(), kRecordsAt)) return Look::unreadable;
+    const auto* h = reinterpret_cast<const StatsHeader*>(bytes.get());
+    if (h->magic != kMagic || h->version != kVersion) return Look::unreadable;
+    out->pid = pid;
+    out->program = text_at(h->program, sizeof h->program);
+    out->library = text_at(h->library, sizeof h->library);
+    out->started = h->started;
+    out->taken = now_ns();
+    out->process = values_of(h->process_fields, h->process_field_count, bytes.get(), kRecordsAt);
+    out->vis.clear();
+    const uint32_t record_bytes = h->record_bytes.load();
+    const uint32_t records = std::min(h->record_count.load(), kMostRecords);
+    if (record_bytes == 0 || record_bytes > kMostRecordBytes) return Look::ok;
+    std::vector<std::byte> record(record_bytes);
+    for (uint32_t i = 0; i < records; ++i) {
+        if (!read_at(fd.get(), h->records_at + size_t{i} * record_bytes, record.data(), record_bytes)) break;
+        Values vi = values_of(h->vi_fields, h->vi_field_count, record.data(), record_bytes);
+        if (number_of(vi, "handle") != 0) out->vis.push_back(std::move(vi));
+    }
+    return Look::ok;
+}
+
+std::vector<pid_t> visible_processes() {
+    std::vector<pid_t> pids;
+    const Folder entries(::opendir("/proc"), ::closedir);
+    while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
+        char* end = nullptr;
+        const long pid = std::strtol(entry->d_name, &end, 10);
+        Fd fd;
+        if (*end == 0 && pid > 0 && find_segment(static_cast<pid_t>(pid), &fd) == Look::ok)
+            pids.push_back(static_cast<pid_t>(pid));
+    }
+    std::sort(pids.begin(), pids.end());
+    return pids;
+}
+
+uint64_t number_of(const Values& values, std::string_view name) {
+    const auto found = values.find(name);
+    return found == values.end() ? 0 : found->second.number;
+}
+
+std::string text_of(const Values& values, std::string_view name) {
+    const auto found = values.find(name);
+    return found == values.end() ? std::string() : found->second.text;
+}
+
+}  // namespace viaduct::stats

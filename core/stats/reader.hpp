@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The reading side of the segment described in layout.hpp. Reads with pread, never maps: the process looked
+// at may do with its memory what it likes. Everything read is checked: it belongs to somebody else.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/stats/layout.hpp"
+
+namespace viaduct::stats {
+
+struct Value {
+    FieldKind kind = FieldKind::number;
+    uint64_t number = 0;
+    std::string text;
+};
+
+using Values = std::map<std::string, Value, std::less<>>;
+
+struct Picture {
+    pid_t pid = 0;
+    std::string program;
+    std::string library;
+    int64_t started = 0;
+    int64_t taken = 0;  // CLOCK_MONOTONIC, ns
+    Values process;
+    std::vector<Values> vis;  // those that live
+};
+
+enum class Look { ok, no_process, no_permission, no_stats, unreadable };
+
+Look look_at(pid_t pid, Picture* out);
+// Processes of this user (of everybody for root) that show something.
+std::vector<pid_t> visible_processes();
+
+// 0 or "" when there is no such field.
+uint64_t number_of(const Values&, std::string_view name);
+std::string text_of(const Values&, std::string_view name);
+
+}  // namespace viaduct::stats

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// vipstat: what the VIs of running processes do and wait for, seen from outside. Options and the loop only.
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "core/config/paths.hpp"
+#include "utils/common/error.hpp"
+#include "utils/common/stop.hpp"
+#include "utils/vipstat/render.hpp"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::vipstat;
+
+struct Options {
+    std::vector<pid_t> pids;
+    bool as_json = false, top = false, all_counters = false;
+    double interval_s = 1;
+    uint64_t count = 0;  // 0: as the mode says
+};
+
+const char* why(stats::Look look) {
+    switch (look) {
+        case stats::Look::ok:
+            return "";
+        case stats::Look::no_process:
+            return "no such process";
+        case stats::Look::no_permission:
+            return "not permitted: it belongs to somebody else";
+        case stats::Look::no_stats:
+            return "has no NIC open through libvipl";
+        case stats::Look::unreadable:
+            return "shows something this vipstat cannot read";
+    }
+    return "";
+}
+
+// Everything there is to see. A process asked for by number that cannot be seen is an error at the first
+// look; later it has ended, which is none.
+std::vector<ProcessView> look(const Options& options, Watch& watch, bool first) {
+    std::vector<ProcessView> out;
+    for (const pid_t pid : options.pids.empty() ? stats::visible_processes() : options.pids) {
+        stats::Picture picture;
+        const stats::Look seen = stats::look_at(pid, &picture);
+        if (seen == stats::Look::ok) {
+            out.push_back(watch.view(picture));
+        } else if (first && !options.pids.empty()) {
+            throw tools::ToolError("process " + std::to_string(pid) + ": " + why(seen));
+        }
+    }
+    return out;
+}
+
+void sleep_for(double s) {
+    for (int64_t left = static_cast<int64_t>(s * 1e9); left > 0 && !tools::stopped();) {
+        const int64_t slice = std::min<int64_t>(left, 100'000'000);
+        const timespec t{slice / 1'000'000'000, slice % 1'000'000'000};
+        ::nanosleep(&t, nullptr);
+        left -= slice;
+    }
+}
+
+void show(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+}
+
+View view_of(const Options& options, bool terminal) {
+    View view;
+    view.counters = options.all_counters;
+    winsize size{};
+    if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+        view.columns = size.ws_col;
+        view.rows = size.ws_row > 8 ? size.ws_row / 2 : 4;
+    }
+    return view;
+}
+
+// Redraws until stopped, until the processes asked for have ended, or --count times.
+void top(const Options& options) {
+    const bool terminal = ::isatty(STDOUT_FILENO) != 0 && !options.as_json;
+    Watch watch;
+    if (terminal) show("\033[?1049h\033[?25l");  // another screen, no cursor
+    for (uint64_t n = 0; !tools::stopped() && (options.count == 0 || n < options.count); ++n) {
+        if (n != 0) sleep_for(options.interval_s);
+        const std::vector<ProcessView> processes = look(options, watch, n == 0);
+        if (processes.empty() && !options.pids.empty()) break;
+        std::string out = options.as_json ? json(processes) : text(processes, view_of(options, terminal));
+        if (!options.as_json && processes.empty()) out = "no process of yours has a NIC open\n";
+        if (terminal) out = "\033[H\033[J" + out;
+        show(out + (terminal || options.as_json ? "" : "\n"));
+    }
+    if (terminal) show("\033[?25h\033[?1049l");
+}
+
+void once(const Options& options) {
+    Watch watch;
+    std::vector<ProcessView> processes = look(options, watch, true);
+    show(options.as_json ? json(processes) : text(processes, view_of(options, false)));
+    if (processes.empty() && !options.as_json) show("no process of yours has a NIC open\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Shows what the VIs of running processes do and wait for, without disturbing them."};
+    Options options;
+    app.add_option("-p,--pid", options.pids, "these processes; none: all of this user")
+        ->delimiter(',')
+        ->check(CLI::PositiveNumber);
+    app.add_flag("-t,--top", options.top, "again and again, with rates; redraws on a terminal");
+    app.add_option("-i,--interval", options.interval_s, "top: seconds between two looks")
+        ->check(CLI::Range(0.01, 3600.0))
+        ->capture_default_str();
+    app.add_option("-n,--count", options.count, "top: end after so many looks")->check(CLI::PositiveNumber);
+    app.add_flag("-c,--counters", options.all_counters, "all counters, those at zero too");
+    app.add_flag("-j,--json", options.as_json, "JSON instead of text; top: one object for each look");
+    app.set_version_flag("--version", std::string("vipstat (Viaduct) ") + kVersion);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error) == 0 ? tools::kExitWell : tools::kExitUsage;
+    }
+    tools::catch_stop();
+    try {
+        options.top ? top(options) : once(options);
+        return tools::kExitWell;
+    } catch (const tools::ToolError& error) {
+        std::fprintf(stderr, "vipstat: %s\n", error.what());
+        return error.code();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "vipstat: %s\n", error.what());
+        return tools::kExitProblem;
+    }
+}
