@@ -117,8 +117,6 @@ struct ViCore {
     Endpoint* endpoint = nullptr;
     void* owner = nullptr;  // the user agent's object
 
-    ViStats stats;  // what nobody here reads
-
     std::atomic<uint32_t> broken{0};  // 1: reason is being written, 2: marked, waiting to be settled
     BreakReason reason;
 
@@ -132,6 +130,8 @@ struct ViCore {
         return true;
     }
     bool is_marked_broken() const { return broken.load(std::memory_order_acquire) == 2; }
+
+    ViStats stats;  // last: nobody who is in a hurry looks here
 };
 
 // Counts the completion just published in the head's descriptor: CQ entry, then wake-up. The second half of

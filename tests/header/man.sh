@@ -64,8 +64,8 @@ done
 say "pages list codes that exist" "$WORK/wrong"
 
 : >"$WORK/wrong"
-cat "$MAN"/*.md | grep -o '\*\*Vip[A-Za-z]*\*\*(3)' | sed 's/\*\*\(.*\)\*\*(3)/\1/' | sort -u | comm -23 - "$WORK/names" \
-    >"$WORK/wrong"
+cat "$MAN"/*.md | grep -o '\*\*Vip[A-Za-z]*\*\*(3)' | sed 's/\*\*\(.*\)\*\*(3)/\1/' | sort -u |
+    while read -r name; do [ -f "$MAN/$name.3.md" ] || echo "$name"; done >"$WORK/wrong"
 say "references to section 3 lead to a page" "$WORK/wrong"
 
 if command -v go-md2man >/dev/null; then

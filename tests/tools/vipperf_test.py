@@ -57,6 +57,11 @@ class Self(Rows):
             self.look_at(seen, self.all_of("send_bw,write_bw,read_bw", COMPLETIONS), [8, 65536], 300)
             self.assertTrue(all(t["both_ways"] for t in seen["tests"]))
 
+    def test_memory_of_the_library(self):
+        seen = self.parsed("--self", "--check", "-m", "-t", ALL, "-c", "queue,wait", "-b", "1,48,4K,1M", "-n", "30")
+        self.look_at(seen, self.all_of(ALL, "queue,wait"), [1, 48, 4096, 1 << 20], 30)
+        self.assertTrue(seen["mapped"])
+
     def test_every_reliability_level(self):
         for level in ("unreliable", "delivery", "reception"):
             seen = self.parsed("--self", "--check", "-r", level, "-t", "send_lat,send_bw,write_bw", "-b", "8,100K", "-n", "50")

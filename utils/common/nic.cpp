@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <viaduct/ext.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -91,14 +92,20 @@ Address Nic::remote(const std::string& host, const std::string& discriminator) {
     return address;
 }
 
-Memory::Memory(Nic& nic, size_t bytes, bool rdma)
-    : nic_(nic), size_((std::max<size_t>(bytes, 1) + kPage - 1) / kPage * kPage) {
+Memory::Memory(Nic& nic, size_t bytes, bool rdma, Kind kind)
+    : nic_(nic), size_((std::max<size_t>(bytes, 1) + kPage - 1) / kPage * kPage), kind_(kind) {
+    const VIP_BOOLEAN readable = rdma && nic.attributes().RDMAReadSupport != 0 ? VIP_TRUE : VIP_FALSE;
+    VIP_MEM_ATTRIBUTES attributes{nullptr, rdma ? VIP_TRUE : VIP_FALSE, readable};
+    if (kind == Kind::mapped) {
+        VIP_PVOID memory = nullptr;
+        check(VipxAllocMemory(nic.handle(), size_, 0, &attributes, &memory, &handle_), "VipxAllocMemory");
+        data_ = static_cast<std::byte*>(memory);
+        return;
+    }
     void* memory =
         ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) throw ToolError(fmt::format("no memory for {} bytes", size_));
     data_ = static_cast<std::byte*>(memory);
-    const VIP_BOOLEAN readable = rdma && nic.attributes().RDMAReadSupport != 0 ? VIP_TRUE : VIP_FALSE;
-    VIP_MEM_ATTRIBUTES attributes{nullptr, rdma ? VIP_TRUE : VIP_FALSE, readable};
     const VIP_RETURN result = VipRegisterMem(nic.handle(), data_, size_, &attributes, &handle_);
     if (result == VIP_SUCCESS) return;
     ::munmap(data_, size_);
@@ -106,6 +113,10 @@ Memory::Memory(Nic& nic, size_t bytes, bool rdma)
 }
 
 Memory::~Memory() {
+    if (kind_ == Kind::mapped) {
+        VipxFreeMemory(nic_.handle(), data_, handle_);
+        return;
+    }
     VipDeregisterMem(nic_.handle(), data_, handle_);
     ::munmap(data_, size_);
 }

@@ -39,10 +39,12 @@ private:
     VIP_NIC_ATTRIBUTES attributes_{};
 };
 
-// Zeroed memory, present and registered, whole pages.
+// Zeroed memory, present and registered, whole pages. Mapped: allocated by the library (VipxAllocMemory), so
+// that peers reach it directly where the NIC can.
 class Memory {
 public:
-    Memory(Nic&, size_t bytes, bool rdma);
+    enum class Kind { plain, mapped };
+    Memory(Nic&, size_t bytes, bool rdma, Kind = Kind::plain);
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -55,6 +57,7 @@ private:
     std::byte* data_ = nullptr;
     size_t size_ = 0;
     VIP_MEM_HANDLE handle_ = 0;
+    Kind kind_;
 };
 
 // Connects as client, asking again for up to `patience_ms` while nobody waits there.

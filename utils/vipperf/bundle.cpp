@@ -72,7 +72,9 @@ void Bundle::lay_out() {
     const uint64_t slots = plan_.check != 0 ? uint64_t{receives} * channels_.size() : 1;
     const uint64_t out_at = round_up(descriptors, kPage);
     const uint64_t in_at = round_up(out_at + slot_bytes_ + kPatternRoom, kPage);
-    memory_ = std::make_unique<tools::Memory>(nic_, in_at + slots * slot_bytes_, true);
+    memory_ = std::make_unique<tools::Memory>(
+        nic_, in_at + slots * slot_bytes_, true,
+        plan_.mapped != 0 ? tools::Memory::Kind::mapped : tools::Memory::Kind::plain);
     handle_ = memory_->handle();
     outgoing_ = memory_->data() + out_at;
     incoming_ = memory_->data() + in_at;

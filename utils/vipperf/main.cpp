@@ -25,7 +25,8 @@ using namespace viaduct;
 using namespace viaduct::vipperf;
 
 struct Arguments {
-    bool server = false, self = false, once = false, as_json = false, both_ways = false, check = false;
+    bool server = false, self = false, once = false, as_json = false, both_ways = false, check = false,
+         mapped = false;
     std::string host, device = "/dev/via_lo", discriminator = "vipperf", level = "delivery", report;
     std::vector<std::string> tests, completions = {"queue"};
     std::string bytes;
@@ -80,6 +81,7 @@ Plan plan_for(const Arguments& a, const Test& test, uint64_t max_bytes) {
     plan.vis = a.vis;
     plan.depth = std::max(256u / a.vis, 16u);
     plan.check = a.check ? 1 : 0;
+    plan.mapped = a.mapped ? 1 : 0;
     plan.max_bytes = max_bytes;
     return plan;
 }
@@ -92,7 +94,7 @@ Heading heading_of(const Arguments& a, Client& client) {
             measure::date_text(),
             a.vis,
             a.level,
-            a.check};
+            a.check,                  a.mapped};
 }
 
 void run_tests(const Arguments& a, Client& client) {
@@ -203,6 +205,7 @@ void add_options(CLI::App& app, Arguments& a) {
         ->check(CLI::Range(1u, kMostVis))
         ->capture_default_str();
     app.add_flag("-B,--both-ways", a.both_ways, "bandwidth: both sides send at once");
+    app.add_flag("-m,--mapped", a.mapped, "memory that the library allocates, for peers to reach directly");
     app.add_flag("--check", a.check, "look at every byte that arrives");
     app.add_option("-r,--reliability", a.level, "unreliable, delivery or reception")
         ->check(CLI::IsMember({"unreliable", "delivery", "reception"}))

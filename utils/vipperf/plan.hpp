@@ -22,7 +22,8 @@ struct Plan {
     uint16_t level = 2;  // VIP_SERVICE_...
     uint32_t vis = 1;
     uint32_t depth = 256;  // receives posted on each VI for messages
-    uint32_t check = 0;    // every byte is looked at
+    uint16_t check = 0;    // every byte is looked at
+    uint16_t mapped = 0;   // memory comes from VipxAllocMemory
     uint64_t max_bytes = 0;
 };
 

@@ -29,8 +29,9 @@ Series limit_series(Client& client, const char* name, Chart chart, Limit limit) 
 }
 
 Series test_series(Client& client, const ReportOptions& options, const char* name, Operation operation,
-                   Completion completion, Kind kind) {
+                   Completion completion, Kind kind, bool mapped) {
     Plan plan = options.base;
+    plan.mapped = mapped ? 1 : plan.mapped;
     plan.operation = operation;
     plan.completion = completion;
     const uint32_t bundle = client.set_up(plan);
@@ -52,14 +53,16 @@ std::vector<Series> all_series(Client& client, const ReportOptions& options) {
         all.push_back(limit_series(client, "limit: put into the other's cache", Chart::latency, Limit::put));
         all.push_back(limit_series(client, "limit: shared ring, two copies", Chart::latency, Limit::ring));
     }
-    const auto add = [&](const char* name, Operation operation, Completion completion, Kind kind) {
-        all.push_back(test_series(client, options, name, operation, completion, kind));
+    const auto add = [&](const char* name, Operation operation, Completion completion, Kind kind,
+                         bool mapped = false) {
+        all.push_back(test_series(client, options, name, operation, completion, kind, mapped));
     };
     const bool reads = (client.nic().attributes().RDMAReadSupport & options.base.level) != 0;
     add("send/receive, by queue", Operation::send, Completion::queue, Kind::latency);
     add("send/receive, by CQ", Operation::send, Completion::cq, Kind::latency);
     add("send/receive, waiting", Operation::send, Completion::wait, Kind::latency);
     add("RDMA write", Operation::write, Completion::queue, Kind::latency);
+    add("RDMA write, mapped", Operation::write, Completion::queue, Kind::latency, true);
     if (reads) add("RDMA read (whole)", Operation::read, Completion::queue, Kind::latency);
     if (options.with_limits) {
         all.push_back(
@@ -69,6 +72,7 @@ std::vector<Series> all_series(Client& client, const ReportOptions& options) {
     add("send/receive", Operation::send, Completion::queue, Kind::bandwidth);
     add("send/receive, by CQ", Operation::send, Completion::cq, Kind::bandwidth);
     add("RDMA write", Operation::write, Completion::queue, Kind::bandwidth);
+    add("RDMA write, mapped", Operation::write, Completion::queue, Kind::bandwidth, true);
     if (reads) add("RDMA read", Operation::read, Completion::queue, Kind::bandwidth);
     return all;
 }

@@ -38,6 +38,7 @@ th { color: var(--soft); font-weight: 600; } tr.limit td { color: var(--soft); b
 // The same way of moving data has the same colour in every chart.
 std::string colour_of(const Series& s) {
     if (s.is_limit) return s.name.ends_with("copies") == (s.chart == Chart::bandwidth) ? "l0" : "l1";
+    if (s.name.ends_with("mapped")) return "c5";
     if (s.name.starts_with("RDMA")) return s.name.starts_with("RDMA write") ? "c3" : "c4";
     return s.name.ends_with("CQ") ? "c1" : s.name.ends_with("waiting") ? "c2" : "c0";
 }

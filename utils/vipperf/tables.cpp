@@ -59,8 +59,8 @@ std::string heading_text(const Heading& h, const Test& t) {
                                           title_of(t.operation, t.kind), by(t.completion));
     out += fmt::format("{:^{}}\n", title, kRule.size());
     out += fmt::format(" NIC         : {:<40} Reliability : {}\n", h.nic + " " + h.local, h.level);
-    out += fmt::format(" Peer        : {:<40} VIs         : {}{}\n", h.remote, h.vis,
-                       h.checked ? ", every byte checked" : "");
+    out += fmt::format(" Peer        : {:<40} VIs         : {}{}{}\n", h.remote, h.vis,
+                       h.checked ? ", every byte checked" : "", h.mapped ? ", mapped memory" : "");
     out += fmt::format(" Machine     : {}, {}\n", h.machine, h.date);
     return out + kRule + "\n";
 }
@@ -85,10 +85,10 @@ std::string row_text(const Bandwidth& b) {
 }
 
 std::string json_of(const Heading& h, const std::vector<Result>& results) {
-    ordered_json out = {{"tool", "vipperf"},   {"version", kVersion}, {"machine", h.machine},
-                        {"date", h.date},      {"nic", h.nic},        {"local", h.local},
-                        {"remote", h.remote},  {"vis", h.vis},        {"reliability", h.level},
-                        {"checked", h.checked}};
+    ordered_json out = {{"tool", "vipperf"},    {"version", kVersion}, {"machine", h.machine},
+                        {"date", h.date},       {"nic", h.nic},        {"local", h.local},
+                        {"remote", h.remote},   {"vis", h.vis},        {"reliability", h.level},
+                        {"checked", h.checked}, {"mapped", h.mapped}};
     out["tests"] = ordered_json::array();
     for (const Result& r : results) {
         ordered_json test = {{"test", name_of(r.test.operation, r.test.kind)},

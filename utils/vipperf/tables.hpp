@@ -28,6 +28,7 @@ struct Heading {
     uint32_t vis = 1;
     std::string level;
     bool checked = false;
+    bool mapped = false;
 };
 
 std::string heading_text(const Heading&, const Test&);
