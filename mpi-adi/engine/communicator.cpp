@@ -98,6 +98,17 @@ Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uin
     return comm;
 }
 
+void add_hints(const Info& given, std::unique_ptr<Info>& hints) {
+    for (const auto& [key, value] : given.entries) {
+        if (key.starts_with("mpi_assert_")) {
+            if (!hints) {
+                hints = std::make_unique<Info>();
+            }
+            hints->set(key, value);
+        }
+    }
+}
+
 void comm_retain(Comm& comm) { ++static_cast<Communicator&>(comm).references; }
 
 namespace {

@@ -55,6 +55,9 @@ Communicator* make_intra(Group* group, uint64_t context, const Communicator* par
 Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uint64_t send_context,
                          const Communicator* parent);
 
+// Takes over the hints that mean something, those of the MPI standard; others are ignored, as it allows.
+void add_hints(const Info& given, std::unique_ptr<Info>& hints);
+
 // Pending operations keep a communicator that the program has freed.
 void comm_retain(Comm& comm);
 void comm_release(Comm& comm);

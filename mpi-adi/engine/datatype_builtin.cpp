@@ -63,7 +63,7 @@ constexpr Row kBasics[] = {
     {MPI_UINT32_T, "MPI_UINT32_T", unsigned_integer, 4},
     {MPI_UINT64_T, "MPI_UINT64_T", unsigned_integer, 8},
     {MPI_C_BOOL, "MPI_C_BOOL", logical, 1},
-    {MPI_C_FLOAT_COMPLEX, "MPI_C_FLOAT_COMPLEX", complex, 4},
+    {MPI_C_FLOAT_COMPLEX, "MPI_C_COMPLEX", complex, 4},
     {MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", complex, 8},
     {MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", complex, 16},
     {MPI_AINT, "MPI_AINT", signed_integer, 8},

@@ -79,7 +79,13 @@ class Bounds {
   public:
     // `low` and `high` are where the first and the last of a row of items of `type` lie.
     void cover(const Datatype& type, MPI_Aint low, MPI_Aint high) {
-        include(low + type.lb, high + type.ub, type.sticky_lb, type.sticky_ub);
+        // A marker bounds its own side only.
+        if (type.basic != BasicClass::marker_ub) {
+            include_lb(low + type.lb, type.sticky_lb);
+        }
+        if (type.basic != BasicClass::marker_lb) {
+            include_ub(high + type.ub, type.sticky_ub);
+        }
         if (type.size) {
             true_lb_ = std::min(true_lb_, low + type.true_lb);
             true_ub_ = std::max(true_ub_, high + type.true_ub);
@@ -91,8 +97,8 @@ class Bounds {
         if (!any_) {
             return;
         }
-        type.lb = lb_;
-        type.ub = ub_;
+        type.lb = lb_ < kMax ? lb_ : 0;
+        type.ub = ub_ > -kMax ? ub_ : 0;
         type.sticky_lb = sticky_lb_;
         type.sticky_ub = sticky_ub_;
         type.true_lb = true_lb_ <= true_ub_ ? true_lb_ : 0;
@@ -100,17 +106,19 @@ class Bounds {
     }
 
   private:
-    void include(MPI_Aint lb, MPI_Aint ub, bool sticky_lb, bool sticky_ub) {
-        if (sticky_lb > sticky_lb_) {
+    void include_lb(MPI_Aint lb, bool sticky) {
+        if (sticky > sticky_lb_) {
             lb_ = lb;
             sticky_lb_ = true;
-        } else if (sticky_lb == sticky_lb_) {
+        } else if (sticky == sticky_lb_) {
             lb_ = std::min(lb_, lb);
         }
-        if (sticky_ub > sticky_ub_) {
+    }
+    void include_ub(MPI_Aint ub, bool sticky) {
+        if (sticky > sticky_ub_) {
             ub_ = ub;
             sticky_ub_ = true;
-        } else if (sticky_ub == sticky_ub_) {
+        } else if (sticky == sticky_ub_) {
             ub_ = std::max(ub_, ub);
         }
     }

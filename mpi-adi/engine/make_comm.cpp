@@ -38,7 +38,7 @@ void inherit(const Communicator& old, const Info* hints, Communicator& made) {
         made.topology = std::make_unique<Topology>(*old.topology);
     }
     if (hints) {
-        made.hints = std::make_unique<Info>(*hints);
+        add_hints(*hints, made.hints);
     }
 }
 

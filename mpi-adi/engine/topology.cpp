@@ -3,6 +3,7 @@
 #include "mpi-adi/engine/topology.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace viaduct::mpi {
 
@@ -59,28 +60,53 @@ void Topology::list_neighbours(int rank) {
 
 namespace {
 
-// Splits `n` into `parts` factors, descending, with the smallest possible greatest one; best[] is what was found so far.
-void split(int n, int parts, int limit, std::vector<int>& chosen, std::vector<int>& best) {
-    if (parts == 1) {
-        if (n > limit) {
+std::vector<int> divisors_of(int n) {
+    std::vector<int> low, high;
+    for (int d = 1; int64_t(d) * d <= n; ++d) {
+        if (n % d == 0) {
+            low.push_back(d);
+            if (d != n / d) {
+                high.push_back(n / d);
+            }
+        }
+    }
+    low.insert(low.end(), high.rbegin(), high.rend());
+    return low;
+}
+
+// The split of a number into descending factors whose first and last are nearest to each other; of equal ones that with
+// the smaller first factor.
+class Splitter {
+  public:
+    Splitter(int n, int parts) : divisors_(divisors_of(n)) { split(n, parts, n); }
+    const std::vector<int>& best() const { return best_; }
+
+  private:
+    void split(int n, int parts, int limit) {
+        if (parts == 0) {
+            if (n == 1 && (best_.empty() || spread(chosen_) < spread(best_))) {
+                best_ = chosen_;
+            }
             return;
         }
-        chosen.push_back(n);
-        // Lexicographically smallest in descending order: the flattest.
-        if (best.empty() || std::lexicographical_compare(chosen.begin(), chosen.end(), best.begin(), best.end())) {
-            best = chosen;
+        for (int f : divisors_) {
+            if (f > limit || f > n) {
+                break;
+            }
+            // Nothing below the root can be the largest of what is left; what is too far below the first is no gain.
+            bool too_small = std::pow(double(f), parts) < double(n) * (1 - 1e-9);
+            bool too_far = !best_.empty() && !chosen_.empty() && chosen_[0] - f >= spread(best_);
+            if (n % f == 0 && !too_small && !too_far) {
+                chosen_.push_back(f);
+                split(n / f, parts - 1, f);
+                chosen_.pop_back();
+            }
         }
-        chosen.pop_back();
-        return;
     }
-    for (int f = 1; f <= limit && f <= n; ++f) {
-        if (n % f == 0 && (best.empty() || chosen.size() > 0 || f <= best[0])) {
-            chosen.push_back(f);
-            split(n / f, parts - 1, f, chosen, best);
-            chosen.pop_back();
-        }
-    }
-}
+    static int spread(const std::vector<int>& factors) { return factors.front() - factors.back(); }
+
+    std::vector<int> divisors_, chosen_, best_;
+};
 
 }  // namespace
 
@@ -100,10 +126,8 @@ int dims_create(int nodes, std::span<int> dims) {
     if (free == 0) {
         return MPI_SUCCESS;
     }
-    std::vector<int> chosen, best;
-    int rest = int(nodes / fixed);
-    split(rest, free, rest, chosen, best);
-    auto next = best.begin();
+    Splitter splitter(int(nodes / fixed), free);
+    auto next = splitter.best().begin();
     for (int& d : dims) {
         if (d == 0) {
             d = *next++;

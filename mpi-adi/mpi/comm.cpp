@@ -89,13 +89,8 @@ VIADUCT_MPI_ASK_COMM(Comm_set_info, (MPI_Comm comm, MPI_Info info), {
     if (!given && info != MPI_INFO_NULL) {
         return call.result(MPI_ERR_INFO);
     }
-    if (given && !found->hints) {
-        found->hints = std::make_unique<Info>();
-    }
     if (given) {
-        for (const auto& [key, value] : given->entries) {
-            found->hints->set(key, value);
-        }
+        add_hints(*given, found->hints);
     }
 })
 

@@ -13,12 +13,12 @@ namespace {
 int as_int(MPI_Count value) { return value > INT_MAX ? MPI_UNDEFINED : int(value); }
 
 MPI_Count bytes_of(const MPI_Status& status) {
-    return (MPI_Count(status.count_hi_and_cancelled >> 1) << 32) | unsigned(status.count_lo);
+    return (MPI_Count(unsigned(status.count_hi_and_cancelled) >> 1) << 32) | unsigned(status.count_lo);
 }
 
 void set_bytes(MPI_Status& status, MPI_Count bytes) {
     status.count_lo = int(bytes & 0xffffffff);
-    status.count_hi_and_cancelled = int(bytes >> 32) << 1 | (status.count_hi_and_cancelled & 1);
+    status.count_hi_and_cancelled = int(unsigned(bytes >> 32) << 1) | (status.count_hi_and_cancelled & 1);
 }
 
 // Whole items of the type, or MPI_UNDEFINED when the message ends inside one.
@@ -39,6 +39,8 @@ MPI_Count elements_or_undefined(const Datatype& type, MPI_Count bytes) {
 int external_size(const Datatype& type) {
     switch (type.handle) {
         case MPI_WCHAR: return 2;
+        case MPI_LONG:
+        case MPI_UNSIGNED_LONG: return 4;
         case MPI_PACKED: return 1;
         default: return int(type.size);
     }
@@ -62,9 +64,9 @@ bool is_extended(const Datatype& type) {
 }
 
 void element_out(const Datatype& type, const char* from, char* to) {
-    if (type.handle == MPI_WCHAR) {
-        to[0] = from[1];
-        to[1] = from[0];
+    // Narrower outside than here: the low bytes, which lie first.
+    if (const int width = external_size(type); width < int(type.size)) {
+        reversed(from, to, width);
         return;
     }
     const int unit = unit_of(type);
@@ -81,9 +83,10 @@ void element_out(const Datatype& type, const char* from, char* to) {
 }
 
 void element_in(const Datatype& type, const char* from, char* to) {
-    if (type.handle == MPI_WCHAR) {
-        char little[4] = {from[1], from[0], 0, 0};
-        std::memcpy(to, little, sizeof little);
+    if (const int width = external_size(type); width < int(type.size)) {
+        const bool negative = type.basic == BasicClass::signed_integer && (from[0] & 0x80);
+        reversed(from, to, width);
+        std::memset(to + width, negative ? -1 : 0, size_t(type.size - width));
         return;
     }
     const int unit = unit_of(type);
