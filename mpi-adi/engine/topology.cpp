@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace viaduct::mpi {
 
@@ -74,8 +75,8 @@ std::vector<int> divisors_of(int n) {
     return low;
 }
 
-// The split of a number into descending factors whose first and last are nearest to each other; of equal ones that with
-// the smaller first factor.
+// The split of a number into descending factors whose first and last are nearest to each other; of equal ones that of the
+// smallest sum, then that with the larger first factors, which is what programs know from elsewhere.
 class Splitter {
   public:
     Splitter(int n, int parts) : divisors_(divisors_of(n)) { split(n, parts, n); }
@@ -84,7 +85,7 @@ class Splitter {
   private:
     void split(int n, int parts, int limit) {
         if (parts == 0) {
-            if (n == 1 && (best_.empty() || spread(chosen_) < spread(best_))) {
+            if (n == 1 && (best_.empty() || measure(chosen_) <= measure(best_))) {
                 best_ = chosen_;
             }
             return;
@@ -95,13 +96,16 @@ class Splitter {
             }
             // Nothing below the root can be the largest of what is left; what is too far below the first is no gain.
             bool too_small = std::pow(double(f), parts) < double(n) * (1 - 1e-9);
-            bool too_far = !best_.empty() && !chosen_.empty() && chosen_[0] - f >= spread(best_);
+            bool too_far = !best_.empty() && !chosen_.empty() && chosen_[0] - f > spread(best_);
             if (n % f == 0 && !too_small && !too_far) {
                 chosen_.push_back(f);
                 split(n / f, parts - 1, f);
                 chosen_.pop_back();
             }
         }
+    }
+    static std::pair<int, int64_t> measure(const std::vector<int>& factors) {
+        return {spread(factors), std::accumulate(factors.begin(), factors.end(), int64_t(0))};
     }
     static int spread(const std::vector<int>& factors) { return factors.front() - factors.back(); }
 

@@ -87,9 +87,17 @@ int cart_sub(Communicator& old, const int remain[], MPI_Comm* newcomm) {
             color = color * from.dims[d] + from.coords[d];
         }
     }
+    // A grid without dimensions is one process: the first one has it, as after MPI_Cart_create of none.
+    if (topology->dims.empty() && old.rank != 0) {
+        color = MPI_UNDEFINED;
+    }
     Communicator* made = nullptr;
     if (int error = comm_split(old, color, key, &made)) {
         return error;
+    }
+    if (!made) {
+        *newcomm = MPI_COMM_NULL;
+        return MPI_SUCCESS;
     }
     topology->list_neighbours(made->rank);
     made->topology = std::move(topology);
