@@ -106,6 +106,10 @@ inline void act(Script& script, Stage& s, pn::ConnectionSegment& shared, uint32_
             break;
         case 2:
             scribble_word(script, shared.ends[side]);
+            // A peer that says it is in our memory is waited for, up to a second (fault PeerStopped): not in
+            // every run.
+            shared.ends[side].busy_send.store(0);
+            shared.ends[side].busy_recv.store(0);
             break;
         case 3:
             scribble_word(script, *s.nic_b.context->hub);

@@ -232,6 +232,7 @@ int play_busy(const Arguments& arguments);      // silence_roles.cpp
 int play_two_nics(const Arguments& arguments);  // nics_roles.cpp
 int play_soak(const Arguments& arguments);      // soak_roles.cpp
 int play_user(const Arguments& arguments);      // users_roles.cpp
+int play_link(const Arguments& arguments);      // link_roles.cpp
 
 int play_role(const std::string& role, const Arguments& arguments) {
     struct RoleEntry {
@@ -248,6 +249,7 @@ int play_role(const std::string& role, const Arguments& arguments) {
         {"two-nics", play_two_nics},
         {"soak", play_soak},
         {"user", play_user},
+        {"link", play_link},
     };
     try {
         for (const RoleEntry& entry : kRoles) {
