@@ -40,8 +40,7 @@ void queue_send(Request& request) {
 }
 
 // The matched message, or a place in the queue.
-void start_receive(Request& request) {
-    Matcher& matcher = matcher_of(request.r_ctxt);
+inline void start_receive(Matcher& matcher, Request& request) {
     if (Unexpected* message = matcher.find(request.r_rank, request.r_tag)) {
         matcher.remove(message);
         take_unexpected(message, &request);
@@ -69,7 +68,7 @@ int send(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
     int error = MPI_SUCCESS;
     if (mode != Mode::synchronous && send_at_once(comm, channel, peer, tag, payload, mode, &error))
         return error;
-    Request request{};
+    Request request;
     request.kind = Request::Kind::send;
     set_up_send(request, comm, channel, peer, tag, payload, mode_for_module(mode));
     queue_send(request);
@@ -104,12 +103,23 @@ int recv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
         fill_no_process_status(status);
         return MPI_SUCCESS;
     }
-    Request request{};
+    Request request;
     request.kind = Request::Kind::receive;
     set_up_receive(request, comm, channel, peer, tag, payload);
-    start_receive(request);
+    start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
     progress_until([&] { return request.is_done(); });
     fill_status(request, status);
+    return request.r_error;
+}
+
+int recv_bytes(Comm& comm, Channel channel, int peer, int tag, void* base, uint64_t bytes,
+               MPI_Status* status) {
+    Request request;
+    request.kind = Request::Kind::receive;
+    set_up_receive_of_bytes(request, comm, channel, peer, tag, base, bytes);
+    start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
+    progress_until([&] { return request.is_done(); });
+    if (status != MPI_STATUS_IGNORE) fill_status(request, status);
     return request.r_error;
 }
 
@@ -125,18 +135,18 @@ void begin_receive(Request& request, Comm& comm, Channel channel, int peer, int 
     request.no_process = false;
     set_up_receive(request, comm, channel, peer, tag, payload);
     if (payload.type != nullptr && request.type == nullptr) hold_type(request, payload.type);
-    start_receive(request);
+    start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
 }
 
 int sendrecv(Comm& comm, Channel channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
              const Payload& in, MPI_Status* status) {
-    Request receive{};
+    Request receive;
     receive.kind = Request::Kind::receive;
     if (from == MPI_PROC_NULL) {
         complete_as_no_process(receive);
     } else {
         set_up_receive(receive, comm, channel, from, recv_tag, in);
-        start_receive(receive);
+        start_receive(*comm.matchers[static_cast<unsigned>(channel)], receive);
     }
     const int sent = send(comm, channel, to, send_tag, out);
     progress_until([&] { return receive.is_done(); });

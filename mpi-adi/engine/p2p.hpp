@@ -76,6 +76,8 @@ enum class Mode { standard, buffered, synchronous, ready };
 // MPI_ANY_TAG in receives. Arguments have been checked. Results are MPI error classes.
 int send(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
 int recv(Comm&, Channel, int peer, int tag, const Payload&, MPI_Status* = MPI_STATUS_IGNORE);
+// The same for bytes in one piece from a rank, which is what most receives are.
+int recv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes, MPI_Status*);
 Request* isend(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
 Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
 int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,

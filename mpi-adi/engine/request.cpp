@@ -93,29 +93,17 @@ void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int ta
     request.r_mode = mode;
     request.r_type = payload.type;
     request.r_count = payload.count;
-    request.r_data = nullptr;
+    request.r_id = 0;
     request.r_peereq = 0;
+    request.r_data = nullptr;
     request.r_comm = &way;
 }
 
 void set_up_receive(Request& request, Comm& comm, Channel channel, int peer, int tag,
                     const Payload& payload) {
-    mpip_comm& way = comm.channels[static_cast<unsigned>(channel)];
-    request.r_state = MPIP_REQ_RECVHEAD;
-    request.r_flags = 0;
-    request.r_error = MPI_SUCCESS;
-    request.r_tag = tag;
-    request.r_proc = peer == MPI_ANY_SOURCE ? nullptr : comm.peers[peer];
-    request.r_buf = payload.base;
-    request.r_bytes = payload.bytes;
-    request.r_length = 0;
-    request.r_ctxt = way.c_rcvctxt;
-    request.r_rank = peer;
+    set_up_receive_of_bytes(request, comm, channel, peer, tag, payload.base, payload.bytes);
     request.r_type = payload.type;
     request.r_count = payload.count;
-    request.r_data = nullptr;
-    request.r_peereq = 0;
-    request.r_comm = &way;
 }
 
 void complete_as_no_process(Request& request) {

@@ -66,6 +66,27 @@ void begin_activity(Request& request, Activity* activity);
 void set_up_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
                  int mode);
 void set_up_receive(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload);
+inline void set_up_receive_of_bytes(Request& request, Comm& comm, Channel channel, int peer, int tag,
+                                    void* base, uint64_t bytes) {
+    mpip_comm& way = comm.channels[static_cast<unsigned>(channel)];
+    request.r_state = MPIP_REQ_RECVHEAD;
+    request.r_flags = 0;
+    request.r_error = MPI_SUCCESS;
+    request.r_tag = tag;
+    request.r_proc = peer < 0 ? nullptr : comm.peers[peer];
+    request.r_buf = base;
+    request.r_bytes = bytes;
+    request.r_length = 0;
+    request.r_ctxt = way.c_rcvctxt;
+    request.r_rank = peer;
+    request.r_mode = 0;
+    request.r_type = nullptr;
+    request.r_count = 0;
+    request.r_id = 0;
+    request.r_peereq = 0;
+    request.r_data = nullptr;
+    request.r_comm = &way;
+}
 // The type of a request that may outlive the caller's.
 void hold_type(Request& request, const Datatype* type);
 

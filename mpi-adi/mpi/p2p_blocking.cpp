@@ -9,13 +9,35 @@
 namespace viaduct::mpi {
 namespace {
 
-inline int blocking_send(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle,
-                         Mode mode, const char* function) {
+int blocking_send(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle,
+                  Mode mode, const char* function) {
     Critical guard;
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) [[unlikely]]
         return raise(all.comm, all.error, function);
     return answer(all.comm, send(*all.comm, Channel::p2p, peer, tag, all.payload, mode), function);
+}
+
+// What nearly all messages are: bytes in one piece, to or from somebody, every argument right. Such a call is
+// answered without a record of any kind; all others, and those that cannot be done at once, take the long
+// way.
+inline bool is_plain(const Comm* comm, int peer, int tag, const void* buffer, int count, MPI_Datatype type) {
+    return comm != nullptr && static_cast<unsigned>(peer) < static_cast<unsigned>(comm->remote_size) &&
+           tag >= 0 && count >= 0 && is_basic_handle(type) && buffer != nullptr;
+}
+
+inline uint64_t bytes_of(int count, MPI_Datatype type) {
+    return static_cast<uint64_t>(count) * static_cast<uint64_t>(basic_handle_size(type));
+}
+
+// True when the message is away.
+inline bool send_plain(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle) {
+    Comm* comm = comm_of(handle);
+    if (!is_plain(comm, peer, tag, buffer, count, type)) [[unlikely]]
+        return false;
+    process_t* process = comm->peers[peer];
+    return process->p_proto->pt_fsend(process, buffer, bytes_of(count, type), nullptr, tag,
+                                      &comm->channels[0], MPIP_MODE_STANDARD | MPIP_MODE_TRY) == MPIP_SUCCESS;
 }
 
 }  // namespace
@@ -25,6 +47,9 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI_EXPORT(MPI_Send)
 int PMPI_Send(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm) {
+    Critical guard;
+    if (send_plain(buf, count, datatype, dest, tag, comm)) [[likely]]
+        return MPI_SUCCESS;
     return blocking_send(buf, count, datatype, dest, tag, comm, Mode::standard, "MPI_Send");
 }
 
@@ -50,9 +75,13 @@ VIADUCT_MPI_EXPORT(MPI_Recv)
 int PMPI_Recv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
               MPI_Status* status) {
     Critical guard;
+    if (Comm* plain = comm_of(comm); is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
+        const int error =
+            recv_bytes(*plain, Channel::p2p, source, tag, buf, bytes_of(count, datatype), status);
+        return answer(plain, error, "MPI_Recv");
+    }
     const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
-    if (all.error != MPI_SUCCESS) [[unlikely]]
-        return raise(all.comm, all.error, "MPI_Recv");
+    if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv");
     return answer(all.comm, recv(*all.comm, Channel::p2p, source, tag, all.payload, status), "MPI_Recv");
 }
 

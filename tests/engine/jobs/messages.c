@@ -76,9 +76,7 @@ static void wildcards(int messages) {
         MPI_Get_count(&status, MPI_BYTE, &count);
         /* The messages of one sender come in the order it sent them. */
         uint32_t* sequence = &theirs[status.MPI_SOURCE];
-        const uint32_t before = *sequence;
         const int tag = 1000 + (int)(next_random(sequence) % 1000);
-        (void)before;
         static int turn[256];
         const int length = (int)(next_random(sequence) % (turn[status.MPI_SOURCE]++ % 10 == 0 ? 60000 : 600));
         if (turn[status.MPI_SOURCE] == messages) turn[status.MPI_SOURCE] = 0;

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs small MPI programs under the launchers that are installed, over each protocol: the same answers from all of them,
+the right ends, threads, and programs compiled by another MPI.
+Usage: jobs_test.py LIBRARY_FOLDER PROGRAM_FOLDER SOURCE_FOLDER PROTOCOL..."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+library, programs, sources = sys.argv[1:4]
+protocols = sys.argv[4:]
+faults = []
+os.environ["LD_LIBRARY_PATH"] = library + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+HYDRA = "mpiexec.mpich"
+OPENMPI = "mpirun.openmpi"
+
+
+def run(command, protocol=None, limit=60):
+    environment = dict(os.environ)
+    environment.pop("CMPI_PROTOCOL", None)
+    if protocol:
+        environment["CMPI_PROTOCOL"] = protocol
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, env=environment)
+    except subprocess.TimeoutExpired as late:
+        return 124, str(late.stdout), str(late.stderr)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(name, condition, seen=""):
+    print(("ok      " if condition else "FAILED  ") + name, flush=True)
+    if not condition:
+        print(seen)
+        faults.append(name)
+
+
+def digest(name, command, protocol=None):
+    """Of a program that found no errors; the test fails when it found some."""
+    code, out, errors = run(command, protocol)
+    found = re.fullmatch(r"No Errors, digest ([0-9a-f]{16})\n", out)
+    expect(name, code == 0 and found and errors == "", (code, out, errors))
+    return found.group(1) if found else None
+
+
+def program(name, *arguments):
+    return [os.path.join(programs, name), *arguments]
+
+
+def hydra(ranks, command):
+    return [HYDRA, "-n", str(ranks), *command]
+
+
+def openmpi(ranks, command):
+    return [OPENMPI, "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *command]
+
+
+digest("alone: messages to oneself", program("messages"))
+
+if shutil.which(HYDRA):
+    for ranks in (2, 4):
+        seen = {digest(f"hydra, {ranks} ranks, {p}: messages", hydra(ranks, program("messages")), p) for p in protocols}
+        expect(f"hydra, {ranks} ranks: the same answers over {', '.join(protocols)} and by choice",
+               len(seen | {digest(f"hydra, {ranks} ranks, by choice: messages", hydra(ranks, program("messages")))}) == 1)
+    for protocol in protocols:
+        digest(f"hydra, 3 ranks, {protocol}: threads", hydra(3, program("threads")), protocol)
+        began = time.monotonic()
+        code, _, errors = run(hydra(3, program("endings", "killed")), protocol)
+        expect(f"{protocol}: a killed rank ends the job within two seconds",
+               code != 0 and time.monotonic() - began < 2.5, (code, errors, time.monotonic() - began))
+        digest(f"{protocol}: a rank that finalizes late is waited for", hydra(3, program("endings", "late")), protocol)
+        digest(f"{protocol}: messages nobody reads do not hold the end up", hydra(3, program("endings", "unread")), protocol)
+    code, _, errors = run(hydra(3, program("endings", "abort")))
+    expect("MPI_Abort ends the job with its code, and says who", code == 7 and "rank 1 of 3" in errors, (code, errors))
+    code, _, errors = run(hydra(2, program("endings", "fatal")))
+    expect("an error nobody handles ends the job and names call and error", code != 0 and "MPI_Send" in errors, (code, errors))
+    code, _, errors = run(hydra(2, program("endings", "twice")))
+    expect("MPI_Init twice is an error", code != 0 and "MPI_Init" in errors, (code, errors))
+    code, _, errors = run(hydra(2, program("messages")), "paper")
+    expect("a protocol nobody knows is refused by name", code != 0 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
+else:
+    print(f"SKIPPED: no {HYDRA} (package mpich) on this machine")
+
+if shutil.which(OPENMPI):
+    digest("mpirun, 3 ranks: messages", openmpi(3, program("messages")))
+else:
+    print(f"SKIPPED: no {OPENMPI} (package openmpi-bin) on this machine")
+
+# Compiled with another MPI's header and library, run with ours: the point of the ABI.
+with tempfile.TemporaryDirectory() as folder:
+    for compiler, source in (("mpicc.mpich", "messages.c"), ("mpifort.mpich", "ring.f90")):
+        if not shutil.which(compiler) or not shutil.which(HYDRA):
+            print(f"SKIPPED: no {compiler} (package libmpich-dev) on this machine")
+            continue
+        binary = os.path.join(folder, source.replace(".", "_"))
+        done = subprocess.run([compiler, "-w", "-O1", "-I", sources, os.path.join(sources, source), "-o", binary],
+                              capture_output=True, text=True)
+        if done.returncode != 0 and "gfortran" in done.stderr:
+            print(f"SKIPPED: {compiler} finds no Fortran compiler (package gfortran)")
+            continue
+        expect(f"{compiler} compiles {source}", done.returncode == 0, done.stderr)
+        if done.returncode == 0:
+            digest(f"{compiler} {source}: runs unchanged", hydra(3, [binary]))
+
+sys.exit(1 if faults else 0)
