@@ -26,6 +26,8 @@ struct Engine {
     std::array<std::vector<int>, NPROTO> environment_sizes;
     std::array<std::string, NPROTO> environments;
 
+    std::array<std::string, NPROTO> refusals;  // why a module was left out
+
     // Modules that carry somebody's messages, the quickest first; of them those that can sleep (all but
     // self).
     protocol* active[NPROTO] = {};
@@ -36,9 +38,13 @@ struct Engine {
     // More ranks want the processors we may use than there are.
     bool crowded = false;
 
-    // Matching by context. The last one found is the next one wanted as a rule.
-    uint64_t last_context = ~uint64_t{0};
-    Matcher* last_matcher = nullptr;
+    // Matching by context, and the few that were wanted last, by their low bits: a program and its collective
+    // calls use several in turn.
+    struct Recent {
+        uint64_t context = ~uint64_t{0};
+        Matcher* matcher = nullptr;
+    };
+    std::array<Recent, 8> recent;
     std::unordered_map<uint64_t, std::unique_ptr<Matcher>> matchers;
     bool pressed = false;  // peers have been asked to send envelopes only
 
@@ -51,8 +57,10 @@ extern Engine& engine;
 // The matching of a context; made when it is not there.
 Matcher& find_matcher(uint64_t context);
 inline Matcher& matcher_of(uint64_t context) {
-    return engine.last_context == context ? *engine.last_matcher : find_matcher(context);
+    const Engine::Recent& recent = engine.recent[context % 8];
+    return recent.context == context ? *recent.matcher : find_matcher(context);
 }
+void forget_matcher(uint64_t context);
 
 extern const mpip_upcalls kUpcalls;
 

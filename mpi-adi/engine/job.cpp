@@ -17,7 +17,7 @@ namespace viaduct::mpi {
 namespace {
 
 // The engine's own messages (the barrier at the end) travel beside all communicators.
-constexpr uint64_t kOwnContext = ~uint64_t{3};
+constexpr uint64_t kOwnContext = ~uint64_t{7};
 constexpr int kBarrierTag = 1;
 
 // Microseconds.
@@ -81,15 +81,20 @@ Card open_modules() {
     card.processors = own_processors();
     for (int p = 0; p < NPROTO; p++) {
         protocol& module = mpip_protocols[p];
-        if (mpip_map_functions(mpip_protocol_name(p), &module) != MPIP_SUCCESS) continue;
+        const auto number = static_cast<size_t>(p);
+        if (mpip_map_functions(mpip_protocol_name(p), &module) != MPIP_SUCCESS) {
+            engine.refusals[number] = "not part of this library";
+            continue;
+        }
         void* environment = nullptr;
         if (module.pt_initialize() != MPIP_SUCCESS ||
             module.pt_initconns(&engine.task, &environment) != MPIP_SUCCESS) {
+            engine.refusals[number] = mpip_last_error();
             module.pt_loaded = 0;
             continue;
         }
         const auto bytes = static_cast<size_t>(engine.task.ti_myenvsize[p]);
-        card.environments[static_cast<size_t>(p)].assign(static_cast<const char*>(environment), bytes);
+        card.environments[number].assign(static_cast<const char*>(environment), bytes);
     }
     return card;
 }
@@ -173,7 +178,7 @@ int connect() {
 }
 
 void make_own_comm() {
-    own_comm.send_context = own_comm.recv_context = kOwnContext - 1;
+    own_comm.send_context = own_comm.recv_context = kOwnContext;
     own_comm.rank = engine.world.rank;
     own_comm.size = own_comm.remote_size = engine.world.size;
     own_comm.peers = engine.world.processes.data();

@@ -192,8 +192,7 @@ void detach(Comm& comm) {
             matcher->remove(message);
             discard(message);
         }
-        if (engine.last_matcher == matcher) engine.last_context = ~uint64_t{0};
-        engine.matchers.erase(matcher->context());
+        forget_matcher(matcher->context());
         matcher = nullptr;
     }
 }

@@ -145,9 +145,14 @@ void watch_memory() {
 Matcher& find_matcher(uint64_t context) {
     auto& matcher = engine.matchers[context];
     if (matcher == nullptr) matcher = std::make_unique<Matcher>(context);
-    engine.last_context = context;
-    engine.last_matcher = matcher.get();
+    engine.recent[context % 8] = {context, matcher.get()};
     return *matcher;
+}
+
+void forget_matcher(uint64_t context) {
+    Engine::Recent& recent = engine.recent[context % 8];
+    if (recent.context == context) recent = {};
+    engine.matchers.erase(context);
 }
 
 }  // namespace viaduct::mpi

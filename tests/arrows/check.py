@@ -18,6 +18,7 @@ ALLOWED = {
     "vipl/": ["include/", "core/", "vipl/"],
     "kagent/": ["include/", "core/", "kagent/"],
     "providers/": ["include/", "core/", "providers/wire/"],  # and its own folder, added below
+    "utils/cmpiinfo/": ["include/", "core/", "utils/", "mpi-adi/"],  # shows what the engine has found
     "utils/": ["include/", "core/", "utils/"],
     "mpi-adi/": ["include/vipl.h", "mpi-adi/"],
 }
