@@ -26,6 +26,8 @@ int main(int argc, char** argv) {
         if (rank == 0) sleep(2);
     } else if (strcmp(how, "unread") == 0) {
         MPI_Request request;
+        MPI_Isend(&value, 1, MPI_INT, (rank + 1) % size, 3, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
     }
     return end_check();
 }
