@@ -23,12 +23,12 @@ std::string remote_access(const ProtocolView& one) {
 }
 
 std::string text_of_protocols(const JobView& view) {
-    std::string text = fmt::format("{:<10}{:>12}{:>12}{:>14}{:>18}  {}\n", "protocol", "exclusivity",
+    std::string text = fmt::format("{:<10}{:>12}{:>12}{:>16}{:>18}  {}\n", "protocol", "exclusivity",
                                    "latency ns", "bandwidth MB/s", "no handshake to", "remote access");
     for (const ProtocolView& one : view.protocols) {
         if (one.ready)
             text +=
-                fmt::format("{:<10}{:>12}{:>12}{:>14}{:>18}  {}\n", one.name, one.exclusivity, one.latency_ns,
+                fmt::format("{:<10}{:>12}{:>12}{:>16}{:>18}  {}\n", one.name, one.exclusivity, one.latency_ns,
                             one.bandwidth_mb, text_of_limit(one.eager_limit), remote_access(one));
         else
             text += fmt::format("{:<10}not here: {}\n", one.name, one.reason);
