@@ -121,8 +121,8 @@ TEST(Config, ReportsWhatIsNoToml) {
 
 TEST(Config, SurvivesWhatItsParserDoesNotExpect) {
     // Each of these failed an assertion of the parser, found by tests/fuzz/config_fuzz.cpp.
-    for (const char* text :
-         {"[=]", "[.a]", "[ = ]", "[[=]]", "x = 1\n[\x01", "[#", "y\xCA\x8A = 1", "[agent]\n\xCA\x8A"}) {
+    for (const char* text : {"[=]", "[.a]", "[ = ]", "[[=]]", "x = 1\n[\x01", "[#", "y\xCA\x8A = 1",
+                             "[agent]\n\xCA\x8A", "lems = +\"\xCF\x8E ab\""}) {
         const Config config = Config::parse(text, "f.toml");
         EXPECT_EQ(config.problems().size(), 1u) << text;
         EXPECT_EQ(config.get_int("paramnet", "nics"), 1) << text;
