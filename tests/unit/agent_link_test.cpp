@@ -334,16 +334,19 @@ TEST(AgentLinkTest, DeathOfTheAgentEndsEveryOpenRequestAtOnce) {
     AgentLink link;
     open_nic(link, 1);
     std::vector<std::thread> waiters;
-    std::atomic<int> broken{0};
+    std::atomic<int> started{0}, broken{0};
     for (int i = 0; i < 4; ++i) {
         waiters.emplace_back([&, i] {
             uint32_t ticket = 0;
             Mail answer;
             if (link.start(wait_request(1, "w" + std::to_string(i)), &ticket) != Status::ok) return;
+            ++started;
             if (link.await(ticket, kNever, &answer) == Status::broken) ++broken;
         });
     }
-    nap_ms(50);
+    for (int64_t end = in_ms(10'000); started.load() < 4 && now_ns() < end;) nap_ms(1);
+    ASSERT_EQ(started.load(), 4);
+    nap_ms(20);
     const auto agent = static_cast<pid_t>(link.welcome().agent_pid);
     const int64_t begun = now_ns();
     ::kill(agent, SIGKILL);

