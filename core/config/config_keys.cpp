@@ -50,6 +50,9 @@ const std::vector<ConfigKey>& Config::keys() {
          "reach the memory of other processes directly where the system permits it"},
         {"paramnet", "pull_from", "string", "auto",
          "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured"},
+        {"paramnet", "stream_from", "string", "auto",
+         "messages from this many bytes up go to the ring past the caches; 0: never, auto: what was measured "
+         "best"},
         {"paramnet", "timing", "none", "none",
          "the calibrated model of the link; none moves data as fast as the machine can"},
         {"verbs", "devices", "string", "",

@@ -93,6 +93,7 @@ void install_sender(Endpoint& ep) {
     tx.acknowledged = vi.traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION;
     tx.small_limit = vi.max_transfer < kInlineBytes ? static_cast<uint32_t>(vi.max_transfer) : kInlineBytes;
     tx.limit = kLines;
+    tx.stream_from = ep.nic->settings.stream_from;
     ep.peer_posted.store(0, std::memory_order_relaxed);
     tx.lines = shared.lines[side];
     tx.blocks = shared.blocks[side];

@@ -94,6 +94,7 @@ struct alignas(128) Tx {
     const EndRecord* peer = nullptr;             // the other end's
     std::unique_ptr<Outstanding[]> outstanding;  // parallel to the send queue's slots
 
+    uint32_t stream_from = UINT32_MAX;  // messages of this length go to the block area past the caches
     uint32_t lines_consumed = 0;
     uint32_t units_consumed = 0;
     uint32_t unit_next = 0;

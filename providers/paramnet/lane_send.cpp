@@ -2,6 +2,7 @@
 // The sending half of a lane: from the send queue into lines and blocks, and completions in posting order.
 // Everything here runs with vi.send.lock held.
 #include "core/clock/clock.hpp"
+#include "core/sync/pause.hpp"
 #include "core/trace/probe.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int64_t kStuckNs = 1'000'000;  // a lane full for so long: the peer's application computes
 constexpr uint32_t kLooksPerTime = 64;   // attempts between two looks at the clock
+constexpr uint32_t kLinesAhead =
+    6;  // beyond the line the receiver looks at: its cache holds them from the last lap
 constexpr uint32_t kVerdictBits =
     VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
 
@@ -72,6 +75,7 @@ inline bool send_small(Endpoint& ep, ViCore& vi) {
     const uint32_t flags = (form >> 18 & 1) | (tx.acknowledged ? kFlagAck : 0);
     line.word.store(make_word(next, kLineSend, flags, length), std::memory_order_release);
     tx.next = next + 1;
+    prefetch_for_writing(&tx.lines[(next + kLinesAhead) & (kLines - 1)]);
     ++tx.used;
     q.taken = position + 1;
     if (q.completed != position || tx.acknowledged) [[unlikely]] {
@@ -129,17 +133,25 @@ bool refresh_room(Endpoint& ep) {
     return true;
 }
 
-// Sends the fragments of the message under way for which there is room. The first is short, so that the
-// receiver begins to copy early.
+// About four fragments a message, so that the receiver begins to copy early, and none so small that lines
+// rather than bytes take the time.
+uint32_t fragment_bytes(uint32_t total) {
+    const uint32_t quarter = (total / 4 + kUnitBytes - 1) & ~(kUnitBytes - 1);
+    return quarter < kMinFragment ? kMinFragment : quarter < kMaxFragment ? quarter : kMaxFragment;
+}
+
+// Sends the fragments of the message under way for which there is room.
 Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
+    const uint32_t fragment = fragment_bytes(m.total);
+    const auto copy = m.total >= tx.stream_from ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
-        const uint32_t n = m.cursor.remaining < kMaxFragment ? m.cursor.remaining : kMaxFragment;
+        const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
         uint32_t unit = 0, unit_after = tx.unit_next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
-        if (n != 0 && gather(m.cursor, tx.blocks + size_t{unit} * kUnitBytes, n) != n) {
+        if (n != 0 && copy(m.cursor, tx.blocks + size_t{unit} * kUnitBytes, n) != n) {
             // The application changed the descriptor while it was ours (vipl-semantics §2.6): the rest is
             // void.
             m.active = false;

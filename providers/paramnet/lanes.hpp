@@ -60,6 +60,7 @@ bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
 Step begin_pull(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);  // [S]
 bool take_pull(Endpoint&, const Line&, uint32_t meta);        // [R]
 
+inline constexpr uint32_t kMinFragment = 4096;  // of a message that needs several
 inline constexpr uint32_t kPollBudget = 64;  // lines taken by one poll
 
 // lane_receive.cpp [R]

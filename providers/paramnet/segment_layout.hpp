@@ -20,7 +20,7 @@ inline constexpr uint32_t kLines = 256;          // lines of a lane
 inline constexpr uint32_t kInlineBytes = 48;     // payload that travels inside a line
 inline constexpr uint32_t kUnitBytes = 64;       // allocation unit of the block area
 inline constexpr uint32_t kUnits = 4096;         // of a lane: 256 KiB, which stays in a second-level cache
-inline constexpr uint32_t kMaxFragment = 8192;   // bytes a line can point to
+inline constexpr uint32_t kMaxFragment = 16384;  // bytes a line can point to
 inline constexpr uint32_t kPublishLines = 64;    // the receiver tells its progress after so many lines,
 inline constexpr uint32_t kPublishUnits = 1024;  // or so many units
 

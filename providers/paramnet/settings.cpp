@@ -38,6 +38,12 @@ bool read_settings(const Settings& settings, NicSettings* out, Rejection* why) {
     const char* pull = settings.get("pull_from", "auto");
     out->pull_from = is(pull, "auto") || is(pull, "") ? -1 : settings.get_int("pull_from", -1);
 
+    const char* stream = settings.get("stream_from", "auto");
+    if (!is(stream, "auto") && !is(stream, "")) {
+        const int64_t from = settings.get_int("stream_from", 0);
+        out->stream_from = from > 0 && from < UINT32_MAX ? static_cast<uint32_t>(from) : UINT32_MAX;
+    }
+
     const char* timing = settings.get("timing", "none");
     if (!is(timing, "none") && !is(timing, ""))
         return refuse(why, "paramnet.timing = %s is not built into this version", timing,

@@ -19,6 +19,10 @@ struct NicSettings {
     bool cross_copy = true;  // reach the memory of other processes directly where the system permits it
     int64_t pull_from =
         -1;  // sends from this length up are pulled out of the sender's memory; 0 never, -1 measured
+    // Messages from this length up are written to the ring past the caches. The lines of the ring lie in the
+    // caches of the processor that has read them, and stores fetch them from there one by one
+    // (docs/data-path.md, Costs).
+    uint32_t stream_from = 8192;
     Timing timing = Timing::none;
 };
 
