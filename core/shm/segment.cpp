@@ -27,10 +27,16 @@ int new_memfd(const char* label) {
 }
 
 std::byte* map_shared(int fd, size_t bytes, Segment::Access access) {
-    const int protection = access == Segment::Access::read_write ? PROT_READ | PROT_WRITE : PROT_READ;
+    const bool sparse = access == Segment::Access::sparse;
+    const int protection = sparse                                  ? PROT_NONE
+                           : access == Segment::Access::read_write ? PROT_READ | PROT_WRITE
+                                                                   : PROT_READ;
     void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
     if (address == MAP_FAILED) return nullptr;
-    if (::madvise(address, bytes, MADV_DONTFORK) != 0) {
+    // Pages that cannot be accessed are not made; unlocked, they are not made either when they can.
+    if (sparse) ::munlock(address, bytes);
+    if ((sparse && ::mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) ||
+        ::madvise(address, bytes, MADV_DONTFORK) != 0) {
         ::munmap(address, bytes);
         return nullptr;
     }

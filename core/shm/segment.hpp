@@ -40,7 +40,9 @@ int above_stdio(int fd);
 // inherited by fork (MADV_DONTFORK): a child can neither keep them alive nor disturb them.
 class Segment {
 public:
-    enum class Access { read_write, read_only };
+    // sparse: read and write, for segments of which few pages exist; none is made by mapping them, not even
+    // where the program has locked all its future memory (mlockall).
+    enum class Access { read_write, read_only, sparse };
 
     Segment() = default;
     // New sealed memfd of `bytes` (rounded up to pages), zeroed. `label` shows up in /proc for people.

@@ -120,7 +120,7 @@ void Arena::release(const Region& region) {
 
 void MappedArena::map(Fd fd, uint64_t bytes) {
     if (bytes == 0 || bytes > kArenaBytes) return;
-    segment_ = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
+    segment_ = Segment::map(std::move(fd), bytes, Segment::Access::sparse);
     // Memory of another process: no part of our core file.
     if (segment_.valid()) ::madvise(segment_.data(), segment_.size(), MADV_DONTDUMP);
 }
