@@ -93,6 +93,8 @@ void introduce(ConnectOp& op, const Joint& joint) {
     own.permission.store(permission, std::memory_order_relaxed);
     own.ptag.store(op.vi->ptag, std::memory_order_relaxed);
     own.pull_from.store(pull_threshold(*op.nic, *joint.peer), std::memory_order_relaxed);
+    const bool maps_arena = joint.peer->arena.valid() && joint.peer->reach != Reach::same_process;
+    own.maps_arena.store(maps_arena ? 1 : 0, std::memory_order_relaxed);
     own.needs_fence.store(asymmetric_barrier_available() ? 0 : 1, std::memory_order_relaxed);
     own.attached.store(1, std::memory_order_release);
 }

@@ -199,7 +199,12 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const uint32_t flags = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0;
     if (total > kInlineBytes) {
         const uint32_t pull_from = tx.peer->pull_from.load(std::memory_order_relaxed);
-        if (pull_from != 0 && total >= pull_from && d->CS.SegCount == 1) return begin_pull(ep, d, total);
+        if (d->CS.SegCount == 1) {
+            if (total >= kArenaPullFrom && tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 &&
+                lies_in_arena(ep, d))
+                return begin_pull(ep, d, total, true);
+            if (pull_from != 0 && total >= pull_from) return begin_pull(ep, d, total, false);
+        }
         begin_message(ep, d, kLineSend, flags, total);
         return Step::done;
     }

@@ -15,8 +15,18 @@ namespace {
 // would have to wait for the receiver for nothing.
 constexpr uint32_t kPullWithinProcess = kUnits * kUnitBytes;
 
-CrossResult fetch(const Peer& peer, const EndRecord& its_end, uint64_t address, SegmentCursor& to,
+// From the sender's arena. What it says of its region may be a lie, but leads nowhere outside of the mapping.
+CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, SegmentCursor& to, uint32_t total) {
+    Region region;
+    if (!peer.regions.snapshot(where.handle, &region)) return CrossResult::fault;
+    const std::byte* from = peer.arena.find(region, where.address, total);
+    return from != nullptr && scatter(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
+}
+
+CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest& where, SegmentCursor& to,
                   uint32_t total) {
+    if (where.handle != 0) return fetch_from_arena(peer, where, to, total);
+    const uint64_t address = where.address;
     static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
     if (peer.reach == Reach::cross_copy)
         return cross_read(peer.pid, to, address, total, Guard{&its_end.closed, &kAnyRegion, 0});
@@ -33,11 +43,17 @@ uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
     return peer.reach == Reach::same_process ? kPullWithinProcess : measured_pull_threshold();
 }
 
-Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+bool lies_in_arena(const Endpoint& ep, const VIP_DESCRIPTOR* d) {
+    Region region;
+    return ep.vi->regions->snapshot(d->DS[0].Local.Handle, &region) && region.arena == kArena;
+}
+
+Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena) {
     Tx& tx = ep.tx;
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
     Line& line = next_line(ep);
-    const PullRequest where{d->DS[0].Local.Data.AddressBits};
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    const PullRequest where{s.address, from_arena ? s.handle : 0};
     __builtin_memcpy(line.payload, &where, sizeof where);
     line.immediate = d->CS.ImmediateData;
     line.extra = total;
@@ -65,7 +81,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     CrossResult result = CrossResult::gone;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)
-        result = fetch(*ep.joint.peer, *rx.peer, where.address, rx.message.cursor, total);
+        result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total);
     rx.own->busy_recv.store(0, std::memory_order_release);
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The

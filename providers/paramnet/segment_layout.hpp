@@ -71,6 +71,8 @@ struct BlockPlace {
 };
 struct PullRequest {
     uint64_t address;  // in the sender
+    uint32_t
+        handle;  // of a region in the sender's arena, which the receiver has mapped; 0: memory of its process
 };
 struct RemoteRange {
     uint32_t unit;  // as BlockPlace (writes)
@@ -132,6 +134,7 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> ptag;
     std::atomic<uint32_t> pull_from;    // sends from this length up are best pulled by this end; 0: none
     std::atomic<uint32_t> needs_fence;  // this process has no membarrier
+    std::atomic<uint32_t> maps_arena;   // this end reaches the other one's arena
     std::atomic<uint32_t> events[kEventKinds];
     // Non-zero while this end touches memory that the other end may want back: its process' memory, or our
     // own on its behalf. One word for each side of the VI, because each has a lock of its own.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that peers map: what the arena hands out, what a peer may find in it, and RDMA into it.
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "paramnet_fixture.hpp"
@@ -77,6 +80,25 @@ TEST(MappedArena, ShowsTheOwnersBytesAndNothingOutside) {
     lie = r;
     lie.arena = 0;
     EXPECT_EQ(seen.find(lie, lie.base, 1), nullptr) << "plain memory";
+}
+
+TEST(MappedArena, MakesNoPagesWhereFutureMemoryIsLocked) {
+    Arena arena;
+    const pid_t child = ::fork();  // what is locked and what it costs is the child's own
+    if (child == 0) {
+        ::alarm(20);
+        if (::mlockall(MCL_FUTURE) != 0) ::_exit(2);
+        MappedArena seen;
+        seen.map(arena.duplicate(), arena.bytes());
+        struct stat about {};
+        ::fstat(arena.duplicate().get(), &about);
+        ::_exit(about.st_blocks == 0 ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "memory cannot be locked here";
+    EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(MappedArena, MapsNothingOfAFileThatIsTooShort) {
@@ -162,6 +184,27 @@ TEST_P(ArenaRdma, AWithdrawnPermissionCounts) {
     ASSERT_TRUE(pair.nic_b.regions.change(handle, region.base, 0, kRegionRdmaRead));
     write(0, 8);
     EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+}
+
+TEST_P(ArenaRdma, LongSendsOutOfItAreFetchedByTheReceiver) {
+    uint32_t seed = 0;
+    for (const uint32_t n : {48u, 4096u, kArenaPullFrom - 1, kArenaPullFrom, 100001u, kBytes}) {
+        SCOPED_TRACE(n);
+        fill(at(region), n, ++seed);
+        pair.a.receive(pair.a.data(), n);
+        VIP_DESCRIPTOR* send = pair.b.make(false, at(region), n);
+        send->DS[0].Local.Handle = handle;
+        pair.b.post_send(send);
+        EXPECT_EQ(send->CS.Status == 0, n >= kArenaPullFrom) << "complete only when it has been fetched";
+        VIP_DESCRIPTOR* got = pair.a.wait_recv();
+        ASSERT_NE(got, nullptr);
+        EXPECT_EQ(status_of(got), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});
+        EXPECT_EQ(got->CS.Length, n);
+        EXPECT_TRUE(filled(pair.a.data(), n, seed));
+        VIP_DESCRIPTOR* done = pair.b.wait_send();
+        ASSERT_NE(done, nullptr);
+        EXPECT_EQ(status_of(done), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_SEND});
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Paramnet, ArenaRdma, testing::Values(Reach::cross_copy, Reach::none));
