@@ -115,8 +115,7 @@ VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
             vi->core.broken.load(std::memory_order_relaxed) == 0) [[likely]] {
             ++vi->recv_side.empty_polls;
             q.lock.leave();
-            pause_between_looks(vi);
-            return VIP_NOT_DONE;
+            return pause_between_looks(vi) ? recv_done_in_general(vi, handle, out) : VIP_NOT_DONE;
         }
     }
     q.lock.leave();

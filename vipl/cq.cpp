@@ -103,30 +103,35 @@ constexpr uint32_t kEmptyPollsBetweenRounds = 64;
     if (pin) poll_idle(*pin);
 }
 
+// One look: the oldest entry or none, and whether it is time to look around. False: the handle is dead.
+inline bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
+    const Holding held(cq.poll.lock);
+    if (!cq.is(handle)) [[unlikely]]
+        return false;
+    *queue = cq.target.ring.pop();
+    if (*queue == nullptr) {
+        cq.ops->poll_group(cq.poll.group);
+        *queue = cq.target.ring.pop();
+    }
+    cq.empty_polls = *queue == nullptr ? cq.empty_polls + 1 : 0;
+    *around = *queue == nullptr && cq.empty_polls % kEmptyPollsBetweenRounds == 0;
+    return true;
+}
+
 }  // namespace
 
 VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
-    WorkQueue* queue = nullptr;
     bool around = false;
-    {
-        const Holding held(cq.poll.lock);
-        if (!cq.is(handle)) [[unlikely]]
-            return VIP_INVALID_PARAMETER;
-        queue = cq.target.ring.pop();
-        if (queue == nullptr) {
-            cq.ops->poll_group(cq.poll.group);
-            queue = cq.target.ring.pop();
-        }
-        cq.empty_polls = queue == nullptr ? cq.empty_polls + 1 : 0;
-        around = queue == nullptr && cq.empty_polls % kEmptyPollsBetweenRounds == 0;
-    }
+    WorkQueue* queue = nullptr;
+    if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
     if (queue == nullptr) {
         if (around) [[unlikely]] {
             look_around(cq, handle);
-        } else {
-            pause_between_looks(&cq);
+            return VIP_NOT_DONE;
         }
-        return VIP_NOT_DONE;
+        if (!pause_between_looks(&cq)) return VIP_NOT_DONE;
+        if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
+        if (queue == nullptr) return VIP_NOT_DONE;
     }
     // Never a dead handle with SUCCESS (vipl-compat Q8).
     return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;

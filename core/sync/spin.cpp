@@ -27,6 +27,7 @@ constexpr int64_t kPlainYield = 500;             // upper guess of a yield that 
 constexpr uint32_t kPausesBetweenYields = 32;    // about 0.7 us
 constexpr uint32_t kQuickLooks = 128;  // about 3 us: the answer of a peer that polls is here by then
 constexpr uint32_t kYieldsWhenCrowded = 64;
+constexpr uint32_t kYieldsBetweenQuestions = 64;
 
 // Rises by two when a yield has let somebody run, falls by one when not: two such yields make a crowd, four
 // vain ones end it.
@@ -113,7 +114,9 @@ void yield_processor() {
 }
 
 void between_polls() {
-    if (crowded()) {
+    const bool crowd = crowded();
+    crowd_hint.store(crowd, std::memory_order_relaxed);
+    if (crowd) {
         yield_processor();
         return;
     }
@@ -122,6 +125,12 @@ void between_polls() {
     if (now < next_probe) return;
     next_probe = now + kProbeEvery;
     yield_processor();
+}
+
+void give_way() {
+    thread_local uint32_t times = 0;
+    yield_processor();
+    if (++times % kYieldsBetweenQuestions == 0) crowd_hint.store(crowded(), std::memory_order_relaxed);
 }
 
 bool SpinWait::step() {

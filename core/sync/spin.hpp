@@ -4,6 +4,7 @@
 // thread; never on the way of a message that is there already.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace viaduct {
@@ -20,6 +21,12 @@ void yield_processor();
 // For polling loops, once in a while (every few microseconds): gives way when crowded, else seldom, to notice
 // that it has become so.
 void between_polls();
+
+// As between_polls() found it last: one load, for polling loops between two rounds.
+inline std::atomic<bool> crowd_hint{false};
+
+// For a poll in vain while crowd_hint: gives way, and now and then looks whether that is still needed.
+void give_way();
 
 // One wait that may end in sleep. `if (ready()) ...; else if (!spin.step()) sleep`.
 class SpinWait {
