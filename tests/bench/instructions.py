@@ -21,6 +21,8 @@ CALLS = {
     "cq": ["VipPostSend", "VipSendDone", "VipCQDone", "VipRecvDone", "VipPostRecv"],
     "idle": ["VipRecvDone", "VipCQDone"],
 }
+# Polls in vain give way where the machine is busy: their count is shown, not compared.
+GUARDED = ("queue", "cq")
 ROUNDS = (1000, 5000)
 TOLERANCE = 1.02  # what the helper threads of the library add now and then, and half an instruction of rounding
 SKIPPED = 77
@@ -84,7 +86,7 @@ def main():
     counts = measure(options.program)
     if options.update:
         with open(options.table, "w", encoding="utf-8") as table:
-            json.dump(counts, table, indent=4)
+            json.dump({mode: counts[mode] for mode in GUARDED}, table, indent=4)
             table.write("\n")
     recorded = {}
     if options.table:

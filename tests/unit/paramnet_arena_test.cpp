@@ -7,6 +7,7 @@
 
 #include "paramnet_fixture.hpp"
 #include "providers/paramnet/arena.hpp"
+#include "providers/paramnet/lanes.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
