@@ -459,6 +459,12 @@ CMPI_FUNCTION(int, Sendrecv, (const void *sendbuf, int sendcount, MPI_Datatype s
               comm, MPI_Status *status));
 CMPI_FUNCTION(int, Sendrecv_replace, (void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int
               source, int recvtag, MPI_Comm comm, MPI_Status *status));
+CMPI_FUNCTION(int, Isendrecv,
+              (const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+              int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Isendrecv_replace,
+              (void *buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag,
+              MPI_Comm comm, MPI_Request *request));
 CMPI_FUNCTION(int, Probe, (int source, int tag, MPI_Comm comm, MPI_Status *status));
 CMPI_FUNCTION(int, Iprobe, (int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status));
 CMPI_FUNCTION(int, Mprobe, (int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status));

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI_Isendrecv and its form with one buffer: a send and a receive that go on together under one request, whose status is
+// that of the receive.
+#include <memory>
+
+#include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/mpi/call.hpp"
+#include "mpi-adi/mpi/p2p_arguments.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+class Exchange final : public Activity {
+  public:
+    // The request that completes with this, known only when it has been started.
+    void belongs_to(Request* owner) { owner_ = owner; }
+    void begin(Request* send, Request* receive) {
+        send_ = send;
+        receive_ = receive;
+    }
+    // What goes out of a buffer that what comes in replaces.
+    char* copy(uint64_t bytes) {
+        copy_ = std::make_unique_for_overwrite<char[]>(bytes);
+        return copy_.get();
+    }
+
+    bool advance(int* error) override {
+        if (!owner_ || !done(send_) || !done(receive_)) {
+            return false;
+        }
+        MPI_Status status;
+        *error = finish(receive_, &status);
+        int sent = finish(send_, MPI_STATUS_IGNORE);
+        *error = *error ? *error : sent;
+        // From here on the owner tells what a receive would.
+        owner_->kind = Request::Kind::receive;
+        owner_->r_rank = status.MPI_SOURCE;
+        owner_->r_tag = status.MPI_TAG;
+        owner_->r_length = (int64_t(unsigned(status.count_hi_and_cancelled) >> 1) << 32) | unsigned(status.count_lo);
+        return true;
+    }
+
+  private:
+    Request* owner_ = nullptr;
+    Request* send_ = nullptr;
+    Request* receive_ = nullptr;
+    std::unique_ptr<char[]> copy_;
+};
+
+MPI_Request go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_tag, const Payload& out, int from,
+               int receive_tag, const Payload& in) {
+    Request* receive = irecv(comm, Channel::p2p, from, receive_tag, in);
+    exchange->begin(isend(comm, Channel::p2p, to, send_tag, out), receive);
+    Exchange* going = exchange.release();
+    Request* request = start(going, &comm);
+    going->belongs_to(request);
+    return publish(request);
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI(Isendrecv, (const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
+                        int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
+                        MPI_Request* request)) {
+    Call call("MPI_Isendrecv", comm_of(comm));
+    const Arguments out = for_send(sendbuf, sendcount, sendtype, dest, sendtag, comm);
+    const Arguments in = for_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
+    if (int error = out.error ? out.error : in.error) {
+        return call.result(error);
+    }
+    *request = go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source, recvtag, in.payload);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Isendrecv_replace, (void* buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source,
+                                int recvtag, MPI_Comm comm, MPI_Request* request)) {
+    Call call("MPI_Isendrecv_replace", comm_of(comm));
+    const Arguments in = for_receive(buf, count, datatype, source, recvtag, comm);
+    const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
+    if (int error = out.error ? out.error : in.error) {
+        return call.result(error);
+    }
+    const Datatype& type = *type_of(datatype);
+    const auto bytes = uint64_t(count) * uint64_t(type.size);
+    auto exchange = std::make_unique<Exchange>();
+    char* copy = exchange->copy(bytes);
+    type.pack(buf, uint64_t(count), 0, bytes, copy);
+    *request = go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0}, source, recvtag, in.payload);
+    return MPI_SUCCESS;
+}
