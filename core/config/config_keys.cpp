@@ -45,6 +45,8 @@ const std::vector<ConfigKey>& Config::keys() {
         {"names", "resolver", "bool", "true", "ask the system's resolver for host names that no file has"},
         {"names", "strict", "bool", "false", "refuse device names that nothing is known of"},
         {"names", "default_provider", "string", "paramnet", "the provider of device names that say no other"},
+        {"acenic", "ports", "string", "",
+         "DPDK devices that become NICs, separated by ';', for example net_af_packet,iface=eth1"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},

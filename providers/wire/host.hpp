@@ -135,7 +135,7 @@ struct Tuning {
     uint32_t window = 64;         // sequenced frames in flight at most, up to kWindow
     uint32_t hold_frames = 256;   // frames that came too early, for all links together
     uint32_t max_reads = 16;      // reads and atomics in flight per link and direction, at most kMaxReads
-    Time ack_delay = 20'000;      // an acknowledgement waits so long for data to ride on
+    Time ack_delay = 5'000;      // an acknowledgement waits so long for data to ride on
     Time ack_delay_max = 1'000'000;
     Time first_timeout = 20'000'000;  // before anything was measured
     Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connecting over the wire's own hand-shake. Calls hold no VI lock and wait on the engine's condition; the
+// helper thread moves the frames.
+#include <chrono>
+#include <new>
+
+#include "core/clock/clock.hpp"
+#include "providers/acenic/nic.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+// VIPL waits a little beyond its deadline, so that the wire's own answer is heard.
+wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
+
+template <class Begin>
+Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) {
+    Engine& engine = *nic->engine;
+    Endpoint& ep = *vi.endpoint;
+    std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
+    if (!op) return Status::out_of_resources;
+    op->engine = &engine;
+    op->ep = &ep;
+    const std::scoped_lock lock(engine.mutex);
+    engine.settle_old(ep);
+    ep.op = op.get();
+    ep.bound.store(false);
+    Status why = Status::out_of_resources;
+    const wire::LinkId link = begin(engine.node(), now_ns(), &why);
+    ep.link = link;
+    engine.finish_frames();
+    engine.wake_helper();
+    if (link == 0) {
+        ep.op = nullptr;
+        return why;
+    }
+    *out = op.release();
+    return Status::ok;
+}
+
+}  // namespace
+
+Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
+    std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
+    if (!op) return Status::out_of_resources;
+    op->engine = nic->engine.get();
+    const std::scoped_lock lock(op->engine->mutex);
+    op->listener = op->engine->node().listen(local, op.get());
+    if (op->listener == 0) return Status::out_of_resources;
+    op->engine->wake_helper();
+    *out = op.release();
+    return Status::ok;
+}
+
+Status request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
+               const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    return begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status*) {
+        return node.request(vi.endpoint, local, remote, traits, wire_deadline(deadline), now);
+    });
+}
+
+Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
+                    const ViTraits& traits, Deadline deadline, ConnectOp** out) {
+    return begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status*) {
+        return node.peer_request(vi.endpoint, local, remote, traits, wire_deadline(deadline), now);
+    });
+}
+
+Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& traits, ConnectOp** out) {
+    return begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status* why) {
+        return node.accept(incoming, vi.endpoint, traits, now, why);
+    });
+}
+
+Status reject(NicContext* nic, uint64_t incoming) {
+    const std::scoped_lock lock(nic->engine->mutex);
+    nic->engine->node().reject(incoming, now_ns());
+    nic->engine->finish_frames();
+    return Status::ok;
+}
+
+Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
+    std::unique_lock lock(op->engine->mutex);
+    while (!op->decided) {
+        const int64_t left = remaining_ns(deadline);
+        if (left == 0) return Status::not_done;
+        if (left < 0) {
+            op->engine->changed.wait(lock);
+        } else {
+            op->engine->changed.wait_for(lock, std::chrono::nanoseconds(left));
+        }
+    }
+    *result = op->result;
+    return op->result.status;
+}
+
+Status connect_finish(ConnectOp* op, ConnectResult* result) {
+    const std::unique_ptr<ConnectOp> owned(op);
+    Engine& engine = *op->engine;
+    const std::scoped_lock lock(engine.mutex);
+    if (!op->decided) {
+        op->result.status = Status::timeout;
+        if (op->ep == nullptr) {
+            engine.node().unlisten(op->listener);
+        } else if (op->ep->link != 0) {
+            engine.node().disconnect(op->ep->link, now_ns());
+            op->ep->link = 0;
+            engine.finish_frames();
+        }
+    }
+    if (op->ep != nullptr) op->ep->op = nullptr;
+    *result = op->result;
+    return op->result.status;
+}
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// DPDK's environment: started once in a process, when its first port is opened, on a thread of its own (it
+// changes the affinity of the thread that starts it), its chatter into our log.
+#pragma once
+
+#include <string>
+
+namespace viaduct::acenic {
+
+// False: it cannot be had; *why and *cure say so for people.
+bool start_eal(std::string* why, std::string* cure);
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/acenic/engine.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "providers/acenic/nic.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+// An application that polled so recently will poll again: the helper keeps away from the port.
+constexpr int64_t kBusy = 1'000'000;
+// Without a descriptor to wait for, the port is looked at so often.
+constexpr int64_t kLookAgain = 100'000;
+// The port takes no more frames for now.
+constexpr int64_t kWireFull = 50'000;
+constexpr int64_t kLongestSleep = 50'000'000;
+// Frames taken by one poll.
+constexpr int kBurstsPerPoll = 4;
+// How long a closing engine waits for its peers to have heard of it.
+constexpr int64_t kGoodbye = 50'000'000;
+
+std::mutex registry_mutex;
+std::map<std::string, std::weak_ptr<Engine>>& registry() {
+    static auto& all = *new std::map<std::string, std::weak_ptr<Engine>>;
+    return all;
+}
+
+// A name in the abstract space of this network namespace, where the port is too.
+Fd take_name(const std::string& port) {
+    Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    const std::string text = "viaduct-acenic-" + port;
+    const size_t n = std::min(text.size(), sizeof name.sun_path - 1);
+    std::memcpy(name.sun_path + 1, text.data(), n);
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + n);
+    if (socket.valid() && ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
+        socket.reset();
+    return socket;
+}
+
+// Programs end without disconnecting and without closing anything. What they have received must still be
+// acknowledged, and their peers must not wait for their silence.
+struct AtExit {
+    ~AtExit() {
+        std::unique_lock lock(registry_mutex, std::try_to_lock);
+        for (int tries = 0; !lock.owns_lock(); ++tries) {
+            if (tries == 100) return;  // held by a thread that is no more: a forked child
+            ::usleep(100);
+            lock.try_lock();
+        }
+        for (auto& [name, engine] : registry())
+            if (auto live = engine.lock()) live->say_goodbye();
+    }
+};
+const AtExit at_exit;
+
+}  // namespace
+
+std::shared_ptr<Engine> Engine::get(const PortSpec& spec, UserAgent* agent, std::string* why,
+                                    std::string* cure) {
+    const std::scoped_lock lock(registry_mutex);
+    std::weak_ptr<Engine>& known = registry()[spec.text];
+    if (auto engine = known.lock()) return engine;
+    std::shared_ptr<Engine> engine(new Engine);
+    if (!engine->begin(spec, agent, why, cure)) return nullptr;
+    known = engine;
+    return engine;
+}
+
+bool Engine::begin(const PortSpec& spec, UserAgent* agent, std::string* why, std::string* cure) {
+    name_ = spec.text;
+    owner_ = ::getpid();
+    only_one_ = take_name(spec.interface.empty() ? spec.text : spec.interface);
+    if (!only_one_.valid()) {
+        *why = spec.text + " is in use by another process";
+        *cure = "give each application an interface of its own (a veth, macvlan or virtual function)";
+        return false;
+    }
+    wake_fd_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    port_ = wake_fd_.valid() ? Port::open(spec, why, cure) : nullptr;
+    if (port_ == nullptr) return false;
+    wire::Tuning tuning;
+    tuning.max_frame = port_->max_frame();
+    tuning.max_links = kMaxVi;
+    tuning.queue_depth = kDepth;
+    if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
+        tuning.seed = static_cast<uint64_t>(now_ns());
+    node_ = std::make_unique<wire::Node>(tuning, port_->address(), *port_, *this);
+    endpoints_.reserve(kMaxVi);
+    broken_.reserve(kMaxVi);
+    helper_gone_ = false;
+    const Status spawned = agent->spawn(
+        "vipl-acenic", [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
+    if (spawned == Status::ok) return true;
+    helper_gone_ = true;
+    *why = "no thread can be started";
+    *cure = "raise the limit of processes (ulimit -u)";
+    return false;
+}
+
+void Engine::log_counters() const {
+    const wire::Counters& c = node_->counters();
+    const PortCounters& p = port_->counters();
+    const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
+    VIADUCT_LOG(info, "acenic",
+                "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
+                "%llu, early %llu, "
+                "bad check %llu, unknown link %llu, acks %llu, refused by the port %llu, no buffer %llu, "
+                "foreign %llu",
+                name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts),
+                n(c.losses_seen), n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link),
+                n(c.acks_out), n(p.tx_refused), n(p.no_buffer), n(p.foreign));
+}
+
+void Engine::say_goodbye() {
+    if (owner_ != ::getpid()) return;  // a forked child has neither port nor threads
+    stop_.store(true);
+    wake_helper();
+    for (int tries = 0; !mutex.try_lock(); ++tries) {
+        if (tries == 100) return;
+        ::usleep(100);
+    }
+    node_->say_goodbye(now_ns());
+    port_->transmit();
+    log_counters();
+    mutex.unlock();
+}
+
+Engine::~Engine() {
+    std::unique_lock lock(mutex);
+    if (node_ != nullptr) {
+        log_counters();
+        node_->say_goodbye(now_ns());
+        port_->transmit();
+        for (const int64_t until = now_ns() + kGoodbye; node_->links_in_use() != 0 && now_ns() < until;) {
+            lock.unlock();
+            if (!poll()) ::usleep(100);
+            lock.lock();
+        }
+    }
+    stop_.store(true);
+    lock.unlock();
+    wake_helper();
+    lock.lock();
+    changed.wait(lock, [&] { return helper_gone_; });
+}
+
+void Engine::wake_helper() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(wake_fd_.get(), &one, sizeof one);
+}
+
+// ---- polling
+
+bool Engine::poll() {
+    if (!mutex.try_lock()) return false;
+    const int64_t now = now_ns();
+    polled_at_.store(now, std::memory_order_relaxed);
+    if (any_bell_.load(std::memory_order_acquire) != 0) answer_bells();
+    for (int i = 0; i < kBurstsPerPoll; ++i) {
+        const uint32_t n = port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
+            node_->input(frame, from, now);
+        });
+        if (n == 0) break;
+    }
+    if (node_->next_deadline() <= now) node_->advance(now);
+    finish_frames();
+    std::vector<ViCore*> broken;
+    if (!broken_.empty()) broken.swap(broken_);
+    mutex.unlock();
+    if (!broken.empty()) settle(broken);
+    return true;
+}
+
+void Engine::finish_frames() {
+    if (node_->wants_flush()) node_->flush(now_ns());
+    port_->transmit();
+}
+
+void Engine::settle(std::vector<ViCore*>& broken) {
+    for (ViCore* vi : broken) vi->events->settle(*vi);
+}
+
+int64_t Engine::idle_ns(int64_t longest) {
+    std::unique_lock lock(mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return std::min(longest, kLookAgain);
+    if (any_bell_.load(std::memory_order_acquire) != 0) return 0;
+    if (node_->wants_flush()) longest = std::min(longest, kWireFull);
+    const int64_t due = node_->next_deadline();
+    if (due != wire::kNoTime) longest = std::min(longest, due - now_ns());
+    if (port_->wait_fd() < 0) longest = std::min(longest, kLookAgain);
+    return std::max<int64_t>(longest, 0);
+}
+
+// Sleeps on the port and the clock; lets the port alone while an application polls.
+void Engine::run_helper() {
+    while (!stop_.load()) {
+        const int64_t since = now_ns() - polled_at_.load(std::memory_order_relaxed);
+        int64_t sleep = kBusy;
+        nfds_t watched = 1;
+        if (since >= kBusy) {
+            sleep = idle_ns(kLongestSleep);
+            watched = 2;
+        }
+        pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {port_->wait_fd(), POLLIN, 0}};
+        const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
+        if (sleep > 0) ::ppoll(fds, watched, &t, nullptr);
+        uint64_t rings;
+        [[maybe_unused]] const ssize_t got = ::read(wake_fd_.get(), &rings, sizeof rings);
+        const int64_t before = polled_at_.load(std::memory_order_relaxed);
+        if (now_ns() - before < kBusy && any_bell_.load() == 0) continue;
+        if (poll()) polled_at_.store(before, std::memory_order_relaxed);  // ours does not count
+    }
+    const std::scoped_lock lock(mutex);
+    helper_gone_ = true;
+    changed.notify_all();
+}
+
+// ---- bells: what a thread that holds a VI's lock wants of the engine when another thread has it
+
+void Engine::join(Endpoint* ep) { endpoints_.push_back(ep); }
+
+void Engine::settle_old(Endpoint& ep) {
+    ep.bells.store(0);
+    if (ep.link != 0) node_->disconnect(ep.link, now_ns());
+    ep.link = 0;
+}
+
+void Engine::leave(Endpoint* ep) {
+    settle_old(*ep);
+    std::erase(endpoints_, ep);
+    std::erase(broken_, ep->vi);
+}
+
+void Engine::answer_bells() {
+    any_bell_.store(0, std::memory_order_seq_cst);
+    for (size_t i = 0; i < endpoints_.size(); ++i)
+        if (endpoints_[i]->bells.load(std::memory_order_acquire) != 0) answer(*endpoints_[i]);
+}
+
+// No VI lock held by this thread.
+void Engine::answer(Endpoint& ep) {
+    const uint32_t bells = ep.bells.exchange(0, std::memory_order_acq_rel);
+    if ((bells & kBellStop) != 0 && ep.link != 0) {
+        node_->disconnect(ep.link, now_ns());
+        ep.link = 0;
+    }
+    if ((bells & kBellStart) != 0 && ep.link != 0) node_->start(ep.link, now_ns());
+    if ((bells & (kBellSend | kBellStart)) == 0) return;
+    ep.vi->send.lock.lock();
+    send_held_ = &ep;
+    post_work(ep);
+    send_held_ = nullptr;
+    ep.vi->send.lock.unlock();
+}
+
+// Leaves a wish for whoever has the engine, and makes sure that somebody has it.
+void Engine::ring(Endpoint& ep, uint32_t bell) {
+    ep.bells.fetch_or(bell, std::memory_order_acq_rel);
+    any_bell_.store(1, std::memory_order_seq_cst);
+    wake_helper();
+}
+
+void Engine::kick_send(Endpoint& ep) {
+    if (!ep.active) return;
+    if (!mutex.try_lock()) return ring(ep, kBellSend);
+    send_held_ = &ep;
+    post_work(ep);
+    send_held_ = nullptr;
+    port_->transmit();
+    std::erase(broken_, ep.vi);  // the caller settles this one itself
+    mutex.unlock();
+}
+
+void Engine::start(Endpoint& ep) {
+    ep.active = true;
+    ep.kept = ep.discards = ep.from_valid = ep.result_valid = false;
+    ep.receives_base = ep.vi->recv.taken;
+    ep.receives.store(ep.vi->recv.posted - ep.receives_base, std::memory_order_relaxed);
+    ring(ep, kBellStart);
+}
+
+void Engine::stop(Endpoint& ep) {
+    ep.active = false;
+    ep.bound.store(false, std::memory_order_release);
+    ep.kept = ep.discards = false;
+    ep.bells.fetch_and(~(kBellStart | kBellSend), std::memory_order_acq_rel);
+    if (!mutex.try_lock()) return ring(ep, kBellStop);
+    if (ep.link != 0) node_->disconnect(ep.link, now_ns());
+    ep.link = 0;
+    port_->transmit();
+    mutex.unlock();
+}
+
+// ---- our own work: E and S held
+
+void Engine::post_work(Endpoint& ep) {
+    WorkQueue& q = ep.vi->send;
+    while (ep.active && ep.link != 0 && q.has_untaken() && !ep.vi->is_marked_broken())
+        if (!post_one(ep, q.next_untaken())) return;
+}
+
+bool Engine::post_one(Endpoint& ep, VIP_DESCRIPTOR* d) {
+    ViCore& vi = *ep.vi;
+    WorkQueue& q = vi.send;
+    uint64_t total = 0;
+    if (const uint32_t error = check_send(vi, d, &total); error != 0) {
+        if (q.completed != q.taken) return false;  // its turn comes when those before it are finished
+        ++q.taken;
+        complete_head(q, send_status_op(operation_of(d)) | error, 0);
+        if (vi.traits.reliability == VIP_SERVICE_UNRELIABLE) return true;
+        BreakReason why;  // §6.2: descriptor in error, connection broken
+        why.report = false;
+        vi.mark_broken(why);
+        broken_.push_back(&vi);
+        return false;
+    }
+    const uint32_t control = d->CS.Control;
+    const uint32_t operation = control & VIP_CONTROL_OP_MASK;
+    wire::Work w;
+    w.tag = q.taken;
+    w.total = static_cast<uint32_t>(total);
+    w.has_immediate = (control & VIP_CONTROL_IMMEDIATE) != 0;
+    w.immediate = d->CS.ImmediateData;
+    w.fence = (control & VIP_CONTROL_QFENCE) != 0;
+    if (operation != VIP_CONTROL_OP_SENDRECV) {
+        w.operation = operation == VIP_CONTROL_OP_RDMAREAD ? wire::Operation::read : wire::Operation::write;
+        w.handle = d->DS[0].Remote.Handle;
+        w.address = d->DS[0].Remote.Data.AddressBits;
+    }
+    ++q.taken;
+    if (node_->post(ep.link, w, now_ns())) return true;
+    if (q.taken == w.tag + 1 && !vi.is_marked_broken()) --q.taken;
+    return false;
+}
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine: what firmware would be on a NIC with VI. One per port and process; it owns the port and the
+// node of the wire protocol, and is driven by whoever polls, or by a helper thread that sleeps when somebody
+// else polls. This file's lock comes before every VI's locks; who holds a VI's lock may only try it (see
+// ring).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/copy/copy.hpp"
+#include "core/shm/segment.hpp"
+#include "core/vi/vi_core.hpp"
+#include "providers/acenic/port.hpp"
+#include "providers/acenic/port_spec.hpp"
+#include "providers/wire/node.hpp"
+#include "viaduct/provider.hpp"
+
+namespace viaduct {
+
+// The provider's part of a VI. Which lock guards what is said with each member: E the engine's, R and S the
+// VI's queues'.
+struct Endpoint {
+    ViCore* vi = nullptr;
+    NicContext* nic = nullptr;
+    wire::LinkId link = 0;    // E
+    ConnectOp* op = nullptr;  // E: the attempt under way
+    std::atomic<uint32_t> bells{0};
+    std::atomic<uint32_t> receives{0};  // posted since the connection began
+    uint32_t receives_base = 0;         // R
+    std::atomic<bool> bound{false};     // connected, and not disconnected here
+    bool active = false;                // changed under R and S: between start and disconnect
+
+    // The peer's message under way: R.
+    SegmentCursor into;
+    bool kept = false;      // a receive was taken for a message that did not come whole
+    bool discards = false;  // placing has failed: the rest is dropped
+    BreakReason refusal;    // E: why the host refused what the peer asked for
+
+    // Our own work: S. Where reading of the last payload stopped, since most is read on from there.
+    SegmentCursor from;
+    uint32_t from_tag = 0, from_offset = 0;
+    bool from_valid = false;
+    SegmentCursor result;  // of the read that is being answered
+    uint32_t result_tag = 0;
+    bool result_valid = false;
+};
+
+}  // namespace viaduct
+
+namespace viaduct::acenic {
+
+inline constexpr uint32_t kBellSend = 1, kBellStart = 2, kBellStop = 4;
+
+class Engine final : public wire::Host {
+public:
+    // The engine of that port, made at first use; null: *why and *cure say why not.
+    static std::shared_ptr<Engine> get(const PortSpec&, UserAgent*, std::string* why, std::string* cure);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    // The process is about to end without having closed its NICs: tells the peers. Waits for nobody for long.
+    void say_goodbye();
+
+    // Looks at the port and the clock. No VI lock is held. False: another thread is at it.
+    bool poll();
+    // S held: descriptors have been posted.
+    void kick_send(Endpoint&);
+    // R and S held.
+    void start(Endpoint&);
+    void stop(Endpoint&);
+
+    // Taken first, by calls that hold no VI lock.
+    std::mutex mutex;
+    std::condition_variable changed;  // attempts are decided
+    wire::Node& node() { return *node_; }
+    void join(Endpoint*);        // E
+    void leave(Endpoint*);       // E: does what its bells ask for first
+    void settle_old(Endpoint&);  // E: does what the bells of an earlier connection asked for
+    void finish_frames();        // E: sends what was written, answers bells of others after unlock
+    int wait_fd() const { return port_->wait_fd(); }
+    // How long nobody has to look again, at most `longest`.
+    int64_t idle_ns(int64_t longest);
+    void wake_helper();
+
+    // ---- wire::Host (host.cpp): E held
+    bool read_source(wire::Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) override;
+    bool place_result(wire::Cookie, uint32_t tag, uint32_t offset, const std::byte* from,
+                      uint32_t n) override;
+    void finished(wire::Cookie, uint32_t tag, wire::Outcome) override;
+    wire::Verdict begin_message(wire::Cookie, uint32_t total) override;
+    void place_message(wire::Cookie, uint32_t offset, const std::byte* from, uint32_t n) override;
+    void end_message(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
+    void abandon_message(wire::Cookie) override;
+    wire::Verdict begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total,
+                              const uint32_t* immediate) override;
+    wire::Verdict place_write(wire::Cookie, uint32_t handle, uint64_t address, const std::byte* from,
+                              uint32_t n) override;
+    void end_write(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
+    void abandon_write(wire::Cookie, const uint32_t* immediate) override;
+    wire::Verdict begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total) override;
+    wire::Verdict read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
+                              uint32_t n) override;
+    wire::Verdict atomic(wire::Cookie, const wire::Work&, uint64_t* old) override;
+    uint32_t receives_posted(wire::Cookie) override;
+    void incoming(wire::Cookie listener, wire::IncomingId, const EndAddress& remote,
+                  const ViTraits&) override;
+    void connected(wire::Cookie, const ViTraits& remote) override;
+    void failed(wire::Cookie, Status) override;
+    void ended(wire::Cookie, wire::Ended) override;
+
+private:
+    Engine() = default;
+    void log_counters() const;
+    bool begin(const PortSpec&, UserAgent*, std::string* why, std::string* cure);
+    void run_helper();
+    void settle(std::vector<ViCore*>& broken);
+    void answer_bells();
+    void answer(Endpoint&);
+    void post_work(Endpoint&);
+    bool post_one(Endpoint&, VIP_DESCRIPTOR*);
+    void ring(Endpoint&, uint32_t bell);
+
+    class SendLock;
+
+    std::string name_;
+    Fd only_one_;  // a bound name: nobody else on this host uses the port
+    std::unique_ptr<Port> port_;
+    std::unique_ptr<wire::Node> node_;
+    Fd wake_fd_;
+    std::vector<Endpoint*> endpoints_;  // E
+    std::vector<ViCore*> broken_;       // E: to be settled when no lock is held
+    Endpoint* send_held_ = nullptr;     // E: whose send lock this thread had before it got the engine
+    std::atomic<uint32_t> any_bell_{0};
+    std::atomic<int64_t> polled_at_{0};  // by an application's thread
+    std::atomic<bool> stop_{false};
+    int owner_ = 0;            // process that made it
+    bool helper_gone_ = true;  // E
+};
+
+}  // namespace viaduct::acenic

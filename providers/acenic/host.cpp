@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the wire protocol asks of us, done on the VI's queues and registered memory. The engine's lock is
+// held; each call takes the queue's lock it needs, unless this thread came with it.
+#include <cstring>
+
+#include "core/copy/copy.hpp"
+#include "providers/acenic/nic.hpp"
+
+namespace viaduct::acenic {
+
+using wire::Cookie;
+using wire::Verdict;
+
+namespace {
+
+Endpoint& endpoint(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
+
+bool unreliable(const Endpoint& ep) { return ep.vi->traits.reliability == VIP_SERVICE_UNRELIABLE; }
+bool reception(const Endpoint& ep) { return ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION; }
+
+class RecvLock {
+public:
+    explicit RecvLock(Endpoint& ep) : lock_(ep.vi->recv.lock) { lock_.lock(); }
+    ~RecvLock() { lock_.unlock(); }
+    RecvLock(const RecvLock&) = delete;
+    RecvLock& operator=(const RecvLock&) = delete;
+
+private:
+    BiasedLock& lock_;
+};
+
+// The error is told by a descriptor: no asynchronous one.
+BreakReason quietly() {
+    BreakReason why;
+    why.report = false;
+    return why;
+}
+
+BreakReason aloud(VIP_ERROR_CODE code, VIP_ULONG opcode) {
+    BreakReason why;
+    why.code = code;
+    why.opcode = opcode;
+    return why;
+}
+
+// Is that range open to the peer? §7: VI, memory, tag, range.
+bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t length, uint32_t flag) {
+    const bool writes = flag == kRegionRdmaWrite;
+    if ((writes ? ep.vi->traits.rdma_write : ep.vi->traits.rdma_read) == 0) return false;
+    if (length == 0) return true;
+    Region region;
+    return ep.nic->regions->snapshot(handle, &region) && (region.flags & flag) != 0 &&
+           ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
+           address - region.base <= region.length - length;
+}
+
+// Takes the next receive; false: there is none. R held.
+bool take_receive(Endpoint& ep) {
+    WorkQueue& q = ep.vi->recv;
+    if (ep.kept) {
+        ep.kept = false;
+        return true;
+    }
+    if (!q.has_untaken()) return false;
+    ++q.taken;
+    return true;
+}
+
+// §6.2 "no receive descriptor posted", seen from the receiver.
+Verdict no_receive(Endpoint& ep) {
+    if (unreliable(ep)) {
+        ep.vi->events->async_error(*ep.vi, VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, VIP_STATUS_OP_RECEIVE,
+                                   nullptr);
+    } else {
+        ep.refusal = aloud(VIP_ERROR_RECVQ_EMPTY, VIP_STATUS_OP_RECEIVE);
+    }
+    return Verdict::no_receive;
+}
+
+}  // namespace
+
+// The send queue's lock, unless this thread has had it since before it got the engine.
+class Engine::SendLock {
+public:
+    SendLock(Engine& engine, Endpoint& ep) : lock_(engine.send_held_ == &ep ? nullptr : &ep.vi->send.lock) {
+        if (lock_ != nullptr) lock_->lock();
+    }
+    ~SendLock() {
+        if (lock_ != nullptr) lock_->unlock();
+    }
+    SendLock(const SendLock&) = delete;
+    SendLock& operator=(const SendLock&) = delete;
+
+private:
+    BiasedLock* lock_;
+};
+
+// ---- our own work
+
+bool Engine::read_source(Cookie cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) {
+    Endpoint& ep = endpoint(cookie);
+    const SendLock lock(*this, ep);
+    if (!ep.active) return false;
+    const VIP_DESCRIPTOR* d = ep.vi->send.at(tag);
+    if (!ep.from_valid || ep.from_tag != tag || ep.from_offset != offset) {
+        ep.from.begin(d, d->CS.Length, ep.vi->regions, ep.vi->ptag);
+        for (uint32_t skip = offset, piece = 0; skip != 0; skip -= piece)
+            if (ep.from.next(skip, &piece) == nullptr) return false;
+    }
+    const bool whole = gather(ep.from, to, n) == n;
+    ep.from_valid = whole;
+    ep.from_tag = tag;
+    ep.from_offset = offset + n;
+    return whole;
+}
+
+bool Engine::place_result(Cookie cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) {
+    Endpoint& ep = endpoint(cookie);
+    const SendLock lock(*this, ep);
+    if (!ep.active) return false;
+    const VIP_DESCRIPTOR* d = ep.vi->send.at(tag);
+    if (offset == 0) {
+        ep.result.begin(d, d->CS.Length, ep.vi->regions, ep.vi->ptag);
+        ep.result_tag = tag;
+        ep.result_valid = true;
+    }
+    if (!ep.result_valid || ep.result_tag != tag) return false;
+    ep.result_valid = scatter(ep.result, from, n) == n;
+    return ep.result_valid;
+}
+
+void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
+    Endpoint& ep = endpoint(cookie);
+    const SendLock lock(*this, ep);
+    WorkQueue& q = ep.vi->send;
+    if (!ep.active || q.completed != tag || q.taken == q.completed) return;
+    const VIP_DESCRIPTOR* d = q.oldest_incomplete();
+    const uint32_t operation = send_status_op(operation_of(d));
+    uint32_t error = 0;
+    switch (outcome) {
+        case wire::Outcome::ok:
+            complete_head(q, operation, d->CS.Length);
+            // A malformed descriptor waits until everything before it is finished.
+            if (q.completed == q.taken && q.has_untaken() && send_held_ != &ep) {
+                ep.bells.fetch_or(kBellSend, std::memory_order_acq_rel);
+                any_bell_.store(1, std::memory_order_seq_cst);
+            }
+            return;
+        case wire::Outcome::bad_source:
+            error = VIP_STATUS_PROTECTION_ERROR;
+            break;
+        case wire::Outcome::receive_refused:
+            // §6.2: Reliable Delivery learns that the connection is broken, Reliable Reception why.
+            if (!reception(ep)) return;
+            error = VIP_STATUS_REMOTE_DESC_ERROR;
+            break;
+        case wire::Outcome::not_permitted:
+            if (!reception(ep) && operation != VIP_STATUS_OP_RDMA_READ) return;
+            error = VIP_STATUS_RDMA_PROT_ERROR;
+            break;
+        case wire::Outcome::gave_up:
+            error = VIP_STATUS_TRANSPORT_ERROR;
+            break;
+    }
+    complete_head(q, operation | error, 0);
+    ep.refusal = quietly();
+}
+
+// ---- the peer's messages
+
+Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    ep.discards = false;
+    if (!ep.active) return Verdict::bad_receive;
+    if (!take_receive(ep)) return no_receive(ep);
+    WorkQueue& q = ep.vi->recv;
+    VIP_DESCRIPTOR* d = q.oldest_incomplete();
+    uint64_t capacity = 0;
+    uint32_t error = check_receive(*ep.vi, d, &capacity);
+    if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
+    if (error != 0) {
+        complete_head(q, VIP_STATUS_OP_RECEIVE | error, 0);
+        ep.refusal = aloud(VIP_ERROR_CONN_LOST, 0);
+        ep.refusal.report = false;
+        return Verdict::bad_receive;
+    }
+    ep.into.begin(d, total, ep.vi->regions, ep.vi->ptag);
+    return Verdict::ok;
+}
+
+void Engine::place_message(Cookie cookie, uint32_t, const std::byte* from, uint32_t n) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (!ep.active || ep.discards) return;
+    ep.discards = scatter(ep.into, from, n) != n;  // its memory went away
+}
+
+void Engine::end_message(Cookie cookie, uint32_t total, const uint32_t* immediate) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    WorkQueue& q = ep.vi->recv;
+    if (!ep.active || q.taken == q.completed) return;
+    uint32_t status = VIP_STATUS_OP_RECEIVE;
+    if (ep.discards) {
+        complete_head(q, status | VIP_STATUS_PROTECTION_ERROR, 0);
+        if (unreliable(ep)) return;
+        ep.vi->mark_broken(quietly());
+        broken_.push_back(ep.vi);
+        return;
+    }
+    if (immediate != nullptr) {
+        q.oldest_incomplete()->CS.ImmediateData = *immediate;
+        status |= VIP_STATUS_IMMEDIATE;
+    }
+    complete_head(q, status, total);
+}
+
+void Engine::abandon_message(Cookie cookie) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (ep.active) ep.kept = true;
+}
+
+// ---- the peer's RDMA writes
+
+Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total,
+                            const uint32_t* immediate) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (!ep.active) return Verdict::not_permitted;
+    if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
+    if (permitted(ep, handle, address, total, kRegionRdmaWrite)) return Verdict::ok;
+    if (immediate != nullptr) {  // §7: the receive gets the error
+        ep.vi->recv.oldest_incomplete()->CS.ImmediateData = *immediate;
+        complete_head(ep.vi->recv,
+                      VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR, 0);
+        ep.refusal = quietly();
+    } else if (unreliable(ep)) {
+        ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
+                                   VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
+    } else {
+        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+    }
+    return Verdict::not_permitted;
+}
+
+Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
+                            uint32_t n) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (!ep.active || !permitted(ep, handle, address, n, kRegionRdmaWrite)) {
+        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+        return Verdict::not_permitted;
+    }
+    copy_rising(reinterpret_cast<std::byte*>(address), from, n);
+    return Verdict::ok;
+}
+
+void Engine::end_write(Cookie cookie, uint32_t total, const uint32_t* immediate) {
+    if (immediate == nullptr) return;
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    WorkQueue& q = ep.vi->recv;
+    if (!ep.active || q.taken == q.completed) return;
+    q.oldest_incomplete()->CS.ImmediateData = *immediate;
+    complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE, total);
+}
+
+void Engine::abandon_write(Cookie cookie, const uint32_t* immediate) {
+    if (immediate != nullptr) abandon_message(cookie);
+}
+
+// ---- the peer's reads and atomics
+
+Verdict Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return Verdict::ok;
+    ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
+    return Verdict::not_permitted;
+}
+
+Verdict Engine::read_memory(Cookie cookie, uint32_t handle, uint64_t address, std::byte* to, uint32_t n) {
+    const Verdict verdict = begin_read(cookie, handle, address, n);
+    if (verdict == Verdict::ok) std::memcpy(to, reinterpret_cast<const void*>(address), n);
+    return verdict;
+}
+
+Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (!ep.active || w.address % w.width != 0 ||
+        !permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ||
+        !permitted(ep, w.handle, w.address, w.width, kRegionRdmaRead)) {
+        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+        return Verdict::not_permitted;
+    }
+    const auto apply = [&](auto reference, auto operand, auto compare) {
+        if (w.operation == wire::Operation::fetch_add) {
+            *old = reference.fetch_add(operand);
+        } else {
+            reference.compare_exchange_strong(compare, operand);
+            *old = compare;
+        }
+    };
+    if (w.width == 4) {
+        apply(std::atomic_ref(*reinterpret_cast<uint32_t*>(w.address)), static_cast<uint32_t>(w.operand),
+              static_cast<uint32_t>(w.compare));
+    } else {
+        apply(std::atomic_ref(*reinterpret_cast<uint64_t*>(w.address)), w.operand, w.compare);
+    }
+    return Verdict::ok;
+}
+
+uint32_t Engine::receives_posted(Cookie cookie) {
+    return endpoint(cookie).receives.load(std::memory_order_acquire);
+}
+
+// ---- connecting
+
+void Engine::incoming(Cookie listener, wire::IncomingId id, const EndAddress& remote,
+                      const ViTraits& traits) {
+    auto& op = *static_cast<ConnectOp*>(listener);
+    op.result.status = Status::ok;
+    op.result.incoming = id;
+    op.result.remote = remote;
+    op.result.remote_traits = traits;
+    op.decided = true;
+    changed.notify_all();
+}
+
+void Engine::connected(Cookie cookie, const ViTraits& remote) {
+    Endpoint& ep = endpoint(cookie);
+    if (ep.op == nullptr) return;
+    ep.op->result.status = Status::ok;
+    ep.op->result.remote_traits = remote;
+    ep.op->decided = true;
+    ep.receives.store(0, std::memory_order_relaxed);
+    ep.bound.store(true, std::memory_order_release);
+    changed.notify_all();
+}
+
+void Engine::failed(Cookie cookie, Status why) {
+    Endpoint& ep = endpoint(cookie);
+    ep.link = 0;
+    if (ep.op == nullptr) return;
+    ep.op->result.status = why;
+    ep.op->decided = true;
+    changed.notify_all();
+}
+
+void Engine::ended(Cookie cookie, wire::Ended why) {
+    Endpoint& ep = endpoint(cookie);
+    ep.link = 0;
+    if (!ep.bound.load(std::memory_order_acquire)) return;
+    BreakReason reason;  // CONN_LOST
+    switch (why) {
+        case wire::Ended::refused_here:
+        case wire::Ended::bad_source:
+            reason = ep.refusal;
+            break;
+        case wire::Ended::refused_ours:
+            reason.report = !reception(ep);
+            break;
+        case wire::Ended::by_peer:
+        case wire::Ended::lost:
+        case wire::Ended::gave_up:
+        case wire::Ended::protocol:
+            break;
+    }
+    ep.vi->mark_broken(reason);
+    broken_.push_back(ep.vi);
+}
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/acenic/nic.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <new>
+
+#include "core/agent/mail.hpp"
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "core/sync/asymmetric_barrier.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+// Somebody else may have the engine when a sleeper looks: nobody sleeps longer than this.
+constexpr int64_t kSleepSlice = 20'000'000;
+
+}  // namespace
+
+Status open(const OpenArgs& args, NicContext** out) {
+    asymmetric_barrier_init();
+    std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
+    if (!nic) return Status::out_of_resources;
+    nic->info = args.nic;
+    nic->agent = args.agent;
+    nic->regions = args.regions;
+    const auto ports = split_ports(args.settings->get("ports", ""));
+    Rejection rejection;
+    if (args.nic.index >= ports.size() || !read_port(ports[args.nic.index], &nic->port, &rejection)) {
+        VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
+        return Status::unknown_name;
+    }
+    nic->wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!nic->wake_fd.valid()) return Status::out_of_resources;
+    std::string why, cure;
+    nic->engine = Engine::get(nic->port, args.agent, &why, &cure);
+    if (!nic->engine) {
+        VIADUCT_LOG(error, "acenic", "%s; %s", why.c_str(), cure.c_str());
+        return Status::out_of_resources;
+    }
+    *out = nic.release();
+    return Status::ok;
+}
+
+void close(NicContext* nic) { delete nic; }
+
+Status describe(NicContext* nic, Mail* open_request) {
+    if (open_request->descriptors.empty())  // the agent wants the region table of every context
+        open_request->descriptors.emplace_back(nic->regions->open_read_only());
+    return open_request->descriptors.front().valid() ? Status::ok : Status::out_of_resources;
+}
+
+Status group_create(NicContext* nic, Group** out) {
+    *out = new (std::nothrow) Group{nic};
+    return *out != nullptr ? Status::ok : Status::out_of_resources;
+}
+
+void group_destroy(Group* group) { delete group; }
+
+void poll_group(Group* group) { group->nic->engine->poll(); }
+
+Status endpoint_create(NicContext* nic, const EndpointArgs& args, Endpoint** out) {
+    auto* ep = new (std::nothrow) Endpoint;
+    if (ep == nullptr) return Status::out_of_resources;
+    ep->vi = args.vi;
+    ep->nic = nic;
+    const std::scoped_lock lock(nic->engine->mutex);
+    nic->engine->join(ep);
+    *out = ep;
+    return Status::ok;
+}
+
+void endpoint_destroy(Endpoint* ep) {
+    {
+        const std::scoped_lock lock(ep->nic->engine->mutex);
+        ep->nic->engine->leave(ep);
+        ep->nic->engine->finish_frames();
+    }
+    delete ep;
+}
+
+void start(ViCore& vi) { vi.endpoint->nic->engine->start(*vi.endpoint); }
+void disconnect(ViCore& vi) { vi.endpoint->nic->engine->stop(*vi.endpoint); }
+void kick_send(ViCore& vi) { vi.endpoint->nic->engine->kick_send(*vi.endpoint); }
+
+void kick_recv(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.active) ep.receives.store(vi.recv.posted - ep.receives_base, std::memory_order_release);
+}
+
+// ---- sleeping: on the port itself, so that the thread that waits is the one that wakes
+
+uint32_t sleep_begin(NicContext* nic) {
+    nic->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    return nic->wakes.load(std::memory_order_seq_cst);
+}
+
+void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
+    if (nic->wakes.load(std::memory_order_seq_cst) != key) return;
+    const int64_t left = remaining_ns(deadline);
+    int64_t sleep = left < 0 || left > kSleepSlice ? kSleepSlice : left;
+    sleep = nic->engine->idle_ns(sleep);
+    if (sleep <= 0) return;
+    pollfd fds[2] = {{nic->wake_fd.get(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
+    const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
+    ::ppoll(fds, 2, &t, nullptr);
+}
+
+void sleep_end(NicContext* nic) {
+    if (nic->sleepers.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
+    uint64_t wakes;
+    [[maybe_unused]] const ssize_t got = ::read(nic->wake_fd.get(), &wakes, sizeof wakes);
+}
+
+void wake(NicContext* nic) {
+    nic->wakes.fetch_add(1, std::memory_order_seq_cst);
+    if (nic->sleepers.load(std::memory_order_seq_cst) == 0) return;
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(nic->wake_fd.get(), &one, sizeof one);
+}
+
+// Whoever is using the region has the engine; who gets it later finds the region gone.
+void region_removed(NicContext* nic, uint32_t) { const std::scoped_lock lock(nic->engine->mutex); }
+
+Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
+    if (ip_len != 4 || index != 0) return Status::no_match;
+    uint32_t address;
+    std::memcpy(&address, ip, sizeof address);
+    return find_neighbour(nic->port, address, out) ? Status::ok : Status::no_match;
+}
+
+}  // namespace viaduct::acenic

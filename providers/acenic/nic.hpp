@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// An open NIC and the operations of the provider on it. Opens of one port in a process share its engine.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "providers/acenic/engine.hpp"
+
+namespace viaduct::acenic {
+
+inline constexpr uint32_t kMaxVi = 1024;
+inline constexpr uint32_t kDepth = 1024;
+
+}  // namespace viaduct::acenic
+
+namespace viaduct {
+
+struct NicContext {
+    NicInfo info;
+    UserAgent* agent = nullptr;
+    RegionTable* regions = nullptr;
+    acenic::PortSpec port;
+    std::shared_ptr<acenic::Engine> engine;
+    Fd wake_fd;  // readable: sleepers look again
+    std::atomic<uint32_t> wakes{0};
+    std::atomic<uint32_t> sleepers{0};
+};
+
+struct Group {
+    NicContext* nic = nullptr;
+};
+
+}  // namespace viaduct
+
+namespace viaduct::acenic {
+
+Status discover(const Settings&, const Hints&, NicSink&);
+
+Status open(const OpenArgs&, NicContext** out);
+void close(NicContext*);
+Status describe(NicContext*, Mail* open_request);
+Status group_create(NicContext*, Group** out);
+void group_destroy(Group*);
+void poll_group(Group*);
+Status endpoint_create(NicContext*, const EndpointArgs&, Endpoint** out);
+void endpoint_destroy(Endpoint*);
+void start(ViCore&);
+void disconnect(ViCore&);
+void kick_send(ViCore&);
+void kick_recv(ViCore&);
+uint32_t sleep_begin(NicContext*);
+void sleep_wait(NicContext*, uint32_t key, Deadline);
+void sleep_end(NicContext*);
+void wake(NicContext*);
+void region_removed(NicContext*, uint32_t handle);
+Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
+
+// connect.cpp
+Status listen(NicContext*, const EndAddress& local, ConnectOp** out);
+Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
+               Deadline, ConnectOp** out);
+Status peer_request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
+                    Deadline, ConnectOp** out);
+Status accept(NicContext*, uint64_t incoming, ViCore&, const ViTraits&, ConnectOp** out);
+Status reject(NicContext*, uint64_t incoming);
+Status connect_await(ConnectOp*, Deadline, ConnectResult*);
+Status connect_finish(ConnectOp*, ConnectResult*);
+
+}  // namespace viaduct::acenic
+
+namespace viaduct {
+
+// A listener or an attempt; under the engine's lock.
+struct ConnectOp {
+    acenic::Engine* engine = nullptr;
+    Endpoint* ep = nullptr;  // null: a listener
+    uint32_t listener = 0;
+    bool decided = false;
+    ConnectResult result;
+};
+
+}  // namespace viaduct

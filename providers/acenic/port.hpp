@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A DPDK Ethernet port as an outlet of the wire protocol. Frames to our own address never reach the wire. One
+// thread at a time: the engine's lock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "providers/acenic/port_spec.hpp"
+#include "providers/wire/encapsulation.hpp"
+#include "providers/wire/host.hpp"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace viaduct::acenic {
+
+struct PortCounters {
+    uint64_t foreign = 0;     // frames of other protocols or for others
+    uint64_t tx_refused = 0;  // frames the driver did not take at once
+    uint64_t no_buffer = 0;   // the pool was empty
+    uint64_t looped = 0;      // to ourselves
+};
+
+class Port final : public wire::Outlet {
+public:
+    // Null: *why and *cure say so for people.
+    static std::unique_ptr<Port> open(const PortSpec&, std::string* why, std::string* cure);
+    ~Port();
+
+    std::byte* begin_frame(uint32_t bytes) override;
+    void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
+
+    // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
+    // much of it.
+    void transmit();
+    // Calls take(frame, from) for each frame of ours that has come; how many.
+    template <class Take>
+    uint32_t receive(Take take) {
+        uint32_t taken = 0;
+        rte_mbuf* burst[kBurst];
+        const uint32_t n = fetch(burst);
+        for (uint32_t i = 0; i < n; ++i) {
+            NicAddress from;
+            std::span<const std::byte> frame;
+            if (look(burst[i], &from, &frame)) {
+                take(frame, from);
+                ++taken;
+            }
+        }
+        release(burst, n);
+        return taken;
+    }
+
+    // Becomes readable when frames come; -1: this driver has none, look every so often.
+    int wait_fd() const { return wait_fd_; }
+    uint32_t max_frame() const { return max_frame_; }
+    const NicAddress& address() const { return link_.own; }
+    const PortCounters& counters() const { return counters_; }
+
+private:
+    static constexpr uint32_t kBurst = 32;
+    static constexpr uint32_t kLoop = 256;
+
+    explicit Port(const PortSpec& spec) : link_{spec.address} {}
+    bool start(const PortSpec&, std::string* why, std::string* cure);
+    uint32_t fetch(rte_mbuf** burst);
+    bool look(rte_mbuf*, NicAddress* from, std::span<const std::byte>* frame);
+    void release(rte_mbuf** burst, uint32_t n);
+
+    wire::Ethernet link_;
+    uint16_t port_ = UINT16_MAX;
+    uint32_t max_frame_ = 0;
+    int wait_fd_ = -1;
+    std::string device_;
+    rte_mempool* pool_ = nullptr;
+    rte_mbuf* current_ = nullptr;  // between begin_frame and end_frame
+    rte_mbuf* out_[kBurst] = {};
+    uint32_t out_count_ = 0;
+    rte_mbuf* loop_[kLoop] = {};  // frames to ourselves
+    uint32_t loop_head_ = 0, loop_tail_ = 0;
+    PortCounters counters_;
+};
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/acenic/port_spec.hpp"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "core/shm/segment.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+constexpr int64_t kNeighbourPatience = 500'000'000;
+constexpr uint32_t kOtherMtu = 9000;
+
+bool refuse(const std::string& text, Rejection* why, const std::string& reason, const char* cure) {
+    std::snprintf(why->name, sizeof why->name, "%s", text.c_str());
+    std::snprintf(why->reason, sizeof why->reason, "%s", reason.c_str());
+    std::snprintf(why->cure, sizeof why->cure, "%s", cure);
+    return false;
+}
+
+// The value of "key=..." in a list separated by commas; empty: none.
+std::string argument(const std::string& list, const std::string& key) {
+    size_t at = 0;
+    while (at < list.size()) {
+        size_t end = list.find(',', at);
+        if (end == std::string::npos) end = list.size();
+        if (list.compare(at, key.size() + 1, key + "=") == 0)
+            return list.substr(at + key.size() + 1, end - at - key.size() - 1);
+        at = end + 1;
+    }
+    return {};
+}
+
+bool parse_mac(const std::string& text, NicAddress* out) {
+    unsigned b[6];
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%c", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
+                    &rest) != 6)
+        return false;
+    for (int i = 0; i < 6; ++i) out->bytes[i] = static_cast<uint8_t>(b[i]);
+    return (out->bytes[0] & 1) == 0;
+}
+
+// Asked through a socket: unlike sysfs it always answers for this process's own network namespace.
+bool read_interface(PortSpec* port) {
+    const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq r{};
+    if (!socket.valid() || port->interface.size() >= sizeof r.ifr_name) return false;
+    std::strcpy(r.ifr_name, port->interface.c_str());
+    if (::ioctl(socket.get(), SIOCGIFHWADDR, &r) != 0 || r.ifr_hwaddr.sa_family != ARPHRD_ETHER) return false;
+    std::memcpy(port->address.bytes, r.ifr_hwaddr.sa_data, kNicAddressBytes);
+    if (::ioctl(socket.get(), SIOCGIFMTU, &r) != 0) return false;
+    port->mtu = static_cast<uint32_t>(r.ifr_mtu);
+    if (::ioctl(socket.get(), SIOCGIFFLAGS, &r) != 0) return false;
+    port->up = (r.ifr_flags & IFF_UP) != 0;
+    return true;
+}
+
+// An entry of the neighbour table, if it is complete.
+bool known_neighbour(int socket, const PortSpec& port, uint32_t ip, NicAddress* out) {
+    arpreq r{};
+    auto* address = reinterpret_cast<sockaddr_in*>(&r.arp_pa);
+    address->sin_family = AF_INET;
+    address->sin_addr.s_addr = ip;
+    std::snprintf(r.arp_dev, sizeof r.arp_dev, "%s", port.interface.c_str());
+    if (::ioctl(socket, SIOCGARP, &r) != 0 || (r.arp_flags & ATF_COM) == 0) return false;
+    std::memcpy(out->bytes, r.arp_ha.sa_data, kNicAddressBytes);
+    return true;
+}
+
+bool is_own_address(int socket, const PortSpec& port, uint32_t ip) {
+    ifreq r{};
+    std::snprintf(r.ifr_name, sizeof r.ifr_name, "%s", port.interface.c_str());
+    if (::ioctl(socket, SIOCGIFADDR, &r) != 0) return false;
+    return reinterpret_cast<const sockaddr_in*>(&r.ifr_addr)->sin_addr.s_addr == ip;
+}
+
+}  // namespace
+
+std::vector<std::string> split_ports(const char* setting) {
+    std::vector<std::string> ports;
+    std::string one;
+    for (const char* c = setting;; ++c) {
+        if (*c == ';' || *c == '\0') {
+            if (!one.empty()) ports.push_back(one);
+            one.clear();
+            if (*c == '\0') return ports;
+        } else if (*c != ' ') {
+            one += *c;
+        }
+    }
+}
+
+bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
+    out->text = text;
+    const size_t comma = text.find(',');
+    out->driver = text.substr(0, comma);
+    out->arguments = comma == std::string::npos ? "" : text.substr(comma + 1);
+    if (out->driver.compare(0, 4, "net_") != 0)
+        return refuse(text, why, out->driver + " is no DPDK network driver",
+                      "write acenic.ports as \"net_af_packet,iface=eth1\"");
+    if (out->driver == "net_af_packet") {
+        out->interface = argument(out->arguments, "iface");
+        if (out->interface.empty())
+            return refuse(text, why, "net_af_packet without an interface", "add iface=NAME");
+        if (!read_interface(out))
+            return refuse(text, why,
+                          "there is no Ethernet interface " + out->interface + " in this network namespace",
+                          "name one that `ip link` shows");
+        return true;
+    }
+    if (out->driver == "net_memif")
+        return refuse(text, why, "net_memif needs DPDK's multi-process channel, which is off here",
+                      "use net_af_packet on a veth pair");
+    if (!parse_mac(argument(out->arguments, "mac"), &out->address))
+        return refuse(text, why, out->driver + " without an Ethernet address",
+                      "add mac=02:00:00:00:00:01, another one for each end");
+    const std::string mtu = argument(out->arguments, "mtu");
+    out->mtu = mtu.empty() ? kOtherMtu : static_cast<uint32_t>(std::strtoul(mtu.c_str(), nullptr, 10));
+    const size_t at = out->arguments.find("mtu=");
+    if (at != std::string::npos) {  // ours: no driver knows it
+        const size_t end = out->arguments.find(',', at);
+        out->arguments.erase(at, end == std::string::npos ? std::string::npos : end - at + 1);
+    }
+    out->up = true;
+    return true;
+}
+
+bool find_neighbour(const PortSpec& port, uint32_t ip, NicAddress* out) {
+    if (port.interface.empty()) return false;
+    const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.valid()) return false;
+    if ((ntohl(ip) >> 24) == 127 || is_own_address(socket.get(), port, ip)) {
+        *out = port.address;
+        return true;
+    }
+    if (known_neighbour(socket.get(), port, ip, out)) return true;
+    // Any datagram makes the kernel ask for the address; the port is that of "discard".
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(9);
+    to.sin_addr.s_addr = ip;
+    if (::sendto(socket.get(), "", 0, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) < 0) return false;
+    for (const int64_t until = now_ns() + kNeighbourPatience; now_ns() < until; ::usleep(5000))
+        if (known_neighbour(socket.get(), port, ip, out)) return true;
+    return false;
+}
+
+}  // namespace viaduct::acenic

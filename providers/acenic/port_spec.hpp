@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the configuration says of a port: a DPDK device and its arguments, for example
+// "net_af_packet,iface=eth1". Used by the agent, which only looks, and by the application, which opens it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "viaduct/provider.hpp"
+
+namespace viaduct::acenic {
+
+struct PortSpec {
+    std::string text;       // as configured
+    std::string driver;     // "net_af_packet"
+    std::string arguments;  // what follows the driver, without "mac=" where the driver does not know it
+    std::string interface;  // af_packet: its network interface
+    NicAddress address;
+    uint32_t mtu = 0;  // largest Ethernet payload
+    bool up = false;
+};
+
+// The ports of acenic.ports, separated by ';'.
+std::vector<std::string> split_ports(const char* setting);
+
+// Looks at the system (never opens anything). False: why not, and what to do about it.
+bool read_port(const std::string& text, PortSpec* out, Rejection* why);
+
+// The Ethernet address behind an IPv4 address on the port's network; asks the kernel's neighbour table, and
+// waits for its answer a moment. `ip` in network order.
+bool find_neighbour(const PortSpec&, uint32_t ip, NicAddress* out);
+
+}  // namespace viaduct::acenic

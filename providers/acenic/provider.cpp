@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// acenic: VI over Ethernet through a DPDK port. This file is its table of operations.
+#include "providers/acenic/nic.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+constexpr Provider make_provider() {
+    Provider p;
+    p.name = "acenic";
+    p.description = "VI over Ethernet, emulated on the host, through a DPDK port";
+    p.version = 1;
+
+    p.control.discover = discover;
+
+    p.data.open = open;
+    p.data.close = close;
+    p.data.describe = describe;
+    p.data.group_create = group_create;
+    p.data.group_destroy = group_destroy;
+    p.data.poll_group = poll_group;
+    p.data.endpoint_create = endpoint_create;
+    p.data.endpoint_destroy = endpoint_destroy;
+    p.data.listen = listen;
+    p.data.request = request;
+    p.data.peer_request = peer_request;
+    p.data.accept = accept;
+    p.data.reject = reject;
+    p.data.connect_await = connect_await;
+    p.data.connect_finish = connect_finish;
+    p.data.start = start;
+    p.data.disconnect = disconnect;
+    p.data.kick_send = kick_send;
+    p.data.kick_recv = kick_recv;
+    p.data.sleep_begin = sleep_begin;
+    p.data.sleep_wait = sleep_wait;
+    p.data.sleep_end = sleep_end;
+    p.data.wake = wake;
+    p.data.region_removed = region_removed;
+    p.data.resolve = resolve;
+    return p;
+}
+
+}  // namespace
+
+}  // namespace viaduct::acenic
+
+extern "C" __attribute__((visibility("default"))) constexpr viaduct::Provider viaduct_provider_v1 =
+    viaduct::acenic::make_provider();
