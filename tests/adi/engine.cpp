@@ -195,6 +195,11 @@ int Engine::post(mpip_req_t& req) {
         mpip_req_deliver_all(&req, message->um_buf, static_cast<size_t>(message->um_env.ev_len));
         return MPIP_SUCCESS;
     }
+    if (req.r_proc != nullptr && (req.r_proc->p_flags & MPIP_PROC_TRANSPORTERR) != 0) {
+        req.r_error = MPIP_ERR_PROC_FAILED;  // lost already: nothing will come
+        mpip_req_done(&req);
+        return MPIP_SUCCESS;
+    }
     posted_.push_back(&req);
     return MPIP_SUCCESS;
 }

@@ -20,7 +20,8 @@ ALLOWED = {
     "providers/": ["include/", "core/", "providers/wire/"],  # and its own folder, added below
     "utils/cmpiinfo/": ["include/", "core/", "utils/", "mpi-adi/"],  # shows what the engine has found
     "utils/": ["include/", "core/", "utils/"],
-    "mpi-adi/": ["include/vipl.h", "mpi-adi/"],
+    "mpi-adi/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/"],
+    "mpi-adi/protocol/shm/": ["mpi-adi/", "core/shm/", "core/sync/"],  # the only module that is not a user of VIPL
 }
 GENERATED = {"core/config/paths.hpp"}
 
@@ -62,7 +63,7 @@ def target_of(root, path, quote, name):
 
 
 def allowed_from(path):
-    for prefix, targets in ALLOWED.items():
+    for prefix, targets in sorted(ALLOWED.items(), reverse=True):  # the longest prefix first
         if path.startswith(prefix):
             if prefix == "providers/":
                 return targets + ["/".join(path.split("/")[:2]) + "/"]

@@ -43,6 +43,9 @@ int mpip_map_functions(const char* pmname, struct protocol* table) {
         case MPIP_PROTO_SELF:
             VIADUCT_BIND_MODULE(table, self);
             break;
+        case MPIP_PROTO_SHM:
+            VIADUCT_BIND_MODULE(table, shm);
+            break;
         case MPIP_PROTO_VIA:
             VIADUCT_BIND_MODULE(table, via);
             break;

@@ -20,7 +20,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"CMPI_PROTOCOL", "", 0, 0,
-     "the only protocol for other processes: via, shm or tcp; empty: the best that reaches each"},
+     "the only protocol for other processes: via or shm; empty: the best that reaches each"},
     {"CMPI_CONNECT_TIMEOUT", "60", 1, 86400, "seconds to wait for other processes while connecting"},
     {"CMPI_CLOSE_TIMEOUT", "0", 0, 86400,
      "seconds to wait for the others' goodbyes at the end; 0: as long as they live"},
@@ -38,11 +38,7 @@ constexpr Row kRows[] = {
      "long messages up to so many bytes travel as packets, not by remote write or read"},
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
      "additional receives posted while packets of a long message are expected"},
-    {"CMPI_ON_DEMAND", "32", 1, 1 << 20,
-     "with more processes than this via connects two of them when they first talk"},
     {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},
-    {"CMPI_TCP_ADDRESS", "", 0, 0,
-     "IPv4 address tcp listens on and tells the others; empty: that of the host name"},
 };
 constexpr size_t kCount = std::size(kRows);
 static_assert(kCount == static_cast<size_t>(Param::count_),

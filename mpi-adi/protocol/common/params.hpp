@@ -18,9 +18,7 @@ enum class Param : size_t {
     rendezvous,
     r3_limit,
     rendezvous_extra,
-    on_demand,
     shm_ring,
-    tcp_address,
     count_
 };
 

@@ -31,7 +31,8 @@ int cancel_send(mpip_req_t* req) {
 }
 
 bool incoming_cancel_request(viadev_connection_t* c, const Cancel& packet) {
-    unexmsg_t* message = mpip_up.withdraw(c->proc, packet.sreq);
+    // Only long messages have a name; 0 would be any other.
+    unexmsg_t* message = packet.sreq == 0 ? nullptr : mpip_up.withdraw(c->proc, packet.sreq);
     if (message != nullptr) {
         delete static_cast<LongStart*>(static_cast<Held*>(message->um_data));
         mpip_up.release(message);

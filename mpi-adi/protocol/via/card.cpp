@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a process tells the others about its NIC, and who can reach whom. Both sides judge by the same two
 // cards.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstring>
 
+#include "mpi-adi/protocol/common/host.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
 
 namespace viaduct::via {
@@ -13,27 +11,6 @@ namespace viaduct::via {
 namespace {
 
 constexpr uint32_t kMagic = 0x31414956;  // "VIA1"
-
-uint64_t hash(uint64_t seed, const void* data, size_t bytes) {
-    const unsigned char* p = static_cast<const unsigned char*>(data);
-    for (size_t i = 0; i < bytes; ++i) seed = (seed ^ p[i]) * 0x100000001b3;
-    return seed;
-}
-
-// NICs are a network name space's: two of them on one machine are two hosts.
-uint64_t host_number() {
-    uint64_t number = 0xcbf29ce484222325;
-    char text[128];
-    const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        const ssize_t n = ::read(fd, text, sizeof text);
-        if (n > 0) number = hash(number, text, static_cast<size_t>(n));
-        ::close(fd);
-    }
-    const ssize_t n = ::readlink("/proc/self/ns/net", text, sizeof text);
-    if (n > 0) number = hash(number, text, static_cast<size_t>(n));
-    return number;
-}
 
 // Whether the NIC itself says that it sees that address.
 bool discovered(const Card& card) {
@@ -59,8 +36,8 @@ Card make_card() {
     Card card = {};
     card.magic = kMagic;
     card.version = kWireVersion;
-    card.host = host_number();
-    card.network = hash(0xcbf29ce484222325, viadev.attributes.Name, std::strlen(viadev.attributes.Name));
+    card.host = adi::host_number("net");  // NICs are a network name space's
+    card.network = adi::hash(adi::kHashSeed, viadev.attributes.Name, std::strlen(viadev.attributes.Name));
     card.maxtransfersize = viadev.attributes.MaxTransferSize;
     card.depth = static_cast<uint16_t>(viadev.rules.depth);
     card.reserve = static_cast<uint16_t>(viadev.rules.reserve);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "mpi-adi/protocol/common/error.hpp"
+#include "mpi-adi/protocol/common/host.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
 
@@ -30,10 +31,7 @@ union Address {
 };
 
 uint64_t job_number(const taskinfo_t* task) {
-    uint64_t number = 0xcbf29ce484222325;
-    for (const char* p = task->ti_job; *p != '\0'; ++p)
-        number = (number ^ static_cast<unsigned char>(*p)) * 0x100000001b3;
-    return number;
+    return adi::hash(adi::kHashSeed, task->ti_job, std::strlen(task->ti_job));
 }
 
 void fill(Address& address, const unsigned char* host, size_t host_len, const Discriminator& discriminator) {

@@ -8,7 +8,7 @@
 // is a table entry.
 #include "mpi-adi/protocol/via/registration.hpp"
 
-#include <sys/mman.h>
+#include <viaduct/ext.h>
 
 #include <map>
 
@@ -57,14 +57,11 @@ void unregister_buffer(void* address, VIP_MEM_HANDLE handle) {
 }
 
 void* allocate_registered(size_t bytes) {
-    bytes = (bytes + 4095) & ~size_t{4095};
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    const VIP_MEM_HANDLE handle = enter(memory, bytes, true, viadev.rdma_read);
-    if (handle == 0) {
-        ::munmap(memory, bytes);
-        return nullptr;
-    }
+    // Where the NIC can, this is memory that connected processes reach by plain copies.
+    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
+    void* memory = nullptr;
+    VIP_MEM_HANDLE handle = 0;
+    if (VipxAllocMemory(viadev.nic, bytes, 0, &attributes, &memory, &handle) != VIP_SUCCESS) return nullptr;
     blocks.emplace(static_cast<char*>(memory), Block{bytes, handle});
     return memory;
 }
@@ -72,8 +69,7 @@ void* allocate_registered(size_t bytes) {
 bool free_registered(void* address) {
     const auto found = blocks.find(static_cast<char*>(address));
     if (found == blocks.end()) return false;
-    VipDeregisterMem(viadev.nic, found->first, found->second.handle);
-    ::munmap(found->first, found->second.bytes);
+    VipxFreeMemory(viadev.nic, found->first, found->second.handle);
     blocks.erase(found);
     return true;
 }

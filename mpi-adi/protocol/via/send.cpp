@@ -136,7 +136,10 @@ void start_queued_sends(viadev_connection_t* c) {
         }
         // A message short enough waits for credits, which come back whenever the receiver polls: a handshake
         // would make the send wait for its receive. Only handshakes use the preserved credits (F9).
-        if (may_be_eager(c, req)) return;
+        if (may_be_eager(c, req)) {
+            c->slots_wanted = true;  // a series may wait for places in the queue instead
+            return;
+        }
         if (c->backlog_head != nullptr || !c->credits.can_send()) return;
         if (send_req_long_data(c, req) != MPIP_SUCCESS) return want_chores(c);
         mpip_deqsend(proc);

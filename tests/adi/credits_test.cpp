@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Flow control of the VIA module as a model: two ends, two wires, random schedules, also with ends that never
+// look. What must hold after every step is adi-facts F15, and that no packet ever meets an empty receive
+// queue (F16).
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+#include "mpi-adi/protocol/via/credits.hpp"
+
+namespace viaduct::via {
+namespace {
+
+struct Packet {
+    bool free;
+    uint16_t credit;
+    uint8_t view, answered;
+};
+
+struct End {
+    Credits credits;
+    std::deque<Packet> inbox;  // on the wire to this end: each has taken one of its posted receives
+    int receives = 0;          // posted, as the NIC sees them
+    int noops = 0;
+    bool underrun = false;
+
+    void start(const CreditRules& rules, const CreditRules& peer) {
+        credits.start(rules, peer.depth, peer.reserve);
+        receives = rules.depth + rules.reserve;
+    }
+
+    void send(End& to, bool free) {
+        if (free) {
+            credits.sent_free();
+        } else {
+            credits.spend();
+        }
+        to.inbox.push_back({free, credits.take_local(), credits.view(), credits.free_had()});
+        if (--to.receives < 0) to.underrun = true;
+    }
+
+    void repost(bool reserve) {
+        credits.reposted(reserve);
+        ++receives;
+    }
+
+    // As viadev does: credits, the reserve at once, the rest when it is short or when nothing comes in.
+    void take() {
+        const Packet p = inbox.front();
+        inbox.pop_front();
+        ASSERT_TRUE(credits.heard(p.credit, p.view, p.answered));
+        ASSERT_TRUE(credits.used(p.free));
+        if (p.free) repost(true);
+        if (credits.posted() <= credits.rules().depth / 2) fill();
+    }
+
+    void fill() {
+        while (credits.missing() > 0) repost(false);
+    }
+
+    void chores(End& other) {
+        fill();
+        if (!credits.want_noop() || !credits.may_send_noop()) return;
+        ++noops;
+        send(other, true);
+    }
+};
+
+// F15, for the direction a -> b.
+int sum(const End& a, const End& b) {
+    int paid = 0, told = 0;
+    for (const Packet& p : b.inbox) paid += p.free ? 0 : 1;
+    for (const Packet& p : a.inbox) told += p.credit;
+    return a.credits.remote() + paid + told + b.credits.local();
+}
+
+// Receives of b for packets that cost credit: those posted, and those a packet on the wire has taken.
+int receives_for_credit(const End& b) { return b.credits.posted(); }
+
+void run(int depth_a, int depth_b, int extra, unsigned seed, int steps, bool deaf) {
+    std::mt19937 dice(seed);
+    End a, b;
+    const CreditRules rules_a = CreditRules::for_depth(depth_a, extra),
+                      rules_b = CreditRules::for_depth(depth_b, extra);
+    a.start(rules_a, rules_b);
+    b.start(rules_b, rules_a);
+    uint64_t moved = 0;
+    for (int step = 0; step < steps; ++step) {
+        End& self = dice() % 2 == 0 ? a : b;
+        End& other = &self == &a ? b : a;
+        const bool looks = !(deaf && &self == &a && step % 5000 < 4000);  // a may be deaf for long
+        switch (dice() % 6) {
+            case 0:
+            case 1:
+                if (self.credits.can_send()) {
+                    self.send(other, false);
+                    ++moved;
+                }
+                break;
+            case 2:
+            case 3:
+                if (looks && !self.inbox.empty()) self.take();
+                break;
+            case 4:
+                if (looks && self.inbox.empty()) self.chores(other);
+                break;
+            default:
+                if (dice() % 50 == 0) {
+                    const int packets = static_cast<int>(dice() % 20);
+                    self.credits.expect(packets);
+                    self.fill();
+                    self.credits.expect(-packets);
+                }
+                break;
+        }
+        ASSERT_FALSE(a.underrun || b.underrun) << "a packet met no receive at step " << step;
+        ASSERT_EQ(sum(a, b), receives_for_credit(b)) << step;
+        ASSERT_EQ(sum(b, a), receives_for_credit(a)) << step;
+        ASSERT_GE(a.credits.remote(), 0);
+        ASSERT_GE(b.credits.remote(), 0);
+    }
+    // It never locks up: when both look, both can send again.
+    for (int i = 0; i < 4 * (depth_a + depth_b + 4 * extra + 100); ++i) {
+        for (End* end : {&a, &b}) {
+            if (!end->inbox.empty()) {
+                end->take();
+            } else {
+                end->chores(end == &a ? b : a);
+            }
+        }
+    }
+    EXPECT_TRUE(a.credits.can_send());
+    EXPECT_TRUE(b.credits.can_send());
+    EXPECT_GT(moved, static_cast<uint64_t>(deaf ? steps / 1000 : steps / 60));
+}
+
+TEST(Credits, KeepTheirSumAndNeverMeetAnEmptyQueue) {
+    for (const int depth : {1, 2, 4, 8, 64, 200}) {
+        for (const int extra : {0, 4, 64}) {
+            for (unsigned seed = 1; seed <= 5; ++seed) run(depth, depth, extra, seed, 20000, false);
+        }
+    }
+}
+
+TEST(Credits, SurviveAnEndThatDoesNotLook) {
+    for (const int depth : {1, 4, 64}) {
+        for (const int extra : {0, 64}) {
+            for (unsigned seed = 1; seed <= 5; ++seed) run(depth, depth, extra, seed, 20000, true);
+        }
+    }
+}
+
+TEST(Credits, NeedNotBeEqualOnBothSides) {
+    for (unsigned seed = 1; seed <= 10; ++seed) run(4, 64, 16, seed, 20000, seed % 2 == 0);
+}
+
+// F16: a peer that spends all its credits and never looks provokes no more noops than the reserve holds,
+// without the cap.
+TEST(Credits, ReserveHoldsWhatADeafSenderProvokes) {
+    for (const int depth : {4, 16, 64, 128}) {
+        for (const int extra : {0, 64}) {
+            const CreditRules rules = CreditRules::for_depth(depth, extra);
+            End deaf, polite;
+            deaf.start(rules, rules);
+            polite.start(rules, rules);
+            while (deaf.credits.can_send()) {
+                deaf.send(polite, false);
+                while (!polite.inbox.empty()) polite.take();
+                polite.chores(deaf);
+            }
+            EXPECT_FALSE(deaf.underrun);
+            EXPECT_LE(polite.noops, rules.reserve - 1) << "depth " << depth << ", extra " << extra;
+        }
+    }
+}
+
+TEST(Credits, RefuseWhatAPeerCannotHaveDone) {
+    const CreditRules rules = CreditRules::for_depth(4, 0);
+    Credits credits;
+    credits.start(rules, 4, rules.reserve);
+    EXPECT_FALSE(credits.heard(0, 0, 1));  // answers a packet that was never sent
+    EXPECT_TRUE(credits.heard(0, 0, 0));
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(credits.used(false));
+    EXPECT_FALSE(credits.used(false));  // a fifth packet on four credits
+    for (int i = 0; i < rules.reserve; ++i) EXPECT_TRUE(credits.used(true));
+    EXPECT_FALSE(credits.used(true));
+    for (int i = 0; i < 16; ++i) credits.heard(65535, 0, 0);
+    EXPECT_FALSE(credits.heard(65535, 0, 0));  // a million credits
+}
+
+TEST(Credits, LeaveTheLastOnesToControlPackets) {
+    const CreditRules rules = CreditRules::for_depth(64, 0);
+    Credits credits;
+    credits.start(rules, 64, rules.reserve);
+    EXPECT_EQ(rules.preserve, 10);
+    EXPECT_TRUE(credits.eager_ok(54));
+    EXPECT_FALSE(credits.eager_ok(55));
+    for (int i = 0; i < 54; ++i) credits.spend();
+    EXPECT_FALSE(credits.eager_ok(1));
+    EXPECT_FALSE(credits.may_push());
+    EXPECT_TRUE(credits.can_send());
+}
+
+}  // namespace
+}  // namespace viaduct::via

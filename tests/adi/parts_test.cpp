@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The small parts of the device: names of requests, packets, parameters, the choice of a protocol; and the
+// stream protocol fed with frames that nobody would send.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/common/request_ids.hpp"
+#include "mpi-adi/protocol/stream/stream.hpp"
+#include "mpi-adi/protocol/via/vbuf.hpp"
+#include "mpi-adi/protocol/via/wire.hpp"
+
+namespace viaduct {
+namespace {
+
+TEST(RequestIds, AreNeverAddressesAndNeverComeBack) {
+    adi::RequestIds ids;
+    mpip_req_t a = {}, b = {};
+    std::set<reqaddr_t> seen;
+    for (int i = 0; i < 1000; ++i) {
+        ids.add(&a);
+        const reqaddr_t name = a.r_id;
+        EXPECT_TRUE(seen.insert(name).second);
+        EXPECT_EQ(ids.find(name), &a);
+        ids.add(&b);
+        EXPECT_NE(a.r_id, b.r_id);
+        ids.remove(&a);
+        EXPECT_EQ(ids.find(name), nullptr);
+        ids.remove(&b);
+    }
+    EXPECT_EQ(ids.find(0), nullptr);
+    EXPECT_EQ(ids.find(UINT64_MAX), nullptr);
+    EXPECT_EQ(ids.find(reinterpret_cast<uintptr_t>(&a)), nullptr);
+}
+
+TEST(Wire, LiesInMemoryAsTheDocumentSays) {
+    via::EagerStart p = {};
+    p.header.type = via::PacketType::eager_start;
+    p.header.sequence = 0x0102;
+    p.header.credit = 0x0304;
+    p.header.source = 0x05060708;
+    p.context = 0x1112131415161718;
+    p.tag = 0x21222324;
+    p.src_lrank = 0x31323334;
+    const unsigned char expected[28] = {1,    0,    0x02, 0x01, 0x04, 0x03, 0,    0,    0x08, 0x07,
+                                        0x06, 0x05, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
+                                        0x24, 0x23, 0x22, 0x21, 0x34, 0x33, 0x32, 0x31};
+    EXPECT_EQ(std::memcmp(&p, expected, sizeof expected), 0);
+    EXPECT_EQ(via::MAX_DATA_SIZE, 16384u - 64 - 28);
+    for (int type = 0; type < 256; ++type) {
+        const size_t least = via::least_length(static_cast<via::PacketType>(type));
+        EXPECT_EQ(least >= sizeof(via::Header), type >= 1 && type <= 12) << type;
+    }
+}
+
+TEST(Vbuf, HasItsDescriptorBehindItsBuffer) {
+    EXPECT_EQ(sizeof(via::vbuf::buffer) + sizeof(VIP_DESCRIPTOR), 16384u);
+    alignas(128) static via::vbuf v;
+    EXPECT_EQ(via::vbuf_of(&v.desc), &v);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(&v.desc) % VIP_DESCRIPTOR_ALIGNMENT, 0u);
+    EXPECT_EQ(static_cast<void*>(v.buffer + via::VBUF_BUFFER_SIZE), static_cast<void*>(&v.desc));
+}
+
+TEST(Params, HaveANameAHelpAndAnOrigin) {
+    size_t count = 0;
+    const mpip_param* all = mpip_params(&count);
+    ASSERT_GT(count, 10u);
+    for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(std::strncmp(all[i].pa_name, "CMPI_", 5), 0);
+        EXPECT_GT(std::strlen(all[i].pa_help), 20u) << all[i].pa_name;
+        EXPECT_STREQ(all[i].pa_origin, "default") << all[i].pa_name;
+    }
+}
+
+TEST(Table, HasAllEntriesOfEachModuleAndNoOtherModule) {
+    for (int number = 0; number < NPROTO; ++number) {
+        if (number == MPIP_PROTO_TCP) continue;  // a number without a module, so far
+        struct protocol table;
+        ASSERT_EQ(mpip_map_functions(mpip_protocol_name(number), &table), MPIP_SUCCESS);
+        EXPECT_EQ(table.pt_number, number);
+        // From the first entry to the last there are only functions: 26 of the design and five more.
+        const auto* first = reinterpret_cast<void* const*>(&table.pt_initialize);
+        const auto* last = reinterpret_cast<void* const*>(&table.pt_pressure);
+        ASSERT_EQ(last - first + 1, 26 + 5);
+        for (const auto* entry = first; entry <= last; ++entry) EXPECT_NE(*entry, nullptr);
+    }
+    struct protocol table;
+    EXPECT_EQ(mpip_map_functions("tcp", &table), MPIP_ERR_ARG);
+    EXPECT_EQ(mpip_map_functions("token-ring", &table), MPIP_ERR_ARG);
+    EXPECT_EQ(table.pt_loaded, 0);
+    EXPECT_NE(std::strstr(mpip_last_error(), "token-ring"), nullptr);
+    mpip_upcalls upcalls = {};
+    upcalls.version = CMPI_ADI_VERSION + 1;
+    EXPECT_EQ(mpip_set_upcalls(&upcalls), MPIP_ERR_ARG);
+    upcalls.version = CMPI_ADI_VERSION;
+    EXPECT_EQ(mpip_set_upcalls(&upcalls), MPIP_ERR_ARG);
+}
+
+int reach_all(taskinfo_t*, int) { return 1; }
+int reach_even(taskinfo_t*, int rank) { return rank % 2 == 0; }
+
+TEST(Getconns, TakesTheMostExclusiveThatReaches) {
+    struct protocol saved[NPROTO];
+    std::memcpy(saved, mpip_protocols, sizeof saved);
+    std::memset(static_cast<void*>(mpip_protocols), 0, sizeof saved);
+    int sizes[4] = {1, 1, 1, 1};
+    char cards[] = "abcd";
+    process_t processes[4] = {};
+    procinfo infos[4] = {};
+    taskinfo_t task = {};
+    task.ti_nprocs = 4;
+    task.ti_procs = infos;
+    for (int i = 0; i < 4; ++i) infos[i].pi_proc = &processes[i];
+    for (const int number : {MPIP_PROTO_SHM, MPIP_PROTO_TCP}) {
+        mpip_protocols[number].pt_loaded = 1;
+        mpip_protocols[number].pt_name = mpip_protocol_name(number);
+        task.ti_renvsizes[number] = sizes;
+        task.ti_renvs[number] = cards;
+    }
+    mpip_protocols[MPIP_PROTO_SHM].pt_prop.mp_exclusivity = 50;
+    mpip_protocols[MPIP_PROTO_SHM].pt_reach = reach_even;
+    mpip_protocols[MPIP_PROTO_TCP].pt_reach = reach_all;
+    int whom = -1;
+    EXPECT_EQ(mpip_getconns(&task, nullptr, &whom), MPIP_SUCCESS);
+    EXPECT_EQ(infos[2].pi_proto, MPIP_PROTO_SHM);
+    EXPECT_EQ(infos[3].pi_proto, MPIP_PROTO_TCP);
+    EXPECT_EQ(task.ti_nproto[MPIP_PROTO_TCP], 2);
+    EXPECT_EQ(infos[3].pi_ptrank, 1);
+    EXPECT_EQ(task.ti_proto[MPIP_PROTO_TCP], &infos[1]);
+    EXPECT_EQ(infos[1].pi_next, &infos[3]);
+    EXPECT_EQ(processes[3].p_proto, &mpip_protocols[MPIP_PROTO_TCP]);
+    EXPECT_EQ(mpip_getconns(&task, "shm", &whom), MPIP_ERR_UNREACHABLE);
+    EXPECT_EQ(whom, 1);
+    std::memcpy(mpip_protocols, saved, sizeof saved);
+}
+
+// --- frames nobody would send ---
+
+class Recorder : public stream::Module {
+public:
+    Recorder() : Module(MPIP_PROTO_TCP, 1000, 1000) {}
+    bool full = false;
+
+protected:
+    bool put(stream::Connection&, const stream::Frame&, const void*, const mpip_req_t*, size_t) override {
+        return !full;
+    }
+    void cut(stream::Connection&) override {}
+};
+
+mpip_req_t receive;
+char memory[4096];
+int answer;
+std::vector<unexmsg_t*> held;
+
+int arrived(process_t*, const envelope* env, const void* data, size_t here, void* kept, mpip_req_t** match) {
+    volatile char sink = 0;
+    for (size_t i = 0; i < here; ++i) sink = sink + static_cast<const char*>(data)[i];
+    if (answer == MPIP_IN_MATCHED && receive.r_data == nullptr) {
+        receive = {};
+        receive.r_buf = memory;
+        receive.r_bytes = sizeof memory / 2;
+        *match = &receive;
+        return MPIP_IN_MATCHED;
+    }
+    if (kept == nullptr) return MPIP_IN_TAKEN;
+    auto* message = new unexmsg_t{};
+    message->um_env = *env;
+    message->um_data = kept;
+    held.push_back(message);
+    return MPIP_IN_HELD;
+}
+
+unexmsg_t* withdraw(process_t*, reqaddr_t) {
+    if (held.empty()) return nullptr;
+    unexmsg_t* message = held.back();
+    held.pop_back();
+    return message;
+}
+
+TEST(Stream, LivesThroughFramesNobodyWouldSend) {
+    const mpip_upcalls upcalls = {CMPI_ADI_VERSION,
+                                  arrived,
+                                  [](mpip_req_t*) {},
+                                  [](process_t*, int) {},
+                                  withdraw,
+                                  [](unexmsg_t* message) { delete message; },
+                                  [](mpip_req_t*) { return 0; },
+                                  [] { return 0; }};
+    ASSERT_EQ(mpip_set_upcalls(&upcalls), MPIP_SUCCESS);
+    std::mt19937_64 dice(17);
+    std::vector<char> payload(1000);
+    for (int round = 0; round < 1000; ++round) {
+        Recorder module;
+        process_t proc = {};
+        stream::Connection connection;
+        connection.proc = &proc;
+        connection.ready = true;
+        proc.p_pm = &connection;
+        receive = {};
+        mpip_req_t send = {};
+        send.r_flags = MPIP_REQ_SEND;
+        send.r_proc = &proc;
+        send.r_buf = memory;
+        send.r_bytes = 3000;
+        mpip_enqsend(&proc, &send);
+        module.queued_send(&proc);
+        for (int i = 0; i < 300 && !connection.lost; ++i) {
+            answer = static_cast<int>(dice() % 3);
+            module.full = dice() % 4 == 0;
+            stream::Frame frame;
+            for (size_t byte = 0; byte < sizeof frame; ++byte) {
+                reinterpret_cast<unsigned char*>(&frame)[byte] = static_cast<unsigned char>(dice());
+            }
+            frame.type = static_cast<stream::FrameType>(dice() % 10);
+            frame.bytes = static_cast<uint32_t>(dice() % 1001);
+            if (dice() % 2 == 0) frame.length = dice() % 2 == 0 ? frame.bytes : dice() % 5000;
+            if (dice() % 2 == 0) frame.sreq = send.r_id;
+            if (dice() % 2 == 0) frame.rreq = receive.r_id;
+            if (frame.type != stream::FrameType::eager && frame.type != stream::FrameType::data &&
+                dice() % 8 != 0) {
+                frame.bytes = 0;
+            }
+            if (!module.incoming(connection, frame, payload.data())) {
+                if (dice() % 64 == 0) module.fail(connection, "as it should");
+            } else {
+                module.push(connection);
+            }
+        }
+        module.fail(connection, "the end of the round");
+        EXPECT_NE(send.r_state & MPIP_REQ_DONE, 0);
+        for (unexmsg_t* message : held) {
+            module.ufree(message);
+            delete message;
+        }
+        held.clear();
+    }
+}
+
+}  // namespace
+}  // namespace viaduct
