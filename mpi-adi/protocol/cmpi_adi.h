@@ -392,6 +392,7 @@ static inline int mpip_req_is_contig(const mpip_req_t* req) {
 static inline void mpip_req_deliver(mpip_req_t* req, size_t offset, const void* data, size_t bytes) {
     if (offset >= req->r_bytes) return;
     if (bytes > req->r_bytes - offset) bytes = req->r_bytes - offset;
+    if (bytes == 0) return; /* an empty message may have no buffer */
     if (mpip_req_is_contig(req)) {
         memcpy((char*)req->r_buf + offset, data, bytes);
     } else {
@@ -401,6 +402,7 @@ static inline void mpip_req_deliver(mpip_req_t* req, size_t offset, const void* 
 
 /* Takes `bytes` of a send from `offset` on. */
 static inline void mpip_req_collect(const mpip_req_t* req, size_t offset, void* to, size_t bytes) {
+    if (bytes == 0) return;
     if (mpip_req_is_contig(req)) {
         memcpy(to, (const char*)req->r_buf + offset, bytes);
     } else {

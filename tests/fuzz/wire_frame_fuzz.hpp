@@ -145,10 +145,10 @@ public:
     wire::IncomingId incoming_id = 0;
 };
 
-// Reads a script.
-class Script {
+// Reads a script. (Its name is its own: the unit tests hold several fuzz targets in one program.)
+class FrameScript {
 public:
-    Script(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
+    FrameScript(const uint8_t* data, size_t size) : at_(data), end_(data + size) {}
     bool more() const { return at_ != end_; }
     uint8_t byte() { return more() ? *at_++ : uint8_t{0}; }
     uint32_t word() { return uint32_t{byte()} << 8 | byte(); }
@@ -189,7 +189,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
     tuning.hold_frames = 8;
     Node node(tuning, test::address(1), sink, host);
 
-    Script script(data, size);
+    FrameScript script(data, size);
     const uint8_t begin = script.byte();
     ViTraits traits;
     static constexpr uint16_t kLevels[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
