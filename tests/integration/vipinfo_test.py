@@ -61,7 +61,7 @@ class Text(Case):
             self.expect(result, WELL, line)
 
     def test_providers_settings_links(self):
-        self.expect(run("-p"), WELL, r"Providers considered:\n  paramnet +\d+\.\d+ +/[^\n]*/paramnet\.so\n")
+        self.expect(run("-p"), WELL, r"Providers considered:\n(  .*\n)*  paramnet +\d+\.\d+ +/[^\n]*/paramnet\.so\n")
         self.expect(run("-s"), WELL, r"\n  paramnet\.nics +1 +\(default\)\n")
         self.expect(run("-s", VIADUCT_PARAMNET_NICS="1"), WELL,
                     r"\n  paramnet\.nics +1 +\(environment VIADUCT_PARAMNET_NICS\)\n")
