@@ -29,13 +29,14 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     settle_if_broken(vi);
     if (around) {
         const NicPin pin(vi.nic, vi.handle, handle);
-        if (pin) {
-            vi.core.stats.note_waiting(q.is_receive, q.completed);  // a stale position is one for people
-            poll_idle(*pin);
-        }
+        if (pin) poll_idle(*pin);
     }
     q.lock.lock();
-    const VIP_RETURN answer = vi.is(handle) ? look(q, out) : VIP_INVALID_PARAMETER;
+    VIP_RETURN answer = VIP_INVALID_PARAMETER;
+    if (vi.is(handle)) {
+        if (around) vi.core.stats.note_waiting(q.is_receive, q.completed);
+        answer = look(q, out);
+    }
     q.lock.unlock();
     return answer;
 }

@@ -103,7 +103,10 @@ void note_sleep(Vi& vi, WorkQueue& q, bool begins) {
     const uintptr_t handle = vi.handle.load(std::memory_order_relaxed);
     if (begins) {
         vi.core.stats.count(ViCount::sleeps);
-        vi.core.stats.note_waiting(q.is_receive, q.completed);
+        q.lock.lock();
+        const auto completed = q.completed;
+        q.lock.unlock();
+        vi.core.stats.note_waiting(q.is_receive, completed);
         VIADUCT_PROBE2(sleep_begin, handle, q.is_receive);
     } else {
         VIADUCT_PROBE2(sleep_end, handle, q.is_receive);

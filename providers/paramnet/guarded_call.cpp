@@ -38,9 +38,14 @@ long plain_call(const Guard& g, long number, long pid, const void* local, long l
 constexpr long kInterrupted = -4096;
 
 // One attempt. The four bytes before the place to go on at are the signature that the C library registers on
-// this processor, as part of an instruction that is never executed.
-long attempt(const Guard& g, uint64_t* area, long number, long pid, const void* local, long local_count,
-             const void* remote, long remote_count) {
+// this processor, as part of an instruction that is never executed. Nothing may be called between the filling of the
+// registers named here and the sequence, not even by a sanitizer: so everything else is loaded before.
+__attribute__((no_sanitize_thread)) long attempt(const Guard& g, uint64_t* area, long number, long pid,
+                                                 const void* local, long local_count, const void* remote,
+                                                 long remote_count) {
+    const std::atomic<uint32_t>* const closed = g.closed;
+    const std::atomic<uint32_t>* const handle = g.handle;
+    const uint32_t expected = g.expected;
     register const void* fourth asm("r10") = remote;
     register long fifth asm("r8") = remote_count;
     register long sixth asm("r9") = 0;
@@ -73,7 +78,7 @@ long attempt(const Guard& g, uint64_t* area, long number, long pid, const void* 
         "movq $0, %[area]\n"  // the descriptor above goes away with this library
         : "+a"(result), [area] "=m"(*area)
         : "D"(pid), "S"(local), "d"(local_count), "r"(fourth), "r"(fifth),
-          "r"(sixth), [closed] "m"(*g.closed), [handle] "m"(*g.handle), [expected] "r"(g.expected),
+          "r"(sixth), [closed] "m"(*closed), [handle] "m"(*handle), [expected] "r"(expected),
           [interrupted] "i"(kInterrupted), [refused] "i"(kNotPermitted)
         : "rcx", "r11", "cc", "memory");
     return result;
