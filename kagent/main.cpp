@@ -62,6 +62,8 @@ int serve(const Options& o) {
     server_options.keep_socket = listener.valid();
     server_options.forever = o.foreground && !o.linger_ms;
     if (!listener.valid()) {
+        // From here on an end is an orderly one: the path about to be taken is given back.
+        kagent::hold_end_signals();
         server_options.address = o.socket.empty() ? default_address() : o.socket;
         const Status s = kagent::listen_at(server_options.address, &listener, &error);
         if (s == Status::not_done) {

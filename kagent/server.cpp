@@ -43,6 +43,14 @@ bool is_abstract(int listener) {
 
 }  // namespace
 
+sigset_t hold_end_signals() {
+    sigset_t mask;
+    ::sigemptyset(&mask);
+    for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&mask, s);
+    ::sigprocmask(SIG_BLOCK, &mask, nullptr);
+    return mask;
+}
+
 Server::Server(Options options, AgentSettings settings, Providers& providers, Fd listener)
     : options_(std::move(options)),
       linger_ns_(settings.linger_ms * kMillisecond),
@@ -54,10 +62,7 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       agent_(std::move(settings), providers, *this),
       idle_since_(now_ns()) {
     if (linger_ns_ < 0) options_.forever = true;
-    sigset_t mask;
-    ::sigemptyset(&mask);
-    for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&mask, s);
-    ::sigprocmask(SIG_BLOCK, &mask, nullptr);
+    const sigset_t mask = hold_end_signals();
     signals_ = Fd(above_stdio(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)));
     watch(listener_.get(), EPOLLIN, static_cast<uint64_t>(Watch::listener));
     watch(signals_.get(), EPOLLIN, static_cast<uint64_t>(Watch::signals));

@@ -3,6 +3,7 @@
 // into messages for Agent and its answers into packets.
 #pragma once
 
+#include <csignal>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,10 @@
 #include "kagent/link_watch.hpp"
 
 namespace viaduct::kagent {
+
+// Lets SIGTERM, SIGINT and SIGHUP wait until Server reads them: between taking the address and serving it, one of them
+// would leave the path behind. The set of them. Main thread, before others are started.
+sigset_t hold_end_signals();
 
 class Server final : private Outbox {
 public:
