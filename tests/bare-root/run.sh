@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [FOLDER]: makes a bare Debian 12 in FOLDER (default: a temporary one, removed afterwards), puts a clean clone of
-# this checkout into it, and runs both commands of the README there. Needs root, debootstrap and a Debian machine whose
-# own package sources are used inside as well. Mounts are undone however it ends.
+# run.sh [--quick] [FOLDER]: makes a bare Debian 12 in FOLDER (default: a temporary one, removed afterwards), puts a clean
+# clone of this checkout into it, and runs both commands of the README there, the tests as continuous integration starts
+# them. --quick: only the release tests. Needs root, debootstrap and a Debian machine whose own package sources are used
+# inside as well. Mounts are undone however it ends.
 set -euo pipefail
 ((EUID == 0)) || { echo "bare-root: needs root" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "bare-root: needs debootstrap (apt-get install debootstrap)" >&2; exit 1; }
 source=$(git -C "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" rev-parse --show-toplevel)
 
+tests=.ci/run
+if [[ ${1:-} == --quick ]]; then
+    tests='./viaduct test --quick'
+    shift
+fi
 keep=1 folder=${1:-}
 if [[ -z $folder ]]; then
     folder=$(mktemp -d)
@@ -39,8 +45,9 @@ proxy=$(apt-config dump --format '%v%n' Acquire::http::Proxy | head -1)
 
 if [[ ! -x $folder/usr/bin/apt-get ]]; then
     echo "== bare-root: debootstrap into $folder"
-    ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase bookworm "$folder" "$mirror" >"$folder.log" 2>&1 || { tail -20 "$folder.log"; exit 1; }
-    rm -f "$folder.log"
+    ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase bookworm "$folder" "$mirror" >"$folder/debootstrap.log" 2>&1 ||
+        { tail -20 "$folder/debootstrap.log"; exit 1; }
+    rm -f "$folder/debootstrap.log"
 fi
 # Inside, packages come from where this machine takes them.
 rm -rf "$folder"/etc/apt/sources.list "$folder"/etc/apt/sources.list.d
@@ -65,5 +72,5 @@ inside() {
         chroot "$folder" sh -c "cd /opt/viaduct && $*"
 }
 inside ./viaduct demo
-inside ./viaduct test --quick
+inside "$tests"
 echo "== bare-root: both commands passed on a bare Debian 12"
