@@ -15,7 +15,8 @@ inline constexpr size_t kArenaBytes = kLargestMessage + (1 << 20);  // of each s
 
 // Half round trip, ns: payload written into memory the other side polls, its last word last.
 double put_ping_pong(Pair&, size_t bytes);
-// The same with a copy into a shared ring and a copy out of it, both sides copying at once when it is long.
+// The same with a copy into a shared ring and a copy out of it, both sides copying at once when it is long:
+// the best of several sizes of blocks, written plainly or past the caches. So is ring_stream().
 double ring_ping_pong(Pair&, size_t bytes);
 // GB/s: messages one way through the ring, both copies included.
 double ring_stream(Pair&, size_t bytes);
