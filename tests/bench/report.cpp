@@ -24,10 +24,15 @@ const Row* find_row(const std::vector<Row>& rows, const std::string& name) {
 
 void print_value(double value) { std::printf("%11.*f", value < 10 ? 2 : value < 1000 ? 1 : 0, value); }
 
-void print_rows(const std::vector<Row>& rows, Distance d) {
+bool on_one_processor(const Pair& pair) { return pair.cpu(0) == pair.cpu(1); }
+
+// Polling to and fro between two on one processor would take a time slice each way, and there is no distance.
+Distance probe(Pair& pair) { return on_one_processor(pair) ? Distance::near : distance_of(pair.distance()); }
+
+void print_rows(const std::vector<Row>& rows, Distance d, const std::string& where) {
     const auto at = static_cast<size_t>(d);
-    std::printf("\n%-36s %-5s %11s %11s %8s %9s\n", (std::string(name_of(d)) + " processors").c_str(), "unit",
-                "median", "limit", "ratio", "samples");
+    std::printf("\n%-36s %-5s %11s %11s %8s %9s\n", where.c_str(), "unit", "median", "limit", "ratio",
+                "samples");
     for (const Row& row : rows) {
         if (row.samples[at].empty()) continue;
         const double value = median(row.samples[at]);
@@ -52,13 +57,14 @@ void take_samples(Pair& pair, std::vector<Row>& rows, int rounds) {
     for (int round = 0; round < rounds; ++round) {
         for (Row& row : rows) {
             for (int tries = 0; tries < kTries; ++tries) {
-                const Distance before = distance_of(pair.distance());
+                const Distance before = probe(pair);
                 const double used = thread_seconds();
                 const int64_t began = now_ns();
                 const double value = row.measure(pair);
                 const double share = (thread_seconds() - used) * 1e9 / static_cast<double>(now_ns() - began);
-                const Distance after = distance_of(pair.distance());
-                const bool quiet = pair.both(before == after && (row.sleeps || share > kOwnShare));
+                const Distance after = probe(pair);
+                const bool own = row.sleeps || on_one_processor(pair) || share > kOwnShare;
+                const bool quiet = pair.both(before == after && own);
                 if (!quiet && tries + 1 < kTries) continue;
                 row.disturbed += quiet ? 0 : 1;
                 row.samples[static_cast<size_t>(before)].push_back(value);
@@ -75,7 +81,9 @@ void print_table(const Pair& pair, const std::vector<Row>& rows, const std::stri
         const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
             return !row.samples[static_cast<size_t>(d)].empty();
         });
-        if (any) print_rows(rows, d);
+        if (any)
+            print_rows(rows, d,
+                       on_one_processor(pair) ? "one processor" : std::string(name_of(d)) + " processors");
     }
 }
 

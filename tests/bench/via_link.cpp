@@ -38,27 +38,39 @@ void ViaLink::check(VIP_RETURN result, const char* call) {
     pair_.fail(text);
 }
 
-ViaLink::ViaLink(Pair& pair, const std::string& device, Arrival arrival) : pair_(pair), arrival_(arrival) {
-    connect(device);
+ViaLink::ViaLink(Pair& pair, const std::string& device, Arrival arrival, uint32_t idle)
+    : pair_(pair), arrival_(arrival) {
+    open(device, idle);
+    // The first one made is the first that a search of the completion queue would meet: the one in use is the
+    // last.
+    for (uint32_t i = 0; i < idle; ++i) idle_.push_back(connected_vi());
+    vi_ = connected_vi();
+    for (uint32_t i = 0; i < kReceives; ++i)
+        post_receive(reinterpret_cast<VIP_DESCRIPTOR*>(base_ + i * kDescriptorBytes));
+    pair_.meet();
 }
 
 ViaLink::~ViaLink() {
+    const auto disconnect_all = [&] {
+        VipDisconnect(vi_);
+        for (VIP_VI_HANDLE vi : idle_) VipDisconnect(vi);
+    };
     pair_.meet();
-    if (pair_.leader()) VipDisconnect(vi_);
+    if (pair_.leader()) disconnect_all();
     pair_.meet();
-    if (!pair_.leader()) VipDisconnect(vi_);
+    if (!pair_.leader()) disconnect_all();
     VipDestroyVi(vi_);
+    for (VIP_VI_HANDLE vi : idle_) VipDestroyVi(vi);
     if (cq_ != nullptr) VipDestroyCQ(cq_);
     VipxFreeMemory(nic_, base_, memory_);
     VipCloseNic(nic_);
 }
 
-void ViaLink::connect(const std::string& device) {
+void ViaLink::open(const std::string& device, uint32_t idle) {
     std::string name = device;
     check(VipOpenNic(name.data(), &nic_), "VipOpenNic");
-    VIP_NIC_ATTRIBUTES nic;
-    check(VipQueryNic(nic_, &nic), "VipQueryNic");
-    largest_ = std::min<size_t>(nic.MaxTransferSize, kLargestMessage);
+    check(VipQueryNic(nic_, &attributes_), "VipQueryNic");
+    largest_ = std::min<size_t>(attributes_.MaxTransferSize, kLargestMessage);
 
     VIP_MEM_ATTRIBUTES memory = {nullptr, VIP_TRUE, VIP_FALSE};
     VIP_PVOID shared = nullptr;
@@ -66,48 +78,49 @@ void ViaLink::connect(const std::string& device) {
     base_ = static_cast<std::byte*>(shared);
     outgoing_ = base_ + kDataAt;
     incoming_ = outgoing_ + kLargestMessage;
-    if (arrival_ == Arrival::poll_cq) check(VipCreateCQ(nic_, kReceives, &cq_), "VipCreateCQ");
-    VIP_VI_ATTRIBUTES vi = {
-        VIP_SERVICE_RELIABLE_DELIVERY, nic.MaxTransferSize, nullptr, nullptr, VIP_TRUE, VIP_FALSE};
-    check(VipCreateVi(nic_, &vi, nullptr, cq_, &vi_), "VipCreateVi");
-    for (uint32_t i = 0; i < kReceives; ++i)
-        post_receive(reinterpret_cast<VIP_DESCRIPTOR*>(base_ + i * kDescriptorBytes));
+    if (arrival_ == Arrival::poll_cq) check(VipCreateCQ(nic_, kReceives + idle, &cq_), "VipCreateCQ");
 
-    // The follower waits at its NIC's address; the arena tells the leader which one that is, and where to
-    // write.
+    // Where the other side may write.
     auto* card = reinterpret_cast<std::byte*>(pair_.outgoing());
     const uint64_t own_incoming = reinterpret_cast<uint64_t>(incoming_);
     std::memcpy(card, &own_incoming, 8);
     std::memcpy(card + 8, &memory_, sizeof memory_);
-    std::memcpy(card + 16, nic.LocalNicAddress, nic.NicAddressLen);
-    const auto id = static_cast<uint32_t>(pair_.fresh(1));
+    std::memcpy(card + 16, attributes_.LocalNicAddress, attributes_.NicAddressLen);
     pair_.meet();
     std::memcpy(&remote_incoming_, pair_.incoming(), 8);
     std::memcpy(&remote_memory_, pair_.incoming() + 8, sizeof remote_memory_);
+}
 
+// The follower waits at its NIC's address, which the arena tells the leader.
+VIP_VI_HANDLE ViaLink::connected_vi() {
+    VIP_VI_HANDLE made = nullptr;
+    VIP_VI_ATTRIBUTES vi = {
+        VIP_SERVICE_RELIABLE_DELIVERY, attributes_.MaxTransferSize, nullptr, nullptr, VIP_TRUE, VIP_FALSE};
+    check(VipCreateVi(nic_, &vi, nullptr, cq_, &made), "VipCreateVi");
+    const auto id = static_cast<uint32_t>(pair_.fresh(1));
     const auto address = [&](const void* host) {
         Address a = {};
-        a.head.HostAddressLen = nic.NicAddressLen;
+        a.head.HostAddressLen = attributes_.NicAddressLen;
         a.head.DiscriminatorLen = sizeof id;
         unsigned char* bytes = a.room + offsetof(VIP_NET_ADDRESS, HostAddress);
-        std::memcpy(bytes, host, nic.NicAddressLen);
-        std::memcpy(bytes + nic.NicAddressLen, &id, sizeof id);
+        std::memcpy(bytes, host, attributes_.NicAddressLen);
+        std::memcpy(bytes + attributes_.NicAddressLen, &id, sizeof id);
         return a;
     };
-    Address local = address(nic.LocalNicAddress), remote = address(pair_.incoming() + 16);
+    Address local = address(attributes_.LocalNicAddress), remote = address(pair_.incoming() + 16);
     VIP_VI_ATTRIBUTES theirs;
     if (pair_.leader()) {
         VIP_RETURN result = VIP_NO_MATCH;
         for (int tries = 0; tries < 100 && result == VIP_NO_MATCH; ++tries)
-            result = VipConnectRequest(vi_, &local.head, &remote.head, kPatience, &theirs);
+            result = VipConnectRequest(made, &local.head, &remote.head, kPatience, &theirs);
         check(result, "VipConnectRequest");
     } else {
         VIP_CONN_HANDLE request = nullptr;
         check(VipConnectWait(nic_, &local.head, kPatience, &remote.head, &theirs, &request),
               "VipConnectWait");
-        check(VipConnectAccept(request, vi_), "VipConnectAccept");
+        check(VipConnectAccept(request, made), "VipConnectAccept");
     }
-    pair_.meet();
+    return made;
 }
 
 void ViaLink::post_receive(VIP_DESCRIPTOR* d) {

@@ -20,8 +20,9 @@ enum class Arrival { poll_queue, poll_cq, wait };
 
 class ViaLink {
 public:
-    // Connected, with all receives posted. `device` is a name for VipOpenNic.
-    ViaLink(Pair&, const std::string& device, Arrival arrival);
+    // Connected, with all receives posted. `device` is a name for VipOpenNic. `idle` more VIs are connected
+    // beside the one that is used, and share its completion queue.
+    ViaLink(Pair&, const std::string& device, Arrival arrival, uint32_t idle = 0);
     ~ViaLink();
     ViaLink(const ViaLink&) = delete;
     ViaLink& operator=(const ViaLink&) = delete;
@@ -36,7 +37,8 @@ public:
 
 private:
     void check(VIP_RETURN result, const char* call);
-    void connect(const std::string& device);
+    void open(const std::string& device, uint32_t idle);
+    VIP_VI_HANDLE connected_vi();
     void post_receive(VIP_DESCRIPTOR* d);
     void send(size_t bytes);
     void rdma_write(size_t bytes);
@@ -47,7 +49,9 @@ private:
     Pair& pair_;
     Arrival arrival_;
     VIP_NIC_HANDLE nic_ = nullptr;
+    VIP_NIC_ATTRIBUTES attributes_ = {};
     VIP_VI_HANDLE vi_ = nullptr;
+    std::vector<VIP_VI_HANDLE> idle_;
     VIP_CQ_HANDLE cq_ = nullptr;
     VIP_MEM_HANDLE memory_ = 0;
     size_t largest_ = 0;

@@ -18,6 +18,8 @@ const std::pair<size_t, const char*> kSizes[] = {
     {8, "8 B"},           {64, "64 B"},         {1 << 10, "1 KiB"}, {4 << 10, "4 KiB"},
     {16 << 10, "16 KiB"}, {64 << 10, "64 KiB"}, {1 << 20, "1 MiB"}};
 
+constexpr uint32_t kIdle = 1023;
+
 double gigabytes(size_t bytes, double ns) { return static_cast<double>(bytes) / ns; }
 
 }  // namespace
@@ -35,6 +37,8 @@ int main(int argc, char** argv) {
     auto queue = std::make_unique<ViaLink>(pair, device, Arrival::poll_queue);
     auto cq = std::make_unique<ViaLink>(pair, device, Arrival::poll_cq);
     auto wait = std::make_unique<ViaLink>(pair, device, Arrival::wait);
+    // As many as one NIC context has, with those above.
+    auto many = std::make_unique<ViaLink>(pair, device, Arrival::poll_cq, kIdle);
 
     std::vector<Row> rows;
     rows.push_back({"cache line, one way", "ns", [](Pair& p) { return p.distance(); }, ""});
@@ -46,9 +50,12 @@ int main(int argc, char** argv) {
         rows.push_back({ring, "ns", [bytes = bytes](Pair& p) { return ring_ping_pong(p, bytes); }, ""});
         rows.push_back({std::string("VIPL send/receive ") + name, "ns",
                         [bytes = bytes, &queue](Pair&) { return queue->ping_pong(bytes); }, ring});
-        if (bytes == 8)
-            rows.push_back({std::string("VIPL send/receive by CQ ") + name, "ns",
-                            [bytes = bytes, &cq](Pair&) { return cq->ping_pong(bytes); }, ring});
+        if (bytes == 8) {
+            const std::string by_cq = std::string("VIPL send/receive by CQ ") + name;
+            rows.push_back({by_cq, "ns", [bytes = bytes, &cq](Pair&) { return cq->ping_pong(bytes); }, ring});
+            rows.push_back({"the same with 1,023 idle VIs", "ns",
+                            [bytes = bytes, &many](Pair&) { return many->ping_pong(bytes); }, by_cq});
+        }
         rows.push_back({std::string("VIPL RDMA write ") + name, "ns",
                         [bytes = bytes, &queue](Pair&) { return queue->rdma_ping_pong(bytes); }, put});
     }
@@ -70,6 +77,7 @@ int main(int argc, char** argv) {
     }
     take_samples(pair, rows, options.rounds);
     if (pair.leader()) print_table(pair, rows, "VIPL between two processes, " + device);
+    many.reset();
     wait.reset();
     cq.reset();
     queue.reset();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One MPI library between two ranks: half a round trip for each size, and a stream of messages in windows. Compiled once
- * with the mpicc of each library; run.py reads the lines "lat BYTES NS" and "bw BYTES NS_PER_MESSAGE".
+ * One MPI library between two ranks: half a round trip for each size, and a stream of messages in windows; between any
+ * number: a barrier and an allreduce of one double. Compiled once with the mpicc of each library; run.py reads the lines
+ * "lat BYTES NS", "bw BYTES NS_PER_MESSAGE" and "collN BYTES NS", N being the number of ranks and 0 bytes a barrier.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -44,6 +45,17 @@ static void stream(int bytes, long windows)
         MPI_Send(&done, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
 }
 
+static void barrier(int bytes, long count)
+{
+    for (; count > 0; --count) MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void allreduce(int bytes, long count)
+{
+    double mine = rank, sum;
+    for (; count > 0; --count) MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
 /* Nanoseconds for one of `count`, long enough to measure; both ranks take the same counts. */
 static double measure(void (*body)(int, long), int bytes)
 {
@@ -67,15 +79,20 @@ static double measure(void (*body)(int, long), int bytes)
 
 int main(int argc, char** argv)
 {
-    int i;
+    int i, ranks;
+    double rounds[2];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     out = malloc(LARGEST);
     in = malloc(LARGEST);
     if (out == NULL || in == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
     memset(out, 1, LARGEST);
     memset(in, 2, LARGEST);
-    for (i = 1; i < argc; ++i) {
+    rounds[0] = measure(barrier, 0);
+    rounds[1] = measure(allreduce, sizeof(double));
+    if (rank == 0) printf("coll%d 0 %.2f\ncoll%d 8 %.2f\n", ranks, rounds[0], ranks, rounds[1]);
+    for (i = 1; i < argc && ranks == 2; ++i) {
         int bytes = atoi(argv[i]);
         double lat, bw;
         if (bytes < 1 || bytes > LARGEST) continue;

@@ -24,7 +24,8 @@ TRIES = 3
 OURS = {"send/receive, by queue": "VIPL send/receive", "send/receive, by CQ": "VIPL by CQ", "RDMA write": "VIPL RDMA write",
         "RDMA write, mapped": "VIPL RDMA write, mapped", "send/receive": "VIPL send/receive",
         "limit: put into the other's cache": "limit: put", "limit: shared ring, two copies": "limit: ring"}
-COLOURS = ["#7b8794", "#aab4bf", "#0b62c4", "#0f8a6d", "#d1480f", "#7a6a00", "#8a5bd1", "#b3238a", "#00798c", "#c17c00", "#444444"]
+KINDS = {"lat": "half a round trip, ns", "bw": "one way, GB/s", "coll2": "2 ranks, ns", "coll4": "4 ranks on both, ns"}
+COLOURS = ["#555555", "#2f9e44", "#e8590c", "#5c7cfa", "#862e9c", "#7b8794", "#aab4bf", "#0b62c4", "#0f8a6d", "#d1480f", "#7a6a00", "#8a5bd1", "#b3238a", "#00798c", "#c17c00", "#444444"]
 
 
 def output_of(command, **more):
@@ -82,11 +83,13 @@ def ours(build, cpus, sizes, folder):
     return taken
 
 
-def mpi(program, launcher, sizes, environment):
+def mpi(program, launchers, sizes, environment):
+    """Two ranks with every size, then four on the same two processors with collective operations only."""
     values = {}
-    for line in output_of([*launcher, program, *map(str, sizes)], env=environment).splitlines():
-        kind, size, ns = line.split()
-        values[kind, int(size)] = float(ns) if kind == "lat" else int(size) / float(ns)
+    for launcher, arguments in zip(launchers, (sizes, ())):
+        for line in output_of([*launcher, program, *map(str, arguments)], env=environment).splitlines():
+            kind, size, ns = line.split()
+            values[kind, int(size)] = int(size) / float(ns) if kind == "bw" else float(ns)
     return values
 
 
@@ -125,23 +128,34 @@ def libfabric(sizes, cpus):
     return values
 
 
-def peers(folder, cpus, sizes):
-    """Those that are installed, and why the others are left out."""
+def mpi_contenders(build, folder, cpus, sizes):
+    """Each MPI with its options, and this library below the program that MPICH compiled."""
     found, missing = [], []
-    as_root = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    list_of_cpus = f"{cpus[0]},{cpus[1]}"
-    for flavour, sets in (("openmpi", (("Open MPI", ()), ("Open MPI, no CMA", ("--mca", "btl_vader_single_copy_mechanism", "none")))),
-                          ("mpich", (("MPICH", ()),))):
+    base = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    both = f"{cpus[0]},{cpus[1]}"
+    over_ucx = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", "UCX_TLS=posix,cma,self")
+    ours = {"LD_LIBRARY_PATH": os.path.abspath(os.path.join(build, "lib/cmpi/lib"))}
+    sets = {"openmpi": (("Open MPI", (), {}), ("Open MPI, no CMA", ("--mca", "btl_vader_single_copy_mechanism", "none"), {}),
+                        ("Open MPI over UCX", over_ucx, {})),
+            "mpich": (("MPICH", (), {}), *((f"Viaduct MPI over {p}", (), {**ours, "CMPI_PROTOCOL": p}) for p in ("via", "shm")))}
+    for flavour, members in sets.items():
         compiler, launch = f"mpicc.{flavour}", f"mpirun.{flavour}"
         if not shutil.which(compiler) or not shutil.which(launch):
             missing.append(flavour)
             continue
         program = os.path.join(folder, f"peer_{flavour}")
         output_of([compiler, "-O2", "-w", "-o", program, os.path.join(HERE, "mpi_peer.c")])
-        for name, options in sets:
-            bind = ["--bind-to", "core", "--cpu-set", list_of_cpus] if flavour == "openmpi" else ["-bind-to", f"user:{list_of_cpus}"]
-            launcher = [launch, "-np", "2", *bind, *options]
-            found.append(Contender(name, lambda p=program, l=launcher: mpi(p, l, sizes, as_root)))
+        bind, crowd = ((["--bind-to", "core", "--cpu-set", both], ["--oversubscribe", "--bind-to", "none"]) if flavour == "openmpi" else
+                       (["-bind-to", f"user:{both}"], []))
+        for name, options, environment in members:
+            launchers = [[launch, "-np", "2", *bind, *options], ["taskset", "-c", both, launch, "-np", "4", *crowd, *options]]
+            found.append(Contender(name, lambda p=program, l=launchers, e=environment: mpi(p, l, sizes, {**base, **e})))
+    return found, missing
+
+
+def peers(build, folder, cpus, sizes):
+    """Those that are installed, and why the others are left out."""
+    found, missing = mpi_contenders(build, folder, cpus, sizes)
     if shutil.which("ucx_perftest"):
         found.append(Contender("UCX tag", lambda: ucx_tag(sizes, folder, cpus)))
         found.append(Contender("UCT am, posix", lambda: uct_am(sizes, folder, cpus)))
@@ -154,19 +168,23 @@ def peers(folder, cpus, sizes):
     return found, missing
 
 
+def column_text(kind, size):
+    return {0: "barrier", 8: "allreduce 8 B"}[size] if kind.startswith("coll") else size_text(size)
+
+
 def size_text(size):
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1024 else f"{size} B"
 
 
 def table(samples, distance, kind, sizes):
-    """Lines of one table; each figure with its multiple of the first row, the limit."""
+    """Lines of one table; each figure with its multiple of the limit, or where there is none of ours."""
     names = []
     for where, name, what, _ in samples:
         if where == distance and what == kind and name not in names:
             names.append(name)
-    names.sort(key=lambda n: (not n.startswith("limit: put"), not n.startswith("limit"), not n.startswith("VIPL")))
-    limit = "limit: put" if kind == "lat" else "limit: ring"
-    lines = [f"{'':<26}" + "".join(f"{size_text(s):>20}" for s in sizes)]
+    names.sort(key=lambda n: (not n.startswith("limit: put"), not n.startswith("limit"), not n.startswith("VIPL"), not n.startswith("Viaduct")))
+    limit = {"lat": "limit: put", "bw": "limit: ring"}.get(kind, "Viaduct MPI over via")
+    lines = [f"{'':<26}" + "".join(f"{column_text(kind, s):>20}" for s in sizes)]
     for name in names:
         line = f"{name:<26}"
         for size in sizes:
@@ -204,7 +222,7 @@ def chart(samples, distance, kind, sizes, names):
     for colour, name in sorted(zip(COLOURS, names), key=lambda pair: y(points[pair[1]][-1][1])):
         line = points[name]
         dash = ' stroke-dasharray="5 4"' if name.startswith("limit") else ""
-        wide = 2.6 if name.startswith("VIPL") else 1.6
+        wide = 2.6 if name.startswith(("VIPL", "Viaduct")) else 1.6
         out.append(f'<polyline fill="none" stroke="{colour}" stroke-width="{wide}"{dash} points="'
                    + " ".join(f"{x(s):.1f},{y(v):.1f}" for s, v in line) + '"/>')
         last = max(last + 15, y(line[-1][1]) + 4)
@@ -227,7 +245,7 @@ def main():
     distance = lambda: output_of([os.path.join(options.build, "tests/bench/peers/viaduct_distance")]).split()[0]
     samples, failed = {}, {}
     with tempfile.TemporaryDirectory() as folder:
-        contenders, missing = peers(folder, cpus, sizes)
+        contenders, missing = peers(options.build, folder, cpus, sizes)
         for number in range(options.rounds):
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr)
             for where, name, kind, size, value in ours(options.build, cpus, sizes, folder):
@@ -237,8 +255,10 @@ def main():
                     for attempt in range(TRIES):
                         before = distance()
                         values = contender.take()
-                        if distance() == before or attempt + 1 == TRIES:
+                        if distance() == before:
                             break
+                    else:
+                        raise RuntimeError(f"the distance of the processors changed meanwhile, {TRIES} times")
                     for (kind, size), value in values.items():
                         samples.setdefault((before, contender.name, kind, size), []).append(value)
                 except (RuntimeError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
@@ -252,8 +272,13 @@ def main():
             f"</style><h1>The default NIC among its peers</h1><p>{html.escape(heading)}</p>"]
     print(heading)
     for where in ("near", "far", "remote"):
-        for kind, title in (("lat", "half a round trip, ns"), ("bw", "one way, GB/s")):
+        for kind, title in KINDS.items():
             if not any(k[0] == where and k[2] == kind for k in samples):
+                continue
+            if kind.startswith("coll"):
+                lines, _ = table(samples, where, kind, (0, 8))
+                print(f"\n{where} processors, {title}\n" + "\n".join(lines))
+                page.append(f"<h2>{where} processors: {title}</h2><pre>" + html.escape("\n".join(lines)) + "</pre>")
                 continue
             lines, names = table(samples, where, kind, sizes)
             print(f"\n{where} processors, {title}\n" + "\n".join(lines))
