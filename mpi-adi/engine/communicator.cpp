@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <numeric>
 
 namespace viaduct::mpi {
 namespace {
@@ -14,13 +15,14 @@ Immortal<ObjectTable<Errhandler, HandleType::errhandler>> errhandlers;
 Communicator* the_world = nullptr;
 Communicator* the_self = nullptr;
 
-// World, self, and what they derive use the numbers below.
+// World, self, base, and what they derive use the numbers below.
 constexpr uint64_t kWorldContext = 0;
 constexpr uint64_t kSelfContext = 4;
-uint32_t contexts_made = 2;
+constexpr uint64_t kBaseContext = 8;
+uint32_t contexts_made = 3;
 
 Errhandler* builtin_errhandler(MPI_Errhandler handle) {
-    static std::array<Errhandler, 4> all = {{{MPI_ERRORS_ARE_FATAL}, {MPI_ERRORS_RETURN}, {0x54000002}, {MPI_ERRORS_ABORT}}};
+    static std::array<Errhandler, 4> all = {{{MPI_ERRORS_ARE_FATAL}, {MPI_ERRORS_RETURN}, {kErrorsThrowExceptions}, {MPI_ERRORS_ABORT}}};
     for (Errhandler& one : all) {
         if (one.handle == handle) {
             return &one;
@@ -50,6 +52,12 @@ Communicator* make_builtin(MPI_Comm handle, const char* name, std::vector<int> r
     return comm;
 }
 
+std::vector<int> everybody() {
+    std::vector<int> all(size_t(world().size));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+}
+
 }  // namespace
 
 Communicator* comm_of(MPI_Comm handle) {
@@ -64,6 +72,11 @@ Communicator* comm_of(MPI_Comm handle) {
 
 Communicator* world_comm() { return the_world; }
 Communicator* self_comm() { return the_self; }
+
+Communicator& base_comm() {
+    static Communicator* base = make_builtin(MPI_COMM_NULL, "all processes", everybody(), kBaseContext);
+    return *base;
+}
 
 uint64_t new_context() { return (uint64_t(unsigned(world().rank)) << 32) | (uint64_t(contexts_made++) << 2); }
 
@@ -146,11 +159,7 @@ int comm_free(Communicator* comm) {
 }
 
 int mpi_setup() {
-    std::vector<int> all(size_t(world().size));
-    for (int r = 0; r < world().size; ++r) {
-        all[size_t(r)] = r;
-    }
-    the_world = make_builtin(MPI_COMM_WORLD, "MPI_COMM_WORLD", all, kWorldContext);
+    the_world = make_builtin(MPI_COMM_WORLD, "MPI_COMM_WORLD", everybody(), kWorldContext);
     the_self = make_builtin(MPI_COMM_SELF, "MPI_COMM_SELF", {world().rank}, kSelfContext);
     return MPI_SUCCESS;
 }
@@ -202,7 +211,7 @@ int raise(Comm* base, int code, const char* function) {
             comm = the_self;
         }
     }
-    if (comm && comm->errhandler->handle == MPI_ERRORS_RETURN) {
+    if (comm && comm->errhandler->returns()) {
         return code;
     }
     if (comm && comm->errhandler->function) {
@@ -210,7 +219,7 @@ int raise(Comm* base, int code, const char* function) {
         int told = code;
         Errhandler* handler = comm->errhandler;
         errhandler_retain(handler);
-        handler->function(&handle, &told, function);
+        handler->call(&handle, &told, function);
         errhandler_release(handler);
         return code;
     }

@@ -16,6 +16,13 @@
 
 namespace viaduct::mpi {
 
+// Largest tag of the program: the value of the attribute MPI_TAG_UB.
+constexpr int kMaxTag = 0x1fffffff;
+// On the collective channel, bits above the largest tag keep apart what is no collective call.
+constexpr int kPartitionedTags = 0x20000000;  // who sends how many parts by which tags
+constexpr int kGroupTags = 0x40000000;        // making communicators out of groups
+constexpr int kPartTags = 0x60000000;         // the parts of partitioned messages
+
 struct Communicator : Comm {
     MPI_Comm handle = MPI_COMM_NULL;
     Group* local = nullptr;
@@ -33,7 +40,7 @@ struct Communicator : Comm {
 
     int next_tag() {
         int tag = collective_tag;
-        collective_tag = (collective_tag + 1) & 0x3fffffff;
+        collective_tag = (collective_tag + 1) & kMaxTag;
         return tag;
     }
 };
@@ -42,12 +49,11 @@ struct Communicator : Comm {
 Communicator* comm_of(MPI_Comm handle);
 Communicator* world_comm();  // null outside of MPI_Init and MPI_Finalize
 Communicator* self_comm();
+// All processes of the job, for what belongs to no communicator of the program: communicators made from groups.
+Communicator& base_comm();
 
 // A context that no other communicator of the job has or will have; its owner is this process.
 uint64_t new_context();
-
-// Largest tag of the program: the value of the attribute MPI_TAG_UB.
-constexpr int kMaxTag = 0x3fffffff;
 
 // A communicator ready for messages, with a handle unless `internal`. Takes over one reference of each group. The error
 // handler is the parent's.

@@ -43,6 +43,7 @@ class Datatype final : public mpip_type, public Layout {
         std::vector<int> integers;
         std::vector<MPI_Aint> addresses;
         std::vector<MPI_Datatype> types;
+        std::vector<MPI_Count> large_counts;  // of a type made by a function for large counts
     };
 
     void pack(const void* base, uint64_t count, uint64_t offset, uint64_t length, void* out) const override;
@@ -94,9 +95,9 @@ constexpr int basic_handle_size(MPI_Datatype handle) { return (handle >> 8) & 0x
 Datatype* make_repeated(MPI_Count count, MPI_Count blocklength, MPI_Aint stride, const Datatype& old);
 Datatype* make_blocks(std::vector<Datatype::Part> parts, bool pad_to_alignment);
 Datatype* make_resized(const Datatype& old, MPI_Aint lb, MPI_Aint extent);
-Datatype* make_subarray(std::span<const int> sizes, std::span<const int> subsizes, std::span<const int> starts, int order,
-                        const Datatype& old);
-int make_darray(int size, int rank, std::span<const int> gsizes, std::span<const int> distributions,
+Datatype* make_subarray(std::span<const MPI_Count> sizes, std::span<const MPI_Count> subsizes,
+                        std::span<const MPI_Count> starts, int order, const Datatype& old);
+int make_darray(int size, int rank, std::span<const MPI_Count> gsizes, std::span<const int> distributions,
                 std::span<const int> arguments, std::span<const int> processes, int order, const Datatype& old,
                 Datatype** made);
 

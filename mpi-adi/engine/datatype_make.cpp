@@ -217,8 +217,8 @@ Datatype* make_resized(const Datatype& old, MPI_Aint lb, MPI_Aint extent) {
     return type;
 }
 
-Datatype* make_subarray(std::span<const int> sizes, std::span<const int> subsizes, std::span<const int> starts, int order,
-                        const Datatype& old) {
+Datatype* make_subarray(std::span<const MPI_Count> sizes, std::span<const MPI_Count> subsizes,
+                        std::span<const MPI_Count> starts, int order, const Datatype& old) {
     const int n = int(sizes.size());
     auto dimension = [&](int i) { return order == MPI_ORDER_FORTRAN ? i : n - 1 - i; };  // 0 varies fastest
     const Datatype* inner = &old;
@@ -248,7 +248,7 @@ struct Slice {
 };
 
 // What one process holds of one dimension: blocks of `block` out of `global` dealt round over `processes`.
-Slice deal(int global, int processes, int coordinate, int block, MPI_Aint element, const Datatype& inner) {
+Slice deal(MPI_Count global, int processes, int coordinate, MPI_Count block, MPI_Aint element, const Datatype& inner) {
     std::vector<Datatype::Part> parts;
     MPI_Count first = MPI_Count(coordinate) * block;
     for (MPI_Count at = first; at < global; at += MPI_Count(processes) * block) {
@@ -267,7 +267,7 @@ Slice deal(int global, int processes, int coordinate, int block, MPI_Aint elemen
 
 }  // namespace
 
-int make_darray(int size, int rank, std::span<const int> gsizes, std::span<const int> distributions,
+int make_darray(int size, int rank, std::span<const MPI_Count> gsizes, std::span<const int> distributions,
                 std::span<const int> arguments, std::span<const int> processes, int order, const Datatype& old,
                 Datatype** made) {
     const int n = int(gsizes.size());
@@ -283,7 +283,7 @@ int make_darray(int size, int rank, std::span<const int> gsizes, std::span<const
     MPI_Aint offset = 0;
     for (int i = 0; i < n; ++i) {
         int d = order == MPI_ORDER_FORTRAN ? i : n - 1 - i;
-        int block = gsizes[d];
+        MPI_Count block = gsizes[d];
         int over = 1;
         int at = 0;
         if (distributions[d] != MPI_DISTRIBUTE_NONE) {
@@ -292,7 +292,7 @@ int make_darray(int size, int rank, std::span<const int> gsizes, std::span<const
             bool chosen = arguments[d] != MPI_DISTRIBUTE_DFLT_DARG;
             if (distributions[d] == MPI_DISTRIBUTE_BLOCK) {
                 block = chosen ? arguments[d] : (gsizes[d] + over - 1) / over;
-                if (int64_t(block) * over < gsizes[d]) {
+                if (block * over < gsizes[d]) {
                     inner->release();
                     return MPI_ERR_ARG;
                 }

@@ -11,13 +11,31 @@ namespace viaduct::mpi {
 
 struct Comm;
 
-enum class ErrhandlerKind { comm, win, file };
+// The numbers of the first three are those of the C++ layer.
+enum class ErrhandlerKind : int { comm = 0, file = 1, win = 2, session = 3 };
+
+// MPI::ERRORS_THROW_EXCEPTIONS.
+constexpr MPI_Errhandler kErrorsThrowExceptions = 0x54000002;
+
+using ErrhandlerProxy = void (*)(int kind, int* object, int* code, void (*function)());
 
 struct Errhandler {
     int handle = MPI_ERRHANDLER_NULL;
     ErrhandlerKind kind = ErrhandlerKind::comm;
     MPI_Comm_errhandler_function* function = nullptr;  // null in the built-in ones
     int references = 1;
+    ErrhandlerProxy proxy = nullptr;  // how to call a function written in C++
+
+    // Whether the calls that fail just return; in C++ they then throw.
+    bool returns() const { return handle == MPI_ERRORS_RETURN || handle == kErrorsThrowExceptions; }
+    // The program's function.
+    void call(int* object, int* code, const char* mpi_function) const {
+        if (proxy) {
+            proxy(int(kind), object, code, reinterpret_cast<void (*)()>(function));
+        } else {
+            function(object, code, mpi_function);
+        }
+    }
 };
 
 Errhandler* errhandler_of(MPI_Errhandler handle);

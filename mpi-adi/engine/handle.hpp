@@ -21,7 +21,8 @@ enum class HandleType : unsigned {
     info = 7,
     win = 8,
     keyval = 9,
-    request = 11
+    request = 11,
+    session = 14
 };
 
 enum class HandleKind : unsigned { null = 0, builtin = 1, direct = 2, indirect = 3 };

@@ -212,11 +212,10 @@ int comm_create_group(Communicator& old, Group& group, int tag, Communicator** m
         return MPI_SUCCESS;
     }
     // Down a binomial tree, on the collective channel under tags that its calls do not use.
-    constexpr int kGroupTags = 0x40000000;
     Communicator& through = old.inter ? *old.within : old;
     const int size = group.size();
     const int rank = group.rank;
-    const int t = kGroupTags | (tag & 0x3fffffff);
+    const int t = kGroupTags | (tag & kMaxTag);
     auto in_parent = [&](int r) { return through.local->rank_of(group.world[size_t(r)]); };
     uint64_t context = rank == 0 ? new_context() : 0;
     int mask = 1;
@@ -312,13 +311,13 @@ int intercomm_create(Communicator& local, int local_leader, Communicator* peer, 
     std::vector<int> members;
     if (local.rank == local_leader) {
         mine.context = new_context();
-        theirs.error = sendrecv(*peer, Channel::collective, remote_leader, 0x40000000 | tag, payload(&mine, 1), remote_leader,
-                                0x40000000 | tag, payload(&theirs, 1));
+        theirs.error = sendrecv(*peer, Channel::collective, remote_leader, kGroupTags | tag, payload(&mine, 1), remote_leader,
+                                kGroupTags | tag, payload(&theirs, 1));
         if (theirs.error == MPI_SUCCESS) {
             members.resize(size_t(theirs.members));
-            theirs.error = sendrecv(*peer, Channel::collective, remote_leader, 0x40000000 | tag,
+            theirs.error = sendrecv(*peer, Channel::collective, remote_leader, kGroupTags | tag,
                                     payload(local.local->world.data(), local.local->world.size()), remote_leader,
-                                    0x40000000 | tag, payload(members.data(), members.size()));
+                                    kGroupTags | tag, payload(members.data(), members.size()));
         }
     }
     Word both[2] = {mine, theirs};

@@ -36,16 +36,29 @@ Operator* op_of(MPI_Op handle) {
     return found ? found : operators->find(handle);
 }
 
-MPI_Op op_create(MPI_User_function* function, bool commutative) {
-    auto* made = new Operator{MPI_OP_NULL, function, commutative, 1};
+namespace {
+
+MPI_Op publish(Operator* made) {
     made->handle = operators->add(made);
     return made->handle;
 }
 
-void op_retain(Operator* op) { op->references += op->function != nullptr; }
+bool is_builtin(const Operator& op) { return !op.function && !op.function_c; }
+
+}  // namespace
+
+MPI_Op op_create(MPI_User_function* function, bool commutative) {
+    return publish(new Operator{MPI_OP_NULL, function, nullptr, commutative, 1, nullptr});
+}
+
+MPI_Op op_create(MPI_User_function_c* function, bool commutative) {
+    return publish(new Operator{MPI_OP_NULL, nullptr, function, commutative, 1, nullptr});
+}
+
+void op_retain(Operator* op) { op->references += !is_builtin(*op); }
 
 void op_release(Operator* op) {
-    if (op->function && --op->references == 0) {
+    if (!is_builtin(*op) && --op->references == 0) {
         operators->remove(op->handle);
         delete op;
     }
@@ -62,13 +75,18 @@ int op_free(MPI_Op* handle) {
 }
 
 int op_check(const Operator& op, const Datatype& type) {
-    if (op.function || op_loop(op.handle, type)) {
+    if (!is_builtin(op) || op_loop(op.handle, type)) {
         return MPI_SUCCESS;
     }
     return MPI_ERR_OP;
 }
 
 void op_apply(const Operator& op, const void* in, void* inout, MPI_Count count, const Datatype& type) {
+    if (op.function_c) {
+        MPI_Datatype handle = type.handle;
+        op.function_c(const_cast<void*>(in), inout, &count, &handle);
+        return;
+    }
     if (!op.function) {
         op_loop(op.handle, type)(in, inout, size_t(count));
         return;
@@ -79,7 +97,11 @@ void op_apply(const Operator& op, const void* in, void* inout, MPI_Count count, 
         // The program's function takes its count as an int.
         int n = int(std::min<MPI_Count>(count, INT_MAX));
         MPI_Datatype handle = type.handle;
-        op.function(const_cast<char*>(from), to, &n, &handle);
+        if (op.proxy) {
+            op.proxy(from, to, n, handle, op.function);
+        } else {
+            op.function(const_cast<char*>(from), to, &n, &handle);
+        }
         from += n * type.extent();
         to += n * type.extent();
         count -= n;

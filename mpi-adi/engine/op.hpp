@@ -8,15 +8,21 @@
 
 namespace viaduct::mpi {
 
+using OperatorProxy = void (*)(const void* in, void* inout, int count, MPI_Datatype type, MPI_User_function* function);
+
 struct Operator {
     MPI_Op handle = MPI_OP_NULL;
-    MPI_User_function* function = nullptr;  // null in the built-in ones
+    // Of the program; both null in the built-in ones.
+    MPI_User_function* function = nullptr;
+    MPI_User_function_c* function_c = nullptr;
     bool commutative = true;
     int references = 1;
+    OperatorProxy proxy = nullptr;  // how to call a function written in C++
 };
 
 Operator* op_of(MPI_Op handle);
 MPI_Op op_create(MPI_User_function* function, bool commutative);
+MPI_Op op_create(MPI_User_function_c* function, bool commutative);
 int op_free(MPI_Op* handle);
 void op_retain(Operator* op);
 void op_release(Operator* op);

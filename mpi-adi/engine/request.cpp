@@ -6,6 +6,7 @@
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/handle.hpp"
 #include "mpi-adi/engine/matcher.hpp"
+#include "mpi-adi/engine/partitioned.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -133,10 +134,37 @@ void set_count(MPI_Status* status, int64_t bytes) {
         static_cast<int>(static_cast<unsigned>(static_cast<uint64_t>(bytes) >> 32 << 1) | cancelled);
 }
 
+namespace {
+
+// A function of Fortran: its answer is its last argument, and all are passed by address.
+template <typename Function, typename... Arguments>
+int call_fortran(Function* function, Arguments*... arguments) {
+    MPI_Fint error = MPI_SUCCESS;
+    reinterpret_cast<void (*)(Arguments*..., MPI_Fint*)>(reinterpret_cast<void (*)()>(function))(arguments..., &error);
+    return error;
+}
+
+}  // namespace
+
+int Generalized::query(MPI_Status* status) const {
+    if (fortran) return call_fortran(query_function, extra_state, reinterpret_cast<MPI_Fint*>(status));
+    return query_function(extra_state, status);
+}
+
+int Generalized::free() const {
+    return fortran ? call_fortran(free_function, extra_state) : free_function(extra_state);
+}
+
+int Generalized::cancel(int complete) const {
+    return fortran ? call_fortran(cancel_function, extra_state, &complete) : cancel_function(extra_state, complete);
+}
+
 void fill_status(const Request& request, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;
     if (request.no_process) return fill_no_process_status(status);
-    if (request.kind != Request::Kind::receive) {
+    const bool received_parts =
+        request.persistent != nullptr && request.persistent->parts != nullptr && !request.persistent->parts->sends();
+    if (request.kind != Request::Kind::receive && !received_parts) {
         fill_empty_status(status);
     } else {
         status->MPI_SOURCE = request.r_rank;

@@ -10,14 +10,20 @@
 
 namespace viaduct::mpi {
 
+class Partitioned;
 struct Unexpected;
 
 // What MPI_Grequest_start was given.
 struct Generalized {
-    MPI_Grequest_query_function* query;
-    MPI_Grequest_free_function* free;
-    MPI_Grequest_cancel_function* cancel;
+    MPI_Grequest_query_function* query_function;
+    MPI_Grequest_free_function* free_function;
+    MPI_Grequest_cancel_function* cancel_function;
     void* extra_state;
+    bool fortran = false;  // the functions answer by a last argument
+
+    int query(MPI_Status* status) const;
+    int free() const;
+    int cancel(int complete) const;
 };
 
 // The arguments of a persistent request, used again by each MPI_Start.
@@ -29,6 +35,7 @@ struct Persistent {
     Mode mode;
     bool active;  // between a start and the wait or test that sees the end of it
     std::function<Activity*()> make = {};  // of a request that is an activity; the rest is then unused
+    std::shared_ptr<Partitioned> parts = {};  // of one whose message is handed over in parts
 };
 
 struct Request : mpip_req {

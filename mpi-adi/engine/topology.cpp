@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace viaduct::mpi {
 
@@ -75,8 +76,9 @@ std::vector<int> divisors_of(int n) {
     return low;
 }
 
-// The split of a number into descending factors whose first and last are nearest to each other; of equal ones that of the
-// smallest sum, then that with the larger first factors, which is what programs know from elsewhere.
+// The split of a number into descending factors whose first and last are nearest to each other; of equal ones that with
+// the largest first factor, then that of the smallest sum, then that with the larger factors in front, which is what
+// programs know from elsewhere.
 class Splitter {
   public:
     Splitter(int n, int parts) : divisors_(divisors_of(n)) { split(n, parts, n); }
@@ -104,8 +106,8 @@ class Splitter {
             }
         }
     }
-    static std::pair<int, int64_t> measure(const std::vector<int>& factors) {
-        return {spread(factors), std::accumulate(factors.begin(), factors.end(), int64_t(0))};
+    static std::tuple<int, int, int64_t> measure(const std::vector<int>& factors) {
+        return {spread(factors), -factors.front(), std::accumulate(factors.begin(), factors.end(), int64_t(0))};
     }
     static int spread(const std::vector<int>& factors) { return factors.front() - factors.back(); }
 

@@ -10,12 +10,12 @@
 // Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... }
 #define VIADUCT_MPI(name, parameters) \
     VIADUCT_MPI_EXPORT(MPI_##name)    \
-    int PMPI_##name parameters
+    VIADUCT_MPI_FUNCTION PMPI_##name parameters
 
 // The same for MPICH's extensions, MPIX_name.
 #define VIADUCT_MPIX(name, parameters) \
     VIADUCT_MPI_EXPORT(MPIX_##name)    \
-    int PMPIX_##name parameters
+    VIADUCT_MPI_FUNCTION PMPIX_##name parameters
 
 namespace viaduct::mpi {
 

@@ -5,39 +5,8 @@
 namespace viaduct::mpi {
 namespace {
 
-using coll::Items;
-using coll::Shares;
-using coll::TypedShares;
-
-Shares equal(const void* base, MPI_Count count, const Datatype* type) {
-    return {const_cast<void*>(base), {}, {}, count, type};
-}
-
-Shares unequal(const void* base, const int* counts, const int* displacements, int n, const Datatype* type) {
-    auto all = size_t(n);
-    return {const_cast<void*>(base), {counts, all}, {displacements, all}, 0, type, true};
-}
-
 // How many shares a process has with everybody it talks to.
 int partners(const Communicator& comm) { return comm.remote_size; }
-
-// Displacements of MPI_Alltoallw are ints; schedules take addresses.
-struct Wide {
-    std::vector<MPI_Aint> displacements;
-    TypedShares shares;
-};
-
-int typed(Schedule& s, const void* base, const int* counts, const int* displacements, const MPI_Datatype* types, int n,
-          Wide* wide) {
-    wide->displacements.assign(displacements, displacements + n);
-    wide->shares = {const_cast<void*>(base), {counts, size_t(n)}, wide->displacements, {}};
-    for (int i = 0; i < n; ++i) {
-        const Datatype* type = nullptr;
-        VIADUCT_CHECK(check_data(s, MPI_IN_PLACE, counts[i], types[i], &type))
-        wide->shares.types.push_back(type);
-    }
-    return MPI_SUCCESS;
-}
 
 }  // namespace
 }  // namespace viaduct::mpi
@@ -65,7 +34,7 @@ VIADUCT_MPI(Barrier_init, (MPI_Comm comm, MPI_Info, MPI_Request* request)) {
     });
 }
 
-VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, int count, MPI_Datatype datatype, int root), {
+VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, Count count, MPI_Datatype datatype, int root), {
     const Datatype* type = nullptr;
     VIADUCT_CHECK(check_root(s.comm(), root))
     VIADUCT_CHECK(check_data(s, buffer, count, datatype, &type))
@@ -74,7 +43,7 @@ VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, int count, MPI_Datatype dat
 })
 
 VIADUCT_MPI_COLLECTIVE(Gather, Igather,
-                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf, Count recvcount,
                         MPI_Datatype recvtype, int root),
                        {
                            const Datatype* in = nullptr;
@@ -92,8 +61,8 @@ VIADUCT_MPI_COLLECTIVE(Gather, Igather,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
-                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-                        const int recvcounts[], const int displs[], MPI_Datatype recvtype, int root),
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                        const Count recvcounts[], const Displacement displs[], MPI_Datatype recvtype, int root),
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
@@ -111,7 +80,7 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
-                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf, Count recvcount,
                         MPI_Datatype recvtype, int root),
                        {
                            const Datatype* in = nullptr;
@@ -129,8 +98,8 @@ VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
-                       (const void* sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype,
-                        void* recvbuf, int recvcount, MPI_Datatype recvtype, int root),
+                       (const void* sendbuf, const Count sendcounts[], const Displacement displs[], MPI_Datatype sendtype,
+                        void* recvbuf, Count recvcount, MPI_Datatype recvtype, int root),
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
@@ -148,7 +117,7 @@ VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
-                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf, Count recvcount,
                         MPI_Datatype recvtype),
                        {
                            const Datatype* in = nullptr;
@@ -163,8 +132,8 @@ VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
-                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-                        const int recvcounts[], const int displs[], MPI_Datatype recvtype),
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf,
+                        const Count recvcounts[], const Displacement displs[], MPI_Datatype recvtype),
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
@@ -179,7 +148,7 @@ VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Alltoall, Ialltoall,
-                       (const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf, Count recvcount,
                         MPI_Datatype recvtype),
                        {
                            const Datatype* in = nullptr;
@@ -194,8 +163,8 @@ VIADUCT_MPI_COLLECTIVE(Alltoall, Ialltoall,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
-                       (const void* sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
-                        void* recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype),
+                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[], MPI_Datatype sendtype,
+                        void* recvbuf, const Count recvcounts[], const Displacement rdispls[], MPI_Datatype recvtype),
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
@@ -212,19 +181,19 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
-                       (const void* sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
-                        void* recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[]),
+                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[], const MPI_Datatype sendtypes[],
+                        void* recvbuf, const Count recvcounts[], const Displacement rdispls[], const MPI_Datatype recvtypes[]),
                        {
                            int n = partners(s.comm());
-                           Wide in;
-                           Wide out;
+                           coll::TypedShares in;
+                           coll::TypedShares out;
                            VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
                            if (sendbuf == MPI_IN_PLACE) {
-                               in.shares.base = MPI_IN_PLACE;
+                               in.base = MPI_IN_PLACE;
                            } else {
                                VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, n, &in))
                            }
                            VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, n, &out))
-                           coll::alltoallw(s, in.shares, out.shares);
+                           coll::alltoallw(s, in, out);
                            return MPI_SUCCESS;
                        })

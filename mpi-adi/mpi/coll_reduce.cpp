@@ -6,7 +6,7 @@ namespace viaduct::mpi {
 namespace {
 
 // What all reductions check: data, operator, and whether MPI_IN_PLACE is allowed.
-int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                     const Datatype** type, Operator** found) {
     VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
     VIADUCT_CHECK(check_data(s, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, datatype, type))
@@ -14,21 +14,18 @@ int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, int c
     return count > 0 && sendbuf == recvbuf && sendbuf ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
-int fill_reduce_scatter(Schedule& s, const void* sendbuf, void* recvbuf, std::span<const int> counts,
-                        MPI_Datatype datatype, MPI_Op op) {
+template <typename Count>
+int fill_reduce_scatter(Schedule& s, const void* sendbuf, void* recvbuf, const Count* counts, MPI_Datatype datatype,
+                        MPI_Op op) {
     const Datatype* type = nullptr;
     Operator* found = nullptr;
-    for (int count : counts) {
-        if (count < 0) {
-            return MPI_ERR_COUNT;
-        }
-    }
+    VIADUCT_CHECK(check_counts(s, counts, s.comm().size, datatype, &type))
     VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, 0, datatype, op, &type, &found))
-    coll::reduce_scatter(s, sendbuf, recvbuf, counts, *type, *found);
+    coll::reduce_scatter(s, sendbuf, recvbuf, {counts, size_t(s.comm().size)}, *type, *found);
     return MPI_SUCCESS;
 }
 
-int fill_scan(Schedule& s, const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+int fill_scan(Schedule& s, const void* sendbuf, void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
               bool exclusive) {
     const Datatype* type = nullptr;
     Operator* found = nullptr;
@@ -46,7 +43,7 @@ int fill_scan(Schedule& s, const void* sendbuf, void* recvbuf, int count, MPI_Da
 using namespace viaduct::mpi;
 
 VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
-                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root), {
+                       (const void* sendbuf, void* recvbuf, Count count, MPI_Datatype datatype, MPI_Op op, int root), {
                            const Datatype* type = nullptr;
                            Operator* found = nullptr;
                            VIADUCT_CHECK(check_root(s.comm(), root))
@@ -59,7 +56,7 @@ VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Allreduce, Iallreduce,
-                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op), {
+                       (const void* sendbuf, void* recvbuf, Count count, MPI_Datatype datatype, MPI_Op op), {
                            const Datatype* type = nullptr;
                            Operator* found = nullptr;
                            VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))
@@ -68,21 +65,20 @@ VIADUCT_MPI_COLLECTIVE(Allreduce, Iallreduce,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Reduce_scatter, Ireduce_scatter,
-                       (const void* sendbuf, void* recvbuf, const int recvcounts[], MPI_Datatype datatype, MPI_Op op), {
-                           return fill_reduce_scatter(s, sendbuf, recvbuf, {recvcounts, size_t(s.comm().size)}, datatype,
-                                                      op);
+                       (const void* sendbuf, void* recvbuf, const Count recvcounts[], MPI_Datatype datatype, MPI_Op op), {
+                           return fill_reduce_scatter(s, sendbuf, recvbuf, recvcounts, datatype, op);
                        })
 
 VIADUCT_MPI_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block,
-                       (const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype datatype, MPI_Op op), {
-                           std::vector<int> counts(size_t(s.comm().size), recvcount);
-                           return fill_reduce_scatter(s, sendbuf, recvbuf, counts, datatype, op);
+                       (const void* sendbuf, void* recvbuf, Count recvcount, MPI_Datatype datatype, MPI_Op op), {
+                           std::vector<MPI_Count> counts(size_t(s.comm().size), recvcount);
+                           return fill_reduce_scatter(s, sendbuf, recvbuf, counts.data(), datatype, op);
                        })
 
 VIADUCT_MPI_COLLECTIVE(Scan, Iscan,
-                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op),
+                       (const void* sendbuf, void* recvbuf, Count count, MPI_Datatype datatype, MPI_Op op),
                        { return fill_scan(s, sendbuf, recvbuf, count, datatype, op, false); })
 
 VIADUCT_MPI_COLLECTIVE(Exscan, Iexscan,
-                       (const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op),
+                       (const void* sendbuf, void* recvbuf, Count count, MPI_Datatype datatype, MPI_Op op),
                        { return fill_scan(s, sendbuf, recvbuf, count, datatype, op, true); })

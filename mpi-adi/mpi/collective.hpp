@@ -11,16 +11,24 @@
 #define VIADUCT_UNPACK(...) __VA_ARGS__
 
 // Defines the blocking, the non-blocking and the persistent function of one body, which fills the schedule `s` of `comm`
-// and gives an error class.
-#define VIADUCT_MPI_COLLECTIVE(name, iname, parameters, ...)                                                       \
+// and gives an error class; each with counts of int and of 64 bits (Count, Displacement).
+#define VIADUCT_MPI_COLLECTIVE(name, iname, parameters, ...)                 \
+    namespace viaduct::mpi::narrow {                                         \
+    VIADUCT_MPI_COLLECTIVE_OF(name, iname, name##_init, parameters, __VA_ARGS__) \
+    }                                                                        \
+    namespace viaduct::mpi::wide {                                           \
+    VIADUCT_MPI_COLLECTIVE_OF(name##_c, iname##_c, name##_init_c, parameters, __VA_ARGS__) \
+    }
+
+#define VIADUCT_MPI_COLLECTIVE_OF(name, iname, pname, parameters, ...)                                             \
     VIADUCT_MPI(name, (VIADUCT_UNPACK parameters, MPI_Comm comm)) {                                                \
         return run_collective("MPI_" #name, comm, [&](Schedule & s) -> int __VA_ARGS__);                           \
     }                                                                                                              \
     VIADUCT_MPI(iname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Request * request)) {                        \
         return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
     }                                                                                                              \
-    VIADUCT_MPI(name##_init, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info, MPI_Request * request)) {        \
-        return keep_collective("MPI_" #name "_init", comm, request, [=](Schedule & s) -> int __VA_ARGS__);         \
+    VIADUCT_MPI(pname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info, MPI_Request * request)) {              \
+        return keep_collective("MPI_" #pname, comm, request, [=](Schedule & s) -> int __VA_ARGS__);                \
     }
 
 namespace viaduct::mpi {
@@ -89,8 +97,8 @@ inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Data
     return MPI_SUCCESS;
 }
 
-inline int check_counts(Schedule& s, const int* counts, int n, MPI_Datatype handle,
-                        const Datatype** type) {
+template <typename Count>
+int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, const Datatype** type) {
     for (int i = 0; i < n; ++i) {
         if (counts[i] < 0) {
             return MPI_ERR_COUNT;
@@ -125,6 +133,32 @@ inline bool at_root(const Communicator& comm, int root) { return comm.inter ? ro
 // MPI_IN_PLACE is for one group only.
 inline int check_in_place(const Communicator& comm, const void* buffer) {
     return comm.inter && buffer == MPI_IN_PLACE ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+// Shares as the program's arguments describe them.
+inline coll::Shares equal(const void* base, MPI_Count count, const Datatype* type) {
+    return {const_cast<void*>(base), {}, {}, count, type};
+}
+
+template <typename Count, typename Displacement>
+coll::Shares unequal(const void* base, const Count* counts, const Displacement* displacements, int n,
+                     const Datatype* type) {
+    auto all = size_t(n);
+    return {const_cast<void*>(base), {counts, all}, {displacements, all}, 0, type, true};
+}
+
+template <typename Count, typename Displacement>
+int typed(Schedule& s, const void* base, const Count* counts, const Displacement* displacements,
+          const MPI_Datatype* types, int n, coll::TypedShares* shares) {
+    *shares = {const_cast<void*>(base), {counts, size_t(n)}, {displacements, size_t(n)}, {}};
+    for (int i = 0; i < n; ++i) {
+        const Datatype* type = nullptr;
+        if (int error = check_data(s, MPI_IN_PLACE, counts[i], types[i], &type)) {
+            return error;
+        }
+        shares->types.push_back(type);
+    }
+    return MPI_SUCCESS;
 }
 
 }  // namespace viaduct::mpi

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions that make and free communicators.
+#include <filesystem>
+
+#include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
@@ -29,10 +32,36 @@ int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* 
     return MPI_SUCCESS;
 }
 
-int split_type(Communicator& comm, int type, int key, MPI_Comm* newcomm) {
+// MPICH's own type of split: processes that share a directory. All must name the same one; those of a node that has it
+// are taken to share it. Other neighbourhoods are not known.
+int split_by_directory(Communicator& comm, const Info* info, int* color) {
+    const std::string* directory = info ? info->find("nbhd_common_dirname") : nullptr;
+    int64_t range[2] = {-1, 1};  // the largest hash and, negative, the smallest
+    if (directory) {
+        range[0] = int64_t(std::hash<std::string>{}(*directory) >> 1);
+        range[1] = -range[0];
+    }
+    Schedule s(comm);
+    coll::allreduce(s, MPI_IN_PLACE, range, 2, *type_of(MPI_INT64_T), *op_of(MPI_MAX));
+    if (int error = s.run()) {
+        return error;
+    }
+    const bool agreed = directory && range[0] == -range[1];
+    std::error_code ignored;
+    if (agreed && std::filesystem::is_directory(*directory, ignored)) {
+        *color = world().nodes[size_t(world().rank)];
+    }
+    return MPI_SUCCESS;
+}
+
+int split_type(Communicator& comm, int type, int key, const Info* info, MPI_Comm* newcomm) {
     int color = MPI_UNDEFINED;
     if (type == MPI_COMM_TYPE_SHARED) {
         color = world().nodes[size_t(world().rank)];
+    } else if (type == MPIX_COMM_TYPE_NEIGHBORHOOD) {
+        if (int error = split_by_directory(comm, info, &color)) {
+            return error;
+        }
     } else if (type != MPI_UNDEFINED && type != MPI_COMM_TYPE_HW_GUIDED && type != MPI_COMM_TYPE_HW_UNGUIDED) {
         return MPI_ERR_ARG;  // no finer division of the hardware is known: MPI_COMM_NULL for those asked for one
     }
@@ -124,10 +153,10 @@ VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) 
     return call.result(give(comm_split(*old, color, key, &made), made, newcomm));
 }
 
-VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info, MPI_Comm* newcomm)) {
+VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info info, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_split_type", old);
-    return call.result(old ? split_type(*old, split_by, key, newcomm) : MPI_ERR_COMM);
+    return call.result(old ? split_type(*old, split_by, key, info_of(info), newcomm) : MPI_ERR_COMM);
 }
 
 VIADUCT_MPI(Comm_free, (MPI_Comm * comm)) {

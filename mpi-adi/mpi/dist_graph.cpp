@@ -54,7 +54,8 @@ int share_edges(Communicator& comm, const std::vector<Edge>& mine, std::vector<E
     }
     all->resize(size_t(total) / 3);
     Schedule s(comm);
-    coll::allgather(s, {mine.data(), n, &type}, {all->data(), counts, begins, 0, &type, true});
+    coll::allgather(s, {mine.data(), n, &type},
+                    {all->data(), {counts.data(), counts.size()}, {begins.data(), begins.size()}, 0, &type, true});
     return s.run();
 }
 

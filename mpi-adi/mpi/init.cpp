@@ -9,27 +9,26 @@
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/mpi/export.hpp"
+#include "mpi-adi/mpi/job_life.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-int thread_level = MPI_THREAD_SINGLE;
+// Of the world model; sessions come and go beside it.
+enum class WorldStage { before, running, after };
+WorldStage stage = WorldStage::before;
 pthread_t main_thread;
 
 int initialise(int required, int* provided, const char* function) {
-    if (engine.stage != Stage::before) return raise(nullptr, MPI_ERR_OTHER, function);
-    thread_level = std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE);
+    if (stage != WorldStage::before) return raise(nullptr, MPI_ERR_OTHER, function);
     main_thread = ::pthread_self();
-    int error = start_job();
-    if (error == MPI_SUCCESS) error = mpi_setup();
+    const int error = enter_job(std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE));
     // Without a job there is no communicator whose error handler could be asked.
     if (error != MPI_SUCCESS) end_job(error, "%s failed", function);
-    if (thread_level == MPI_THREAD_MULTIPLE) EngineLock::enable();
-    if (provided != nullptr) *provided = thread_level;
+    stage = WorldStage::running;
+    if (provided != nullptr) *provided = thread_level();
     return MPI_SUCCESS;
 }
-
-bool is_running() { return engine.stage == Stage::running; }
 
 }  // namespace
 }  // namespace viaduct::mpi
@@ -46,22 +45,23 @@ int PMPI_Init_thread(int*, char***, int required, int* provided) {
 
 VIADUCT_MPI_EXPORT(MPI_Initialized)
 int PMPI_Initialized(int* flag) {
-    *flag = engine.stage != Stage::before ? 1 : 0;
+    *flag = stage != WorldStage::before ? 1 : 0;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI_EXPORT(MPI_Finalize)
 int PMPI_Finalize(void) {
     Critical guard;
-    if (!is_running()) return raise(nullptr, MPI_ERR_OTHER, "MPI_Finalize");
+    if (stage != WorldStage::running) return raise(nullptr, MPI_ERR_OTHER, "MPI_Finalize");
     // Delete callbacks of attributes may still send and receive.
     if (const int error = mpi_teardown(); error != MPI_SUCCESS) return error;
-    return leave_job();
+    stage = WorldStage::after;
+    return exit_job(Leaving::world);
 }
 
 VIADUCT_MPI_EXPORT(MPI_Finalized)
 int PMPI_Finalized(int* flag) {
-    *flag = engine.stage == Stage::finalizing || engine.stage == Stage::after ? 1 : 0;
+    *flag = stage == WorldStage::after ? 1 : 0;
     return MPI_SUCCESS;
 }
 
@@ -70,8 +70,8 @@ int PMPI_Abort(MPI_Comm, int errorcode) { end_job(errorcode, "MPI_Abort with cod
 
 VIADUCT_MPI_EXPORT(MPI_Query_thread)
 int PMPI_Query_thread(int* provided) {
-    *provided = thread_level;
-    return is_running() ? MPI_SUCCESS : raise(nullptr, MPI_ERR_OTHER, "MPI_Query_thread");
+    *provided = thread_level();
+    return stage == WorldStage::running ? MPI_SUCCESS : raise(nullptr, MPI_ERR_OTHER, "MPI_Query_thread");
 }
 
 VIADUCT_MPI_EXPORT(MPI_Is_thread_main)

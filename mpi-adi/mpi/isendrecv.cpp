@@ -62,9 +62,9 @@ MPI_Request go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Isendrecv, (const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
-                        int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                        MPI_Request* request)) {
+VIADUCT_MPI_COUNTED(Isendrecv, (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
+                        Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
+                        MPI_Request* request), {
     Call call("MPI_Isendrecv", comm_of(comm));
     const Arguments out = for_send(sendbuf, sendcount, sendtype, dest, sendtag, comm);
     const Arguments in = for_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
@@ -73,10 +73,10 @@ VIADUCT_MPI(Isendrecv, (const void* sendbuf, int sendcount, MPI_Datatype sendtyp
     }
     *request = go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source, recvtag, in.payload);
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Isendrecv_replace, (void* buf, int count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                                int recvtag, MPI_Comm comm, MPI_Request* request)) {
+VIADUCT_MPI_COUNTED(Isendrecv_replace, (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
+                                int recvtag, MPI_Comm comm, MPI_Request* request), {
     Call call("MPI_Isendrecv_replace", comm_of(comm));
     const Arguments in = for_receive(buf, count, datatype, source, recvtag, comm);
     const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
@@ -90,4 +90,4 @@ VIADUCT_MPI(Isendrecv_replace, (void* buf, int count, MPI_Datatype datatype, int
     type.pack(buf, uint64_t(count), 0, bytes, copy);
     *request = go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0}, source, recvtag, in.payload);
     return MPI_SUCCESS;
-}
+})

@@ -15,6 +15,15 @@ VIADUCT_MPI(Op_create, (MPI_User_function * function, int commute, MPI_Op* op)) 
     return MPI_SUCCESS;
 }
 
+VIADUCT_MPI(Op_create_c, (MPI_User_function_c * function, int commute, MPI_Op* op)) {
+    Call call("MPI_Op_create_c");
+    if (!function) {
+        return call.result(MPI_ERR_ARG);
+    }
+    *op = op_create(function, commute != 0);
+    return MPI_SUCCESS;
+}
+
 VIADUCT_MPI(Op_free, (MPI_Op * op)) {
     Call call("MPI_Op_free");
     return call.result(op_free(op));
@@ -30,7 +39,7 @@ VIADUCT_MPI(Op_commutative, (MPI_Op op, int* commute)) {
     return MPI_SUCCESS;
 }
 
-VIADUCT_MPI(Reduce_local, (const void* inbuf, void* inoutbuf, int count, MPI_Datatype datatype, MPI_Op op)) {
+VIADUCT_MPI_COUNTED(Reduce_local, (const void* inbuf, void* inoutbuf, Count count, MPI_Datatype datatype, MPI_Op op), {
     Call call("MPI_Reduce_local");
     const Datatype* type = type_of(datatype);
     Operator* found = op_of(op);
@@ -58,4 +67,4 @@ VIADUCT_MPI(Reduce_local, (const void* inbuf, void* inoutbuf, int count, MPI_Dat
     }
     op_apply(*found, inbuf, inoutbuf, count, *type);
     return MPI_SUCCESS;
-}
+})

@@ -16,7 +16,7 @@ struct Arguments {
     int error = MPI_SUCCESS;
 };
 
-inline int set_payload(Payload* payload, const void* buffer, int count, MPI_Datatype handle) {
+inline int set_payload(Payload* payload, const void* buffer, MPI_Count count, MPI_Datatype handle) {
     if (count < 0) return MPI_ERR_COUNT;
     if (is_basic_handle(handle)) [[likely]] {
         payload->base = const_cast<void*>(buffer);
@@ -29,7 +29,7 @@ inline int set_payload(Payload* payload, const void* buffer, int count, MPI_Data
     return MPI_SUCCESS;
 }
 
-inline Arguments for_send(const void* buffer, int count, MPI_Datatype type, int peer, int tag,
+inline Arguments for_send(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
                           MPI_Comm handle) {
     Arguments all;
     all.comm = comm_of(handle);
@@ -52,7 +52,7 @@ inline bool can_receive_from(const Comm& comm, int peer) {
            peer == MPI_PROC_NULL;
 }
 
-inline Arguments for_receive(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle) {
+inline Arguments for_receive(void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag, MPI_Comm handle) {
     Arguments all;
     all.comm = comm_of(handle);
     if (all.comm == nullptr) [[unlikely]] {

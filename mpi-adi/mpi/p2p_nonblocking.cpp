@@ -8,8 +8,8 @@
 namespace viaduct::mpi {
 namespace {
 
-int non_blocking_send(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle,
-                      Mode mode, MPI_Request* request, const char* function) {
+int non_blocking_send(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                      MPI_Comm handle, Mode mode, MPI_Request* request, const char* function) {
     Critical guard;
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
@@ -26,8 +26,8 @@ MPI_Request make_persistent(Request::Kind kind, const Arguments& all, int peer, 
     return publish(request);
 }
 
-int persistent_send(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm handle,
-                    Mode mode, MPI_Request* request, const char* function) {
+int persistent_send(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                    MPI_Comm handle, Mode mode, MPI_Request* request, const char* function) {
     Critical guard;
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
@@ -66,81 +66,99 @@ int start_again(MPI_Request handle) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_EXPORT(MPI_Isend)
-int PMPI_Isend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-               MPI_Request* request) {
-    return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::standard, request, "MPI_Isend");
-}
+VIADUCT_MPI_COUNTED(Isend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::standard,
+                                                 request, "MPI_Isend");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Issend)
-int PMPI_Issend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                MPI_Request* request) {
-    return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::synchronous, request, "MPI_Issend");
-}
+VIADUCT_MPI_COUNTED(Issend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::synchronous,
+                                                 request, "MPI_Issend");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Irsend)
-int PMPI_Irsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                MPI_Request* request) {
-    return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::ready, request, "MPI_Irsend");
-}
+VIADUCT_MPI_COUNTED(Irsend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::ready, request,
+                                                 "MPI_Irsend");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Ibsend)
-int PMPI_Ibsend(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                MPI_Request* request) {
-    Critical guard;
-    const Arguments all = for_send(buf, count, datatype, dest, tag, comm);
-    const int error = all.error != MPI_SUCCESS ? all.error : buffered_send(*all.comm, dest, tag, all.payload);
-    if (error != MPI_SUCCESS) return raise(all.comm, error, "MPI_Ibsend");
-    Request* done = new_request(Request::Kind::send);
-    complete(done, MPI_SUCCESS);
-    *request = publish(done);
-    return MPI_SUCCESS;
-}
+VIADUCT_MPI_COUNTED(Ibsend,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        Critical guard;
+                        const Arguments all = for_send(buf, count, datatype, dest, tag, comm);
+                        const int error = all.error != MPI_SUCCESS
+                                              ? all.error
+                                              : buffered_send(*all.comm, dest, tag, all.payload);
+                        if (error != MPI_SUCCESS) return raise(all.comm, error, "MPI_Ibsend");
+                        Request* done = new_request(Request::Kind::send);
+                        complete(done, MPI_SUCCESS);
+                        *request = publish(done);
+                        return MPI_SUCCESS;
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Irecv)
-int PMPI_Irecv(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-               MPI_Request* request) {
-    Critical guard;
-    const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
-    if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Irecv");
-    *request = publish(irecv(*all.comm, Channel::p2p, source, tag, all.payload));
-    return MPI_SUCCESS;
-}
+VIADUCT_MPI_COUNTED(Irecv,
+                    (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        Critical guard;
+                        const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
+                        if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Irecv");
+                        *request = publish(irecv(*all.comm, Channel::p2p, source, tag, all.payload));
+                        return MPI_SUCCESS;
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Send_init)
-int PMPI_Send_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-    return persistent_send(buf, count, datatype, dest, tag, comm, Mode::standard, request, "MPI_Send_init");
-}
+VIADUCT_MPI_COUNTED(Send_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return persistent_send(buf, count, datatype, dest, tag, comm, Mode::standard, request,
+                                               "MPI_Send_init");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Ssend_init)
-int PMPI_Ssend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                    MPI_Request* request) {
-    return persistent_send(buf, count, datatype, dest, tag, comm, Mode::synchronous, request,
-                           "MPI_Ssend_init");
-}
+VIADUCT_MPI_COUNTED(Ssend_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return persistent_send(buf, count, datatype, dest, tag, comm, Mode::synchronous,
+                                               request, "MPI_Ssend_init");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Rsend_init)
-int PMPI_Rsend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                    MPI_Request* request) {
-    return persistent_send(buf, count, datatype, dest, tag, comm, Mode::ready, request, "MPI_Rsend_init");
-}
+VIADUCT_MPI_COUNTED(Rsend_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return persistent_send(buf, count, datatype, dest, tag, comm, Mode::ready, request,
+                                               "MPI_Rsend_init");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Bsend_init)
-int PMPI_Bsend_init(const void* buf, int count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
-                    MPI_Request* request) {
-    return persistent_send(buf, count, datatype, dest, tag, comm, Mode::buffered, request, "MPI_Bsend_init");
-}
+VIADUCT_MPI_COUNTED(Bsend_init,
+                    (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        return persistent_send(buf, count, datatype, dest, tag, comm, Mode::buffered, request,
+                                               "MPI_Bsend_init");
+                    })
 
-VIADUCT_MPI_EXPORT(MPI_Recv_init)
-int PMPI_Recv_init(void* buf, int count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
-                   MPI_Request* request) {
-    Critical guard;
-    const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
-    if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv_init");
-    *request = make_persistent(Request::Kind::receive, all, source, tag, Mode::standard);
-    return MPI_SUCCESS;
-}
+VIADUCT_MPI_COUNTED(Recv_init,
+                    (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
+                     MPI_Request* request),
+                    {
+                        Critical guard;
+                        const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
+                        if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv_init");
+                        *request = make_persistent(Request::Kind::receive, all, source, tag, Mode::standard);
+                        return MPI_SUCCESS;
+                    })
 
 VIADUCT_MPI_EXPORT(MPI_Start)
 int PMPI_Start(MPI_Request* request) {

@@ -133,8 +133,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* m
     return MPI_SUCCESS;
 }
 
-VIADUCT_MPI_EXPORT(MPI_Mrecv)
-int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status) {
+VIADUCT_MPI_COUNTED(Mrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status), {
     Critical guard;
     Payload payload;
     if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
@@ -151,10 +150,9 @@ int PMPI_Mrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message
     const int error = answer(&comm, wait(request, status), "MPI_Mrecv");
     comm_release(comm);
     return error;
-}
+})
 
-VIADUCT_MPI_EXPORT(MPI_Imrecv)
-int PMPI_Imrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* handle) {
+VIADUCT_MPI_COUNTED(Imrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* handle), {
     Critical guard;
     Payload payload;
     if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
@@ -170,4 +168,4 @@ int PMPI_Imrecv(void* buf, int count, MPI_Datatype datatype, MPI_Message* messag
     }
     *handle = publish(request);
     return MPI_SUCCESS;
-}
+})

@@ -58,7 +58,7 @@ int PMPI_Request_free(MPI_Request* handle) {
         const Generalized g = *request->generalized;
         if (request->is_done()) {
             free_request(request);
-            return g.free(g.extra_state);
+            return g.free();
         }
         detach_request(request);
         return MPI_SUCCESS;
@@ -77,7 +77,7 @@ int PMPI_Cancel(MPI_Request* handle) {
     if (request == nullptr || is_idle(request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Cancel");
     if (request->kind == Request::Kind::generalized) {
         const Generalized g = *request->generalized;
-        return g.cancel(g.extra_state, request->is_done() ? 1 : 0);
+        return g.cancel(request->is_done() ? 1 : 0);
     }
     cancel_request(request);
     return MPI_SUCCESS;
@@ -113,7 +113,7 @@ int PMPI_Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) {
         MPI_Status own;
         MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
         fill_empty_status(told);
-        return request->generalized->query(request->generalized->extra_state, told);
+        return request->generalized->query(told);
     }
     fill_status(*request, status);
     return MPI_SUCCESS;
@@ -141,5 +141,5 @@ int PMPI_Grequest_complete(MPI_Request handle) {
     }
     const Generalized g = *request->generalized;
     free_request(request);
-    return g.free(g.extra_state);
+    return g.free();
 }

@@ -12,8 +12,8 @@ int end_request(Request* request, MPI_Request* handle, MPI_Status* status) {
         MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
         fill_empty_status(told);
         const Generalized g = *request->generalized;
-        int error = g.query(g.extra_state, told);
-        if (const int freed = g.free(g.extra_state); error == MPI_SUCCESS) error = freed;
+        int error = g.query(told);
+        if (const int freed = g.free(); error == MPI_SUCCESS) error = freed;
         free_request(request);
         *handle = MPI_REQUEST_NULL;
         return error;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions that move data between buffers by datatype (pack, unpack), and that count what a status tells.
 #include <bit>
-#include <climits>
 #include <cstring>
+#include <limits>
 
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/mpi/call.hpp"
@@ -10,7 +10,11 @@
 namespace viaduct::mpi {
 namespace {
 
-int as_int(MPI_Count value) { return value > INT_MAX ? MPI_UNDEFINED : int(value); }
+// What does not fit is undefined, as the functions without large counts say it.
+template <typename Count>
+Count as(MPI_Count value) {
+    return value > std::numeric_limits<Count>::max() ? MPI_UNDEFINED : Count(value);
+}
 
 MPI_Count bytes_of(const MPI_Status& status) {
     return (MPI_Count(unsigned(status.count_hi_and_cancelled) >> 1) << 32) | unsigned(status.count_lo);
@@ -102,7 +106,7 @@ void element_in(const Datatype& type, const char* from, char* to) {
     }
 }
 
-MPI_Aint external_bytes(const Datatype& type, int count) {
+MPI_Aint external_bytes(const Datatype& type, MPI_Count count) {
     MPI_Aint bytes = 0;
     for_each_basic(type, nullptr, [&](const Datatype& basic, char*, MPI_Count n) { bytes += n * external_size(basic); });
     return bytes * count;
@@ -115,25 +119,25 @@ bool is_external32(const char* name) { return std::strcmp(name, "external32") ==
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Get_count, (const MPI_Status* status, MPI_Datatype datatype, int* count)) {
+VIADUCT_MPI_COUNTED(Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count), {
     Call call("MPI_Get_count");
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
     }
-    *count = as_int(count_items(*type, bytes_of(*status)));
+    *count = as<Count>(count_items(*type, bytes_of(*status)));
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Get_elements, (const MPI_Status* status, MPI_Datatype datatype, int* count)) {
+VIADUCT_MPI_COUNTED(Get_elements, (const MPI_Status* status, MPI_Datatype datatype, Count* count), {
     Call call("MPI_Get_elements");
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
     }
-    *count = as_int(elements_or_undefined(*type, bytes_of(*status)));
+    *count = as<Count>(elements_or_undefined(*type, bytes_of(*status)));
     return MPI_SUCCESS;
-}
+})
 
 VIADUCT_MPI(Get_elements_x, (const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count)) {
     Call call("MPI_Get_elements_x");
@@ -166,8 +170,8 @@ VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, in
     return MPI_SUCCESS;
 }
 
-VIADUCT_MPI(Pack, (const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf, int outsize, int* position,
-                   MPI_Comm comm)) {
+VIADUCT_MPI_COUNTED(Pack, (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf, Count outsize, Count* position,
+                   MPI_Comm comm), {
     Call call("MPI_Pack", comm_of(comm));
     const Datatype* type = type_of(datatype);
     if (!comm_of(comm)) {
@@ -184,12 +188,12 @@ VIADUCT_MPI(Pack, (const void* inbuf, int incount, MPI_Datatype datatype, void* 
         return call.result(MPI_ERR_ARG);
     }
     type->pack(inbuf, uint64_t(incount), 0, uint64_t(bytes), static_cast<char*>(outbuf) + *position);
-    *position += int(bytes);
+    *position += Count(bytes);
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Unpack, (const void* inbuf, int insize, int* position, void* outbuf, int outcount, MPI_Datatype datatype,
-                     MPI_Comm comm)) {
+VIADUCT_MPI_COUNTED(Unpack, (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount, MPI_Datatype datatype,
+                     MPI_Comm comm), {
     Call call("MPI_Unpack", comm_of(comm));
     const Datatype* type = type_of(datatype);
     if (!comm_of(comm)) {
@@ -206,11 +210,11 @@ VIADUCT_MPI(Unpack, (const void* inbuf, int insize, int* position, void* outbuf,
         return call.result(MPI_ERR_ARG);
     }
     type->unpack(outbuf, uint64_t(outcount), 0, uint64_t(bytes), static_cast<const char*>(inbuf) + *position);
-    *position += int(bytes);
+    *position += Count(bytes);
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Pack_size, (int incount, MPI_Datatype datatype, MPI_Comm comm, int* size)) {
+VIADUCT_MPI_COUNTED(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size), {
     Call call("MPI_Pack_size", comm_of(comm));
     const Datatype* type = type_of(datatype);
     if (!comm_of(comm)) {
@@ -222,11 +226,11 @@ VIADUCT_MPI(Pack_size, (int incount, MPI_Datatype datatype, MPI_Comm comm, int* 
     if (!type) {
         return call.result(MPI_ERR_TYPE);
     }
-    *size = as_int(incount * type->size);
+    *size = as<Count>(incount * type->size);
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Pack_external_size, (const char* datarep, int incount, MPI_Datatype datatype, MPI_Aint* size)) {
+VIADUCT_MPI_COUNTED(Pack_external_size, (const char* datarep, Count incount, MPI_Datatype datatype, MPI_Aint* size), {
     Call call("MPI_Pack_external_size");
     const Datatype* type = type_of(datatype);
     if (!type) {
@@ -237,10 +241,10 @@ VIADUCT_MPI(Pack_external_size, (const char* datarep, int incount, MPI_Datatype 
     }
     *size = external_bytes(*type, incount);
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Pack_external, (const char datarep[], const void* inbuf, int incount, MPI_Datatype datatype, void* outbuf,
-                            MPI_Aint outsize, MPI_Aint* position)) {
+VIADUCT_MPI_COUNTED(Pack_external, (const char datarep[], const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
+                            MPI_Aint outsize, MPI_Aint* position), {
     Call call("MPI_Pack_external");
     const Datatype* type = type_of(datatype);
     if (!type || !type->committed) {
@@ -251,7 +255,7 @@ VIADUCT_MPI(Pack_external, (const char datarep[], const void* inbuf, int incount
     }
     char* to = static_cast<char*>(outbuf) + *position;
     char* from = static_cast<char*>(const_cast<void*>(inbuf));
-    for (int i = 0; i < incount; ++i, from += type->extent()) {
+    for (Count i = 0; i < incount; ++i, from += type->extent()) {
         for_each_basic(*type, from, [&](const Datatype& basic, char* at, MPI_Count n) {
             for (; n > 0; --n, at += basic.size, to += external_size(basic)) {
                 element_out(basic, at, to);
@@ -260,10 +264,10 @@ VIADUCT_MPI(Pack_external, (const char datarep[], const void* inbuf, int incount
     }
     *position = to - static_cast<char*>(outbuf);
     return MPI_SUCCESS;
-}
+})
 
-VIADUCT_MPI(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position, void* outbuf,
-                              int outcount, MPI_Datatype datatype)) {
+VIADUCT_MPI_COUNTED(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position, void* outbuf,
+                              Count outcount, MPI_Datatype datatype), {
     Call call("MPI_Unpack_external");
     const Datatype* type = type_of(datatype);
     if (!type || !type->committed) {
@@ -274,7 +278,7 @@ VIADUCT_MPI(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint 
     }
     const char* from = static_cast<const char*>(inbuf) + *position;
     char* to = static_cast<char*>(outbuf);
-    for (int i = 0; i < outcount; ++i, to += type->extent()) {
+    for (Count i = 0; i < outcount; ++i, to += type->extent()) {
         for_each_basic(*type, to, [&](const Datatype& basic, char* at, MPI_Count n) {
             for (; n > 0; --n, at += basic.size, from += external_size(basic)) {
                 element_in(basic, from, at);
@@ -283,7 +287,7 @@ VIADUCT_MPI(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint 
     }
     *position = from - static_cast<const char*>(inbuf);
     return MPI_SUCCESS;
-}
+})
 
 VIADUCT_MPI(Get_address, (const void* location, MPI_Aint* address)) {
     *address = std::bit_cast<MPI_Aint>(location);

@@ -11,12 +11,30 @@ namespace {
 using Contents = Datatype::Contents;
 
 template <typename T>
-void append(std::vector<T>& to, const T* from, int n) {
+void append(std::vector<T>& to, const T* from, MPI_Count n) {
     to.insert(to.end(), from, from + n);
 }
 
-bool any_negative(const int* values, int n) {
-    return std::any_of(values, values + n, [](int v) { return v < 0; });
+template <typename T>
+bool any_negative(const T* values, MPI_Count n) {
+    return std::any_of(values, values + n, [](T v) { return v < 0; });
+}
+
+// What a function with counts of 64 bits was given is told by MPI_Type_get_contents_c as large counts, whatever it
+// counts; what is an int in both forms stays one.
+void note(Contents& contents, std::initializer_list<int> values) {
+    contents.integers.insert(contents.integers.end(), values);
+}
+void note(Contents& contents, std::initializer_list<MPI_Count> values) {
+    contents.large_counts.insert(contents.large_counts.end(), values);
+}
+void note(Contents& contents, const int* values, MPI_Count n) { append(contents.integers, values, n); }
+void note(Contents& contents, const MPI_Count* values, MPI_Count n) { append(contents.large_counts, values, n); }
+
+// Displacements in bytes: addresses, unless the whole call is one of large counts.
+template <typename Count>
+void note_bytes(Contents& contents, const MPI_Aint* values, MPI_Count n) {
+    append(std::is_same_v<Count, int> ? contents.addresses : contents.large_counts, values, n);
 }
 
 int finish(Datatype* made, Contents contents, MPI_Datatype* newtype) {
@@ -24,7 +42,7 @@ int finish(Datatype* made, Contents contents, MPI_Datatype* newtype) {
     return MPI_SUCCESS;
 }
 
-int repeated(int count, int blocklength, MPI_Aint stride, bool in_items, MPI_Datatype oldtype, Contents contents,
+int repeated(MPI_Count count, MPI_Count blocklength, MPI_Aint stride, bool in_items, MPI_Datatype oldtype, Contents contents,
              MPI_Datatype* newtype) {
     const Datatype* old = type_of(oldtype);
     if (count < 0) {
@@ -43,7 +61,7 @@ int repeated(int count, int blocklength, MPI_Aint stride, bool in_items, MPI_Dat
 
 // Blocks of one type. `blocklength(i)` and `displacement(i)` give those of block i, the latter in items or bytes.
 template <typename Length, typename Displacement>
-int blocks(int count, Length&& blocklength, Displacement&& displacement, bool in_items, MPI_Datatype oldtype,
+int blocks(MPI_Count count, Length&& blocklength, Displacement&& displacement, bool in_items, MPI_Datatype oldtype,
            Contents contents, MPI_Datatype* newtype) {
     const Datatype* old = type_of(oldtype);
     if (!old) {
@@ -51,7 +69,7 @@ int blocks(int count, Length&& blocklength, Displacement&& displacement, bool in
     }
     std::vector<Datatype::Part> parts;
     parts.reserve(size_t(count));
-    for (int i = 0; i < count; ++i) {
+    for (MPI_Count i = 0; i < count; ++i) {
         if (blocklength(i) < 0) {
             return MPI_ERR_ARG;
         }
@@ -62,19 +80,22 @@ int blocks(int count, Length&& blocklength, Displacement&& displacement, bool in
     return finish(make_blocks(std::move(parts), false), std::move(contents), newtype);
 }
 
-int hindexed(int combiner, int count, const int* lengths, const MPI_Aint* displacements, MPI_Datatype oldtype,
+template <typename Count>
+int hindexed(int combiner, Count count, const Count* lengths, const MPI_Aint* displacements, MPI_Datatype oldtype,
              MPI_Datatype* newtype) {
     if (count < 0) {
         return MPI_ERR_COUNT;
     }
-    Contents contents{combiner, {count}, {}, {}};
-    append(contents.integers, lengths, count);
-    append(contents.addresses, displacements, count);
-    return blocks(count, [&](int i) { return lengths[i]; }, [&](int i) { return displacements[i]; }, false, oldtype,
+    Contents contents{combiner, {}, {}, {}, {}};
+    note(contents, {count});
+    note(contents, lengths, count);
+    note_bytes<Count>(contents, displacements, count);
+    return blocks(count, [&](MPI_Count i) { return lengths[i]; }, [&](MPI_Count i) { return displacements[i]; }, false, oldtype,
                   std::move(contents), newtype);
 }
 
-int structure(int combiner, int count, const int* lengths, const MPI_Aint* displacements, const MPI_Datatype* types,
+template <typename Count>
+int structure(int combiner, Count count, const Count* lengths, const MPI_Aint* displacements, const MPI_Datatype* types,
               MPI_Datatype* newtype) {
     if (count < 0) {
         return MPI_ERR_COUNT;
@@ -83,21 +104,23 @@ int structure(int combiner, int count, const int* lengths, const MPI_Aint* displ
         return MPI_ERR_ARG;
     }
     std::vector<Datatype::Part> parts;
-    for (int i = 0; i < count; ++i) {
+    for (MPI_Count i = 0; i < count; ++i) {
         const Datatype* member = type_of(types[i]);
         if (!member) {
             return MPI_ERR_TYPE;
         }
         parts.push_back({displacements[i], lengths[i], member});
     }
-    Contents contents{combiner, {count}, {}, {}};
-    append(contents.integers, lengths, count);
-    append(contents.addresses, displacements, count);
+    Contents contents{combiner, {}, {}, {}, {}};
+    note(contents, {count});
+    note(contents, lengths, count);
+    note_bytes<Count>(contents, displacements, count);
     append(contents.types, types, count);
     return finish(make_blocks(std::move(parts), true), std::move(contents), newtype);
 }
 
-int subarray(int n, const int* sizes, const int* subsizes, const int* starts, int order, MPI_Datatype oldtype,
+template <typename Count>
+int subarray(int n, const Count* sizes, const Count* subsizes, const Count* starts, int order, MPI_Datatype oldtype,
              MPI_Datatype* newtype) {
     const Datatype* old = type_of(oldtype);
     if (!old) {
@@ -112,16 +135,18 @@ int subarray(int n, const int* sizes, const int* subsizes, const int* starts, in
             return MPI_ERR_ARG;
         }
     }
-    Contents contents{MPI_COMBINER_SUBARRAY, {n}, {}, {oldtype}};
-    append(contents.integers, sizes, n);
-    append(contents.integers, subsizes, n);
-    append(contents.integers, starts, n);
-    contents.integers.push_back(order);
-    auto all = size_t(n);
-    return finish(make_subarray({sizes, all}, {subsizes, all}, {starts, all}, order, *old), std::move(contents), newtype);
+    Contents contents{MPI_COMBINER_SUBARRAY, {n}, {}, {oldtype}, {}};
+    note(contents, sizes, n);
+    note(contents, subsizes, n);
+    note(contents, starts, n);
+    note(contents, {order});
+    return finish(make_subarray(std::vector<MPI_Count>(sizes, sizes + n), std::vector<MPI_Count>(subsizes, subsizes + n),
+                                std::vector<MPI_Count>(starts, starts + n), order, *old),
+                  std::move(contents), newtype);
 }
 
-bool darray_arguments_hold(int size, int rank, int n, const int* gsizes, const int* distributions, const int* arguments,
+template <typename Count>
+bool darray_arguments_hold(int size, int rank, int n, const Count* gsizes, const int* distributions, const int* arguments,
                            const int* processes, int order) {
     if (size < 1 || rank < 0 || rank >= size || n < 1 || (order != MPI_ORDER_C && order != MPI_ORDER_FORTRAN)) {
         return false;
@@ -138,7 +163,8 @@ bool darray_arguments_hold(int size, int rank, int n, const int* gsizes, const i
     return all == size;
 }
 
-int darray(int size, int rank, int n, const int* gsizes, const int* distributions, const int* arguments,
+template <typename Count>
+int darray(int size, int rank, int n, const Count* gsizes, const int* distributions, const int* arguments,
            const int* processes, int order, MPI_Datatype oldtype, MPI_Datatype* newtype) {
     const Datatype* old = type_of(oldtype);
     if (!old) {
@@ -149,24 +175,29 @@ int darray(int size, int rank, int n, const int* gsizes, const int* distribution
     }
     auto all = size_t(n);
     Datatype* made = nullptr;
-    if (int error = make_darray(size, rank, {gsizes, all}, {distributions, all}, {arguments, all}, {processes, all}, order,
+    if (int error = make_darray(size, rank, std::vector<MPI_Count>(gsizes, gsizes + n), {distributions, all}, {arguments, all}, {processes, all}, order,
                                 *old, &made)) {
         return error;
     }
-    Contents contents{MPI_COMBINER_DARRAY, {size, rank, n}, {}, {oldtype}};
-    for (const int* list : {gsizes, distributions, arguments, processes}) {
-        append(contents.integers, list, n);
+    Contents contents{MPI_COMBINER_DARRAY, {size, rank, n}, {}, {oldtype}, {}};
+    note(contents, gsizes, n);
+    for (const int* list : {distributions, arguments, processes}) {
+        note(contents, list, n);
     }
-    contents.integers.push_back(order);
+    note(contents, {order});
     return finish(made, std::move(contents), newtype);
 }
 
+template <typename Count>
 int resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype* newtype) {
     const Datatype* old = type_of(oldtype);
     if (!old) {
         return MPI_ERR_TYPE;
     }
-    return finish(make_resized(*old, lb, extent), {MPI_COMBINER_RESIZED, {}, {lb, extent}, {oldtype}}, newtype);
+    Contents contents{MPI_COMBINER_RESIZED, {}, {}, {oldtype}, {}};
+    const MPI_Aint bounds[] = {lb, extent};
+    note_bytes<Count>(contents, bounds, 2);
+    return finish(make_resized(*old, lb, extent), std::move(contents), newtype);
 }
 
 // The same type under a handle of its own. Attributes are copied as their keys say.
@@ -183,7 +214,7 @@ int duplicate(MPI_Datatype oldtype, MPI_Datatype* newtype) {
     made->contiguous = old->contiguous;
     made->committed = old->committed;
     made->seal();
-    type_publish(made, {MPI_COMBINER_DUP, {}, {}, {oldtype}});
+    type_publish(made, {MPI_COMBINER_DUP, {}, {}, {oldtype}, {}});
     if (int error = old->attributes.copy_to(oldtype, made->attributes)) {
         MPI_Datatype half_made = made->handle;
         type_free(&half_made);
@@ -194,117 +225,144 @@ int duplicate(MPI_Datatype oldtype, MPI_Datatype* newtype) {
     return MPI_SUCCESS;
 }
 
+template <typename Count>
+Contents vector_contents(int combiner, std::initializer_list<Count> values) {
+    Contents contents{combiner, {}, {}, {}, {}};
+    note(contents, values);
+    return contents;
+}
+
+template <typename Count>
+int hvector(Count count, Count blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype) {
+    Contents contents = vector_contents(MPI_COMBINER_HVECTOR, {count, blocklength});
+    note_bytes<Count>(contents, &stride, 1);
+    return repeated(count, blocklength, stride, false, oldtype, std::move(contents), newtype);
+}
+
+// Blocks of one length, or of lengths of their own (`lengths` not null), at displacements in items.
+template <typename Count>
+int indexed(int combiner, Count count, Count blocklength, const Count* lengths, const Count* displacements,
+            MPI_Datatype oldtype, MPI_Datatype* newtype) {
+    if (count < 0) {
+        return MPI_ERR_COUNT;
+    }
+    Contents contents = vector_contents(combiner, {count});
+    if (lengths) {
+        note(contents, lengths, count);
+    } else {
+        note(contents, {blocklength});
+    }
+    note(contents, displacements, count);
+    return blocks(count, [&](MPI_Count i) { return lengths ? lengths[i] : blocklength; },
+                  [&](MPI_Count i) { return MPI_Aint(displacements[i]); }, true, oldtype, std::move(contents), newtype);
+}
+
+template <typename Count>
+int hindexed_block(Count count, Count blocklength, const MPI_Aint* displacements, MPI_Datatype oldtype,
+                   MPI_Datatype* newtype) {
+    if (count < 0) {
+        return MPI_ERR_COUNT;
+    }
+    Contents contents = vector_contents(MPI_COMBINER_HINDEXED_BLOCK, {count, blocklength});
+    note_bytes<Count>(contents, displacements, count);
+    return blocks(count, [&](MPI_Count) { return blocklength; }, [&](MPI_Count i) { return displacements[i]; }, false,
+                  oldtype, std::move(contents), newtype);
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Type_contiguous, (int count, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
+// In the functions for large counts displacements in bytes are MPI_Count, which is MPI_Aint by another name.
+static_assert(std::is_same_v<MPI_Count, MPI_Aint>);
+
+VIADUCT_MPI_COUNTED(Type_contiguous, (Count count, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_contiguous");
     if (count < 0) {
         return call.result(MPI_ERR_COUNT);
     }
     return call.result(
-        repeated(1, count, 0, true, oldtype, {MPI_COMBINER_CONTIGUOUS, {count}, {}, {}}, newtype));
-}
+        repeated(1, count, 0, true, oldtype, vector_contents(MPI_COMBINER_CONTIGUOUS, {count}), newtype));
+})
 
-VIADUCT_MPI(Type_vector, (int count, int blocklength, int stride, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_vector, (Count count, Count blocklength, Count stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_vector");
     return call.result(repeated(count, blocklength, stride, true, oldtype,
-                                {MPI_COMBINER_VECTOR, {count, blocklength, stride}, {}, {}}, newtype));
-}
+                                vector_contents(MPI_COMBINER_VECTOR, {count, blocklength, stride}), newtype));
+})
 
-VIADUCT_MPI(Type_create_hvector,
-            (int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_hvector,
+                    (Count count, Count blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hvector");
-    return call.result(repeated(count, blocklength, stride, false, oldtype,
-                                {MPI_COMBINER_HVECTOR, {count, blocklength}, {stride}, {}}, newtype));
-}
+    return call.result(hvector(count, blocklength, stride, oldtype, newtype));
+})
 
 VIADUCT_MPI(Type_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
     Call call("MPI_Type_hvector");
-    return call.result(repeated(count, blocklength, stride, false, oldtype,
-                                {MPI_COMBINER_HVECTOR, {count, blocklength}, {stride}, {}}, newtype));
+    return call.result(hvector(count, blocklength, stride, oldtype, newtype));
 }
 
-VIADUCT_MPI(Type_indexed, (int count, const int lengths[], const int displacements[], MPI_Datatype oldtype,
-                           MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_indexed, (Count count, const Count lengths[], const Count displacements[], MPI_Datatype oldtype,
+                                   MPI_Datatype* newtype), {
     Call call("MPI_Type_indexed");
-    if (count < 0) {
-        return call.result(MPI_ERR_COUNT);
-    }
-    Datatype::Contents contents{MPI_COMBINER_INDEXED, {count}, {}, {}};
-    append(contents.integers, lengths, count);
-    append(contents.integers, displacements, count);
-    return call.result(blocks(count, [&](int i) { return lengths[i]; }, [&](int i) { return MPI_Aint(displacements[i]); },
-                              true, oldtype, std::move(contents), newtype));
-}
+    return call.result(indexed<Count>(MPI_COMBINER_INDEXED, count, 0, lengths, displacements, oldtype, newtype));
+})
 
-VIADUCT_MPI(Type_create_hindexed, (int count, const int lengths[], const MPI_Aint displacements[], MPI_Datatype oldtype,
-                                   MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_hindexed, (Count count, const Count lengths[], const MPI_Aint displacements[],
+                                           MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hindexed");
     return call.result(hindexed(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
-}
+})
 
 VIADUCT_MPI(Type_hindexed, (int count, int lengths[], MPI_Aint displacements[], MPI_Datatype oldtype,
                             MPI_Datatype* newtype)) {
     Call call("MPI_Type_hindexed");
-    return call.result(hindexed(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
+    return call.result(hindexed<int>(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
 }
 
-VIADUCT_MPI(Type_create_indexed_block, (int count, int blocklength, const int displacements[], MPI_Datatype oldtype,
-                                        MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_indexed_block, (Count count, Count blocklength, const Count displacements[],
+                                                MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_indexed_block");
-    if (count < 0) {
-        return call.result(MPI_ERR_COUNT);
-    }
-    Datatype::Contents contents{MPI_COMBINER_INDEXED_BLOCK, {count, blocklength}, {}, {}};
-    append(contents.integers, displacements, count);
-    return call.result(blocks(count, [&](int) { return blocklength; }, [&](int i) { return MPI_Aint(displacements[i]); },
-                              true, oldtype, std::move(contents), newtype));
-}
+    return call.result(
+        indexed<Count>(MPI_COMBINER_INDEXED_BLOCK, count, blocklength, nullptr, displacements, oldtype, newtype));
+})
 
-VIADUCT_MPI(Type_create_hindexed_block, (int count, int blocklength, const MPI_Aint displacements[], MPI_Datatype oldtype,
-                                         MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_hindexed_block, (Count count, Count blocklength, const MPI_Aint displacements[],
+                                                 MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hindexed_block");
-    if (count < 0) {
-        return call.result(MPI_ERR_COUNT);
-    }
-    Datatype::Contents contents{MPI_COMBINER_HINDEXED_BLOCK, {count, blocklength}, {}, {}};
-    append(contents.addresses, displacements, count);
-    return call.result(blocks(count, [&](int) { return blocklength; }, [&](int i) { return displacements[i]; }, false,
-                              oldtype, std::move(contents), newtype));
-}
+    return call.result(hindexed_block(count, blocklength, displacements, oldtype, newtype));
+})
 
-VIADUCT_MPI(Type_create_struct, (int count, const int lengths[], const MPI_Aint displacements[],
-                                 const MPI_Datatype types[], MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_struct, (Count count, const Count lengths[], const MPI_Aint displacements[],
+                                         const MPI_Datatype types[], MPI_Datatype* newtype), {
     Call call("MPI_Type_create_struct");
     return call.result(structure(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
-}
+})
 
 VIADUCT_MPI(Type_struct, (int count, int lengths[], MPI_Aint displacements[], MPI_Datatype types[],
                           MPI_Datatype* newtype)) {
     Call call("MPI_Type_struct");
-    return call.result(structure(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
+    return call.result(structure<int>(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
 }
 
-VIADUCT_MPI(Type_create_subarray, (int ndims, const int sizes[], const int subsizes[], const int starts[], int order,
-                                   MPI_Datatype oldtype, MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_subarray, (int ndims, const Count sizes[], const Count subsizes[], const Count starts[],
+                                           int order, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_subarray");
     return call.result(subarray(ndims, sizes, subsizes, starts, order, oldtype, newtype));
-}
+})
 
-VIADUCT_MPI(Type_create_darray, (int size, int rank, int ndims, const int gsizes[], const int distribs[],
-                                 const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
-                                 MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_darray, (int size, int rank, int ndims, const Count gsizes[], const int distribs[],
+                                         const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
+                                         MPI_Datatype* newtype), {
     Call call("MPI_Type_create_darray");
     return call.result(darray(size, rank, ndims, gsizes, distribs, dargs, psizes, order, oldtype, newtype));
-}
+})
 
-VIADUCT_MPI(Type_create_resized, (MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype* newtype)) {
+VIADUCT_MPI_COUNTED(Type_create_resized, (MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_resized");
-    return call.result(resized(oldtype, lb, extent, newtype));
-}
+    return call.result(resized<Count>(oldtype, lb, extent, newtype));
+})
 
 VIADUCT_MPI(Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
     Call call("MPI_Type_dup");

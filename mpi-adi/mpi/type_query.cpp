@@ -16,12 +16,35 @@ namespace {
 int as_int(MPI_Count value) { return value > INT_MAX ? MPI_UNDEFINED : int(value); }
 
 struct Shape {
-    int integers, addresses, types;
+    MPI_Count integers, addresses, large_counts, types;
 };
 
 // How many of each MPI_Type_get_contents gives.
 Shape shape_of(const Datatype& type) {
-    return {int(type.contents.integers.size()), int(type.contents.addresses.size()), int(type.contents.types.size())};
+    const Datatype::Contents& all = type.contents;
+    return {MPI_Count(all.integers.size()), MPI_Count(all.addresses.size()), MPI_Count(all.large_counts.size()),
+            MPI_Count(all.types.size())};
+}
+
+int give_contents(MPI_Datatype datatype, const Shape& room, int* integers, MPI_Aint* addresses, MPI_Count* large_counts,
+                  MPI_Datatype* types) {
+    const Datatype* type = type_of(datatype);
+    if (!type || type->contents.combiner == MPI_COMBINER_NAMED) {
+        return MPI_ERR_TYPE;
+    }
+    Shape shape = shape_of(*type);
+    if (shape.integers > room.integers || shape.addresses > room.addresses || shape.large_counts > room.large_counts ||
+        shape.types > room.types) {
+        return MPI_ERR_ARG;
+    }
+    std::copy_n(type->contents.integers.begin(), shape.integers, integers);
+    std::copy_n(type->contents.addresses.begin(), shape.addresses, addresses);
+    std::copy_n(type->contents.large_counts.begin(), shape.large_counts, large_counts);
+    for (size_t i = 0; i < type->contents.types.size(); ++i) {
+        types[i] = type->contents.types[i];
+        type_of(types[i])->retain();  // the program frees what it gets here
+    }
+    return MPI_SUCCESS;
 }
 
 // Types of MPI_Type_create_f90_*: one for each pair of arguments, never freed, told apart only by their contents.
@@ -31,7 +54,7 @@ int f90_type(int combiner, std::vector<int> arguments, MPI_Datatype basic, MPI_D
     if (known == 0) {
         Datatype* type = make_blocks({{0, 1, type_of(basic)}}, false);
         type->committed = true;
-        known = type_publish(type, {combiner, arguments, {}, {}});
+        known = type_publish(type, {combiner, arguments, {}, {}, {}});
     }
     *newtype = known;
     return MPI_SUCCESS;
@@ -82,15 +105,15 @@ VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
     return call.result(type_free(datatype));
 }
 
-// Functions that ask one thing of a type: `body` uses `type`.
-#define VIADUCT_MPI_ASK_TYPE(function, parameters, body)  \
+// Functions that ask one thing of a type: the body uses `type`.
+#define VIADUCT_MPI_ASK_TYPE(function, parameters, ...)   \
     VIADUCT_MPI(function, parameters) {                   \
         Call call("MPI_" #function);                      \
         const Datatype* type = type_of(datatype);         \
         if (!type) {                                      \
             return call.result(MPI_ERR_TYPE);             \
         }                                                 \
-        body;                                             \
+        __VA_ARGS__;                                      \
         return MPI_SUCCESS;                               \
     }
 
@@ -109,11 +132,31 @@ VIADUCT_MPI_ASK_TYPE(Type_lb, (MPI_Datatype datatype, MPI_Aint* lb), *lb = type-
 VIADUCT_MPI_ASK_TYPE(Type_ub, (MPI_Datatype datatype, MPI_Aint* ub), *ub = type->ub)
 VIADUCT_MPI_ASK_TYPE(Type_get_name, (MPI_Datatype datatype, char* name, int* length),
                      give_name(type->name, name, length))
+VIADUCT_MPI_ASK_TYPE(Type_size_c, (MPI_Datatype datatype, MPI_Count* size), *size = type->size)
+VIADUCT_MPI_ASK_TYPE(Type_get_extent_c, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
+                     (*lb = type->lb, *extent = type->extent()))
+VIADUCT_MPI_ASK_TYPE(Type_get_true_extent_c, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
+                     (*lb = type->true_lb, *extent = type->true_extent()))
 VIADUCT_MPI_ASK_TYPE(Type_get_envelope,
                      (MPI_Datatype datatype, int* integers, int* addresses, int* types, int* combiner), {
                          Shape shape = shape_of(*type);
+                         // What was made with large counts is told by MPI_Type_get_envelope_c alone.
+                         if (shape.large_counts) {
+                             return call.result(MPI_ERR_TYPE);
+                         }
+                         *integers = int(shape.integers);
+                         *addresses = int(shape.addresses);
+                         *types = int(shape.types);
+                         *combiner = type->contents.combiner;
+                     })
+VIADUCT_MPI_ASK_TYPE(Type_get_envelope_c,
+                     (MPI_Datatype datatype, MPI_Count* integers, MPI_Count* addresses, MPI_Count* large_counts,
+                      MPI_Count* types, int* combiner),
+                     {
+                         Shape shape = shape_of(*type);
                          *integers = shape.integers;
                          *addresses = shape.addresses;
+                         *large_counts = shape.large_counts;
                          *types = shape.types;
                          *combiner = type->contents.combiner;
                      })
@@ -131,21 +174,16 @@ VIADUCT_MPI(Type_set_name, (MPI_Datatype datatype, const char* name)) {
 VIADUCT_MPI(Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addresses, int max_types, int integers[],
                                 MPI_Aint addresses[], MPI_Datatype types[])) {
     Call call("MPI_Type_get_contents");
-    const Datatype* type = type_of(datatype);
-    if (!type || type->contents.combiner == MPI_COMBINER_NAMED) {
-        return call.result(MPI_ERR_TYPE);
-    }
-    Shape shape = shape_of(*type);
-    if (shape.integers > max_integers || shape.addresses > max_addresses || shape.types > max_types) {
-        return call.result(MPI_ERR_ARG);
-    }
-    std::copy_n(type->contents.integers.begin(), shape.integers, integers);
-    std::copy_n(type->contents.addresses.begin(), shape.addresses, addresses);
-    for (int i = 0; i < shape.types; ++i) {
-        types[i] = type->contents.types[size_t(i)];
-        type_of(types[i])->retain();  // the program frees what it gets here
-    }
-    return MPI_SUCCESS;
+    return call.result(give_contents(datatype, {max_integers, max_addresses, 0, max_types}, integers, addresses, nullptr,
+                                     types));
+}
+
+VIADUCT_MPI(Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
+                                  MPI_Count max_large_counts, MPI_Count max_types, int integers[], MPI_Aint addresses[],
+                                  MPI_Count large_counts[], MPI_Datatype types[])) {
+    Call call("MPI_Type_get_contents_c");
+    return call.result(give_contents(datatype, {max_integers, max_addresses, max_large_counts, max_types}, integers,
+                                     addresses, large_counts, types));
 }
 
 VIADUCT_MPI(Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) {

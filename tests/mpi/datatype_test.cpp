@@ -224,7 +224,7 @@ TEST(Datatype, UpperMarkerBeatsPaddingAndData) {
 }
 
 TEST(Datatype, SubarrayHasTheExtentOfTheWhole) {
-    const int sizes[] = {4, 5, 6}, subsizes[] = {2, 3, 2}, starts[] = {1, 1, 3};
+    const MPI_Count sizes[] = {4, 5, 6}, subsizes[] = {2, 3, 2}, starts[] = {1, 1, 3};
     Datatype* part = make_subarray(sizes, subsizes, starts, MPI_ORDER_C, *type_of(MPI_INT));
     EXPECT_EQ(part->extent(), 4 * 5 * 6 * 4);
     EXPECT_EQ(part->size, 2 * 3 * 2 * 4);
@@ -238,7 +238,8 @@ TEST(Datatype, SubarrayHasTheExtentOfTheWhole) {
 }
 
 TEST(Datatype, DistributedArrayCoversEveryElementOnce) {
-    const int gsizes[] = {7, 10}, how[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK},
+    const MPI_Count gsizes[] = {7, 10};
+    const int how[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK},
               arguments[] = {2, MPI_DISTRIBUTE_DFLT_DARG}, processes[] = {2, 3};
     for (int order : {MPI_ORDER_C, MPI_ORDER_FORTRAN}) {
         std::vector<int> hits(70, 0);
@@ -270,7 +271,7 @@ TEST(Datatype, CountsElementsOfAMessageThatEndsInsideAnItem) {
 }
 
 TEST(Datatype, HandleOfAFreedTypeIsNobodys) {
-    MPI_Datatype handle = type_publish(make_repeated(2, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}});
+    MPI_Datatype handle = type_publish(make_repeated(2, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});
     MPI_Datatype kept = handle;
     EXPECT_NE(type_of(kept), nullptr);
     EXPECT_EQ(type_free(&handle), MPI_SUCCESS);

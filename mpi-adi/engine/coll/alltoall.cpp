@@ -113,7 +113,7 @@ void alltoall(Schedule& s, Shares in, Shares out) {
 void alltoallw(Schedule& s, TypedShares in, TypedShares out) {
     Communicator& comm = s.comm();
     if (in.in_place()) {
-        in_place(s, [&](int r) { return MPI_Count(out.counts[size_t(r)]); }, [&](int r) { return out.at(r); },
+        in_place(s, [&](int r) { return out.counts[size_t(r)]; }, [&](int r) { return out.at(r); },
                  [&](int r) -> const Datatype& { return *out.types[size_t(r)]; });
         return;
     }

@@ -3,8 +3,6 @@
 // checked; MPI_IN_PLACE is passed on. On inter-communicators they are those of the MPI standard, chapter 5.
 #pragma once
 
-#include <span>
-
 #include "mpi-adi/engine/coll/schedule.hpp"
 
 namespace viaduct::mpi::coll {
@@ -19,10 +17,27 @@ struct Items {
     bool in_place() const { return base == MPI_IN_PLACE; }
 };
 
+// Counts or displacements as the program gave them: ints, or 64 bits in the functions for large counts.
+class Numbers {
+  public:
+    Numbers() = default;
+    Numbers(const int* values, size_t n) : ints_(values), size_(n) {}
+    Numbers(const MPI_Count* values, size_t n) : wide_(values), size_(n) {}
+
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    MPI_Count operator[](size_t i) const { return ints_ ? ints_[i] : wide_[i]; }
+
+  private:
+    const int* ints_ = nullptr;
+    const MPI_Count* wide_ = nullptr;
+    size_t size_ = 0;
+};
+
 // A share for each process: counts and displacements (in items) of one type; equal ones when counts is empty.
 struct Shares {
     void* base;
-    std::span<const int> counts, displacements;
+    Numbers counts, displacements;
     MPI_Count count;  // of each, when they are equal
     const Datatype* type;
     bool varying = false;  // the operation is one of unequal shares, also where this process does not see them
@@ -36,8 +51,7 @@ struct Shares {
 // A share for each process with a type of its own; displacements in bytes.
 struct TypedShares {
     void* base;
-    std::span<const int> counts;
-    std::span<const MPI_Aint> displacements;
+    Numbers counts, displacements;
     std::vector<const Datatype*> types;
 
     char* at(int rank) const { return static_cast<char*>(base) + displacements[size_t(rank)]; }
@@ -53,8 +67,7 @@ void alltoall(Schedule& s, Shares in, Shares out);
 void alltoallw(Schedule& s, TypedShares in, TypedShares out);
 void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, int root);
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op);
-void reduce_scatter(Schedule& s, const void* in, void* out, std::span<const int> counts, const Datatype& type,
-                    Operator& op);
+void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& counts, const Datatype& type, Operator& op);
 void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive);
 
 // With neighbours of the topology.

@@ -228,7 +228,7 @@ void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Da
 namespace {
 
 // Everybody sends each part to the process it belongs to, which reduces them as they come.
-void reduce_scatter_pairwise(Schedule& s, const char* in, char* out, std::span<const int> counts,
+void reduce_scatter_pairwise(Schedule& s, const char* in, char* out, const Numbers& counts,
                              std::span<const MPI_Aint> begins, const Datatype& type, Operator& op) {
     const int size = s.size();
     const int rank = s.rank();
@@ -246,7 +246,7 @@ void reduce_scatter_pairwise(Schedule& s, const char* in, char* out, std::span<c
     s.copy(sum, mine, type, out, mine, type);
 }
 
-void reduce_then_scatter(Schedule& s, const void* in, void* out, std::span<const int> counts,
+void reduce_then_scatter(Schedule& s, const void* in, void* out, const Numbers& counts,
                          std::span<const MPI_Aint> begins, MPI_Count total, const Datatype& type, Operator& op) {
     char* all = own_copy(s, in, total, type);
     reduce_within(s, all, total, type, op, 0);
@@ -263,14 +263,14 @@ void reduce_then_scatter(Schedule& s, const void* in, void* out, std::span<const
 
 }  // namespace
 
-void reduce_scatter(Schedule& s, const void* in, void* out, std::span<const int> counts, const Datatype& type,
+void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& counts, const Datatype& type,
                     Operator& op) {
     Communicator& comm = s.comm();
     std::vector<MPI_Aint> begins;
     MPI_Count total = 0;
-    for (int n : counts) {
+    for (size_t r = 0; r < counts.size(); ++r) {
         begins.push_back(total);
-        total += n;
+        total += counts[r];
     }
     if (comm.inter) {
         // Each side's sum goes to the other side, whose members share it out by their counts.

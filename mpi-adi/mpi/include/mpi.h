@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-#define MPI_VERSION 3
-#define MPI_SUBVERSION 1
+#define MPI_VERSION 4
+#define MPI_SUBVERSION 0
 #define CMPI_VERSION "0.1.0"
 
 /* Handles. Bits 30-31 tell null, built-in, or made at run time; bits 26-29 the kind of object. */
@@ -62,11 +62,14 @@ typedef MPI_Comm_delete_attr_function MPI_Delete_function;
 typedef void(MPI_Comm_errhandler_function)(MPI_Comm *, int *, ...);
 typedef void(MPI_Win_errhandler_function)(MPI_Win *, int *, ...);
 typedef void(MPI_File_errhandler_function)(MPI_File *, int *, ...);
+typedef void(MPI_Session_errhandler_function)(MPI_Session *, int *, ...);
 typedef MPI_Comm_errhandler_function MPI_Comm_errhandler_fn;
 typedef MPI_Win_errhandler_function MPI_Win_errhandler_fn;
 typedef MPI_File_errhandler_function MPI_File_errhandler_fn;
+typedef MPI_Session_errhandler_function MPI_Session_errhandler_fn;
 typedef MPI_Comm_errhandler_function MPI_Handler_function;
 typedef void(MPI_User_function)(void *, void *, int *, MPI_Datatype *);
+typedef void(MPI_User_function_c)(void *, void *, MPI_Count *, MPI_Datatype *);
 typedef int(MPI_Grequest_cancel_function)(void *, int);
 typedef int(MPI_Grequest_free_function)(void *);
 typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
@@ -213,6 +216,7 @@ typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
 #define MPI_COMM_TYPE_SHARED           1
 #define MPI_COMM_TYPE_HW_GUIDED        2
 #define MPI_COMM_TYPE_HW_UNGUIDED      3
+#define MPIX_COMM_TYPE_NEIGHBORHOOD    4
 #define MPI_ORDER_C                    56
 #define MPI_ORDER_FORTRAN              57
 #define MPI_DISTRIBUTE_BLOCK           121
@@ -227,6 +231,8 @@ typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
 #define MPI_MAX_OBJECT_NAME            128
 #define MPI_MAX_INFO_KEY               255
 #define MPI_MAX_INFO_VAL               1024
+#define MPI_MAX_STRINGTAG_LEN          256
+#define MPI_MAX_PSET_NAME_LEN          256
 #define MPI_LOCK_EXCLUSIVE             234
 #define MPI_LOCK_SHARED                235
 #define MPI_MODE_NOCHECK               1024
@@ -873,6 +879,329 @@ CMPI_FUNCTION(int, Info_get_valuelen, (MPI_Info info, const char *key, int *valu
 CMPI_FUNCTION(int, Info_get_nkeys, (MPI_Info info, int *nkeys));
 CMPI_FUNCTION(int, Info_get_nthkey, (MPI_Info info, int n, char *key));
 CMPI_FUNCTION(int, Info_delete, (MPI_Info info, const char *key));
+
+/* Sessions. */
+CMPI_FUNCTION(int, Comm_create_from_group, (MPI_Group group, const char *stringtag, MPI_Info info,
+              MPI_Errhandler errhandler, MPI_Comm *newcomm));
+CMPI_FUNCTION(int, Group_from_session_pset, (MPI_Session session, const char *pset_name, MPI_Group
+              *newgroup));
+CMPI_FUNCTION(int, Intercomm_create_from_groups, (MPI_Group local_group, int local_leader, MPI_Group
+              remote_group, int remote_leader, const char *stringtag, MPI_Info info, MPI_Errhandler
+              errhandler, MPI_Comm *newintercomm));
+CMPI_FUNCTION(int, Session_call_errhandler, (MPI_Session session, int errorcode));
+CMPI_FUNCTION(int, Session_create_errhandler, (MPI_Session_errhandler_function *session_errhandler_fn,
+              MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, Session_finalize, (MPI_Session *session));
+CMPI_FUNCTION(int, Session_get_errhandler, (MPI_Session session, MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, Session_get_info, (MPI_Session session, MPI_Info *info_used));
+CMPI_FUNCTION(int, Session_get_nth_pset, (MPI_Session session, MPI_Info info, int n, int *pset_len, char
+              *pset_name));
+CMPI_FUNCTION(int, Session_get_num_psets, (MPI_Session session, MPI_Info info, int *npset_names));
+CMPI_FUNCTION(int, Session_get_pset_info, (MPI_Session session, const char *pset_name, MPI_Info *info));
+CMPI_FUNCTION(int, Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session));
+CMPI_FUNCTION(int, Session_set_errhandler, (MPI_Session session, MPI_Errhandler errhandler));
+
+/* Partitioned communication. */
+CMPI_FUNCTION(int, Parrived, (MPI_Request request, int partition, int *flag));
+CMPI_FUNCTION(int, Pready, (int partition, MPI_Request request));
+CMPI_FUNCTION(int, Pready_list, (int length, const int array_of_partitions[], MPI_Request request));
+CMPI_FUNCTION(int, Pready_range, (int partition_low, int partition_high, MPI_Request request));
+CMPI_FUNCTION(int, Precv_init, (void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
+              int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Psend_init, (const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int
+              dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+
+/* Processes that join later: there is no way to start or to find any, and these functions say so. */
+CMPI_FUNCTION(int, Close_port, (const char *port_name));
+CMPI_FUNCTION(int, Comm_accept, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm
+              *newcomm));
+CMPI_FUNCTION(int, Comm_connect, (const char *port_name, MPI_Info info, int root, MPI_Comm comm, MPI_Comm
+              *newcomm));
+CMPI_FUNCTION(int, Comm_get_parent, (MPI_Comm *parent));
+CMPI_FUNCTION(int, Comm_join, (int fd, MPI_Comm *intercomm));
+CMPI_FUNCTION(int, Comm_spawn, (const char *command, char *argv[], int maxprocs, MPI_Info info, int root,
+              MPI_Comm comm, MPI_Comm *intercomm, int array_of_errcodes[]));
+CMPI_FUNCTION(int, Comm_spawn_multiple, (int count, char *array_of_commands[], char **array_of_argv[], const
+              int array_of_maxprocs[], const MPI_Info array_of_info[], int root, MPI_Comm comm, MPI_Comm
+              *intercomm, int array_of_errcodes[]));
+CMPI_FUNCTION(int, Lookup_name, (const char *service_name, MPI_Info info, char *port_name));
+CMPI_FUNCTION(int, Open_port, (MPI_Info info, char *port_name));
+CMPI_FUNCTION(int, Publish_name, (const char *service_name, MPI_Info info, const char *port_name));
+CMPI_FUNCTION(int, Unpublish_name, (const char *service_name, MPI_Info info, const char *port_name));
+
+/* Large counts: the same functions with counts and displacements of 64 bits. */
+CMPI_FUNCTION(int, Allgather_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Allgather_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Allgatherv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Allgatherv_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+              MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Allreduce_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Allreduce_init_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Alltoall_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Alltoall_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Alltoallv_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint
+              rdispls[], MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Alltoallv_init_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint
+              rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Alltoallw_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const
+              MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm));
+CMPI_FUNCTION(int, Alltoallw_init_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const
+              MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Info info, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Bcast_c, (void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm
+              comm));
+CMPI_FUNCTION(int, Bcast_init_c, (void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm
+              comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Bsend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Bsend_init_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int
+              tag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Buffer_attach_c, (void *buffer, MPI_Count size));
+CMPI_FUNCTION(int, Buffer_detach_c, (void *buffer_addr, MPI_Count *size));
+CMPI_FUNCTION(int, Exscan_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Exscan_init_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Gather_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Gather_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Gatherv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int
+              root, MPI_Comm comm));
+CMPI_FUNCTION(int, Gatherv_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int
+              root, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Get_count_c, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count));
+CMPI_FUNCTION(int, Get_elements_c, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count));
+CMPI_FUNCTION(int, Iallgather_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iallgatherv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iallreduce_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ialltoall_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ialltoallv_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint
+              rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ialltoallw_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const
+              MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ibcast_c, (void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Ibsend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iexscan_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Igather_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Igatherv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype, int
+              root, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Imrecv_c, (void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_allgather_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+              void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Ineighbor_allgatherv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+              void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_alltoall_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+              void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Ineighbor_alltoallv_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint
+              rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ineighbor_alltoallw_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const
+              MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Irecv_c, (void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ireduce_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, int root, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ireduce_scatter_block_c, (const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Ireduce_scatter_c, (const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Irsend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iscan_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Iscatter_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Iscatterv_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[],
+              MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Isend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Isendrecv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+              int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int
+              recvtag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Isendrecv_replace_c, (void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int
+              sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Issend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Mrecv_c, (void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Message *message,
+              MPI_Status *status));
+CMPI_FUNCTION(int, Neighbor_allgather_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+              void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_allgather_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype
+              sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info
+              info, MPI_Request *request));
+CMPI_FUNCTION(int, Neighbor_allgatherv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+              void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype recvtype,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_allgatherv_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype
+              sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint displs[], MPI_Datatype
+              recvtype, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Neighbor_alltoall_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
+              void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_alltoall_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype
+              sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Info
+              info, MPI_Request *request));
+CMPI_FUNCTION(int, Neighbor_alltoallv_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint
+              rdispls[], MPI_Datatype recvtype, MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_alltoallv_init_c, (const void *sendbuf, const MPI_Count sendcounts[], const
+              MPI_Aint sdispls[], MPI_Datatype sendtype, void *recvbuf, const MPI_Count recvcounts[], const
+              MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm, MPI_Info info, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Neighbor_alltoallw_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count recvcounts[], const
+              MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm));
+CMPI_FUNCTION(int, Neighbor_alltoallw_init_c, (const void *sendbuf, const MPI_Count sendcounts[], const
+              MPI_Aint sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, const MPI_Count
+              recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm,
+              MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Op_create_c, (MPI_User_function_c *user_fn, int commute, MPI_Op *op));
+CMPI_FUNCTION(int, Pack_c, (const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf,
+              MPI_Count outsize, MPI_Count *position, MPI_Comm comm));
+CMPI_FUNCTION(int, Pack_external_c, (const char *datarep, const void *inbuf, MPI_Count incount, MPI_Datatype
+              datatype, void *outbuf, MPI_Count outsize, MPI_Count *position));
+CMPI_FUNCTION(int, Pack_external_size_c, (const char *datarep, MPI_Count incount, MPI_Datatype datatype,
+              MPI_Count *size));
+CMPI_FUNCTION(int, Pack_size_c, (MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size));
+CMPI_FUNCTION(int, Recv_c, (void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm
+              comm, MPI_Status *status));
+CMPI_FUNCTION(int, Recv_init_c, (void *buf, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Reduce_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Reduce_init_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Op op, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Reduce_local_c, (const void *inbuf, void *inoutbuf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Op op));
+CMPI_FUNCTION(int, Reduce_scatter_block_c, (const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Reduce_scatter_block_init_c, (const void *sendbuf, void *recvbuf, MPI_Count recvcount,
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Reduce_scatter_c, (const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Reduce_scatter_init_c, (const void *sendbuf, void *recvbuf, const MPI_Count recvcounts[],
+              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Rsend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Rsend_init_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int
+              tag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Scan_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm));
+CMPI_FUNCTION(int, Scan_init_c, (const void *sendbuf, void *recvbuf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Scatter_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm));
+CMPI_FUNCTION(int, Scatter_init_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, void
+              *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Scatterv_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[],
+              MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Scatterv_init_c, (const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint
+              displs[], MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype,
+              int root, MPI_Comm comm, MPI_Info info, MPI_Request *request));
+CMPI_FUNCTION(int, Send_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Send_init_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Sendrecv_c, (const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype, int dest,
+              int sendtag, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int source, int
+              recvtag, MPI_Comm comm, MPI_Status *status));
+CMPI_FUNCTION(int, Sendrecv_replace_c, (void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int
+              sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status));
+CMPI_FUNCTION(int, Ssend_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+              MPI_Comm comm));
+CMPI_FUNCTION(int, Ssend_init_c, (const void *buf, MPI_Count count, MPI_Datatype datatype, int dest, int
+              tag, MPI_Comm comm, MPI_Request *request));
+CMPI_FUNCTION(int, Type_contiguous_c, (MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_darray_c, (int size, int rank, int ndims, const MPI_Count array_of_gsizes[],
+              const int array_of_distribs[], const int array_of_dargs[], const int array_of_psizes[], int
+              order, MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_hindexed_block_c, (MPI_Count count, MPI_Count blocklength, const MPI_Count
+              array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_hindexed_c, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
+              MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_hvector_c, (MPI_Count count, MPI_Count blocklength, MPI_Count stride,
+              MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_indexed_block_c, (MPI_Count count, MPI_Count blocklength, const MPI_Count
+              array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_resized_c, (MPI_Datatype oldtype, MPI_Count lb, MPI_Count extent,
+              MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_create_struct_c, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
+              MPI_Count array_of_displacements[], const MPI_Datatype array_of_types[], MPI_Datatype
+              *newtype));
+CMPI_FUNCTION(int, Type_create_subarray_c, (int ndims, const MPI_Count array_of_sizes[], const MPI_Count
+              array_of_subsizes[], const MPI_Count array_of_starts[], int order, MPI_Datatype oldtype,
+              MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count
+              max_addresses, MPI_Count max_large_counts, MPI_Count max_datatypes, int array_of_integers[],
+              MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[], MPI_Datatype
+              array_of_datatypes[]));
+CMPI_FUNCTION(int, Type_get_envelope_c, (MPI_Datatype datatype, MPI_Count *num_integers, MPI_Count
+              *num_addresses, MPI_Count *num_large_counts, MPI_Count *num_datatypes, int *combiner));
+CMPI_FUNCTION(int, Type_get_extent_c, (MPI_Datatype datatype, MPI_Count *lb, MPI_Count *extent));
+CMPI_FUNCTION(int, Type_get_true_extent_c, (MPI_Datatype datatype, MPI_Count *true_lb, MPI_Count
+              *true_extent));
+CMPI_FUNCTION(int, Type_indexed_c, (MPI_Count count, const MPI_Count array_of_blocklengths[], const
+              MPI_Count array_of_displacements[], MPI_Datatype oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Type_size_c, (MPI_Datatype datatype, MPI_Count *size));
+CMPI_FUNCTION(int, Type_vector_c, (MPI_Count count, MPI_Count blocklength, MPI_Count stride, MPI_Datatype
+              oldtype, MPI_Datatype *newtype));
+CMPI_FUNCTION(int, Unpack_c, (const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
+              MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm));
+CMPI_FUNCTION(int, Unpack_external_c, (const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count
+              *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype));
+
+/* Accelerators. */
+#define MPIX_GPU_SUPPORT_CUDA 0
+#define MPIX_GPU_SUPPORT_ZE   1
+#define MPIX_GPU_SUPPORT_HIP  2
+__attribute__((visibility("default"))) int MPIX_GPU_query_support(int gpu_type, int *is_supported);
+__attribute__((visibility("default"))) int PMPIX_GPU_query_support(int gpu_type, int *is_supported);
+__attribute__((visibility("default"))) int MPIX_Query_cuda_support(void);
+__attribute__((visibility("default"))) int PMPIX_Query_cuda_support(void);
+__attribute__((visibility("default"))) int MPIX_Query_ze_support(void);
+__attribute__((visibility("default"))) int PMPIX_Query_ze_support(void);
+__attribute__((visibility("default"))) int MPIX_Query_hip_support(void);
+__attribute__((visibility("default"))) int PMPIX_Query_hip_support(void);
 
 #undef CMPI_FUNCTION
 #undef CMPI_DATA

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The job behind the world model and the sessions. See job_life.hpp.
+#include "mpi-adi/mpi/job_life.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/engine.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+std::mutex entering;
+int users = 0;         // the world model and open sessions
+bool parked = false;   // the last session is closed, the job runs on
+std::atomic<int> level{MPI_THREAD_SINGLE};
+
+// A process that only opened sessions says goodbye when it ends by itself: its peers may have reached that point or not.
+void leave_at_exit() {
+    if (parked && engine.stage == Stage::running) {
+        Critical guard;
+        leave_job();
+    }
+}
+
+}  // namespace
+
+int enter_job(int wanted) {
+    const std::lock_guard lock(entering);
+    if (engine.stage != Stage::before && engine.stage != Stage::running) {
+        return MPI_ERR_OTHER;
+    }
+    level = std::max(level.load(), wanted);
+    if (engine.stage == Stage::before) {
+        int error = start_job();
+        if (error == MPI_SUCCESS) {
+            error = mpi_setup();
+        }
+        if (error != MPI_SUCCESS) {
+            return error;
+        }
+    }
+    if (level == MPI_THREAD_MULTIPLE) {
+        EngineLock::enable();
+    }
+    parked = false;
+    ++users;
+    return MPI_SUCCESS;
+}
+
+int exit_job(Leaving who) {
+    const std::lock_guard lock(entering);
+    if (--users > 0) {
+        return MPI_SUCCESS;
+    }
+    if (who == Leaving::world) {
+        return leave_job();
+    }
+    static const bool registered = std::atexit(leave_at_exit) == 0;
+    parked = registered;
+    return registered ? MPI_SUCCESS : leave_job();
+}
+
+int thread_level() { return level; }
+
+}  // namespace viaduct::mpi

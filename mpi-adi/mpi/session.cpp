@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI functions on sessions: MPI without MPI_Init. Two sets of processes have names, mpi://WORLD and mpi://SELF.
+#include <strings.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "mpi-adi/engine/make_comm.hpp"
+#include "mpi-adi/mpi/call.hpp"
+#include "mpi-adi/mpi/job_life.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+struct Session {
+    MPI_Session handle = MPI_SESSION_NULL;
+    Errhandler* errhandler = nullptr;
+};
+
+Immortal<ObjectTable<Session, HandleType::session>> sessions;
+
+constexpr std::array<const char*, 2> kSets = {"mpi://WORLD", "mpi://SELF"};
+constexpr std::array<const char*, 4> kLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
+                                                "MPI_THREAD_MULTIPLE"};
+constexpr char kLevelKey[] = "thread_level";
+
+// An error of an object that is no communicator (yet): `handle` is what a handler written by the program is given.
+int raise_on(Errhandler* handler, int handle, int code, const char* function) {
+    if (code == MPI_SUCCESS || (handler && handler->returns())) {
+        return code;
+    }
+    if (!handler) {
+        return raise(nullptr, code, function);
+    }
+    if (handler->function) {
+        int told = code;
+        handler->call(&handle, &told, function);
+        return code;
+    }
+    end_job(code > 0 && code < 256 ? code : 1, "%s: %s", function, error_text(code).c_str());
+}
+
+int raise_on(Session* session, int code, const char* function) {
+    return raise_on(session ? session->errhandler : nullptr, session ? session->handle : MPI_SESSION_NULL, code, function);
+}
+
+// The level a program asks for in an info object; without one it gets all.
+int wanted_level(const Info* info) {
+    const std::string* name = info ? info->find(kLevelKey) : nullptr;
+    auto found = std::find_if(kLevels.begin(), kLevels.end(), [&](const char* level) { return name && *name == level; });
+    return found == kLevels.end() ? MPI_THREAD_MULTIPLE : int(found - kLevels.begin());
+}
+
+// Names of sets are not told apart by case.
+int set_of(const char* name) {
+    auto found = std::find_if(kSets.begin(), kSets.end(), [&](const char* set) { return strcasecmp(set, name) == 0; });
+    return found == kSets.end() ? -1 : int(found - kSets.begin());
+}
+
+Group* group_of_set(int set) {
+    if (set == 0) {
+        group_retain(base_comm().local);
+        return base_comm().local;
+    }
+    return new Group({world().rank}, world().rank);
+}
+
+// Calls that overlap are told apart by the program's text.
+int tag_of(const char* stringtag) { return int(std::hash<std::string_view>{}(stringtag) & kMaxTag); }
+
+void adopt(Communicator& made, const Info* info, Errhandler* errhandler) {
+    if (info) {
+        add_hints(*info, made.hints);
+    }
+    errhandler_retain(errhandler);
+    errhandler_release(made.errhandler);
+    made.errhandler = errhandler;
+}
+
+int create_from_group(Group* group, const char* stringtag, const Info* info, Errhandler* errhandler, MPI_Comm* newcomm) {
+    *newcomm = MPI_COMM_NULL;
+    if (!group) {
+        return MPI_ERR_GROUP;
+    }
+    if (!stringtag || strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN) {
+        return MPI_ERR_ARG;
+    }
+    if (group->size() == 0) {
+        return MPI_SUCCESS;
+    }
+    if (group->rank == MPI_UNDEFINED) {
+        return MPI_ERR_GROUP;
+    }
+    Communicator* made = nullptr;
+    if (int error = comm_create_group(base_comm(), *group, tag_of(stringtag), &made)) {
+        return error;
+    }
+    adopt(*made, info, errhandler);
+    *newcomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+// The two groups have no process in common; each makes a communicator of its own, whose leaders then meet.
+int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_leader, const char* stringtag,
+                      const Info* info, Errhandler* errhandler, MPI_Comm* newintercomm) {
+    *newintercomm = MPI_COMM_NULL;
+    if (!local || local->rank == MPI_UNDEFINED) {
+        return MPI_ERR_GROUP;
+    }
+    if (!stringtag || strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN) {
+        return MPI_ERR_ARG;
+    }
+    if (local_leader < 0 || local_leader >= local->size()) {
+        return MPI_ERR_RANK;
+    }
+    int peer = MPI_PROC_NULL;
+    if (local->rank == local_leader) {  // only there the other group means anything
+        if (!remote) {
+            return MPI_ERR_GROUP;
+        }
+        if (remote_leader < 0 || remote_leader >= remote->size()) {
+            return MPI_ERR_RANK;
+        }
+        peer = remote->world[size_t(remote_leader)];
+    }
+    Communicator* within = nullptr;
+    if (int error = comm_create_group(base_comm(), *local, tag_of(stringtag), &within)) {
+        return error;
+    }
+    Communicator* made = nullptr;
+    int error = intercomm_create(*within, local_leader, &base_comm(), peer, tag_of(stringtag), &made);
+    comm_free(within);
+    if (error) {
+        return error;
+    }
+    adopt(*made, info, errhandler);
+    *newintercomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+// Handlers of sessions serve them, and the communicators that come out of them.
+Errhandler* handler_for(MPI_Errhandler handle, ErrhandlerKind kind) {
+    Errhandler* found = errhandler_of(handle);
+    return found && (!found->function || found->kind == kind) ? found : nullptr;
+}
+
+int set_name(int n, int* pset_len, char* pset_name) {
+    if (n < 0 || n >= int(kSets.size()) || *pset_len < 0) {
+        return MPI_ERR_ARG;
+    }
+    const std::string_view name = kSets[size_t(n)];
+    if (*pset_len > 0) {
+        const size_t room = std::min(name.size(), size_t(*pset_len) - 1);
+        std::memcpy(pset_name, name.data(), room);
+        pset_name[room] = '\0';
+    }
+    *pset_len = int(name.size()) + 1;
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)) {
+    *session = MPI_SESSION_NULL;
+    Errhandler* handler = handler_for(errhandler, ErrhandlerKind::session);
+    if (!handler) {
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Session_init");
+    }
+    if (int error = enter_job(wanted_level(info_of(info)))) {
+        return raise_on(handler, MPI_SESSION_NULL, error, "MPI_Session_init");
+    }
+    Critical guard;
+    auto* made = new Session{MPI_SESSION_NULL, handler};
+    errhandler_retain(handler);
+    made->handle = sessions->add(made);
+    *session = made->handle;
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
+    Critical guard;
+    Session* ending = sessions->remove(*session);
+    if (!ending) {
+        return raise_on(nullptr, MPI_ERR_SESSION, "MPI_Session_finalize");
+    }
+    *session = MPI_SESSION_NULL;
+    errhandler_release(ending->errhandler);
+    delete ending;
+    return exit_job(Leaving::session);
+}
+
+// What all functions that ask a session begin with: the lock, and the session or an error.
+#define VIADUCT_MPI_ASK_SESSION(name, parameters, ...)                                    \
+    VIADUCT_MPI(name, parameters) {                                                       \
+        Critical guard;                                                                   \
+        Session* found = sessions->find(session);                                         \
+        auto body = [&]() -> int __VA_ARGS__;                                             \
+        return raise_on(found, found ? body() : MPI_ERR_SESSION, "MPI_" #name);           \
+    }
+
+VIADUCT_MPI_ASK_SESSION(Session_get_info, (MPI_Session session, MPI_Info* info_used), {
+    Info* made = info_create();
+    made->set(kLevelKey, kLevels[size_t(thread_level())]);
+    *info_used = made->handle;
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_ASK_SESSION(Session_get_num_psets, (MPI_Session session, MPI_Info, int* npset_names), {
+    *npset_names = int(kSets.size());
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_ASK_SESSION(Session_get_nth_pset,
+                        (MPI_Session session, MPI_Info, int n, int* pset_len, char* pset_name),
+                        { return set_name(n, pset_len, pset_name); })
+
+VIADUCT_MPI_ASK_SESSION(Session_get_pset_info, (MPI_Session session, const char* pset_name, MPI_Info* info), {
+    const int set = set_of(pset_name);
+    if (set < 0) {
+        return MPI_ERR_ARG;
+    }
+    Info* made = info_create();
+    made->set("mpi_size", std::to_string(set == 0 ? world().size : 1));
+    *info = made->handle;
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_ASK_SESSION(Group_from_session_pset, (MPI_Session session, const char* pset_name, MPI_Group* newgroup), {
+    const int set = set_of(pset_name);
+    if (set < 0) {
+        *newgroup = MPI_GROUP_NULL;
+        return MPI_ERR_ARG;
+    }
+    *newgroup = group_publish(group_of_set(set));
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_ASK_SESSION(Session_set_errhandler, (MPI_Session session, MPI_Errhandler errhandler), {
+    Errhandler* handler = handler_for(errhandler, ErrhandlerKind::session);
+    if (!handler) {
+        return MPI_ERR_ARG;
+    }
+    errhandler_retain(handler);
+    errhandler_release(found->errhandler);
+    found->errhandler = handler;
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_ASK_SESSION(Session_get_errhandler, (MPI_Session session, MPI_Errhandler* errhandler), {
+    errhandler_retain(found->errhandler);  // the program frees what it gets here
+    *errhandler = found->errhandler->handle;
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI(Session_call_errhandler, (MPI_Session session, int errorcode)) {
+    Critical guard;
+    Session* found = sessions->find(session);
+    if (!found) {
+        return raise_on(nullptr, MPI_ERR_SESSION, "MPI_Session_call_errhandler");
+    }
+    raise_on(found, errorcode, "MPI_Session_call_errhandler");
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
+    Critical guard;
+    if (!function) {
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Session_create_errhandler");
+    }
+    // Handles are ints: one type serves all handlers.
+    *errhandler = errhandler_create(ErrhandlerKind::session, function);
+    return MPI_SUCCESS;
+}
+
+VIADUCT_MPI(Comm_create_from_group, (MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
+                                     MPI_Comm* newcomm)) {
+    Critical guard;
+    Errhandler* handler = handler_for(errhandler, ErrhandlerKind::comm);
+    if (!handler) {
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Comm_create_from_group");
+    }
+    return raise_on(handler, MPI_COMM_NULL, create_from_group(group_of(group), stringtag, info_of(info), handler, newcomm),
+                    "MPI_Comm_create_from_group");
+}
+
+VIADUCT_MPI(Intercomm_create_from_groups, (MPI_Group local_group, int local_leader, MPI_Group remote_group,
+                                           int remote_leader, const char* stringtag, MPI_Info info,
+                                           MPI_Errhandler errhandler, MPI_Comm* newintercomm)) {
+    Critical guard;
+    Errhandler* handler = handler_for(errhandler, ErrhandlerKind::comm);
+    if (!handler) {
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Intercomm_create_from_groups");
+    }
+    return raise_on(handler, MPI_COMM_NULL,
+                    inter_from_groups(group_of(local_group), local_leader, group_of(remote_group), remote_leader, stringtag,
+                                      info_of(info), handler, newintercomm),
+                    "MPI_Intercomm_create_from_groups");
+}
