@@ -166,7 +166,9 @@ Builtins& builtins() {
     return *all;
 }
 
-Immortal<ObjectTable<Datatype, HandleType::datatype>> derived;
+// Programs keep types in arrays, free them and make them again in the same order, and some go on with the old handles:
+// with MPICH that works, so it does here.
+Immortal<ObjectTable<Datatype, HandleType::datatype, false>> derived;
 
 }  // namespace
 

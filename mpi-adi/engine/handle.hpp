@@ -35,8 +35,9 @@ constexpr bool is_builtin(int handle, HandleType type) {
 }
 
 // Objects of one kind by handle. The generation makes a handle that was freed differ from its successor in the same
-// slot, so that using it again is an error and not another object.
-template <typename T, HandleType type>
+// slot, so that using it again is an error and not another object. Without generations the object made next gets the
+// handle freed last, as it does in MPICH.
+template <typename T, HandleType type, bool generations = true>
 class ObjectTable {
   public:
     // The handle of an object that the caller keeps alive until remove().
@@ -74,7 +75,7 @@ class ObjectTable {
             uint32_t index = unsigned(handle) & kIndexMask;
             Slot& slot = slot_at(index);
             slot.object.store(nullptr, std::memory_order_release);
-            slot.generation = (slot.generation + 1) & kGenerationMask;
+            slot.generation = (slot.generation + (generations ? 1 : 0)) & kGenerationMask;
             free_.push_back(index);
             --live_;
         }
