@@ -141,13 +141,24 @@ bool forced_protocol(const char** name) {
     return false;
 }
 
+// Why a forced protocol is not there at all, if that is so.
+std::string refusal_of(const char* name) {
+    for (int p = 0; p < NPROTO; p++) {
+        const std::string& why = engine.refusals[static_cast<size_t>(p)];
+        if (name != nullptr && std::strcmp(name, mpip_protocol_name(p)) == 0 && !why.empty())
+            return std::string("; ") + name + ": " + why;
+    }
+    return {};
+}
+
 int connect() {
     taskinfo_t& task = engine.task;
     const char* forced = nullptr;
     if (!forced_protocol(&forced)) return MPI_ERR_OTHER;
     int unreached = 0;
     if (mpip_getconns(&task, forced, &unreached) != MPIP_SUCCESS)
-        return give_up("no way to rank " + std::to_string(unreached) + ": " + mpip_last_error());
+        return give_up("no way to rank " + std::to_string(unreached) + ": " + mpip_last_error() +
+                       refusal_of(forced));
     std::vector<protocol*> made;
     for (int p = 0; p < NPROTO; p++) {
         protocol& module = mpip_protocols[p];
@@ -196,9 +207,9 @@ void barrier() {
     }
 }
 
+// Whether every send has at least started. What is started and not received yet the barrier waits for:
+// whoever has come there has received all it ever will.
 bool everything_sent() {
-    for (int i = 0; i < engine.active_count; i++)
-        if (engine.active[i]->pt_nactv != 0) return false;
     return std::all_of(engine.processes.begin(), engine.processes.end(),
                        [](const process_t& process) { return process.p_sendhead == nullptr; });
 }

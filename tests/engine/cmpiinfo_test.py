@@ -28,11 +28,11 @@ code, out, errors = run(tool, "--json")
 view = json.loads(out)
 expect("alone: one process that reaches itself", code == 0 and view["processes"] == 1 and view["ways"] == [["self"]], view)
 ready = [p["name"] for p in view["protocols"] if p["ready"]]
-expect("self and via are ready, whoever is not says why",
-       {"self", "via"} <= set(ready) and all(p.get("reason") for p in view["protocols"] if not p["ready"]), view["protocols"])
+expect("self, via, shm and tcp are ready, whoever is not says why",
+       {"self", "via", "shm", "tcp"} <= set(ready) and all(p.get("reason") for p in view["protocols"] if not p["ready"]), view["protocols"])
 parameters = {p["name"]: p for p in view["parameters"]}
 expect("every parameter has help, value and origin",
-       "CMPI_PROTOCOL" in parameters and all(p["help"] and p["origin"] == "default" for p in view["parameters"]), parameters)
+       {"CMPI_PROTOCOL", "CMPI_TCP_INTERFACES", "CMPI_TCP_BUFFER", "CMPI_ON_DEMAND"} <= set(parameters) and all(p["help"] and p["origin"] == "default" for p in view["parameters"]), parameters)
 
 code, out, errors = run(tool, CMPI_CLOSE_TIMEOUT="7")
 expect("a parameter from the environment is shown as such", code == 0 and "CMPI_CLOSE_TIMEOUT = 7  [environment]" in out, out)
@@ -43,11 +43,16 @@ code, out, errors = run(tool, CMPI_PROTOCOL="paper")
 expect("a protocol nobody knows is a problem, by name", code == 1 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
 
 if shutil.which("mpiexec.mpich"):
-    code, out, errors = run("mpiexec.mpich", "-n", "3", tool, "--json", CMPI_PROTOCOL="via")
-    view = json.loads(out)
-    wanted = [["self" if a == b else "via" for a in range(3)] for b in range(3)]
-    expect("in a job: who reaches whom by what, once",
-           code == 0 and view["processes"] == 3 and view["launcher"] == "pmi1" and view["ways"] == wanted, (view, errors))
+    # By choice it is the most exclusive that reaches: shm on one host.
+    for forced, chosen in (("via", "via"), ("shm", "shm"), ("tcp", "tcp"), ("", "shm")):
+        code, out, errors = run("mpiexec.mpich", "-n", "3", tool, "--json", CMPI_PROTOCOL=forced)
+        view = json.loads(out)
+        wanted = [["self" if a == b else chosen for a in range(3)] for b in range(3)]
+        expect(f"in a job, CMPI_PROTOCOL={forced}: who reaches whom by what, once",
+               code == 0 and view["processes"] == 3 and view["launcher"] == "pmi1" and view["ways"] == wanted, (view, errors))
+    code, out, errors = run("mpiexec.mpich", "-n", "2", tool, CMPI_PROTOCOL="tcp", CMPI_TCP_INTERFACES="nosuch0")
+    expect("an interface that is not there leaves tcp out, and the reason is told", code != 0 and "nosuch0" in out + errors,
+           (out, errors))
 else:
     print("SKIPPED: no mpiexec.mpich (package mpich) on this machine")
 

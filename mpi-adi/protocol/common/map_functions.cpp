@@ -49,6 +49,9 @@ int mpip_map_functions(const char* pmname, struct protocol* table) {
         case MPIP_PROTO_VIA:
             VIADUCT_BIND_MODULE(table, via);
             break;
+        case MPIP_PROTO_TCP:
+            VIADUCT_BIND_MODULE(table, tcp);
+            break;
         default:
             return fail(MPIP_ERR_ARG, "there is no protocol module named '%s'", pmname);
     }

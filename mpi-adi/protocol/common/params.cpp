@@ -20,7 +20,7 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"CMPI_PROTOCOL", "", 0, 0,
-     "the only protocol for other processes: via or shm; empty: the best that reaches each"},
+     "the only protocol for other processes: via, shm or tcp; empty: the best that reaches each"},
     {"CMPI_CONNECT_TIMEOUT", "60", 1, 86400, "seconds to wait for other processes while connecting"},
     {"CMPI_CLOSE_TIMEOUT", "0", 0, 86400,
      "seconds to wait for the others' goodbyes at the end; 0: as long as they live"},
@@ -39,6 +39,13 @@ constexpr Row kRows[] = {
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
      "additional receives posted while packets of a long message are expected"},
     {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},
+    {"CMPI_TCP_INTERFACES", "", 0, 0,
+     "interfaces tcp listens on and calls by, a comma between them; empty: lo, and in jobs on several hosts "
+     "all"},
+    {"CMPI_TCP_BUFFER", "262144", 8192, 1 << 26,
+     "bytes each process keeps for a tcp connection, each way, beside the system's"},
+    {"CMPI_ON_DEMAND", "32", 0, 1 << 20,
+     "jobs of more processes than so many connect two (via, tcp) when one first sends to the other"},
 };
 constexpr size_t kCount = std::size(kRows);
 static_assert(kCount == static_cast<size_t>(Param::count_),

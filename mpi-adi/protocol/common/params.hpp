@@ -19,6 +19,9 @@ enum class Param : size_t {
     r3_limit,
     rendezvous_extra,
     shm_ring,
+    tcp_interfaces,
+    tcp_buffer,
+    on_demand,
     count_
 };
 

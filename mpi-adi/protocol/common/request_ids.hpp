@@ -13,7 +13,8 @@ namespace viaduct::adi {
 
 class RequestIds {
 public:
-    explicit RequestIds(size_t reserve = 256) { slots_.reserve(reserve); }
+    // For the protocol of that number, whose count of active requests (pt_nactv) is kept here.
+    explicit RequestIds(int protocol) : protocol_(protocol) { slots_.reserve(256); }
 
     // Gives the request a name (kept in r_id).
     void add(mpip_req_t* req) {
@@ -27,6 +28,7 @@ public:
         }
         Slot& slot = slots_[index];
         slot.request = req;
+        ++mpip_protocols[protocol_].pt_nactv;
         req->r_id = static_cast<reqaddr_t>(slot.generation) << 32 | (index + 1);
     }
 
@@ -43,6 +45,7 @@ public:
         const uint32_t index = static_cast<uint32_t>(req->r_id) - 1;
         Slot& slot = slots_[index];
         slot.request = nullptr;
+        --mpip_protocols[protocol_].pt_nactv;
         ++slot.generation;
         slot.next = free_;
         free_ = index;
@@ -65,6 +68,7 @@ private:
         uint32_t generation = 1;
         uint32_t next = kNone;
     };
+    int protocol_;
     std::vector<Slot> slots_;
     uint32_t free_ = kNone;
 };

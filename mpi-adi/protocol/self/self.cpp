@@ -40,6 +40,7 @@ void finish_pair(mpip_req_t* send, mpip_req_t* receive) {
     copy(send, receive);
     mpip_req_received(receive, send->r_bytes);
     send->r_length = static_cast<int64_t>(send->r_bytes);
+    --mpip_protocols[MPIP_PROTO_SELF].pt_nactv;
     mpip_req_done(receive);
     mpip_req_done(send);
 }
@@ -61,6 +62,7 @@ void start(process_t* proc, mpip_req_t* req) {
         env.ev_mode |= MPIP_MODE_RTS;
         env.ev_sendreq = req->r_id = reinterpret_cast<uintptr_t>(req);  // stays inside this process
         req->r_state = MPIP_REQ_STARTED;
+        ++mpip_protocols[MPIP_PROTO_SELF].pt_nactv;
         mpip_req_t* match = nullptr;
         ++counters[MPIP_PROTO_SELF].mc_long;
         if (mpip_up.arrived(proc, &env, nullptr, 0, req, &match) == MPIP_IN_MATCHED) finish_pair(req, match);
@@ -156,12 +158,16 @@ int mpip_self_getpolls(struct pollfd**, int* n, int* timeout) {
     return MPIP_SUCCESS;
 }
 
-void mpip_self_error_request(mpip_req_t* req) { end_request(req, MPIP_ERR_PROC_FAILED); }
+void mpip_self_error_request(mpip_req_t* req) {
+    if (req->r_state == MPIP_REQ_STARTED) --mpip_protocols[MPIP_PROTO_SELF].pt_nactv;
+    end_request(req, MPIP_ERR_PROC_FAILED);
+}
 
 int mpip_self_cancelsend(mpip_req_t* req) {
     unexmsg_t* message = mpip_up.withdraw(req->r_proc, req->r_id);
     if (message == nullptr) return MPIP_SUCCESS;  // it is being received and will be done
     mpip_up.release(message);
+    --mpip_protocols[MPIP_PROTO_SELF].pt_nactv;
     req->r_state |= MPIP_REQ_CANCELLED;
     mpip_req_done(req);
     return MPIP_SUCCESS;

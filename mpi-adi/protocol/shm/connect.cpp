@@ -30,12 +30,17 @@ Card card_of(const taskinfo_t* task, int rank) {
     return card;
 }
 
+// Several frames find room in the ring at a time.
+size_t piece_for(size_t block_bytes) {
+    return std::min<size_t>(block_bytes / 8, 1 << 20) / kLineBytes * kLineBytes;
+}
+
 }  // namespace
 
 int Shm::initialize() {
     asymmetric_barrier_init();
     block_bytes_ = rounded(static_cast<size_t>(adi::param_number(adi::Param::shm_ring)));
-    piece_ = std::min<size_t>(block_bytes_ / 8, 1 << 20) / kLineBytes * kLineBytes;
+    piece_ = piece_for(block_bytes_);
     eager_limit_ = piece_;
     mpip_properties& properties = mpip_protocols[MPIP_PROTO_SHM].pt_prop;
     properties = {};
@@ -94,6 +99,7 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     peer->out = Lane(peer->segment.data(), static_cast<size_t>(task->ti_index), card.block_bytes);
     peer->in = Lane(own_.data(), static_cast<size_t>(rank), block_bytes_);
     peer->rank = static_cast<uint32_t>(rank);
+    peer->piece = std::min(piece_, piece_for(card.block_bytes));
     peer->proc = proc;
     peer->ready = true;
     proc->p_pm = static_cast<stream::Connection*>(peer.get());

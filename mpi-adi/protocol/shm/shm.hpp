@@ -42,12 +42,13 @@ struct Peer : stream::Connection {
 
 class Shm : public stream::Module {
 public:
-    Shm() : Module(MPIP_PROTO_SHM, 0, 0) {}
+    Shm() : Module(MPIP_PROTO_SHM) {}
 
     int initialize();
     Card card(const taskinfo_t* task);
     bool reaches(const taskinfo_t* task, int rank) const;
     int connect(taskinfo_t* task);
+    int complete(const taskinfo_t*) { return MPIP_SUCCESS; }
     void finalize();
     int progress();
     void block(unsigned timeout_us);

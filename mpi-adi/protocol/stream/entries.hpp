@@ -12,7 +12,7 @@
     int mpip_##pm##_reach(taskinfo_t* task, int rank) { return module.reaches(task, rank) ? 1 : 0; }        \
     int mpip_##pm##_makeconns(taskinfo_t* task, void*) { return module.connect(task); }                     \
     int mpip_##pm##_addconns(taskinfo_t* task, void*) { return module.connect(task); }                      \
-    int mpip_##pm##_completeconns(taskinfo_t*) { return MPIP_SUCCESS; }                                     \
+    int mpip_##pm##_completeconns(taskinfo_t* task) { return module.complete(task); }                       \
     int mpip_##pm##_closeconns(process_t** procs, int count, void*) { return module.close(procs, count); }  \
     int mpip_##pm##_undoconns(taskinfo_t*, void*) {                                                         \
         module.finalize();                                                                                  \

@@ -29,7 +29,7 @@ int Module::fsend(process_t* proc, const void* buf, size_t count, const mpip_typ
     Connection* c = connection_of(proc);
     const size_t bytes = adi::bytes_of(count, type);
     const bool contiguous = type == nullptr || (type->d_flags & MPIP_TYPE_CONTIG) != 0;
-    if (contiguous && bytes <= eager_limit_ && (mode & MPIP_MODE_SYNC) == 0 && !c->lost &&
+    if (contiguous && bytes <= eager_limit(*c) && (mode & MPIP_MODE_SYNC) == 0 && !c->lost &&
         !c->envelopes_only && !blocked(*c)) {
         Frame frame = {};
         frame.type = FrameType::eager;
@@ -54,7 +54,7 @@ bool Module::start(Connection& c, mpip_req_t* req) {
     frame.tag = req->r_tag;
     frame.rank = req->r_rank;
     frame.length = req->r_bytes;
-    if ((req->r_mode & MPIP_MODE_SYNC) == 0 && !c.envelopes_only && req->r_bytes <= eager_limit_) {
+    if ((req->r_mode & MPIP_MODE_SYNC) == 0 && !c.envelopes_only && req->r_bytes <= eager_limit(c)) {
         frame.type = FrameType::eager;
         frame.bytes = static_cast<uint32_t>(req->r_bytes);
         if (!put(c, frame, nullptr, req, 0)) return false;
@@ -89,7 +89,7 @@ bool Module::push_long(Connection& c) {
     Transfer* t = c.sending.front();
     Frame frame = {};
     frame.type = FrameType::data;
-    frame.bytes = static_cast<uint32_t>(std::min(piece_, t->length - t->offset));
+    frame.bytes = static_cast<uint32_t>(std::min(c.piece, t->length - t->offset));
     frame.rreq = t->peer_request;
     if (!put(c, frame, nullptr, t->request, t->offset)) return false;
     t->offset += frame.bytes;
@@ -104,7 +104,11 @@ bool Module::push_long(Connection& c) {
 
 int Module::push(Connection& c) {
     int done = 0;
-    if (c.lost || !c.ready) return 0;
+    if (c.lost) return 0;
+    if (!c.ready) {
+        if (blocked(c)) reach_out(c);
+        return 0;
+    }
     while (!c.waiting.empty() && put(c, c.waiting.front(), nullptr, nullptr, 0)) {
         c.waiting.pop_front();
         ++done;
@@ -289,8 +293,6 @@ bool Module::incoming(Connection& c, const Frame& frame, const void* payload) {
         case FrameType::envelopes_only:
             c.envelopes_only = frame.flags != 0;
             return true;
-        case FrameType::hello:
-            return false;
     }
     return false;
 }
@@ -307,7 +309,7 @@ void Module::fail(Connection& c, const char* why) {
         adi::end_request(req, MPIP_ERR_PROC_FAILED);
     }
     while (c.proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(c.proc), MPIP_ERR_PROC_FAILED);
-    if (c.goodbye_had || closing_) return;
+    if (c.goodbye_had) return;
     adi::fail(MPIP_ERR_PROC_FAILED, "process %u is lost: %s", c.rank, why);
     mpip_up.peer_failed(c.proc, MPIP_ERR_PROC_FAILED);
 }
@@ -318,7 +320,18 @@ void Module::error_request(mpip_req_t* req) {
          "the engine ended one of its requests underway");  // which ends this one too
 }
 
+void Module::greeted(Connection& c) {
+    if (pressed_) {
+        Frame frame = {};
+        frame.type = FrameType::envelopes_only;
+        frame.flags = 1;
+        control(c, frame);
+    }
+    push(c);
+}
+
 void Module::pressure(bool on) {
+    pressed_ = on;
     Frame frame = {};
     frame.type = FrameType::envelopes_only;
     frame.flags = on ? 1 : 0;
@@ -331,12 +344,13 @@ bool Module::parted(Connection& c) {
     if (c.lost) return true;
     push(c);
     if (blocked(c)) return false;
+    if (!c.ready) return true;  // the two have never talked
     if (!c.goodbye_sent) {
         Frame frame = {};
         frame.type = FrameType::goodbye;
         c.goodbye_sent = put(c, frame, nullptr, nullptr, 0);
     }
-    return c.goodbye_sent && c.goodbye_had;
+    return c.goodbye_sent && c.goodbye_had && flushed(c);
 }
 
 int Module::close(process_t** procs, int count) {
@@ -376,9 +390,15 @@ int Module::close(process_t** procs, int count) {
     return rc;
 }
 
-int Module::ping(const process_t* proc) const {
-    const Connection* c = connection_of(proc);
-    return c != nullptr && c->ready && !c->lost ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED;
+int Module::ping(process_t* proc) {
+    Connection* c = connection_of(proc);
+    if (c == nullptr) return MPIP_ERR_PROC_FAILED;
+    while (!c->ready && !c->lost) {
+        reach_out(*c);
+        const int rc = mpip_up.progress();
+        if (rc < 0) return -rc;
+    }
+    return c->lost ? MPIP_ERR_PROC_FAILED : MPIP_SUCCESS;
 }
 
 }  // namespace viaduct::stream

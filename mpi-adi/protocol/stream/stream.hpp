@@ -4,6 +4,7 @@
 // itself is put() of the derived class; whoever reads calls incoming(). Under the engine's lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,15 +24,14 @@ enum class FrameType : uint8_t {
     cancel_reply = 6,    // flags: 1 it is taken back
     goodbye = 7,         // nothing more comes
     envelopes_only = 8,  // flags: 1 no eager data please, 0 over
-    hello = 9,           // tcp: who connects
 };
 
-// As it travels; both ends are of one kind (the card says so). 48 bytes.
+// As it travels, little-endian. 48 bytes.
 struct Frame {
     FrameType type;
     uint8_t flags;
-    uint16_t unused;
-    uint32_t bytes;  // of payload behind it
+    uint16_t number;  // tcp: counts the frames of a connection
+    uint32_t bytes;   // of payload behind it
     uint64_t context;
     int32_t tag;
     int32_t rank;
@@ -59,7 +59,8 @@ struct Connection {
     virtual ~Connection() = default;
     process_t* proc = nullptr;
     uint32_t rank = 0;
-    bool ready = false;
+    size_t piece = 0;    // most payload of one frame: what both ends take
+    bool ready = false;  // frames can go
     bool lost = false;
     bool envelopes_only = false;
     bool goodbye_sent = false;
@@ -70,8 +71,7 @@ struct Connection {
 
 class Module {
 public:
-    Module(int number, size_t eager_limit, size_t piece)
-        : number_(number), eager_limit_(eager_limit), piece_(piece) {}
+    explicit Module(int number) : number_(number), ids_(number) {}
     virtual ~Module() = default;
 
     // --- entries ---
@@ -83,7 +83,7 @@ public:
     void error_request(mpip_req_t*);
     void pressure(bool on);
     int close(process_t** procs, int count);
-    int ping(const process_t*) const;
+    int ping(process_t*);
 
     // Pushes what waits; how much was pushed.
     int push(Connection& c);
@@ -103,11 +103,16 @@ protected:
                      size_t offset) = 0;
     // Frees what the way holds. The connection is lost or closed.
     virtual void cut(Connection& c) = 0;
+    // Something waits for a connection that is not ready: begins to make it.
+    virtual void reach_out(Connection&) {}
+    // Nothing that put() took still lies in this process.
+    virtual bool flushed(const Connection&) const { return true; }
+    // The connection has become ready.
+    void greeted(Connection& c);
 
     int number_;
-    size_t eager_limit_;
-    size_t piece_;
-    bool closing_ = false;
+    size_t eager_limit_ = 0;
+    size_t piece_ = 0;  // what this end takes
 
 private:
     void control(Connection& c, const Frame& frame);
@@ -120,7 +125,9 @@ private:
     bool incoming_data(Connection& c, const Frame& frame, const void* payload);
     bool incoming_cancel_reply(Connection& c, const Frame& frame);
     bool parted(Connection& c);
+    size_t eager_limit(const Connection& c) const { return std::min(eager_limit_, c.piece); }
 
+    bool pressed_ = false;  // peers have been asked for envelopes only
     adi::RequestIds ids_;
 };
 

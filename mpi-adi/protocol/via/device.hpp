@@ -120,7 +120,7 @@ struct viadev_info_t {
     viadev_connection_t* chores_head = nullptr;
     LongTransfer* finished = nullptr;     // complete, the engine not told yet
     viadev_connection_t* last = nullptr;  // of the last packet: ping-pongs need no look-up
-    adi::RequestIds ids;
+    adi::RequestIds ids{MPIP_PROTO_VIA};
     std::atomic<uint32_t> lost_events{0};  // counted by the error callback, on its own thread
     uint32_t lost_seen = 0;
 };

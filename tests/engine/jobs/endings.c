@@ -2,6 +2,7 @@
 /* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error nobody handles),
  * "late" (one rank finalizes long after the others), "unread" (messages nobody ever receives), "twice" (MPI_Init again). */
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -16,7 +17,12 @@ int main(int argc, char** argv) {
     } else if (strcmp(how, "killed") == 0) {
         MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 1, &value, 1, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
-        if (rank == 1) raise(SIGKILL);
+        if (rank == 1) {
+            struct timespec now;
+            clock_gettime(CLOCK_REALTIME, &now);
+            fprintf(stderr, "killed at %ld.%03ld\n", (long)now.tv_sec, now.tv_nsec / 1000000);
+            raise(SIGKILL);
+        }
         MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (strcmp(how, "fatal") == 0) {
         MPI_Send(&value, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD);

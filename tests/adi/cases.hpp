@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The cases of adi_module_test: what every protocol module must do, each in a job of its own.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace viaduct::adi_test {
+
+struct Case {
+    const char* name;
+    void (*body)(Job&);
+    int size;
+    int seconds;
+    const char* only = nullptr;  // the module it is for; nullptr: every one
+    std::vector<std::pair<const char*, const char*>> environment = {};
+    std::vector<int> victims = {};
+    int rounds = 1;  // with another seed each
+};
+
+std::vector<Case> traffic_cases();
+std::vector<Case> end_cases();
+
+// The module under test, and the number of the round.
+extern const char* module;
+extern unsigned seed;
+
+inline unsigned char byte_at(uint32_t from, size_t i) {
+    return static_cast<unsigned char>((from * 2654435761U + i * 131) >> 3);
+}
+
+inline void fill(std::vector<unsigned char>& data, uint32_t from) {
+    for (size_t i = 0; i < data.size(); ++i) data[i] = byte_at(from, i);
+}
+
+inline bool holds(const unsigned char* data, size_t bytes, uint32_t from) {
+    for (size_t i = 0; i < bytes; ++i) {
+        if (data[i] != byte_at(from, i)) return false;
+    }
+    return true;
+}
+
+}  // namespace viaduct::adi_test

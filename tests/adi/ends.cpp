@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How modules end with processes that are killed, and with processes that send what nobody would.
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <random>
+
+#include "cases.hpp"
+#include "mpi-adi/protocol/shm/shm.hpp"
+#include "mpi-adi/protocol/tcp/tcp.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::adi_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// kill -9 in the middle of traffic: everybody else hears of it within two seconds, and all requests end.
+constexpr int kVictim = 1;
+void killed(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    std::vector<unsigned char> big(2 * 1024 * 1024);
+    e.barrier();
+    if (e.rank() == kVictim) {
+        mpip_req_t req;
+        e.irecv(req, 0, 1, big.data(), big.size());  // matched, data under way
+        for (int i = 0; i < 30; ++i) e.progress();
+        ::kill(::getpid(), SIGKILL);
+    }
+    mpip_req_t small, large, receive;
+    unsigned char in[64];
+    e.irecv(receive, kVictim, 77, in, sizeof in);
+    e.isend(small, kVictim, 2, in, 8);
+    e.isend(large, kVictim, e.rank() == 0 ? 1 : 3, big.data(), big.size());
+    const auto start = Clock::now();
+    while (e.failed().empty()) {
+        e.progress();
+        CHECK(Clock::now() - start < std::chrono::seconds(2));
+    }
+    CHECK(e.failed().size() == 1 && e.failed()[0] == kVictim);
+    CHECK((e.process(kVictim)->p_flags & MPIP_PROC_TRANSPORTERR) != 0);
+    CHECK(e.wait(receive) == MPIP_ERR_PROC_FAILED);
+    e.wait(large);
+    mpip_req_t late;
+    e.isend(late, kVictim, 4, big.data(), big.size());
+    CHECK(e.wait(late) == MPIP_ERR_PROC_FAILED);
+    // The others still talk.
+    std::vector<int> alive;
+    for (int i = 0; i < e.size(); ++i) {
+        if (i != kVictim) alive.push_back(i);
+    }
+    for (const int to : alive) {
+        mpip_req_t req;
+        e.isend(req, to, 9, in, 8);
+        CHECK(e.wait(req) == MPIP_SUCCESS);
+    }
+    for (const int from : alive) CHECK(e.receive(from, 9, in, sizeof in) == 8);
+    CHECK(e.process(alive.back())->p_proto->pt_ping(e.comm(), alive.back()) == MPIP_SUCCESS);
+    if (e.rank() != kVictim) CHECK(e.process(kVictim)->p_proto->pt_ping(e.comm(), kVictim) != MPIP_SUCCESS);
+}
+
+// Packets nobody would send, with headers that are almost right, into a process that has messages of all
+// kinds under way: it may take the peer for lost, and nothing worse.
+void hostile_packets(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    std::vector<unsigned char> big(300000);
+    mpip_req_t send, receive, never;
+    const int other = 1 - e.rank();
+    e.isend(send, other, 1, big.data(), big.size());
+    e.irecv(receive, other, 2, big.data(), big.size());
+    e.irecv(never, other, 3, big.data(), 10);
+    const auto until = Clock::now() + std::chrono::milliseconds(40);
+    if (e.rank() == 1) {
+        std::mt19937 dice(seed);
+        via::viadev_connection_t* c = via::connection_of(e.process(0));
+        for (int i = 0; i < 40 && !c->lost; ++i) {
+            e.progress();
+            via::vbuf* v = via::get_vbuf();
+            for (size_t byte = 0; byte < 128; ++byte) v->buffer[byte] = static_cast<char>(dice());
+            auto* h = via::packet_of<via::Header>(v);
+            h->type = static_cast<via::PacketType>(dice() % 14);
+            h->sequence = via::costs_no_credit(h->type) ? 0 : c->next_packet_tosend++;
+            h->credit = static_cast<uint16_t>(dice() % 8 == 0 ? dice() : dice() % 2);
+            h->noops = static_cast<uint8_t>(dice() % 8 == 0 ? dice() : 0);
+            h->source = 1;
+            auto* request = via::packet_of<via::LongRequest>(v);
+            if (h->type == via::PacketType::long_request && dice() % 2 == 0) {
+                request->envelope.data_length = dice() % 100000;
+                request->protocol = dice() % 3;
+                request->envelope.context = e.comm()->c_sndctxt;
+                request->envelope.tag = 2;
+            }
+            auto* reply = via::packet_of<via::LongReply>(v);
+            if (h->type == via::PacketType::long_reply && dice() % 2 == 0) {
+                reply->sreq = uint64_t{1} << 32 | 1;
+                reply->length = dice() % 400000;
+                reply->protocol = dice() % 3;
+            }
+            auto* finish = via::packet_of<via::Finish>(v);
+            if (h->type > via::PacketType::long_reply && dice() % 2 == 0)
+                finish->request = uint64_t{1} << 32 | (1 + dice() % 2);
+            const size_t least = via::least_length(h->type);
+            via::vbuf_init_sendrecv(
+                v, dice() % 4 == 0 ? dice() % 200 : std::max<size_t>(least, 12) + dice() % 200);
+            v->connection = c;
+            ++c->sends_outstanding;
+            ++via::viadev.sends_outstanding;
+            VipPostSend(c->vi, &v->desc, v->handle);
+        }
+    }
+    while (Clock::now() < until) e.progress();
+    ::_exit(0);  // nothing orderly is left to be done
+}
+
+// Frames nobody would send, with numbers and lengths that are almost right.
+stream::Frame evil_frame(std::mt19937& dice, uint64_t context) {
+    stream::Frame frame;
+    auto* bytes = reinterpret_cast<unsigned char*>(&frame);
+    for (size_t i = 0; i < sizeof frame; ++i) bytes[i] = static_cast<unsigned char>(dice());
+    frame.type = static_cast<stream::FrameType>(dice() % 10);
+    frame.bytes = dice() % 8 == 0 ? dice() : dice() % 2 == 0 ? 0 : dice() % 200;
+    if (dice() % 2 == 0) {
+        frame.context = context;
+        frame.tag = 2;
+    }
+    if (dice() % 2 == 0) frame.length = dice() % 2 == 0 ? frame.bytes : dice() % 400000;
+    if (dice() % 2 == 0) frame.sreq = uint64_t{1} << 32 | (1 + dice() % 2);
+    if (dice() % 2 == 0) frame.rreq = uint64_t{1} << 32 | (1 + dice() % 2);
+    return frame;
+}
+
+void push_evil(tcp::Peer& peer, stream::Frame frame, std::mt19937& dice) {
+    if (!peer.fd.valid()) return;
+    if (dice() % 8 != 0) frame.number = peer.frames_sent++;
+    char payload[200] = {};
+    ::send(peer.fd.get(), &frame, dice() % 16 == 0 ? dice() % sizeof frame : sizeof frame,
+           MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::send(peer.fd.get(), payload, std::min<size_t>(frame.bytes, sizeof payload),
+           MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void push_evil(shm::Peer& peer, const stream::Frame& frame, std::mt19937&) {
+    shm::Line& line = peer.out.lines[peer.lines_sent % shm::kLines];
+    std::memcpy(line.body, &frame, sizeof frame);
+    ++peer.lines_sent;
+    line.word.store(shm::make_word(peer.lines_sent, static_cast<uint8_t>(frame.type), frame.bytes),
+                    std::memory_order_release);
+}
+
+void hostile_frames(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    std::vector<unsigned char> big(300000);
+    mpip_req_t send, receive, never;
+    const int other = 1 - e.rank();
+    e.isend(send, other, 1, big.data(), big.size());
+    e.irecv(receive, other, 2, big.data(), big.size());
+    e.irecv(never, other, 3, big.data(), 10);
+    const auto until = Clock::now() + std::chrono::milliseconds(40);
+    if (e.rank() == 1) {
+        std::mt19937 dice(seed);
+        stream::Connection* c = stream::connection_of(e.process(0));
+        for (int i = 0; i < 40 && !c->lost; ++i) {
+            e.progress();
+            const stream::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
+            if (auto* peer = dynamic_cast<tcp::Peer*>(c)) push_evil(*peer, frame, dice);
+            if (auto* peer = dynamic_cast<shm::Peer*>(c)) push_evil(*peer, frame, dice);
+        }
+    }
+    while (Clock::now() < until) e.progress();
+    ::_exit(0);  // nothing orderly is left to be done
+}
+
+// Callers that are none of the job: silent ones in a crowd, and ones that know nearly everything. Who belongs
+// to the job gets through all the same.
+void strangers(Job& job) {
+    Engine e(job, module);
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == 2) {
+        const auto& target = static_cast<tcp::Peer&>(*stream::connection_of(e.process(0)));
+        sockaddr_storage name;
+        const socklen_t length = tcp::to_sockaddr(target.ways.at(0), &name);
+        const tcp::Hello almost[] = {
+            {tcp::kMagic + 1, tcp::kVersion, 1, 0, target.token},
+            {tcp::kMagic, tcp::kVersion + 1, 1, 0, target.token},
+            {tcp::kMagic, tcp::kVersion, 77, 0, target.token},
+            {tcp::kMagic, tcp::kVersion, 0, 0, target.token},
+            {tcp::kMagic, tcp::kVersion, 1, 1, target.token},
+            {tcp::kMagic, tcp::kVersion, 1, 0, target.token ^ 1},
+        };
+        std::vector<Fd> crowd;
+        for (size_t i = 0; i < 400; ++i) {
+            Fd fd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            CHECK(fd.valid());
+            CHECK(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+            const size_t bytes = i < std::size(almost) ? sizeof almost[0] : i % 3 == 0 ? 10 : 0;
+            if (bytes != 0) ::send(fd.get(), &almost[i % std::size(almost)], bytes, MSG_NOSIGNAL);
+            if (i % 5 != 0) crowd.push_back(std::move(fd));  // the others hang up at once
+        }
+        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+        for (size_t i = 0; i < std::size(almost); ++i) {  // those that said something are shown out
+            char byte;
+            if (i % 5 != 0) CHECK(::recv(crowd[i - i / 5 - 1].get(), &byte, 1, 0) <= 0);
+        }
+        e.barrier();
+        return;
+    }
+    while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) e.progress();
+    int value = 0;
+    if (e.rank() == 1) {
+        e.send(0, 1, "abc", 3);
+    } else {
+        CHECK(e.receive(1, 1, &value, sizeof value) == 3);
+    }
+    e.barrier();
+    CHECK(e.failed().empty());
+}
+
+}  // namespace
+
+std::vector<Case> end_cases() {
+    return {
+        {"killed", killed, 4, 20, nullptr, {}, {kVictim}},
+        {"killed-r3", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "r3"}}, {kVictim}},
+        {"killed-rget", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}, {kVictim}},
+        {"killed-on-demand", killed, 4, 20, "tcp", {{"CMPI_ON_DEMAND", "0"}}, {kVictim}},
+        {"hostile", hostile_packets, 2, 20, "via", {}, {}, 25},
+        {"hostile", hostile_frames, 2, 20, "shm", {}, {}, 25},
+        {"hostile", hostile_frames, 2, 20, "tcp", {}, {}, 25},
+        {"strangers", strangers, 3, 30, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
+    };
+}
+
+}  // namespace viaduct::adi_test
