@@ -10,7 +10,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
 constexpr size_t kLongestPart = 65535;
 
 void append_part(std::string* card, std::string_view part) {
@@ -41,6 +41,7 @@ std::string Card::encode() const {
     std::string card(1, kVersion);
     append_part(&card, host);
     append_part(&card, processors);
+    append_part(&card, group);
     for (const auto& environment : environments) append_part(&card, environment);
     return card;
 }
@@ -49,7 +50,9 @@ std::optional<Card> Card::decode(std::string_view bytes) {
     if (bytes.empty() || bytes[0] != kVersion) return std::nullopt;
     bytes.remove_prefix(1);
     Card card;
-    if (!take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors)) return std::nullopt;
+    if (!take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors) ||
+        !take_part(&bytes, &card.group))
+        return std::nullopt;
     for (auto& environment : card.environments)
         if (!take_part(&bytes, &environment)) return std::nullopt;
     if (!bytes.empty()) return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What each process tells all others when a job starts: its host, the processors it may use, and the address
-// environment of each of its modules. Little-endian, versioned, checked when read.
+// What each process tells all others when a job starts: its host, the processors it may use, the group that
+// rations them, and the address environment of each of its modules. Little-endian, versioned, checked when
+// read.
 #pragma once
 
 #include <array>
@@ -15,6 +16,7 @@ namespace viaduct::mpi {
 struct Card {
     std::string host;
     std::string processors;  // bit mask of allowed processors, lowest first, without trailing zero bytes
+    std::string group;       // control group whose processor time is limited; "": none
     std::array<std::string, NPROTO> environments;
 
     std::string encode() const;

@@ -12,6 +12,7 @@
 
 #include "mpi-adi/engine/card.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/quota.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -79,6 +80,7 @@ Card open_modules() {
     Card card;
     card.host = host_name();
     card.processors = own_processors();
+    card.group = own_quota().group;
     for (int p = 0; p < NPROTO; p++) {
         protocol& module = mpip_protocols[p];
         const auto number = static_cast<size_t>(p);
@@ -104,6 +106,7 @@ bool exchange(const Card& own) {
     if (!job.put("cmpi", own.encode()) || !job.fence()) return false;
     const int own_node = job.nodes()[static_cast<size_t>(job.rank())];
     std::vector<std::string> neighbours;
+    int sharers = 0;  // ranks that live on our ration of processor time
     for (int rank = 0; rank < job.size(); rank++) {
         const auto bytes = job.get(rank, "cmpi");
         const auto card = bytes ? Card::decode(*bytes) : std::nullopt;
@@ -113,7 +116,10 @@ bool exchange(const Card& own) {
         }
         procinfo& info = engine.infos[static_cast<size_t>(rank)];
         std::snprintf(info.pi_host, sizeof info.pi_host, "%s", card->host.c_str());
-        if (info.pi_nodeid == own_node) neighbours.push_back(card->processors);
+        if (info.pi_nodeid == own_node) {
+            neighbours.push_back(card->processors);
+            sharers += !own.group.empty() && card->group == own.group ? 1 : 0;
+        }
         for (size_t p = 0; p < NPROTO; p++) {
             engine.environment_sizes[p].push_back(static_cast<int>(card->environments[p].size()));
             engine.environments[p] += card->environments[p];
@@ -124,7 +130,8 @@ bool exchange(const Card& own) {
         engine.task.ti_renvs[p] = engine.environments[p].data();
     }
     const std::vector<std::string_view> masks(neighbours.begin(), neighbours.end());
-    engine.crowded = is_crowded(own.processors, masks.data(), masks.size());
+    engine.crowded = is_crowded(own.processors, masks.data(), masks.size()) ||
+                     (!own.group.empty() && sharers > own_quota().processors);
     return true;
 }
 

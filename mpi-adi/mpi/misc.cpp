@@ -43,6 +43,11 @@ VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
     if (size < 0) {
         return call.result(MPI_ERR_ARG);
     }
+    // Of the NIC where messages go by it: long ones then need no registration of their own.
+    if (void* registered = mpip_alloc_mem(size ? size_t(size) : 1)) {
+        *static_cast<void**>(baseptr) = registered;
+        return MPI_SUCCESS;
+    }
     // Whole pages: what is registered then belongs to nobody else.
     constexpr size_t kPage = 4096;
     size_t bytes = (size_t(size) + kPage - 1) / kPage * kPage;
@@ -55,7 +60,8 @@ VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
 }
 
 VIADUCT_MPI(Free_mem, (void* base)) {
-    std::free(base);
+    Call call("MPI_Free_mem");
+    if (mpip_free_mem(base) != MPIP_SUCCESS) std::free(base);
     return MPI_SUCCESS;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Messages of all kinds between processes that mean well: order, contents, modes, cancelling, memory.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -421,6 +423,37 @@ void allocated(Job& job) {
     e.barrier();
 }
 
+// Memory that goes and comes back at the same address with another content and other pages behind it: what
+// was known of it (registrations) must be gone with it, on both sides.
+void remapped(Job& job) {
+    Engine e(job, module);
+    constexpr size_t kBytes = 1 << 20;
+    void* place = nullptr;
+    for (uint32_t round = 0; round < 40; ++round) {
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (place != nullptr ? MAP_FIXED : 0);
+        place = ::mmap(place, kBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+        CHECK(place != MAP_FAILED);
+        auto* data = static_cast<unsigned char*>(place);
+        if (e.rank() == 0) {
+            for (size_t i = 0; i < kBytes; ++i) data[i] = byte_at(round, i);
+            e.send(1, 1, data, kBytes);
+        } else {
+            CHECK(e.receive(0, 1, data, kBytes) == kBytes);
+            CHECK(holds(data, kBytes, round));
+        }
+        CHECK(::munmap(place, kBytes) == 0);
+        std::vector<unsigned char> from_heap(kBytes / 2);  // by brk or mmap as malloc likes, freed each time
+        if (e.rank() == 0) fill(from_heap, round + 1);
+        if (e.rank() == 0) {
+            e.send(1, 2, from_heap.data(), from_heap.size());
+        } else {
+            CHECK(e.receive(0, 2, from_heap.data(), from_heap.size()) == from_heap.size());
+            CHECK(holds(from_heap.data(), from_heap.size(), round + 1));
+        }
+    }
+    e.barrier();
+}
+
 // Everybody sends to everybody at the same moment, and nobody is connected before.
 void crossing(Job& job) {
     for (int round = 0; round < 25; ++round) {
@@ -494,6 +527,7 @@ std::vector<Case> traffic_cases() {
         {"cancel", cancel, 2, 20},
         {"gaps", gaps, 2, 20},
         {"allocated", allocated, 2, 20},
+        {"remapped", remapped, 2, 20},
         {"table", table, 2, 20},
         {"table-1", table, 1, 20},
         // The VIA module in its other ways: tiny pools, each rendezvous, several eager packets.
@@ -511,6 +545,7 @@ std::vector<Case> traffic_cases() {
         {"random-r3", random_traffic, 4, 60, "via", {{"CMPI_RENDEZVOUS", "r3"}}},
         {"sizes-rget", sizes, 2, 40, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"random-rget", random_traffic, 4, 60, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
+        {"remapped-rget", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"order-rget", order, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"truncation-rget", truncation, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"truncation-series", truncation, 2, 20, "via", {{"CMPI_EAGER_LIMIT", "300000"}}},

@@ -14,12 +14,14 @@ TEST(Card, comes_back_as_it_was) {
     Card card;
     card.host = "node17";
     card.processors = std::string("\x03\x00\x80", 3);
+    card.group = "26:4711";
     card.environments[1] = std::string("\0\1\2", 3);
     card.environments[3] = std::string(700, 'x');
     const auto back = Card::decode(card.encode());
     ASSERT_TRUE(back);
     EXPECT_EQ(back->host, card.host);
     EXPECT_EQ(back->processors, card.processors);
+    EXPECT_EQ(back->group, card.group);
     EXPECT_EQ(back->environments, card.environments);
 }
 
@@ -32,7 +34,7 @@ TEST(Card, cut_short_or_too_long_is_refused) {
         EXPECT_FALSE(Card::decode(good.substr(0, length))) << length;
     EXPECT_FALSE(Card::decode(good + "x"));
     std::string other_version = good;
-    other_version[0] = 2;
+    other_version[0] = 99;
     EXPECT_FALSE(Card::decode(other_version));
 }
 
