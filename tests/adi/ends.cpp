@@ -191,8 +191,8 @@ void strangers(Job& job) {
         const tcp::Hello almost[] = {
             {tcp::kMagic + 1, tcp::kVersion, 1, 0, target.token},
             {tcp::kMagic, tcp::kVersion + 1, 1, 0, target.token},
-            {tcp::kMagic, tcp::kVersion, 77, 0, target.token},
-            {tcp::kMagic, tcp::kVersion, 0, 0, target.token},
+            {tcp::kMagic, 0, 1, 0, target.token},
+            {0, tcp::kVersion, 2, 0, target.token},
             {tcp::kMagic, tcp::kVersion, 1, 1, target.token},
             {tcp::kMagic, tcp::kVersion, 1, 0, target.token ^ 1},
         };

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -19,7 +20,39 @@ void need(int rc) {
 }
 }  // namespace
 
-Engine::Engine(Job& job, const char* forced) : job_(job) {
+// The processes of a protocol, without those that come late (and for these, without everybody).
+void Engine::chain(int protocol, int late) {
+    procinfo** last = &task_.ti_proto[protocol];
+    task_.ti_nproto[protocol] = 0;
+    for (procinfo& info : infos_) {
+        const int rank = info.pi_proc->p_gid.pg_wrank;
+        if (info.pi_proto != protocol || (protocol != MPIP_PROTO_SELF && std::max(rank, job_.rank()) >= late))
+            continue;
+        *last = &info;
+        last = &info.pi_next;
+        ++task_.ti_nproto[protocol];
+    }
+    *last = nullptr;
+}
+
+void Engine::add_late() {
+    for (int p = 1; p < NPROTO; ++p) {
+        chain(p, INT32_MAX);
+        if (task_.ti_nproto[p] > 0) need(mpip_protocols[p].pt_addconns(&task_, task_.ti_renvs[p]));
+    }
+}
+
+void Engine::part_from(const std::vector<int>& ranks) {
+    std::vector<process_t*> leaving;
+    for (const int rank : ranks) leaving.push_back(process(rank));
+    struct protocol* module = leaving.front()->p_proto;
+    const int count = static_cast<int>(leaving.size());
+    void* info = nullptr;
+    need(module->pt_remconns(leaving.data(), count, &info));
+    need(module->pt_closeconns(leaving.data(), count, info));
+}
+
+Engine::Engine(Job& job, const char* forced, int late) : job_(job) {
     engine = this;
     const size_t n = static_cast<size_t>(job.size());
     processes_.resize(n);
@@ -61,11 +94,16 @@ Engine::Engine(Job& job, const char* forced) : job_(job) {
     }
     int whom = -1;
     need(mpip_getconns(&task_, forced, &whom));
+    bool used[NPROTO];
     for (int p = 0; p < NPROTO; ++p) {
-        if (task_.ti_nproto[p] > 0) need(mpip_protocols[p].pt_makeconns(&task_, task_.ti_renvs[p]));
+        used[p] = task_.ti_nproto[p] > 0;
+        if (late < job.size()) chain(p, late);
     }
     for (int p = 0; p < NPROTO; ++p) {
-        if (task_.ti_nproto[p] > 0) need(mpip_protocols[p].pt_completeconns(&task_));
+        if (used[p]) need(mpip_protocols[p].pt_makeconns(&task_, task_.ti_renvs[p]));
+    }
+    for (int p = 0; p < NPROTO; ++p) {
+        if (used[p]) need(mpip_protocols[p].pt_completeconns(&task_));
     }
     comm_.c_sndctxt = comm_.c_rcvctxt = 0x1234567800000004;
     comm_.c_rank = job.rank();

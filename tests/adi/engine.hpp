@@ -19,8 +19,11 @@ constexpr int kAny = -1;
 
 class Engine {
 public:
-    // Connects everybody; `forced` is the protocol for the others.
-    Engine(Job& job, const char* forced);
+    // Connects everybody; `forced` is the protocol for the others. Ranks from `late` on join with add_late().
+    Engine(Job& job, const char* forced, int late = INT32_MAX);
+    void add_late();
+    // Parts from some, who do the same.
+    void part_from(const std::vector<int>& ranks);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -63,6 +66,7 @@ private:
     static int up_progress();
     static bool matches(const mpip_req_t& req, const process_t* from, const envelope& env);
     int post(mpip_req_t& req);
+    void chain(int protocol, int late);
 
     Job& job_;
     std::vector<process_t> processes_;

@@ -360,6 +360,15 @@ void table(Job& job) {
         void* word;
         unsigned value, sleepers, n;
         CHECK(other->p_proto->pt_getevents(&word, &value, &sleepers, &n) == MPIP_SUCCESS);
+        // Posted receives are counted by process; one from anywhere counts for all until it is matched.
+        other->p_proto->pt_postedreceive(other);
+        other->p_proto->pt_postedrcvany(e.comm());
+        CHECK(other->p_nrecvs == 2 && e.process(e.rank())->p_nrecvs == 1);
+        other->p_proto->pt_matchedrcvany(e.comm(), other);
+        CHECK(other->p_nrecvs == 2 && e.process(e.rank())->p_nrecvs == 0);
+        other->p_proto->pt_unpostedreceive(other);
+        other->p_proto->pt_unpostedreceive(other);
+        CHECK(other->p_nrecvs == 0);
         struct pollfd* polls;
         int polled, timeout;
         CHECK(other->p_proto->pt_getpolls(&polls, &polled, &timeout) == MPIP_SUCCESS);
@@ -421,6 +430,50 @@ void allocated(Job& job) {
     CHECK(mpip_free_mem(own.data()) == MPIP_ERR_ARG);
     if (memory != nullptr) CHECK(mpip_free_mem(memory) == MPIP_SUCCESS);
     e.barrier();
+}
+
+// Processes that join later, and some that part while the others go on (C24-C26).
+void membership(Job& job) {
+    constexpr int kLate = 3;
+    Engine e(job, module, kLate);
+    std::vector<unsigned char> in(100000);
+    // Everybody of these with everybody else of them; enough to need all buffers of whoever joined.
+    const auto talk = [&](int first, int end, uint32_t number) {
+        if (e.rank() < first || e.rank() >= end) return;
+        std::vector<unsigned char> out(in.size());
+        fill(out, number + static_cast<uint32_t>(e.rank()));
+        for (int step = 1; step < end - first; ++step) {
+            const int to = first + (e.rank() - first + step) % (end - first);
+            const int from = first + (e.rank() - first + (end - first) - step) % (end - first);
+            for (const size_t size : {size_t{8}, size_t{5000}, in.size()}) {
+                mpip_req_t send, receive;
+                e.irecv(receive, from, 5, in.data(), size);
+                e.isend(send, to, 5, out.data(), size);
+                CHECK(e.wait(receive) == MPIP_SUCCESS && e.wait(send) == MPIP_SUCCESS);
+                CHECK(holds(in.data(), size, number + static_cast<uint32_t>(from)));
+            }
+        }
+    };
+    talk(0, kLate, 1);
+    e.add_late();
+    CHECK(e.process(e.rank() == 0 ? 1 : 0)->p_proto->pt_nprocs == static_cast<unsigned>(e.size() - 1));
+    for (uint32_t round = 0; round < 30; ++round) talk(0, e.size(), 100 + round);
+    e.barrier();
+    // The last one parts from everybody, and everybody from it.
+    const int last = e.size() - 1;
+    std::vector<int> from = {last};
+    if (e.rank() == last) {
+        from.clear();
+        for (int rank = 0; rank < last; ++rank) from.push_back(rank);
+    }
+    e.part_from(from);
+    for (const int rank : from) {
+        CHECK((e.process(rank)->p_flags & (MPIP_PROC_REMOVED | MPIP_PROC_ATTACHED)) == MPIP_PROC_REMOVED);
+        CHECK(e.process(rank)->p_proto->pt_ping(e.comm(), rank) != MPIP_SUCCESS);
+    }
+    CHECK(e.process(from[0])->p_proto->pt_nprocs == static_cast<unsigned>(e.size() - 1) - from.size());
+    talk(0, last, 1000);
+    CHECK(e.failed().empty());
 }
 
 // Memory that goes and comes back at the same address with another content and other pages behind it: what
@@ -528,6 +581,7 @@ std::vector<Case> traffic_cases() {
         {"gaps", gaps, 2, 20},
         {"allocated", allocated, 2, 20},
         {"remapped", remapped, 2, 20},
+        {"membership", membership, 5, 30},
         {"table", table, 2, 20},
         {"table-1", table, 1, 20},
         // The VIA module in its other ways: tiny pools, each rendezvous, several eager packets.

@@ -80,4 +80,10 @@ int remove_logically(process_t** procs, int count, void** info) {
     return MPIP_SUCCESS;
 }
 
+void detach(process_t* proc) {
+    if ((proc->p_flags & MPIP_PROC_ATTACHED) == 0) return;
+    proc->p_flags &= ~MPIP_PROC_ATTACHED;
+    --proc->p_proto->pt_nprocs;
+}
+
 }  // namespace viaduct::adi

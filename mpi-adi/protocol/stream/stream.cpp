@@ -385,7 +385,7 @@ int Module::close(process_t** procs, int count) {
     for (Connection* c : all) {
         if (!c->lost) cut(*c);
         c->lost = true;
-        c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
+        adi::detach(c->proc);
     }
     return rc;
 }

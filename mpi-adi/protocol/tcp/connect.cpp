@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "mpi-adi/protocol/common/error.hpp"
 #include "mpi-adi/protocol/common/host.hpp"
@@ -117,6 +118,8 @@ int Tcp::connect(taskinfo_t* task) {
         connections[static_cast<size_t>(rank)] = std::move(made);
         ++mpip_protocols[MPIP_PROTO_TCP].pt_nprocs;
     }
+    // Some of them may have called before they were known here.
+    for (Stranger& early : std::exchange(strangers_, {})) take_stranger(std::move(early));
     return MPIP_SUCCESS;
 }
 
@@ -147,8 +150,8 @@ bool Tcp::say_hello(const Peer& peer, int fd) const {
     return ::send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
 }
 
-bool Tcp::is_from(const Hello& hello, const Peer& peer) const {
-    return hello.magic == kMagic && hello.version == kVersion && hello.from == peer.rank && hello.to == me_ &&
+bool Tcp::is_for_us(const Hello& hello) const {
+    return hello.magic == kMagic && hello.version == kVersion && hello.to == me_ &&
            hello.token == card_.token;
 }
 
@@ -206,7 +209,7 @@ void Tcp::on_connected(Peer& peer) {
 void Tcp::on_answer(Peer& peer) {
     const int had = read_hello(peer.fd.get(), &peer.hello, &peer.hello_had);
     if (had == 0) return;
-    if (had > 0 && is_from(peer.hello, peer)) return talk(peer);
+    if (had > 0 && is_for_us(peer.hello) && peer.hello.from == peer.rank) return talk(peer);
     ++peer.way;
     call_next(peer);
 }
@@ -236,11 +239,21 @@ void Tcp::on_stranger(int fd) {
     if (found == strangers_.end()) return;
     const int had = read_hello(fd, &found->hello, &found->had);
     if (had == 0) return;
-    const Hello hello = found->hello;
-    Fd taken = std::move(found->fd);
+    Stranger stranger = std::move(*found);
     strangers_.erase(found);
-    if (had < 0 || hello.from >= connections.size() || connections[hello.from] == nullptr) return;
-    if (is_from(hello, *peer(hello.from))) called(*peer(hello.from), std::move(taken));
+    if (had > 0) take_stranger(std::move(stranger));
+}
+
+// One that has said who it is; what it says is checked here.
+void Tcp::take_stranger(Stranger stranger) {
+    const Hello& hello = stranger.hello;
+    if (stranger.had < sizeof hello) return strangers_.push_back(std::move(stranger));
+    if (!is_for_us(hello)) return;
+    if (hello.from < connections.size() && connections[hello.from] != nullptr) {
+        called(*peer(hello.from), std::move(stranger.fd));
+    } else {
+        strangers_.push_back(std::move(stranger));  // it knows the job's token: it may be attached any moment
+    }
 }
 
 void Tcp::called(Peer& peer, Fd fd) {

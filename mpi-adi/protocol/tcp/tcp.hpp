@@ -102,7 +102,8 @@ private:
     void hang_up(Fd& fd);
     void talk(Peer& peer);
     bool say_hello(const Peer& peer, int fd) const;
-    bool is_from(const Hello& hello, const Peer& peer) const;
+    bool is_for_us(const Hello& hello) const;
+    void take_stranger(Stranger stranger);
     void on_call(size_t listener);
     void on_stranger(int fd);
     void on_connected(Peer& peer);

@@ -43,17 +43,25 @@ void choose_rules(int np) {
     }
 }
 
-int create_queues(int peers) {
-    const VIP_ULONG most = viadev.attributes.MaxCQEntries;
+// Entries of the completion queue of receives for so many peers.
+VIP_ULONG receive_entries(int peers) {
     const VIP_ULONG each =
         static_cast<VIP_ULONG>(viadev.rules.depth + viadev.rules.extra + viadev.rules.reserve);
-    const VIP_ULONG receives = std::min(most, static_cast<VIP_ULONG>(peers) * each + 16);
-    VIP_RETURN rc = VipCreateCQ(viadev.nic, receives, &viadev.cq);
-    if (rc != VIP_SUCCESS) return fail_call("VipCreateCQ", rc);
+    return std::min(viadev.attributes.MaxCQEntries, static_cast<VIP_ULONG>(peers) * each + 16);
+}
+
+// And of that of sends, whose queues share it.
+VIP_ULONG send_entries(int peers) {
+    const VIP_ULONG most = viadev.attributes.MaxCQEntries;
     viadev.send_depth = static_cast<int>(std::min<VIP_ULONG>(
         {viadev.attributes.MaxDescriptorsPerQueue, 128, most / static_cast<VIP_ULONG>(peers)}));
-    rc = VipCreateCQ(viadev.nic, static_cast<VIP_ULONG>(peers) * static_cast<VIP_ULONG>(viadev.send_depth),
-                     &viadev.scq);
+    return static_cast<VIP_ULONG>(peers) * static_cast<VIP_ULONG>(viadev.send_depth);
+}
+
+int create_queues(int peers) {
+    VIP_RETURN rc = VipCreateCQ(viadev.nic, receive_entries(peers), &viadev.cq);
+    if (rc != VIP_SUCCESS) return fail_call("VipCreateCQ", rc);
+    rc = VipCreateCQ(viadev.nic, send_entries(peers), &viadev.scq);
     return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipCreateCQ", rc);
 }
 
@@ -167,6 +175,13 @@ int do_setup(taskinfo_t* task) {
     }
     look_up_own_address(task);
     return connect_all(task);
+}
+
+int grow_queues(const taskinfo_t* task) {
+    const int peers = peers_of(task);
+    VIP_RETURN rc = VipResizeCQ(viadev.cq, receive_entries(peers));
+    if (rc == VIP_SUCCESS) rc = VipResizeCQ(viadev.scq, send_entries(peers));
+    return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipResizeCQ", rc);
 }
 
 void disconnect(viadev_connection_t* c) {

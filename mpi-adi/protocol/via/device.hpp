@@ -132,6 +132,8 @@ int open_nic();
 void prepare_rules(const taskinfo_t* task);
 void close_nic();
 int do_setup(taskinfo_t* task);
+// Room in the completion queues for the processes that joined (C24).
+int grow_queues(const taskinfo_t* task);
 void do_stop();
 viadev_connection_t* make_connection(int rank, process_t* proc);
 // Disconnects one connection and collects all its descriptors.

@@ -96,6 +96,8 @@ int mpip_via_makeconns(taskinfo_t* task, void*) { return do_setup(task); }
 int mpip_via_addconns(taskinfo_t* task, void*) {
     viadev.connections.resize(static_cast<size_t>(task->ti_nprocs));
     viadev.task = task;
+    const int grown = grow_queues(task);
+    if (grown != MPIP_SUCCESS) return grown;
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
         if ((info->pi_proc->p_flags & MPIP_PROC_ATTACHED) != 0 || rank == task->ti_index) continue;
@@ -131,10 +133,9 @@ int mpip_via_closeconns(process_t** procs, int count, void*) {
         return rc;
     }
     for (viadev_connection_t* c : all) {
-        if (c->lost) continue;
+        if (!c->lost) disconnect(c);
         c->lost = true;
-        disconnect(c);
-        c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
+        adi::detach(c->proc);
     }
     return rc;
 }
