@@ -269,7 +269,9 @@ int MPID_VIA_DeviceCheck() {
 int take_completion(VIP_VI_HANDLE vi) {
     VIP_DESCRIPTOR* desc = nullptr;
     const VIP_RETURN rc = VipRecvDone(vi, &desc);
-    if (desc == nullptr) return 0;  // of a queue that was collected directly
+    // Of a queue that was collected directly. There may be more behind it: a goodbye, say, that must not be
+    // missed.
+    if (desc == nullptr) return 1;
     vbuf* v = vbuf_of(desc);
     viadev_connection_t* c = v->connection;
     if (rc != VIP_SUCCESS) [[unlikely]] {
