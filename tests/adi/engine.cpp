@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -145,6 +146,13 @@ int Engine::progress() {
         ::sched_yield();
     }
     return done;
+}
+
+void Engine::progress_for(int milliseconds) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    do {
+        progress();
+    } while (std::chrono::steady_clock::now() < until);
 }
 
 bool Engine::matches(const mpip_req_t& req, const process_t* from, const envelope& env) {

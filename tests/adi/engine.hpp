@@ -44,6 +44,8 @@ public:
     bool cancel_receive(mpip_req_t& req);
     void barrier();
     int progress();
+    // For so long. Never a number of passes: on a busy machine each may cost a turn of everybody else.
+    void progress_for(int milliseconds);
     // Leaves orderly; the destructor does it otherwise.
     void finalize();
 

@@ -38,7 +38,7 @@ void sizes(Job& job) {
             fill(out, number + static_cast<uint32_t>(e.rank()));
             e.isend(send, other, 5, out.data(), size);
             if (round == 1) {
-                for (int i = 0; i < 200; ++i) e.progress();  // most of them are unexpected
+                e.progress_for(2);  // most of them are unexpected
                 e.irecv(receive, other, 5, in.data(), size);
             }
             CHECK(e.wait(receive) == MPIP_SUCCESS);
@@ -235,10 +235,8 @@ void modes(Job& job) {
             *job.word() = 0;
             job.barrier();
             e.isend(req, 1, 4, data.data(), size, MPIP_MODE_SYNC);
-            for (int i = 0; i < 2000; ++i) {
-                e.progress();
-                CHECK((req.r_state & MPIP_REQ_DONE) == 0);
-            }
+            e.progress_for(20);
+            CHECK((req.r_state & MPIP_REQ_DONE) == 0);
             __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
             CHECK(e.wait(req) == MPIP_SUCCESS);
             e.send(1, 5, data.data(), size, MPIP_MODE_READY);
@@ -262,13 +260,13 @@ void cancel(Job& job) {
         if (e.rank() == 0) {
             mpip_req_t lost, kept;
             e.isend(lost, 1, 6, data.data(), size, MPIP_MODE_SYNC);
-            for (int i = 0; i < 100; ++i) e.progress();
+            e.progress_for(5);
             CHECK(e.process(1)->p_proto->pt_cancelsend(&lost) == MPIP_SUCCESS);
             e.wait(lost);
             CHECK((lost.r_state & MPIP_REQ_CANCELLED) != 0);
             e.isend(kept, 1, 7, data.data(), size, MPIP_MODE_SYNC);
             e.send(1, 8, nullptr, 0);
-            for (int i = 0; i < 100; ++i) e.progress();
+            e.progress_for(5);
             CHECK(e.process(1)->p_proto->pt_cancelsend(&kept) == MPIP_SUCCESS);
             CHECK(e.wait(kept) == MPIP_SUCCESS);
             CHECK((kept.r_state & MPIP_REQ_CANCELLED) == 0);
@@ -279,7 +277,7 @@ void cancel(Job& job) {
             CHECK(e.wait(req) == MPIP_SUCCESS);
             mpip_req_t never;
             e.irecv(never, 0, 6, data.data(), size);
-            for (int i = 0; i < 100; ++i) e.progress();
+            e.progress_for(5);
             CHECK(e.cancel_receive(never));
         }
         e.barrier();
