@@ -23,15 +23,20 @@ namespace {
 constexpr int64_t kAffinityValid = 100'000'000;  // programs pin themselves at any time
 constexpr int64_t kQuotaValid = 10'000'000'000;  // quotas hardly change
 constexpr int64_t kProbeEvery = 200'000;         // a yield of 0.35 us in 200 us of polling costs nothing
-constexpr int64_t kPlainYield = 500;             // upper guess of a yield that nobody else uses, ns
+constexpr int64_t kProbeAlone = 20'000;          // the same where all who want to run want this processor
+constexpr int64_t kPlainYield = 350;             // upper guess of a yield that nobody else uses, ns
+constexpr int64_t kSwitches = 4;                 // two switches take longer than so many of those: a call whose code
+                                                 // is in no cache takes up to three, switches take six and more
 constexpr uint32_t kPausesBetweenYields = 32;    // about 0.7 us
 constexpr uint32_t kQuickLooks = 128;  // about 3 us: the answer of a peer that polls is here by then
 constexpr uint32_t kYieldsWhenCrowded = 64;
-constexpr uint32_t kYieldsBetweenQuestions = 64;
+constexpr uint32_t kYieldsBetweenQuestions = 8;
 
-// Rises by two when a yield has let somebody run, falls by one when not: two such yields make a crowd, four
-// vain ones end it.
+// Rises by two when a yield has let somebody run, falls by one when not: two such yields make a crowd, one does
+// where only one processor is allowed, and four vain ones end it. To be bound to a processor is no crowd: ranks
+// and servers are, each to one of its own.
 constexpr int kCrowdAt = 4;
+constexpr int kCrowdOnOneAt = 2;
 constexpr int kCrowdMost = 8;
 std::atomic<int> crowd_score{0};
 std::atomic<int64_t> quickest_yield{kPlainYield};
@@ -98,7 +103,8 @@ int allowed_processors() {
 }
 
 bool crowded() {
-    return crowd_score.load(std::memory_order_relaxed) >= kCrowdAt || allowed_processors() == 1;
+    const int score = crowd_score.load(std::memory_order_relaxed);
+    return score >= kCrowdAt || (score >= kCrowdOnOneAt && allowed_processors() == 1);
 }
 
 void yield_processor() {
@@ -108,8 +114,7 @@ void yield_processor() {
     const int64_t quickest = quickest_yield.load(std::memory_order_relaxed);
     if (took < quickest) quickest_yield.store(took, std::memory_order_relaxed);
     const int score = crowd_score.load(std::memory_order_relaxed);
-    // A switch to another thread and back costs at least as much again as the call.
-    const int changed = took > 2 * quickest ? std::min(score + 2, kCrowdMost) : std::max(score - 1, 0);
+    const int changed = took > kSwitches * quickest ? std::min(score + 2, kCrowdMost) : std::max(score - 1, 0);
     if (changed != score) crowd_score.store(changed, std::memory_order_relaxed);
 }
 
@@ -123,7 +128,7 @@ void between_polls() {
     thread_local int64_t next_probe = 0;
     const int64_t now = now_ns();
     if (now < next_probe) return;
-    next_probe = now + kProbeEvery;
+    next_probe = now + (allowed_processors() == 1 ? kProbeAlone : kProbeEvery);
     yield_processor();
 }
 

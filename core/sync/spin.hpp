@@ -12,7 +12,7 @@ namespace viaduct {
 // Processors this thread may use: its affinity, cut by the CPU quota of its control groups. At least 1.
 int allowed_processors();
 
-// True when others want the processors we spin on: only one is allowed, or recent yields have let others run.
+// True when others want the processors we spin on: recent yields have let them run.
 bool crowded();
 
 // Gives way, and learns from how long that took whether somebody else ran.
