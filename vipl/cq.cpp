@@ -104,7 +104,7 @@ constexpr uint32_t kEmptyPollsBetweenRounds = 64;
 }
 
 // One look: the oldest entry or none, and whether it is time to look around. False: the handle is dead.
-inline bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
+bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
     const Holding held(cq.poll.lock);
     if (!cq.is(handle)) [[unlikely]]
         return false;
@@ -118,23 +118,44 @@ inline bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) 
     return true;
 }
 
-}  // namespace
-
-VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
+[[gnu::noinline]] VIP_RETURN cq_take_in_general(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi,
+                                                VIP_BOOLEAN* recv_queue) {
     bool around = false;
     WorkQueue* queue = nullptr;
     if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
-    if (queue == nullptr) {
-        if (around) [[unlikely]] {
-            look_around(cq, handle);
-            return VIP_NOT_DONE;
-        }
-        if (!pause_between_looks(&cq)) return VIP_NOT_DONE;
+    if (queue == nullptr && around) {
+        look_around(cq, handle);
+    } else if (queue == nullptr && pause_between_looks(&cq)) {
         if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
-        if (queue == nullptr) return VIP_NOT_DONE;
     }
+    if (queue == nullptr) return VIP_NOT_DONE;
     // Never a dead handle with SUCCESS (vipl-compat Q8).
     return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
+}
+
+}  // namespace
+
+// The path of a program with one thread; everything else goes the general way.
+VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
+    if (!cq.poll.lock.try_enter()) [[unlikely]]
+        return cq_take_in_general(cq, handle, vi, recv_queue);
+    const bool alive = cq.is(handle);
+    if (alive && cq.target.ring.empty()) cq.ops->poll_group(cq.poll.group);
+    const WorkQueue* queue = alive ? cq.target.ring.pop() : nullptr;
+    if (queue != nullptr) {
+        cq.empty_polls = 0;
+        cq.poll.lock.leave();
+        return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
+    }
+    const bool around = (cq.empty_polls + 1) % kEmptyPollsBetweenRounds == 0;
+    if (!alive || around || crowd_hint.load(std::memory_order_relaxed)) [[unlikely]] {
+        cq.poll.lock.leave();
+        return cq_take_in_general(cq, handle, vi, recv_queue);
+    }
+    ++cq.empty_polls;
+    cq.poll.lock.leave();
+    pause_between_looks(&cq);
+    return VIP_NOT_DONE;
 }
 
 }  // namespace viaduct::vipl

@@ -20,7 +20,7 @@
 
 namespace viaduct {
 
-// At most 48 bytes by a few moves of fixed size: a call of memcpy would cost more than the copy.
+// At most 128 bytes by a few moves of fixed size: a call of memcpy would cost more than the copy.
 inline void copy_small(std::byte* to, const std::byte* from, uint32_t n) {
     typedef unsigned char Sixteen __attribute__((vector_size(16)));
     if (n >= 16) {
@@ -28,9 +28,11 @@ inline void copy_small(std::byte* to, const std::byte* from, uint32_t n) {
         __builtin_memcpy(&first, from, 16);
         __builtin_memcpy(&last, from + n - 16, 16);
         if (n > 32) {
-            Sixteen middle;
-            __builtin_memcpy(&middle, from + 16, 16);
-            __builtin_memcpy(to + 16, &middle, 16);
+            for (uint32_t at = 16; at + 16 < n; at += 16) {
+                Sixteen middle;
+                __builtin_memcpy(&middle, from + at, 16);
+                __builtin_memcpy(to + at, &middle, 16);
+            }
         }
         __builtin_memcpy(to, &first, 16);
         __builtin_memcpy(to + n - 16, &last, 16);
@@ -47,10 +49,12 @@ inline void copy_small(std::byte* to, const std::byte* from, uint32_t n) {
         __builtin_memcpy(to, &first, 4);
         __builtin_memcpy(to + n - 4, &last, 4);
     } else if (n != 0) {
-        const std::byte first = from[0], middle = from[n / 2], last = from[n - 1];
-        to[0] = first;
-        to[n / 2] = middle;
-        to[n - 1] = last;
+        if (n > 1) {
+            uint16_t first;
+            __builtin_memcpy(&first, from, 2);
+            __builtin_memcpy(to, &first, 2);
+        }
+        to[n - 1] = from[n - 1];
     }
 }
 

@@ -40,7 +40,9 @@ public:
             return nullptr;
         // A slot serves objects of one kind only: had it been emptied and filled again in between, this would
         // still be an object of the kind asked for, and its lock tells whether the handle is its own.
-        return slot.object.load(std::memory_order_acquire);
+        void* object = slot.object.load(std::memory_order_acquire);
+        if (object == nullptr) __builtin_unreachable();  // it was there before the handle
+        return object;
     }
 
     // Makes the handle dead; false when it was already.

@@ -25,7 +25,7 @@ public:
     void release();
 
     // False on overflow: the entry is not stored, nothing is overwritten (vipl-semantics §4.7 rule 5).
-    bool push(WorkQueue* queue) {
+    [[gnu::always_inline]] bool push(WorkQueue* queue) {
         const Holding held(lock_);
         const uint32_t n = tail_ - head_;
         const bool fits = n < capacity_.load(std::memory_order_relaxed);
@@ -38,7 +38,7 @@ public:
     }
 
     // The oldest entry, or nullptr.
-    WorkQueue* pop() {
+    [[gnu::always_inline]] WorkQueue* pop() {
         if (count_.load(std::memory_order_acquire) == 0) return nullptr;  // one load when there is nothing
         const Holding held(lock_);
         WorkQueue* queue = nullptr;

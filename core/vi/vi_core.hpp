@@ -151,6 +151,14 @@ template <class Barrier>
         q.vi->events->wake(q);
 }
 
+// Whether a completion just published concerns nobody but the thread that polls the queue itself. `barrier`
+// as above: it stands between the status and this look.
+template <class Barrier>
+[[gnu::always_inline]] inline bool nobody_to_tell(const WorkQueue& q, Barrier barrier) {
+    barrier();  // pairs with the heavy barrier of a thread going to sleep
+    return q.cq == nullptr && q.sleepers.load(std::memory_order_relaxed) == 0;
+}
+
 // Completes the oldest incomplete descriptor of a queue. Call with the queue's lock held, once per
 // descriptor, in order; the descriptor must have been taken. `status` has op, IMMEDIATE and error bits; DONE
 // is added. Then CQ entry, then wake-up.

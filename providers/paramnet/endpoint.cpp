@@ -68,7 +68,7 @@ void install_receiver(Endpoint& ep) {
     ConnectionSegment& shared = *ep.joint.shared();
     const uint32_t side = ep.joint.side;
     Rx& rx = ep.rx;
-    rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
+    rx.alone = rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
     rx.message = IncomingMessage();
     rx.base = vi.recv.completed;  // receives posted before connecting count too
     rx.acknowledged = vi.traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION;
@@ -92,6 +92,7 @@ void install_sender(Endpoint& ep) {
     tx.outstanding = std::move(outstanding);
     tx.acknowledged = vi.traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION;
     tx.small_limit = vi.max_transfer < kInlineBytes ? static_cast<uint32_t>(vi.max_transfer) : kInlineBytes;
+    tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
     tx.stream_from = ep.nic->settings.stream_from;
     ep.peer_posted.store(0, std::memory_order_relaxed);

@@ -84,10 +84,11 @@ struct alignas(128) Tx {
     bool backlog = false;
     bool link_down = false;  // by the plan of either end
     uint32_t small_limit = 0;
-    uint32_t next = 0;     // position of the next line
-    uint32_t limit = 0;    // position that is not free yet as far as we know
-    uint32_t used = 0;     // messages sent that consume a receive
-    uint32_t credits = 0;  // receives the peer has posted as far as we know
+    uint64_t small_meta = 0;  // upper half of the word of a small send's line, its length excepted
+    uint32_t next = 0;        // position of the next line
+    uint32_t limit = 0;       // position that is not free yet as far as we know
+    uint32_t used = 0;        // messages sent that consume a receive
+    uint32_t credits = 0;     // receives the peer has posted as far as we know
     Line* lines = nullptr;
     std::byte* blocks = nullptr;
     EndRecord* own = nullptr;                    // our end record
@@ -131,6 +132,7 @@ struct IncomingMessage {
 struct alignas(128) Rx {
     std::atomic<const Line*> lines;  // a lane of zeros while not connected
     std::atomic<uint32_t> next{0};
+    uint32_t alone = 0;      // so many more lines to take without a look at the one behind (lane_receive.cpp)
     uint32_t published = 0;  // lines told to the sender
     uint32_t unit_next = 0;
     uint32_t units_published = 0;

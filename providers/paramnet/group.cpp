@@ -13,10 +13,12 @@ namespace viaduct::paramnet {
 namespace {
 
 constexpr uint32_t kIdlePolls = 1024;  // a hot endpoint without traffic for so long may lose its place
-constexpr uint32_t kTidyEvery = 255;   // polls between two looks for disconnected endpoints, as a mask
+constexpr uint32_t kTidyEvery = 255;   // polls between two looks for those that should not be hot, as a mask
+constexpr uint32_t kLongIdle = 1 << 16;  // without traffic for so many polls it loses its place for nothing,
+constexpr uint32_t kKeepHot = 2;         // unless there are no more than these: a poll hardly notices them
 constexpr uint32_t kLookEverywhere = (1u << 20) - 1;  // and at everything (swallowed rings)
 constexpr uint32_t kBroken = 32;                      // broken VIs one poll can settle
-static_assert(Group::kHot <= kBroken);
+static_assert(2 * Group::kHot <= kBroken);
 
 struct BrokenList {
     ViCore* vis[kBroken];
@@ -32,13 +34,13 @@ void set_pending(Group* group, uint32_t slot) {
 }
 
 // Moves what can be moved of the queues that this group watches.
-inline void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
+[[gnu::noinline]] void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
     ViCore& vi = *ep.vi;
     bool touched = false;
     if (ep.recv_group == group && lane_has_line(ep)) {
         const Holding held(vi.recv.lock);
-        if (ep.connected && take_lines(ep, kPollBudget)) [[unlikely]]
-            remind(ep);
+        if (ep.connected) [[likely]]
+            take_arrivals(ep);
         touched = true;
     }
     const bool acks = ep.send_group == group && ep.awaits_acks.load(std::memory_order_relaxed) != 0;
@@ -66,6 +68,13 @@ void set_hot(Group* group, Endpoint& ep, bool hot) {
     nic.slots_lock.unlock();
 }
 
+// It rings from now on. Group lock held.
+void demote(Group* group, Endpoint& ep) {
+    set_hot(group, ep, false);
+    heavy_barrier();              // its peer rings, or has published what we see now:
+    set_pending(group, ep.slot);  // one more look
+}
+
 // Group lock held.
 void promote(Group* group, Endpoint& ep) {
     if (is_hot(group, ep)) return;
@@ -76,10 +85,7 @@ void promote(Group* group, Endpoint& ep) {
         for (uint32_t i = 0; i < Group::kHot && place == Group::kHot; ++i)
             if (group->polls - group->hot[i].last_hit > kIdlePolls) place = i;
         if (place == Group::kHot) return;
-        Endpoint& idle = *group->hot[place].endpoint;
-        set_hot(group, idle, false);
-        heavy_barrier();                // its peer rings from now on, or has published what we see now
-        set_pending(group, idle.slot);  // one more look
+        demote(group, *group->hot[place].endpoint);
     } else if (place == group->hot_count) {
         ++group->hot_count;
     }
@@ -87,24 +93,40 @@ void promote(Group* group, Endpoint& ep) {
     set_hot(group, ep, true);
 }
 
+// A few loads for each endpoint that has nothing: this is what a poll in vain consists of.
 inline void poll_hot(Group* group, BrokenList& broken) {
     const uint32_t count = group->hot_count.load(std::memory_order_relaxed);
     for (uint32_t i = 0; i < count; ++i) {
         Endpoint& ep = *group->hot[i].endpoint;
-        const uint32_t before = ep.rx.next.load(std::memory_order_relaxed);
-        poll_endpoint(group, ep, broken);
-        if (ep.rx.next.load(std::memory_order_relaxed) != before) group->hot[i].last_hit = group->polls;
+        if (lane_has_line(ep) && ep.recv_group == group) {
+            group->hot[i].last_hit = group->polls;
+            ViCore& vi = *ep.vi;
+            const Holding held(vi.recv.lock);
+            if (ep.connected) [[likely]]
+                take_arrivals(ep);
+            if (vi.is_marked_broken()) [[unlikely]]
+                broken.add(&vi);
+        }
+        if ((ep.awaits_acks.load(std::memory_order_relaxed) != 0 && ep.send_group == group) ||
+            ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+            group->hot[i].last_hit = group->polls;
+            poll_endpoint(group, ep, broken);
+        }
     }
 }
 
-// Endpoints that were disconnected meanwhile: polling their silent lane harms nobody, but takes time.
+// Endpoints that were disconnected meanwhile: polling their silent lane harms nobody, but takes time. So do
+// those that have had no traffic for long.
 [[gnu::noinline]] void tidy_hot(Group* group) {
     for (uint32_t i = 0; i < group->hot_count;) {
-        if (is_hot(group, *group->hot[i].endpoint)) {
+        const Group::HotEntry& entry = group->hot[i];
+        const bool connected = is_hot(group, *entry.endpoint);
+        if (connected && (group->hot_count <= kKeepHot || group->polls - entry.last_hit <= kLongIdle)) {
             ++i;
-        } else {
-            group->hot[i] = group->hot[--group->hot_count];
+            continue;
         }
+        if (connected) demote(group, *entry.endpoint);
+        group->hot[i] = group->hot[--group->hot_count];
     }
 }
 
@@ -124,8 +146,12 @@ inline void poll_hot(Group* group, BrokenList& broken) {
             Endpoint* ep = group->nic->slots[slot];  // of this group: leave_groups clears the bits of others
             group->nic->slots_lock.unlock();
             if (ep == nullptr) continue;
+            // A ring alone, as at the start of a connection, is no traffic.
+            const uint32_t before = ep->rx.next.load(std::memory_order_relaxed);
+            const bool sends = ep->awaits_acks.load(std::memory_order_relaxed) != 0 ||
+                               ep->send_attention.load(std::memory_order_relaxed) != 0;
             poll_endpoint(group, *ep, broken);
-            promote(group, *ep);
+            if (sends || ep->rx.next.load(std::memory_order_relaxed) != before) promote(group, *ep);
         }
     }
 }

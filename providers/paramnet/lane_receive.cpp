@@ -2,6 +2,8 @@
 // The receiving half of a lane: from lines and blocks into posted receives. Everything here runs with
 // vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
 // impossible line breaks the connection.
+#include <cstring>
+
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -19,40 +21,58 @@ inline void tell_ack(Endpoint& ep) {
     if (ep.rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
 }
 
-// The hot path: a message inside its line, into a receive of one segment. False: anything unusual, and
-// nothing has changed. Checks exactly what check_receive checks for this form.
-inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta) {
+// Messages that came alone before a poll looks behind one again.
+constexpr uint32_t kAlone = 16;
+
+// Flags of a line on the hot path besides kFlagImmediate.
+enum class Acks : uint32_t { perhaps = kFlagBlocks << 4, none = (kFlagBlocks | kFlagAck) << 4 };
+
+// The hot path, first half: a message inside its line goes into a receive of one segment, which is then taken
+// but not complete. Null: anything unusual, and nothing has changed. Checks exactly what check_receive checks
+// for this form.
+[[gnu::always_inline]] inline VIP_DESCRIPTOR* place_small(Endpoint& ep, ViCore& vi, const Line& line,
+                                                          uint32_t meta, Acks acks, uint32_t* status) {
     WorkQueue& q = vi.recv;
     // Operation send, no block flag.
-    if ((meta & (15 | kFlagBlocks << 4)) != kLineSend || ep.rx.message.kind != IncomingMessage::none ||
-        !q.has_untaken()) [[unlikely]]
-        return false;
+    if ((meta & (15 | static_cast<uint32_t>(acks))) != kLineSend || !q.has_untaken()) [[unlikely]]
+        return nullptr;
     VIP_DESCRIPTOR* d = q.next_untaken();
     uint32_t form;  // SegCount and Control in one load
     __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
-        return false;
+        return nullptr;
     const uint32_t length = length_in(meta);
     const SegmentValue s = read_segment(d->DS[0].Local);
     if (length > kInlineBytes || length > s.length) [[unlikely]]
-        return false;
+        return nullptr;
     if (!q.buffers.covers(s.handle, s.address, s.length)) [[unlikely]]
-        return false;
+        return nullptr;
     copy_small(s.bytes(), line.payload, length);
     ep.peer_posted.store(line.extra, std::memory_order_relaxed);
-    uint32_t status = VIP_STATUS_OP_RECEIVE;
+    *status = VIP_STATUS_OP_RECEIVE;
     if ((meta & kFlagImmediate << 4) != 0) {
         d->CS.ImmediateData = line.immediate;
-        status |= VIP_STATUS_IMMEDIATE;
+        *status |= VIP_STATUS_IMMEDIATE;
     }
     ++q.taken;
+    return d;
+}
+
+inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta) {
+    if (ep.rx.message.kind != IncomingMessage::none) [[unlikely]]
+        return false;
+    WorkQueue& q = vi.recv;
+    uint32_t status;
+    VIP_DESCRIPTOR* d = place_small(ep, vi, line, meta, Acks::perhaps, &status);
+    if (d == nullptr) [[unlikely]]
+        return false;
     if ((meta & kFlagAck << 4) != 0) [[unlikely]] {
         count_ack(ep.rx);
-        complete_head(q, status, length);
+        complete_head(q, status, length_in(meta));
         tell_ack(ep);
         return true;
     }
-    publish_status(d, status, length);
+    publish_status(d, status, length_in(meta));
     tell_completion(q, light_barrier);
     return true;
 }
@@ -171,7 +191,7 @@ bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t erro
     }
 }
 
-void push_from_receive(Endpoint& ep) {
+[[gnu::noinline]] void push_from_receive(Endpoint& ep) {
     WorkQueue& q = ep.vi->send;
     q.lock.lock();
     collect_acks(ep);
@@ -179,7 +199,101 @@ void push_from_receive(Endpoint& ep) {
     q.lock.unlock();
 }
 
+// What is left to do after a message came alone, when there is anything.
+[[gnu::noinline]] void finish_alone(Endpoint& ep) {
+    Rx& rx = ep.rx;
+    tell_completion(ep.vi->recv, free_barrier);
+    const uint32_t next = rx.next.load(std::memory_order_relaxed);
+    if (next - rx.published >= kPublishLines || rx.unit_next - rx.units_published >= kPublishUnits)
+        [[unlikely]]
+        publish_consumed(ep, next);
+    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        push_from_receive(ep);
+}
+
+[[gnu::noinline]] void take_in_general(Endpoint& ep) {
+    Rx& rx = ep.rx;
+    const uint32_t before = rx.next.load(std::memory_order_relaxed);
+    rx.alone = 0;
+    if (take_lines(ep, kPollBudget)) remind(ep);
+    const bool was_alone = rx.next.load(std::memory_order_relaxed) - before == 1;
+    if (was_alone && rx.message.kind == IncomingMessage::none && asymmetric_barrier_available())
+        rx.alone = kAlone;
+    if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
+        try_promote(ep, ep.recv_group);
+    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        push_from_receive(ep);
+}
+
+// The same for a message of one fragment in the block area, into a receive of one segment. False: anything
+// unusual, and nothing has changed.
+[[gnu::noinline]] bool take_block_alone(Endpoint& ep, const Line& line, uint64_t word) {
+    Rx& rx = ep.rx;
+    ViCore& vi = *ep.vi;
+    WorkQueue& q = vi.recv;
+    const uint32_t meta = meta_of(word), length = length_in(meta);
+    if ((meta & (15 | (kFlagBlocks | kFlagAck) << 4)) != (kLineSend | kFlagBlocks << 4) || length == 0 ||
+        read_extra(line) != length || !q.has_untaken())
+        return false;
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    uint32_t form;  // SegCount and Control in one load
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1 || length > s.length ||
+        !q.buffers.covers(s.handle, s.address, s.length))
+        return false;
+    const std::byte* from = payload_of(ep, line, kFlagBlocks, length, read_payload<BlockPlace>(line).unit);
+    if (from == nullptr) return true;  // it made no sense, and the connection is broken now
+    std::memcpy(s.bytes(), from, length);
+    uint32_t status = VIP_STATUS_OP_RECEIVE;
+    if ((meta & kFlagImmediate << 4) != 0) {
+        d->CS.ImmediateData = line.immediate;
+        status |= VIP_STATUS_IMMEDIATE;
+    }
+    ++q.taken;
+    --rx.alone;
+    rx.next.store(static_cast<uint32_t>(word), std::memory_order_relaxed);
+    publish_status(d, status, length);
+    finish_alone(ep);
+    return true;
+}
+
+// The lane's next line, with its word, is there. Where messages come one at a time, this takes it and leaves
+// the line behind it alone: the sender has that line ready for writing. A look would fetch it from there, and
+// no store of ours, the answer to this message among them, is seen by others before that look has its result.
+[[gnu::always_inline]] inline void take_arrived(Endpoint& ep, ViCore& vi, const Line& line, uint64_t word) {
+    Rx& rx = ep.rx;
+    // Who is rung for messages instead takes all there are: nobody rings again for those he leaves.
+    if (rx.alone == 0 || rx.own->recv_mode.load(std::memory_order_relaxed) != kModePolled) [[unlikely]]
+        return take_in_general(ep);
+    uint32_t status;
+    const uint32_t meta = meta_of(word);
+    VIP_DESCRIPTOR* d = place_small(ep, vi, line, meta, Acks::none, &status);
+    if (d == nullptr) [[unlikely]] {
+        if (!take_block_alone(ep, line, word)) take_in_general(ep);
+        return;
+    }
+    --rx.alone;
+    const auto next = static_cast<uint32_t>(word);  // the tag of a line is the position behind it
+    rx.next.store(next, std::memory_order_relaxed);
+    publish_status(d, status, length_in(meta));
+    WorkQueue& q = vi.recv;
+    if (!nobody_to_tell(q, free_barrier) || next - rx.published >= kPublishLines ||
+        ep.send_attention.load(std::memory_order_relaxed) != 0)
+        return finish_alone(ep);
+    ++q.completed;
+}
+
 }  // namespace
+
+void take_arrivals(Endpoint& ep) {
+    const uint32_t next = ep.rx.next.load(std::memory_order_relaxed);
+    const Line& line = ep.rx.lines.load(std::memory_order_relaxed)[next & (kLines - 1)];
+    const uint64_t word = line.word.load(std::memory_order_acquire);
+    if (static_cast<uint32_t>(word) == line_tag(next)) return take_arrived(ep, *ep.vi, line, word);
+    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        push_from_receive(ep);
+}
 
 bool take_lines(Endpoint& ep, uint32_t budget) {
     Rx& rx = ep.rx;
@@ -286,15 +400,6 @@ void kick_recv(ViCore& vi) {
     ep.rx.own->posted.store((uint64_t{1} << 32) | (vi.recv.posted - ep.rx.base), std::memory_order_release);
 }
 
-void poll_recv(ViCore& vi) {
-    Endpoint& ep = *vi.endpoint;
-    if (lane_has_line(ep)) {
-        if (take_lines(ep, kPollBudget)) remind(ep);
-        if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
-            try_promote(ep, ep.recv_group);
-    }
-    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
-        push_from_receive(ep);
-}
+void poll_recv(ViCore& vi) { take_arrivals(*vi.endpoint); }
 
 }  // namespace viaduct::paramnet

@@ -11,13 +11,13 @@
 
 namespace viaduct::paramnet {
 
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
 
 inline constexpr uint32_t kLines = 256;          // lines of a lane
-inline constexpr uint32_t kInlineBytes = 48;     // payload that travels inside a line
+inline constexpr uint32_t kInlineBytes = 112;    // payload that travels inside a line
 inline constexpr uint32_t kUnitBytes = 64;       // allocation unit of the block area
 inline constexpr uint32_t kUnits = 4096;         // of a lane: 256 KiB, which stays in a second-level cache
 inline constexpr uint32_t kMaxFragment = 16384;  // bytes a line can point to
@@ -42,8 +42,10 @@ inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` i
 inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
 inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
 
-// 128 bytes apart although 64 are used: neighbours that are fetched in pairs would be taken away from the end
-// that is about to write the next one.
+// Two lines of a cache, of which a message of up to kOneCacheLine bytes uses one: neighbours that are fetched
+// in pairs would be taken away from the end that is about to write the next one, and for the longer ones the
+// pair is fetched together.
+inline constexpr uint32_t kOneCacheLine = 48;
 struct alignas(128) Line {
     std::atomic<uint64_t> word;  // make_word(); stored last, with release
     uint32_t immediate;
@@ -57,8 +59,11 @@ static_assert(sizeof(Line) == 128 && offsetof(Line, payload) == 16);
 // Positions are free-running; a line's word holds its position plus one, so that neither zeroed memory nor
 // the word of an older lap can be taken for the line that is waited for.
 inline constexpr uint32_t line_tag(uint32_t position) { return position + 1; }
+inline constexpr uint64_t make_meta(uint32_t operation, uint32_t flags, uint32_t length) {
+    return uint64_t{operation | flags << 4 | length << 8} << 32;
+}
 inline constexpr uint64_t make_word(uint32_t position, uint32_t operation, uint32_t flags, uint32_t length) {
-    return uint64_t{line_tag(position)} | uint64_t{operation | flags << 4 | length << 8} << 32;
+    return line_tag(position) | make_meta(operation, flags, length);
 }
 inline constexpr uint32_t meta_of(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
 inline constexpr uint32_t operation_in(uint32_t meta) { return meta & 15; }

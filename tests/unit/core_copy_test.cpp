@@ -38,7 +38,7 @@ bool exact(size_t n, size_t from_offset, size_t to_offset, Copy&& copy) {
 }
 
 TEST(Copy, SmallOnesOfEveryLength) {
-    for (uint32_t n = 0; n <= 48; ++n) {
+    for (uint32_t n = 0; n <= 128; ++n) {
         for (size_t offset = 0; offset < 16; ++offset) {
             EXPECT_TRUE(exact(n, offset, 15 - offset,
                               [](std::byte* to, const std::byte* from, size_t bytes) {

@@ -34,6 +34,13 @@ void forge(TestVi& from, uint64_t word_meta, uint32_t extra, const void* payload
     ++ep.tx.next;
 }
 
+// As after a message that came alone to somebody who polls.
+void look_at_one_line(TestVi& vi) {
+    Endpoint& ep = vi.endpoint();
+    ep.rx.own->recv_mode.store(kModePolled);
+    ep.rx.alone = 1;
+}
+
 uint64_t meta(uint32_t operation, uint32_t flags, uint32_t length) {
     return meta_of(make_word(0, operation, flags, length));
 }
@@ -48,7 +55,7 @@ TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
     const Case cases[] = {
         {"unknown operation", meta(15, 0, 0), 0, {}},
         {"no operation", meta(0, 0, 0), 0, {}},
-        {"inline length too large", meta(kLineSend, 0, 49), 49, {}},
+        {"inline length too large", meta(kLineSend, 0, kInlineBytes + 1), kInlineBytes + 1, {}},
         {"inline length huge", meta(kLineSend, 0, 0xFFFFFF), 0, {}},
         {"fragment too long", meta(kLineSend, kFlagBlocks, kMaxFragment + 1), kMaxFragment + 1, {0}},
         {"fragment longer than its message", meta(kLineSend, kFlagBlocks, 600), 599, {0}},
@@ -62,18 +69,21 @@ TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
         {"read longer than allowed", meta(kLineRead, 0, 0), 0xFFFFFFFF, {0}},
         {"pull longer than allowed", meta(kLinePull, kFlagAck, 0), 0xFFFFFFFF, {0}},
     };
-    for (const Case& c : cases) {
-        SCOPED_TRACE(c.name);
-        TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
-        std::memset(pair.b.data(), 0xA5, 1 << 20);
-        for (uint32_t i = 0; i < 4; ++i) post_guarded(pair.b, i);
-        forge(pair.a, c.meta, c.extra, c.words, sizeof c.words);
-        EXPECT_TRUE(eventually([&] {
-            pair.b.recv_done();
-            return pair.b.state() == VIP_STATE_ERROR;
-        }));
-        EXPECT_TRUE(guards_intact(pair.b, 4));
-    }
+    for (const Case& c : cases)
+        for (const bool dialogue : {false, true}) {
+            SCOPED_TRACE(c.name);
+            SCOPED_TRACE(dialogue ? "taken alone" : "taken in general");
+            TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
+            std::memset(pair.b.data(), 0xA5, 1 << 20);
+            for (uint32_t i = 0; i < 4; ++i) post_guarded(pair.b, i);
+            if (dialogue) look_at_one_line(pair.b);
+            forge(pair.a, c.meta, c.extra, c.words, sizeof c.words);
+            EXPECT_TRUE(eventually([&] {
+                pair.b.recv_done();
+                return pair.b.state() == VIP_STATE_ERROR;
+            }));
+            EXPECT_TRUE(guards_intact(pair.b, 4));
+        }
 }
 
 TEST(Hostile, MoreMessagesThanReceivesBreakTheConnection) {

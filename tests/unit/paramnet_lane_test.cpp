@@ -13,9 +13,10 @@ TEST_P(Lanes, CarryMessagesOfEverySizeClassUnchanged) {
     constexpr size_t kLargest = 4u << 20;
     TestPair pair(GetParam(), Reach::same_process, 2 * kLargest, {{"pull_from", "0"}});
     uint32_t seed = 0;
-    for (const uint32_t size : {1u,    2u,    3u,    4u,    7u,     8u,     9u,      15u,      16u,     17u,
-                                31u,   32u,   33u,   47u,   48u,    49u,    63u,     64u,      65u,     1000u,
-                                4096u, 8191u, 8192u, 8193u, 65536u, 65600u, 262144u, 1048577u, 4194304u}) {
+    for (const uint32_t size :
+         {1u,    2u,    3u,    4u,    7u,    8u,    9u,     15u,    16u,     17u,      31u,     32u,
+          33u,   47u,   48u,   49u,   63u,   64u,   65u,    111u,   112u,    113u,     128u,    129u,
+          1000u, 4095u, 4096u, 8191u, 8192u, 8193u, 65536u, 65600u, 262144u, 1048577u, 4194304u}) {
         SCOPED_TRACE(size);
         std::memset(pair.b.data(), 0xEE, size + 1);
         fill(pair.a.data(), size, ++seed);
