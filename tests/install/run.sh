@@ -40,7 +40,8 @@ fail() {
 for file in include/vipl.h "$libdir/libvipl.so" "$libdir/libvipl.so.1" "$libdir/libgnivipl.so" "$libdir/vipl.so" \
     "$libdir/viaduct/paramnet.so" "$sbindir/vipkad" "$bindir/vipinfo" "$bindir/vipping" "$bindir/vipperf" "$bindir/vipstat" "$libdir/pkgconfig/vipl.pc" \
     "$libdir/cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/LICENSE lib/systemd/user/vipkad.socket \
-    share/bash-completion/completions/vipperf; do
+    share/bash-completion/completions/vipperf include/cmpi_adi.h "$libdir/libcmpi-adi.so.1" \
+    share/doc/viaduct/examples/cmpi_adi_ring.c; do
     [[ -e $prefix/$file ]] || fail "not installed: $file"
 done
 [[ $(nm -D --defined-only "$prefix/$libdir/viaduct/paramnet.so" | awk '$2 != "A" { print $3 }') == viaduct_provider_v1@@* ||
@@ -78,10 +79,18 @@ for program in by-pkgconfig by-hand user/program; do
     try "$prefix/$program"
 done
 
+# An MPI engine of somebody else on the installed device alone, over each of its modules.
+"$cc" -std=gnu99 -Wall -Wextra -Werror -o "$prefix/ring" "$prefix/share/doc/viaduct/examples/cmpi_adi_ring.c" -I"$prefix/include" \
+    -L"$prefix/$libdir" -lcmpi-adi -Wl,-rpath,"$prefix/$libdir" -Wl,-rpath-link,"$prefix/$libdir"
+for module in via shm tcp; do
+    timeout 60 "$prefix/ring" 3 "$module" >"$prefix/ring.out" 2>&1 || { cat "$prefix/ring.out"; fail "the example engine over $module"; }
+    [[ $(grep -c "over $module\$" "$prefix/ring.out") == 7 ]] || { cat "$prefix/ring.out"; fail "the example engine over $module"; }
+done
+
 # The agent stays a moment for the next program, then goes by itself.
 for ((i = 0; i < 300; i++)); do
     [[ -n $(agents) ]] || break
     sleep 0.1
 done
 [[ -z $(agents) ]] || fail "vipkad is still there after 30 s"
-echo "installed, found by pkg-config, CMake and -lvipl; agent and provider of the prefix; nothing left behind"
+echo "installed, found by pkg-config, CMake, -lvipl and -lcmpi-adi; agent and provider of the prefix; nothing left behind"
