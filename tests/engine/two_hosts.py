@@ -39,7 +39,8 @@ def make_hosts(folder):
 def run(protocol, wrapper, folder, settings):
     environment = {**os.environ, "LD_LIBRARY_PATH": library, "CMPI_PROTOCOL": protocol, **settings}
     agent = environment.get("VIADUCT_AGENT", "@viaduct-mpi-hosts")
-    rank = 'VIADUCT_AGENT="%s-$PMI_RANK" exec %s %s' % (agent, wrapper, program)
+    # An agent of its own for each run: one that lingers knows the settings of the run before.
+    rank = 'VIADUCT_AGENT="%s-%s-$PMI_RANK" exec %s %s' % (agent, protocol, wrapper, program)
     try:
         done = subprocess.run([HYDRA, "-n", "2", "bash", "-c", rank], capture_output=True, text=True, timeout=120,
                               env=environment, cwd=folder)
