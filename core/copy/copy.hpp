@@ -72,9 +72,12 @@ struct SegmentCursor {
     void begin(const VIP_DESCRIPTOR* d, uint32_t total, const RegionView* check = nullptr, uint32_t tag = 0) {
         regions = check;
         ptag = tag;
-        const bool has_address = operation_of(d) != VIP_CONTROL_OP_SENDRECV;
-        segment = segments_of(d) + (has_address ? 1 : 0);
-        segments_left = d->CS.SegCount - (has_address ? 1u : 0u);
+        // As check_send and check_receive have found it, or it was changed since: then nothing is moved.
+        uint32_t count = read_segment_count(d);
+        if (check != nullptr && !lies_in_registered_memory(d, count, *check, tag)) count = 0;
+        const uint32_t addresses = operation_of(d) != VIP_CONTROL_OP_SENDRECV ? 1 : 0;
+        segment = segments_of(d) + addresses;
+        segments_left = count > addresses ? count - addresses : 0;
         offset = 0;
         remaining = total;
     }

@@ -2,8 +2,10 @@
 #include "core/shm/segment.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -98,6 +100,10 @@ Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     // Only a memfd has seals of its own; one that cannot shrink cannot make us fault (architecture §7).
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return none;
+    // Of huge pages there are few: one whose owner has punched it out again may be gone when we touch it, and we
+    // would be killed (SIGBUS).
+    struct statfs system {};
+    if (::fstatfs(fd.get(), &system) != 0 || system.f_type == HUGETLBFS_MAGIC) return none;
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0 || about.st_size < 0 || static_cast<uint64_t>(about.st_size) < bytes)
         return none;

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/memory/region_table.hpp"
+
 namespace viaduct {
 
 inline uint32_t operation_of(const VIP_DESCRIPTOR* d) { return d->CS.Control & VIP_CONTROL_OP_MASK; }
@@ -30,6 +32,24 @@ struct SegmentValue {
 inline SegmentValue read_segment(const VIP_DATA_SEGMENT& s) {
     const volatile VIP_DATA_SEGMENT& now = s;
     return {now.Data.AddressBits, now.Handle, now.Length};
+}
+
+// Read once, as read_segment.
+inline uint32_t read_segment_count(const VIP_DESCRIPTOR* d) {
+    return *const_cast<const volatile VIP_UINT16*>(&d->CS.SegCount);
+}
+
+// Whether `count` segments of a posted descriptor may be read. Its first 64 bytes, two segments, were found
+// to be registered when it was posted; a peer that may write to it can make it seem longer than its memory
+// since.
+inline bool lies_in_registered_memory(const VIP_DESCRIPTOR* d, uint32_t count, const RegionView& regions,
+                                      uint32_t ptag) {
+    static_assert(sizeof(VIP_DESCRIPTOR) == sizeof(VIP_CONTROL_SEGMENT) + 2 * sizeof(VIP_DESCRIPTOR_SEGMENT));
+    if (count <= 2) [[likely]]
+        return true;
+    return regions.find_containing(reinterpret_cast<uint64_t>(d),
+                                   sizeof(VIP_CONTROL_SEGMENT) + count * sizeof(VIP_DESCRIPTOR_SEGMENT),
+                                   ptag);
 }
 
 // Op bits a descriptor of the send queue completes with (§2.4).

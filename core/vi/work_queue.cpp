@@ -58,7 +58,7 @@ bool WorkQueue::allocate(uint32_t depth_power_of_two) {
 
 uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) {
     const uint32_t control = d->CS.Control;
-    const uint32_t count = d->CS.SegCount;
+    const uint32_t count = read_segment_count(d);
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     uint32_t data_segments = count;
     // Immediate data and a fence are legal with every send (§2.2, §2.5).
@@ -68,7 +68,7 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
         ++segments;
         --data_segments;
     }
-    if (count > vi.max_segments) [[unlikely]]
+    if (count > vi.max_segments || !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]
         return VIP_STATUS_FORMAT_ERROR;  // §2.2 rule 6: address segment included
 
     uint32_t error = 0;
@@ -84,9 +84,9 @@ uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capa
     // §2.2 rule 1: the receive queue knows one operation. Rule 2 and vipl-compat T3: IMMEDIATE is tolerated.
     // §2.3: a fence has no place here. Length is not looked at: programs store what they like in it.
     const uint32_t control = d->CS.Control;
-    const uint32_t count = d->CS.SegCount;
-    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) != VIP_CONTROL_OP_SENDRECV || count > vi.max_segments)
-        [[unlikely]]
+    const uint32_t count = read_segment_count(d);
+    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) != VIP_CONTROL_OP_SENDRECV || count > vi.max_segments ||
+        !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]
         return VIP_STATUS_FORMAT_ERROR;
     uint32_t error = 0;
     *capacity = sum_segments(vi, segments_of(d), count, &error);

@@ -3,10 +3,13 @@
 #include "core/vi/descriptor.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <vector>
 
+#include "core/copy/copy.hpp"
 #include "core/vi/vi_core.hpp"
 
 namespace viaduct {
@@ -22,6 +25,10 @@ protected:
         whole.length = sizeof memory_;
         whole.ptag = 7;
         handle_ = regions_.add(whole);
+        Region descriptors = whole;
+        descriptors.base = reinterpret_cast<uint64_t>(storage_);
+        descriptors.length = sizeof storage_;
+        regions_.add(descriptors);
         vi_.regions = &regions_;
         vi_.ptag = 7;
         vi_.max_segments = kMaxSegments;
@@ -194,6 +201,45 @@ TEST_F(Descriptors, StatusIsOverwrittenAndTheRestSurvives) {  // vipl-compat T1,
     EXPECT_EQ(d->CS.Reserved, 5u);
     EXPECT_EQ(d->CS.Control, VIP_CONTROL_IMMEDIATE);
     EXPECT_EQ(d->CS.SegCount, 1);
+}
+
+// A peer that may write to the memory of descriptors makes a posted one seem longer than its region.
+TEST_F(Descriptors, SegmentsBehindRegisteredMemoryAreNeverRead) {
+    const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    void* pages = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    ASSERT_EQ(::mprotect(static_cast<char*>(pages) + page, page, PROT_NONE), 0);
+    Region first;
+    first.base = reinterpret_cast<uint64_t>(pages);
+    first.length = page;
+    first.ptag = 7;
+    const uint32_t handle = regions_.add(first);
+    auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(static_cast<char*>(pages) + page - sizeof(VIP_DESCRIPTOR));
+    for (const VIP_UINT16 operation :
+         {VIP_UINT16{VIP_CONTROL_OP_SENDRECV}, VIP_UINT16{VIP_CONTROL_OP_RDMAWRITE}}) {
+        d->CS.Control = operation;
+        for (const VIP_UINT16 count : std::vector<VIP_UINT16>{3, 200, 252, 65535}) {
+            d->CS.SegCount = count;
+            EXPECT_EQ(send(d), uint32_t{VIP_STATUS_FORMAT_ERROR}) << count;
+            if (operation == VIP_CONTROL_OP_SENDRECV) {
+                EXPECT_EQ(receive(d), uint32_t{VIP_STATUS_FORMAT_ERROR}) << count;
+            }
+            SegmentCursor cursor;
+            cursor.begin(d, 1000, vi_.regions, vi_.ptag);
+            uint32_t n = 0;
+            EXPECT_EQ(cursor.next(1000, &n), nullptr) << "changed after the check: " << count;
+        }
+    }
+    d->CS.SegCount = 0;  // it was an RDMA with its address when it was checked
+    SegmentCursor cursor;
+    cursor.begin(d, 1000, vi_.regions, vi_.ptag);
+    uint32_t n = 0;
+    EXPECT_EQ(cursor.next(1000, &n), nullptr);
+    d->CS.Control = VIP_CONTROL_OP_SENDRECV;
+    d->CS.SegCount = 2;
+    EXPECT_EQ(receive(d), 0u) << "the first two segments always lie in it";
+    regions_.remove(handle, 0, nullptr);
+    ::munmap(pages, 2 * page);
 }
 
 TEST_F(Descriptors, OperationBitsOfCompletions) {  // §2.4
