@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/config/paths.hpp"
+#include "core/text/printable.hpp"
 
 namespace viaduct::kagent {
 
@@ -115,7 +116,7 @@ void Agent::greet(Session& s, const Mail& mail) {
     s.greeted = true;
     s.version = highest;
     s.tool = (hello.flags & kHelloTool) != 0;
-    s.program = text_of(hello.program);
+    s.program = printable(text_of(hello.program));
     Welcome w;
     w.version = highest;
     w.version_min = kVersionMin;

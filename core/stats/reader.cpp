@@ -13,13 +13,14 @@
 
 #include "core/clock/clock.hpp"
 #include "core/shm/segment.hpp"
+#include "core/text/printable.hpp"
 
 namespace viaduct::stats {
 
 namespace {
 
 constexpr uint32_t kMostRecordBytes = 1 << 16;
-constexpr uint32_t kMostRecords = 1 << 20;
+constexpr uint32_t kMostRecords = 1 << 16;
 
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
@@ -33,7 +34,7 @@ bool read_at(int fd, size_t at, void* to, size_t bytes) {
     return ::pread(fd, to, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
 }
 
-std::string text_at(const char* bytes, size_t most) { return {bytes, ::strnlen(bytes, most)}; }
+std::string text_at(const char* bytes, size_t most) { return printable({bytes, ::strnlen(bytes, most)}); }
 
 // The segment of that process among its descriptors. A forked child still has its parent's: the header tells.
 Look find_segment(pid_t pid, Fd* out) {
@@ -46,7 +47,8 @@ Look find_segment(pid_t pid, Fd* out) {
         const std::string path = folder + "/" + entry->d_name;
         const std::string target = link_of(path);
         if (target != wanted && target != wanted + " (deleted)") continue;
-        Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        // Whatever really is behind that name, opening it waits for nobody.
+        Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
         if (!fd.valid()) {
             found = Look::no_permission;
             continue;

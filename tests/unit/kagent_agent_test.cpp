@@ -42,11 +42,12 @@ TEST(AgentHelloTest, HighestCommonVersionIsAgreed) {
     Hello h;
     h.version_min = 1;
     h.version_max = 9;
-    std::strcpy(h.program, "tester");
+    std::strcpy(h.program, "te\033[2Jst\ner");
     const Mail m = b.ask(s, Type::kHello, h, 5);
     ASSERT_EQ(m.type(), Type::kWelcome);
     EXPECT_EQ(m.header.ticket, 5u);
     EXPECT_EQ(body_of<Welcome>(m).version, kVersionMax);
+    EXPECT_EQ(b.agent.sessions().at(s).program, "te?[2Jst?er") << "logs and terminals show it";
     EXPECT_EQ(b.agent.keepers(), 1u);
 }
 
