@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/clock/clock.hpp"
 #include "kagent/agent.hpp"
@@ -243,7 +244,7 @@ void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_
     Joined j;
     j.connection_id = connection;
     j.segment_bytes = shared->second.bytes;
-    j.peer_context_id = context->id;
+    j.peer_context_id = context->public_id;
     std::copy(context->words.begin(), context->words.end(), std::begin(j.peer_words));
     std::copy(peer.words.begin(), peer.words.end(), std::begin(j.peer_endpoint_words));
     j.side = side;
@@ -252,11 +253,15 @@ void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_
     j.peer_uid = other->second.who.uid;
     j.remote = peer.local;
     j.traits = peer.traits;
-    j.descriptor_count = static_cast<uint32_t>(context->descriptors.size());
+    const bool same_user = other->second.who.uid == me->second.who.uid;
+    const auto shown = context->descriptors.begin();
+    const auto shown_end = context->descriptors.end() -
+                           (same_user ? 0 : static_cast<std::ptrdiff_t>(context->private_descriptors));
+    j.descriptor_count = static_cast<uint32_t>(shown_end - shown);
 
     Mail mail = Mail::of(Type::kJoined, j, own.party.ticket);
     mail.descriptors.push_back(copy_of(shared->second.segment));
-    for (const Fd& fd : context->descriptors) mail.descriptors.push_back(copy_of(fd));
+    std::transform(shown, shown_end, std::back_inserter(mail.descriptors), copy_of);
     mail.descriptors.push_back(copy_of(other->second.pidfd));
     if (std::any_of(mail.descriptors.begin(), mail.descriptors.end(),
                     [](const Fd& fd) { return !fd.valid(); })) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Requests about NICs: which there are, opening and closing, leases. Part of Agent.
+#include <sys/random.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -68,7 +70,8 @@ void Agent::resolve_name(Session& s, const Mail& mail) {
 void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     const uint32_t ticket = mail.header.ticket;
     OpenNic body;
-    if (!mail.get(&body) || body.context_id == 0 || mail.descriptors.size() > kMaxContextDescriptors) {
+    if (!mail.get(&body) || body.context_id == 0 || mail.descriptors.size() > kMaxContextDescriptors ||
+        body.private_descriptors > mail.descriptors.size()) {
         ++refused_;
         refuse(s, ticket, Status::invalid, "malformed open request");
         return;
@@ -93,11 +96,16 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     }
     Context c;
     c.id = body.context_id;
+    if (::getrandom(&c.public_id, sizeof c.public_id, 0) != sizeof c.public_id) {
+        refuse(s, ticket, Status::out_of_resources, "the system gives no random numbers");
+        return;
+    }
     c.session = s.id;
     c.user = s.who.uid;
     c.nic = *nic;
     c.device = text_of(body.device);
     c.descriptors = std::move(mail.descriptors);
+    c.private_descriptors = body.private_descriptors;
     std::copy(std::begin(body.provider_words), std::end(body.provider_words), c.words.begin());
     if (body.reattach != 0) std::copy(std::begin(body.held), std::end(body.held), c.held.begin());
     if (registry_.open(std::move(c)) != Status::ok) {

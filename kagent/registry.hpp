@@ -19,11 +19,14 @@ inline constexpr size_t kLeaseKinds = 4;
 
 struct Context {
     uint64_t id = 0;
+    // What peers know it by. Its own id they must not know: whoever claims it first at the next agent has it.
+    uint64_t public_id = 0;
     uint64_t session = 0;
     uid_t user = 0;
     size_t nic = 0;  // index in Providers
     std::string device;
     std::vector<Fd> descriptors;
+    size_t private_descriptors = 0;  // so many of the last ones are for processes of `user` only
     std::array<uint64_t, 8> words{};
     std::array<uint64_t, kLeaseKinds> held{};
 };

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "kagent/foreign_files.hpp"
 #include "kagent/service.hpp"
 
 namespace viaduct::kagent {
@@ -177,7 +178,13 @@ void Server::serve(uint64_t key, uint32_t events) {
 void Server::read_from(Client& c) {
     for (int i = 0; i < kMessagesPerTurn && c.wants_to_read(); ++i) {
         Mail mail;
-        switch (receive_mail(c.socket(), &mail)) {
+        const Status received = receive_mail(c.socket(), &mail);
+        if (!std::all_of(mail.descriptors.begin(), mail.descriptors.end(), closes_at_once)) {
+            close_elsewhere(std::move(mail.descriptors));
+            lose(c, "it sent a file that is no memory");
+            return;
+        }
+        switch (received) {
             case Status::ok: {
                 const auto& sessions = agent_.sessions();
                 const auto before = sessions.find(c.session);
@@ -258,6 +265,12 @@ void Server::bury() {
             // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second->socket(), nullptr);
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second->pidfd(), nullptr);
+            // With the socket go the files in messages that nobody has read.
+            if (it->second->who().uid != ::geteuid()) {
+                std::vector<Fd> socket;
+                socket.push_back(it->second->give_up_socket());
+                close_elsewhere(std::move(socket));
+            }
             clients_.erase(it);
             agent_.leave(session, now_ns());
         }

@@ -103,7 +103,7 @@ Status receive_mail(int socket, Mail* out) {
     } while (got < 0 && errno == EINTR);
     if (got < 0) return errno == EAGAIN ? Status::not_done : Status::closed;
 
-    std::vector<Fd> descriptors = collect_descriptors(message);
+    out->descriptors = collect_descriptors(message);
     if (got == 0) return Status::closed;
     if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Status::invalid;
     const auto length = static_cast<size_t>(got);
@@ -113,7 +113,6 @@ Status receive_mail(int socket, Mail* out) {
 
     out->header = header;
     out->payload.assign(body.begin(), body.begin() + header.bytes);
-    out->descriptors = std::move(descriptors);
     return Status::ok;
 }
 

@@ -51,8 +51,8 @@ struct Mail {
 Status send_mail(int socket, const Mail& mail);
 
 // ok; not_done (nothing there, non-blocking); closed; invalid (bytes that are no message: magic, length,
-// version, too many descriptors; received descriptors are closed). Descriptors arrive close-on-exec and
-// above 2.
+// version, too many descriptors). Descriptors arrive close-on-exec and above 2; `out` owns them, also those
+// of bytes that are no message.
 Status receive_mail(int socket, Mail* out);
 
 // Reads a NUL-terminated text field defensively: at most N-1 characters, always terminated.

@@ -122,13 +122,13 @@ struct RejectionEntry {
     uint32_t more = 0;
 };
 
-// Descriptors: region table (read-only), then the provider's own (paramnet: its hub). At most kMaxDescriptors
-// - 3.
+// Descriptors: region table (read-only), then the provider's own (paramnet: its hub, its arena). At most
+// kMaxDescriptors - 3, and memory files or eventfds only: who sends another kind is dropped.
 struct OpenNic {
     char device[256] = {};    // the name given to VipOpenNic
     uint64_t context_id = 0;  // random, chosen by the client; a second context with the same id is refused
     uint32_t reattach = 0;    // 1: this context existed before, under an agent that died
-    uint32_t reserved = 0;
+    uint32_t private_descriptors = 0;  // so many of the last ones are handed to peers of the same user only
     uint64_t held[4] = {};            // by LeaseKind: what it holds already (reattach)
     uint64_t provider_words[8] = {};  // passed on to peers unchanged: sizes, probe words (see each provider)
 };
@@ -202,7 +202,7 @@ struct Cancel {
 struct Joined {
     uint64_t connection_id = 0;
     uint64_t segment_bytes = 0;
-    uint64_t peer_context_id = 0;
+    uint64_t peer_context_id = 0;  // the agent's name for it: the same for each connection to that context
     uint64_t peer_words[8] = {};  // the peer's OpenNic::provider_words
     uint32_t peer_endpoint_words[6] = {};
     uint32_t side = 0;  // 0 requester, 1 acceptor; peer-to-peer: decided by the agent

@@ -22,25 +22,18 @@ const Line kSilentLane[kLines] = {};
 
 namespace {
 
-// Longest wait for a peer that is touching our memory. Its copy takes milliseconds at most; a peer that was
-// stopped in the middle of it must not stop us for ever.
-constexpr int64_t kQuiesceNs = 1'000'000'000;
-
 // The peer has no access to memory of ours under way. Our `closed` is visible to it already.
-void wait_until_idle(const EndRecord& peer, const std::atomic<uint32_t>& dead) {
-    const auto busy = [&] {
-        return (peer.busy_send.load(std::memory_order_acquire) |
-                peer.busy_recv.load(std::memory_order_acquire)) != 0;
-    };
-    if (!busy()) return;
-    const Deadline deadline = now_ns() + kQuiesceNs;
-    for (int spins = 0; busy() && dead.load(std::memory_order_acquire) == 0; ++spins) {
+void wait_until_idle(const EndRecord& its_end, Peer& peer) {
+    if (!is_busy(its_end)) return;
+    const Deadline deadline = now_ns() + patience_with(peer);
+    for (int spins = 0; is_busy(its_end) && peer.dead.load(std::memory_order_acquire) == 0; ++spins) {
         if (spins < 1000) {
             cpu_pause();
             continue;
         }
         ::sched_yield();
         if (now_ns() > deadline) {
+            peer.overstayed.store(1, std::memory_order_relaxed);
             VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: going on without it");
             return;
         }
@@ -179,7 +172,7 @@ void disconnect(ViCore& vi) {
     say_goodbye(ep.joint);
     if (ep.connected) {
         heavy_barrier();  // whoever is not busy by now sees that we have left
-        wait_until_idle(*ep.rx.peer, ep.joint.peer->dead);
+        wait_until_idle(*ep.rx.peer, *ep.joint.peer);
         IncomingMessage& m = ep.rx.message;
         if (m.kind == IncomingMessage::into_receive) {  // §3 flush rule 3
             m.kind = IncomingMessage::none;

@@ -26,16 +26,8 @@ namespace {
 
 // A ring may be swallowed by a hostile peer: nobody sleeps longer without looking at everything.
 constexpr int64_t kSleepSliceNs = 100'000'000;
-// Longest wait of a deregistration for a peer that is writing; see endpoint.cpp.
-constexpr int64_t kQuiesceNs = 1'000'000'000;
-
 bool busy_with_memory(const Endpoint& ep) {
-    if (!ep.connected) return false;
-    const EndRecord& own = *ep.rx.own;
-    const EndRecord& peer = *ep.rx.peer;
-    return (own.busy_send.load(std::memory_order_acquire) | own.busy_recv.load(std::memory_order_acquire) |
-            peer.busy_send.load(std::memory_order_acquire) |
-            peer.busy_recv.load(std::memory_order_acquire)) != 0 &&
+    return ep.connected && (is_busy(*ep.rx.own) || is_busy(*ep.rx.peer)) &&
            ep.joint.peer->dead.load(std::memory_order_acquire) == 0;
 }
 
@@ -101,6 +93,7 @@ Status describe(NicContext* nic, Mail* open_request) {
     body.provider_words[kWordArenaBytes] = nic->arena.bytes();
     body.provider_words[kWordProbeAddress] = reinterpret_cast<uint64_t>(&nic->probe_word);
     body.provider_words[kWordProbeValue] = nic->probe_word;
+    body.private_descriptors = 1;  // the arena: who maps it can read and write all of it
     open_request->set(body);
     if (open_request->descriptors.empty())  // the region table comes first (kagent.hpp, OpenNic)
         open_request->descriptors.emplace_back(nic->regions->open_read_only());
@@ -168,7 +161,8 @@ void region_removed(NicContext* nic, uint32_t) {
     // Only VIs that let their peer write or read can have somebody in our memory.
     if (nic->rdma_targets.load(std::memory_order_relaxed) == 0) return;
     heavy_barrier();  // who is not busy by now finds the region gone
-    Deadline deadline = 0;
+    int64_t begin = 0;
+    bool in_vain = false;
     nic->slots_lock.lock();
     for (uint32_t slot = 0; slot < nic->slots_end;) {
         Endpoint* ep = nic->slots[slot];
@@ -176,16 +170,21 @@ void region_removed(NicContext* nic, uint32_t) {
             ++slot;
             continue;
         }
-        nic->slots_lock.unlock();
-        if (deadline == 0) deadline = now_ns() + kQuiesceNs;
-        if (now_ns() > deadline) {
-            VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: deregistering without it");
-            return;
+        // All of them together are waited for as long as for one.
+        Peer& peer = *ep->joint.peer;
+        const int64_t now = now_ns();
+        if (begin == 0) begin = now;
+        if (now - begin > patience_with(peer)) {
+            if (is_busy(*ep->rx.peer)) in_vain |= peer.overstayed.exchange(1, std::memory_order_relaxed) == 0;
+            ++slot;
+            continue;
         }
+        nic->slots_lock.unlock();
         ::sched_yield();
         nic->slots_lock.lock();
     }
     nic->slots_lock.unlock();
+    if (in_vain) VIADUCT_LOG(warn, "paramnet", "a peer does not leave our memory: deregistering without it");
 }
 
 Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {

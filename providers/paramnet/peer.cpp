@@ -12,9 +12,9 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// Order in the mail: connection segment, region table, hub, arena, pidfd (kagent.hpp, kJoined).
-constexpr uint32_t kOwnDescriptors = 3;
-constexpr size_t kMailDescriptors = 1 + kOwnDescriptors + 1;
+// Order in the mail: connection segment, region table, hub, arena, pidfd (kagent.hpp, kJoined). A peer of
+// another user keeps its arena to itself.
+constexpr uint32_t kWithoutArena = 2, kWithArena = 3;
 
 void peer_process_ended(void* argument) {
     auto& peer = *static_cast<Peer*>(argument);
@@ -34,8 +34,8 @@ Reach find_reach(const NicContext& nic, const kagent::Joined& joined) {
 }  // namespace
 
 Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
-    if (joined.descriptor_count != kOwnDescriptors || mail.descriptors.size() != kMailDescriptors)
-        return nullptr;
+    const uint32_t own = joined.descriptor_count;
+    if ((own != kWithArena && own != kWithoutArena) || mail.descriptors.size() != 1 + own + 1) return nullptr;
     if (joined.peer_words[kWordVersion] != kLayoutVersion || joined.peer_words[kWordHubBytes] != sizeof(Hub))
         return nullptr;
 
@@ -54,13 +54,14 @@ Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     peer->hub_segment =
         Segment::map(std::move(mail.descriptors[2]), sizeof(Hub), Segment::Access::read_write);
     if (!peer->region_segment.valid() || !peer->hub_segment.valid()) return nullptr;
-    peer->arena.map(std::move(mail.descriptors[3]), joined.peer_words[kWordArenaBytes]);
+    if (own == kWithArena)
+        peer->arena.map(std::move(mail.descriptors[3]), joined.peer_words[kWordArenaBytes]);
     peer->hub = reinterpret_cast<Hub*>(peer->hub_segment.data());
     peer->regions =
         RegionView(reinterpret_cast<const RegionEntry*>(peer->region_segment.data()), kMaxRegions);
     peer->pid = joined.peer_pid;
     peer->reach = find_reach(nic, joined);
-    if (joined.same_process == 0 && nic.agent->watch(mail.descriptors[4].release(), peer_process_ended,
+    if (joined.same_process == 0 && nic.agent->watch(mail.descriptors.back().release(), peer_process_ended,
                                                      peer.get(), &peer->watch_id) != Status::ok)
         return nullptr;  // without the watch a dead peer would never be noticed
     Peer* made = peer.get();

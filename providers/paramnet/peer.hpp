@@ -36,7 +36,22 @@ struct Peer {
     int pid = 0;
     uint32_t watch_id = 0;          // 0: not watched (same process)
     std::atomic<uint32_t> dead{0};  // its process has ended
+    // It was waited for in vain once (patience_with).
+    std::atomic<uint32_t> overstayed{0};
 };
+
+// Says of itself that it is touching memory of ours or its own.
+inline bool is_busy(const EndRecord& end) {
+    return (end.busy_send.load(std::memory_order_acquire) | end.busy_recv.load(std::memory_order_acquire)) !=
+           0;
+}
+
+// Longest wait, in nanoseconds, for a peer that is touching our memory when we want it back. Its copy takes
+// milliseconds at most; a peer that was stopped in the middle of it must not stop us for ever, and one that
+// only says so must not stop us again and again.
+inline int64_t patience_with(const Peer& peer) {
+    return peer.overstayed.load(std::memory_order_relaxed) != 0 ? 20'000'000 : 1'000'000'000;
+}
 
 // The peer named in `joined`, known already or made from the descriptors of the mail (all but the first,
 // which is the connection segment). Null when something does not fit. Called by connection attempts, no lock

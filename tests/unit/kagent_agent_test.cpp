@@ -304,7 +304,7 @@ TEST(AgentConnectTest, BothEndsGetSegmentDescriptorsAndProcess) {
     EXPECT_EQ(m.header.ticket, 20u);
     auto j = body_of<Joined>(m);
     EXPECT_EQ(j.side, 0u);
-    EXPECT_EQ(j.peer_context_id, b.here);
+    EXPECT_NE(j.peer_context_id, b.here) << "who knows it could claim it at the next agent";
     EXPECT_EQ(j.peer_words[0], b.here * 10);
     EXPECT_EQ(j.peer_endpoint_words[0], 77u);
     EXPECT_EQ(j.descriptor_count, 2u);
@@ -342,6 +342,59 @@ TEST(AgentConnectTest, UsersAreApartUnlessTheConfigurationSaysOtherwise) {
             EXPECT_EQ(status_of(b.take(b.client)), Status::no_match);
         }
     }
+}
+
+// The arena of a NIC is for processes of its user.
+TEST(AgentConnectTest, PrivateDescriptorsStayWithTheirUser) {
+    for (const uid_t other : {1000, 1001}) {
+        AgentSettings settings;
+        settings.cross_user = true;
+        Bench b(settings);
+        const uint64_t sessions[] = {b.join(1000), b.join(other)};
+        uint64_t contexts[2];
+        for (int i = 0; i < 2; ++i) {
+            OpenNic open;
+            std::strcpy(open.device, "fake0");
+            open.context_id = contexts[i] = 500 + static_cast<uint64_t>(i);
+            open.private_descriptors = 1;
+            Mail mail = Mail::of(Type::kOpenNic, open, 2);
+            for (int k = 0; k < 3; ++k) mail.descriptors.push_back(Bench::some_fd());
+            b.agent.handle(sessions[i], std::move(mail), b.now);
+            EXPECT_EQ(b.take(sessions[i]).type(), Type::kOpened);
+        }
+        b.post(sessions[0], Type::kConnPeer, request_to(contexts[0], "a", nic_address(0), "b"), 20);
+        b.post(sessions[1], Type::kConnPeer, request_to(contexts[1], "b", nic_address(0), "a"), 20);
+        for (const uint64_t session : sessions) {
+            const Mail joined = b.take(session);
+            ASSERT_EQ(joined.type(), Type::kJoined);
+            const uint32_t shown = other == 1000 ? 3 : 2;
+            EXPECT_EQ(body_of<Joined>(joined).descriptor_count, shown);
+            EXPECT_EQ(joined.descriptors.size(), shown + 2) << "segment and process are always there";
+        }
+    }
+    Bench b;
+    OpenNic more_than_it_has;
+    std::strcpy(more_than_it_has.device, "fake0");
+    more_than_it_has.context_id = 7;
+    more_than_it_has.private_descriptors = 1;
+    EXPECT_EQ(status_of(b.ask(b.join(), Type::kOpenNic, more_than_it_has)), Status::invalid);
+}
+
+// Each connection to one context bears the same name of it, and no two contexts have the same.
+TEST(AgentConnectTest, PeersKnowAContextByANameOfTheAgents) {
+    Bench b;
+    const uint64_t s = b.join(), t = b.join();
+    const uint64_t c = b.open(s), d = b.open(t), e = b.open(t);
+    const auto name_seen = [&](uint64_t context, const std::string& port) {
+        b.post(t, Type::kConnPeer, request_to(context, port, nic_address(0), port + "'"), 20);
+        b.post(s, Type::kConnPeer, request_to(c, port + "'", nic_address(0), port), 21);
+        b.take(t);
+        return body_of<Joined>(b.take(s)).peer_context_id;
+    };
+    const uint64_t name = name_seen(d, "1");
+    EXPECT_NE(name, d);
+    EXPECT_EQ(name_seen(d, "2"), name);
+    EXPECT_NE(name_seen(e, "3"), name);
 }
 
 TEST(AgentConnectTest, PeersOfOneProcessAreJoined) {

@@ -3,6 +3,7 @@
 // goes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -123,6 +124,48 @@ TEST_F(VipkadTest, UnknownAndMisshapenRequestsAreAnsweredAndTheClientStays) {
     }
     EXPECT_EQ(status_of(ask(fd.get(), Mail(Type::kOpenNic, 4))), Status::invalid);
     EXPECT_EQ(ask(fd.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
+}
+
+// A socket whose closing takes half a minute: bytes that nobody takes, and SO_LINGER.
+Fd lingering_socket(Fd* other_end) {
+    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    *other_end = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::vector<char> bytes(1 << 16);
+    while (::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+    const linger half_a_minute{1, 30};
+    EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &half_a_minute, sizeof half_a_minute), 0);
+    return socket;
+}
+
+TEST_F(VipkadTest, AFileThatTakesLongToCloseKeepsNobody) {
+    const Fd witness = join();
+    Fd far_end;
+    for (const Type type : {Type::kOpenNic, Type::kListNics, Type::kHello}) {
+        Fd fd = join();
+        kagent::OpenNic open;
+        std::strcpy(open.device, "fake0");
+        open.context_id = 77;
+        Mail mail = type == Type::kOpenNic ? Mail::of(type, open, 3) : Mail(type, 3);
+        if (type == Type::kHello) mail.header.version = 0;  // no message at all
+        mail.descriptors.push_back(lingering_socket(&far_end));
+        ASSERT_EQ(send_mail(fd.get(), mail), Status::ok);
+        mail.descriptors.clear();  // the agent has the last one
+        EXPECT_TRUE(is_closed(fd.get())) << "who sends such a thing is no client";
+        const int64_t begin = now_ns();
+        EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
+        EXPECT_LT(now_ns() - begin, 5'000 * kMs);
+    }
+    expect_well();
 }
 
 TEST_F(VipkadTest, DescriptorsNeverStayWithTheAgent) {

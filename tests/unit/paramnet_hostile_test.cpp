@@ -6,7 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <memory>
 #include <random>
+
+#include "core/clock/clock.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -291,6 +294,43 @@ TEST(Hostile, JoinedMailsThatDoNotFitAreRefused) {
               Status::ok);
     EXPECT_NE(attempt([](kagent::Joined&, Mail& m) { std::swap(m.descriptors[0], m.descriptors[2]); }),
               Status::ok);
+    EXPECT_EQ(attempt([](kagent::Joined& j, Mail& m) {
+                  j.peer_context_id = 96;  // of another user: it keeps its arena
+                  j.descriptor_count = 2;
+                  m.descriptors.erase(m.descriptors.begin() + 3);
+              }),
+              Status::ok);
+}
+
+// A peer that says it is touching our memory, and never stops saying so, delays us once.
+TEST(Hostile, BusyForEverDelaysOnce) {
+    Matcher matcher;
+    matcher.same_process = false;
+    TestNic nic_a(matcher), nic_b(matcher);
+    constexpr int kVis = 10;
+    std::vector<std::unique_ptr<TestVi>> hostile, ours;
+    std::vector<std::unique_ptr<KeptSegment>> kept;
+    for (int i = 0; i < kVis; ++i) {
+        hostile.push_back(std::make_unique<TestVi>(nic_a, VIP_SERVICE_RELIABLE_DELIVERY, 4096));
+        ours.push_back(std::make_unique<TestVi>(nic_b, VIP_SERVICE_RELIABLE_DELIVERY, 4096));
+        connect(*hostile.back(), *ours.back());
+        kept.push_back(std::make_unique<KeptSegment>(*hostile.back()));
+        kept.back()->shared->ends[kept.back()->side].busy_send = 1;
+        kept.back()->shared->ends[kept.back()->side].busy_recv = 1;
+    }
+    std::vector<uint32_t> regions(kVis);
+    for (uint32_t& region : regions) region = nic_b.add_region(ours[0]->data(), 64);
+    const auto took_ms = [](const std::function<void()>& work) {
+        const int64_t begin = now_ns();
+        work();
+        return (now_ns() - begin) / 1'000'000;
+    };
+    EXPECT_GE(took_ms([&] { nic_b.remove_region(regions[0]); }), 900) << "a copy under way may be awaited";
+    const int64_t others = took_ms([&] {
+        for (int i = 1; i < kVis; ++i) nic_b.remove_region(regions[static_cast<size_t>(i)]);
+        for (auto& vi : ours) vi->disconnect();
+    });
+    EXPECT_LT(others, 1500) << "nineteen calls, each of a few hundredths of a second";
 }
 
 }  // namespace
