@@ -165,7 +165,10 @@ template <class Barrier>
 inline void complete_head(WorkQueue& q, uint32_t status, uint32_t length) {
     const uint32_t position = q.completed & q.mask;
     auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[position] & ~uintptr_t{1});
-    if ((status & VIP_STATUS_ERROR_MASK) != 0) q.slots[position] |= 1;
+    if ((status & VIP_STATUS_ERROR_MASK) != 0) [[unlikely]] {
+        q.slots[position] |= 1;
+        if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) == 0) q.vi->stats.count(ViCount::errors);
+    }
     publish_status(d, status, length);
     tell_completion(q, light_barrier);
 }

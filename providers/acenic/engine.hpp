@@ -114,6 +114,8 @@ public:
     void connected(wire::Cookie, const ViTraits& remote) override;
     void failed(wire::Cookie, Status) override;
     void ended(wire::Cookie, wire::Ended) override;
+    void sent_again(wire::Cookie) override;
+    void not_used(wire::Cookie) override;
 
 private:
     Engine() = default;

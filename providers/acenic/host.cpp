@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/copy/copy.hpp"
+#include "core/trace/probe.hpp"
 #include "providers/acenic/nic.hpp"
 
 namespace viaduct::acenic {
@@ -371,6 +372,20 @@ void Engine::ended(Cookie cookie, wire::Ended why) {
     }
     ep.vi->mark_broken(reason);
     broken_.push_back(ep.vi);
+}
+
+// ---- for people who look
+
+void Engine::sent_again(Cookie cookie) {
+    ViCore& vi = *endpoint(cookie).vi;
+    vi.stats.count(ViCount::retries);
+    VIADUCT_PROBE1(sent_again, &vi);
+}
+
+void Engine::not_used(Cookie cookie) {
+    ViCore& vi = *endpoint(cookie).vi;
+    vi.stats.count(ViCount::drops);
+    VIADUCT_PROBE1(not_used, &vi);
 }
 
 }  // namespace viaduct::acenic

@@ -239,6 +239,17 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
+// The fault plan's verdict on one message; what it did on the way is counted.
+Fate ask_network(Endpoint& ep, FaultModel& model) {
+    const FaultCounters before = model.counters();
+    const Fate fate = model.decide(reliable(ep));
+    const FaultCounters& after = model.counters();
+    ViStats& stats = ep.vi->stats;
+    stats.count(ViCount::retries, after.retransmitted - before.retransmitted);
+    stats.count(ViCount::drops, after.duplicated - before.duplicated);
+    return fate;
+}
+
 // What the modelled network does with the head message. done: it arrives. waits: delayed. stopped: it does
 // not arrive, and its descriptor has been decided.
 Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
@@ -252,7 +263,7 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         }
         if (now < tx.held_until) return Step::waits;
     }
-    Fate fate = tx.faults ? tx.faults->decide(reliable(ep)) : Fate::arrives;
+    Fate fate = tx.faults ? ask_network(ep, *tx.faults) : Fate::arrives;
     if (tx.link_down) fate = reliable(ep) ? Fate::failed : Fate::lost;
     tx.held_until = 0;
     if (fate == Fate::arrives) {

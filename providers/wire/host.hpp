@@ -123,6 +123,10 @@ public:
     // The connection is over; only Node::disconnect is of use now.
     virtual void ended(Cookie, Ended) = 0;
 
+    // ---- for people who look: what happens silently (Counters has the same for all links together)
+    virtual void sent_again(Cookie) {}  // a frame
+    virtual void not_used(Cookie) {}    // a frame that had come before, or a message that was lost (Unreliable)
+
 protected:
     ~Host() = default;
 };

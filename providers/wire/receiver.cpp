@@ -45,12 +45,17 @@ Selective Receiver::selective() const {
     return s;
 }
 
+void Receiver::note_duplicate() {
+    ++link_.node().counters_.duplicates;
+    link_.node().host_.not_used(link_.cookie());
+}
+
 void Receiver::on_frame(const Frame& f, Time now) {
     if (!reliable_) return on_frame_unreliable(f, now);
     Counters& counters = link_.node().counters_;
     const uint32_t ahead = f.header.sequence - expected_;
     if (before(f.header.sequence, expected_)) {
-        ++counters.duplicates;
+        note_duplicate();
         link_.want_ack(now);  // our acknowledgement may have been lost
         return;
     }
@@ -94,7 +99,7 @@ void Receiver::on_frame_unreliable(const Frame& f, Time now) {
         const bool whole = is_fragment(f.header.kind) && m.offset == 0 && payload_bytes(f) == m.total;
         if (!whole || expected_ - sequence > kWindow || seen_[sequence % kWindow] ||
             current_.phase != Phase::none) {
-            ++link_.node().counters_.duplicates;
+            note_duplicate();
             return;
         }
         seen_[sequence % kWindow] = true;
@@ -118,7 +123,7 @@ bool Receiver::hold(const Frame& f) {
     Counters& counters = link_.node().counters_;
     uint16_t& place = held_[f.header.sequence % kWindow];
     if (place != Hold::kNone) {
-        ++counters.duplicates;
+        note_duplicate();
         return true;
     }
     place = link_.node().hold_.keep(f.fields - kHeaderBytes, f.bytes);
@@ -258,6 +263,7 @@ void Receiver::place(const Frame& f, Time now) {
 void Receiver::abandon() {
     if (current_.phase == Phase::none) return;
     ++link_.node().counters_.messages_lost;
+    link_.node().host_.not_used(link_.cookie());
     if (current_.phase == Phase::message) link_.node().host_.abandon_message(link_.cookie());
     if (current_.phase == Phase::write)
         link_.node().host_.abandon_write(link_.cookie(), current_.immediate_or_null());

@@ -43,6 +43,7 @@ private:
 
     void on_frame_unreliable(const Frame&, Time now);
     void pass_to(uint32_t sequence);
+    void note_duplicate();
     bool hold(const Frame&);
     void take_held(Time now);
     void take(const Frame&, Time now);

@@ -264,6 +264,7 @@ Sender::Step Sender::send_lost(Time now) {
     if (first_time) ++again_;
     first_lost_hint_ = sequence + 1;
     ++link_.node().counters_.retransmitted;
+    link_.node().host_.sent_again(link_.cookie());
     return Step::sent;
 }
 

@@ -28,15 +28,16 @@ struct Fault {
     bool loses;    // a message may not arrive where nobody sends it again
     bool damages;  // it may be found damaged
     bool nothing_passes;
+    std::uint32_t delay_us;  // of each operation
 };
 constexpr Fault kFaults[] = {
-    {"none", "", false, false, false},
-    {"loss 20 %", "seed=11,drop=0.2", true, false, false},
-    {"duplicates 30 %", "seed=12,duplicate=0.3", false, false, false},
-    {"damage 20 %", "seed=13,corrupt=0.2", true, true, false},
-    {"delay 300 us", "seed=14,delay_us=300", false, false, false},
-    {"all of these", "seed=15,drop=0.1,duplicate=0.1,corrupt=0.1,delay_us=100", true, true, false},
-    {"link down", "linkdown=1", true, false, true},
+    {"none", "", false, false, false, 0},
+    {"loss 20 %", "seed=11,drop=0.2", true, false, false, 0},
+    {"duplicates 30 %", "seed=12,duplicate=0.3", false, false, false, 0},
+    {"damage 20 %", "seed=13,corrupt=0.2", true, true, false, 0},
+    {"delay 300 us", "seed=14,delay_us=300", false, false, false, 300},
+    {"all of these", "seed=15,drop=0.1,duplicate=0.1,corrupt=0.1,delay_us=100", true, true, false, 100},
+    {"link down", "linkdown=1", true, false, true, 0},
 };
 
 enum class Moves { kSend, kWrite, kWriteImmediate, kRead };
@@ -281,7 +282,10 @@ TEST(FaultPlan, EveryLevelKeepsWhatItsTableSays) {
                 Line line(level.level, moves);
                 const FaultControl faults;
                 NEEDS_FAULTS(faults, line.pair().client.vi, fault.plan);
+                const auto begun = Clock::now();
                 const Seen seen = line.run();
+                EXPECT_GE(Clock::now() - begun, std::chrono::microseconds(fault.delay_us * kMessages))
+                    << "each is held back";
                 check(seen, line.pair(), fault, level.level, moves);
                 table += line_of(level.name, fault, moves, seen, line.pair()) + "\n";
             }

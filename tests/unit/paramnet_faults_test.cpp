@@ -86,6 +86,13 @@ TEST_P(Faults, LoseOnUnreliableAndNowhereElse) {
     }
     const FaultCounters& counted = pair.a.endpoint().tx.faults->counters();
     EXPECT_GT(counted.duplicated, 0u);
+    // What vipstat shows of it.
+    const auto shown = [&](ViCount what) {
+        return pair.a.core.stats.counts[static_cast<size_t>(what)].load();
+    };
+    EXPECT_EQ(shown(ViCount::retries), counted.retransmitted);
+    EXPECT_EQ(shown(ViCount::drops),
+              counted.duplicated + (unreliable() ? counted.dropped + counted.corrupted : counted.given_up));
     if (unreliable()) {
         EXPECT_NEAR(received, kMessages * 0.72, 60);
         EXPECT_EQ(received + counted.dropped + counted.corrupted, kMessages);
@@ -115,6 +122,7 @@ TEST_P(Faults, ThatLetNothingThroughBreakReliableConnections) {
             EXPECT_TRUE(pair.a.errors().empty() && pair.b.errors().empty());
         } else {
             EXPECT_EQ(status_of(first) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_TRANSPORT_ERROR});
+            EXPECT_EQ(pair.a.core.stats.counts[static_cast<size_t>(ViCount::errors)].load(), 1u);
             EXPECT_EQ(status_of(second) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_DESC_FLUSHED_ERROR});
             EXPECT_TRUE(pair.a.hears(VIP_ERROR_CONN_LOST));
             EXPECT_TRUE(pair.b.hears(VIP_ERROR_CONN_LOST));
