@@ -15,6 +15,7 @@
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
+#include "vipl/launcher_hints.hpp"
 #include "vipl/library.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/status.hpp"
@@ -115,6 +116,7 @@ Status open_context(Library& library, Nic& nic) {
     OpenArgs args;
     args.nic = nic.info;
     args.settings = &library.config.settings(nic.info.provider);
+    args.hints = launcher_hints();
     args.agent = library.events.get();
     args.regions = nic.regions.get();
     args.context_id = nic.context_id;
