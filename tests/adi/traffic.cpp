@@ -165,7 +165,7 @@ void flood(Job& job) {
 // Under pressure unexpected messages come as envelopes: what lies at the receiver stays bounded.
 void pressure(Job& job) {
     Engine e(job, module);
-    constexpr int kMessages = 2000;
+    constexpr int kMessages = 800;
     constexpr size_t kBytes = 8000;
     if (e.rank() == 0) {
         bool on = false;
@@ -481,6 +481,7 @@ void remapped(Job& job) {
     constexpr size_t kBytes = 1 << 20;
     void* place = nullptr;
     for (uint32_t round = 0; round < 40; ++round) {
+        // The new mapping takes the place of the old one: nobody else can get there in between.
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (place != nullptr ? MAP_FIXED : 0);
         place = ::mmap(place, kBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
         CHECK(place != MAP_FAILED);
@@ -492,7 +493,6 @@ void remapped(Job& job) {
             CHECK(e.receive(0, 1, data, kBytes) == kBytes);
             CHECK(holds(data, kBytes, round));
         }
-        CHECK(::munmap(place, kBytes) == 0);
         std::vector<unsigned char> from_heap(kBytes / 2);  // by brk or mmap as malloc likes, freed each time
         if (e.rank() == 0) fill(from_heap, round + 1);
         if (e.rank() == 0) {
@@ -502,6 +502,7 @@ void remapped(Job& job) {
             CHECK(holds(from_heap.data(), from_heap.size(), round + 1));
         }
     }
+    CHECK(::munmap(place, kBytes) == 0);
     e.barrier();
 }
 
