@@ -17,6 +17,9 @@ using stream::FrameType;
 
 namespace {
 
+constexpr unsigned kPassesBetweenClocks = 64;
+constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
+
 bool in_line(FrameType type, size_t bytes) { return type == FrameType::eager && bytes <= kInline; }
 
 bool ready_line(const Peer& peer) {
@@ -136,8 +139,16 @@ int Shm::progress() {
         done += poll(peer);
         if (!peer.lost && blocked(peer)) done += push(peer);
     }
-    if (done == 0 && ++idle_ % 4096 == 0) look_for_lost();
+    if (done == 0 && ++idle_ % kPassesBetweenClocks == 0) look_at_times();
     return done;
+}
+
+// By the clock: on a busy machine each pass may cost a turn of everybody else.
+void Shm::look_at_times() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + kBetweenLooks;
+    look_for_lost();
 }
 
 void Shm::look_for_lost() {

@@ -4,6 +4,7 @@
 // behind; it hears of their end by pidfd.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "core/shm/segment.hpp"
@@ -62,12 +63,14 @@ private:
     int attach(const taskinfo_t* task, int rank, process_t* proc);
     int poll(Peer& peer);
     void look_for_lost();
+    void look_at_times();
 
     Segment own_;
     SegmentHead* head_ = nullptr;
     size_t block_bytes_ = 0;
     std::vector<Peer*> peers_;
     unsigned idle_ = 0;
+    std::chrono::steady_clock::time_point next_look_;
 };
 
 }  // namespace viaduct::shm
