@@ -45,7 +45,7 @@ constexpr Row kRows[] = {
     {"CMPI_TCP_BUFFER", "262144", 8192, 1 << 26,
      "bytes each process keeps for a tcp connection, each way, beside the system's"},
     {"CMPI_ON_DEMAND", "32", 0, 1 << 20,
-     "jobs of more processes than so many connect two (via, tcp) when one first sends to the other"},
+     "jobs of more processes than so many: tcp connects two when one first sends to the other"},
 };
 constexpr size_t kCount = std::size(kRows);
 static_assert(kCount == static_cast<size_t>(Param::count_),
