@@ -14,6 +14,13 @@ int partners(const Communicator& comm) { return comm.remote_size; }
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Barrier, (MPI_Comm comm)) {
+    if (Communicator* plain = comm_of(comm); plain != nullptr && !plain->inter) {
+        Call call("MPI_Barrier", plain);
+        comm_retain(*plain);  // a callback of the program may free it meanwhile
+        const int error = coll::barrier_at_once(*plain);
+        comm_release(*plain);
+        return call.result(error);
+    }
     return run_collective("MPI_Barrier", comm, [](Schedule& s) {
         coll::barrier(s);
         return MPI_SUCCESS;

@@ -41,6 +41,7 @@ int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
         return call.result(MPI_ERR_COMM);
     }
     Schedule s(*comm);
+    s.set_blocking();
     int error = fill(s);
     return call.result(error ? error : s.run());
 }

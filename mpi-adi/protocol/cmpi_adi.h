@@ -388,13 +388,24 @@ static inline int mpip_req_is_contig(const mpip_req_t* req) {
     return req->r_type == NULL || (req->r_type->d_flags & MPIP_TYPE_CONTIG) != 0;
 }
 
+/* For payload: what is a few moves long is not worth a call. */
+static inline void mpip_copy(void* to, const void* from, size_t bytes) {
+    if (bytes == 8) {
+        memcpy(to, from, 8);
+    } else if (bytes == 4) {
+        memcpy(to, from, 4);
+    } else {
+        memcpy(to, from, bytes);
+    }
+}
+
 /* Puts bytes of the message from `offset` on into a receive; what does not fit is dropped. */
 static inline void mpip_req_deliver(mpip_req_t* req, size_t offset, const void* data, size_t bytes) {
     if (offset >= req->r_bytes) return;
     if (bytes > req->r_bytes - offset) bytes = req->r_bytes - offset;
     if (bytes == 0) return; /* an empty message may have no buffer */
     if (mpip_req_is_contig(req)) {
-        memcpy((char*)req->r_buf + offset, data, bytes);
+        mpip_copy((char*)req->r_buf + offset, data, bytes);
     } else {
         req->r_type->d_unpack(req->r_type, req->r_buf, req->r_count, offset, data, bytes);
     }

@@ -59,6 +59,8 @@ struct TypedShares {
 };
 
 void barrier(Schedule& s);
+// The same for a blocking call within one group, without a schedule: there is too little to do.
+int barrier_at_once(Communicator& comm);
 void bcast(Schedule& s, Items items, int root);
 void gather(Schedule& s, Items in, Shares out, int root);
 void scatter(Schedule& s, Shares in, Items out, int root);

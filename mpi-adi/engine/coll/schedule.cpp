@@ -8,7 +8,7 @@ namespace viaduct::mpi {
 
 Schedule::Schedule(Communicator& comm, int tag) : comm_(&comm), messages_(&comm), tag_(tag) {
     comm_retain(comm);
-    steps_.reserve(16);
+    steps_.reserve(kOwnSteps);
 }
 
 Schedule::~Schedule() {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "mpi-adi/engine/communicator.hpp"
@@ -24,6 +25,7 @@ class Schedule final : public Activity {
     Schedule& operator=(const Schedule&) = delete;
 
     Communicator& comm() { return *comm_; }
+    int tag() const { return tag_; }
     int rank() const { return messages_->rank; }
     int size() const { return messages_->size; }
 
@@ -47,6 +49,11 @@ class Schedule final : public Activity {
     const Datatype& keep(const Datatype& type);
     Operator& keep(Operator& op);
 
+    // A blocking call is filling it and runs it next: what is short may be done at once, instead of noted as steps.
+    void set_blocking() { blocking_ = true; }
+    bool blocking() const { return blocking_; }
+    void note(int error) { error_ = error_ ? error_ : error; }
+
     // Runs to the end.
     int run();
     bool advance(int* error) override;
@@ -69,14 +76,17 @@ class Schedule final : public Activity {
     int local(const Step& step);
     Request* begin(const Step& step);
     int run_round(size_t first, size_t last);
-    void note(int error) { error_ = error_ ? error_ : error; }
-
     Communicator* comm_;
     Communicator* messages_;
     int tag_;
+    bool blocking_ = false;
     int error_ = MPI_SUCCESS;
     size_t at_ = 0;
-    std::vector<Step> steps_;
+    // The steps of most operations lie in the schedule itself.
+    static constexpr size_t kOwnSteps = 16;
+    alignas(Step) std::byte room_[kOwnSteps * sizeof(Step)];
+    std::pmr::monotonic_buffer_resource step_memory_{room_, sizeof room_};
+    std::pmr::vector<Step> steps_{&step_memory_};
     std::vector<Request*> pending_;
     std::vector<std::function<int()>> calls_;
     std::vector<std::unique_ptr<char[]>> memory_;

@@ -200,7 +200,11 @@ void take_packet(viadev_connection_t* c, vbuf* v) {
     want_chores(c);
     // Of the reserve at once: before the credits that came with this packet can be spent (credits.hpp).
     if (costs_no_credit(h->type) && !post_receive(c, true)) c->answer_late = true;
-    if (c->credits.posted() <= c->credits.rules().depth / 2) post_missing_receives(c);
+    // In a stream there is no quiet moment for chores: the sender hears of its credits while it still has some.
+    if (c->credits.posted() <= c->credits.rules().depth / 2) [[unlikely]] {
+        post_missing_receives(c);
+        if (c->credits.want_noop()) send_noop(c);
+    }
     if (h->type == PacketType::eager_start && c->rhandle == nullptr) [[likely]] {
         viadev_incoming_eager_start(v, c, reinterpret_cast<const EagerStart*>(h));
         release_vbuf(v);

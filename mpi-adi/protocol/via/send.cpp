@@ -100,7 +100,7 @@ int MPID_VIA_eager_send(viadev_connection_t* c, const void* buf, size_t len, int
     if (v == nullptr) [[unlikely]]
         return MPIP_AGAIN;
     eager_header(packet_of<EagerStart>(v), src_lrank, tag, context, mode);
-    if (len != 0) std::memcpy(v->buffer + sizeof(EagerStart), buf, len);  // an empty message may have no buffer
+    if (len != 0) mpip_copy(v->buffer + sizeof(EagerStart), buf, len);  // an empty message may have no buffer
     vbuf_init_sendrecv(v, sizeof(EagerStart) + len);
     ++adi::counters[MPIP_PROTO_VIA].mc_eager;
     viadev_post_send(c, v);
