@@ -47,6 +47,9 @@ const std::vector<ConfigKey>& Config::keys() {
         {"names", "default_provider", "string", "paramnet", "the provider of device names that say no other"},
         {"acenic", "ports", "string", "",
          "DPDK devices that become NICs, separated by ';', for example net_af_packet,iface=eth1"},
+        {"acenic", "faults", "string", "",
+         "for tests: what goes wrong with the frames of each port, a plan as in VipxSetFaultPlan, separated by "
+         "';'"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},

@@ -6,22 +6,9 @@
 
 #include <cstdint>
 
+#include "core/fault/fault_plan.hpp"
+
 namespace viaduct::paramnet {
-
-struct FaultPlan {
-    uint64_t seed = 1;
-    double drop = 0;
-    double corrupt = 0;
-    double duplicate = 0;
-    uint32_t delay_us = 0;
-    bool link_down = false;
-
-    bool active() const { return drop > 0 || corrupt > 0 || duplicate > 0 || delay_us != 0 || link_down; }
-};
-
-// "seed=1,drop=0.1,corrupt=0,duplicate=0,delay_us=0,linkdown=0", any subset in any order. False when the text
-// is not a plan.
-bool parse_fault_plan(const char* text, FaultPlan* out);
 
 // What happened so far: every event of the modelled network is counted.
 struct FaultCounters {
@@ -44,7 +31,7 @@ enum class Fate : uint8_t {
 
 class FaultModel {
 public:
-    explicit FaultModel(const FaultPlan& plan) : plan_(plan), state_(plan.seed * 0x9E3779B97F4A7C15u + 1) {}
+    explicit FaultModel(const FaultPlan& plan) : plan_(plan), dice_(plan.seed) {}
 
     const FaultPlan& plan() const { return plan_; }
     const FaultCounters& counters() const { return counters_; }
@@ -53,11 +40,9 @@ public:
     void count_delay() { ++counters_.delayed; }
 
 private:
-    bool chance(double probability);
-
     FaultPlan plan_;
     FaultCounters counters_;
-    uint64_t state_;
+    FaultDice dice_;
 };
 
 }  // namespace viaduct::paramnet
