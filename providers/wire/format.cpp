@@ -128,7 +128,6 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     h.length = load16(p + 24);
     if (h.length < fields || h.length > bytes.size() - kHeaderBytes || h.length > kMaxFrame - kHeaderBytes)
         return Flaw::length;
-    if (load32(p + kCheckAt) != check_of(p, h.length)) return Flaw::check;
     h.flags = load16(p + 2) & kFlagsKnown;
     h.destination = load32(p + 4);
     h.source = load32(p + 8);
@@ -137,7 +136,7 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     h.credit = load32(p + 20);
     out->fields = p + kHeaderBytes;
     out->bytes = kHeaderBytes + h.length;
-    return Flaw::none;
+    return load32(p + kCheckAt) == check_of(p, h.length) ? Flaw::none : Flaw::check;
 }
 
 void seal(std::byte* frame, const Header& h) {

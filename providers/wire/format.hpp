@@ -14,6 +14,7 @@ namespace viaduct::wire {
 
 inline constexpr uint8_t kVersion = 1;
 inline constexpr uint32_t kHeaderBytes = 32;
+inline constexpr uint32_t kSourceAt = 8;  // where a header has the link id of its sender
 inline constexpr uint32_t kMinFrame = 576;     // the smallest path a connection works over
 inline constexpr uint32_t kMaxFrame = 16'384;  // and the largest frame that is ever sent
 inline constexpr uint32_t kWindow =
@@ -174,7 +175,7 @@ struct Frame {
 };
 
 // `bytes` may be followed by padding of the medium. Fields of the kind are long enough when it returns
-// Flaw::none.
+// Flaw::none. With Flaw::check the header is what has arrived, true or not.
 Flaw read_frame(std::span<const std::byte> bytes, Frame* out);
 
 Flaw read_connect(const Frame&, Connect* out);  // Flaw::length when a discriminator is too long

@@ -103,6 +103,8 @@ public:
                                 uint32_t n) = 0;
     virtual void end_write(Cookie, uint32_t total, const uint32_t* immediate) = 0;
     virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
+    // Unreliable: a frame of one has arrived damaged, as far as its header can be believed. Nothing was written.
+    virtual void damaged_write(Cookie) {}
 
     // ---- the peer's reads and atomics
     // Permission for the whole range; then pieces are read, again for retransmissions.

@@ -6,8 +6,6 @@
 
 #include "providers/wire/bytes.hpp"
 
-#include <vipl.h>
-
 namespace viaduct::wire {
 
 Link::Link(Node& node, uint32_t index) : node_(node), index_(index), out_(*this), in_(*this) {}
@@ -29,6 +27,14 @@ void Link::claim(LinkId id, Cookie cookie) {
     interval_ = node_.tuning_.first_try;
     reason_ = Reason::disconnected;
     reason_message_ = 0;
+    choose_quiet();
+}
+
+// A different time for each link and each time: a thousand idle links that spoke all at once would overrun
+// the port at the other end, and the same ones again the next time.
+void Link::choose_quiet() {
+    const Time whole = node_.tuning_.keep_alive;
+    quiet_ = whole - static_cast<Time>(node_.random() % static_cast<uint64_t>(whole / 2 + 1));
 }
 
 void Link::release() {
@@ -129,8 +135,7 @@ Time Link::own_deadline() const {
         case LinkState::closing:
             return std::min(next_try_, deadline_);
         case LinkState::connected:
-            return std::min({ack_due_, out_.deadline(), said_ + node_.tuning_.keep_alive,
-                             heard_ + node_.tuning_.silence});
+            return std::min({ack_due_, out_.deadline(), said_ + quiet_, heard_ + node_.tuning_.silence});
     }
     return kNoTime;
 }
@@ -170,8 +175,10 @@ void Link::on_life(Time now) {
     if (now >= heard_ + t.silence)
         heard_ = node_.awake_since_;  // we were not running: its frames may be waiting
     if (ack_due_ <= now) send_selective(Kind::acknowledge, now);
-    if (now - said_ >= t.keep_alive) send_selective(Kind::keep_alive, now);
-    if (now - said_ >= t.keep_alive) said_ = now;  // the outlet is full: not again at once
+    if (now - said_ < quiet_) return;
+    send_selective(Kind::keep_alive, now);
+    said_ = now;  // also when the outlet is full: not again at once
+    choose_quiet();
 }
 
 // ---- frames in
@@ -310,8 +317,10 @@ void Link::on_disconnect(const Frame& f, Time now) {
         case Reason::disconnected:
             why = Ended::by_peer;
             break;
+        case Reason::gave_up:  // it has heard nothing of us: nor has it what is not acknowledged
+            out_.give_up();
+            break;
         case Reason::protocol:
-        case Reason::gave_up:
         case Reason::broken:
             break;
     }

@@ -4,6 +4,8 @@
 // traffic. Used by Node.
 #pragma once
 
+#include <vipl.h>
+
 #include <cstdint>
 
 #include "providers/wire/node.hpp"
@@ -50,6 +52,10 @@ public:
     bool matches_peer(const Connect&, const NicAddress& from, LinkId source) const;
     // Peering, and nobody has answered yet.
     bool is_free_for_peer() const { return state_ == LinkState::peering && !peer_known_; }
+    bool is_unreliable_end_of(const NicAddress& peer, LinkId source) const {
+        return is_connected() && traits_.reliability == VIP_SERVICE_UNRELIABLE && peer == peer_ &&
+               source == peer_id_;
+    }
     bool repeat_answer(const NicAddress& from, LinkId source, uint64_t nonce, uint32_t arrived, Time now);
     void say_goodbye(Time now);
     void release();
@@ -92,6 +98,7 @@ private:
     void send_selective(Kind, Time now);
     void send_disconnect(Time now);
     void on_life(Time now);
+    void choose_quiet();
 
     Node& node_;
     const uint32_t index_;
@@ -115,6 +122,7 @@ private:
 
     // life
     Time heard_ = 0, said_ = 0, ack_due_ = kNoTime;
+    Time quiet_ = 0;  // so long after it has said something a link says that it lives
     Reason reason_ = Reason::disconnected;
     uint32_t reason_message_ = 0;
 

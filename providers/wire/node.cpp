@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kMaxListeners = 4096;
 constexpr uint32_t kMaxIncomings = 1024;
+constexpr uint32_t kLinksPerAdvance = 64;
 
 constexpr uint32_t index_of(LinkId id) { return id & 0xFFFF; }
 
@@ -295,6 +296,12 @@ void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
     ++counters_.requests_ignored;  // it will come again, and so will ours
 }
 
+// Of other damaged frames nobody hears (vipl-semantics §6.2, §8); reliable levels get them again.
+void Node::on_damaged_write(const Header& h, const NicAddress& from) {
+    const Link* link = find(h.destination);
+    if (link != nullptr && link->is_unreliable_end_of(from, h.source)) host_.damaged_write(link->cookie());
+}
+
 // ---- driving
 
 void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
@@ -302,6 +309,7 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
     const Flaw flaw = read_frame(bytes, &f);
     if (flaw != Flaw::none) [[unlikely]] {
         ++(flaw == Flaw::check ? counters_.bad_check : counters_.not_a_frame);
+        if (flaw == Flaw::check && f.header.kind == Kind::write) on_damaged_write(f.header, from);
         return;
     }
     ++counters_.frames_in;
@@ -316,8 +324,8 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
 void Node::advance(Time now) {
     if (now - last_advance_ > 2 * tuning_.keep_alive) awake_since_ = now;
     last_advance_ = now;
-    // Each link once: one that is due again at once waits for the next call.
-    for (size_t n = slots_.size(); n != 0 && deadlines_.earliest() <= now; --n)
+    // A few at a time: what they send must fit the wire, and frames that have come are waiting meanwhile.
+    for (uint32_t n = kLinksPerAdvance; n != 0 && deadlines_.earliest() <= now; --n)
         slots_[deadlines_.first()].link->on_time(now);
 }
 

@@ -124,6 +124,7 @@ private:
     void on_request(const Frame&, const NicAddress& from, Time now);
     void on_peer_request(const Frame&, const NicAddress& from, Time now);
     void on_unknown(const Frame&, const NicAddress& from);
+    void on_damaged_write(const Header&, const NicAddress& from);
     void answer(Kind, const NicAddress& to, LinkId destination, const Answer&);
     void bare(Kind, const NicAddress& to, LinkId destination, LinkId source);
     void remember(uint64_t nonce, const NicAddress& from, bool rejected);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/link.hpp"
@@ -268,6 +269,39 @@ TEST_P(WireErrors, ADeadLinkEndsInTimeOnBothSides) {
     EXPECT_EQ(line.a.last_outcome, reliable() ? Outcome::gave_up : Outcome::ok);
     line.wire.run_for(5 * kSecond);
     EXPECT_EQ(line.a.node.links_in_use() + line.b.node.links_in_use(), 0u) << "nothing stays behind";
+}
+
+TEST_P(WireErrors, ALinkThatIsDeadOneWayEndsOnBothSidesWithWhatWasSent) {
+    Plan plan = only_sends(1);
+    plan.reliable = reliable();
+    Line line(GetParam(), plan);
+    line.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return !(from == address(1)); };
+    line.send(0, 100);
+    ASSERT_TRUE(line.until([&] { return line.a.how_ended && line.b.how_ended; }));
+    EXPECT_EQ(line.a.last_outcome, reliable() ? Outcome::gave_up : Outcome::ok);
+}
+
+TEST_P(WireErrors, ADamagedWriteIsToldAtUnreliableAndSentAgainElsewhere) {
+    Plan plan = only_sends(1);
+    plan.reliable = reliable();
+    Line line(GetParam(), plan);
+    bool damage = true;
+    line.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress&) {
+        if (load8(frame + 1) == static_cast<uint8_t>(Kind::write) && std::exchange(damage, false))
+            frame[bytes - 1] ^= std::byte{1};
+        return true;
+    };
+    line.b.refuse_writes = false;
+    Work w;
+    w.operation = Operation::write;
+    w.handle = test::kWritable;
+    w.total = 100;
+    ASSERT_TRUE(line.a.node.post(line.a.link, w, line.wire.now));
+    line.wire.run_for(kSecond);
+    EXPECT_FALSE(damage);
+    EXPECT_EQ(line.b.damaged, reliable() ? 0u : 1u);
+    EXPECT_EQ(line.a.last_outcome, Outcome::ok);
+    EXPECT_TRUE(line.a.is_connected && line.b.is_connected);
 }
 
 TEST_P(WireErrors, ADisconnectIsHeardThroughLoss) {

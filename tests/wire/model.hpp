@@ -197,6 +197,7 @@ public:
             std::memcpy(&written[at], from, n);
         return Verdict::ok;
     }
+    void damaged_write(Cookie) override { ++damaged; }
     void end_write(Cookie, uint32_t, const uint32_t* immediate) override {
         if (plan_in.reliable) settle_incoming(immediate);
         check_writes();
@@ -256,7 +257,7 @@ public:
     uint64_t in_next = 0;                                         // number of the peer's next piece of work
     std::vector<uint64_t> seen = std::vector<uint64_t>(1 << 16);  // Unreliable: numbers that have come
     uint64_t peer_posted_at_most = UINT64_MAX;
-    uint64_t messages_in = 0, abandoned = 0;
+    uint64_t messages_in = 0, abandoned = 0, damaged = 0;
     uint64_t counter = 0, counter_seen = 0, counter_guess = 0, adds_done = 0;
     uint32_t taken_receives = 0, credit_ahead = 64;
     std::vector<std::byte> written, expected_writes;
