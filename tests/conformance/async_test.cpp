@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(EachLevel, Overrun, VIADUCT_ALL_LEVELS, level_test_name
 // ---------------------------------------------------------------------------------------------------- the handler
 
 TEST(ErrorHandler, ComesFromAnotherThreadWithItsContextAndNeverTwiceAtOnce) {
-    End server;
+    End server(across());
     std::atomic<std::size_t> calls{0};
     struct Context {
         std::atomic<std::size_t>* calls;

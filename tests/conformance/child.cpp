@@ -12,15 +12,32 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <sstream>
 
 namespace viaduct::conformance {
+
+namespace {
+
+std::string own_path() {
+    char path[4096];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    require(length > 0 && static_cast<std::size_t>(length) < sizeof path, "readlink");
+    return {path, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
 
 Child::Child(const std::string& role, const std::vector<std::string>& arguments) {
     int down[2];
     int up[2];
     require(pipe2(down, O_CLOEXEC) == 0 && pipe2(up, O_CLOEXEC) == 0, "pipe2");
-    std::vector<std::string> words = {
-        program_invocation_short_name, "--nic", options().nic, "--role", role, "--with"};
+    // Through a command it is started by its path; alone, also when the file has been replaced meanwhile.
+    const bool alone = options().child_command.empty();
+    std::istringstream before(options().child_command);
+    std::vector<std::string> words{std::istream_iterator<std::string>(before), {}};
+    words.insert(words.end(), {alone ? std::string(program_invocation_short_name) : own_path(), "--nic",
+                               options().elsewhere(), "--role", role, "--with"});
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (std::string& word : words) {
@@ -33,7 +50,7 @@ Child::Child(const std::string& role, const std::vector<std::string>& arguments)
         dup2(down[0], STDIN_FILENO);
         dup2(up[1], STDOUT_FILENO);
         dup2(up[1], STDERR_FILENO);
-        execv("/proc/self/exe", argv.data());
+        execvp(alone ? "/proc/self/exe" : argv[0], argv.data());
         _exit(127);
     }
     close(down[0]);
@@ -112,8 +129,8 @@ int run_suite(int argc, char** argv, PlayRole play) {
     int kept = 1;
     for (int i = 1; i < argc; ++i) {
         const bool has_value = i + 1 < argc;
-        if (std::strcmp(argv[i], "--nic") == 0 && has_value) {
-            options().nic = argv[++i];
+        if (std::string* value = nic_option(argv[i]); value != nullptr && has_value) {
+            *value = argv[++i];
         } else if (std::strcmp(argv[i], "--role") == 0 && has_value) {
             role = argv[++i];
         } else if (std::strcmp(argv[i], "--with") == 0) {

@@ -52,7 +52,7 @@ TEST(Connect, RequestWaitAcceptConnectsAndTellsEachSideOfTheOther) {
     EndOptions server_options;
     server_options.rdma_write = false;
     End client;
-    End server(server_options);
+    End server(across(server_options));
     const std::string name = unique_discriminator(12);
     const std::string own = unique_discriminator(5);
     Address at(server.nic, name);
@@ -84,7 +84,7 @@ TEST(Connect, RequestWaitAcceptConnectsAndTellsEachSideOfTheOther) {
 TEST(Connect, TheRemoteBufferGetsTheAddressAndNotOneByteMore) {
     for (const std::size_t length : {1, 4, 7, 16}) {
         End client;
-        End server;
+        End server(across());
         const std::string name = unique_discriminator(length);
         auto requester = request_from(client, client.vi, server.nic, name, name);
         Waited waited = wait_at(server.nic, Address(server.nic, name));
@@ -99,7 +99,7 @@ TEST(Connect, TheRemoteBufferGetsTheAddressAndNotOneByteMore) {
 
 TEST(Connect, DiscriminatorsOfEveryLengthAndAlignmentMatch) {
     End client;
-    End server;
+    End server(across());
     for (std::size_t length = 1; length <= 16; ++length) {
         const std::string name = unique_discriminator(length);
         auto requester = request_from(client, client.vi, server.nic, name, name);
@@ -114,7 +114,7 @@ TEST(Connect, DiscriminatorsOfEveryLengthAndAlignmentMatch) {
 
 TEST(Connect, AddressesMayLieAtOddPlacesInMemory) {
     End client;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator(8);
     Address at(server.nic, name);
     std::vector<unsigned char> odd(256);
@@ -132,7 +132,7 @@ TEST(Connect, AddressesMayLieAtOddPlacesInMemory) {
 
 TEST(Connect, OneDiscriminatorIsNotThePrefixOfAnother) {
     End client;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator(8);
     auto waiter = in_background([&] { return wait_at(server.nic, Address(server.nic, name + "x"), 600); });
     Address local(client.nic, name);
@@ -144,7 +144,7 @@ TEST(Connect, OneDiscriminatorIsNotThePrefixOfAnother) {
 
 TEST(Connect, HostBytesOfTheOwnAddressAreNotLookedAt) {
     End client;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator(8);
     const std::string garbage(server.limits.NicAddressLen, '\xEE');
     auto requester = in_background([&] {
@@ -161,7 +161,7 @@ TEST(Connect, HostBytesOfTheOwnAddressAreNotLookedAt) {
 
 TEST(Connect, TwoConnectionsMayHaveTheSamePairOfAddresses) {
     End client;
-    End server;
+    End server(across());
     const VIP_VI_HANDLE client_two = client.create_vi();
     const VIP_VI_HANDLE server_two = server.create_vi();
     const std::string name = unique_discriminator(12);
@@ -193,7 +193,7 @@ TEST(Connect, BothEndsMayBelongToOneNicHandle) {
 TEST(Connect, BothSidesMaySendAtOnce) {
     for (int i = 0; i < 20; ++i) {
         End client;
-        End server;
+        End server(across());
         client.receive(16);
         server.receive(16);
         PendingRequest pending = pending_request(client, server);
@@ -239,7 +239,7 @@ TEST(ConnectRequest, AHostThatDoesNotExistIsNoMatchOrTimeout) {
 
 TEST(ConnectRequest, ARequestThatComesBeforeItsWaiterIsMetWithinTheGraceOrTheNextTry) {
     End client;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator();
     auto requester = request_from(client, client.vi, server.nic, name, name);
     EXPECT_FALSE(ready(requester, kQuietTime));
@@ -266,7 +266,7 @@ TEST(ConnectRequest, ImpossibleArgumentsAreRefused) {
 
 TEST(ConnectRequest, TimesOutWhenNobodyAnswersAndTheServerLearnsItAtAccept) {
     End client;
-    End server;
+    End server(across());
     VIP_DESCRIPTOR* posted = client.receive(64);
     const auto start = Clock::now();
     PendingRequest pending = pending_request(client, server, 100);
@@ -281,7 +281,7 @@ TEST(ConnectRequest, TimesOutWhenNobodyAnswersAndTheServerLearnsItAtAccept) {
 
 TEST(ConnectRequest, RejectIsToldToTheRequesterWhoKeepsItsReceives) {
     End client;
-    End server;
+    End server(across());
     VIP_DESCRIPTOR* posted = client.receive(64);
     PendingRequest pending = pending_request(client, server);
     CONFORM(VIP_SUCCESS, kNone, VipConnectReject(pending.connection));
@@ -296,7 +296,7 @@ TEST(ConnectRequest, RejectIsToldToTheRequesterWhoKeepsItsReceives) {
 
 TEST(ConnectRequest, RejectAfterTheRequesterGaveUpStillSucceeds) {
     End client;
-    End server;
+    End server(across());
     PendingRequest pending = pending_request(client, server, 50);
     EXPECT_EQ(pending.requester.get(), VIP_TIMEOUT);
     CONFORM(VIP_SUCCESS, kNone, VipConnectReject(pending.connection));
@@ -304,7 +304,7 @@ TEST(ConnectRequest, RejectAfterTheRequesterGaveUpStillSucceeds) {
 
 TEST(ConnectRequest, DisconnectFromAnotherThreadEndsTheAttempt) {
     End client;
-    End server;
+    End server(across());
     PendingRequest pending = pending_request(client, server);
     EXPECT_EQ(client.state(), VIP_STATE_CONNECT_PENDING);
     CONFORM(VIP_SUCCESS, kPending, VipDisconnect(client.vi));
@@ -317,7 +317,7 @@ TEST(ConnectRequest, DisconnectFromAnotherThreadEndsTheAttempt) {
 
 TEST(ConnectRequest, EndsWhenItsOwnNicIsClosedAndTheServerLearnsItAtAccept) {
     End client;
-    End server;
+    End server(across());
     PendingRequest pending = pending_request(client, server);
     require(VipCloseNic(client.nic), "VipCloseNic");
     client.nic = nullptr;
@@ -329,7 +329,7 @@ TEST(ConnectRequest, EndsWhenItsOwnNicIsClosedAndTheServerLearnsItAtAccept) {
 
 TEST(ConnectRequest, ToAServerThatClosesItsNicGivesACodeThatProgramsRetryOn) {
     End client;
-    End server;
+    End server(across());
     PendingRequest pending = pending_request(client, server, 3000);
     require(VipCloseNic(server.nic), "VipCloseNic");
     server.nic = nullptr;
@@ -355,7 +355,7 @@ TEST(ConnectRequest, AThousandFailingTriesLeaveNothingBehind) {
         ++tries;
     }
     EXPECT_GT(tries, 20) << "a try with a timeout of 1 ms has to be cheap";
-    End server;
+    End server(across());
     connect(end.nic, end.vi, server.nic, server.vi);
 }
 
@@ -377,7 +377,7 @@ TEST(ConnectWait, TimesOutNoEarlierThanAskedAndZeroIsOnePoll) {
 
 TEST(ConnectWait, ATimeoutOfZeroFindsARequestThatIsThere) {
     End client;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator();
     auto requester = request_from(client, client.vi, server.nic, name, name);
     Waited waited;
@@ -408,7 +408,7 @@ TEST(ConnectWait, ImpossibleArgumentsAreRefused) {
 }
 
 TEST(ConnectWait, WaitsOnDifferentDiscriminatorsFromSeveralThreadsGetTheirOwnRequests) {
-    End server;
+    End server(across());
     constexpr int kWaiters = 8;
     std::vector<std::string> names;
     std::vector<std::future<Waited>> waiters;
@@ -431,7 +431,7 @@ TEST(ConnectWait, WaitsOnDifferentDiscriminatorsFromSeveralThreadsGetTheirOwnReq
 }
 
 TEST(ConnectWait, WaitersOnOneDiscriminatorAreServedInTheirOrder) {
-    End server;
+    End server(across());
     const std::string name = unique_discriminator();
     std::vector<std::future<Waited>> waiters;
     for (int i = 0; i < 3; ++i) {
@@ -455,7 +455,7 @@ TEST(ConnectWait, WaitersOnOneDiscriminatorAreServedInTheirOrder) {
 
 TEST(ConnectWait, AListenerOnOneDiscriminatorServesManyClients) {
     constexpr int kClients = 8;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator();
     std::vector<std::unique_ptr<End>> clients;
     std::vector<std::future<VIP_RETURN>> requests;
@@ -486,7 +486,7 @@ TEST(ConnectWait, AListenerOnOneDiscriminatorServesManyClients) {
 TEST(ConnectWait, RequestsThatComeWhileTheListenerIsAwayAreMetWhenItComesBack) {
     // Three requests in a row without a retry against one acceptor (vipl-compat C6).
     End client;
-    End server;
+    End server(across());
     const std::string name = unique_discriminator();
     auto requests = in_background([&] {
         std::vector<VIP_RETURN> results;
@@ -517,7 +517,7 @@ TEST(ConnectAccept, AMismatchTellsTheRequesterNothingAndCanBeMended) {
     other.level = VIP_SERVICE_UNRELIABLE;
     other.max_transfer = 4096;
     End client;
-    End server(other);
+    End server(across(other));
     PendingRequest pending = pending_request(client, server);
     CONFORM(VIP_INVALID_RELIABILITY_LEVEL, kIdle, VipConnectAccept(pending.connection, server.vi));
     VIP_VI_ATTRIBUTES attributes = server.vi_attributes();
@@ -536,7 +536,7 @@ TEST(ConnectAccept, AMismatchTellsTheRequesterNothingAndCanBeMended) {
 
 TEST(ConnectAccept, QualityOfServiceIsComparedWhereANicOffersAny) {
     End client;
-    End server;
+    End server(across());
     VIP_VI_ATTRIBUTES attributes = server.vi_attributes();
     int something = 0;
     attributes.QoS = &something;

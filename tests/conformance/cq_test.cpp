@@ -181,7 +181,7 @@ TEST(CqEntries, OneQueueServesManyVis) {
     constexpr int kVis = 32;
     EndOptions chosen;
     chosen.recv_cq = kVis;
-    End server(chosen);
+    End server(across(chosen));
     End client;
     std::map<VIP_VI_HANDLE, int> expected;
     std::vector<VIP_VI_HANDLE> senders;

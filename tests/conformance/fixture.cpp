@@ -20,6 +20,19 @@ Options& options() {
     return instance;
 }
 
+std::string* nic_option(std::string_view option) {
+    return option == "--nic"             ? &options().nic
+           : option == "--peer-nic"      ? &options().peer_nic
+           : option == "--child-nic"     ? &options().child_nic
+           : option == "--child-command" ? &options().child_command
+                                         : nullptr;
+}
+
+EndOptions across(EndOptions chosen) {
+    chosen.across = true;
+    return chosen;
+}
+
 void breathe(unsigned round) {
     constexpr unsigned kSpins = 200;
     if (round < kSpins) {
@@ -169,7 +182,7 @@ void fill(VIP_DESCRIPTOR* descriptor, VIP_UINT16 control, const std::vector<Piec
 // --------------------------------------------------------------------------------------------------------- end
 
 End::End(const EndOptions& chosen) : wanted(chosen) {
-    require(VipOpenNic(options().nic.c_str(), &nic), "VipOpenNic");
+    require(VipOpenNic((wanted.across ? options().far() : options().nic).c_str(), &nic), "VipOpenNic");
     require(VipErrorCallback(nic, &errors, &ErrorLog::handler), "VipErrorCallback");
     require(VipQueryNic(nic, &limits), "VipQueryNic");
     require(VipCreatePtag(nic, &ptag), "VipCreatePtag");
@@ -381,7 +394,7 @@ PendingRequest pending_request(End& client, End& server, VIP_ULONG timeout) {
 }
 
 Pair::Pair(const EndOptions& client_options, const EndOptions& server_options)
-    : client(client_options), server(server_options) {
+    : client(client_options), server(across(server_options)) {
     connect(client.nic, client.vi, server.nic, server.vi);
 }
 

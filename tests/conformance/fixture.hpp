@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conform.hpp"
@@ -27,11 +28,20 @@ namespace viaduct::conformance {
 using Clock = std::chrono::steady_clock;
 using Millis = std::chrono::milliseconds;
 
-/// The NIC under test.
+/// The NIC under test, and the NICs of the other side where that is to be another one: docs/building.md tells how the
+/// suite is run between two NICs.
 struct Options {
     std::string nic;
+    std::string peer_nic;       ///< of the second end of each pair, in this process; empty: nic
+    std::string child_nic;      ///< of partner processes and forked children; empty: nic
+    std::string child_command;  ///< words in front of a partner process, "ip netns exec b" for example
+
+    const std::string& far() const { return peer_nic.empty() ? nic : peer_nic; }
+    const std::string& elsewhere() const { return child_nic.empty() ? nic : child_nic; }
 };
 Options& options();
+/// Where the value of a command-line option belongs; null: it is none of the NIC options.
+std::string* nic_option(std::string_view option);
 
 /// How long something that has to happen may take, sanitizers and a busy machine included.
 inline constexpr Millis kPatience{15000};
@@ -156,7 +166,11 @@ struct EndOptions {
     VIP_ULONG send_cq = 0;       ///< entries; 0: none
     VIP_ULONG recv_cq = 0;
     bool one_cq = false;  ///< both queues on the send CQ
+    bool across = false;  ///< opens the NIC of the other side
 };
+
+/// The same, for the end on the other side.
+EndOptions across(EndOptions chosen = {});
 
 /// A NIC handle with a tag, a registered region cut up by alloc(), one VI and an error recorder. Everything is taken
 /// down by the destructor, in the order of the Intel sample.

@@ -286,7 +286,7 @@ TEST(Handles, HandlesOfOneOpenAreUnknownUnderAnother) {
 
 TEST(Handles, AConnectionOfOneOpenCannotBeAcceptedOnAViOfAnother) {
     End requester;
-    End server;
+    End server(across());
     End foreign;
     PendingRequest pending = pending_request(requester, server);
     CONFORM(VIP_INVALID_PARAMETER, kNone, VipConnectAccept(pending.connection, foreign.vi));

@@ -14,7 +14,7 @@ constexpr VIP_ULONG kReachable = 70000;
 
 TEST(Limits, AllVisCanBeCreatedConnectedAndUsedAtOnce) {
     End client;
-    End server;
+    End server(across());
     const VIP_ULONG wanted = std::min<VIP_ULONG>(client.limits.MaxVI, 1024);
     std::vector<VIP_VI_HANDLE> here = {client.vi};
     std::vector<VIP_VI_HANDLE> there = {server.vi};
@@ -170,7 +170,7 @@ TEST(Limits, OneGibibyteCanBeRegisteredAndUsedAtBothItsEnds) {
 
 TEST(Limits, TheLargestDiscriminatorConnects) {
     End client;
-    End server;
+    End server(across());
     const std::string name(client.limits.MaxDiscriminatorLen, 'L');
     auto accepted = in_background([&] {
         Address local(server.nic, name);

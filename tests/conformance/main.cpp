@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// viaduct_conformance [--nic NAME] [--table FILE] [--record FILE] [gtest options]: runs the suite against one NIC and
-// prints what was shown. --merge FILE... prints the table of several recorded runs. --role is for the suite itself,
-// which starts this program again where it needs another process.
+// viaduct_conformance [--nic NAME] [--table FILE] [--record FILE] [gtest options]: runs the suite against one
+// NIC and prints what was shown. --merge FILE... prints the table of several recorded runs. --role is for the
+// suite itself, which starts this program again where it needs another process. With --peer-nic NAME the
+// second end of each pair is on that NIC; partner processes use --child-nic NAME and are started through
+// --child-command "WORDS". --hold keeps the NICs open from the first test to the last.
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,6 +26,7 @@ struct CommandLine {
     std::string role;
     std::vector<std::string> merge;
     std::vector<std::string> role_arguments;
+    bool hold = false;
 };
 
 /// Takes our own options out of argv and leaves GoogleTest's. False on an option without its value.
@@ -31,16 +34,17 @@ bool parse(int& argc, char** argv, CommandLine& line) {
     int kept = 1;
     for (int i = 1; i < argc; ++i) {
         std::string_view option = argv[i];
-        std::string* value = option == "--nic"      ? &viaduct::conformance::options().nic
-                             : option == "--table"  ? &line.table
+        std::string* value = option == "--table"    ? &line.table
                              : option == "--record" ? &line.record
                              : option == "--role"   ? &line.role
-                                                    : nullptr;
+                                                    : viaduct::conformance::nic_option(option);
         if (value != nullptr) {
             if (++i == argc) {
                 return false;
             }
             *value = argv[i];
+        } else if (option == "--hold") {
+            line.hold = true;
         } else if (option == "--merge") {
             line.merge.assign(argv + i + 1, argv + argc);
             break;
@@ -82,6 +86,16 @@ int merge(const CommandLine& line) {
     return show(line.table);
 }
 
+/// Keeps both NICs open during the run: a port of DPDK takes a tenth of a second to open, and as long to
+/// close.
+void hold_nics() {
+    for (const std::string& name :
+         {viaduct::conformance::options().nic, viaduct::conformance::options().far()}) {
+        VIP_NIC_HANDLE nic = nullptr;
+        viaduct::conformance::require(VipOpenNic(name.c_str(), &nic), "VipOpenNic");
+    }
+}
+
 /// A run that leaves out tests cannot be held to the whole table.
 bool whole_suite() {
     return GTEST_FLAG_GET(filter) == "*" && std::getenv("GTEST_TOTAL_SHARDS") == nullptr &&
@@ -109,6 +123,9 @@ int main(int argc, char** argv) {
         unlink(line.record.c_str());
     }
     testing::InitGoogleTest(&argc, argv);
+    if (line.hold) {
+        hold_nics();
+    }
     int result = RUN_ALL_TESTS();
     if (!line.record.empty() && !viaduct::conformance::save_record(line.record)) {
         std::cerr << "viaduct_conformance: cannot write " << line.record << "\n";

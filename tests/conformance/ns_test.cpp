@@ -50,7 +50,7 @@ TEST(NameService, AnswersNothingBeforeInitAndAfterShutdown) {
 
 TEST(NameService, IsNotNeededForConnections) {
     End client;
-    End server;
+    End server(across());
     require(VipNSInit(client.nic, nullptr), "VipNSInit");
     require(VipNSShutdown(client.nic), "VipNSShutdown");
     connect(client.nic, client.vi, server.nic, server.vi);
@@ -160,7 +160,7 @@ TEST_F(Names, AHostsFileGivesAHostAnyNumberOfNames) {
 }
 
 TEST_F(Names, AFoundAddressCanBeConnectedTo) {
-    End server;
+    End server;  // on the same NIC: it is looked up as "localhost"
     Address found = Address::blank();
     ASSERT_EQ(lookup(end.nic, "localhost", found.get()), VIP_SUCCESS);
     const std::string name = unique_discriminator(12);

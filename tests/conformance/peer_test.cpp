@@ -8,7 +8,7 @@ namespace {
 /// Two ends that name each other.
 struct Peers {
     explicit Peers(const EndOptions& left_options = {}, const EndOptions& right_options = {})
-        : left(left_options), right(right_options), left_address(left.nic, unique_discriminator()),
+        : left(left_options), right(across(right_options)), left_address(left.nic, unique_discriminator()),
           right_address(right.nic, unique_discriminator()) {}
 
     VIP_RETURN ask_left(VIP_ULONG timeout = kLongWait) {
@@ -66,7 +66,7 @@ TEST(Peer, ManyRequestsFirstAndManyWaitsAfterwardsWithEqualDiscriminators) {
     // ARMCI's way: all requests with VIP_INFINITE, then the waits one by one (C15, A3).
     constexpr int kConnections = 16;
     End left;
-    End right;
+    End right(across());
     const auto side = [](End& own, End& other, const std::vector<std::string>& names) {
         std::vector<VIP_VI_HANDLE> vis;
         for (const std::string& name : names) {

@@ -417,7 +417,7 @@ INSTANTIATE_TEST_SUITE_P(EachLevel, RdmaReadRefusal, VIADUCT_RELIABLE_LEVELS, le
 TEST_P(Reliability, RemoteProcessKilled) {
     const Row row("6.2 Remote process killed", GetParam());
     NEEDS_LEVEL(GetParam());
-    End server(at_level());
+    End server(across(at_level()));
     const std::string name = unique_discriminator();
     Child client("client", client_arguments(server, name));
     accept_from(server, name);

@@ -301,7 +301,7 @@ TEST_P(Messages, MayShareTheirBuffers) {
 TEST_P(Messages, PostedBeforeConnectingAreReceivedAfterwards) {
     NEEDS_LEVEL(GetParam());
     End client(at_level());
-    End server(at_level());
+    End server(across(at_level()));
     std::vector<VIP_DESCRIPTOR*> early;
     for (int i = 0; i < 200; ++i) {
         early.push_back(server.receive(64));
