@@ -21,7 +21,7 @@ NicInfo describe_nic(uint16_t index, const PortSpec& port) {
     std::snprintf(nic.description, sizeof nic.description, "VI over Ethernet: %.70s", port.text.c_str());
     nic.address = port.address;
     nic.index = index;
-    nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup;
+    nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapFaultPlan;
     nic.hardware_version = 6;  // Tigon-II (hardware-facts b.1)
     nic.provider_version = 1;
     nic.link_up = port.up ? 1 : 0;
@@ -48,16 +48,16 @@ NicInfo describe_nic(uint16_t index, const PortSpec& port) {
 }  // namespace
 
 Status discover(const Settings& settings, const Hints&, NicSink& sink) {
-    uint16_t index = 0;
-    for (const std::string& text : split_ports(settings.get("ports", ""))) {
+    const char* const ports = settings.get("ports", "");
+    const auto count = static_cast<uint16_t>(split_ports(ports).size());
+    for (uint16_t index = 0; index != count; ++index) {
         PortSpec port;
         Rejection why;
-        if (read_port(text, &port, &why)) {
+        if (read_port(ports, settings.get("faults", ""), index, &port, &why)) {
             sink.offer(describe_nic(index, port));
         } else {
             sink.reject(why);
         }
-        ++index;
     }
     return Status::ok;
 }

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/eal.hpp"
 
+#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "core/log/log.hpp"
+#include "core/shm/segment.hpp"
+#include "providers/acenic/new_files.hpp"
 
 namespace viaduct::acenic {
 
@@ -33,12 +42,52 @@ FILE* chatter_stream() {
     return stream;
 }
 
-int initialise() {
+// DPDK keeps a folder for each process and never removes it. Ours goes with the process; those of processes
+// that were killed go now: a living one holds a lock on its "config".
+class RuntimeFolder {
+public:
+    void keep(const char* folder) {
+        owner_ = ::getpid();
+        folder_ = folder;
+        std::error_code ignored;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_.parent_path(), ignored))
+            if (entry.path().filename().string().compare(0, kPrefix.size(), kPrefix) == 0 &&
+                entry != folder_ && is_abandoned(entry.path()))
+                std::filesystem::remove_all(entry.path(), ignored);
+    }
+    ~RuntimeFolder() {
+        std::error_code ignored;
+        if (owner_ == ::getpid()) std::filesystem::remove_all(folder_, ignored);
+    }
+
+    static inline const std::string kPrefix = "viaduct-";
+
+private:
+    static bool is_abandoned(const std::filesystem::path& folder) {
+        const Fd config(::open((folder / "config").c_str(), O_RDWR | O_CLOEXEC));
+        struct flock lock {};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        if (!config.valid()) return errno == ENOENT && is_old(folder);
+        return ::fcntl(config.get(), F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK && is_old(folder);
+    }
+    // A process that is just starting has no lock yet.
+    static bool is_old(const std::filesystem::path& folder) {
+        std::error_code failed;
+        const auto changed = std::filesystem::last_write_time(folder, failed);
+        return !failed && std::filesystem::file_time_type::clock::now() - changed > std::chrono::minutes(1);
+    }
+
+    std::filesystem::path folder_;
+    int owner_ = 0;
+};
+
+int initialise(bool channel) {
     if (FILE* stream = chatter_stream()) ::rte_openlog_stream(stream);
     const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
     // docs/acenic.md: no device of the machine is touched, no hugepages are needed, nothing is shared with
-    // other processes, the thread keeps its processors.
-    const std::string prefix = "--file-prefix=viaduct-" + std::to_string(::getpid());
+    // other processes unless a driver insists, the thread keeps its processors.
+    const std::string prefix = "--file-prefix=" + RuntimeFolder::kPrefix + std::to_string(::getpid());
     const std::string cores = "--lcores=0@(0-" + std::to_string(processors > 0 ? processors - 1 : 0) + ")";
     const char* fixed[] = {"viaduct",
                            "--no-pci",
@@ -51,26 +100,48 @@ int initialise() {
                            "--log-level=pmd.*:error"};
     std::vector<std::string> words(std::begin(fixed), std::end(fixed));
     words.push_back(cores);
-    words.push_back("--no-shconf");
+    if (!channel) words.push_back("--no-shconf");
     words.push_back(prefix);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
-    return ::rte_eal_init(static_cast<int>(argv.size()), argv.data());
+    const NewFiles files;
+    const int result = ::rte_eal_init(static_cast<int>(argv.size()), argv.data());
+    files.close_on_exec();
+    static RuntimeFolder folder;
+    if (result >= 0) folder.keep(::rte_eal_get_runtime_dir());
+    return result;
 }
 
 }  // namespace
 
-bool start_eal(std::string* why, std::string* cure) {
+bool start_eal(bool channel, std::string* why, std::string* cure) {
     static std::mutex mutex;
     static int state = 0;  // 1 started, -1 failed
+    static bool has_channel = false;
+    static pid_t owner = 0;
     static int error = 0;
     const std::scoped_lock lock(mutex);
     if (state == 0) {
-        std::thread starter([] {
-            state = initialise() >= 0 || rte_errno == EALREADY ? 1 : -1;
+        std::thread starter([channel] {
+            sigset_t all;
+            ::sigfillset(&all);
+            ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // DPDK's threads take no signal of the program's
+            state = initialise(channel) >= 0 || rte_errno == EALREADY ? 1 : -1;
             error = rte_errno;
         });
         starter.join();
+        has_channel = channel;
+        owner = ::getpid();
+    }
+    if (owner != ::getpid()) {  // a child has none of its threads, and would take memory that is its parent's
+        *why = "DPDK was started by the process this one was forked from";
+        *cure = "open the NIC after exec, or let the ports be shared (acenic.mode)";
+        return false;
+    }
+    if (state == 1 && channel && !has_channel) {
+        *why = "DPDK was started without its channel between processes, which net_memif needs";
+        *cure = "name the net_memif port in acenic.ports before the program starts";
+        return false;
     }
     if (state == 1) return true;
     *why = std::string("DPDK does not start: ") + ::rte_strerror(error);

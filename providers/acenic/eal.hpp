@@ -7,7 +7,8 @@
 
 namespace viaduct::acenic {
 
-// False: it cannot be had; *why and *cure say so for people.
-bool start_eal(std::string* why, std::string* cure);
+// With the channel between processes, if a driver needs it: that is decided by the first call. False: it
+// cannot be had; *why and *cure say so for people.
+bool start_eal(bool channel, std::string* why, std::string* cure);
 
 }  // namespace viaduct::acenic

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "core/clock/clock.hpp"
@@ -27,14 +28,26 @@ constexpr int64_t kLookAgain = 100'000;
 // The port takes no more frames for now.
 constexpr int64_t kWireFull = 50'000;
 constexpr int64_t kLongestSleep = 50'000'000;
+// An acknowledgement is due 5 us after its frame; a sleep takes ten times as long, and more for the processor
+// to be had again.
+constexpr int64_t kWorthSleeping = 20'000;
 // Frames taken by one poll.
 constexpr int kBurstsPerPoll = 4;
 // How long a closing engine waits for its peers to have heard of it.
 constexpr int64_t kGoodbye = 50'000'000;
 
+// The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
+struct Known {
+    std::weak_ptr<Engine> engine;
+    int owner = 0;  // the process that has it; 0: there is none
+};
 std::mutex registry_mutex;
-std::map<std::string, std::weak_ptr<Engine>>& registry() {
-    static auto& all = *new std::map<std::string, std::weak_ptr<Engine>>;
+std::condition_variable& one_has_ended() {
+    static auto& changed = *new std::condition_variable;
+    return changed;
+}
+std::map<std::string, Known>& registry() {
+    static auto& all = *new std::map<std::string, Known>;
     return all;
 }
 
@@ -43,10 +56,11 @@ Fd take_name(const std::string& port) {
     Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
-    const std::string text = "viaduct-acenic-" + port;
-    const size_t n = std::min(text.size(), sizeof name.sun_path - 1);
-    std::memcpy(name.sun_path + 1, text.data(), n);
-    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + n);
+    const size_t room = sizeof name.sun_path - 1;
+    std::string text = "viaduct-acenic-" + port;
+    if (text.size() > room) text = "viaduct-acenic-" + std::to_string(std::hash<std::string>{}(port));
+    std::memcpy(name.sun_path + 1, text.data(), text.size());
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
     if (socket.valid() && ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
         socket.reset();
     return socket;
@@ -56,14 +70,18 @@ Fd take_name(const std::string& port) {
 // acknowledged, and their peers must not wait for their silence.
 struct AtExit {
     ~AtExit() {
+        std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
         std::unique_lock lock(registry_mutex, std::try_to_lock);
         for (int tries = 0; !lock.owns_lock(); ++tries) {
             if (tries == 100) return;  // held by a thread that is no more: a forked child
             ::usleep(100);
             lock.try_lock();
         }
-        for (auto& [name, engine] : registry())
-            if (auto live = engine.lock()) live->say_goodbye();
+        for (auto& [name, known] : registry())
+            if (auto live = known.engine.lock()) {
+                live->say_goodbye();
+                living.push_back(std::move(live));
+            }
     }
 };
 const AtExit at_exit;
@@ -72,12 +90,34 @@ const AtExit at_exit;
 
 std::shared_ptr<Engine> Engine::get(const PortSpec& spec, UserAgent* agent, std::string* why,
                                     std::string* cure) {
-    const std::scoped_lock lock(registry_mutex);
-    std::weak_ptr<Engine>& known = registry()[spec.text];
-    if (auto engine = known.lock()) return engine;
-    std::shared_ptr<Engine> engine(new Engine);
-    if (!engine->begin(spec, agent, why, cure)) return nullptr;
-    known = engine;
+    std::unique_lock lock(registry_mutex);
+    Known& known = registry()[spec.text];
+    if (known.owner != 0 &&
+        known.owner != ::getpid()) {  // what DPDK has is not for a forked child (docs/acenic.md)
+        *why = spec.text + " was opened by the process this one was forked from";
+        *cure = "open it after exec, or let the ports be shared (acenic.mode)";
+        return nullptr;
+    }
+    std::shared_ptr<Engine> engine = known.engine.lock();
+    while (!engine && known.owner != 0) {
+        one_has_ended().wait(lock);
+        engine = known.engine.lock();
+    }
+    if (engine) return engine;
+    engine.reset(new Engine, [&known](Engine* ended) {
+        delete ended;
+        {
+            const std::scoped_lock again(registry_mutex);
+            known.owner = 0;
+        }
+        one_has_ended().notify_all();
+    });
+    known.owner = ::getpid();
+    if (!engine->begin(spec, agent, why, cure)) {
+        lock.unlock();  // its end takes it
+        return nullptr;
+    }
+    known.engine = engine;
     return engine;
 }
 
@@ -95,7 +135,7 @@ bool Engine::begin(const PortSpec& spec, UserAgent* agent, std::string* why, std
     if (port_ == nullptr) return false;
     wire::Tuning tuning;
     tuning.max_frame = port_->max_frame();
-    tuning.max_links = kMaxVi;
+    tuning.max_links = kMaxLinks;
     tuning.queue_depth = kDepth;
     if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
         tuning.seed = static_cast<uint64_t>(now_ns());
@@ -164,6 +204,13 @@ void Engine::wake_helper() {
     [[maybe_unused]] const ssize_t written = ::write(wake_fd_.get(), &one, sizeof one);
 }
 
+Status Engine::set_faults(Endpoint& ep, const FaultPlan& plan) {
+    const std::scoped_lock lock(mutex);
+    if (ep.link == 0) return Status::invalid_state;
+    port_->set_faults(ep.link, plan);
+    return Status::ok;
+}
+
 // ---- polling
 
 bool Engine::poll() {
@@ -203,6 +250,8 @@ int64_t Engine::idle_ns(int64_t longest) {
     const int64_t due = node_->next_deadline();
     if (due != wire::kNoTime) longest = std::min(longest, due - now_ns());
     if (port_->wait_fd() < 0) longest = std::min(longest, kLookAgain);
+    if (const int64_t held = port_->held_until(); held != FaultyWire::kNothing)
+        longest = std::min(longest, held - now_ns());
     return std::max<int64_t>(longest, 0);
 }
 
@@ -218,7 +267,7 @@ void Engine::run_helper() {
         }
         pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {port_->wait_fd(), POLLIN, 0}};
         const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
-        if (sleep > 0) ::ppoll(fds, watched, &t, nullptr);
+        if (sleep > kWorthSleeping) ::ppoll(fds, watched, &t, nullptr);
         uint64_t rings;
         [[maybe_unused]] const ssize_t got = ::read(wake_fd_.get(), &rings, sizeof rings);
         const int64_t before = polled_at_.load(std::memory_order_relaxed);

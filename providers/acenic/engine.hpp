@@ -88,6 +88,8 @@ public:
     // How long nobody has to look again, at most `longest`.
     int64_t idle_ns(int64_t longest);
     void wake_helper();
+    // What this end of a connection sends goes through bad weather.
+    Status set_faults(Endpoint&, const FaultPlan&);
 
     // ---- wire::Host (host.cpp): E held
     bool read_source(wire::Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) override;
@@ -104,6 +106,7 @@ public:
                               uint32_t n) override;
     void end_write(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
     void abandon_write(wire::Cookie, const uint32_t* immediate) override;
+    void damaged_write(wire::Cookie) override;
     wire::Verdict begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total) override;
     wire::Verdict read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
                               uint32_t n) override;

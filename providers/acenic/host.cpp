@@ -272,6 +272,14 @@ void Engine::abandon_write(Cookie cookie, const uint32_t* immediate) {
     if (immediate != nullptr) abandon_message(cookie);
 }
 
+void Engine::damaged_write(Cookie cookie) {
+    Endpoint& ep = endpoint(cookie);
+    const RecvLock lock(ep);
+    if (!ep.active) return;
+    ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_DATA, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE,
+                               nullptr);
+}
+
 // ---- the peer's reads and atomics
 
 Verdict Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total) {

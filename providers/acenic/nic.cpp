@@ -19,6 +19,8 @@ namespace {
 
 // Somebody else may have the engine when a sleeper looks: nobody sleeps longer than this.
 constexpr int64_t kSleepSlice = 20'000'000;
+// What is due sooner is waited for awake.
+constexpr int64_t kWorthSleeping = 20'000;
 
 }  // namespace
 
@@ -29,9 +31,9 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
-    const auto ports = split_ports(args.settings->get("ports", ""));
     Rejection rejection;
-    if (args.nic.index >= ports.size() || !read_port(ports[args.nic.index], &nic->port, &rejection)) {
+    if (!read_port(args.settings->get("ports", ""), args.settings->get("faults", ""), args.nic.index,
+                   &nic->port, &rejection)) {
         VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
         return Status::unknown_name;
     }
@@ -105,7 +107,7 @@ void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     const int64_t left = remaining_ns(deadline);
     int64_t sleep = left < 0 || left > kSleepSlice ? kSleepSlice : left;
     sleep = nic->engine->idle_ns(sleep);
-    if (sleep <= 0) return;
+    if (sleep <= kWorthSleeping) return;  // the caller looks again
     pollfd fds[2] = {{nic->wake_fd.get(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
     const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
     ::ppoll(fds, 2, &t, nullptr);
@@ -126,6 +128,12 @@ void wake(NicContext* nic) {
 
 // Whoever is using the region has the engine; who gets it later finds the region gone.
 void region_removed(NicContext* nic, uint32_t) { const std::scoped_lock lock(nic->engine->mutex); }
+
+Status set_fault_plan(ViCore& vi, const char* plan) {
+    FaultPlan parsed;
+    if (!parse_fault_plan(plan, &parsed)) return Status::invalid;
+    return vi.endpoint->nic->engine->set_faults(*vi.endpoint, parsed);
+}
 
 Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
     if (ip_len != 4 || index != 0) return Status::no_match;

@@ -10,6 +10,9 @@
 namespace viaduct::acenic {
 
 inline constexpr uint32_t kMaxVi = 1024;
+// Of a port: several opens in a process share it, and a connection that is over is remembered for half a
+// second.
+inline constexpr uint32_t kMaxLinks = 8 * kMaxVi;
 inline constexpr uint32_t kDepth = 1024;
 
 }  // namespace viaduct::acenic
@@ -54,6 +57,7 @@ void sleep_wait(NicContext*, uint32_t key, Deadline);
 void sleep_end(NicContext*);
 void wake(NicContext*);
 void region_removed(NicContext*, uint32_t handle);
+Status set_fault_plan(ViCore&, const char* plan);
 Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
 
 // connect.cpp

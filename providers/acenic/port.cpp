@@ -1,59 +1,103 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/port.hpp"
 
-#include <dirent.h>
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
-#include <set>
+#include <cstring>
 #include <utility>
 
+#include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/shm/segment.hpp"
 #include "providers/acenic/eal.hpp"
+#include "providers/acenic/new_files.hpp"
+#include "providers/wire/bytes.hpp"
 #include "providers/wire/format.hpp"
 
 namespace viaduct::acenic {
 
 namespace {
 
-constexpr uint16_t kRing = 512;
+constexpr uint16_t kRing = 512, kSmallRing = 128;
 constexpr uint32_t kPoolBuffers = 2047;
 constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver wants
+// A port that is joined to one other process asks every so many looks whether it still is, and calls so
+// often.
+constexpr uint32_t kLooksPerJoin = 256;
+constexpr int64_t kJoinAgain = 100'000'000;
 
-// The packet sockets this process has: af_packet does not tell its own.
-std::set<int> packet_sockets() {
-    std::set<int> found;
-    DIR* folder = ::opendir("/proc/self/fd");
-    if (folder == nullptr) return found;
-    while (const dirent* entry = ::readdir(folder)) {
-        const int fd = std::atoi(entry->d_name);
-        int domain = 0;
-        socklen_t n = sizeof domain;
-        if (fd > 2 && ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_PACKET)
-            found.insert(fd);
-    }
-    ::closedir(folder);
-    return found;
+// A socket that nobody listens on is left from a process that was killed. False: somebody does.
+bool remove_stale(const std::string& path) {
+    sockaddr_un name{};
+    if (path.empty() || path.size() >= sizeof name.sun_path) return true;  // the driver will say so
+    const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    name.sun_family = AF_UNIX;
+    std::memcpy(name.sun_path, path.data(), path.size());
+    if (!socket.valid() ||
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0)
+        return false;
+    if (errno == ECONNREFUSED) ::unlink(path.c_str());
+    return true;
 }
 
-// The driver's arguments: for af_packet rings that fit the interface's MTU and the usual limit of locked
-// memory.
-std::string arguments_of(const PortSpec& spec) {
+// The driver of memif tells a peer that may be gone, through a socket: that is no reason for the program to
+// end.
+class NoBrokenPipe {
+public:
+    NoBrokenPipe() {
+        ::sigemptyset(&pipe_);
+        ::sigaddset(&pipe_, SIGPIPE);
+        sigset_t pending;
+        ::sigpending(&pending);
+        was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
+        ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~NoBrokenPipe() {
+        const timespec now{};
+        if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &now);
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    NoBrokenPipe(const NoBrokenPipe&) = delete;
+    NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
+
+private:
+    sigset_t pipe_, before_;
+    bool was_pending_ = false;
+};
+
+// The driver's arguments: for af_packet rings of so many frames, for memif buffers of one frame.
+std::string arguments_of(const PortSpec& spec, uint32_t ring) {
+    if (spec.driver == "net_memif")
+        return spec.arguments + ",bsize=" + std::to_string((spec.mtu + kRoomAbove + 255) / 256 * 256) +
+               ",rsize=10";
     if (spec.driver != "net_af_packet") return spec.arguments;
-    return spec.arguments + (spec.mtu > 1900 ? ",blocksz=65536,framesz=16384,framecnt=128,qpairs=1"
-                                             : ",blocksz=4096,framesz=2048,framecnt=512,qpairs=1");
+    const char* const sizes = spec.mtu > 1900 ? ",blocksz=65536,framesz=16384" : ",blocksz=4096,framesz=2048";
+    return spec.arguments + sizes + ",framecnt=" + std::to_string(ring) + ",qpairs=1";
+}
+
+// Frames wait in af_packet's ring while we have no processor; what does not fit is lost. It is locked memory:
+// who may not lock so much has one that fits the usual limit.
+bool make_device(const std::string& name, const PortSpec& spec) {
+    if (::rte_vdev_init(name.c_str(), arguments_of(spec, kRing).c_str()) == 0) return true;
+    if (spec.driver != "net_af_packet" || spec.mtu <= 1900) return false;
+    return ::rte_vdev_init(name.c_str(), arguments_of(spec, kSmallRing).c_str()) == 0;
 }
 
 }  // namespace
 
 std::unique_ptr<Port> Port::open(const PortSpec& spec, std::string* why, std::string* cure) {
-    if (!start_eal(why, cure)) return nullptr;
+    if (!start_eal(spec.needs_channel, why, cure)) return nullptr;
     std::unique_ptr<Port> port(new Port(spec));
     if (!port->start(spec, why, cure)) return nullptr;
     return port;
@@ -66,14 +110,23 @@ bool Port::start(const PortSpec& spec, std::string* why, std::string* cure) {
         *cure = remedy;
         return false;
     };
-    const std::set<int> before = packet_sockets();
+    const NewFiles files;
+    joined_ = spec.driver == "net_memif";
+    listens_ = spec.listens;
+    if (spec.listens && !remove_stale(spec.socket))
+        return fail("another process listens on " + spec.socket, 0,
+                    "give each pair of processes a socket of its own");
     device_ = spec.driver + std::to_string(number.fetch_add(1));
-    if (::rte_vdev_init(device_.c_str(), arguments_of(spec).c_str()) != 0) {
+    if (!make_device(device_, spec)) {
         const std::string failed = std::exchange(device_, "");
         return fail(
             "DPDK cannot open the device " + failed, 0,
-            "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB of locked "
-            "memory; is the driver's package (librte-net-...) installed? VIADUCT_LOG=info says more");
+            joined_
+                ? "is the folder of the socket there and writable, and librte-net-memif23 installed? "
+                  "VIADUCT_LOG=info says more"
+                : "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB of "
+                  "locked memory; is the driver's package (librte-net-...) installed? VIADUCT_LOG=info says "
+                  "more");
     }
     if (::rte_eth_dev_get_port_by_name(device_.c_str(), &port_) != 0)
         return fail("no port came of it", ENODEV, "");
@@ -87,13 +140,16 @@ bool Port::start(const PortSpec& spec, std::string* why, std::string* cure) {
     int e = ::rte_eth_dev_configure(port_, 1, 1, &conf);
     if (e == 0) e = ::rte_eth_tx_queue_setup(port_, 0, kRing, SOCKET_ID_ANY, nullptr);
     if (e == 0) e = ::rte_eth_rx_queue_setup(port_, 0, kRing, SOCKET_ID_ANY, nullptr, pool_);
-    if (e == 0) e = ::rte_eth_dev_start(port_);
+    if (e == 0 && !joined_) e = ::rte_eth_dev_start(port_);
+    started_ = !joined_;
+    if (e == 0 && joined_) join_again();
     if (e != 0) return fail("the port does not start", -e, "VIADUCT_LOG=info tells what the driver says");
-    for (const int fd : packet_sockets())
-        if (before.count(fd) == 0) wait_fd_ = fd;
+    wait_fd_ = files.packet_socket();  // af_packet does not tell its own
+    files.close_on_exec();
     const uint32_t payload =
         std::min<uint32_t>(spec.mtu, room - RTE_PKTMBUF_HEADROOM - kRoomAbove - wire::Ethernet::kBytes);
     max_frame_ = std::min(payload, wire::kMaxFrame);
+    set_faults(0, spec.faults);
     VIADUCT_LOG(info, "acenic", "%s is open, frames up to %u bytes", spec.text.c_str(), max_frame_);
     return true;
 }
@@ -102,6 +158,8 @@ Port::~Port() {
     if (port_ != UINT16_MAX) {
         for (uint32_t i = 0; i < out_count_; ++i) ::rte_pktmbuf_free(out_[i]);
         while (loop_head_ != loop_tail_) ::rte_pktmbuf_free(loop_[loop_head_++ % kLoop]);
+        faults_.reset();
+        const NoBrokenPipe quiet;
         ::rte_eth_dev_stop(port_);
         ::rte_eth_dev_close(port_);
     }
@@ -127,23 +185,86 @@ void Port::end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) {
     link_.write(frame - wire::Ethernet::kBytes, to, bytes);
     m->data_len = static_cast<uint16_t>(wire::Ethernet::kBytes + bytes);
     m->pkt_len = m->data_len;
-    if (to == link_.own) {
-        loop_[loop_tail_++ % kLoop] = m;
-        ++counters_.looped;
-        return;
-    }
     if (m->data_len < 60) {  // the least an Ethernet frame has; what follows is not read
         std::memset(rte_pktmbuf_mtod(m, std::byte*) + m->data_len, 0, 60u - m->data_len);
         m->data_len = 60;
         m->pkt_len = 60;
     }
-    out_[out_count_++] = m;
+    if (faults_ != nullptr) [[unlikely]]
+        return misbehave(m, frame, bytes);
+    place(m, to == link_.own);
+}
+
+// There is room for one: begin_frame has seen to that.
+void Port::place(rte_mbuf* m, bool to_ourselves) {
+    if (to_ourselves) {
+        loop_[loop_tail_++ % kLoop] = m;
+        ++counters_.looped;
+    } else {
+        out_[out_count_++] = m;
+    }
+}
+
+void Port::set_faults(uint32_t link, const FaultPlan& plan) {
+    if (faults_ == nullptr && !plan.active()) return;
+    if (faults_ == nullptr) faults_ = std::make_unique<FaultyWire>();
+    faults_->set_plan(link, plan);  // it stays: there may be frames in it
+}
+
+void Port::misbehave(rte_mbuf* m, std::byte* frame, uint32_t bytes) {
+    rte_mbuf* now[2];
+    const uint32_t source = wire::load32(frame + wire::kSourceAt);
+    const uint32_t n = faults_->pass(m, source, std::span(frame, bytes), now_ns(), now);
+    for (uint32_t i = 0; i < n; ++i) {
+        if (out_count_ == kBurst || loop_tail_ - loop_head_ == kLoop) {  // one frame too many: lost as well
+            ::rte_pktmbuf_free(now[i]);
+            ++counters_.tx_refused;
+            continue;
+        }
+        const auto* to = rte_pktmbuf_mtod(now[i], const std::byte*);
+        place(now[i], std::memcmp(to, link_.own.bytes, kNicAddressBytes) == 0);
+    }
+}
+
+void Port::release_held() {
+    const int64_t now = now_ns();
+    while (out_count_ != kBurst && loop_tail_ - loop_head_ != kLoop) {
+        rte_mbuf* const m = faults_->release(now);
+        if (m == nullptr) return;
+        const auto* to = rte_pktmbuf_mtod(m, const std::byte*);
+        place(m, std::memcmp(to, link_.own.bytes, kNicAddressBytes) == 0);
+    }
+}
+
+// Nobody is at the other end, or not any more. The driver goes on by itself where it listens; where it calls,
+// it does so once for each start.
+void Port::join_again() {
+    const int64_t now = now_ns();
+    if (started_ && (listens_ || now - tried_at_ < kJoinAgain)) return;
+    const NoBrokenPipe quiet;
+    if (started_) ::rte_eth_dev_stop(port_);
+    started_ = ::rte_eth_dev_start(port_) == 0;
+    tried_at_ = now;
+}
+
+bool Port::plugged() {
+    rte_eth_link link{};
+    return started_ && ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 void Port::transmit() {
+    if (faults_ != nullptr) [[unlikely]]
+        release_held();
     if (out_count_ == 0) return;
-    const uint32_t sent = ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_));
+    const uint32_t sent =
+        started_ ? ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_)) : 0;
     if (sent == out_count_) [[likely]] {
+        out_count_ = 0;
+        return;
+    }
+    if (sent == 0 && joined_ && !plugged()) {  // a wire without an end
+        ::rte_pktmbuf_free_bulk(out_, out_count_);
+        counters_.unplugged += out_count_;
         out_count_ = 0;
         return;
     }
@@ -155,6 +276,9 @@ void Port::transmit() {
 uint32_t Port::fetch(rte_mbuf** burst) {
     uint32_t n = 0;
     while (n < kBurst / 2 && loop_head_ != loop_tail_) burst[n++] = loop_[loop_head_++ % kLoop];
+    if (joined_ && ++looks_ % kLooksPerJoin == 0 && !plugged()) [[unlikely]]
+        join_again();
+    if (!started_) return n;
     return n + ::rte_eth_rx_burst(port_, 0, burst + n, static_cast<uint16_t>(kBurst - n));
 }
 

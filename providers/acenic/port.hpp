@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A DPDK Ethernet port as an outlet of the wire protocol. Frames to our own address never reach the wire. One
-// thread at a time: the engine's lock.
+// A DPDK Ethernet port as an outlet of the wire protocol. Frames to our own address never reach the wire. A
+// port that is joined to one other process (memif) comes up when that one is there, and again after it has
+// gone. One thread at a time: the engine's lock.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "providers/acenic/faulty_wire.hpp"
 #include "providers/acenic/port_spec.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "providers/wire/host.hpp"
@@ -22,6 +24,7 @@ struct PortCounters {
     uint64_t tx_refused = 0;  // frames the driver did not take at once
     uint64_t no_buffer = 0;   // the pool was empty
     uint64_t looped = 0;      // to ourselves
+    uint64_t unplugged = 0;   // lost because nobody is at the other end
 };
 
 class Port final : public wire::Outlet {
@@ -54,6 +57,12 @@ public:
         return taken;
     }
 
+    // Makes what leaves misbehave: frames of that link, or 0: of all that have no plan of their own. An idle
+    // plan ends it.
+    void set_faults(uint32_t link, const FaultPlan&);
+    // When transmit has to be called for frames that a plan holds back; INT64_MAX: none are.
+    int64_t held_until() const { return faults_ ? faults_->held_until() : FaultyWire::kNothing; }
+
     // Becomes readable when frames come; -1: this driver has none, look every so often.
     int wait_fd() const { return wait_fd_; }
     uint32_t max_frame() const { return max_frame_; }
@@ -66,6 +75,11 @@ private:
 
     explicit Port(const PortSpec& spec) : link_{spec.address} {}
     bool start(const PortSpec&, std::string* why, std::string* cure);
+    void join_again();
+    bool plugged();
+    void misbehave(rte_mbuf*, std::byte* frame, uint32_t bytes);
+    void release_held();
+    void place(rte_mbuf*, bool to_ourselves);
     uint32_t fetch(rte_mbuf** burst);
     bool look(rte_mbuf*, NicAddress* from, std::span<const std::byte>* frame);
     void release(rte_mbuf** burst, uint32_t n);
@@ -75,12 +89,18 @@ private:
     uint32_t max_frame_ = 0;
     int wait_fd_ = -1;
     std::string device_;
+    bool joined_ = false;   // to one other process, which may be there or not
+    bool listens_ = false;  // for that process
+    bool started_ = false;  // the device takes and gives frames
+    int64_t tried_at_ = 0;
+    uint32_t looks_ = 0;
     rte_mempool* pool_ = nullptr;
     rte_mbuf* current_ = nullptr;  // between begin_frame and end_frame
     rte_mbuf* out_[kBurst] = {};
     uint32_t out_count_ = 0;
     rte_mbuf* loop_[kLoop] = {};  // frames to ourselves
     uint32_t loop_head_ = 0, loop_tail_ = 0;
+    std::unique_ptr<FaultyWire> faults_;
     PortCounters counters_;
 };
 

@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/clock/clock.hpp"
@@ -19,7 +21,7 @@ namespace viaduct::acenic {
 namespace {
 
 constexpr int64_t kNeighbourPatience = 500'000'000;
-constexpr uint32_t kOtherMtu = 9000;
+constexpr uint32_t kOtherMtu = 9000, kLeastMtu = 576, kMostMtu = 16000;
 
 bool refuse(const std::string& text, Rejection* why, const std::string& reason, const char* cure) {
     std::snprintf(why->name, sizeof why->name, "%s", text.c_str());
@@ -85,6 +87,52 @@ bool is_own_address(int socket, const PortSpec& port, uint32_t ip) {
     return reinterpret_cast<const sockaddr_in*>(&r.ifr_addr)->sin_addr.s_addr == ip;
 }
 
+// Our own argument, which no driver knows.
+void take_mtu(PortSpec* port) {
+    const std::string mtu = argument(port->arguments, "mtu");
+    port->mtu = mtu.empty() ? kOtherMtu : static_cast<uint32_t>(std::strtoul(mtu.c_str(), nullptr, 10));
+    port->mtu = std::clamp(port->mtu, kLeastMtu, kMostMtu);
+    const size_t at = ("," + port->arguments).find(",mtu=");
+    if (at == std::string::npos) return;
+    const size_t end = port->arguments.find(',', at);
+    // With the comma before it, or behind it when it comes first.
+    port->arguments.erase(at == 0 ? 0 : at - 1, end == std::string::npos ? end : end - at + 1);
+}
+
+// Without an address of its own an end gets one that follows from the socket, so that both ends know both.
+NicAddress memif_address(const std::string& socket, bool listens) {
+    uint32_t hash = 2166136261u;  // FNV-1a
+    for (const char c : socket) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+    NicAddress a;
+    a.bytes[0] = 2;  // locally administered
+    for (int i = 0; i < 4; ++i) a.bytes[1 + i] = static_cast<uint8_t>(hash >> (24 - 8 * i));
+    a.bytes[5] = listens ? 1 : 2;
+    return a;
+}
+
+// Two processes of one host that meet at a socket. Anybody may, no hugepages, no interface.
+bool read_memif(PortSpec* port, Rejection* why) {
+    const std::string socket = argument(port->arguments, "socket"), role = argument(port->arguments, "role");
+    if (socket.empty() || (role != "server" && role != "client"))
+        return refuse(port->text, why, "net_memif without a socket and a role",
+                      "write net_memif,socket=/run/user/0/pair.sock,role=server here, role=client there");
+    port->listens = role == "server";
+    const bool is_path = argument(port->arguments, "socket-abstract") != "yes";
+    if (is_path) port->socket = socket;
+    if (is_path && socket[0] != '/')
+        return refuse(port->text, why, "the socket of net_memif is no absolute path", "begin it with /");
+    const std::string mac = argument(port->arguments, "mac");
+    port->address = memif_address(socket, port->listens);
+    if (!mac.empty() && !parse_mac(mac, &port->address))
+        return refuse(port->text, why, mac + " is no Ethernet address", "write it as mac=02:00:00:00:00:01");
+    take_mtu(port);
+    if (is_path && argument(port->arguments, "socket-abstract").empty())
+        port->arguments += ",socket-abstract=no";
+    if (argument(port->arguments, "id").empty()) port->arguments += ",id=0";
+    port->up = true;
+    return true;
+}
+
 }  // namespace
 
 std::vector<std::string> split_ports(const char* setting) {
@@ -119,20 +167,23 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
                           "name one that `ip link` shows");
         return true;
     }
-    if (out->driver == "net_memif")
-        return refuse(text, why, "net_memif needs DPDK's multi-process channel, which is off here",
-                      "use net_af_packet on a veth pair");
+    if (out->driver == "net_memif") return read_memif(out, why);
     if (!parse_mac(argument(out->arguments, "mac"), &out->address))
         return refuse(text, why, out->driver + " without an Ethernet address",
                       "add mac=02:00:00:00:00:01, another one for each end");
-    const std::string mtu = argument(out->arguments, "mtu");
-    out->mtu = mtu.empty() ? kOtherMtu : static_cast<uint32_t>(std::strtoul(mtu.c_str(), nullptr, 10));
-    const size_t at = out->arguments.find("mtu=");
-    if (at != std::string::npos) {  // ours: no driver knows it
-        const size_t end = out->arguments.find(',', at);
-        out->arguments.erase(at, end == std::string::npos ? std::string::npos : end - at + 1);
-    }
+    take_mtu(out);
     out->up = true;
+    return true;
+}
+
+bool read_port(const char* ports, const char* faults, size_t index, PortSpec* out, Rejection* why) {
+    const std::vector<std::string> all = split_ports(ports), plans = split_ports(faults);
+    if (index >= all.size()) return refuse("acenic", why, "there is no such port", "look at acenic.ports");
+    if (!read_port(all[index], out, why)) return false;
+    for (const std::string& port : all) out->needs_channel |= port.compare(0, 9, "net_memif") == 0;
+    if (index < plans.size() && !parse_fault_plan(plans[index].c_str(), &out->faults))
+        return refuse(all[index], why, plans[index] + " is no fault plan",
+                      "write acenic.faults as \"seed=1,drop=0.01\", see viaduct(7)");
     return true;
 }
 

@@ -39,6 +39,7 @@ constexpr Provider make_provider() {
     p.data.wake = wake;
     p.data.region_removed = region_removed;
     p.data.resolve = resolve;
+    p.data.set_fault_plan = set_fault_plan;
     return p;
 }
 

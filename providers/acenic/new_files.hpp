@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The files that DPDK opens and does not tell us of: found by comparing what the process has open before and
+// after. Other threads of the program open files meanwhile, so only kinds that are DPDK's are taken.
+#pragma once
+
+#include <set>
+
+namespace viaduct::acenic {
+
+class NewFiles {
+public:
+    NewFiles();
+    // Closes them in programs that are started: DPDK itself leaves them open.
+    void close_on_exec() const;
+    // The packet socket that has come since; -1: none has.
+    int packet_socket() const;
+
+private:
+    std::set<int> since() const;
+
+    std::set<int> before_;
+};
+
+}  // namespace viaduct::acenic
