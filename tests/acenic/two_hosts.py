@@ -1,82 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs legacy programs between two hosts over the acenic provider: two network namespaces joined by a veth pair, an
-af_packet port in each. Then the conformance suite on one of them, where one process is enough.
+"""Runs the legacy programs between hosts over the acenic provider: network namespaces joined by veth, an af_packet port in each,
+or two processes joined by memif, where two are enough.
 
-    two_hosts.py --bin DIR [--conformance PROGRAM] [--mtu N]
+    two_hosts.py --bin DIR [--over af_packet|memif] [--mtu N] [--faults PLAN]
 """
 import argparse
 import os
 import re
-import shutil
-import subprocess
+import socket
 import sys
-import tempfile
 import time
 
-SKIPPED = 77
-# Needs a second process on the same port, or a fault plan; a port belongs to one process.
-LEFT_OUT = "-*Fork.*:*Processes.*:*RemoteProcessKilled*:*Process*"
-
-
-class Failure(Exception):
-    pass
-
-
-class Hosts:
-    """Two namespaces, gone again at the end."""
-
-    def __init__(self, mtu):
-        self.names = ["viaduct-%d-%s" % (os.getpid(), side) for side in "ab"]
-        self.folder = tempfile.mkdtemp(prefix="acenic-")
-        self.hosts = os.path.join(self.folder, "hosts")
-        self.made = []
-        self.mtu = mtu
-
-    def make(self):
-        for name in self.names:
-            run("ip", "netns", "add", name)
-            self.made.append(name)
-        a, b = self.names
-        run("ip", "link", "add", "v0", "netns", a, "type", "veth", "peer", "name", "v0", "netns", b)
-        with open(self.hosts, "w", encoding="ascii") as file:
-            for name, host in zip(self.names, ("hosta", "hostb")):
-                run("ip", "-n", name, "link", "set", "v0", "mtu", str(self.mtu), "up")
-                shown = subprocess.run(["ip", "-n", name, "link", "show", "v0"], capture_output=True, text=True,
-                                       check=True).stdout
-                file.write("%s %s\n" % (re.search(r"link/ether (\S+)", shown).group(1), host))
-
-    def remove(self):
-        for name in self.made:
-            subprocess.run(["ip", "netns", "del", name], check=False)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def start(self, side, *command):
-        environment = dict(os.environ)
-        environment.update({
-            "VIADUCT_AGENT": "@viaduct-test-acenic-%d-%d" % (os.getpid(), side),
-            "VIADUCT_ACENIC_PORTS": "net_af_packet,iface=v0",
-            "VIADUCT_NAMES_DEFAULT_PROVIDER": "acenic",
-            "VIADUCT_HOSTS": self.hosts,
-        })
-        command = ["ip", "netns", "exec", self.names[side]] + [str(word) for word in command]
-        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, cwd=self.folder)
-
-
-def run(*command):
-    subprocess.run(command, check=True, capture_output=True)
-
-
-def finish(process, what, pattern, limit=60):
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        raise Failure("%s: still running after %d s\n%s%s" % (what, limit, out, err)) from None
-    if process.returncode != 0 or err or not re.fullmatch(pattern, out):
-        raise Failure("%s: exit status %d\n%s%s" % (what, process.returncode, out[-2000:], err[-2000:]))
+from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, end, finish
 
 
 def pair(hosts, what, server, client, server_says, client_says):
@@ -87,19 +23,16 @@ def pair(hosts, what, server, client, server_says, client_says):
         finish(processes[1], what + " (client)", client_says)
         finish(processes[0], what + " (server)", server_says)
     finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
+        end(processes)
     print("%-28s good, %.1f s" % (what, time.monotonic() - began), flush=True)
 
 
-def legacy(hosts, programs):
+def legacy(hosts, programs, levels):
     def program(name):
         return os.path.join(programs, "via_" + name)
 
     sizes = "".join(r" +%d +[0-9.]+ +[0-9.]+\n" % (1 << k) for k in range(2, 18))
-    for level in "udr":
+    for level in levels:
         pair(hosts, "pingpong " + level, [program("pingpong"), "-s"],
              [program("pingpong"), "-c", "hostb", "-n", 50, "-m", 1 << 17, "-r", level], r"server: done\n",
              r" +bytes +half trip \(us\) +MB/s\n" + sizes + r"data verified: OK\n")
@@ -124,38 +57,80 @@ def legacy(hosts, programs):
          r"1 clients, 100 messages, [0-9]+ bytes, all in order\n", r"client 0: 100 messages answered\n")
 
 
-def conformance(hosts, program):
+def ranks(hosts, what, programs, says, environments=None):
+    """One process on each host; all must end well and say what is expected of them."""
     began = time.monotonic()
-    finish(hosts.start(0, program, "--nic", "acenic0", "--gtest_brief=1", "--gtest_filter=" + LEFT_OUT),
-           "conformance", r"(.|\n)*\[  PASSED  \] (.|\n)*", 150)
-    print("%-28s good, %.1f s" % ("conformance, one process", time.monotonic() - began), flush=True)
+    processes = [hosts.start(host, *program, **({"env": environments[host]} if environments else {}))
+                 for host, program in enumerate(programs)]
+    try:
+        for rank, process in enumerate(processes):
+            finish(process, "%s (rank %d)" % (what, rank), says(rank))
+    finally:
+        end(processes)
+    print("%-28s good, %.1f s" % (what, time.monotonic() - began), flush=True)
+
+
+def several(hosts, programs, count, levels):
+    names = ["host" + chr(ord("a") + i) for i in range(count)]
+    for job, level in enumerate(levels):
+        ranks(hosts, "alltoall " + level,
+              [[os.path.join(programs, "via_alltoall"), "-r", r, "-n", count, "-k", 12, "-l", level, "-j", job] + names
+               for r in range(count)],
+              lambda r: r"rank %d of %d: %d messages, [0-9]+ bytes, all sums right\n" % (r, count, 12 * (count - 1)))
+    # Each rank calls the next one under the name of its own host, for which it therefore gets the next one's address.
+    for job, level in enumerate("x" + levels):
+        environments, logs = [], []
+        for r in range(count):
+            table = os.path.join(hosts.folder, "next-of-%d" % r)
+            with open(table, "w", encoding="ascii") as file:
+                file.write("%s %s\n" % (hosts.address((r + 1) % count, 0), socket.gethostname().split(".")[0]))
+            environments.append({**hosts.environment(r), "VIADUCT_HOSTS": table})
+            logs.append(os.path.join(hosts.folder, "ring-%d" % r))
+        ranks(hosts, "ring " + level,
+              [[os.path.join(programs, "via_ring"), "-r", r, "-n", count, "-k", 50, "-l", logs[r], "-j", job, "-x", level]
+               for r in range(count)],
+              lambda r: r"rank %d of %d starts\n" % (r, count), environments)
+        for r in range(count):
+            with open(logs[r], encoding="ascii") as log:
+                if log.read() != "rank %d of %d: 50 laps, token and sums right\n" % (r, count):
+                    raise Failure("ring %s: rank %d has another log" % (level, r))
+
+
+def enum(hosts, programs):
+    process = hosts.start(0, os.path.join(programs, "via_enum"), "acenic0", "/dev/via_eth0")
+    said = finish(process, "enum", r"(.|\n)*[1-9][0-9]* opened and closed\n")
+    if not re.search(r"(?m)^acenic0: ", said):
+        raise Failure("enum: no word of acenic0\n" + said)
+    print("%-28s good" % "enum", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
-    parser.add_argument("--conformance", help="the conformance suite's program")
+    parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif"))
     parser.add_argument("--mtu", type=int, default=9000)
+    parser.add_argument("--faults", default="", help="fault plan of every port")
     options = parser.parse_args()
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        print("SKIPPED: network namespaces need root and the package iproute2")
-        return SKIPPED
-    hosts = Hosts(options.mtu)
+    programs = os.path.abspath(options.bin)
+    levels = "dr" if options.faults else "udr"  # at Unreliable a message may be lost, and these programs wait for each
+    kinds = [Memif(mtu=options.mtu)] if options.over == "memif" else [Namespaces(mtu=options.mtu), Namespaces(3, mtu=options.mtu)]
     try:
-        try:
-            hosts.make()
-        except subprocess.CalledProcessError as failed:
-            print("SKIPPED: no network namespaces with a veth pair here: %s" % failed.stderr.decode().strip())
-            return SKIPPED
-        legacy(hosts, os.path.abspath(options.bin))
-        if options.conformance:
-            conformance(hosts, os.path.abspath(options.conformance))
+        for kind in kinds:
+            with kind as hosts:
+                hosts.settings["VIADUCT_ACENIC_FAULTS"] = options.faults
+                if kind is kinds[0]:
+                    legacy(hosts, programs, levels)
+                    enum(hosts, programs)
+                else:
+                    several(hosts, programs, 3, levels)
+    except Skipped as why:
+        print("SKIPPED: %s" % why)
+        return SKIPPED
     except Failure as failure:
         print(failure)
         return 1
-    finally:
-        hosts.remove()
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The whole conformance suite over acenic. The two ends of each pair are on two ports of one process, so that every frame passes
+through both; partner processes run on another host.
+
+    conformance.py --suite PROGRAM [--over af_packet|memif] [--mtu N] [--filter TESTS]
+
+af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif joins two ports and no more:
+tests with a partner process have a run of their own, in which the process has one end of the link and its partner the other.
+"""
+import argparse
+import os
+import re
+import sys
+import time
+
+from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, finish
+
+# Those that start partner processes or fork.
+WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*"
+# Those about opening and closing; the others have the ports open all the time, which take a tenth of a second to open.
+OPENING = "Nic*:Limits.*"
+# DPDK does not live through a fork: in exclusive mode a child cannot open the NIC of its parent (docs/acenic.md).
+IMPOSSIBLE = "Fork.AChildOpensANicOfItsOwnAndConnectsToItsParent"
+LIMIT = 300
+
+
+def suite(hosts, program, what, arguments):
+    """One run of the suite, which must be good."""
+    began = time.monotonic()
+    out = finish(hosts.start(0, program, "--gtest_brief=1", *arguments), what, r"(.|\n)*\[  PASSED  \] (.|\n)*", LIMIT)
+    passed = re.search(r"\[  PASSED  \] (\d+) test", out).group(1)
+    skipped = re.search(r"\[  SKIPPED \] (\d+) test", out)
+    print("%-28s %s passed, %s skipped, %.1f s" % (what, passed, skipped.group(1) if skipped else "0", time.monotonic() - began),
+          flush=True)
+
+
+def tests(options, which, without):
+    """--gtest_filter of `which` without those; or of those that were asked for."""
+    if options.filter:
+        return "--gtest_filter=" + options.filter
+    return "--gtest_filter=%s-%s" % (which, ":".join(without))
+
+
+def over_af_packet(options):
+    """v0 and v1 of host a are the two ends of pairs, v2 there is for forked children, v2 of host b for partner processes."""
+    with Namespaces(2, ports=3, mtu=options.mtu) as hosts:
+        nics = ["--nic", "acenic0", "--peer-nic", "acenic1", "--child-nic", "acenic2", "--child-command", " ".join(hosts.on(1))]
+        if not options.filter:
+            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, [IMPOSSIBLE])])
+        suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, IMPOSSIBLE])])
+
+
+def over_memif(options):
+    with Memif(both=True, mtu=options.mtu) as hosts:
+        nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
+        suite(hosts, options.suite, "memif, two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS])])
+        if options.filter:
+            return
+        suite(hosts, options.suite, "memif, opening", nics + [tests(options, OPENING, [WITH_PARTNERS])])
+        suite(hosts, options.suite, "memif, two processes",
+              ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, [IMPOSSIBLE])])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", required=True, help="viaduct_conformance")
+    parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif"))
+    parser.add_argument("--mtu", type=int, default=9000)
+    parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
+    options = parser.parse_args()
+    options.suite = os.path.abspath(options.suite)
+    try:
+        (over_memif if options.over == "memif" else over_af_packet)(options)
+    except Skipped as why:
+        print("SKIPPED: %s" % why)
+        return SKIPPED
+    except Failure as failure:
+        print(failure)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

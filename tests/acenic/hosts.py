@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Hosts to run programs on, for tests and benchmarks of acenic: network namespaces joined by veth pairs (two directly, more through
+a bridge), or two processes joined by memif. Nothing of them stays."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+SKIPPED = 77
+# Small enough for memif's socket, which has the folder's name in its own.
+FOLDER = "acenic-"
+
+
+class Failure(Exception):
+    pass
+
+
+class Skipped(Exception):
+    """It cannot run here, and why."""
+
+
+def run(*command):
+    subprocess.run(command, check=True, capture_output=True)
+
+
+class Hosts:
+    """What all kinds have: a folder, a file of host names, processes with an agent for each host."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix=FOLDER)
+        self.hosts = os.path.join(self.folder, "hosts")
+        self.settings = {}
+
+    def __enter__(self):
+        try:
+            self.make()
+        except BaseException:
+            self.remove()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def environment(self, host):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("VIADUCT_")}
+        environment.update({
+            "VIADUCT_AGENT": "@viaduct-test-%s-%d" % (os.path.basename(self.folder), host),
+            "VIADUCT_ACENIC_PORTS": self.ports(host),
+            "VIADUCT_ACENIC_MODE": "exclusive",
+            "VIADUCT_NAMES_DEFAULT_PROVIDER": "acenic",
+            "VIADUCT_HOSTS": self.hosts,
+        })
+        environment.update(self.settings)
+        return environment
+
+    def start(self, host, *command, **more):
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+                   "cwd": self.folder, "env": self.environment(host)}
+        options.update(more)
+        return subprocess.Popen(self.on(host) + [str(word) for word in command], **options)
+
+    def write_names(self, addresses):
+        with open(self.hosts, "w", encoding="ascii") as file:
+            for address, name in addresses:
+                file.write("%s %s\n" % (address, name))
+
+
+class Namespaces(Hosts):
+    """`count` hosts hosta, hostb, ... with `ports` interfaces each, v0, v1, ...; ports of one host are joined too."""
+    kind = "af_packet"
+
+    def __init__(self, count=2, ports=1, mtu=9000):
+        super().__init__()
+        self.names = ["viaduct-%d-%s" % (os.getpid(), chr(ord("a") + i)) for i in range(count)]
+        self.switch = None if count * ports == 2 and ports == 1 else "viaduct-%d-switch" % os.getpid()
+        self.port_count = ports
+        self.mtu = mtu
+        self.made = []
+
+    def make(self):
+        if os.geteuid() != 0 or not shutil.which("ip"):
+            raise Skipped("network namespaces need root and the package iproute2")
+        try:
+            self.make_links()
+        except subprocess.CalledProcessError as failed:
+            raise Skipped("no network namespaces with veth pairs here: %s" % failed.stderr.decode().strip()) from None
+        self.write_names((self.address(host, 0), "host" + name[-1]) for host, name in enumerate(self.names))
+
+    def make_links(self):
+        for name in self.names + ([self.switch] if self.switch else []):
+            run("ip", "netns", "add", name)
+            self.made.append(name)
+            run("ip", "netns", "exec", name, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6 || true")
+        if self.switch is None:
+            a, b = self.names
+            run("ip", "link", "add", "v0", "netns", a, "type", "veth", "peer", "name", "v0", "netns", b)
+        else:
+            run("ip", "-n", self.switch, "link", "add", "bridge", "type", "bridge")
+            run("ip", "-n", self.switch, "link", "set", "bridge", "mtu", str(self.mtu), "up")
+        for host, name in enumerate(self.names):
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            for port in range(self.port_count):
+                if self.switch is not None:
+                    plug = "p%d-%d" % (host, port)
+                    run("ip", "link", "add", "v%d" % port, "netns", name, "type", "veth", "peer", "name", plug, "netns", self.switch)
+                    run("ip", "-n", self.switch, "link", "set", plug, "mtu", str(self.mtu), "master", "bridge", "up")
+                run("ip", "-n", name, "link", "set", "v%d" % port, "mtu", str(self.mtu), "up")
+
+    def remove(self):
+        for name in self.made:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+        super().remove()
+
+    def address(self, host, port):
+        shown = subprocess.run(["ip", "-n", self.names[host], "link", "show", "v%d" % port], capture_output=True, text=True,
+                               check=True).stdout
+        return re.search(r"link/ether (\S+)", shown).group(1)
+
+    def ports(self, _):
+        return ";".join("net_af_packet,iface=v%d" % port for port in range(self.port_count))
+
+    def on(self, host):
+        return ["ip", "netns", "exec", self.names[host]]
+
+
+class Memif(Hosts):
+    """Two processes joined by a socket. Host 0 is its client, host 1 its server; `both` gives every process both ends."""
+    kind = "memif"
+    ADDRESSES = ("02:00:00:00:0a:01", "02:00:00:00:0a:02")
+
+    def __init__(self, both=False, mtu=9000):
+        super().__init__()
+        self.both = both
+        self.mtu = mtu
+
+    def make(self):
+        self.write_names(zip(self.ADDRESSES, ("hosta", "hostb")))
+
+    def port(self, end):
+        return "net_memif,socket=%s,role=%s,mac=%s,mtu=%d" % (
+            os.path.join(self.folder, "pair"), ("client", "server")[end], self.ADDRESSES[end], self.mtu)
+
+    def ports(self, host):
+        return self.port(1) + ";" + self.port(0) if self.both else self.port(host)
+
+    def on(self, _):
+        return []
+
+
+def finish(process, what, pattern, limit=60):
+    """Waits for its good end; its output. It must have said what the pattern says, and nothing on stderr."""
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise Failure("%s: still running after %d s\n%s%s" % (what, limit, out, err)) from None
+    if process.returncode != 0 or err or not re.fullmatch(pattern, out):
+        raise Failure("%s: exit status %d\n%s%s" % (what, process.returncode, out[-3000:], err[-2000:]))
+    return out
+
+
+def end(processes):
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()

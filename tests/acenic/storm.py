@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Messages, RDMA writes and RDMA reads through bad weather, every byte compared with what was sent, and the counters of the
+engines, which must show that there was bad weather and that it was dealt with.
+
+    storm.py --build BUILD [--over af_packet,memif] [--messages N] [--faults PLAN] [--seed N]
+"""
+import argparse
+import os
+import re
+import sys
+import time
+
+from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, end
+
+WEATHER = "drop=0.05,duplicate=0.05,corrupt=0.02,reorder=0.1"
+# Test, message size, share of the messages. At Unreliable messages may be lost, so vipperf has no stream of them.
+WORK = (("send_bw", 64, 0.5), ("send_bw", 30000, 0.2), ("write_bw", 4000, 0.15), ("read_bw", 20000, 0.1), ("send_lat", 1000, 0.05))
+
+
+def storm(hosts, program, test, size, count, level):
+    began = time.monotonic()
+    processes = [hosts.start(1, program, "-s", "-1", "-d", "acenic0"),
+                 hosts.start(0, program, "-d", "acenic0", "-t", test, "-b", size, "-n", count, "-r", level, "--check", "-w", 10000,
+                             "hostb")]
+    limit = 60 + count / 500
+    try:
+        says = [process.communicate(timeout=limit) for process in reversed(processes)]
+    except Exception as error:  # the time is over
+        raise Failure("%s: %s" % (test, error)) from None
+    finally:
+        end(processes)
+    for process, (out, err) in zip(reversed(processes), says):
+        if process.returncode != 0:
+            raise Failure("%s, %d bytes, %s: exit status %d\n%s%s" % (test, size, level, process.returncode, out[-2000:], err[-3000:]))
+    counters = {}
+    for name in ("retransmitted", "duplicates", "bad check", "early"):
+        found = [int(n) for _, err in says for n in re.findall(name + r" (\d+)", err)]
+        if not found:
+            raise Failure("no counters in the log\n" + says[0][1][-2000:])
+        counters[name] = sum(found)
+    print("%-9s %6d x %5d bytes, %-9s good, %.1f s: %s" % (test, count, size, level, time.monotonic() - began, ", ".join(
+        "%s %d" % (name, n) for name, n in counters.items())), flush=True)
+    return counters
+
+
+def run_all(hosts, options):
+    hosts.settings["VIADUCT_ACENIC_FAULTS"] = "seed=%d,%s" % (options.seed, options.faults)
+    hosts.settings["VIADUCT_LOG"] = "info"
+    program = os.path.join(os.path.abspath(options.build), "bin", "vipperf")
+    total = {}
+    for level in ("delivery", "reception"):
+        for test, size, share in WORK:
+            for name, n in storm(hosts, program, test, size, max(200, int(options.messages * share / 2)), level).items():
+                total[name] = total.get(name, 0) + n
+    calm = [name for name, n in total.items() if n == 0]
+    if options.faults == WEATHER and calm:
+        raise Failure("the weather was not bad: nothing of " + ", ".join(calm))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, help="build tree")
+    parser.add_argument("--over", default="af_packet,memif")
+    parser.add_argument("--messages", type=int, default=20000)
+    parser.add_argument("--faults", default=WEATHER)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mtu", type=int, default=9000)
+    options = parser.parse_args()
+    skipped = []
+    for over in options.over.split(","):
+        print("over %s, seed %d, %s" % (over, options.seed, options.faults))
+        try:
+            with (Memif(mtu=options.mtu) if over == "memif" else Namespaces(mtu=options.mtu)) as hosts:
+                run_all(hosts, options)
+        except Skipped as why:
+            print("SKIPPED: %s" % why)
+            skipped.append(over)
+        except Failure as failure:
+            print(failure)
+            return 1
+    return SKIPPED if len(skipped) == len(options.over.split(",")) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
