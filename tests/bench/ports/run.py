@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""run.py BUILD [--over af_packet|memif] [--rounds N] [--mtu N]: VI over acenic beside bare DPDK frames on the same ports, and beside the
+kernel's UDP and TCP on the same interfaces. All in turns, round after round; medians, as a Markdown table. The distance of the two
+processors is probed before and after each round, and rounds in which it changed do not count."""
+import argparse
+import datetime
+import glob
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "acenic"))
+from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, end  # noqa: E402
+
+SECONDS = 30
+SMALL = 64
+LARGE = 65536  # a message of several frames
+IPS = ("192.0.2.1", "192.0.2.2")
+
+
+class Bench:
+    def __init__(self, hosts, build, mtu):
+        self.hosts, self.mtu = hosts, mtu
+        self.program = lambda name: os.path.join(build, name)
+        self.over_frames = "memif" if isinstance(hosts, Memif) else "af_packet"
+        if self.over_frames == "af_packet":
+            for host, ip in enumerate(IPS):
+                subprocess.run(hosts.on(host) + ["ip", "address", "add", ip + "/24", "dev", "v0"], check=True)
+
+    def both(self, server, client, settle=0.3):
+        """Starts the server on host 1, then the client on host 0; what the client says."""
+        behind = self.hosts.start(1, "taskset", "-c", "1", *server, stdout=subprocess.DEVNULL)
+        time.sleep(settle)
+        leader = self.hosts.start(0, "taskset", "-c", "0", *client)
+        try:
+            out, err = leader.communicate(timeout=SECONDS)
+            if leader.returncode != 0:
+                behind.kill()
+                raise Failure("%s: %s %s" % (os.path.basename(str(client[0])), err.strip(), behind.communicate()[1].strip()))
+            return out
+        finally:
+            end([leader, behind])
+            for left in glob.glob("/run/dpdk/frames-*"):  # DPDK's folder of a process
+                shutil.rmtree(left, ignore_errors=True)
+
+    def device(self, host):
+        if self.over_frames == "memif":
+            return "net_memif0,socket=%s,socket-abstract=no,id=0,role=%s,bsize=9216,rsize=10" % (
+                os.path.join(self.hosts.folder, "bare"), ("client", "server")[host])
+        return "net_af_packet0,iface=v0,qpairs=1," + ("blocksz=65536,framesz=16384,framecnt=512" if self.mtu > 1900 else
+                                                      "blocksz=4096,framesz=2048,framecnt=512")
+
+    def address(self, host):
+        return Memif.ADDRESSES[host] if self.over_frames == "memif" else self.hosts.address(host, 0)
+
+    def limit(self, wire, test, size):
+        """One number: ns, or 10^6 bytes a second."""
+        count = 20000 if test == "ping" else 40000
+        common = [self.program("tests/bench/ports/viaduct_port_limits"), wire, test, "--bytes", size, "--count", count]
+        ends = [[], []]
+        for host in (0, 1):
+            if wire == "frames":
+                ends[host] = ["--device", self.device(host), "--own", self.address(host), "--other", self.address(1 - host)]
+                if self.over_frames == "memif" and host == 1 and os.path.exists(os.path.join(self.hosts.folder, "bare")):
+                    os.unlink(os.path.join(self.hosts.folder, "bare"))
+            else:
+                ends[host] = ["--ip", IPS[1 - host]]
+        return float(self.both(common + ends[1], common + ends[0] + ["--lead"], 0.5 if wire == "frames" else 0.1))
+
+    def vi(self, test, size):
+        program = self.program("bin/vipperf")
+        out = self.both([program, "-s", "-1", "-d", "acenic0"],
+                        [program, "-d", "acenic0", "-t", test, "-b", size, "-n", 20000 if test == "send_lat" else 6000, "-j",
+                         "-w", 5000, "hostb"])
+        row = json.loads(out)["tests"][0]["rows"][0]
+        return row["t_typical_us"] * 1000 if "t_typical_us" in row else row["bw_average_mb_s"]
+
+    def rows(self):
+        """name, unit, which row it is compared with, how it is taken."""
+        payload = self.mtu
+        rows = [("bare frames, %d B" % SMALL, "ns", None, lambda: self.limit("frames", "ping", SMALL)),
+                ("VI send/receive, %d B" % SMALL, "ns", 0, lambda: self.vi("send_lat", SMALL))]
+        if self.over_frames == "af_packet":
+            rows += [("UDP, %d B" % SMALL, "ns", 0, lambda: self.limit("udp", "ping", SMALL)),
+                     ("TCP, %d B" % SMALL, "ns", 0, lambda: self.limit("tcp", "ping", SMALL))]
+        first = len(rows)
+        rows += [("bare frames of MTU %d, payload copied" % self.mtu, "MB/s", None,
+                  lambda: self.limit("frames", "stream", payload)),
+                 ("VI send/receive, 64 KiB", "MB/s", first, lambda: self.vi("send_bw", LARGE)),
+                 ("VI RDMA write, 64 KiB", "MB/s", first, lambda: self.vi("write_bw", LARGE))]
+        if self.over_frames == "af_packet":
+            rows += [("UDP, full frames", "MB/s", first, lambda: self.limit("udp", "stream", payload - 28)),
+                     ("TCP, full frames", "MB/s", first, lambda: self.limit("tcp", "stream", payload - 52))]
+        return rows
+
+    def distance(self):
+        return subprocess.run([self.program("tests/bench/peers/viaduct_distance")], capture_output=True, text=True,
+                              check=True).stdout.split()[0]
+
+
+def measure(bench, rounds):
+    rows = bench.rows()
+    taken, dropped = {}, 0
+    while sum(map(len, taken.values())) < rounds and dropped < 2 * rounds:
+        before = bench.distance()
+        values = [take() for _, _, _, take in rows]
+        if bench.distance() != before:
+            dropped += 1
+            continue
+        taken.setdefault(before, []).append(values)
+    return rows, taken, dropped
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown processor")
+    return "%s, %d processors, Linux %s" % (model, os.cpu_count(), platform.release())
+
+
+def table(over, mtu, rows, taken, dropped):
+    print("acenic over %s, MTU %d; %s; %s" % (over, mtu, machine(), datetime.date.today().isoformat()))
+    if dropped:
+        print("%d rounds did not count: the distance of the processors changed" % dropped)
+    for distance, rounds in sorted(taken.items()):
+        print("\nMedians of %d rounds, %s processors\n\n| what | value | to bare frames |\n| --- | ---: | ---: |" % (len(rounds), distance))
+        medians = [statistics.median(values[i] for values in rounds) for i in range(len(rows))]
+        for i, (name, unit, base, _) in enumerate(rows):
+            value = "%.2f µs" % (medians[i] / 1000) if unit == "ns" else "%.2f GB/s" % (medians[i] / 1000)
+            print("| %s | %s | %s |" % (name, value, "" if base is None else "%.2f" % (medians[i] / medians[base])))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build")
+    parser.add_argument("--over", choices=("af_packet", "memif"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--mtu", type=int, default=9000)
+    options = parser.parse_args()
+    if os.cpu_count() < 2:
+        print("SKIPPED: two ends need two processors")
+        return SKIPPED
+    for over in [options.over] if options.over else ["af_packet", "memif"]:
+        try:
+            with (Memif(mtu=options.mtu) if over == "memif" else Namespaces(mtu=options.mtu)) as hosts:
+                bench = Bench(hosts, os.path.abspath(options.build), options.mtu)
+                table(over, options.mtu, *measure(bench, options.rounds))
+                print(flush=True)
+        except Skipped as why:
+            print("SKIPPED: %s" % why)
+            return SKIPPED
+        except Failure as failure:
+            print(failure)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
