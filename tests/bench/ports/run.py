@@ -45,6 +45,8 @@ class Bench:
                 behind.kill()
                 raise Failure("%s: %s %s" % (os.path.basename(str(client[0])), err.strip(), behind.communicate()[1].strip()))
             return out
+        except subprocess.TimeoutExpired:
+            raise Failure("%s has not ended after %d s" % (client[:3], SECONDS)) from None
         finally:
             end([leader, behind])
             for left in glob.glob("/run/dpdk/frames-*"):  # DPDK's folder of a process
