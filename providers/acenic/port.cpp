@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/port.hpp"
 
+#include <rte_alarm.h>
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -13,8 +13,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <utility>
 
 #include "core/clock/clock.hpp"
@@ -51,30 +54,26 @@ bool remove_stale(const std::string& path) {
     return true;
 }
 
-// The driver of memif tells a peer that may be gone, through a socket: that is no reason for the program to
-// end.
-class NoBrokenPipe {
-public:
-    NoBrokenPipe() {
-        ::sigemptyset(&pipe_);
-        ::sigaddset(&pipe_, SIGPIPE);
-        sigset_t pending;
-        ::sigpending(&pending);
-        was_pending_ = ::sigismember(&pending, SIGPIPE) == 1;
-        ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-    }
-    ~NoBrokenPipe() {
-        const timespec now{};
-        if (!was_pending_) ::sigtimedwait(&pipe_, nullptr, &now);
-        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    }
-    NoBrokenPipe(const NoBrokenPipe&) = delete;
-    NoBrokenPipe& operator=(const NoBrokenPipe&) = delete;
-
-private:
-    sigset_t pipe_, before_;
-    bool was_pending_ = false;
-};
+// Does that on the thread on which drivers hear of their peers, and waits for its end: memif's takes no care
+// of being stopped or closed while its peer goes.
+void among_interrupts(const std::function<void()>& work) {
+    struct Errand {
+        const std::function<void()>& work;
+        std::mutex mutex;
+        std::condition_variable changed;
+        bool done = false;
+    } errand{work, {}, {}};
+    const auto carry_out = [](void* at) {
+        auto* const e = static_cast<Errand*>(at);
+        e->work();
+        const std::scoped_lock lock(e->mutex);
+        e->done = true;
+        e->changed.notify_one();  // under the lock: after that there is no errand any more
+    };
+    if (::rte_eal_alarm_set(1, carry_out, &errand) != 0) return work();
+    std::unique_lock lock(errand.mutex);
+    errand.changed.wait(lock, [&] { return errand.done; });
+}
 
 // The driver's arguments: for af_packet rings of so many frames, for memif buffers of one frame.
 std::string arguments_of(const PortSpec& spec, uint32_t ring) {
@@ -159,11 +158,17 @@ Port::~Port() {
         for (uint32_t i = 0; i < out_count_; ++i) ::rte_pktmbuf_free(out_[i]);
         while (loop_head_ != loop_tail_) ::rte_pktmbuf_free(loop_[loop_head_++ % kLoop]);
         faults_.reset();
-        const NoBrokenPipe quiet;
-        ::rte_eth_dev_stop(port_);
-        ::rte_eth_dev_close(port_);
     }
-    if (!device_.empty()) ::rte_vdev_uninit(device_.c_str());
+    const auto close = [this] {
+        if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
+        if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
+        if (!device_.empty()) ::rte_vdev_uninit(device_.c_str());
+    };
+    if (joined_) {
+        among_interrupts(close);
+    } else {
+        close();
+    }
     if (pool_ != nullptr) ::rte_mempool_free(pool_);
 }
 
@@ -241,9 +246,10 @@ void Port::release_held() {
 void Port::join_again() {
     const int64_t now = now_ns();
     if (started_ && (listens_ || now - tried_at_ < kJoinAgain)) return;
-    const NoBrokenPipe quiet;
-    if (started_) ::rte_eth_dev_stop(port_);
-    started_ = ::rte_eth_dev_start(port_) == 0;
+    among_interrupts([this] {
+        if (started_) ::rte_eth_dev_stop(port_);
+        started_ = ::rte_eth_dev_start(port_) == 0;
+    });
     tried_at_ = now;
 }
 

@@ -23,6 +23,7 @@ OPENING = "Nic*:Limits.*"
 # Left out, and said so at the end of each run; docs/acenic.md, "What it does not do yet".
 LEFT_OUT = {
     "Fork.AChildOpensANicOfItsOwnAndConnectsToItsParent": "DPDK does not live through a fork",
+    "NicClose.OpeningAndClosingLeavesNoFileBehind": "over memif: its driver leaves one behind with each link that ends",
     "ConnectWait.ATimeoutOfZeroFindsARequestThatIsThere": "a request that comes while nobody listens is not kept, only repeated",
 }
 LIMIT = 300
@@ -50,7 +51,8 @@ def over_af_packet(options):
     with Namespaces(2, ports=3, mtu=options.mtu) as hosts:
         nics = ["--nic", "acenic0", "--peer-nic", "acenic1", "--child-nic", "acenic2", "--child-command", " ".join(hosts.on(1))]
         if not options.filter:
-            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, LEFT_OUT)])
+            without = [test for test, why in LEFT_OUT.items() if "memif" not in why]
+            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, without)])
         suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, *LEFT_OUT])])
 
 
