@@ -235,7 +235,7 @@ void remind(const Endpoint& ep) { ring(*ep.nic->hub, ep.slot); }
 
 Status set_fault_plan(ViCore& vi, const char* plan) {
     FaultPlan parsed;
-    if (!parse_fault_plan(plan, &parsed)) return Status::invalid;
+    if (!parse_fault_plan(plan, &parsed) || parsed.reorder > 0) return Status::invalid;  // nothing overtakes
     Endpoint& ep = *vi.endpoint;
     std::unique_ptr<FaultModel> model;
     if (parsed.active()) {
