@@ -9,6 +9,9 @@ namespace {
 int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
                     const Datatype** type, Operator** found) {
     VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+    if (!type_of(datatype)) {  // an operator is asked for it even when there is nothing to reduce
+        return MPI_ERR_TYPE;
+    }
     VIADUCT_CHECK(check_data(s, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, datatype, type))
     VIADUCT_CHECK(check_op(s, op, **type, found))
     return count > 0 && sendbuf == recvbuf && sendbuf ? MPI_ERR_BUFFER : MPI_SUCCESS;

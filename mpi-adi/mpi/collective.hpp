@@ -3,6 +3,7 @@
 // checks that all of them share.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "mpi-adi/engine/coll/coll.hpp"
@@ -82,14 +83,18 @@ int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fil
     return MPI_SUCCESS;
 }
 
-// The checks answer an error class; `type` is kept by the schedule when all is well.
+// The checks answer an error class; `type` is kept by the schedule when all is well. Of nothing the type is not asked:
+// programs name MPI_DATATYPE_NULL for it.
 inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Datatype handle, const Datatype** type) {
     *type = type_of(handle);
     if (count < 0) {
         return MPI_ERR_COUNT;
     }
     if (!*type || !(*type)->committed) {
-        return MPI_ERR_TYPE;
+        if (count > 0) {
+            return MPI_ERR_TYPE;
+        }
+        *type = type_of(MPI_BYTE);
     }
     if (!buffer && count > 0 && (*type)->builtin) {
         return MPI_ERR_BUFFER;
@@ -100,12 +105,14 @@ inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Data
 
 template <typename Count>
 int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, const Datatype** type) {
+    MPI_Count most = 0;
     for (int i = 0; i < n; ++i) {
         if (counts[i] < 0) {
             return MPI_ERR_COUNT;
         }
+        most = std::max<MPI_Count>(most, counts[i]);
     }
-    return check_data(s, MPI_IN_PLACE, 0, handle, type);
+    return check_data(s, MPI_IN_PLACE, most, handle, type);
 }
 
 inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {

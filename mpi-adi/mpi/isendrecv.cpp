@@ -83,11 +83,12 @@ VIADUCT_MPI_COUNTED(Isendrecv_replace, (void* buf, Count count, MPI_Datatype dat
     if (int error = out.error ? out.error : in.error) {
         return call.result(error);
     }
-    const Datatype& type = *type_of(datatype);
-    const auto bytes = uint64_t(count) * uint64_t(type.size);
+    const uint64_t bytes = out.payload.bytes;
     auto exchange = std::make_unique<Exchange>();
     char* copy = exchange->copy(bytes);
-    type.pack(buf, uint64_t(count), 0, bytes, copy);
+    if (bytes > 0) {
+        type_of(datatype)->pack(buf, uint64_t(count), 0, bytes, copy);
+    }
     *request = go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0}, source, recvtag, in.payload);
     return MPI_SUCCESS;
 })

@@ -24,7 +24,8 @@ inline int set_payload(Payload* payload, const void* buffer, MPI_Count count, MP
         return buffer == nullptr && payload->bytes != 0 ? MPI_ERR_BUFFER : MPI_SUCCESS;
     }
     const Datatype* type = type_of(handle);
-    if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
+    // Programs name no type at all where there is nothing to send.
+    if (type == nullptr || !type->committed) return count == 0 ? MPI_SUCCESS : MPI_ERR_TYPE;
     *payload = payload_of(buffer, static_cast<uint64_t>(count), *type);
     return MPI_SUCCESS;
 }

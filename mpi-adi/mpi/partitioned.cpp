@@ -18,6 +18,12 @@ MPI_Request publish_parts(Communicator& comm, std::shared_ptr<Partitioned> parts
     return handle;
 }
 
+// Partitions of nothing may come without a type.
+const Datatype& type_or_bytes(MPI_Datatype datatype) {
+    const Datatype* type = type_of(datatype);
+    return type ? *type : *type_of(MPI_BYTE);
+}
+
 int check(int partitions, const Arguments& all) {
     if (all.error) {
         return all.error;
@@ -66,7 +72,7 @@ VIADUCT_MPI(Psend_init, (const void* buf, int partitions, MPI_Count count, MPI_D
         return call.result(error);
     }
     *request = publish_parts(
-        *members, Partitioned::send(*members, dest, tag, buf, partitions, count, *type_of(datatype)));
+        *members, Partitioned::send(*members, dest, tag, buf, partitions, count, type_or_bytes(datatype)));
     return MPI_SUCCESS;
 }
 
@@ -82,7 +88,7 @@ VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatyp
         return call.result(source == MPI_ANY_SOURCE ? MPI_ERR_RANK : MPI_ERR_TAG);
     }
     *request = publish_parts(
-        *members, Partitioned::receive(*members, source, tag, buf, partitions, count, *type_of(datatype)));
+        *members, Partitioned::receive(*members, source, tag, buf, partitions, count, type_or_bytes(datatype)));
     return MPI_SUCCESS;
 }
 

@@ -174,6 +174,7 @@ static void odd_ones(void) {
     CHECK(MPI_Send(wide, -1, MPI_INT, 0, 0, MPI_COMM_WORLD) == MPI_ERR_COUNT);
     CHECK(MPI_Send(NULL, 1, MPI_INT, 0, 0, MPI_COMM_WORLD) == MPI_ERR_BUFFER);
     CHECK(MPI_Send(wide, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD) == MPI_ERR_TYPE);
+    CHECK(MPI_Send(NULL, 0, MPI_DATATYPE_NULL, MPI_PROC_NULL, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
     CHECK(MPI_Send(wide, 1, MPI_INT, 0, 0, MPI_COMM_NULL) == MPI_ERR_COMM);
     request = (MPI_Request)0x98000123;
     CHECK(MPI_Wait(&request, &status) == MPI_ERR_REQUEST);

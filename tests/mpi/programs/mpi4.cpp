@@ -203,6 +203,14 @@ void large_counts() {
     MPI_Count count = 0;
     MPI_Get_count_c(&status, MPI_INT, &count);
     EXPECT(count == 2 && got[0] == from && got[1] == from);
+
+    // Nothing has no type.
+    std::vector<int> none(shares.size(), 0);
+    std::vector<MPI_Datatype> no_types(shares.size(), MPI_DATATYPE_NULL);
+    EXPECT(MPI_Alltoallw(nullptr, none.data(), none.data(), no_types.data(), nullptr, none.data(), none.data(),
+                         no_types.data(), MPI_COMM_WORLD) == MPI_SUCCESS);
+    EXPECT(MPI_Gatherv(nullptr, 0, MPI_DATATYPE_NULL, got, none.data(), none.data(), MPI_INT, 0, MPI_COMM_WORLD) ==
+           MPI_SUCCESS);
 }
 
 }  // namespace
