@@ -60,11 +60,13 @@ bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
 // `from_arena`: the message lies in our arena, which the peer has mapped.
 Step begin_pull(Endpoint&, VIP_DESCRIPTOR*, uint32_t total, bool from_arena);  // [S]
 bool lies_in_arena(const Endpoint&, const VIP_DESCRIPTOR*);
-inline constexpr uint32_t kArenaPullFrom = 16384;       // sends from this length up, if they lie in the arena
 bool take_pull(Endpoint&, const Line&, uint32_t meta);  // [R]
 
 inline constexpr uint32_t kMinFragment = 4096;  // of a message that needs several
-inline constexpr uint32_t kPollBudget = 64;     // lines taken by one poll
+// Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
+// their own.
+inline constexpr uint32_t kArenaPullFrom = kMinFragment + 1;
+inline constexpr uint32_t kPollBudget = 64;  // lines taken by one poll
 
 // lane_receive.cpp [R]
 // Takes at most `budget` lines; true when there may be more.
