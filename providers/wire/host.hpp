@@ -137,6 +137,7 @@ protected:
 struct Tuning {
     uint32_t max_frame = 1460;  // what the outlet takes
     uint32_t max_links = 1024;
+    uint32_t first_link = 0;  // link ids have indices from here on: nodes that share an address differ in it
     uint32_t queue_depth = 1024;  // work posted and not finished, per link; a power of two
     uint32_t window = 64;         // sequenced frames in flight at most, up to kWindow
     uint32_t hold_frames = 256;   // frames that came too early, for all links together

@@ -14,11 +14,10 @@ constexpr uint32_t kMaxListeners = 4096;
 constexpr uint32_t kMaxIncomings = 1024;
 constexpr uint32_t kLinksPerAdvance = 64;
 
-constexpr uint32_t index_of(LinkId id) { return id & 0xFFFF; }
-
 Tuning sane(Tuning t) {
     t.max_frame = std::clamp(t.max_frame, kMinFrame, kMaxFrame);
     t.max_links = std::clamp(t.max_links, 1u, 65'535u);
+    t.first_link = std::min(t.first_link, 65'536u - t.max_links);
     t.window = std::clamp(t.window, 1u, kWindow);
     t.max_reads = std::clamp(t.max_reads, 1u, kMaxReads);
     t.hold_frames = std::clamp(t.hold_frames, 1u, 65'534u);
@@ -61,7 +60,7 @@ uint64_t Node::random() {  // splitmix64
 // ---- links
 
 Link* Node::find(LinkId id) const {
-    const uint32_t index = index_of(id);
+    const uint32_t index = slot_of(id);
     if (index >= slots_.size()) return nullptr;
     const Slot& slot = slots_[index];
     return slot.in_use && slot.link->id() == id ? slot.link.get() : nullptr;
@@ -76,12 +75,12 @@ Link* Node::take_link(Cookie cookie) {
     slot.generation = (slot.generation + 1) & 0xFFFF;
     if (slot.generation == 0) slot.generation = 1;
     slot.in_use = true;
-    slot.link->claim(slot.generation << 16 | index, cookie);
+    slot.link->claim(slot.generation << 16 | (tuning_.first_link + index), cookie);
     return slot.link.get();
 }
 
 void Node::free_link(Link& link) {
-    const uint32_t index = index_of(link.id());
+    const uint32_t index = slot_of(link.id());
     Slot& slot = slots_[index];
     if (!slot.in_use) return;
     slot.in_use = false;
@@ -91,7 +90,7 @@ void Node::free_link(Link& link) {
 }
 
 void Node::make_ready(Link& link) {
-    const uint32_t index = index_of(link.id());
+    const uint32_t index = slot_of(link.id());
     Slot& slot = slots_[index];
     if (slot.ready || !slot.in_use) return;
     slot.ready = true;

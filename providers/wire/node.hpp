@@ -115,6 +115,7 @@ private:
         bool rejected = false;
     };
 
+    uint32_t slot_of(LinkId id) const { return (id & 0xFFFF) - tuning_.first_link; }
     Link* find(LinkId) const;
     Link* take_link(Cookie);
     void free_link(Link&);
