@@ -54,6 +54,11 @@ bool Library::prepare() {
     asymmetric_barrier_init();
     if (!stats::process_stats.open()) VIADUCT_LOG(info, "stats", "no memfd: vipstat will not see this process");
     events = std::make_unique<EventThread>(link);
+    events->on_nic_failed([this](uint64_t id) {
+        for_each_open([id](Nic& nic) {
+            if (nic.context_id == id) nic_failed(nic);
+        });
+    });
     if (events->start() != Status::ok) return false;
     link.on_reattach([this](AgentLink& fresh) {
         stats::process_stats.count(stats::ProcessCount::agent_attached);
@@ -69,12 +74,7 @@ bool Library::prepare() {
     link.on_event([this](const Mail& news) {
         kagent::ContextRef which;
         if (news.type() != kagent::Type::kNicDown || !news.get(&which)) return;
-        // Whoever reads the news may hold locks of a NIC.
-        events->defer([this, id = which.context_id] {
-            for_each_open([id](Nic& nic) {
-                if (nic.context_id == id) nic_failed(nic);
-            });
-        });
+        events->nic_failed(which.context_id);  // whoever reads the news may hold locks of a NIC
     });
     return true;
 }

@@ -169,4 +169,8 @@ Status EventThread::spawn(const char* name, void (*body)(void*), void* argument)
 
 bool EventThread::crowded() { return viaduct::crowded(); }
 
+void EventThread::nic_failed(uint64_t context_id) {
+    defer([this, context_id] { nic_failed_(context_id); });
+}
+
 }  // namespace viaduct::vipl

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/agent/link.hpp"
@@ -37,6 +38,9 @@ public:
     void unwatch(uint32_t watch_id) override;
     Status spawn(const char* name, void (*body)(void*), void* argument) override;
     bool crowded() override;
+    void nic_failed(uint64_t context_id) override;
+    // What nic_failed does on the event thread; set once, before the first NIC is opened.
+    void on_nic_failed(std::function<void(uint64_t)> handler) { nic_failed_ = std::move(handler); }
 
 private:
     struct Watch {
@@ -54,6 +58,7 @@ private:
     void do_deferred();
 
     AgentLink& link_;
+    std::function<void(uint64_t)> nic_failed_;
     Fd epoll_;
     Fd wake_;
     uint64_t followed_epoch_ = 0;  // event thread only

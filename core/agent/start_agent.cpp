@@ -144,18 +144,24 @@ std::vector<char*> agent_environment() {
 
 }  // namespace
 
-std::string find_vipkad(std::string* tried) {
-    if (const char* named = ::secure_getenv("VIADUCT_VIPKAD"); named != nullptr && *named != '\0') {
+std::string find_vipkad(std::string* tried) { return find_beside_vipkad("vipkad", "VIADUCT_VIPKAD", tried); }
+
+std::string find_beside_vipkad(const char* name, const char* variable, std::string* tried) {
+    if (const char* named = ::secure_getenv(variable); named != nullptr && *named != '\0') {
         if (::access(named, X_OK) == 0) return named;
-        if (tried != nullptr) *tried = std::string(named) + " (VIADUCT_VIPKAD)";
+        if (tried != nullptr) *tried = std::string(named) + " (" + variable + ")";
         return {};
     }
+    const auto beside = [name](const std::string& vipkad) {
+        return vipkad.substr(0, vipkad.rfind('/') + 1) + name;
+    };
     std::vector<std::string> places;
     if (const std::string folder = own_folder(); !folder.empty()) {
-        places.push_back(folder + "/" + paths::kLibdirToVipkad);
-        places.push_back(folder + "/" + paths::kBindirToLibdir + "/" + paths::kLibdirToVipkad);
+        // From the library's folder, a tool's, and that of a provider.
+        for (const std::string& libdir : {folder, folder + "/" + paths::kBindirToLibdir, folder + "/.."})
+            places.push_back(libdir + "/" + beside(paths::kLibdirToVipkad));
     }
-    places.emplace_back(paths::kVipkad);
+    places.push_back(beside(paths::kVipkad));
     for (const std::string& place : places) {
         if (::access(place.c_str(), X_OK) == 0) return place;
         if (tried != nullptr) *tried += (tried->empty() ? "" : ", ") + place;
@@ -164,16 +170,21 @@ std::string find_vipkad(std::string* tried) {
 }
 
 int spawn_agent(const std::string& path, const std::string& address) {
+    return spawn_detached(path, {"vipkad", "--socket", address});
+}
+
+int spawn_detached(const std::string& path, std::vector<std::string> words) {
     const size_t bytes = 2 * kStackBytes;
     void* stacks =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED) return errno;
 
-    std::string socket_option = "--socket", program = "vipkad", where = address;
-    char* const arguments[] = {program.data(), socket_option.data(), where.data(), nullptr};
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
     const std::vector<char*> environment = agent_environment();
     auto* base = static_cast<char*>(stacks);
-    SpawnPlan plan{path.c_str(), arguments, environment.data(), base + bytes, 0};
+    SpawnPlan plan{path.c_str(), arguments.data(), environment.data(), base + bytes, 0};
 
     // No handler of the application may run in a child that shares its memory.
     sigset_t all, before;

@@ -115,6 +115,10 @@ public:
     // True when more threads want to run than this process has processors: wait by yielding and sleeping, not
     // by spinning.
     virtual bool crowded() = 0;
+    // The NIC of that context (OpenArgs::context_id) is dead for good: every VI of it goes to Error and the
+    // program hears of it once (vipl-semantics §8, CATASTROPHIC). Done later, on a thread that holds no lock;
+    // any thread may say so, with any locks held.
+    virtual void nic_failed(uint64_t context_id) = 0;
 
 protected:
     ~UserAgent() = default;

@@ -51,6 +51,7 @@ public:
     void unwatch(uint32_t watch_id) override;
     Status spawn(const char* name, void (*run)(void*), void* argument) override;
     bool crowded() override { return false; }
+    void nic_failed(uint64_t) override {}
 
     void answer(uint32_t ticket, Mail mail);
     Mail opened;  // what describe() gave: handed to peers
