@@ -50,6 +50,11 @@ const std::vector<ConfigKey>& Config::keys() {
         {"acenic", "faults", "string", "",
          "for tests: what goes wrong with the frames of each port, a plan as in VipxSetFaultPlan, separated by "
          "';'"},
+        {"acenic", "mode", "auto|shared|exclusive", "auto",
+         "who owns a port: an engine process that applications share, or one application; auto: shared where "
+         "that can be had"},
+        {"acenic", "engine", "string", "",
+         "socket of the engine process; empty: that of the port, started by whoever needs it"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},

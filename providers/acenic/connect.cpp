@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Connecting over the wire's own hand-shake. Calls hold no VI lock and wait on the engine's condition; the
 // helper thread moves the frames.
+#include <unistd.h>
+
 #include <chrono>
 #include <new>
 
@@ -14,6 +16,10 @@ namespace {
 // VIPL waits a little beyond its deadline, so that the wire's own answer is heard.
 wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
 
+// How long a listener waits for the engine process to know of it; one that has the processor answers in
+// microseconds.
+constexpr int64_t kEnginePatience = 20'000'000;
+
 template <class Begin>
 Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) {
     Engine& engine = *nic->engine;
@@ -23,6 +29,7 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     op->engine = &engine;
     op->ep = &ep;
     const std::scoped_lock lock(engine.mutex);
+    if (engine.is_lost()) return Status::broken;
     engine.settle_old(ep);
     ep.op = op.get();
     ep.bound.store(false);
@@ -45,9 +52,23 @@ Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (!op) return Status::out_of_resources;
     op->engine = nic->engine.get();
-    const std::scoped_lock lock(op->engine->mutex);
+    std::unique_lock lock(op->engine->mutex);
+    if (op->engine->is_lost()) return Status::broken;
     op->listener = op->engine->node().listen(local, op.get());
-    if (op->listener == 0) return Status::out_of_resources;
+    op->expected = op->listener != 0 ? op->engine->port().expect_request(local) : 0;
+    if (op->expected == 0) {
+        op->engine->node().unlisten(op->listener);
+        return Status::out_of_resources;
+    }
+    op->engine->finish_frames();
+    // Whoever only asks whether a request is there (a timeout of zero) must get a true answer.
+    for (const int64_t until = now_ns() + kEnginePatience;
+         !op->engine->port().is_known() && !op->decided && now_ns() < until;) {
+        lock.unlock();
+        op->engine->poll();
+        ::usleep(20);
+        lock.lock();
+    }
     op->engine->wake_helper();
     *out = op.release();
     return Status::ok;
@@ -62,9 +83,17 @@ Status request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAd
 
 Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAddress& remote,
                     const ViTraits& traits, Deadline deadline, ConnectOp** out) {
-    return begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status*) {
+    const Status begun = begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status*) {
         return node.peer_request(vi.endpoint, local, remote, traits, wire_deadline(deadline), now);
     });
+    if (begun != Status::ok) return begun;
+    Engine& engine = *nic->engine;
+    const std::scoped_lock lock(engine.mutex);
+    if (vi.endpoint->link != 0) {
+        (*out)->expected = engine.port().expect_peer(local, remote, vi.endpoint->link);
+        engine.finish_frames();
+    }
+    return Status::ok;
 }
 
 Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& traits, ConnectOp** out) {
@@ -83,6 +112,7 @@ Status reject(NicContext* nic, uint64_t incoming) {
 Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
     std::unique_lock lock(op->engine->mutex);
     while (!op->decided) {
+        if (op->engine->is_lost()) return Status::broken;
         const int64_t left = remaining_ns(deadline);
         if (left == 0) return Status::not_done;
         if (left < 0) {
@@ -108,6 +138,10 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
             op->ep->link = 0;
             engine.finish_frames();
         }
+    }
+    if (op->expected != 0) {
+        engine.port().forget(op->expected, op->result.status != Status::ok);
+        engine.finish_frames();
     }
     if (op->ep != nullptr) op->ep->op = nullptr;
     *result = op->result;

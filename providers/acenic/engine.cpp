@@ -2,19 +2,12 @@
 #include "providers/acenic/engine.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/random.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <map>
 
 #include "core/clock/clock.hpp"
-#include "core/log/log.hpp"
 #include "providers/acenic/nic.hpp"
 
 namespace viaduct::acenic {
@@ -33,171 +26,7 @@ constexpr int64_t kLongestSleep = 50'000'000;
 constexpr int64_t kWorthSleeping = 20'000;
 // Frames taken by one poll.
 constexpr int kBurstsPerPoll = 4;
-// How long a closing engine waits for its peers to have heard of it.
-constexpr int64_t kGoodbye = 50'000'000;
-
-// The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
-struct Known {
-    std::weak_ptr<Engine> engine;
-    int owner = 0;  // the process that has it; 0: there is none
-};
-std::mutex registry_mutex;
-std::condition_variable& one_has_ended() {
-    static auto& changed = *new std::condition_variable;
-    return changed;
-}
-std::map<std::string, Known>& registry() {
-    static auto& all = *new std::map<std::string, Known>;
-    return all;
-}
-
-// A name in the abstract space of this network namespace, where the port is too.
-Fd take_name(const std::string& port) {
-    Fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_un name{};
-    name.sun_family = AF_UNIX;
-    const size_t room = sizeof name.sun_path - 1;
-    std::string text = "viaduct-acenic-" + port;
-    if (text.size() > room) text = "viaduct-acenic-" + std::to_string(std::hash<std::string>{}(port));
-    std::memcpy(name.sun_path + 1, text.data(), text.size());
-    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-    if (socket.valid() && ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
-        socket.reset();
-    return socket;
-}
-
-// Programs end without disconnecting and without closing anything. What they have received must still be
-// acknowledged, and their peers must not wait for their silence.
-struct AtExit {
-    ~AtExit() {
-        std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
-        std::unique_lock lock(registry_mutex, std::try_to_lock);
-        for (int tries = 0; !lock.owns_lock(); ++tries) {
-            if (tries == 100) return;  // held by a thread that is no more: a forked child
-            ::usleep(100);
-            lock.try_lock();
-        }
-        for (auto& [name, known] : registry())
-            if (auto live = known.engine.lock()) {
-                live->say_goodbye();
-                living.push_back(std::move(live));
-            }
-    }
-};
-const AtExit at_exit;
-
 }  // namespace
-
-std::shared_ptr<Engine> Engine::get(const PortSpec& spec, UserAgent* agent, std::string* why,
-                                    std::string* cure) {
-    std::unique_lock lock(registry_mutex);
-    Known& known = registry()[spec.text];
-    if (known.owner != 0 &&
-        known.owner != ::getpid()) {  // what DPDK has is not for a forked child (docs/acenic.md)
-        *why = spec.text + " was opened by the process this one was forked from";
-        *cure = "open it after exec, or let the ports be shared (acenic.mode)";
-        return nullptr;
-    }
-    std::shared_ptr<Engine> engine = known.engine.lock();
-    while (!engine && known.owner != 0) {
-        one_has_ended().wait(lock);
-        engine = known.engine.lock();
-    }
-    if (engine) return engine;
-    engine.reset(new Engine, [&known](Engine* ended) {
-        delete ended;
-        {
-            const std::scoped_lock again(registry_mutex);
-            known.owner = 0;
-        }
-        one_has_ended().notify_all();
-    });
-    known.owner = ::getpid();
-    if (!engine->begin(spec, agent, why, cure)) {
-        lock.unlock();  // its end takes it
-        return nullptr;
-    }
-    known.engine = engine;
-    return engine;
-}
-
-bool Engine::begin(const PortSpec& spec, UserAgent* agent, std::string* why, std::string* cure) {
-    name_ = spec.text;
-    owner_ = ::getpid();
-    only_one_ = take_name(spec.interface.empty() ? spec.text : spec.interface);
-    if (!only_one_.valid()) {
-        *why = spec.text + " is in use by another process";
-        *cure = "give each application an interface of its own (a veth, macvlan or virtual function)";
-        return false;
-    }
-    wake_fd_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    port_ = wake_fd_.valid() ? Port::open(spec, why, cure) : nullptr;
-    if (port_ == nullptr) return false;
-    wire::Tuning tuning;
-    tuning.max_frame = port_->max_frame();
-    tuning.max_links = kMaxLinks;
-    tuning.queue_depth = kDepth;
-    if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
-        tuning.seed = static_cast<uint64_t>(now_ns());
-    node_ = std::make_unique<wire::Node>(tuning, port_->address(), *port_, *this);
-    endpoints_.reserve(kMaxVi);
-    broken_.reserve(kMaxVi);
-    helper_gone_ = false;
-    const Status spawned = agent->spawn(
-        "vipl-acenic", [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
-    if (spawned == Status::ok) return true;
-    helper_gone_ = true;
-    *why = "no thread can be started";
-    *cure = "raise the limit of processes (ulimit -u)";
-    return false;
-}
-
-void Engine::log_counters() const {
-    const wire::Counters& c = node_->counters();
-    const PortCounters& p = port_->counters();
-    const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
-    VIADUCT_LOG(info, "acenic",
-                "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
-                "%llu, early %llu, "
-                "bad check %llu, unknown link %llu, acks %llu, refused by the port %llu, no buffer %llu, "
-                "foreign %llu",
-                name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts),
-                n(c.losses_seen), n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link),
-                n(c.acks_out), n(p.tx_refused), n(p.no_buffer), n(p.foreign));
-}
-
-void Engine::say_goodbye() {
-    if (owner_ != ::getpid()) return;  // a forked child has neither port nor threads
-    stop_.store(true);
-    wake_helper();
-    for (int tries = 0; !mutex.try_lock(); ++tries) {
-        if (tries == 100) return;
-        ::usleep(100);
-    }
-    node_->say_goodbye(now_ns());
-    port_->transmit();
-    log_counters();
-    mutex.unlock();
-}
-
-Engine::~Engine() {
-    std::unique_lock lock(mutex);
-    if (node_ != nullptr) {
-        log_counters();
-        node_->say_goodbye(now_ns());
-        port_->transmit();
-        for (const int64_t until = now_ns() + kGoodbye; node_->links_in_use() != 0 && now_ns() < until;) {
-            lock.unlock();
-            if (!poll()) ::usleep(100);
-            lock.lock();
-        }
-    }
-    stop_.store(true);
-    lock.unlock();
-    wake_helper();
-    lock.lock();
-    changed.wait(lock, [&] { return helper_gone_; });
-}
 
 void Engine::wake_helper() {
     const uint64_t one = 1;
@@ -207,16 +36,14 @@ void Engine::wake_helper() {
 Status Engine::set_faults(Endpoint& ep, const FaultPlan& plan) {
     const std::scoped_lock lock(mutex);
     if (ep.link == 0) return Status::invalid_state;
-    port_->set_faults(ep.link, plan);
-    return Status::ok;
+    return port_->set_faults(ep.link, plan) ? Status::ok : Status::out_of_resources;
 }
 
 // ---- polling
 
-bool Engine::poll() {
-    if (!mutex.try_lock()) return false;
-    const int64_t now = now_ns();
-    polled_at_.store(now, std::memory_order_relaxed);
+// E held, no VI's lock but those noted as held.
+void Engine::look(int64_t now) {
+    if (is_lost()) return;
     if (any_bell_.load(std::memory_order_acquire) != 0) answer_bells();
     for (int i = 0; i < kBurstsPerPoll; ++i) {
         const uint32_t n = port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
@@ -226,11 +53,35 @@ bool Engine::poll() {
     }
     if (node_->next_deadline() <= now) node_->advance(now);
     finish_frames();
+}
+
+bool Engine::poll() {
+    if (!mutex.try_lock()) return false;
+    const int64_t now = now_ns();
+    polled_at_.store(now, std::memory_order_relaxed);
+    look(now);
     std::vector<ViCore*> broken;
     if (!broken_.empty()) broken.swap(broken_);
     mutex.unlock();
     if (!broken.empty()) settle(broken);
     return true;
+}
+
+void Engine::poll_for(Endpoint& ep) {
+    if (!mutex.try_lock()) return;
+    const int64_t now = now_ns();
+    polled_at_.store(now, std::memory_order_relaxed);
+    recv_held_ = &ep;
+    look(now);
+    recv_held_ = nullptr;
+    if (!broken_.empty()) {
+        std::erase(broken_, ep.vi);  // the caller settles this one itself
+        if (!broken_.empty()) {      // others need a thread that holds no lock
+            any_bell_.store(1, std::memory_order_seq_cst);
+            wake_helper();
+        }
+    }
+    mutex.unlock();
 }
 
 void Engine::finish_frames() {
@@ -250,9 +101,10 @@ int64_t Engine::idle_ns(int64_t longest) {
     const int64_t due = node_->next_deadline();
     if (due != wire::kNoTime) longest = std::min(longest, due - now_ns());
     if (port_->wait_fd() < 0) longest = std::min(longest, kLookAgain);
-    if (const int64_t held = port_->held_until(); held != FaultyWire::kNothing)
+    if (const int64_t held = port_->held_until(); held != INT64_MAX)
         longest = std::min(longest, held - now_ns());
-    return std::max<int64_t>(longest, 0);
+    if (longest <= 0 || is_lost()) return std::max<int64_t>(longest, 0);
+    return port_->may_sleep() ? longest : 0;
 }
 
 // Sleeps on the port and the clock; lets the port alone while an application polls.
@@ -265,7 +117,7 @@ void Engine::run_helper() {
             sleep = idle_ns(kLongestSleep);
             watched = 2;
         }
-        pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {port_->wait_fd(), POLLIN, 0}};
+        pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {wait_fd(), POLLIN, 0}};
         const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
         if (sleep > kWorthSleeping) ::ppoll(fds, watched, &t, nullptr);
         uint64_t rings;

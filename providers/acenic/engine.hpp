@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The engine: what firmware would be on a NIC with VI. One per port and process; it owns the port and the
-// node of the wire protocol, and is driven by whoever polls, or by a helper thread that sleeps when somebody
-// else polls. This file's lock comes before every VI's locks; who holds a VI's lock may only try it (see
-// ring).
+// The engine: what firmware would be on a NIC with VI. One per port and process; it has the port, or in
+// shared mode its part of one, and the node of the wire protocol, and is driven by whoever polls, or by a
+// helper thread that sleeps when somebody else polls. This file's lock comes before every VI's locks; who
+// holds a VI's lock may only try it (see ring and poll_for). No thread waits for the lock of a second VI
+// unless it has the engine's.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,8 @@
 #include "core/copy/copy.hpp"
 #include "core/shm/segment.hpp"
 #include "core/vi/vi_core.hpp"
-#include "providers/acenic/port.hpp"
+#include "providers/acenic/frame_port.hpp"
+#include "providers/acenic/mode.hpp"
 #include "providers/acenic/port_spec.hpp"
 #include "providers/wire/node.hpp"
 #include "viaduct/provider.hpp"
@@ -60,7 +62,8 @@ inline constexpr uint32_t kBellSend = 1, kBellStart = 2, kBellStop = 4;
 class Engine final : public wire::Host {
 public:
     // The engine of that port, made at first use; null: *why and *cure say why not.
-    static std::shared_ptr<Engine> get(const PortSpec&, UserAgent*, std::string* why, std::string* cure);
+    static std::shared_ptr<Engine> get(const PortSpec&, const ModeChoice&, UserAgent*, std::string* why,
+                                       std::string* cure);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -70,6 +73,8 @@ public:
 
     // Looks at the port and the clock. No VI lock is held. False: another thread is at it.
     bool poll();
+    // The same for a poll of that VI's receive queue, whose lock (R) is held.
+    void poll_for(Endpoint&);
     // S held: descriptors have been posted.
     void kick_send(Endpoint&);
     // R and S held.
@@ -80,11 +85,16 @@ public:
     std::mutex mutex;
     std::condition_variable changed;  // attempts are decided
     wire::Node& node() { return *node_; }
+    FramePort& port() { return *port_; }
+    // The process that owned the port is gone: nothing comes of this engine any more.
+    bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
+    void add_context(uint64_t id);
+    void remove_context(uint64_t id);
     void join(Endpoint*);        // E
     void leave(Endpoint*);       // E: does what its bells ask for first
     void settle_old(Endpoint&);  // E: does what the bells of an earlier connection asked for
     void finish_frames();        // E: sends what was written, answers bells of others after unlock
-    int wait_fd() const { return port_->wait_fd(); }
+    int wait_fd() const { return is_lost() ? -1 : port_->wait_fd(); }
     // How long nobody has to look again, at most `longest`.
     int64_t idle_ns(int64_t longest);
     void wake_helper();
@@ -123,8 +133,11 @@ public:
 private:
     Engine() = default;
     void log_counters() const;
-    bool begin(const PortSpec&, UserAgent*, std::string* why, std::string* cure);
+    bool begin(const PortSpec&, const ModeChoice&, UserAgent*, std::string* why, std::string* cure);
+    bool open_port(const PortSpec&, const ModeChoice&, std::string* why, std::string* cure);
     void run_helper();
+    void look(int64_t now);
+    void lose_port();
     void settle(std::vector<ViCore*>& broken);
     void answer_bells();
     void answer(Endpoint&);
@@ -133,15 +146,21 @@ private:
     void ring(Endpoint&, uint32_t bell);
 
     class SendLock;
+    class RecvLock;
 
     std::string name_;
-    Fd only_one_;  // a bound name: nobody else on this host uses the port
-    std::unique_ptr<Port> port_;
+    Fd only_one_;  // exclusive mode: nobody else on this host uses the port
+    std::unique_ptr<FramePort> port_;
     std::unique_ptr<wire::Node> node_;
     Fd wake_fd_;
     std::vector<Endpoint*> endpoints_;  // E
     std::vector<ViCore*> broken_;       // E: to be settled when no lock is held
     Endpoint* send_held_ = nullptr;     // E: whose send lock this thread had before it got the engine
+    Endpoint* recv_held_ = nullptr;     // E: the same of its receive lock
+    std::vector<uint64_t> contexts_;    // E: open NICs, by id
+    UserAgent* agent_ = nullptr;
+    uint32_t owner_watch_ = 0;
+    std::atomic<bool> lost_{false};
     std::atomic<uint32_t> any_bell_{0};
     std::atomic<int64_t> polled_at_{0};  // by an application's thread
     std::atomic<bool> stop_{false};

@@ -19,17 +19,6 @@ Endpoint& endpoint(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
 bool unreliable(const Endpoint& ep) { return ep.vi->traits.reliability == VIP_SERVICE_UNRELIABLE; }
 bool reception(const Endpoint& ep) { return ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION; }
 
-class RecvLock {
-public:
-    explicit RecvLock(Endpoint& ep) : lock_(ep.vi->recv.lock) { lock_.lock(); }
-    ~RecvLock() { lock_.unlock(); }
-    RecvLock(const RecvLock&) = delete;
-    RecvLock& operator=(const RecvLock&) = delete;
-
-private:
-    BiasedLock& lock_;
-};
-
 // The error is told by a descriptor: no asynchronous one.
 BreakReason quietly() {
     BreakReason why;
@@ -91,6 +80,22 @@ public:
     }
     SendLock(const SendLock&) = delete;
     SendLock& operator=(const SendLock&) = delete;
+
+private:
+    BiasedLock* lock_;
+};
+
+// The same of the receive queue's.
+class Engine::RecvLock {
+public:
+    RecvLock(Engine& engine, Endpoint& ep) : lock_(engine.recv_held_ == &ep ? nullptr : &ep.vi->recv.lock) {
+        if (lock_ != nullptr) lock_->lock();
+    }
+    ~RecvLock() {
+        if (lock_ != nullptr) lock_->unlock();
+    }
+    RecvLock(const RecvLock&) = delete;
+    RecvLock& operator=(const RecvLock&) = delete;
 
 private:
     BiasedLock* lock_;
@@ -171,7 +176,7 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
 
 Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     ep.discards = false;
     if (!ep.active) return Verdict::bad_receive;
     if (!take_receive(ep)) return no_receive(ep);
@@ -192,14 +197,14 @@ Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
 
 void Engine::place_message(Cookie cookie, uint32_t, const std::byte* from, uint32_t n) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (!ep.active || ep.discards) return;
     ep.discards = scatter(ep.into, from, n) != n;  // its memory went away
 }
 
 void Engine::end_message(Cookie cookie, uint32_t total, const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     WorkQueue& q = ep.vi->recv;
     if (!ep.active || q.taken == q.completed) return;
     uint32_t status = VIP_STATUS_OP_RECEIVE;
@@ -219,7 +224,7 @@ void Engine::end_message(Cookie cookie, uint32_t total, const uint32_t* immediat
 
 void Engine::abandon_message(Cookie cookie) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (ep.active) ep.kept = true;
 }
 
@@ -228,7 +233,7 @@ void Engine::abandon_message(Cookie cookie) {
 Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total,
                             const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (!ep.active) return Verdict::not_permitted;
     if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
     if (permitted(ep, handle, address, total, kRegionRdmaWrite)) return Verdict::ok;
@@ -249,7 +254,7 @@ Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, ui
 Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
                             uint32_t n) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (!ep.active || !permitted(ep, handle, address, n, kRegionRdmaWrite)) {
         ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
         return Verdict::not_permitted;
@@ -261,7 +266,7 @@ Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, co
 void Engine::end_write(Cookie cookie, uint32_t total, const uint32_t* immediate) {
     if (immediate == nullptr) return;
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     WorkQueue& q = ep.vi->recv;
     if (!ep.active || q.taken == q.completed) return;
     q.oldest_incomplete()->CS.ImmediateData = *immediate;
@@ -274,7 +279,7 @@ void Engine::abandon_write(Cookie cookie, const uint32_t* immediate) {
 
 void Engine::damaged_write(Cookie cookie) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (!ep.active) return;
     ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_DATA, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE,
                                nullptr);
@@ -284,7 +289,7 @@ void Engine::damaged_write(Cookie cookie) {
 
 Verdict Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return Verdict::ok;
     ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
     return Verdict::not_permitted;
@@ -298,7 +303,7 @@ Verdict Engine::read_memory(Cookie cookie, uint32_t handle, uint64_t address, st
 
 Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(ep);
+    const RecvLock lock(*this, ep);
     if (!ep.active || w.address % w.width != 0 ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaRead)) {

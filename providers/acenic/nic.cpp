@@ -40,16 +40,26 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!nic->wake_fd.valid()) return Status::out_of_resources;
     std::string why, cure;
-    nic->engine = Engine::get(nic->port, args.agent, &why, &cure);
+    ModeChoice mode;
+    if (!read_mode(*args.settings, &mode, &why, &cure)) {
+        VIADUCT_LOG(error, "acenic", "%s; %s", why.c_str(), cure.c_str());
+        return Status::invalid;
+    }
+    nic->engine = Engine::get(nic->port, mode, args.agent, &why, &cure);
     if (!nic->engine) {
         VIADUCT_LOG(error, "acenic", "%s; %s", why.c_str(), cure.c_str());
         return Status::out_of_resources;
     }
+    nic->context_id = args.context_id;
+    nic->engine->add_context(nic->context_id);
     *out = nic.release();
     return Status::ok;
 }
 
-void close(NicContext* nic) { delete nic; }
+void close(NicContext* nic) {
+    nic->engine->remove_context(nic->context_id);
+    delete nic;
+}
 
 Status describe(NicContext* nic, Mail* open_request) {
     if (open_request->descriptors.empty())  // the agent wants the region table of every context
@@ -93,6 +103,11 @@ void kick_send(ViCore& vi) { vi.endpoint->nic->engine->kick_send(*vi.endpoint); 
 void kick_recv(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;
     if (ep.active) ep.receives.store(vi.recv.posted - ep.receives_base, std::memory_order_release);
+}
+
+void poll_recv(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (ep.active) ep.nic->engine->poll_for(ep);
 }
 
 // ---- sleeping: on the port itself, so that the thread that waits is the one that wakes

@@ -24,6 +24,7 @@ struct NicContext {
     UserAgent* agent = nullptr;
     RegionTable* regions = nullptr;
     acenic::PortSpec port;
+    uint64_t context_id = 0;
     std::shared_ptr<acenic::Engine> engine;
     Fd wake_fd;  // readable: sleepers look again
     std::atomic<uint32_t> wakes{0};
@@ -52,6 +53,7 @@ void start(ViCore&);
 void disconnect(ViCore&);
 void kick_send(ViCore&);
 void kick_recv(ViCore&);
+void poll_recv(ViCore&);
 uint32_t sleep_begin(NicContext*);
 void sleep_wait(NicContext*, uint32_t key, Deadline);
 void sleep_end(NicContext*);
@@ -80,6 +82,7 @@ struct ConnectOp {
     acenic::Engine* engine = nullptr;
     Endpoint* ep = nullptr;  // null: a listener
     uint32_t listener = 0;
+    uint32_t expected = 0;  // FramePort: what the port was told that we wait for
     bool decided = false;
     ConnectResult result;
 };

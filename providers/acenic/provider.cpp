@@ -33,6 +33,7 @@ constexpr Provider make_provider() {
     p.data.disconnect = disconnect;
     p.data.kick_send = kick_send;
     p.data.kick_recv = kick_recv;
+    p.data.poll_recv = poll_recv;
     p.data.sleep_begin = sleep_begin;
     p.data.sleep_wait = sleep_wait;
     p.data.sleep_end = sleep_end;

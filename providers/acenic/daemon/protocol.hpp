@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What an application and the engine process say to each other over their socket (SOCK_SEQPACKET): Hello ->,
+// <- Welcome with the lifeline, Attach with the segment ->, <- Attached. From then on each message is one
+// byte and means "look": from the application that it has written a mailbox while the engine slept, from the
+// engine an interrupt. Everything else goes through the rings.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "core/shm/segment.hpp"
+#include "viaduct/provider.hpp"
+#include "viaduct/types.hpp"
+
+namespace viaduct::acenic {
+
+inline constexpr uint32_t kEngineMagic = 0x54494732;  // "TIG2"
+inline constexpr uint32_t kEngineVersion = 1;
+inline constexpr size_t kPortText = 256;
+
+struct Hello {
+    uint32_t magic = kEngineMagic, version = kEngineVersion;
+    char port[kPortText] = {};  // as configured: the engine must have the same
+};
+
+struct Welcome {
+    uint32_t magic = kEngineMagic, version = kEngineVersion;
+    int32_t status = 0;  // viaduct::Status; unless ok, why and cure say so for people
+    uint32_t max_frame = 0;
+    uint32_t first_link = 0, links = 0;
+    NicAddress address;
+    uint16_t reserved = 0;
+    char why[256] = {};
+    char cure[256] = {};
+};
+
+struct Attach {
+    uint32_t magic = kEngineMagic;
+    uint32_t reserved = 0;
+    uint64_t segment_bytes = 0;
+};
+
+struct Attached {
+    int32_t status = 0;
+    char why[124] = {};
+};
+
+// The engine's address for a port: of one user's engine.
+std::string engine_address(const std::string& short_port_name, uint32_t user);
+
+// Sends one message, with a descriptor unless it is negative; never waits. False: it was not sent.
+bool send_message(int socket, const void* message, size_t bytes, int fd = -1);
+
+// Takes one message of exactly `bytes`, with at most one descriptor. not_done: none is there. closed: the
+// other side is gone, or said something else.
+Status take_message(int socket, void* message, size_t bytes, Fd* fd = nullptr);
+
+// Another "look", lost when the other side has many already.
+inline void send_look(int socket) { send_message(socket, "!", 1); }
+// Takes those that have come, a few at a time. False: the other side is gone.
+bool take_looks(int socket);
+
+template <size_t n>
+void put_text(char (&to)[n], const std::string& text) {
+    const size_t bytes = text.copy(to, n - 1);
+    to[bytes] = '\0';
+}
+
+// Text of a message from elsewhere, which may not be terminated.
+template <size_t n>
+std::string get_text(const char (&from)[n]) {
+    return std::string(from, strnlen(from, n));
+}
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/acenic/daemon/server.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "providers/acenic/exclusive_port.hpp"
+#include "providers/wire/bytes.hpp"
+
+namespace viaduct::acenic {
+
+using wire::Kind;
+
+namespace {
+
+constexpr int64_t kSpin = 20'000;             // looked for work for so long before sleeping
+constexpr int64_t kSocketsEvery = 1'000'000;  // deaths and newcomers are noticed so soon while busy
+constexpr int64_t kRefuseFor = 200'000'000;
+constexpr int kLongestSleep = 1'000'000;  // us
+constexpr int kLookAgain = 100;           // us: a port without a descriptor to wait for
+constexpr uint32_t kSendsPerRound = 32;   // of one host, so that none keeps the others waiting
+constexpr uint32_t kCommandsPerRound = 16;
+constexpr int kBurstsPerRound = 2;
+
+// Kinds that have to do with requests are judged by more than the header: they are few and are copied whole.
+bool is_judged_whole(std::span<const std::byte> header) {
+    return wire::load8(header.data() + 1) < static_cast<uint8_t>(Kind::disconnect);
+}
+
+}  // namespace
+
+Server::Server(Options options, Fd listener)
+    : options_(std::move(options)), listener_(std::move(listener)), scratch_(wire::kMaxFrame) {
+    epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
+    epoll_event e{};
+    e.events = EPOLLIN;
+    e.data.ptr = this;  // the listener
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &e);
+    idle_since_ = now_ns();
+}
+
+void Server::refuse(const std::string& why, const std::string& cure) {
+    refusal_ = why;
+    cure_ = cure;
+    options_.linger_ns = kRefuseFor;  // the next one who asks may have better luck
+}
+
+void Server::use(std::unique_ptr<Port> port) {
+    port_ = std::move(port);
+    if (port_->wait_fd() < 0) return;
+    epoll_event e{};
+    e.events = EPOLLIN;
+    e.data.ptr = nullptr;  // the port
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, port_->wait_fd(), &e);
+}
+
+void Server::run() {
+    SpinWait spin(kSpin);
+    while (stop_ == 0) {
+        const int64_t now = now_ns();
+        if (now - sockets_at_ > kSocketsEvery) look_at_sockets(0);
+        const bool worked = port_ != nullptr && round(now);
+        close_over();
+        if (worked) {
+            spin = SpinWait(kSpin);
+            continue;
+        }
+        if (may_leave(now)) return;
+        // Who sleeps is woken at once where others want the processor; who yields waits for all of them.
+        if (!sessions_.empty() && port_ != nullptr && !crowded() && spin.step()) continue;
+        sleep(now);
+        spin = SpinWait(kSpin);
+    }
+}
+
+// ---- moving frames
+
+bool Server::round(int64_t now) {
+    bool worked = false;
+    for (int i = 0; i < kBurstsPerRound; ++i) {
+        const uint32_t n = port_->receive(
+            [&](std::span<const std::byte> frame, const NicAddress& from) { route(frame, {}, from, now); });
+        if (n == 0) break;
+        worked = true;
+    }
+    const size_t count = sessions_.size();
+    ++next_first_;
+    for (size_t i = 0; i < count; ++i) {
+        Session& s = *sessions_[(i + next_first_) % count];
+        if (s.stage != Session::Stage::running) continue;
+        obey(s, now);
+        worked = send_frames(s, now) || worked;
+    }
+    port_->transmit();
+    for (const auto& s : sessions_)
+        if (s->stage == Session::Stage::running && s->firmware.publish()) send_look(s->socket.get());
+    return worked;
+}
+
+void Server::obey(Session& s, int64_t now) {
+    tigon::Firmware& nic = s.firmware;
+    tigon::Packed c;
+    for (uint32_t i = 0; i < kCommandsPerRound && nic.next_command(&c); ++i) {
+        switch (c.id) {
+            case tigon::kHostState:
+                s.up = c.code == tigon::kUp;
+                nic.post_event(tigon::kLinkState, tigon::kUp, 0);
+                break;
+            case tigon::kUpdateStatistics:
+            case tigon::kRefreshStatistics:
+                nic.update_statistics();
+                break;
+            case tigon::kClearStatistics:
+                nic.clear_statistics();
+                break;
+            case tigon::kAddFilter: {
+                const tigon::FilterEntry e = nic.filter(c.index);
+                if (e.kind > 1 || e.local.discriminator_len > kMaxDiscriminator ||
+                    e.remote.discriminator_len > kMaxDiscriminator) {
+                    nic.post_event(tigon::kError, tigon::kBadConfiguration, c.id);
+                    break;
+                }
+                Held held;
+                steering_.add(s.slot, {c.index, e.kind == 1, e.link, e.local, e.remote}, now, &held);
+                if (!held.frame.empty()) route(held.frame, {}, held.from, now);
+                nic.post_event(tigon::kFilterAdded, 0, c.index);
+                break;
+            }
+            case tigon::kSetFaults: {
+                const tigon::FaultEntry e = nic.faults(c.index);
+                set_faults(s, e.link, e.plan);
+                break;
+            }
+            case tigon::kDeleteFilter:
+                steering_.remove(s.slot, c.index, c.code == 1);
+                break;
+            case tigon::kResetJumbo:
+                nic.post_event(tigon::kError, tigon::kUnimplemented, c.id);
+                break;
+            default:
+                nic.post_event(tigon::kError, tigon::kInvalidCommand, c.id);
+        }
+    }
+}
+
+// True: there was something.
+bool Server::send_frames(Session& s, int64_t now) {
+    std::span<const std::byte> packet;
+    uint32_t n = 0;
+    for (; n < kSendsPerRound && s.firmware.next_send(&packet); ++n) {
+        NicAddress to;
+        std::memcpy(to.bytes, packet.data(), kNicAddressBytes);
+        if (packet.size() < tigon::kEthernetHeader + wire::kHeaderBytes ||
+            packet.size() > tigon::kEthernetHeader + port_->max_frame()) {
+            s.firmware.send_done(false);
+        } else if (to == port_->address() && !has_faults(s, packet)) {
+            send_local(s, packet.subspan(tigon::kEthernetHeader), now);
+        } else if (!send_out(s, packet.subspan(tigon::kEthernetHeader), to)) {
+            break;  // the port takes no more now
+        }
+    }
+    return n != 0;
+}
+
+// Weather is made by the port, which gives back what is sent to its own address.
+bool Server::has_faults(const Session& s, std::span<const std::byte> packet) const {
+    if (options_.faults) return true;
+    if (s.faulty.empty()) return false;
+    const uint32_t source = wire::load32(packet.data() + tigon::kEthernetHeader + 8);
+    return std::find(s.faulty.begin(), s.faulty.end(), source) != s.faulty.end();
+}
+
+// Copied first, judged in the copy: the host may change its frame at any time. False: no room.
+bool Server::send_out(Session& s, std::span<const std::byte> frame, const NicAddress& to) {
+    std::byte* at = port_->begin_frame(static_cast<uint32_t>(frame.size()));
+    if (at == nullptr) return false;
+    std::memcpy(at, frame.data(), frame.size());
+    const bool good = steering_.outgoing(s.slot, {at, frame.size()}, to);
+    port_->end_frame(at, good ? static_cast<uint32_t>(frame.size()) : 0, to);
+    s.firmware.send_done(good);
+    return true;
+}
+
+// To our own address: to another host of this port, or to the same one.
+void Server::send_local(Session& s, std::span<const std::byte> frame, int64_t now) {
+    size_t judged = wire::kHeaderBytes;
+    std::memcpy(scratch_.data(), frame.data(), judged);
+    if (is_judged_whole({scratch_.data(), judged})) {
+        std::memcpy(scratch_.data() + judged, frame.data() + judged, frame.size() - judged);
+        judged = frame.size();
+    }
+    const std::span<const std::byte> head(scratch_.data(), judged);
+    const bool good = steering_.outgoing(s.slot, head, port_->address());
+    s.firmware.send_done(good);
+    if (good) route(head, frame.subspan(judged), port_->address(), now);
+}
+
+void Server::route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
+                   int64_t now) {
+    const Steering::Target target = steering_.incoming(head, from, now);
+    if (target.slot == kNobody) {
+        if (target.answer != Kind{}) answer(target.answer, head, target.nonce, from, now);
+        return;
+    }
+    Session* s = by_slot_[target.slot];
+    if (s == nullptr) return;
+    std::byte front[tigon::kEthernetHeader + wire::kHeaderBytes];
+    wire::Ethernet link{from};
+    link.write(front, port_->address(), 0);
+    if (head.size() < wire::kHeaderBytes) return;
+    std::memcpy(front + tigon::kEthernetHeader, head.data(), wire::kHeaderBytes);
+    // What is not delivered counts as lost on the wire, whose protocol sends it again.
+    s->firmware.deliver(front, rest.empty() ? head.subspan(wire::kHeaderBytes) : rest);
+}
+
+// ---- frames of our own: what a node says of links it does not have
+
+void Server::answer(Kind kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to,
+                    int64_t now) {
+    std::byte bytes[wire::kHeaderBytes + wire::kAnswerBytes];
+    wire::Header h;
+    h.kind = kind;
+    h.destination = wire::load32(frame.data() + 8);
+    if (kind == Kind::no_match) {
+        wire::write_answer(bytes + wire::kHeaderBytes, {nonce, 0, static_cast<uint16_t>(frame.size())});
+        h.length = wire::kAnswerBytes;
+    } else {
+        h.source = wire::load32(frame.data() + 4);
+    }
+    wire::seal(bytes, h);
+    send_own({bytes, wire::kHeaderBytes + h.length}, to, now);
+}
+
+void Server::send_own(std::span<const std::byte> frame, const NicAddress& to, int64_t now) {
+    if (to == port_->address()) return route(frame, {}, to, now);
+    std::byte* at = port_->begin_frame(static_cast<uint32_t>(frame.size()));
+    if (at == nullptr) return;  // whoever hears nothing asks again
+    std::memcpy(at, frame.data(), frame.size());
+    port_->end_frame(at, static_cast<uint32_t>(frame.size()), to);
+}
+
+void Server::end_connections(uint32_t slot) {
+    std::vector<Orphan> orphans;
+    steering_.drop(slot, &orphans);
+    if (port_ == nullptr) return;
+    const int64_t now = now_ns();
+    for (const Orphan& o : orphans) {
+        std::byte bytes[wire::kHeaderBytes];
+        wire::Header h;
+        h.kind = Kind::reset;
+        h.destination = o.peer_link;
+        h.source = o.own_link;
+        wire::seal(bytes, h);
+        send_own(bytes, o.peer, now);
+        port_->transmit();
+    }
+}
+
+// ---- sleeping: every host is told to ring, then everything is looked at once more
+
+void Server::sleep(int64_t now) {
+    bool work = false;
+    for (const auto& s : sessions_) {
+        if (s->stage != Session::Stage::running) continue;
+        s->firmware.sleep(true);
+        work = work || s->firmware.has_work();
+    }
+    int timeout = kLongestSleep;
+    if (port_ != nullptr && port_->wait_fd() < 0 && !sessions_.empty()) timeout = kLookAgain;
+    if (sessions_.empty() && options_.linger_ns >= 0)
+        timeout = static_cast<int>(
+            std::clamp<int64_t>((idle_since_ + options_.linger_ns - now) / 1000 + 1, 0, kLongestSleep));
+    if (port_ != nullptr && port_->held_until() != INT64_MAX)  // frames that a fault plan holds back
+        timeout = static_cast<int>(std::clamp<int64_t>((port_->held_until() - now) / 1000 + 1, 0, timeout));
+    look_at_sockets(work ? 0 : timeout);
+    for (const auto& s : sessions_)
+        if (s->stage == Session::Stage::running) s->firmware.sleep(false);
+}
+
+void Server::log_counters() const {
+    if (port_ != nullptr)
+        VIADUCT_LOG(info, "acenicd", "%s: %s", options_.port.c_str(),
+                    ExclusivePort::counters_text(port_->counters()).c_str());
+}
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The engine process of shared mode: owns a DPDK port and moves frames between it and the rings of the
+// applications that share it. One thread. It knows nothing of VIs; connections concern it in so far as frames
+// of them must reach the right application, and be ended for one that has died.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/shm/segment.hpp"
+#include "core/sync/spin.hpp"
+#include "providers/acenic/daemon/protocol.hpp"
+#include "providers/acenic/daemon/session.hpp"
+#include "providers/acenic/daemon/steering.hpp"
+#include "providers/acenic/port.hpp"
+
+namespace viaduct::acenic {
+
+class Server {
+public:
+    struct Options {
+        std::string port;       // as configured
+        bool faults = false;    // all that leaves goes through bad weather, also to our own address
+        int64_t linger_ns = 0;  // leave so long after the last application; negative: stay
+    };
+
+    Server(Options, Fd listener);
+    // Every application is refused with these words; for a port that could not be had.
+    void refuse(const std::string& why, const std::string& cure);
+    void use(std::unique_ptr<Port> port);
+    // Until the linger is over, or stop() (from a signal handler).
+    void run();
+    void stop() { stop_ = 1; }
+
+private:
+    // ---- the control side (server_control.cpp)
+    void look_at_sockets(int timeout_us);
+    void take_connections();
+    void hear(Session&);
+    void on_hello(Session&);
+    void on_attach(Session&);
+    void set_faults(Session&, uint32_t link, const FaultPlan&);
+    uint32_t admit(uid_t user, uint32_t* links);
+    void close_over();
+    void end_connections(uint32_t slot);
+    bool may_leave(int64_t now);
+
+    // ---- the data side (server.cpp)
+    bool round(int64_t now);
+    void obey(Session&, int64_t now);
+    bool send_frames(Session&, int64_t now);
+    bool has_faults(const Session&, std::span<const std::byte> packet) const;
+    bool send_out(Session&, std::span<const std::byte> packet, const NicAddress& to);
+    void send_local(Session&, std::span<const std::byte> packet, int64_t now);
+    // A frame of the wire format in two pieces, for whom it may concern.
+    void route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
+               int64_t now);
+    void answer(wire::Kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to,
+                int64_t now);
+    void send_own(std::span<const std::byte> frame, const NicAddress& to, int64_t now);
+    void sleep(int64_t now);
+    void log_counters() const;
+
+    Options options_;
+    Fd listener_, epoll_;
+    std::unique_ptr<Port> port_;
+    std::string refusal_, cure_;
+    Steering steering_;
+    std::vector<std::unique_ptr<Session>> sessions_;
+    std::array<Session*, kPlaces + 1> by_slot_{};
+    std::vector<std::byte> scratch_;
+    int64_t idle_since_ = 0, sockets_at_ = 0;
+    uint32_t next_first_ = 0;  // whose frames are sent first
+    volatile int stop_ = 0;
+};
+
+}  // namespace viaduct::acenic

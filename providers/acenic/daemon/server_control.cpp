@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who comes and who goes; nothing here is on the way of a frame.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "providers/acenic/daemon/server.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+constexpr size_t kMostSessions = 2 * kPlaces;         // greeted or not
+constexpr int64_t kGreetingPatience = 5'000'000'000;  // for who connects and says nothing
+constexpr int kMostOfOneUser = 20;
+constexpr int kLastRounds = 32;  // a send ring's worth of frames
+constexpr uint64_t kMostSegment = uint64_t{256} << 20;
+
+bool add_to(int epoll, int fd, void* subject) {
+    epoll_event e{};
+    e.events = EPOLLIN | EPOLLRDHUP;
+    e.data.ptr = subject;
+    return ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+// A plan from elsewhere: numbers that parse_fault_plan could have made.
+bool sane(const FaultPlan& p) {
+    for (const double chance : {p.drop, p.corrupt, p.duplicate, p.reorder})
+        if (!(chance >= 0 && chance <= 1)) return false;
+    return p.delay_us <= 10'000'000;
+}
+
+Welcome refusal(Status status, const std::string& why, const std::string& cure) {
+    Welcome w;
+    w.status = static_cast<int32_t>(status);
+    put_text(w.why, why);
+    put_text(w.cure, cure);
+    return w;
+}
+
+}  // namespace
+
+void Server::look_at_sockets(int timeout_us) {
+    epoll_event events[64];
+    const timespec t{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1000L};
+    const int n = ::epoll_pwait2(epoll_.get(), events, 64, &t, nullptr);
+    sockets_at_ = now_ns();
+    for (int i = 0; i < n; ++i) {
+        void* subject = events[i].data.ptr;
+        if (subject == nullptr) continue;  // the port: looked at anyway
+        if (subject == this) {
+            take_connections();
+        } else {
+            hear(*static_cast<Session*>(subject));
+        }
+    }
+    for (const auto& s : sessions_)
+        if (s->stage != Session::Stage::running && sockets_at_ - s->since > kGreetingPatience) s->over = true;
+    close_over();
+}
+
+void Server::take_connections() {
+    for (int i = 0; i < 16; ++i) {
+        Fd fd(above_stdio(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+        if (!fd.valid()) return;
+        ucred who{};
+        socklen_t n = sizeof who;
+        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &who, &n) == 0;
+        // An engine of root's serves everybody, another user's only himself.
+        if (!known || (who.uid != ::geteuid() && who.uid != 0 && ::geteuid() != 0)) continue;
+        if (sessions_.size() >= kMostSessions) continue;
+        auto s = std::make_unique<Session>();
+        s->socket = std::move(fd);
+        s->user = who.uid;
+        s->pid = who.pid;
+        s->since = now_ns();
+        if (who.pid > 0) s->process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0)));
+        if (!add_to(epoll_.get(), s->socket.get(), s.get())) continue;
+        if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
+        sessions_.push_back(std::move(s));
+    }
+}
+
+void Server::hear(Session& s) {
+    if (s.over) return;
+    if (pollfd p{s.process.get(), POLLIN, 0}; s.process.valid() && ::poll(&p, 1, 0) > 0) {
+        s.over = true;  // that process is no more, whoever else may hold its socket
+        return;
+    }
+    switch (s.stage) {
+        case Session::Stage::greeting:
+            return on_hello(s);
+        case Session::Stage::attaching:
+            return on_attach(s);
+        case Session::Stage::running:
+            if (!take_looks(s.socket.get())) s.over = true;
+    }
+}
+
+void Server::set_faults(Session& s, uint32_t link, const FaultPlan& plan) {
+    if (steering_.slot_of(link) != s.slot || !sane(plan)) return;
+    port_->set_faults(link, plan);
+    std::erase(s.faulty, link);
+    if (plan.active()) s.faulty.push_back(link);
+}
+
+// A user who is not ours may have so many programs, so that others have places too.
+uint32_t Server::admit(uid_t user, uint32_t* links) {
+    const auto his = std::count_if(sessions_.begin(), sessions_.end(),
+                                   [&](const auto& s) { return s->slot != kNobody && s->user == user; });
+    return user != ::geteuid() && his >= kMostOfOneUser ? kNobody : steering_.admit(links);
+}
+
+void Server::on_hello(Session& s) {
+    Hello hello;
+    const Status got = take_message(s.socket.get(), &hello, sizeof hello);
+    if (got == Status::not_done) return;
+    if (got != Status::ok || hello.magic != kEngineMagic) {
+        s.over = true;
+        return;
+    }
+    Welcome w;
+    uint32_t links = 0;
+    if (hello.version != kEngineVersion) {
+        w = refusal(Status::version, "the engine process is of another version", "end it");
+    } else if (get_text(hello.port) != options_.port) {
+        w = refusal(Status::invalid, "the engine process has the port as \"" + options_.port + "\"",
+                    "write it in the same way, or end the engine process");
+    } else if (port_ == nullptr) {
+        w = refusal(Status::out_of_resources, refusal_, cure_);
+    } else if (s.slot = admit(s.user, &links); s.slot == kNobody) {
+        w = refusal(
+            Status::out_of_resources, options_.port + " has no place for another application",
+            "one user who is not the engine's may have " + std::to_string(kMostOfOneUser) + " at a time");
+    }
+    int ends[2] = {-1, -1};
+    if (w.status == 0 && ::pipe2(ends, O_CLOEXEC) != 0)
+        w = refusal(Status::out_of_resources, "the engine process has no descriptor left", "see ulimit -n");
+    const Fd theirs(above_stdio(ends[0]));
+    s.lifeline = Fd(above_stdio(ends[1]));
+    if (w.status == 0) {
+        w.max_frame = port_->max_frame();
+        w.first_link = Steering::first_link(s.slot);
+        w.links = links;
+        w.address = port_->address();
+        by_slot_[s.slot] = &s;
+        s.stage = Session::Stage::attaching;
+    }
+    if (!send_message(s.socket.get(), &w, sizeof w, theirs.get()) || w.status != 0) s.over = true;
+}
+
+void Server::on_attach(Session& s) {
+    Attach request;
+    Fd fd;
+    const Status got = take_message(s.socket.get(), &request, sizeof request, &fd);
+    if (got == Status::not_done) return;
+    if (got != Status::ok || request.magic != kEngineMagic || !fd.valid() ||
+        request.segment_bytes > kMostSegment) {
+        s.over = true;
+        return;
+    }
+    Attached answer;
+    const char* why = "the segment is no sealed memory of that size";
+    s.segment = Segment::map(std::move(fd), request.segment_bytes, Segment::Access::sparse);
+    if (!s.segment.valid() || !s.firmware.start(s.segment.data(), request.segment_bytes, &why)) {
+        answer.status = static_cast<int32_t>(Status::invalid);
+        put_text(answer.why, std::string(why));
+    } else {
+        s.stage = Session::Stage::running;
+        steering_.join(s.slot);
+        VIADUCT_LOG(info, "acenicd", "process %d of user %u is host %u", s.pid, s.user, s.slot);
+    }
+    if (!send_message(s.socket.get(), &answer, sizeof answer) || answer.status != 0) s.over = true;
+}
+
+void Server::close_over() {
+    for (size_t i = 0; i < sessions_.size();) {
+        Session& s = *sessions_[i];
+        if (!s.over) {
+            ++i;
+            continue;
+        }
+        if (s.slot != kNobody) {
+            if (s.stage == Session::Stage::running) {
+                // What it has still said, its goodbyes among it.
+                for (int n = 0; n < kLastRounds && send_frames(s, now_ns()); ++n) port_->transmit();
+                VIADUCT_LOG(info, "acenicd", "host %u has gone: %llu frames in, %llu out, %u dropped", s.slot,
+                            static_cast<unsigned long long>(s.firmware.frames_in()),
+                            static_cast<unsigned long long>(s.firmware.frames_out()), s.firmware.dropped());
+                for (const uint32_t link : s.faulty) port_->set_faults(link, FaultPlan());
+            }
+            by_slot_[s.slot] = nullptr;
+            end_connections(s.slot);
+        }
+        // Out of the epoll set before they are closed: others may hold the same descriptions.
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
+        if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
+        sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+        idle_since_ = now_ns();
+    }
+}
+
+bool Server::may_leave(int64_t now) {
+    if (!sessions_.empty() || options_.linger_ns < 0 || now - idle_since_ < options_.linger_ns) return false;
+    look_at_sockets(0);  // somebody may have come just now
+    if (!sessions_.empty()) return false;
+    log_counters();
+    return true;
+}
+
+}  // namespace viaduct::acenic

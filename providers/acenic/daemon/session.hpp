@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One application at the engine process: its socket, its life, its segment with the rings.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/shm/segment.hpp"
+#include "providers/acenic/tigon/firmware.hpp"
+
+namespace viaduct::acenic {
+
+struct Session {
+    enum class Stage { greeting, attaching, running };
+
+    Stage stage = Stage::greeting;
+    uint32_t slot = 0;
+    Fd socket;
+    Fd process;   // pidfd: a forked child may hold the socket open; invalid where pids cannot be seen
+    Fd lifeline;  // our end of the pipe whose closing tells the application that we are gone
+    uid_t user = 0;
+    pid_t pid = 0;
+    int64_t since = 0;
+    Segment segment;
+    tigon::Firmware firmware;      // when running
+    std::vector<uint32_t> faulty;  // links with a fault plan
+    bool up = false;               // the host has said so
+    bool over = false;             // to be closed at the end of this round
+};
+
+}  // namespace viaduct::acenic

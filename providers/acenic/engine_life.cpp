@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The life of an engine: who has one for which port, how it gets its port, how it ends, and what happens when
+// the engine process that owned the port is gone.
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "providers/acenic/engine.hpp"
+#include "providers/acenic/exclusive_port.hpp"
+#include "providers/acenic/nic.hpp"
+#include "providers/acenic/only_one.hpp"
+#include "providers/acenic/shared_port.hpp"
+
+namespace viaduct::acenic {
+
+namespace {
+
+// How long a closing engine waits for its peers to have heard of it.
+constexpr int64_t kGoodbye = 50'000'000;
+
+// The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
+struct Known {
+    std::weak_ptr<Engine> engine;
+    int owner = 0;  // the process that has it; 0: there is none
+    uint64_t number = 0;
+    bool exclusive = false;
+};
+std::mutex registry_mutex;
+std::condition_variable& one_has_ended() {
+    static auto& changed = *new std::condition_variable;
+    return changed;
+}
+std::map<std::string, Known>& registry() {
+    static auto& all = *new std::map<std::string, Known>;
+    return all;
+}
+
+// Programs end without disconnecting and without closing anything. What they have received must still be
+// acknowledged, and their peers must not wait for their silence.
+struct AtExit {
+    ~AtExit() {
+        std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
+        std::unique_lock lock(registry_mutex, std::try_to_lock);
+        for (int tries = 0; !lock.owns_lock(); ++tries) {
+            if (tries == 100) return;  // held by a thread that is no more: a forked child
+            ::usleep(100);
+            lock.try_lock();
+        }
+        for (auto& [name, known] : registry())
+            if (auto live = known.engine.lock()) {
+                live->say_goodbye();
+                living.push_back(std::move(live));
+            }
+    }
+};
+const AtExit at_exit;
+
+}  // namespace
+
+std::shared_ptr<Engine> Engine::get(const PortSpec& spec, const ModeChoice& mode, UserAgent* agent,
+                                    std::string* why, std::string* cure) {
+    std::unique_lock lock(registry_mutex);
+    Known& known = registry()[spec.text];
+    if (known.owner != 0 && known.owner != ::getpid()) {
+        if (known.exclusive) {  // what DPDK has is not for a forked child (docs/acenic.md)
+            *why = spec.text + " was opened by the process this one was forked from";
+            *cure = "open it after exec, or let the ports be shared (acenic.mode)";
+            return nullptr;
+        }
+        known.owner = 0;  // the parent's place at the engine process: we take one of our own
+        known.engine.reset();
+    }
+    std::shared_ptr<Engine> engine = known.engine.lock();
+    while (!engine && known.owner != 0) {
+        one_has_ended().wait(lock);
+        engine = known.engine.lock();
+    }
+    if (engine && !engine->is_lost()) return engine;
+    const uint64_t number = ++known.number;  // one that is lost may live on until its last NIC is closed
+    engine.reset(new Engine, [&known, number](Engine* ended) {
+        delete ended;
+        {
+            const std::scoped_lock again(registry_mutex);
+            if (known.number == number) known.owner = 0;
+        }
+        one_has_ended().notify_all();
+    });
+    known.owner = ::getpid();
+    if (!engine->begin(spec, mode, agent, why, cure)) {
+        lock.unlock();  // its end takes it
+        return nullptr;
+    }
+    known.exclusive = engine->only_one_.valid();
+    known.engine = engine;
+    return engine;
+}
+
+bool Engine::open_port(const PortSpec& spec, const ModeChoice& mode, std::string* why, std::string* cure) {
+    if (mode.mode != Mode::exclusive) {
+        bool possible = true;
+        port_ = SharedPort::open(spec, mode, &possible, why, cure);
+        if (port_ != nullptr) return true;
+        if (possible || mode.mode == Mode::shared) return false;
+        VIADUCT_LOG(info, "acenic", "%s: exclusive, since %s", spec.text.c_str(), why->c_str());
+    }
+    only_one_ = take_port(spec);
+    if (!only_one_.valid()) {
+        *why = spec.text + " is in use by another process";
+        *cure =
+            "share it (acenic.mode = \"shared\" for all of them), or give each application an interface of "
+            "its own (a veth, macvlan or virtual function)";
+        return false;
+    }
+    port_ = ExclusivePort::open(spec, why, cure);
+    return port_ != nullptr;
+}
+
+bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agent, std::string* why,
+                   std::string* cure) {
+    name_ = spec.text;
+    owner_ = ::getpid();
+    agent_ = agent;
+    wake_fd_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_fd_.valid()) {
+        *why = "no descriptor is left";
+        *cure = "raise the limit of open files (ulimit -n)";
+        return false;
+    }
+    if (!open_port(spec, mode, why, cure)) return false;
+    const LinkRange links = port_->links();
+    wire::Tuning tuning;
+    tuning.max_frame = port_->max_frame();
+    tuning.max_links = std::min(kMaxLinks, links.count);
+    tuning.first_link = links.first;
+    tuning.queue_depth = kDepth;
+    if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
+        tuning.seed = static_cast<uint64_t>(now_ns());
+    node_ = std::make_unique<wire::Node>(tuning, port_->address(), port_->outlet(), *this);
+    const int owner = port_->owner_fd();
+    if (owner >= 0 && agent->watch(
+                          owner, [](void* self) { static_cast<Engine*>(self)->lose_port(); }, this,
+                          &owner_watch_) != Status::ok) {
+        owner_watch_ = 0;
+        *why = "the engine process cannot be watched";
+        *cure = "raise the limit of open files (ulimit -n)";
+        return false;
+    }
+    endpoints_.reserve(kMaxVi);
+    broken_.reserve(kMaxVi);
+    helper_gone_ = false;
+    const Status spawned = agent->spawn(
+        "vipl-acenic", [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
+    if (spawned != Status::ok) {
+        helper_gone_ = true;
+        *why = "no thread can be started";
+        *cure = "raise the limit of processes (ulimit -u)";
+        return false;
+    }
+    return true;
+}
+
+void Engine::log_counters() const {
+    const wire::Counters& c = node_->counters();
+    const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
+    VIADUCT_LOG(info, "acenic",
+                "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
+                "%llu, early %llu, "
+                "bad check %llu, unknown link %llu, acks %llu, %s",
+                name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts),
+                n(c.losses_seen), n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link),
+                n(c.acks_out), port_->counters().c_str());
+}
+
+void Engine::say_goodbye() {
+    if (owner_ != ::getpid()) return;  // a forked child has neither port nor threads
+    stop_.store(true);
+    wake_helper();
+    for (int tries = 0; !mutex.try_lock(); ++tries) {
+        if (tries == 100) return;
+        ::usleep(100);
+    }
+    node_->say_goodbye(now_ns());
+    port_->transmit();
+    log_counters();
+    mutex.unlock();
+}
+
+Engine::~Engine() {
+    if (owner_watch_ != 0) agent_->unwatch(owner_watch_);
+    std::unique_lock lock(mutex);
+    if (node_ != nullptr && !is_lost()) {
+        log_counters();
+        node_->say_goodbye(now_ns());
+        port_->transmit();
+        for (const int64_t until = now_ns() + kGoodbye; node_->links_in_use() != 0 && now_ns() < until;) {
+            lock.unlock();
+            if (!poll()) ::usleep(100);
+            lock.lock();
+        }
+    }
+    stop_.store(true);
+    lock.unlock();
+    wake_helper();
+    lock.lock();
+    changed.wait(lock, [&] { return helper_gone_; });
+}
+
+// ---- the process that owns the port has died: on the event thread
+
+void Engine::lose_port() {
+    std::vector<uint64_t> contexts;
+    {
+        const std::scoped_lock lock(mutex);
+        lost_.store(true);
+        contexts = contexts_;
+        changed.notify_all();
+    }
+    VIADUCT_LOG(error, "acenic", "%s: the engine process is gone; open the NIC again to start another",
+                name_.c_str());
+    for (const uint64_t id : contexts) agent_->nic_failed(id);
+}
+
+void Engine::add_context(uint64_t id) {
+    const std::scoped_lock lock(mutex);
+    contexts_.push_back(id);
+}
+
+void Engine::remove_context(uint64_t id) {
+    const std::scoped_lock lock(mutex);
+    std::erase(contexts_, id);
+}
+
+}  // namespace viaduct::acenic

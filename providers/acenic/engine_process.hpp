@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Finding the engine process of a port, starting it if need be, and attaching to it. Slow path, no lock held.
+#pragma once
+
+#include <string>
+
+#include "core/shm/segment.hpp"
+#include "providers/acenic/daemon/protocol.hpp"
+#include "providers/acenic/mode.hpp"
+#include "providers/acenic/port_spec.hpp"
+
+namespace viaduct::acenic {
+
+struct EngineLink {
+    Fd socket;
+    Fd lifeline;  // readable when the engine process is gone
+    Welcome welcome;
+};
+
+// ok: welcomed. not_supported: there is no engine and none can be started (*why). Else: *why and *cure say
+// what the engine, or the system, has against it.
+Status find_engine(const PortSpec&, const ModeChoice&, EngineLink*, std::string* why, std::string* cure);
+
+// Hands over the segment with the rings.
+Status attach(const EngineLink&, const Segment&, std::string* why);
+
+}  // namespace viaduct::acenic

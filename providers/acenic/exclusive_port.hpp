@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Exclusive mode: the engine has the DPDK port in its own process.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "providers/acenic/frame_port.hpp"
+#include "providers/acenic/port.hpp"
+
+namespace viaduct::acenic {
+
+class ExclusivePort final : public FramePort {
+public:
+    // Null: *why and *cure say so for people.
+    static std::unique_ptr<FramePort> open(const PortSpec& spec, std::string* why, std::string* cure) {
+        std::unique_ptr<Port> port = Port::open(spec, why, cure);
+        if (port == nullptr) return nullptr;
+        return std::unique_ptr<FramePort>(new ExclusivePort(std::move(port)));
+    }
+
+    wire::Outlet& outlet() override { return *port_; }
+    void transmit() override { port_->transmit(); }
+    int wait_fd() const override { return port_->wait_fd(); }
+    int64_t held_until() const override { return port_->held_until(); }
+    bool set_faults(wire::LinkId link, const FaultPlan& plan) override {
+        port_->set_faults(link, plan);
+        return true;
+    }
+    uint32_t max_frame() const override { return port_->max_frame(); }
+    const NicAddress& address() const override { return port_->address(); }
+    std::string counters() const override { return counters_text(port_->counters()); }
+    static std::string counters_text(const PortCounters& c) {
+        return "refused by the port " + std::to_string(c.tx_refused) + ", no buffer " +
+               std::to_string(c.no_buffer) + ", foreign " + std::to_string(c.foreign);
+    }
+
+private:
+    explicit ExclusivePort(std::unique_ptr<Port> port) : port_(std::move(port)) {}
+    uint32_t receive_into(Take take, void* argument) override {
+        return port_->receive(
+            [=](std::span<const std::byte> frame, const NicAddress& from) { take(argument, frame, from); });
+    }
+
+    std::unique_ptr<Port> port_;
+};
+
+}  // namespace viaduct::acenic

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the engine needs of a port, whoever owns it: the engine itself (exclusive mode, exclusive_port.hpp) or
+// the engine process (shared mode, shared_port.hpp). One thread at a time, the engine's lock held.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/fault/fault_plan.hpp"
+#include "providers/wire/host.hpp"
+
+namespace viaduct::acenic {
+
+// Which link ids are ours, where several nodes have one address.
+struct LinkRange {
+    uint32_t first = 0, count = 65'535;
+};
+
+class FramePort {
+public:
+    virtual ~FramePort() = default;
+
+    virtual wire::Outlet& outlet() = 0;
+    // Sends what the outlet was given.
+    virtual void transmit() = 0;
+    // Calls take(frame, from) for each of a burst of frames; how many.
+    template <class Take>
+    uint32_t receive(Take take) {
+        return receive_into([](void* argument, std::span<const std::byte> frame,
+                               const NicAddress& from) { (*static_cast<Take*>(argument))(frame, from); },
+                            &take);
+    }
+
+    // Becomes readable when frames come; -1: there is no such descriptor, look every so often.
+    virtual int wait_fd() const = 0;
+    // To be called before sleeping on wait_fd(). False: there is something already.
+    virtual bool may_sleep() { return true; }
+    // When transmit() has to be called for frames that a fault plan holds back; INT64_MAX: never.
+    virtual int64_t held_until() const { return INT64_MAX; }
+    // What that link sends goes through bad weather. False: the port's owner cannot be told.
+    virtual bool set_faults(wire::LinkId, const FaultPlan&) = 0;
+    virtual uint32_t max_frame() const = 0;
+    virtual const NicAddress& address() const = 0;
+    virtual LinkRange links() const { return {}; }
+    virtual std::string counters() const = 0;  // for the log
+
+    // ---- shared mode: who else is there must know what we wait for. A number for forget(); 0: too many.
+    virtual uint32_t expect_request(const EndAddress& local);
+    virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
+    // What we wait for is known there, and what had come for it already has been received.
+    virtual bool is_known() const { return true; }
+    // over: nothing has come of it, so what has matched it is for others.
+    virtual void forget(uint32_t number, bool over);
+    // A new descriptor that becomes readable when the port's owner dies; -1: that is us.
+    virtual int owner_fd() const { return -1; }
+
+protected:
+    using Take = void (*)(void* argument, std::span<const std::byte> frame, const NicAddress& from);
+    virtual uint32_t receive_into(Take, void* argument) = 0;
+};
+
+inline uint32_t FramePort::expect_request(const EndAddress&) { return 1; }
+inline uint32_t FramePort::expect_peer(const EndAddress&, const EndAddress&, wire::LinkId) { return 1; }
+inline void FramePort::forget(uint32_t, bool) {}
+
+}  // namespace viaduct::acenic

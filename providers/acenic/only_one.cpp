@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/acenic/only_one.hpp"
+
+#include <cstdio>
+
+#include "core/agent/socket_address.hpp"
+
+namespace viaduct::acenic {
+
+std::string short_name(const PortSpec& spec) {
+    if (!spec.interface.empty()) return spec.interface;
+    uint64_t sum = 0xCBF29CE484222325;  // FNV-1a
+    for (const char c : spec.text) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001B3;
+    char text[24];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(sum));
+    return text;
+}
+
+Fd take_port(const PortSpec& spec) {
+    Fd socket(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+    sockaddr_un name;
+    socklen_t bytes = 0;
+    if (!fill_socket_address("@viaduct-acenic-" + short_name(spec), &name, &bytes) || !socket.valid() ||
+        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)
+        socket.reset();
+    return socket;
+}
+
+}  // namespace viaduct::acenic
