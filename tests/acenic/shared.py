@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Several programs on one acenic port: the shared mode. Two hosts are network namespaces joined by veth.
+
+    shared.py --bin DIR --runner run.py [--suite PROGRAM] [--seconds N] [--only PART[,PART]]
+
+Parts: legacy (the legacy programs, all processes on one port), hosts (between two ports), conformance (the whole suite, all
+processes on one port), killed (eight programs on one port talk without a break while one of them is killed every second for N
+seconds), engine (the engine process is killed), refused (what a program hears when it cannot have the port).
+"""
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import two_hosts
+from conformance import suite
+from hosts import SKIPPED, Failure, Namespaces, Skipped, end, finish
+
+PARTS = ("legacy", "hosts", "conformance", "killed", "engine", "refused")
+STEADY = 8          # programs on the port
+SEEN_WITHIN = 0.3   # seconds: the wire's own silence alone would take 0.65
+GONE_WITHIN = 10    # seconds until the engine process has left by itself
+
+
+class Shared(Namespaces):
+    def __init__(self, mtu):
+        super().__init__(2, mtu=mtu)
+        self.settings["VIADUCT_ACENIC_MODE"] = "shared"
+
+    def make(self):
+        super().make()
+        # Programs that look for their own host find the port of theirs.
+        self.tables = []
+        for host in range(2):
+            self.tables.append(self.hosts + ".%d" % host)
+            with open(self.hosts, encoding="ascii") as common, open(self.tables[host], "w", encoding="ascii") as own:
+                own.write("%s %s\n%s" % (self.address(host, 0), socket.gethostname().split(".")[0], common.read()))
+
+    def environment(self, host):
+        return {**super().environment(host), "VIADUCT_HOSTS": self.tables[host]}
+
+    def engines(self):
+        """Engine processes of these hosts: by their network namespaces."""
+        spaces = [os.stat("/var/run/netns/" + name).st_ino for name in self.names]
+        found = {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/cmdline" % pid, "rb") as file:
+                    ours = file.read().split(b"\0")[0] == b"viaduct-acenicd"
+                space = os.stat("/proc/%s/ns/net" % pid).st_ino
+            except OSError:
+                continue
+            if ours and space in spaces:
+                found[spaces.index(space)] = int(pid)
+        return found
+
+
+class Steady:
+    """A program of steady.cpp; what it says is read as it comes."""
+
+    def __init__(self, hosts, host, program, *words):
+        self.name = " ".join(map(str, words))
+        self.process = hosts.start(host, program, *words)
+        self.lines = []
+        self.changed = threading.Condition()
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line.split())
+                self.changed.notify_all()
+        with self.changed:
+            self.lines.append(["end", time.monotonic()])
+            self.changed.notify_all()
+
+    def said(self, word):
+        return [float(line[1]) for line in self.lines if line[0] == word]
+
+    def await_word(self, word, count=1, limit=20):
+        """The time at which it said that for the count-th time."""
+        with self.changed:
+            if not self.changed.wait_for(lambda: len(self.said(word)) >= count or self.said("end"), limit) or \
+                    len(self.said(word)) < count:
+                error = self.process.stderr.read() if self.said("end") else ""
+                raise Failure("%s: no \"%s\" within %d s, but %s %s" % (self.name, word, limit, self.lines, error))
+            return self.said(word)[count - 1]
+
+    def finish(self):
+        """Its number of messages; it must have lost nothing."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            raise Failure("%s does not end: %s" % (self.name, self.lines)) from None
+        error = self.process.stderr.read()
+        self.await_word("end")
+        if self.process.returncode != 0 or error or not self.said("done"):
+            raise Failure("%s: status %d, %s %s" % (self.name, self.process.returncode, self.lines, error))
+        return int(self.said("done")[0])
+
+    def kill(self):
+        """With the time of it. The program is a child of `ip netns exec`, which has become it."""
+        began = time.monotonic()
+        self.process.kill()
+        self.process.wait()
+        return began
+
+
+def legacy(hosts, options):
+    began = time.monotonic()
+    runner = hosts.start(0, sys.executable, options.runner, "--bin", options.bin, "--program", "all", "--repeat", options.repeat)
+    finish(runner, "legacy", r"(.|\n)*", 300)
+    print("%-28s good, %.1f s" % ("legacy, one port", time.monotonic() - began), flush=True)
+
+
+def between(hosts, options):
+    two_hosts.legacy(hosts, options.bin)
+    two_hosts.enum(hosts, options.bin)
+
+
+def conformance(hosts, options):
+    if not options.suite:
+        raise Failure("conformance wants --suite")
+    arguments = ["--nic", "acenic0"] + (["--gtest_filter=" + options.filter] if options.filter else [])
+    suite(hosts, options.suite, "conformance, one port", arguments)
+
+
+def killed(hosts, options):
+    """Clients 1 to 7 and a victim on host a, each with a server of its own on host b; host b's port has eight programs too."""
+    program = os.path.join(options.bin, "acenic_steady")
+    everybody = []
+    try:
+        servers = [Steady(hosts, 1, program, "server", i) for i in range(STEADY)]
+        everybody += servers
+        for server in servers:
+            server.await_word("open")
+        clients = [Steady(hosts, 0, program, "client", "hostb", i) for i in range(1, STEADY)]
+        everybody += clients
+        for client in clients:
+            client.await_word("connected")
+        worst = 0.0
+        for round_number in range(1, options.seconds + 1):
+            victim = Steady(hosts, 0, program, "client", "hostb", 0)
+            everybody.append(victim)
+            victim.await_word("connected")
+            servers[0].await_word("connected", round_number)
+            time.sleep(max(0.0, 0.4 + 0.1 * (round_number % 5)))
+            at = victim.kill()
+            worst = max(worst, servers[0].await_word("lost", round_number) - at)
+        messages = [client.finish() for client in clients]
+        if min(messages) < 20 * options.seconds:
+            raise Failure("too little was said to tell anything: %s messages" % messages)
+        if worst > SEEN_WITHIN:
+            raise Failure("the end of a killed program was seen after %.3f s" % worst)
+        lost = [server.name for server in servers[1:] if len(server.said("lost")) > 1]
+        if lost:
+            raise Failure("connections of others were lost: %s" % lost)
+    finally:
+        end([one.process for one in everybody])
+    print("%-28s good: %d killed, seen after %.0f ms at most, %d messages of the others, none lost" %
+          ("killed", options.seconds, worst * 1000, sum(messages)), flush=True)
+
+
+def engine(hosts, options):
+    """Both ends on host a; the engine process dies twice, programs hear of it and go on with another one."""
+    program = os.path.join(options.bin, "acenic_steady")
+    everybody = []
+    try:
+        server = Steady(hosts, 0, program, "server", 1)
+        everybody.append(server)
+        server.await_word("open")
+        client = Steady(hosts, 0, program, "client", "hosta", 1)
+        everybody.append(client)
+        for round_number in (1, 2):
+            client.await_word("connected", round_number)
+            time.sleep(0.3)
+            at = time.monotonic()
+            os.kill(hosts.engines()[0], signal.SIGKILL)
+            for one in (client, server):
+                seen = one.await_word("lost", round_number) - at
+                if seen > SEEN_WITHIN:
+                    raise Failure("%s saw the end of the engine after %.3f s" % (one.name, seen))
+                one.await_word("nic-died", round_number)
+                one.await_word("open", round_number + 1)
+        client.await_word("connected", 3)
+        time.sleep(0.3)
+        messages = client.finish()
+    finally:
+        end([one.process for one in everybody])
+    until = time.monotonic() + GONE_WITHIN
+    while hosts.engines():
+        if time.monotonic() > until:
+            raise Failure("the engine process stays: %s" % hosts.engines())
+        time.sleep(0.1)
+    print("%-28s good: killed twice, %d messages" % ("engine", messages), flush=True)
+
+
+def refused(hosts, options):
+    """One program has the port for itself; others are told so, and what to do about it."""
+    program = os.path.join(options.bin, "acenic_steady")
+    exclusive = {**hosts.environment(0), "VIADUCT_ACENIC_MODE": "exclusive"}
+    owner = hosts.start(0, program, "server", 1, env=exclusive)
+    try:
+        if not owner.stdout.readline().startswith("open"):
+            raise Failure("the first program did not get the port")
+        for mode in ("shared", "auto", "exclusive"):
+            environment = {**hosts.environment(0), "VIADUCT_ACENIC_MODE": mode, "VIADUCT_LOG": "error"}
+            other = hosts.start(0, program, "server", 2, env=environment)
+            try:
+                _, error = other.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                raise Failure("%s: a second program hangs" % mode) from None
+            finally:
+                end([other])
+            if other.returncode != 1 or not re.search(r"in use by another process.*; .*shared", error):
+                raise Failure("%s: a second program says %d: %s" % (mode, other.returncode, error))
+    finally:
+        end([owner])
+    print("%-28s good" % "refused", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", required=True, help="folder of the via_* programs and acenic_steady")
+    parser.add_argument("--runner", required=True, help="run.py of the legacy programs")
+    parser.add_argument("--suite", help="viaduct_conformance")
+    parser.add_argument("--filter", help="of the suite, as GoogleTest has it")
+    parser.add_argument("--mtu", type=int, default=9000)
+    parser.add_argument("--seconds", type=int, default=8, help="programs killed; the long version is 60")
+    parser.add_argument("--repeat", type=int, default=2, help="runs of each legacy program")
+    parser.add_argument("--only", default="legacy,hosts,killed,engine,refused")
+    options = parser.parse_args()
+    options.bin, options.runner = os.path.abspath(options.bin), os.path.abspath(options.runner)
+    options.suite = options.suite and os.path.abspath(options.suite)
+    parts = dict(zip(PARTS, (legacy, between, conformance, killed, engine, refused)))
+    try:
+        for part in options.only.split(","):
+            with Shared(options.mtu) as hosts:
+                parts[part](hosts, options)
+    except Skipped as why:
+        print("SKIPPED: %s" % why)
+        return SKIPPED
+    except Failure as failure:
+        print(failure)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
