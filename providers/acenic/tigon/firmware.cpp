@@ -188,6 +188,14 @@ bool Firmware::take_buffer(ReceiveRing& ring, uint32_t bytes, ReceiveDescriptor*
     return false;
 }
 
+bool Firmware::has_room(uint32_t bytes) const {
+    const ReceiveRing& ring = bytes > standard_limit_ ? jumbo_ : standard_;
+    if (ring.entries == nullptr) return true;
+    const uint32_t next = (return_producer_ + 1) % return_size_;
+    return next != window_->return_consumer.load(std::memory_order_acquire) % return_size_ &&
+           ring.consumer != window_->mailbox[ring.mailbox].low.load(std::memory_order_acquire) % ring.size;
+}
+
 Delivery Firmware::deliver(std::span<const std::byte> head, std::span<const std::byte> body) {
     const auto bytes = static_cast<uint32_t>(head.size() + body.size());
     const bool large = bytes > standard_limit_;

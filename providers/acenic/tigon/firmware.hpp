@@ -42,6 +42,8 @@ public:
     bool next_send(std::span<const std::byte>* frame);
     void send_done(bool sent);
 
+    // Whether deliver() would find a descriptor for a frame of that size now, or refuse it for good.
+    bool has_room(uint32_t bytes) const;
     // ---- receiving: a frame made of two pieces, into the next buffer of the right ring.
     Delivery deliver(std::span<const std::byte> head, std::span<const std::byte> body);
 
