@@ -20,9 +20,10 @@ namespace {
 constexpr int64_t kSpin = 20'000;             // looked for work for so long before sleeping
 constexpr int64_t kSocketsEvery = 1'000'000;  // deaths and newcomers are noticed so soon while busy
 constexpr int64_t kRefuseFor = 200'000'000;
-constexpr int kLongestSleep = 1'000'000;  // us
-constexpr int kLookAgain = 100;           // us: a port without a descriptor to wait for
-constexpr uint32_t kSendsPerRound = 32;   // of one host, so that none keeps the others waiting
+constexpr int kLongestSleep = 1'000'000;   // us
+constexpr int kLookAgain = 100;            // us: a port without a descriptor to wait for
+constexpr int64_t kPatience = 20'000'000;  // with a host that takes no frames from another
+constexpr uint32_t kSendsPerRound = 32;    // of one host, so that none keeps the others waiting
 constexpr uint32_t kCommandsPerRound = 16;
 constexpr int kBurstsPerRound = 2;
 
@@ -158,7 +159,7 @@ bool Server::send_frames(Session& s, int64_t now) {
             packet.size() > tigon::kEthernetHeader + port_->max_frame()) {
             s.firmware.send_done(false);
         } else if (to == port_->address() && !has_faults(s, packet)) {
-            send_local(s, packet.subspan(tigon::kEthernetHeader), now);
+            if (!send_local(s, packet.subspan(tigon::kEthernetHeader), now)) break;
         } else if (!send_out(s, packet.subspan(tigon::kEthernetHeader), to)) {
             break;  // the port takes no more now
         }
@@ -185,11 +186,26 @@ bool Server::send_out(Session& s, std::span<const std::byte> frame, const NicAdd
     return true;
 }
 
-// To our own address: to another host of this port, or to the same one.
-void Server::send_local(Session& s, std::span<const std::byte> frame, int64_t now) {
+// Between hosts nothing is lost for want of a receive descriptor, as long as the receiver runs: the frame
+// stays in its ring for a moment, and the ring of a host that sends too fast fills.
+bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t now) {
+    const Session* target = by_slot_[steering_.slot_of(link)];
+    if (target == nullptr || target->stage != Session::Stage::running || target->firmware.has_room(bytes)) {
+        s.stalled_since = 0;
+        return false;
+    }
+    if (s.stalled_since == 0) s.stalled_since = now;
+    return now - s.stalled_since < kPatience;
+}
+
+// To our own address: to another host of this port, or to the same one. False: not yet.
+bool Server::send_local(Session& s, std::span<const std::byte> frame, int64_t now) {
     size_t judged = wire::kHeaderBytes;
     std::memcpy(scratch_.data(), frame.data(), judged);
-    if (is_judged_whole({scratch_.data(), judged})) {
+    if (!is_judged_whole({scratch_.data(), judged})) {
+        const auto bytes = static_cast<uint32_t>(tigon::kEthernetHeader + frame.size());
+        if (waits_for_room(s, wire::load32(scratch_.data() + 4), bytes, now)) return false;
+    } else {
         std::memcpy(scratch_.data() + judged, frame.data() + judged, frame.size() - judged);
         judged = frame.size();
     }
@@ -197,6 +213,7 @@ void Server::send_local(Session& s, std::span<const std::byte> frame, int64_t no
     const bool good = steering_.outgoing(s.slot, head, port_->address());
     s.firmware.send_done(good);
     if (good) route(head, frame.subspan(judged), port_->address(), now);
+    return true;
 }
 
 void Server::route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,

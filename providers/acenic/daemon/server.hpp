@@ -54,7 +54,8 @@ private:
     bool send_frames(Session&, int64_t now);
     bool has_faults(const Session&, std::span<const std::byte> packet) const;
     bool send_out(Session&, std::span<const std::byte> packet, const NicAddress& to);
-    void send_local(Session&, std::span<const std::byte> packet, int64_t now);
+    bool send_local(Session&, std::span<const std::byte> packet, int64_t now);
+    bool waits_for_room(Session&, uint32_t link, uint32_t bytes, int64_t now);
     // A frame of the wire format in two pieces, for whom it may concern.
     void route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
                int64_t now);

@@ -26,6 +26,7 @@ struct Session {
     Segment segment;
     tigon::Firmware firmware;      // when running
     std::vector<uint32_t> faulty;  // links with a fault plan
+    int64_t stalled_since = 0;     // its next frame waits for room at another host; 0: it does not
     bool up = false;               // the host has said so
     bool over = false;             // to be closed at the end of this round
 };
