@@ -23,6 +23,7 @@ const Calls library_calls = {
     .close_device = ::ibv_close_device,
     .query_device = ::ibv_query_device,
     .query_port = query_port,
+    .query_gid = ::ibv_query_gid,
     .get_addresses = ::getifaddrs,
     .free_addresses = ::freeifaddrs,
     .alloc_pd = ::ibv_alloc_pd,

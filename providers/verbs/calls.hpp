@@ -19,6 +19,7 @@ struct Calls {
     int (*close_device)(ibv_context*);
     int (*query_device)(ibv_context*, ibv_device_attr*);
     int (*query_port)(ibv_context*, uint8_t port, ibv_port_attr*);
+    int (*query_gid)(ibv_context*, uint8_t port, int index, ibv_gid*);
     int (*get_addresses)(ifaddrs**);
     void (*free_addresses)(ifaddrs*);
 

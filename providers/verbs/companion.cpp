@@ -3,11 +3,15 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/log/log.hpp"
 #include "providers/verbs/calls.hpp"
+#include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/progress.hpp"
+#include "providers/verbs/recover.hpp"
 #include "vipl.h"
 
 namespace viaduct::verbs {
@@ -82,6 +86,23 @@ void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) 
     }
 }
 
+// A write with immediate data was refused: the receive that it would have taken says so (vipl-semantics §7).
+void take_refused_write(Link& link, Endpoint& ep) {
+    ViCore& vi = *ep.vi;
+    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return refuse_later(link);
+    vi.recv.lock.lock();
+    bool told = false;
+    if (ep.link == &link && ep.connected) {
+        while (collect(*ep.recv_group)) drain_receives(ep);
+        drain_receives(ep);
+        told = vi.recv.completed != vi.recv.taken && !vi.is_marked_broken();
+        if (told) complete_head(vi.recv, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, 0);
+    }
+    vi.recv.lock.unlock();
+    const VIP_ERROR_CODE code = told ? VIP_ERROR_CONN_LOST : VIP_ERROR_RDMAW_PROT;
+    vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr, !told});
+}
+
 void handle(Link& link, Endpoint& ep, const Message& m) {
     switch (m.kind) {
         case MessageKind::ask:
@@ -94,11 +115,21 @@ void handle(Link& link, Endpoint& ep, const Message& m) {
             take_news(link, ep, VIP_ERROR_RECVQ_EMPTY, VIP_STATUS_OP_RECEIVE);
             break;
         case MessageKind::write_refused:
+            if ((m.flags & kWithImmediate) != 0) {
+                take_refused_write(link, ep);
+                break;
+            }
             take_news(link, ep, VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
             break;
         case MessageKind::read_refused:
             take_news(link, ep, VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
             break;
+        case MessageKind::reset:
+        case MessageKind::ready:
+            hear_of_recovery(link, ep, m);
+            break;
+        case MessageKind::alive:
+            return;
     }
     ep.vi->events->settle(*ep.vi);
 }
@@ -115,8 +146,12 @@ void take(NicContext& nic, const ibv_wc& wc) {
     Link* link = link_of(nic, wc.wr_id);
     if (link == nullptr) return;
     if ((wc.wr_id >> 8 & 1) == 0) {
-        const std::lock_guard lock(link->companion_mutex);
-        ++link->free_sends;
+        {
+            const std::lock_guard lock(link->companion_mutex);
+            ++link->free_sends;
+        }
+        // The peer's host does not answer any more. (Flushed: it is we who are leaving.)
+        if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR) lose_link(*link);
         return;
     }
     if (wc.status != IBV_WC_SUCCESS) return;
@@ -154,7 +189,7 @@ bool read_message(const std::byte* in, uint32_t bytes, Message* out) {
     out->flags = be32toh(small[2]);
     out->address = be64toh(large[0]);
     out->length = be64toh(large[1]);
-    return out->kind >= MessageKind::ask && out->kind <= MessageKind::read_refused;
+    return out->kind >= MessageKind::ask && out->kind <= MessageKind::alive;
 }
 
 bool post_companion_receives(Link& link) {
@@ -211,6 +246,22 @@ void serve_companions(NicContext& nic) {
     ibv_wc completions[16];
     for (int n = 0; (n = ibv_poll_cq(nic.control_cq, 16, completions)) > 0;)
         for (int i = 0; i < n; ++i) take(nic, completions[i]);
+}
+
+Deadline keep_alive(NicContext& nic, int64_t now) {
+    const int64_t pause = int64_t{nic.settings.keepalive_ms} * 1'000'000;
+    Deadline next = kNever;
+    if (pause == 0) return next;
+    for (Link* link : all_links(nic)) {
+        if (!link->joined.load()) continue;
+        if (now >= link->alive_at) {
+            // Not at once: the connection has just been made. No room: much is under way already.
+            if (link->alive_at != 0) tell_peer(*link, MessageKind::alive);
+            link->alive_at = now + pause;
+        }
+        next = std::min(next, link->alive_at);
+    }
+    return next;
 }
 
 }  // namespace viaduct::verbs

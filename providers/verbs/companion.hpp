@@ -16,6 +16,9 @@ enum class MessageKind : uint8_t {
     no_receive = 3,     // a message of mine met no receive of yours
     write_refused = 4,  // your memory refused an RDMA write of mine
     read_refused = 5,
+    reset = 6,  // Unreliable: my data queue pair starts anew (recover.hpp)
+    ready = 7,  // Unreliable: it has
+    alive = 8,  // nothing: what counts is whether it is acknowledged
 };
 
 struct Message {
@@ -24,8 +27,10 @@ struct Message {
     uint64_t address = 0;  // answer: base of the region
     uint64_t length = 0;
     uint32_t key = 0;
-    uint32_t flags = 0;  // kRegionRdmaWrite, kRegionRdmaRead
+    uint32_t flags = 0;  // kRegionRdmaWrite, kRegionRdmaRead; write_refused: kWithImmediate
 };
+
+inline constexpr uint32_t kWithImmediate = 1;
 
 void write_message(const Message&, std::byte* out);
 bool read_message(const std::byte* in, uint32_t bytes, Message* out);
@@ -33,9 +38,10 @@ bool read_message(const std::byte* in, uint32_t bytes, Message* out);
 bool post_companion_receives(Link&);
 // False: no room now (so many are under way), or the connection is ending.
 bool send_message(Link&, const Message&);
-inline void tell_peer(Link& link, MessageKind kind) {
+inline void tell_peer(Link& link, MessageKind kind, uint32_t flags = 0) {
     Message m;
     m.kind = kind;
+    m.flags = flags;
     send_message(link, m);
 }
 bool ask_peer(Link&, uint32_t handle, uint64_t address, uint64_t length, uint32_t flags);
@@ -44,5 +50,9 @@ bool ask_peer(Link&, uint32_t handle, uint64_t address, uint64_t length, uint32_
 bool reserve_control(NicContext&);
 // Progress thread: everything the companions have received and finished.
 void serve_companions(NicContext&);
+// Progress thread: says `alive` where it is time to. A host that has vanished is noticed by what it does not
+// acknowledge, so an idle connection has to send now and then (hardware-facts e.2 row 28). The next such
+// time.
+Deadline keep_alive(NicContext&, int64_t now);
 
 }  // namespace viaduct::verbs

@@ -163,14 +163,6 @@ void advance(ConnectOp& op, const CmEvent& event) {
     }
 }
 
-void lose(NicContext& nic, Link& link) {
-    {
-        const std::lock_guard lock(nic.links_mutex);
-        link.lost = true;
-    }
-    poke(nic);
-}
-
 std::unique_ptr<ConnectOp> new_op(ConnectOp::Kind kind, NicContext* nic, ViCore* vi) {
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (op) {
@@ -213,6 +205,7 @@ void bind(ConnectOp& op) {
     op.id = nullptr;
     const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
     op.vi->endpoint->link = &link;
+    link.joined.store(true);
 }
 
 }  // namespace
@@ -302,7 +295,7 @@ void handle_event(NicContext& nic, const CmEvent& event) {
                       event.type == RDMA_CM_EVENT_REJECTED;
     if (!over) return;
     if (owner.link != nullptr) {
-        lose(nic, *owner.link);
+        lose_link(*owner.link);
     } else if (const auto i = nic.incoming.find(owner.incoming); i != nic.incoming.end()) {
         i->second.gone = true;
     }

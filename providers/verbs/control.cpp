@@ -81,6 +81,18 @@ std::vector<PortFacts> own_addresses() {
     return all;
 }
 
+// The GID that peers know the port by: that of the address, or the port's first (InfiniBand).
+ibv_gid gid_of(ibv_context* context, const PortFacts& facts) {
+    ibv_gid first{};
+    for (int i = 0; i < facts.port_attr.gid_tbl_len; ++i) {
+        ibv_gid gid{};
+        if (calls->query_gid(context, facts.port, i, &gid) != 0) break;
+        if (is_gid_of(gid, facts.ip)) return gid;
+        if (i == 0) first = gid;
+    }
+    return first;
+}
+
 // False: the device could not be asked.
 bool query(const DeviceList& devices, PortFacts* facts) {
     for (int i = 0; i < devices.count(); ++i) {
@@ -91,6 +103,7 @@ bool query(const DeviceList& devices, PortFacts* facts) {
         if (context == nullptr) return false;
         const bool known = calls->query_device(context, &facts->device_attr) == 0 &&
                            calls->query_port(context, facts->port, &facts->port_attr) == 0;
+        if (known) facts->gid = gid_of(context, *facts);
         calls->close_device(context);
         return known;
     }

@@ -11,6 +11,7 @@
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
 
@@ -50,24 +51,14 @@ void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
 // ------------------------------------------------------------------------------------------------ sends
 
 void decide(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, bool breaks, bool report) {
-    ep.sent[position & ep.vi->send.mask] = Sent{Sent::decided, breaks, report, status, length};
+    Sent& one = ep.sent[position & ep.vi->send.mask];
+    one = Sent{};
+    one.state = Sent::decided;
+    one.breaks = breaks;
+    one.report = report;
+    one.status = status;
+    one.length = length;
     if (breaks) ep.stopped = true;
-}
-
-// Completes what is finished, in posting order.
-void complete_in_order(Endpoint& ep) {
-    WorkQueue& q = ep.vi->send;
-    while (q.completed != q.taken) {
-        const Sent one = ep.sent[q.completed & q.mask];
-        const bool finished =
-            one.state == Sent::decided || static_cast<int32_t>(ep.on_device - q.completed) > 0;
-        if (!finished) return;
-        complete_head(q, one.status, one.length);
-        if (one.breaks) {
-            break_connection(ep, VIP_ERROR_CONN_LOST, one.report);
-            return;
-        }
-    }
 }
 
 // A mistake of the program's own in a descriptor (vipl-semantics §6.2, "local send descriptor ...").
@@ -75,11 +66,19 @@ void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t operation, uint
     decide(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
 }
 
+bool has_immediate(const VIP_DESCRIPTOR* d) { return (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0; }
+
+void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
+    if (operation_of(d) == VIP_CONTROL_OP_RDMAREAD) return tell_peer(link, MessageKind::read_refused);
+    tell_peer(link, MessageKind::write_refused, has_immediate(d) ? kWithImmediate : 0);
+}
+
 // The owner of the memory has said no (vipl-semantics §6.2, "RDMA write refused", "RDMA read refused").
-void refuse_rdma(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t total) {
+void refuse_rdma(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t position, uint32_t total) {
+    const uint32_t operation = operation_of(d);
     const uint32_t status = send_status_op(operation);
     const bool is_read = operation == VIP_CONTROL_OP_RDMAREAD;
-    tell_peer(*ep.link, is_read ? MessageKind::read_refused : MessageKind::write_refused);
+    tell_refused(*ep.link, d);
     if (unreliable(ep)) {
         decide(ep, position, status, total, false, false);  // dropped at the target
     } else if (is_read || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
@@ -92,7 +91,9 @@ void refuse_rdma(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t t
 enum class Step : uint8_t { go, wait, refuse };
 
 // The peer's key for an RDMA target. Asked once per region; an answer is good as long as the region has it.
-Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64_t total, uint32_t* key) {
+// `alone`: everything before it has arrived, which a refusal that takes a receive must come behind.
+Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64_t total, bool alone,
+                 uint32_t* key) {
     const VIP_ADDRESS_SEGMENT& remote = segments_of(d)->Remote;
     const uint32_t handle = remote.Handle;
     const uint64_t address = remote.Data.AddressBits;
@@ -106,6 +107,7 @@ Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64
     }
     Question& q = link.question;
     if (!q.asked) {
+        if (!alone && has_immediate(d)) return Step::wait;
         if (!ask_peer(link, handle, address, total, flag)) return Step::wait;
         q = Question{true, false, handle, {}};
         return Step::wait;
@@ -130,22 +132,21 @@ ibv_wr_opcode opcode_of(uint32_t operation, bool immediate) {
     }
 }
 
-// Hands the head of the queue, which is in order, to the device. False: the device does not take it.
-bool post_one(Endpoint& ep, Link& link, VIP_DESCRIPTOR* d, uint32_t operation, uint32_t total, uint32_t key,
-              bool signalled) {
+// Hands a descriptor of the queue, which is in order, to the device. False: the device does not take it.
+bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint32_t key, bool signalled) {
+    const VIP_DESCRIPTOR* d = ep.vi->send.at(position);
+    const uint32_t operation = operation_of(d);
     ibv_sge list[kMostSegments];
     ibv_send_wr wr;
     std::memset(&wr, 0, sizeof wr);
-    const uint32_t control = d->CS.Control;
     const bool rdma = operation != VIP_CONTROL_OP_SENDRECV;
-    const uint32_t position = ep.vi->send.taken;
     wr.wr_id = make_wr_id(ep.slot, link.generation, false, position);
     wr.sg_list = list;
     wr.num_sge = gather_list(*ep.nic, d, rdma ? 1 : 0, list);
-    wr.opcode = opcode_of(operation, (control & VIP_CONTROL_IMMEDIATE) != 0);
+    wr.opcode = opcode_of(operation, has_immediate(d));
     wr.imm_data = htonl(d->CS.ImmediateData);
     wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
-    if ((control & VIP_CONTROL_QFENCE) != 0 && !unreliable(ep)) wr.send_flags |= IBV_SEND_FENCE;
+    if ((d->CS.Control & VIP_CONTROL_QFENCE) != 0) wr.send_flags |= IBV_SEND_FENCE;
     if (operation != VIP_CONTROL_OP_RDMAREAD && total != 0 && total <= link.inline_bytes)
         wr.send_flags |= IBV_SEND_INLINE;
     if (rdma) {
@@ -154,7 +155,14 @@ bool post_one(Endpoint& ep, Link& link, VIP_DESCRIPTOR* d, uint32_t operation, u
     }
     ibv_send_wr* bad = nullptr;
     if (ibv_post_send(link.data, &wr, &bad) != 0) return false;
-    ep.sent[position & ep.vi->send.mask] = Sent{Sent::posted, false, false, send_status_op(operation), total};
+    Sent& one = ep.sent[position & ep.vi->send.mask];
+    one = Sent{};
+    one.status = send_status_op(operation);
+    one.length = total;
+    one.key = key;
+    one.takes_receive = !rdma || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    if (one.takes_receive) one.ordinal = link.recovery.sent++;
+    ep.device_end = position + 1;
     return true;
 }
 
@@ -183,16 +191,16 @@ bool take_send(Endpoint& ep, Link& link) {
     }
     uint32_t key = 0;
     if (operation != VIP_CONTROL_OP_SENDRECV) {
-        const Step step = find_remote(link, d, operation, total, &key);
+        const Step step = find_remote(link, d, operation, total, q.completed == q.taken, &key);
         if (step == Step::wait) return false;
         if (step == Step::refuse) {
-            refuse_rdma(ep, q.taken++, operation, static_cast<uint32_t>(total));
+            refuse_rdma(ep, d, q.taken++, static_cast<uint32_t>(total));
             return true;
         }
     }
     // One completion tells of all before it: within a row the others need none of their own.
     const bool signalled = q.taken % kSignalEvery == kSignalEvery - 1 || !another_follows(ep);
-    if (!post_one(ep, link, d, operation, static_cast<uint32_t>(total), key, signalled)) {
+    if (!post_one(ep, link, q.taken, static_cast<uint32_t>(total), key, signalled)) {
         VIADUCT_LOG(error, "verbs", "the device does not take a send");
         refuse_descriptor(ep, q.taken++, operation, VIP_STATUS_TRANSPORT_ERROR);
         return true;
@@ -217,22 +225,21 @@ void note_backlog(Endpoint& ep, bool now) {
 void fail_send(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->send;
     const auto status = static_cast<ibv_wc_status>(a.status);
-    const uint32_t operation = operation_of(q.at(a.position));
+    const VIP_DESCRIPTOR* d = q.at(a.position);
+    const uint32_t operation = operation_of(d);
     const Verdict v = judge_send(status, ep.vi->traits.reliability, operation == VIP_CONTROL_OP_RDMAREAD);
     VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
     if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
-        ep.stopped = true;
+        if (!unreliable(ep)) ep.stopped = true;
         suspect(*ep.link);
         return;
     }
     ep.on_device = a.position;  // everything before it went well
-    const Sent& one = ep.sent[a.position & q.mask];
-    const uint32_t length = v.bits == 0 ? one.length : 0;
-    decide(ep, a.position, send_status_op(operation) | v.bits, length, true, v.report);
+    const uint32_t length = v.bits == 0 ? ep.sent[a.position & q.mask].length : 0;
+    decide(ep, a.position, send_status_op(operation) | v.bits, length, !v.goes_on, v.report);
     if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);
-    if (v.refused)
-        tell_peer(*ep.link, operation == VIP_CONTROL_OP_RDMAREAD ? MessageKind::read_refused
-                                                                 : MessageKind::write_refused);
+    if (v.refused) tell_refused(*ep.link, d);
+    if (v.goes_on) want_recovery(*ep.link);
     complete_in_order(ep);
 }
 
@@ -248,13 +255,18 @@ void fail_receive(Endpoint& ep, const Arrival& a) {
     // Memory that went away since it was posted is what some devices call a bad work request.
     uint64_t capacity = 0;
     if (known == 0) known = check_receive(*ep.vi, q.oldest_incomplete(), &capacity);
+    ++ep.link->recovery.received;
     complete_head(q, VIP_STATUS_OP_RECEIVE | (known != 0 ? known : v.bits), 0);
-    // At Unreliable VIA would go on, but the queue pair is dead.
-    break_connection(ep, VIP_ERROR_CONN_LOST, v.report || unreliable(ep));
+    if (v.goes_on) {
+        want_recovery(*ep.link);
+    } else {
+        break_connection(ep, VIP_ERROR_CONN_LOST, v.report);
+    }
 }
 
 void finish_receive(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->recv;
+    ++ep.link->recovery.received;
     const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
     if (known != 0) {  // a message without bytes: the device had no reason to look at the memory
         complete_head(q, VIP_STATUS_OP_RECEIVE | known, 0);
@@ -270,10 +282,45 @@ void finish_receive(Endpoint& ep, const Arrival& a) {
     complete_head(q, status, a.length);
 }
 
+// Hands a send to the device once more; it was in order before, but the program's memory may have changed.
+void repost(Endpoint& ep, uint32_t position) {
+    const VIP_DESCRIPTOR* d = ep.vi->send.at(position);
+    const uint32_t key = ep.sent[position & ep.vi->send.mask].key;
+    uint64_t total = 0;
+    if (const uint32_t error = check_send(*ep.vi, d, &total); error != 0)
+        return refuse_descriptor(ep, position, operation_of(d), error);
+    if (!post_one(ep, *ep.link, position, static_cast<uint32_t>(total), key, true))
+        refuse_descriptor(ep, position, operation_of(d), VIP_STATUS_TRANSPORT_ERROR);
+}
+
 }  // namespace
+
+// Completes what is finished, in posting order.
+void complete_in_order(Endpoint& ep) {
+    WorkQueue& q = ep.vi->send;
+    while (q.completed != q.taken) {
+        const Sent one = ep.sent[q.completed & q.mask];
+        const bool finished =
+            one.state == Sent::decided || static_cast<int32_t>(ep.on_device - q.completed) > 0;
+        if (!finished) return;
+        complete_head(q, one.status, one.length);
+        if (one.breaks) {
+            break_connection(ep, VIP_ERROR_CONN_LOST, one.report);
+            return;
+        }
+    }
+}
+
+void repost_sends(Endpoint& ep) {
+    const WorkQueue& q = ep.vi->send;
+    ep.on_device = ep.device_end = ep.send_seen = q.completed;
+    for (uint32_t p = q.completed; p != q.taken; ++p)
+        if (ep.sent[p & q.mask].state == Sent::posted) repost(ep, p);
+}
 
 void post_receives(Endpoint& ep, Link& link) {
     WorkQueue& q = ep.vi->recv;
+    if (link.recovery.under_way && !link.recovery.renewed) return;
     for (; link.receives_end != q.posted; ++link.receives_end) {
         const VIP_DESCRIPTOR* d = q.at(link.receives_end);
         ibv_sge list[kMostSegments];
@@ -300,7 +347,7 @@ void post_receives(Endpoint& ep, Link& link) {
 
 void push_sends(Endpoint& ep) {
     WorkQueue& q = ep.vi->send;
-    if (ep.link == nullptr || !ep.connected) return;
+    if (ep.link == nullptr || !ep.connected || ep.link->recovery.under_way) return;
     bool waits = false;
     while (q.has_untaken() && !ep.stopped) {
         if (!has_room(ep) || !take_send(ep, *ep.link)) {
@@ -319,7 +366,9 @@ void drain_sends(Endpoint& ep) {
         const Arrival one = *a;
         ep.send_arrivals.pop();
         const uint32_t distance = one.position - q.completed;
-        if (one.generation != ep.link->generation || distance >= q.taken - q.completed) continue;
+        if (one.generation != ep.link->generation) continue;
+        ep.send_seen = one.position + 1;
+        if (distance >= q.taken - q.completed) continue;
         if (one.status != IBV_WC_SUCCESS) {
             // What follows an error is flushed by the user agent.
             if (!ep.vi->is_marked_broken()) fail_send(ep, one);
@@ -336,9 +385,10 @@ void drain_receives(Endpoint& ep) {
     for (const Arrival* a = ep.recv_arrivals.front(); a != nullptr; a = ep.recv_arrivals.front()) {
         const Arrival one = *a;
         ep.recv_arrivals.pop();
+        if (one.generation != ep.link->generation) continue;
+        ep.recv_seen = one.position + 1;
         // In posting order, one completion per receive.
-        if (one.generation != ep.link->generation || one.position != q.completed || q.completed == q.taken)
-            continue;
+        if (one.position != q.completed || q.completed == q.taken) continue;
         if (one.status == IBV_WC_SUCCESS) {
             finish_receive(ep, one);
         } else if (!ep.vi->is_marked_broken()) {

@@ -14,6 +14,7 @@
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
 
@@ -39,13 +40,6 @@ void take_what_arrived(Endpoint& ep) {
         }
     drain_receives(ep);
     drain_sends(ep);
-}
-
-// Stops the device; flushed completions of this link find nobody from now on.
-void stop_device(Link& link) {
-    ibv_qp_attr error{};
-    error.qp_state = IBV_QPS_ERR;
-    calls->modify_qp(link.data, &error, IBV_QP_STATE);
 }
 
 }  // namespace
@@ -106,11 +100,11 @@ void start(ViCore& vi) {
     ep.connected = true;
     ep.stopped = false;
     vi.recv.taken = link.receives_end;
-    ep.on_device = vi.send.completed;
+    ep.on_device = ep.device_end = ep.send_seen = vi.send.completed;
+    ep.recv_seen = vi.recv.completed;
     post_receives(ep, link);
     drain_receives(ep);
-    const std::lock_guard lock(ep.nic->links_mutex);
-    if (link.lost || link.suspect_until != 0) poke(*ep.nic);  // it has ended before it began
+    poke(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on
 }
 
 void disconnect(ViCore& vi) {
@@ -118,7 +112,7 @@ void disconnect(ViCore& vi) {
     NicContext& nic = *ep.nic;
     Link* link = ep.link;
     if (link == nullptr) return;
-    stop_device(*link);
+    stop_data(*link);
     if (ep.connected) take_what_arrived(ep);
     if (ep.backlog) nic.backlogs.fetch_sub(1, std::memory_order_relaxed);
     ep.backlog = false;
@@ -147,7 +141,16 @@ void unpin_endpoint(Endpoint& ep) {
     --ep.pins;
 }
 
+void lose_link(Link& link) {
+    {
+        const std::lock_guard lock(link.nic->links_mutex);
+        link.lost = true;
+    }
+    poke(*link.nic);
+}
+
 void suspect(Link& link) {
+    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return want_recovery(link);
     {
         const std::lock_guard lock(link.nic->links_mutex);
         if (link.suspect_until == 0) link.suspect_until = now_ns() + kSuspicionNs;

@@ -69,10 +69,13 @@ struct Sent {
         decided,  // completes in its turn, with what is below
     };
     State state = posted;
-    bool breaks = false;  // its completion ends the connection
-    bool report = false;  // and that is told as CONN_LOST
+    bool breaks = false;         // its completion ends the connection
+    bool report = false;         // and that is told as CONN_LOST
+    bool takes_receive = false;  // of the peer's
     uint32_t status = 0;
     uint32_t length = 0;
+    uint32_t key = 0;      // of the remote region
+    uint32_t ordinal = 0;  // among those of its epoch that take a receive (recover.cpp)
 };
 
 }  // namespace viaduct::verbs
@@ -93,12 +96,15 @@ struct Endpoint {
 
     // [S]
     std::unique_ptr<verbs::Sent[]> sent;
-    uint32_t on_device = 0;  // position up to which descriptors are known to be finished by the device
-    bool stopped = false;    // an error is on its way through the queue: nothing more is sent
-    bool backlog = false;    // counted in NicContext::backlogs
+    uint32_t on_device = 0;   // position up to which descriptors are known to be finished by the device
+    uint32_t device_end = 0;  // position up to which the device has been given work
+    uint32_t send_seen = 0;   // behind the position of the last completion, good or bad
+    bool stopped = false;     // an error is on its way through the queue: nothing more is sent
+    bool backlog = false;     // counted in NicContext::backlogs
     verbs::Arrivals send_arrivals;
 
     // [R]
+    uint32_t recv_seen = 0;                   // as send_seen
     std::unique_ptr<uint32_t[]> bad_receive;  // by position: error bits of a receive that cannot be used
     verbs::Arrivals recv_arrivals;
 };
@@ -119,6 +125,8 @@ void poll_send(ViCore&);               // [S]
 void poll_recv(ViCore&);               // [R]
 void post_receives(Endpoint&, Link&);  // [R] what the queue holds and the device has not got yet
 void push_sends(Endpoint&);            // [S]
+void repost_sends(Endpoint&);          // [S] what was taken and has not been executed, once more
+void complete_in_order(Endpoint&);     // [S] what is finished
 void drain_sends(Endpoint&);           // [S] what has arrived for the queue
 void drain_receives(Endpoint&);        // [R]
 
@@ -126,6 +134,8 @@ void drain_receives(Endpoint&);        // [R]
 Endpoint* pin_endpoint(Link&);
 void unpin_endpoint(Endpoint&);
 
+// The peer has left or cannot be reached. Any locks but links_mutex may be held.
+void lose_link(Link&);
 // The data queue pair has failed and the peer has not said why: it has a little while to do so.
 void suspect(Link&);
 

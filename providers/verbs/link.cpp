@@ -26,16 +26,12 @@ constexpr uint8_t kForever = 7;  // rnr_retry: until it works
 constexpr uint8_t kShortRnrTimer =
     12;  // 0.64 ms; what rdma_cm would set is 655 ms (hardware-facts e.2 row 9)
 
-ibv_qp_type data_type(const ViTraits& traits) {
-    return traits.reliability == VIP_SERVICE_UNRELIABLE ? IBV_QPT_UC : IBV_QPT_RC;
-}
-
 // Devices that cannot send so much inline say so by failing.
 ibv_qp* create_data(NicContext& nic, const Link& link, uint32_t* inline_bytes) {
     ibv_qp_init_attr init{};
     init.send_cq = link.send_queue->cq;
     init.recv_cq = link.recv_queue->cq;
-    init.qp_type = data_type(link.traits);
+    init.qp_type = IBV_QPT_RC;  // at all levels: see recover.cpp
     init.sq_sig_all = 0;
     const auto segments = static_cast<uint32_t>(nic.info.max_segments);
     for (uint32_t bytes = nic.settings.inline_bytes;; bytes /= 2) {
@@ -88,22 +84,23 @@ bool reserve_room(Link& link, Endpoint& ep) {
 }
 
 // Attributes for one transition, as rdma_cm knows the path.
-bool path_attributes(rdma_cm_id* id, ibv_qp_state state, ibv_qp_attr* attr, int* mask) {
-    *attr = ibv_qp_attr{};
-    attr->qp_state = state;
-    return calls->init_qp_attr(id, attr, mask) == 0;
+bool path_attributes(rdma_cm_id* id, ibv_qp_state state, Transition* step) {
+    step->attr = ibv_qp_attr{};
+    step->attr.qp_state = state;
+    return calls->init_qp_attr(id, &step->attr, &step->mask) == 0;
 }
 
 uint32_t access_of(const ViTraits& traits) {
     uint32_t access = IBV_ACCESS_LOCAL_WRITE;
     if (traits.rdma_write != 0) access |= IBV_ACCESS_REMOTE_WRITE;
-    // Reads belong to the reliable levels (vipl-semantics §6.1); UC has none.
-    if (traits.rdma_read != 0 && data_type(traits) == IBV_QPT_RC) access |= IBV_ACCESS_REMOTE_READ;
+    // Reads belong to the reliable levels (vipl-semantics §6.1).
+    if (traits.rdma_read != 0 && traits.reliability != VIP_SERVICE_UNRELIABLE)
+        access |= IBV_ACCESS_REMOTE_READ;
     return access;
 }
 
-bool modify(ibv_qp* qp, ibv_qp_attr attr, int mask, const char* what) {
-    if (calls->modify_qp(qp, &attr, mask) == 0) return true;
+bool modify(ibv_qp* qp, Transition step, const char* what) {
+    if (calls->modify_qp(qp, &step.attr, step.mask) == 0) return true;
     VIADUCT_LOG(error, "verbs", "queue pair cannot be made %s: errno %d", what, errno);
     return false;
 }
@@ -133,40 +130,50 @@ Link* create_link(Endpoint& ep, const ViTraits& traits) {
 }
 
 bool make_initial(Link& link, rdma_cm_id* id) {
-    ibv_qp_attr attr;
-    int mask = 0;
-    if (!path_attributes(id, IBV_QPS_INIT, &attr, &mask)) return false;
-    attr.qp_access_flags = access_of(link.traits);
-    if (!modify(link.data, attr, mask, "initial")) return false;
-    attr.qp_access_flags = 0;
-    return modify(link.companion, attr, mask, "initial") && post_companion_receives(link);
+    Transition& step = link.initial;
+    if (!path_attributes(id, IBV_QPS_INIT, &step)) return false;
+    step.attr.qp_access_flags = access_of(link.traits);
+    if (!modify(link.data, step, "initial")) return false;
+    Transition companion = step;
+    companion.attr.qp_access_flags = 0;
+    return modify(link.companion, companion, "initial") && post_companion_receives(link);
 }
 
 bool make_ready(Link& link, rdma_cm_id* id) {
-    const bool reliable = data_type(link.traits) == IBV_QPT_RC;
-    constexpr int kUcReceive = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-    constexpr int kUcSend = IBV_QP_STATE | IBV_QP_SQ_PSN;
-    ibv_qp_attr attr;
-    int mask = 0;
-    if (!path_attributes(id, IBV_QPS_RTR, &attr, &mask)) return false;
-    attr.max_dest_rd_atomic = std::max<uint8_t>(link.nic->reads, 1);
-    attr.min_rnr_timer = kShortRnrTimer;
-    mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
-    if (!modify(link.data, attr, reliable ? mask : mask & kUcReceive, "ready to receive")) return false;
-    attr.dest_qp_num = link.peer.companion;
-    attr.max_dest_rd_atomic = 1;
-    if (!modify(link.companion, attr, mask, "ready to receive")) return false;
+    Transition& receive = link.to_receive;
+    if (!path_attributes(id, IBV_QPS_RTR, &receive)) return false;
+    receive.attr.max_dest_rd_atomic = std::max<uint8_t>(link.nic->reads, 1);
+    receive.attr.min_rnr_timer = kShortRnrTimer;
+    receive.mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
+    if (!modify(link.data, receive, "ready to receive")) return false;
+    Transition companion = receive;
+    companion.attr.dest_qp_num = link.peer.companion;
+    companion.attr.max_dest_rd_atomic = 1;
+    if (!modify(link.companion, companion, "ready to receive")) return false;
 
-    if (!path_attributes(id, IBV_QPS_RTS, &attr, &mask)) return false;
-    attr.timeout = link.nic->settings.ack_timeout;
-    attr.retry_cnt = link.nic->settings.retries;
-    attr.rnr_retry = 0;  // a message without a posted receive breaks the connection (vipl-semantics §6.2)
-    attr.max_rd_atomic = std::max<uint8_t>(std::min(link.nic->reads, link.peer_reads), 1);
-    mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
-    if (!modify(link.data, attr, reliable ? mask : mask & kUcSend, "ready to send")) return false;
-    attr.rnr_retry = kForever;
-    attr.max_rd_atomic = 1;
-    return modify(link.companion, attr, mask, "ready to send");
+    Transition& send = link.to_send;
+    if (!path_attributes(id, IBV_QPS_RTS, &send)) return false;
+    send.attr.timeout = link.nic->settings.ack_timeout;
+    send.attr.retry_cnt = link.nic->settings.retries;
+    send.attr.rnr_retry = 0;  // a message without a posted receive fails (vipl-semantics §6.2)
+    send.attr.max_rd_atomic = std::max<uint8_t>(std::min(link.nic->reads, link.peer_reads), 1);
+    send.mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
+    if (!modify(link.data, send, "ready to send")) return false;
+    companion = send;
+    companion.attr.rnr_retry = kForever;
+    companion.attr.max_rd_atomic = 1;
+    return modify(link.companion, companion, "ready to send");
+}
+
+bool renew_data(Link& link, uint32_t own_psn, uint32_t peer_psn) {
+    Transition reset;
+    reset.attr.qp_state = IBV_QPS_RESET;
+    reset.mask = IBV_QP_STATE;
+    link.to_receive.attr.rq_psn = peer_psn;
+    link.to_send.attr.sq_psn = own_psn;
+    return modify(link.data, reset, "new") && modify(link.data, link.initial, "initial") &&
+           modify(link.data, link.to_receive, "ready to receive") &&
+           modify(link.data, link.to_send, "ready to send");
 }
 
 void drop_link(Link* link) {
@@ -178,6 +185,12 @@ void drop_link(Link* link) {
         nic.dropped.push_back(link);
     }
     poke(nic);
+}
+
+void stop_data(Link& link) {
+    ibv_qp_attr error{};
+    error.qp_state = IBV_QPS_ERR;
+    calls->modify_qp(link.data, &error, IBV_QP_STATE);
 }
 
 void destroy_data(Link& link) {

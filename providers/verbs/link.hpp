@@ -38,6 +38,32 @@ struct Question {
 
 struct DeviceQueue;
 
+// One step of a queue pair's life, kept so that it can be taken again (recover.cpp).
+struct Transition {
+    ibv_qp_attr attr{};
+    int mask = 0;
+};
+
+// The data queue pair of a connection of level Unreliable is made anew after an error (recover.cpp).
+struct Recovery {
+    std::atomic<bool> wanted{false};
+    // [RS]
+    bool under_way = false;  // nothing is posted meanwhile
+    bool told = false;       // the peer knows how far we got
+    bool renewed = false;    // our queue pair is ready again
+    bool ready_told = false;
+    uint32_t epoch = 0;  // how many times it has been made anew
+    uint32_t psn = 0;    // where we begin to count packets next time
+    int64_t give_up_at = 0;
+    bool peer_told = false;  // what the peer has said about the same round
+    bool peer_ready = false;
+    uint32_t peer_received = 0;
+    uint32_t peer_psn = 0;
+    uint32_t refusals = 0;  // writes with immediate data that were refused: each takes a receive
+    uint32_t received = 0;  // [R] messages that took a receive in this epoch
+    uint32_t sent = 0;      // [S] work requests posted in this epoch that take one at the peer
+};
+
 struct Link {
     NicContext* nic = nullptr;
     Endpoint* endpoint = nullptr;  // under links_mutex, until the connection is over
@@ -63,9 +89,15 @@ struct Link {
     uint32_t free_sends = kCompanionDepth;
     uint32_t next_send = 0;
 
+    Transition initial, to_receive, to_send;  // of the data queue pair
+    Recovery recovery;
+
     // [S]
     std::unordered_map<uint32_t, RemoteKey> remote_keys;
     Question question;
+
+    std::atomic<bool> joined{false};  // both ends know of the connection
+    int64_t alive_at = 0;             // progress thread: when the peer hears from us again
 
     // Under links_mutex.
     bool lost = false;          // the peer has left or cannot be reached
@@ -80,11 +112,15 @@ Link* create_link(Endpoint&, const ViTraits&);
 // companion is in link.peer.
 bool make_initial(Link&, rdma_cm_id*);
 bool make_ready(Link&, rdma_cm_id*);
+// A data queue pair that has failed and told all its completions, once more from the beginning.
+bool renew_data(Link&, uint32_t own_psn, uint32_t peer_psn);
 // Both queue pairs, buffers, the number. Its id must have been given away before. By the progress thread.
 void destroy_link(Link*);
 // The same for an attempt that has failed, from any thread: the progress thread, which may be looking at it,
 // destroys what is left.
 void drop_link(Link*);
+// Stops the data queue pair: what it still holds is flushed.
+void stop_data(Link&);
 // The data queue pair alone: after it returns the device touches no memory of the program for it.
 void destroy_data(Link&);
 

@@ -46,9 +46,16 @@ Verdict connection_only() {
     return v;
 }
 
-}  // namespace
+// At Unreliable only what the transport itself has to say ends the connection (vipl-semantics §6.2).
+Verdict at_level(Verdict v, uint16_t level, ibv_wc_status status) {
+    const bool transport = (v.bits & VIP_STATUS_TRANSPORT_ERROR) != 0;
+    if (level != VIP_SERVICE_UNRELIABLE || status == IBV_WC_SUCCESS || !v.descriptor || transport) return v;
+    v.goes_on = true;
+    v.report = false;
+    return v;
+}
 
-Verdict judge_send(ibv_wc_status status, uint16_t level, bool is_read) {
+Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool is_read) {
     Verdict v;
     switch (status) {
         case IBV_WC_SUCCESS:
@@ -95,7 +102,7 @@ Verdict judge_send(ibv_wc_status status, uint16_t level, bool is_read) {
     }
 }
 
-Verdict judge_receive(ibv_wc_status status, uint16_t) {
+Verdict judge_receive_at_all(ibv_wc_status status) {
     switch (status) {
         case IBV_WC_SUCCESS:
             return here(0);
@@ -122,6 +129,16 @@ Verdict judge_receive(ibv_wc_status status, uint16_t) {
             return v;
         }
     }
+}
+
+}  // namespace
+
+Verdict judge_send(ibv_wc_status status, uint16_t level, bool is_read) {
+    return at_level(judge_send_at_all(status, level, is_read), level, status);
+}
+
+Verdict judge_receive(ibv_wc_status status, uint16_t level) {
+    return at_level(judge_receive_at_all(status), level, status);
 }
 
 NicAddress address_of(in_addr ip) {
@@ -206,8 +223,13 @@ bool describe_port(const PortFacts& facts, const NicSettings& settings, uint32_t
     char ip[INET_ADDRSTRLEN] = {};
     ::inet_ntop(AF_INET, &facts.ip, ip, sizeof ip);
     const char* layer = link_layer_name(facts.port_attr, facts.transport);
-    std::snprintf(nic.description, sizeof nic.description, "%.40s port %u, %s, %s on %s", facts.device,
-                  facts.port, layer, ip, facts.interface);
+    const int used = std::snprintf(nic.description, sizeof nic.description, "%.24s port %u, %s, %s on %s",
+                                   facts.device, facts.port, layer, ip, facts.interface);
+    char gid[INET6_ADDRSTRLEN] = {};
+    if ((facts.gid.global.subnet_prefix | facts.gid.global.interface_id) != 0 &&
+        ::inet_ntop(AF_INET6, facts.gid.raw, gid, sizeof gid) != nullptr)
+        std::snprintf(nic.description + used, sizeof nic.description - static_cast<size_t>(used), ", GID %s",
+                      gid);
     nic.address = address_of(facts.ip);
     nic.index = static_cast<uint16_t>(index);
     nic.capabilities = kCapRdmaWrite | kCapImmediate | kCapOwnWakeup;
@@ -230,6 +252,12 @@ Status compare(const ViTraits& mine, const ViTraits& theirs) {
     if (mine.reliability != theirs.reliability) return Status::mismatch_level;
     if (mine.max_transfer != theirs.max_transfer) return Status::mismatch_mtu;
     return Status::ok;
+}
+
+bool is_gid_of(const ibv_gid& gid, in_addr ip) {
+    static constexpr uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+    return std::memcmp(gid.raw, kMapped, sizeof kMapped) == 0 &&
+           std::memcmp(gid.raw + sizeof kMapped, &ip, sizeof ip) == 0;
 }
 
 const char* link_layer_name(const ibv_port_attr& port, ibv_transport_type transport) {

@@ -19,6 +19,7 @@ struct Verdict {
     uint32_t bits = 0;        // VIP_STATUS_*_ERROR of the descriptor; 0: the descriptor counts as done
     bool descriptor = false;  // false: says nothing of this descriptor, which is flushed with the others
     bool report = false;      // the break is also reported as CONN_LOST: no descriptor has said why
+    bool goes_on = false;     // Unreliable: only this message is lost, and the queue pair is made anew
     bool no_receive = false;  // the target had no receive posted: it is told so
     bool refused = false;     // the target's memory was out of bounds: it is told so
 };
@@ -47,6 +48,7 @@ struct PortFacts {
     ibv_transport_type transport = IBV_TRANSPORT_UNKNOWN;
     ibv_device_attr device_attr{};
     ibv_port_attr port_attr{};
+    ibv_gid gid{};                  // all zero: not known
     uint64_t memlock = UINT64_MAX;  // bytes that may be pinned
 };
 
@@ -57,6 +59,8 @@ bool describe_port(const PortFacts& facts, const NicSettings& settings, uint32_t
 // The attributes that both ends must share.
 Status compare(const ViTraits& mine, const ViTraits& theirs);
 
+// Whether a port's GID is the one that stands for an IPv4 address (RoCE, iWARP).
+bool is_gid_of(const ibv_gid& gid, in_addr ip);
 const char* link_layer_name(const ibv_port_attr& port, ibv_transport_type transport);
 uint32_t megabytes_per_second(const ibv_port_attr& port);
 

@@ -141,7 +141,9 @@ Status region_changed(NicContext* nic, uint32_t handle, const Region& now) {
 void region_removed(NicContext* nic, uint32_t handle) { nic->keys.remove(handle); }
 
 Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
-    if (ip_len != 4 || index != 0) return Status::no_match;
+    // Network 0 is nobody's: what the resolver makes of "192" when a program cuts "192.0.2.1" at its first
+    // dot.
+    if (ip_len != 4 || index != 0 || ip[0] == 0) return Status::no_match;
     in_addr address{};
     std::memcpy(&address, ip, sizeof address);
     // "localhost" is this NIC; whether an RDMA device is behind another host's address only connecting tells.

@@ -20,6 +20,7 @@
 #include "providers/verbs/connect.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
 
@@ -63,14 +64,6 @@ Link* link_with(NicContext& nic, const ibv_qp* qp) {
     for (Link* link : nic.links)
         if (link != nullptr && (link->data == qp || link->companion == qp)) return link;
     return nullptr;
-}
-
-std::vector<Link*> all_links(NicContext& nic) {
-    const std::lock_guard lock(nic.links_mutex);
-    std::vector<Link*> links;
-    for (Link* link : nic.links)
-        if (link != nullptr) links.push_back(link);
-    return links;
 }
 
 // Ends the connection of a link with what has arrived delivered first. No lock held.
@@ -221,6 +214,8 @@ Deadline look_at_everything(NicContext& nic) {
     take_async_events(nic);
     const int64_t now = now_ns();
     Deadline next = settle_links(nic, now);
+    next = std::min(next, recover_links(nic, now));
+    next = std::min(next, keep_alive(nic, now));
     next = std::min(next, see_off(nic, now, false));
     {
         const std::lock_guard lock(nic.connect_mutex);
@@ -257,6 +252,14 @@ void run(void* argument) {
 }
 
 }  // namespace
+
+std::vector<Link*> all_links(NicContext& nic) {
+    const std::lock_guard lock(nic.links_mutex);
+    std::vector<Link*> links;
+    for (Link* link : nic.links)
+        if (link != nullptr) links.push_back(link);
+    return links;
+}
 
 Status ensure_progress(NicContext& nic) {
     std::call_once(nic.progress_once, [&nic] {

@@ -4,6 +4,9 @@
 // exists only once there is a connection to make.
 #pragma once
 
+#include <vector>
+
+#include "providers/verbs/link.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::verbs {
@@ -12,5 +15,7 @@ Status ensure_progress(NicContext&);
 void stop_progress(NicContext&);
 // There is something new for it to look at. Any locks may be held.
 void poke(NicContext&);
+// Links there are now. Only the progress thread frees them, so only there the list stays good.
+std::vector<Link*> all_links(NicContext&);
 
 }  // namespace viaduct::verbs

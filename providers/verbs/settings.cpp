@@ -19,6 +19,7 @@ constexpr Number kSegments = {"segments", 16, 2, 252};
 constexpr Number kInline = {"inline", 128, 0, 1024};
 constexpr Number kWindow = {"send_window", 128, 8, 16384};
 constexpr Number kTimeout = {"ack_timeout", 14, 1, 31};
+constexpr Number kKeepalive = {"keepalive_ms", 2000, 0, 3'600'000};
 constexpr Number kRetries = {"retries", 7, 0, 7};
 
 template <class T>
@@ -46,6 +47,7 @@ bool read_settings(const Settings& settings, NicSettings* out, Rejection* why) {
            read_number(settings, kInline, &out->inline_bytes, why) &&
            read_number(settings, kWindow, &out->send_window, why) &&
            read_number(settings, kTimeout, &out->ack_timeout, why) &&
+           read_number(settings, kKeepalive, &out->keepalive_ms, why) &&
            read_number(settings, kRetries, &out->retries, why);
 }
 

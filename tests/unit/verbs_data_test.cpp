@@ -14,6 +14,7 @@
 #include "providers/verbs/companion.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -36,7 +37,8 @@ struct FakeDevice {
     std::vector<PostedSend> messages;  // of the companion
     std::vector<PostedReceive> receives;
     std::deque<ibv_wc> completions;
-    std::vector<int> registered;  // access flags, in order
+    std::vector<int> registered;      // access flags, in order
+    std::vector<ibv_qp_attr> states;  // of the data queue pair, as it was taken through them
     int live_mrs = 0;
     int armed = 0;
     int resized_to = 0;
@@ -85,7 +87,10 @@ int fake_dereg_mr(ibv_mr* mr) {
     --device->live_mrs;
     return 0;
 }
-int fake_modify_qp(ibv_qp*, ibv_qp_attr*, int) { return 0; }
+int fake_modify_qp(ibv_qp*, ibv_qp_attr* attr, int) {
+    device->states.push_back(*attr);
+    return 0;
+}
 int fake_destroy_qp(ibv_qp*) { return 0; }
 ibv_cq* fake_create_cq(ibv_context* context, int entries, void*, ibv_comp_channel*, int) {
     static ibv_cq more;
@@ -184,6 +189,10 @@ protected:
         link_.companion = &companion_;
         link_.traits = core_.traits;
         link_.inline_bytes = 64;
+        nic_.links = {&link_};
+        link_.initial.attr.qp_state = IBV_QPS_INIT;
+        link_.to_receive.attr.qp_state = IBV_QPS_RTR;
+        link_.to_send.attr.qp_state = IBV_QPS_RTS;
         link_.buffers = buffers_;
         link_.buffers_mr = fake_reg_mr(nullptr, buffers_, sizeof buffers_, IBV_ACCESS_LOCAL_WRITE);
         core_.endpoint->link = &link_;
@@ -234,6 +243,16 @@ protected:
         link_.question.answer = key;
         push_sends(*core_.endpoint);
     }
+    // The peer's word about a round of recovery, and what the progress thread does then.
+    void peer_says(MessageKind kind, uint32_t received = 0) {
+        Message m;
+        m.kind = kind;
+        m.handle = link_.recovery.epoch + 1;
+        m.length = received;
+        m.key = 0xABCDEF;
+        hear_of_recovery(link_, *core_.endpoint, m);
+        recover_links(nic_, now_ += 1'000'000);
+    }
     Message message(size_t i) {
         Message m;
         EXPECT_TRUE(read_message(reinterpret_cast<const std::byte*>(fake_.messages.at(i).pieces.at(0).addr),
@@ -254,6 +273,7 @@ protected:
     Link link_;
     uint32_t handle_ = 0;
     uint32_t used_ = 0;
+    int64_t now_ = 1'000'000'000;
     char memory_[4096] = {};
     std::byte buffers_[2 * kCompanionDepth * kMessageBytes] = {};
     alignas(64) char descriptors_[128 * 64] = {};
@@ -528,6 +548,137 @@ TEST_F(VerbsData, ARefusedWriteIsWhatTheLevelSays) {
         EXPECT_EQ(message(1).kind, MessageKind::write_refused) << "the target is told";
         EXPECT_TRUE(fake_.sends.empty()) << "nothing of it reaches the wire";
     }
+}
+
+TEST_F(VerbsData, ARefusedWriteWithImmediateDataComesBehindWhatWasSentBefore) {
+    connect(VIP_SERVICE_RELIABLE_RECEPTION);
+    post_send(descriptor(8));
+    post_send(rdma(100, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, 5, 0x10000));
+    EXPECT_TRUE(fake_.messages.empty()) << "the send may still be under way";
+    complete(fake_.sends[0].wr.wr_id, IBV_WC_SUCCESS);
+    poll_send(core_);
+    ASSERT_EQ(fake_.messages.size(), 1u);
+    answer(5, RemoteKey());
+    ASSERT_EQ(fake_.messages.size(), 2u);
+    EXPECT_EQ(message(1).kind, MessageKind::write_refused);
+    EXPECT_EQ(message(1).flags, kWithImmediate) << "a receive has to say it";
+}
+
+TEST_F(VerbsData, AtUnreliableTheQueuePairIsMadeAnewAndTheRestSentAgain) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    std::vector<VIP_DESCRIPTOR*> d;
+    for (int i = 0; i < 4; ++i) {
+        d.push_back(descriptor(8));
+        post_send(d.back());
+    }
+    complete(fake_.sends[0].wr.wr_id, IBV_WC_SUCCESS);
+    complete(fake_.sends[1].wr.wr_id, IBV_WC_RNR_RETRY_EXC_ERR);
+    complete(fake_.sends[2].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    complete(fake_.sends[3].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    poll_send(core_);
+    EXPECT_EQ(d[1]->CS.Status, static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_SEND)) << "dropped";
+    EXPECT_EQ(d[2]->CS.Status, 0u);
+    EXPECT_FALSE(core_.is_marked_broken());
+    ASSERT_EQ(fake_.messages.size(), 1u);
+    EXPECT_EQ(message(0).kind, MessageKind::no_receive);
+
+    recover_links(nic_, now_);
+    ASSERT_EQ(fake_.messages.size(), 2u);
+    EXPECT_EQ(message(1).kind, MessageKind::reset);
+    EXPECT_EQ(message(1).handle, 1u);
+    EXPECT_EQ(message(1).length, 0u) << "nothing has arrived here";
+    ASSERT_EQ(fake_.states.size(), 1u);
+    EXPECT_EQ(fake_.states[0].qp_state, IBV_QPS_ERR);
+    post_send(descriptor(8));
+    EXPECT_EQ(fake_.sends.size(), 4u) << "nothing is posted meanwhile";
+
+    peer_says(MessageKind::reset, 1);
+    ASSERT_EQ(fake_.states.size(), 5u);
+    EXPECT_EQ(fake_.states[1].qp_state, IBV_QPS_RESET);
+    EXPECT_EQ(fake_.states[2].qp_state, IBV_QPS_INIT);
+    EXPECT_EQ(fake_.states[3].qp_state, IBV_QPS_RTR);
+    EXPECT_EQ(fake_.states[3].rq_psn, 0xABCDEFu);
+    EXPECT_EQ(fake_.states[4].qp_state, IBV_QPS_RTS);
+    EXPECT_EQ(fake_.states[4].sq_psn, message(1).key);
+    ASSERT_EQ(fake_.messages.size(), 3u);
+    EXPECT_EQ(message(2).kind, MessageKind::ready);
+    EXPECT_EQ(fake_.sends.size(), 4u) << "the peer is not ready yet";
+
+    peer_says(MessageKind::ready);
+    ASSERT_EQ(fake_.sends.size(), 7u);
+    EXPECT_EQ(position_of(fake_.sends[4].wr.wr_id), 2u);
+    EXPECT_EQ(position_of(fake_.sends[5].wr.wr_id), 3u);
+    EXPECT_EQ(position_of(fake_.sends[6].wr.wr_id), 4u);
+    EXPECT_FALSE(link_.recovery.wanted.load());
+    for (size_t i = 4; i < 7; ++i) complete(fake_.sends[i].wr.wr_id, IBV_WC_SUCCESS);
+    poll_send(core_);
+    EXPECT_EQ(core_.send.completed, 5u);
+}
+
+TEST_F(VerbsData, AtUnreliableNothingIsSentTwice) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* first = descriptor(8);
+    VIP_DESCRIPTOR* second = descriptor(8);
+    post_send(first);
+    post_send(second);
+    // The peer's queue pair failed after the first had arrived, but its word of that did not come through.
+    complete(fake_.sends[0].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    complete(fake_.sends[1].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    poll_send(core_);
+    recover_links(nic_, now_);
+    peer_says(MessageKind::reset, 1);
+    EXPECT_EQ(first->CS.Status, static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_SEND));
+    peer_says(MessageKind::ready);
+    ASSERT_EQ(fake_.sends.size(), 3u);
+    EXPECT_EQ(position_of(fake_.sends[2].wr.wr_id), 1u);
+}
+
+TEST_F(VerbsData, AtUnreliableReceivesAreKeptOverARecovery) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* shorter = descriptor(8);
+    VIP_DESCRIPTOR* kept = descriptor(8);
+    post_recv(shorter);
+    post_recv(kept);
+    complete(fake_.receives[0].wr.wr_id, IBV_WC_LOC_LEN_ERR);
+    poll_recv(core_);
+    EXPECT_EQ(shorter->CS.Status,
+              static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE | VIP_STATUS_LENGTH_ERROR));
+    recover_links(nic_, now_);
+    EXPECT_TRUE(fake_.messages.empty()) << "not before the device has told of every receive";
+    complete(fake_.receives[1].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    recover_links(nic_, now_);
+    ASSERT_EQ(fake_.messages.size(), 1u);
+    EXPECT_EQ(message(0).length, 1u) << "the message that was too long has arrived";
+    peer_says(MessageKind::reset, 0);
+    ASSERT_EQ(fake_.receives.size(), 3u);
+    EXPECT_EQ(position_of(fake_.receives[2].wr.wr_id), 1u);
+    EXPECT_EQ(kept->CS.Status, 0u);
+    peer_says(MessageKind::ready);
+    complete(fake_.receives[2].wr.wr_id, IBV_WC_SUCCESS, 5, IBV_WC_RECV);
+    poll_recv(core_);
+    EXPECT_EQ(kept->CS.Status, static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE));
+    EXPECT_EQ(kept->CS.Length, 5u);
+    EXPECT_FALSE(core_.is_marked_broken());
+}
+
+TEST_F(VerbsData, AtUnreliableAPeerThatDoesNotAnswerIsLost) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    post_send(descriptor(8));
+    complete(fake_.sends[0].wr.wr_id, IBV_WC_RNR_RETRY_EXC_ERR);
+    poll_send(core_);
+    recover_links(nic_, now_);
+    EXPECT_FALSE(core_.is_marked_broken());
+    recover_links(nic_, now_ + 60'000'000'000);
+    EXPECT_TRUE(core_.is_marked_broken());
+    EXPECT_EQ(core_.reason.code, VIP_ERROR_CONN_LOST);
+}
+
+TEST_F(VerbsData, WordsOfRecoveryMeanNothingAtReliableLevels) {
+    connect(VIP_SERVICE_RELIABLE_DELIVERY);
+    peer_says(MessageKind::reset, 7);
+    peer_says(MessageKind::ready);
+    EXPECT_TRUE(fake_.states.empty());
+    EXPECT_TRUE(fake_.messages.empty());
 }
 
 TEST_F(VerbsData, RegistrationAsksForWhatTheRegionAllows) {

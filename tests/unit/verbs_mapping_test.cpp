@@ -82,6 +82,32 @@ TEST(SendStatus, TroubleOfTheNetworkIsATransportErrorAndReported) {
     }
 }
 
+TEST(SendStatus, AtUnreliableOnlyTheMessageIsLost) {
+    for (const ibv_wc_status status :
+         {IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_RNR_RETRY_EXC_ERR}) {
+        const Verdict v = judge_send(status, kUnreliable, false);
+        EXPECT_TRUE(v.descriptor && v.goes_on) << status;
+        EXPECT_EQ(v.bits, 0u) << "the sender does not hear of it";
+        EXPECT_FALSE(v.report) << status;
+        EXPECT_FALSE(judge_send(status, kDelivery, false).goes_on) << status;
+        EXPECT_FALSE(judge_send(status, kReception, false).goes_on) << status;
+    }
+    EXPECT_EQ(judge_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).bits,
+              static_cast<uint32_t>(VIP_STATUS_PROTECTION_ERROR));
+    EXPECT_TRUE(judge_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).goes_on);
+    EXPECT_FALSE(judge_send(IBV_WC_RETRY_EXC_ERR, kUnreliable, false).goes_on) << "nobody answers there";
+    EXPECT_FALSE(judge_send(IBV_WC_SUCCESS, kUnreliable, false).goes_on);
+}
+
+TEST(ReceiveStatus, AtUnreliableTheConnectionGoesOn) {
+    for (const ibv_wc_status status : {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR}) {
+        EXPECT_TRUE(judge_receive(status, kUnreliable).goes_on) << status;
+        EXPECT_FALSE(judge_receive(status, kDelivery).goes_on) << status;
+    }
+    EXPECT_FALSE(judge_receive(IBV_WC_GENERAL_ERR, kUnreliable).goes_on);
+    EXPECT_FALSE(judge_receive(IBV_WC_WR_FLUSH_ERR, kUnreliable).descriptor);
+}
+
 TEST(SendStatus, ARefusedReadIsToldAtBothReliableLevels) {
     for (const uint16_t level : {kDelivery, kReception}) {
         const Verdict v = judge_send(IBV_WC_REM_ACCESS_ERR, level, true);
@@ -285,6 +311,14 @@ TEST(VerbsLimits, AreTheDevicesOwn) {
     ASSERT_TRUE(describe_port(some_port(), NicSettings(), 1, &nic, &why));
     EXPECT_STREQ(nic.name, "verbs1");
     EXPECT_STREQ(nic.description, "rxe0 port 1, RoCE, 192.0.2.1 on veth0");
+    PortFacts known = some_port();
+    ASSERT_EQ(::inet_pton(AF_INET6, "::ffff:192.0.2.1", known.gid.raw), 1);
+    EXPECT_TRUE(is_gid_of(known.gid, known.ip));
+    NicInfo with_gid;
+    ASSERT_TRUE(describe_port(known, NicSettings(), 1, &with_gid, &why));
+    EXPECT_STREQ(with_gid.description, "rxe0 port 1, RoCE, 192.0.2.1 on veth0, GID ::ffff:192.0.2.1");
+    ++known.gid.raw[15];
+    EXPECT_FALSE(is_gid_of(known.gid, known.ip));
     EXPECT_EQ(nic.max_transfer, 1u << 23);
     EXPECT_EQ(nic.native_mtu, 4096u);
     EXPECT_EQ(nic.max_segments, 16u);

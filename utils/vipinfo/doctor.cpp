@@ -148,7 +148,7 @@ Finding locked_memory() {
     ::getrlimit(RLIMIT_MEMLOCK, &limit);
     const std::string value =
         limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{} KiB", limit.rlim_cur / 1024);
-    return ok("locked memory", fmt::format("limit {}; the default NIC locks none", value));
+    return ok("locked memory", fmt::format("limit {}; RDMA devices lock what is registered, paramnet locks none", value));
 }
 
 Finding processors() {
