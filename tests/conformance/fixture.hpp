@@ -35,6 +35,7 @@ struct Options {
     std::string peer_nic;       ///< of the second end of each pair, in this process; empty: nic
     std::string child_nic;      ///< of partner processes and forked children; empty: nic
     std::string child_command;  ///< words in front of a partner process, "ip netns exec b" for example
+    unsigned segments = 252;  ///< what MaxSegmentsPerDesc has to be at least (vipl-semantics §9)
 
     const std::string& far() const { return peer_nic.empty() ? nic : peer_nic; }
     const std::string& elsewhere() const { return child_nic.empty() ? nic : child_nic; }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// viaduct_conformance [--nic NAME] [--table FILE] [--record FILE] [gtest options]: runs the suite against one
+// viaduct_conformance [--nic NAME] [--segments N] [--table FILE] [--record FILE] [gtest options]: runs the suite against one
 // NIC and prints what was shown. --merge FILE... prints the table of several recorded runs. --role is for the
 // suite itself, which starts this program again where it needs another process. With --peer-nic NAME the
 // second end of each pair is on that NIC; partner processes use --child-nic NAME and are started through
 // --child-command "WORDS". --hold keeps the NICs open from the first test to the last.
+// --segments says that the device of this NIC gathers no more than so many, fewer than the 252 that VIA asks for.
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,6 +25,7 @@ struct CommandLine {
     std::string table;
     std::string record;
     std::string role;
+    std::string segments;
     std::vector<std::string> merge;
     std::vector<std::string> role_arguments;
     bool hold = false;
@@ -37,7 +39,9 @@ bool parse(int& argc, char** argv, CommandLine& line) {
         std::string* value = option == "--table"    ? &line.table
                              : option == "--record" ? &line.record
                              : option == "--role"   ? &line.role
-                                                    : viaduct::conformance::nic_option(option);
+                             : option == "--segments"
+                                 ? &line.segments
+                                 : viaduct::conformance::nic_option(option);
         if (value != nullptr) {
             if (++i == argc) {
                 return false;
@@ -57,6 +61,9 @@ bool parse(int& argc, char** argv, CommandLine& line) {
     }
     argc = kept;
     argv[argc] = nullptr;
+    if (!line.segments.empty()) {
+        viaduct::conformance::options().segments = static_cast<unsigned>(std::strtoul(line.segments.c_str(), nullptr, 10));
+    }
     return true;
 }
 
