@@ -5,6 +5,7 @@
 #include "core/config/paths.hpp"
 #include "vipl/allocation.hpp"
 #include "vipl/c_api.hpp"
+#include "vipl/post.hpp"
 #include "vipl/status.hpp"
 #include "vipl/vi.hpp"
 
@@ -22,6 +23,16 @@ VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG 
 
 VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle) {
     return with_nic(NicHandle, [&](Nic& nic) { return free_memory(nic, Address, MemoryHandle); });
+}
+
+VIP_RETURN VipxPostSendBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
+                             VIP_MEM_HANDLE MemoryHandle) {
+    return post_send_batch(ViHandle, Descriptors, Count, MemoryHandle);
+}
+
+VIP_RETURN VipxPostRecvBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
+                             VIP_MEM_HANDLE MemoryHandle) {
+    return post_recv_batch(ViHandle, Descriptors, Count, MemoryHandle);
 }
 
 VIP_RETURN VipxSetFaultPlan(VIP_VI_HANDLE ViHandle, const char* Plan) {

@@ -131,6 +131,43 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
     return VIP_SUCCESS;
 }
 
+// What is in the queue now moves, or is flushed. The lock is held.
+template <bool receive>
+void set_going(Vi& vi, WorkQueue& q) {
+    if (vi.state() != VIP_STATE_CONNECTED)
+        post_unconnected(vi, q);
+    else if (receive)
+        vi.ops->kick_recv(vi.core);
+    else
+        vi.ops->kick_send(vi.core);
+}
+
+template <bool receive>
+VIP_RETURN post_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
+                      VIP_MEM_HANDLE memory) {
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr || (descriptors == nullptr && count != 0)) return VIP_INVALID_PARAMETER;
+    for (VIP_ULONG i = 0; i < count; i++)
+        if (descriptors[i] == nullptr) return VIP_INVALID_PARAMETER;
+    WorkQueue& q = receive ? vi->core.recv : vi->core.send;
+    q.lock.lock();
+    if (!vi->is(handle)) return dead_handle(q);
+    VIP_ULONG posted = 0;
+    bool trusted = true;
+    while (posted < count && !q.full()) {
+        VIP_DESCRIPTOR* d = descriptors[posted];
+        trusted = may_trust(*vi, q, d, memory);
+        if (!trusted) break;
+        q.push(d);
+        posted++;
+    }
+    if (posted != 0) set_going<receive>(*vi, q);
+    q.lock.unlock();
+    settle_if_broken(*vi);
+    if (posted == count) return VIP_SUCCESS;
+    return trusted ? refuse_overrun(*vi, q, descriptors[posted]) : refuse_untrusted(*vi, descriptors[posted]);
+}
+
 }  // namespace
 
 VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
@@ -139,6 +176,16 @@ VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_H
 
 VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
     return post<true>(handle, descriptor, memory);
+}
+
+VIP_RETURN post_send_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
+                           VIP_MEM_HANDLE memory) {
+    return post_batch<false>(handle, descriptors, count, memory);
+}
+
+VIP_RETURN post_recv_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
+                           VIP_MEM_HANDLE memory) {
+    return post_batch<true>(handle, descriptors, count, memory);
 }
 
 }  // namespace viaduct::vipl

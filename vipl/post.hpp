@@ -8,5 +8,10 @@ namespace viaduct::vipl {
 
 VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
 VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+// Several, with one visit to the VI and its provider; see viaduct/ext.h.
+VIP_RETURN post_send_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
+                           VIP_MEM_HANDLE memory);
+VIP_RETURN post_recv_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
+                           VIP_MEM_HANDLE memory);
 
 }  // namespace viaduct::vipl

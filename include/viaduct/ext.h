@@ -39,6 +39,18 @@ VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG 
 VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle);
 
 /*
+ * Post Count descriptors at once: what as many calls of VipPostSend (VipPostRecv) in the order of the array do, but the
+ * VI is looked up and locked, and the NIC told, once. All descriptors lie in the memory of MemoryHandle. The first one
+ * that the single call would refuse, by its address or because the queue is full, has the same effect as there, and
+ * those behind it are not posted. Count 0 posts nothing. Any thread; never blocks.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Descriptors or one of its entries NULL: nothing is posted then).
+ */
+VIP_RETURN VipxPostSendBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
+                             VIP_MEM_HANDLE MemoryHandle);
+VIP_RETURN VipxPostRecvBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
+                             VIP_MEM_HANDLE MemoryHandle);
+
+/*
  * Makes the wire of one connection misbehave, for tests: the text is the provider's (see viaduct(7)); an empty text or
  * NULL ends it. The VI must be Connected.
  * SUCCESS, INVALID_PARAMETER (dead handle, or a plan that cannot be understood), INVALID_STATE, ERROR_NOT_SUPPORTED
