@@ -48,6 +48,7 @@ struct Engine {
     std::unordered_map<uint64_t, std::unique_ptr<Matcher>> matchers;
     bool pressed = false;  // peers have been asked to send envelopes only
 
+    bool (*serve)() = nullptr;  // what windows do in each pass, while there are any; true when something moved
     std::vector<Request*> activities;  // with r_engine pointing to the Activity
 };
 

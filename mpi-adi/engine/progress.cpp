@@ -74,6 +74,8 @@ bool progress() {
             end_job(-answer, "%s: %s", engine.active[i]->pt_name, mpip_last_error());
         moved |= answer;
     }
+    if (engine.serve != nullptr) [[unlikely]]
+        moved |= static_cast<int>(engine.serve());
     if (!engine.activities.empty()) [[unlikely]]
         moved |= static_cast<int>(advance_activities());
     return moved != 0;

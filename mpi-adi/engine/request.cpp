@@ -56,6 +56,7 @@ void free_request(Request* request) {
         request->copy.reset();
         free_buffer_space(request->r_bytes);
     }
+    if (request->owned != nullptr) request->owned.reset();
     if (request->persistent != nullptr) request->persistent.reset();
     if (request->generalized != nullptr) request->generalized.reset();
     Comm* const comm = request->comm;

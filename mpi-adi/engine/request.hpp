@@ -38,6 +38,16 @@ struct Persistent {
     std::shared_ptr<Partitioned> parts = {};  // of one whose message is handed over in parts
 };
 
+// Told when a request that it watches is done, inside a call into a module: it neither waits nor sends.
+class Watcher {
+public:
+    // The request is the watcher's to finish.
+    virtual void done(Request* request) = 0;
+
+protected:
+    ~Watcher() = default;
+};
+
 struct Request : mpip_req {
     enum class Kind : uint8_t { send, receive, message, activity, generalized };
 
@@ -53,6 +63,8 @@ struct Request : mpip_req {
     MPI_Request handle = MPI_REQUEST_NULL;
     Unexpected* message = nullptr;  // taken out of the queue by a matched probe
     std::unique_ptr<char[]> copy;   // data of a buffered send
+    std::unique_ptr<char[]> owned;  // data that goes with the request
+    Watcher* watcher = nullptr;     // asks to be told, with MPIP_REQ_NOTIFY
     std::unique_ptr<Persistent> persistent;
     std::unique_ptr<Generalized> generalized;
 

@@ -3,6 +3,7 @@
 // into modules, so nothing here waits or progresses. What peers say about themselves is checked before it is
 // believed.
 #include <cstring>
+#include <utility>
 
 #include "mpi-adi/engine/engine.hpp"
 
@@ -55,10 +56,13 @@ int arrived(process_t* from, const envelope* ev, const void* data, size_t here, 
     return MPIP_IN_MATCHED;
 }
 
-// Only requests that nobody will look at ask to be told of.
+// Only requests that nobody will look at, and those that somebody watches, ask to be told of.
 void completed(mpip_req_t* done) {
     auto* request = static_cast<Request*>(done);
-    if (request->detached) free_request(request);
+    if (Watcher* const watcher = std::exchange(request->watcher, nullptr))
+        watcher->done(request);
+    else if (request->detached)
+        free_request(request);
 }
 
 void peer_failed(process_t* process, int) {

@@ -216,7 +216,7 @@ VIADUCT_MPI_ENTRY int MPII_Type_set_attr(MPI_Datatype type, int keyval, void* va
 
 VIADUCT_MPI_ENTRY void MPII_Keyval_set_proxy(int keyval, CopyProxy copy, DeleteProxy destroy) {
     Critical guard;
-    for (HandleType object : {HandleType::comm, HandleType::datatype}) {
+    for (HandleType object : {HandleType::comm, HandleType::datatype, HandleType::win}) {
         if (Keyval* key = keyval_of(keyval, object)) {
             key->copy_proxy = copy;
             key->destroy_proxy = destroy;

@@ -63,13 +63,13 @@ def openmpi(ranks, command):
     return [OPENMPI, "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), *command]
 
 
-def killed(name, launcher, protocol, own_time=0):
+def killed(name, launcher, protocol, own_time=0, ending="killed"):
     """Rank 1 dies while the others wait for it: the job ends at once, with an error and a sentence. The launcher itself may take
     own_time seconds from then on."""
-    code, out, errors = run(launcher(3, program("endings", "killed")), protocol)
+    code, out, errors = run(launcher(3, program("endings", ending)), protocol)
     told = re.search(r"killed at (\d+\.\d+)", errors)
     took = time.time() - float(told.group(1)) if told else None
-    expect(f"{name}, {protocol}: a killed rank ends the job within two seconds, with a message",
+    expect(f"{name}, {protocol}, {ending}: a killed rank ends the job within two seconds, with a message",
            code != 0 and told and took < 2 + own_time and ("is lost" in errors or "signal 9" in (out + errors).lower()),
            (code, out, errors, took))
 
@@ -86,6 +86,8 @@ if shutil.which(HYDRA):
     for protocol in protocols:
         digest(f"hydra, 3 ranks, {protocol}: threads", hydra(3, program("threads")), protocol)
         killed("hydra", hydra, protocol)
+        for ending in ("epoch", "epoch-messages"):
+            killed("hydra", hydra, protocol, ending=ending)
         digest(f"{protocol}: a rank that finalizes late is waited for", hydra(3, program("endings", "late")), protocol)
         digest(f"{protocol}: messages nobody reads do not hold the end up", hydra(3, program("endings", "unread")), protocol)
     code, _, errors = run(hydra(3, program("endings", "abort")))

@@ -823,6 +823,81 @@ CMPI_FUNCTION(int, Dist_graph_neighbors, (MPI_Comm comm, int maxindegree, int so
 CMPI_FUNCTION(int, Dist_graph_neighbors_count, (MPI_Comm comm, int *indegree, int *outdegree, int *weighted));
 CMPI_FUNCTION(int, Topo_test, (MPI_Comm comm, int *status));
 
+/* One-sided communication: windows. */
+CMPI_FUNCTION(int, Win_create, (void *base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win
+              *win));
+CMPI_FUNCTION(int, Win_allocate, (MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void *baseptr,
+              MPI_Win *win));
+CMPI_FUNCTION(int, Win_allocate_shared, (MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void
+              *baseptr, MPI_Win *win));
+CMPI_FUNCTION(int, Win_shared_query, (MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr));
+CMPI_FUNCTION(int, Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win));
+CMPI_FUNCTION(int, Win_attach, (MPI_Win win, void *base, MPI_Aint size));
+CMPI_FUNCTION(int, Win_detach, (MPI_Win win, const void *base));
+CMPI_FUNCTION(int, Win_free, (MPI_Win *win));
+CMPI_FUNCTION(int, Win_get_group, (MPI_Win win, MPI_Group *group));
+CMPI_FUNCTION(int, Win_set_info, (MPI_Win win, MPI_Info info));
+CMPI_FUNCTION(int, Win_get_info, (MPI_Win win, MPI_Info *info_used));
+CMPI_FUNCTION(int, Win_set_name, (MPI_Win win, const char *win_name));
+CMPI_FUNCTION(int, Win_get_name, (MPI_Win win, char *win_name, int *resultlen));
+CMPI_FUNCTION(int, Win_create_keyval, (MPI_Win_copy_attr_function *win_copy_attr_fn,
+              MPI_Win_delete_attr_function *win_delete_attr_fn, int *win_keyval, void *extra_state));
+CMPI_FUNCTION(int, Win_free_keyval, (int *win_keyval));
+CMPI_FUNCTION(int, Win_set_attr, (MPI_Win win, int win_keyval, void *attribute_val));
+CMPI_FUNCTION(int, Win_get_attr, (MPI_Win win, int win_keyval, void *attribute_val, int *flag));
+CMPI_FUNCTION(int, Win_delete_attr, (MPI_Win win, int win_keyval));
+CMPI_FUNCTION(int, Win_create_errhandler, (MPI_Win_errhandler_function *win_errhandler_fn, MPI_Errhandler
+              *errhandler));
+CMPI_FUNCTION(int, Win_set_errhandler, (MPI_Win win, MPI_Errhandler errhandler));
+CMPI_FUNCTION(int, Win_get_errhandler, (MPI_Win win, MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, Win_call_errhandler, (MPI_Win win, int errorcode));
+
+/* One-sided communication: synchronisation. */
+CMPI_FUNCTION(int, Win_fence, (int assert, MPI_Win win));
+CMPI_FUNCTION(int, Win_start, (MPI_Group group, int assert, MPI_Win win));
+CMPI_FUNCTION(int, Win_complete, (MPI_Win win));
+CMPI_FUNCTION(int, Win_post, (MPI_Group group, int assert, MPI_Win win));
+CMPI_FUNCTION(int, Win_wait, (MPI_Win win));
+CMPI_FUNCTION(int, Win_test, (MPI_Win win, int *flag));
+CMPI_FUNCTION(int, Win_lock, (int lock_type, int rank, int assert, MPI_Win win));
+CMPI_FUNCTION(int, Win_unlock, (int rank, MPI_Win win));
+CMPI_FUNCTION(int, Win_lock_all, (int assert, MPI_Win win));
+CMPI_FUNCTION(int, Win_unlock_all, (MPI_Win win));
+CMPI_FUNCTION(int, Win_flush, (int rank, MPI_Win win));
+CMPI_FUNCTION(int, Win_flush_all, (MPI_Win win));
+CMPI_FUNCTION(int, Win_flush_local, (int rank, MPI_Win win));
+CMPI_FUNCTION(int, Win_flush_local_all, (MPI_Win win));
+CMPI_FUNCTION(int, Win_sync, (MPI_Win win));
+
+/* One-sided communication: operations. */
+CMPI_FUNCTION(int, Put, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int
+              target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win));
+CMPI_FUNCTION(int, Get, (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+              MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win));
+CMPI_FUNCTION(int, Accumulate, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int
+              target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op,
+              MPI_Win win));
+CMPI_FUNCTION(int, Get_accumulate, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+              void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint
+              target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win));
+CMPI_FUNCTION(int, Fetch_and_op, (const void *origin_addr, void *result_addr, MPI_Datatype datatype, int
+              target_rank, MPI_Aint target_disp, MPI_Op op, MPI_Win win));
+CMPI_FUNCTION(int, Compare_and_swap, (const void *origin_addr, const void *compare_addr, void *result_addr,
+              MPI_Datatype datatype, int target_rank, MPI_Aint target_disp, MPI_Win win));
+CMPI_FUNCTION(int, Rput, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int
+              target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win,
+              MPI_Request *request));
+CMPI_FUNCTION(int, Rget, (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+              MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Win win, MPI_Request
+              *request));
+CMPI_FUNCTION(int, Raccumulate, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int
+              target_rank, MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op,
+              MPI_Win win, MPI_Request *request));
+CMPI_FUNCTION(int, Rget_accumulate, (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+              void *result_addr, int result_count, MPI_Datatype result_datatype, int target_rank, MPI_Aint
+              target_disp, int target_count, MPI_Datatype target_datatype, MPI_Op op, MPI_Win win, MPI_Request
+              *request));
+
 /* Attributes. */
 CMPI_FUNCTION(int, Comm_create_keyval, (MPI_Comm_copy_attr_function *comm_copy_attr_fn,
               MPI_Comm_delete_attr_function *comm_delete_attr_fn, int *comm_keyval, void *extra_state));

@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error nobody handles),
- * "late" (one rank finalizes long after the others), "unread" (messages nobody ever receives), "twice" (MPI_Init again). */
+ * "late" (one rank finalizes long after the others), "unread" (messages nobody ever receives), "twice" (MPI_Init again), "epoch" and
+ * "epoch-messages" (rank 1 by a signal while it holds the lock of a window that the others wait for). */
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "check.h"
+
+static void die_in_epoch(int shared) {
+    static int own;
+    int* base = &own;
+    int one = 1;
+    MPI_Win win;
+    if (shared)
+        MPI_Win_allocate(sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+    else
+        MPI_Win_create(base, sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    if (rank == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) raise(SIGKILL);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Put(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+    MPI_Win_unlock(0, win);
+    MPI_Win_free(&win);
+}
 
 int main(int argc, char** argv) {
     const char* how = argc > 1 ? argv[1] : "";
@@ -24,6 +43,8 @@ int main(int argc, char** argv) {
             raise(SIGKILL);
         }
         MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strncmp(how, "epoch", 5) == 0) {
+        die_in_epoch(how[5] == 0);
     } else if (strcmp(how, "fatal") == 0) {
         MPI_Send(&value, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD);
     } else if (strcmp(how, "twice") == 0) {

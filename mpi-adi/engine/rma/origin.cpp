@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// See origin.hpp. Each operation has two ways: memory that this process reaches is read and written at once;
+// for other memory a request is sent, see wire.hpp.
+#include "mpi-adi/engine/rma/origin.hpp"
+
+#include <cstring>
+
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/op.hpp"
+#include "mpi-adi/engine/rma/target.hpp"
+#include "mpi-adi/engine/rma/transfer.hpp"
+
+namespace viaduct::mpi::rma {
+namespace {
+
+// Where the items of a target begin: here when it is reached directly, else in its own process.
+struct Spot {
+    char* direct = nullptr;
+    uint64_t address = 0;
+    int error = MPI_SUCCESS;
+};
+
+Spot spot_of(Window& window, int rank, MPI_Aint displacement, int64_t count, const Datatype& type) {
+    const Member& member = window.member(rank);
+    int64_t offset = 0;
+    int64_t low = 0;
+    int64_t high = 0;
+    if (__builtin_mul_overflow(displacement, member.disp_unit, &offset) ||
+        !bounds_of(type, count, &low, &high))
+        return {.error = MPI_ERR_RMA_RANGE};
+    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
+        // The target knows what it has attached; of oneself it is known here.
+        char* const at = reinterpret_cast<char*>(offset);
+        if (rank != window.comm->rank) return {.address = static_cast<uint64_t>(offset)};
+        if (!window.holds(at + low, high - low)) return {.error = MPI_ERR_RMA_RANGE};
+        return {.direct = at};
+    }
+    int64_t from = 0;
+    int64_t to = 0;
+    if (__builtin_add_overflow(offset, low, &from) || __builtin_add_overflow(offset, high, &to) ||
+        (low != high && (from < 0 || to > member.size)))
+        return {.error = MPI_ERR_RMA_RANGE};
+    if (member.direct != nullptr) return {.direct = member.direct + offset};
+    return {.address = static_cast<uint64_t>(member.base + offset)};
+}
+
+Guard* guard_of(const Member& member) { return member.line == nullptr ? nullptr : &member.line->guard; }
+
+// Without data to move nothing is sent; a request is complete at once.
+int nothing(Window& window, Request** request) {
+    if (request == nullptr) return MPI_SUCCESS;
+    *request = new_operation(window);
+    mpi::complete(*request, MPI_SUCCESS);
+    return MPI_SUCCESS;
+}
+
+uint32_t new_reply_tag(Window& window) {
+    return kFirstReplyTag + window.next_reply++ % static_cast<uint32_t>(kReplyTags);
+}
+
+// Head, layout and data in one message; `size` bytes that the caller fills in are behind the runs.
+class Message {
+public:
+    Message(const Head& head, const std::vector<WireRun>& runs, size_t data) {
+        const size_t runs_bytes = runs.size() * sizeof(WireRun);
+        bytes_ = sizeof head + runs_bytes + data;
+        memory_ = std::make_unique_for_overwrite<char[]>(bytes_);
+        std::memcpy(memory_.get(), &head, sizeof head);
+        if (runs_bytes > 0) std::memcpy(memory_.get() + sizeof head, runs.data(), runs_bytes);
+        data_ = memory_.get() + sizeof head + runs_bytes;
+    }
+    char* data() { return data_; }
+
+    void send(Window& window, int rank) {
+        Request* request =
+            isend(*window.comm, Channel::p2p, rank, kRequestTag, {memory_.get(), bytes_, nullptr, 0});
+        if (request->is_done()) return free_request(request);
+        request->owned = std::move(memory_);
+        detach_request(request);
+    }
+
+private:
+    std::unique_ptr<char[]> memory_;
+    size_t bytes_;
+    char* data_;
+};
+
+Head head_of(Kind kind, const Spot& spot, const Place& target, const Datatype& layout, uint64_t bytes,
+             size_t runs) {
+    return {.kind = kind,
+            .runs = static_cast<uint32_t>(runs),
+            .address = spot.address,
+            .count = static_cast<uint64_t>(target.count),
+            .extent = layout.extent(),
+            .bytes = bytes};
+}
+
+// Sends the request, and its data with it or behind it. `mine` is complete when the data has left.
+void send_with_data(Window& window, int rank, const Head& head, const std::vector<WireRun>& runs,
+                    const Items& origin, const Datatype& origin_layout, Request* mine) {
+    Member& member = window.member(rank);
+    member.unflushed = true;
+    if (head.bytes <= kInlineBytes) {
+        Message message(head, runs, head.bytes);
+        origin_layout.pack(origin.base, static_cast<uint64_t>(origin.count), 0, head.bytes, message.data());
+        message.send(window, rank);
+        if (mine != nullptr) mpi::complete(mine, MPI_SUCCESS);
+        return;
+    }
+    Message(head, runs, 0).send(window, rank);
+    Payload data = payload_of(origin.base, static_cast<uint64_t>(origin.count), origin_layout);
+    data.bytes = head.bytes;
+    (new Transfer(window, rank, mine))->send(data);
+}
+
+// The single basic type of both sides of an accumulate, and whether the operator works on it.
+int element_for(MPI_Op op, const Datatype* origin, const Datatype& target, const Datatype** element) {
+    *element = element_of(target);
+    if (*element == nullptr) return MPI_ERR_TYPE;
+    if (op == MPI_NO_OP) return MPI_SUCCESS;
+    if (origin != nullptr && element_of(*origin) != *element) return MPI_ERR_TYPE;
+    return op == MPI_REPLACE || op_loop(op, **element) != nullptr ? MPI_SUCCESS : MPI_ERR_OP;
+}
+
+// The data of one side as it lies in memory, packed unless it is in one piece already.
+class Packed {
+public:
+    Packed(const Items& items, const Datatype& layout, uint64_t bytes) {
+        if (layout.contiguous) {
+            data_ = static_cast<char*>(items.base) + layout.true_lb;
+            return;
+        }
+        copy_ = std::make_unique_for_overwrite<char[]>(bytes);
+        layout.pack(items.base, static_cast<uint64_t>(items.count), 0, bytes, copy_.get());
+        data_ = copy_.get();
+    }
+    const char* data() const { return data_; }
+
+private:
+    const char* data_;
+    std::unique_ptr<char[]> copy_;
+};
+
+void apply_all(MPI_Op op, const Datatype& element, char* at, const Place& target, const Datatype& layout,
+               uint64_t bytes, const char* data, char* result, Guard* guard) {
+    const auto width = static_cast<uint64_t>(element.extent());
+    uint64_t done = 0;
+    for_each_piece(layout, at, target.count, bytes, [&](char* piece, uint64_t length) {
+        apply(op, element, piece, data == nullptr ? nullptr : data + done,
+              result == nullptr ? nullptr : result + done, length / width, guard);
+        done += length;
+    });
+}
+
+}  // namespace
+
+int put(Window& window, const Items& origin, const Place& target, Request** request) {
+    if (const int error = begin_access(window, target.rank)) return error;
+    if (origin.bytes() > target.bytes()) return MPI_ERR_TRUNCATE;
+    const Spot spot = spot_of(window, target.rank, target.displacement, target.count, *target.type);
+    if (spot.error != MPI_SUCCESS) return spot.error;
+    if (origin.bytes() == 0) return nothing(window, request);
+    if (spot.direct != nullptr) {
+        copy_typed(origin.base, origin.count, *origin.type, spot.direct, target.count, *target.type);
+        return nothing(window, request);
+    }
+    Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    const std::vector<WireRun> runs = flatten(*target.type);
+    const Head head = head_of(Kind::put, spot, target, *target.type, origin.bytes(), runs.size());
+    send_with_data(window, target.rank, head, runs, origin, *origin.type, mine);
+    return MPI_SUCCESS;
+}
+
+int get(Window& window, const Items& origin, const Place& target, Request** request) {
+    if (const int error = begin_access(window, target.rank)) return error;
+    if (target.bytes() > origin.bytes()) return MPI_ERR_TRUNCATE;
+    const Spot spot = spot_of(window, target.rank, target.displacement, target.count, *target.type);
+    if (spot.error != MPI_SUCCESS) return spot.error;
+    if (target.bytes() == 0) return nothing(window, request);
+    if (spot.direct != nullptr) {
+        copy_typed(spot.direct, target.count, *target.type, origin.base, origin.count, *origin.type);
+        return nothing(window, request);
+    }
+    Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    const std::vector<WireRun> runs = flatten(*target.type);
+    Head head = head_of(Kind::get, spot, target, *target.type, target.bytes(), runs.size());
+    head.reply_tag = new_reply_tag(window);
+    Payload where = payload_of(origin.base, static_cast<uint64_t>(origin.count), *origin.type);
+    where.bytes = head.bytes;
+    (new Transfer(window, target.rank, mine))->receive(where, head.reply_tag, head.bytes);
+    Message(head, runs, 0).send(window, target.rank);
+    return MPI_SUCCESS;
+}
+
+int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op op, Request** request) {
+    if (const int error = begin_access(window, target.rank)) return error;
+    if (origin.bytes() > target.bytes()) return MPI_ERR_TRUNCATE;
+    const Spot spot = spot_of(window, target.rank, target.displacement, target.count, *target.type);
+    if (spot.error != MPI_SUCCESS) return spot.error;
+    if (origin.bytes() == 0) return nothing(window, request);
+    const Datatype* element = nullptr;
+    if (const int error = element_for(op, origin.type, *target.type, &element)) return error;
+    const TypeRef from = whole_elements(*origin.type);
+    const TypeRef to = whole_elements(*target.type);
+    const uint64_t bytes = static_cast<uint64_t>(origin.count) * static_cast<uint64_t>(from->size);
+    if (spot.direct != nullptr) {
+        const Packed data(origin, *from, bytes);
+        apply_all(op, *element, spot.direct, target, *to, bytes, data.data(), nullptr,
+                  guard_of(window.member(target.rank)));
+        return nothing(window, request);
+    }
+    Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    const std::vector<WireRun> runs = flatten(*to);
+    Head head = head_of(Kind::accumulate, spot, target, *to, bytes, runs.size());
+    head.op = op;
+    head.element = element->handle;
+    send_with_data(window, target.rank, head, runs, origin, *from, mine);
+    return MPI_SUCCESS;
+}
+
+int get_accumulate(Window& window, const Items& origin, const Items& result, const Place& target, MPI_Op op,
+                   Request** request) {
+    if (const int error = begin_access(window, target.rank)) return error;
+    const bool changes = op != MPI_NO_OP;
+    if (target.bytes() > result.bytes() || (changes && origin.bytes() != target.bytes()))
+        return MPI_ERR_TRUNCATE;
+    const Spot spot = spot_of(window, target.rank, target.displacement, target.count, *target.type);
+    if (spot.error != MPI_SUCCESS) return spot.error;
+    if (target.bytes() == 0) return nothing(window, request);
+    const Datatype* element = nullptr;
+    if (const int error = element_for(op, origin.type, *target.type, &element)) return error;
+    if (element_of(*result.type) != element) return MPI_ERR_TYPE;
+    const TypeRef to = whole_elements(*target.type);
+    TypeRef back = whole_elements(*result.type);
+    const uint64_t bytes = static_cast<uint64_t>(target.count) * static_cast<uint64_t>(to->size);
+    if (spot.direct != nullptr) {
+        const TypeRef from = changes ? whole_elements(*origin.type) : TypeRef();
+        const std::unique_ptr<Packed> data =
+            changes ? std::make_unique<Packed>(origin, *from, bytes) : nullptr;
+        const auto old = std::make_unique_for_overwrite<char[]>(bytes);
+        apply_all(op, *element, spot.direct, target, *to, bytes, changes ? data->data() : nullptr, old.get(),
+                  guard_of(window.member(target.rank)));
+        back->unpack(result.base, static_cast<uint64_t>(result.count), 0, bytes, old.get());
+        return nothing(window, request);
+    }
+    Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    const std::vector<WireRun> runs = flatten(*to);
+    Head head = head_of(Kind::get_accumulate, spot, target, *to, bytes, runs.size());
+    head.op = op;
+    head.element = element->handle;
+    head.reply_tag = new_reply_tag(window);
+    (new Transfer(window, target.rank, mine))
+        ->receive_aside(result.base, static_cast<uint64_t>(result.count), std::move(back), head.reply_tag,
+                        bytes);
+    if (changes) {
+        const TypeRef from = whole_elements(*origin.type);
+        send_with_data(window, target.rank, head, runs, origin, *from, nullptr);
+    } else {
+        Message(head, runs, 0).send(window, target.rank);
+    }
+    return MPI_SUCCESS;
+}
+
+int fetch_and_op(Window& window, const void* origin, void* result, const Datatype& type, int rank,
+                 MPI_Aint displacement, MPI_Op op) {
+    const Member& member = window.member(rank);
+    if (member.direct == nullptr || type.basic == BasicClass::none) {
+        const Items one{const_cast<void*>(origin), 1, &type};
+        return get_accumulate(window, one, {result, 1, &type}, {rank, displacement, 1, &type}, op, nullptr);
+    }
+    if (const int error = begin_access(window, rank)) return error;
+    const Spot spot = spot_of(window, rank, displacement, 1, type);
+    if (spot.error != MPI_SUCCESS) return spot.error;
+    if (op != MPI_REPLACE && op != MPI_NO_OP && op_loop(op, type) == nullptr) return MPI_ERR_OP;
+    apply(op, type, spot.direct, static_cast<const char*>(origin), static_cast<char*>(result), 1,
+          guard_of(member));
+    return MPI_SUCCESS;
+}
+
+int compare_and_swap(Window& window, const void* origin, const void* compare, void* result,
+                     const Datatype& type, int rank, MPI_Aint displacement) {
+    if (const int error = begin_access(window, rank)) return error;
+    const Spot spot = spot_of(window, rank, displacement, 1, type);
+    if (spot.error != MPI_SUCCESS) return spot.error;
+    const auto width = static_cast<size_t>(type.size);
+    if (spot.direct != nullptr) {
+        compare_swap(width, spot.direct, static_cast<const char*>(origin), static_cast<const char*>(compare),
+                     static_cast<char*>(result), guard_of(window.member(rank)));
+        return MPI_SUCCESS;
+    }
+    const std::vector<WireRun> runs = flatten(type);
+    Head head = head_of(Kind::compare_swap, spot, {rank, displacement, 1, &type}, type, width, runs.size());
+    head.element = type.handle;
+    head.reply_tag = new_reply_tag(window);
+    (new Transfer(window, rank, nullptr))->receive({result, width, nullptr, 0}, head.reply_tag, width);
+    Message message(head, runs, 2 * width);
+    std::memcpy(message.data(), origin, width);
+    std::memcpy(message.data() + width, compare, width);
+    message.send(window, rank);
+    return MPI_SUCCESS;
+}
+
+void tell(Window& window, int rank, Head head) {
+    if (rank == window.comm->rank) return window.target->control(rank, head);
+    Message(head, {}, 0).send(window, rank);
+}
+
+}  // namespace viaduct::mpi::rma

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Passive target: locks and flushes. Where all members share memory a lock is a word in it; else the target
+// hands it out when it is asked by message. MPI_Win_lock_all asks a member only when it is first accessed.
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/rma/target.hpp"
+#include "mpi-adi/engine/rma/window.hpp"
+
+namespace viaduct::mpi::rma {
+namespace {
+
+void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+// Nobody rings when a lock in shared memory becomes free, so a crowd looks again after short sleeps.
+template <typename Try>
+void wait_for_word(Try&& try_lock) {
+    constexpr unsigned kPatience = 300;
+    constexpr unsigned kSleepMicroseconds = 50;
+    Patience patience;
+    for (unsigned tries = 0; !try_lock(); tries++) {
+        if (progress()) continue;
+        if (engine.crowded && tries > kPatience)
+            ::usleep(kSleepMicroseconds);
+        else if (engine.crowded && tries > kPatience / 10)
+            ::sched_yield();
+        else if (!engine.crowded)
+            patience.wait_a_little();
+    }
+}
+
+void acquire_word(LockWord& word, LockKind kind) {
+    if (kind == LockKind::shared) {
+        if (!word.try_shared()) wait_for_word([&] { return word.try_shared(); });
+    } else if (!word.try_exclusive()) {
+        word.begin_waiting();
+        wait_for_word([&] { return word.try_exclusive(); });
+        word.end_waiting();
+    }
+}
+
+void acquire(Window& window, int rank, LockKind kind) {
+    Member& member = window.member(rank);
+    if (kind == LockKind::unchecked) {
+        // The program says that nobody else wants it.
+    } else if (window.all_direct) {
+        acquire_word(member.line->lock, kind);
+    } else {
+        member.granted = false;
+        tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
+        progress_until([&] { return member.granted; });
+    }
+    member.held = kind;
+    order_memory();
+}
+
+// What was done under the lock is done at the target before anybody else gets it.
+int release(Window& window, int rank) {
+    Member& member = window.member(rank);
+    wait_local(window, rank);
+    order_memory();
+    const LockKind held = std::exchange(member.held, LockKind::none);
+    if (held == LockKind::unchecked) return flush_members(window, rank, rank + 1);
+    if (window.all_direct) {
+        if (held == LockKind::shared)
+            member.line->lock.release_shared();
+        else
+            member.line->lock.release_exclusive();
+        return take_error(member);
+    }
+    tell(window, rank, {.kind = Kind::unlock, .number = ++member.flushes});
+    progress_until([&] { return member.flushed >= member.flushes; });
+    member.unflushed = false;
+    return take_error(member);
+}
+
+// Others get on while this one asks again and again.
+void let_others(Window& window) {
+    if (window.all_direct)
+        window.patience.look_again();
+    else
+        progress();
+}
+
+bool may_lock(const Window& window) {
+    return window.epoch == Epoch::none || window.epoch == Epoch::locked ||
+           (window.epoch == Epoch::fence && !window.fence_used);
+}
+
+bool is_passive(const Window& window, int rank) {
+    if (window.epoch == Epoch::locked_all) return true;
+    return window.epoch == Epoch::locked &&
+           (rank < 0 || window.members[static_cast<size_t>(rank)].held != LockKind::none);
+}
+
+}  // namespace
+
+int begin_access(Window& window, int rank) {
+    Member& member = window.member(rank);
+    switch (window.epoch) {
+        case Epoch::locked:
+            return member.held != LockKind::none ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
+        case Epoch::locked_all:
+            if (member.held == LockKind::none) acquire(window, rank, LockKind::shared);
+            return MPI_SUCCESS;
+        case Epoch::fence:
+            window.fence_used = true;
+            return MPI_SUCCESS;
+        case Epoch::started:
+            return member.accessed ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
+        case Epoch::none:
+            break;
+    }
+    return MPI_ERR_RMA_SYNC;
+}
+
+int lock(Window& window, LockKind kind, int rank, bool check) {
+    if (!may_lock(window) || window.member(rank).held != LockKind::none) return MPI_ERR_RMA_SYNC;
+    acquire(window, rank, check ? kind : LockKind::unchecked);
+    window.epoch = Epoch::locked;
+    window.locks++;
+    return MPI_SUCCESS;
+}
+
+int unlock(Window& window, int rank) {
+    if (window.epoch != Epoch::locked || window.member(rank).held == LockKind::none) return MPI_ERR_RMA_SYNC;
+    const int error = release(window, rank);
+    if (--window.locks == 0) window.epoch = Epoch::none;
+    let_others(window);
+    return error;
+}
+
+int lock_all(Window& window, bool check) {
+    if (!may_lock(window) || window.epoch == Epoch::locked) return MPI_ERR_RMA_SYNC;
+    // Where memory is shared the program may load and store without a call that could ask for the lock.
+    for (int rank = 0; rank < window.group_size(); rank++) {
+        if (!check)
+            acquire(window, rank, LockKind::unchecked);
+        else if (window.all_direct)
+            acquire(window, rank, LockKind::shared);
+    }
+    window.epoch = Epoch::locked_all;
+    return MPI_SUCCESS;
+}
+
+int unlock_all(Window& window) {
+    if (window.epoch != Epoch::locked_all) return MPI_ERR_RMA_SYNC;
+    int first_error = MPI_SUCCESS;
+    for (int rank = 0; rank < window.group_size(); rank++) {
+        if (window.member(rank).held == LockKind::none) continue;
+        const int error = release(window, rank);
+        if (first_error == MPI_SUCCESS) first_error = error;
+    }
+    window.epoch = Epoch::none;
+    let_others(window);
+    return first_error;
+}
+
+void wait_local(Window& window, int rank) {
+    const Member& member = window.member(rank);
+    if (member.outstanding > 0) progress_until([&] { return member.outstanding == 0; });
+}
+
+int flush_members(Window& window, int first, int last) {
+    for (int rank = first; rank < last; rank++) {
+        Member& member = window.member(rank);
+        if (!member.unflushed) continue;
+        tell(window, rank, {.kind = Kind::flush, .number = ++member.flushes});
+        member.unflushed = false;
+    }
+    int first_error = MPI_SUCCESS;
+    for (int rank = first; rank < last; rank++) {
+        Member& member = window.member(rank);
+        wait_local(window, rank);
+        if (member.flushed < member.flushes) progress_until([&] { return member.flushed >= member.flushes; });
+        const int error = take_error(member);
+        if (first_error == MPI_SUCCESS) first_error = error;
+    }
+    return first_error;
+}
+
+int flush(Window& window, int rank, bool local) {
+    if (!is_passive(window, rank)) return MPI_ERR_RMA_SYNC;
+    order_memory();
+    let_others(window);
+    if (window.all_direct) return MPI_SUCCESS;
+    const int first = rank < 0 ? 0 : rank;
+    const int last = rank < 0 ? window.group_size() : rank + 1;
+    if (!local) return flush_members(window, first, last);
+    int first_error = MPI_SUCCESS;
+    for (int one = first; one < last; one++) {
+        wait_local(window, one);
+        const int error = take_error(window.member(one));
+        if (first_error == MPI_SUCCESS) first_error = error;
+    }
+    return first_error;
+}
+
+int sync(Window& window) {
+    order_memory();
+    let_others(window);
+    return MPI_SUCCESS;
+}
+
+}  // namespace viaduct::mpi::rma

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The target's side: requests of each origin are served one after the other, in the order in which they came,
+// while this process is inside any MPI call. One that waits for its data holds back only those of the same
+// origin.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "mpi-adi/engine/matcher.hpp"
+#include "mpi-adi/engine/rma/layout.hpp"
+#include "mpi-adi/engine/rma/window.hpp"
+
+namespace viaduct::mpi::rma {
+
+class Target {
+public:
+    explicit Target(Window& window) : window_(window), streams_(static_cast<size_t>(window.comm->size)) {}
+    ~Target();
+    Target(const Target&) = delete;
+    Target& operator=(const Target&) = delete;
+
+    // Serves what has come; true when there was something.
+    bool serve();
+    // A head without data, also from this process itself.
+    void control(int source, const Head& head);
+
+private:
+    // What came in, in memory of its own or the message's.
+    struct Bytes {
+        const char* data = nullptr;
+        size_t size = 0;
+    };
+    // One origin's requests.
+    struct Stream {
+        std::deque<Unexpected*> waiting;
+        Request* receive = nullptr;  // of a long request, or of the data of one
+        std::unique_ptr<char[]> buffer;
+        size_t buffer_bytes = 0;
+        bool has_head = false;  // what is received is data for the operation below
+        Head head;
+        TypeRef layout;
+        int error = MPI_SUCCESS;  // since the last flush
+        bool busy = false;        // in the list of those to look at
+    };
+
+    bool advance(int source);
+    void begin(int source, Unexpected* message);
+    bool end_receive(int source);
+    void request(int source, Bytes bytes);
+    void receive_data(int source);
+    void operate(int source, const Head& head, const Datatype& layout, const char* data);
+    void answer(int source, const Head& head, const void* data, uint64_t bytes);
+    bool reaches(const Head& head, const Datatype& layout) const;
+    [[noreturn]] void refuse(int source) const;
+
+    void lock(int source, LockKind kind);
+    void unlock(int source);
+    void grant_waiting();
+    bool grant(int source, LockKind kind);
+
+    Window& window_;
+    std::vector<Stream> streams_;
+    std::vector<int> busy_;
+
+    // The lock of this process's window, when it is not a word in shared memory.
+    int readers_ = 0;
+    int writer_ = -1;
+    std::deque<std::pair<int, LockKind>> lockers_;
+};
+
+}  // namespace viaduct::mpi::rma

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Windows by handle, their end, hints, attached memory, errors; and their turn in each pass of progress.
+#include "mpi-adi/engine/rma/window.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/rma/target.hpp"
+
+namespace viaduct::mpi::rma {
+namespace {
+
+Immortal<ObjectTable<Window, HandleType::win>> windows;
+// Those that exist, for progress.
+std::vector<Window*>& all_windows() {
+    static auto* all = new std::vector<Window*>();
+    return *all;
+}
+
+bool serve_all() {
+    bool moved = false;
+    // Serving neither makes nor frees windows.
+    for (Window* window : all_windows()) serve_window(*window, &moved);
+    return moved;
+}
+
+// The hints of the standard and what they are when nobody says anything.
+struct Hint {
+    const char* key;
+    const char* value;
+};
+constexpr Hint kHints[] = {{"no_locks", "false"},
+                           {"accumulate_ordering", "rar,raw,war,waw"},
+                           {"accumulate_ops", "same_op_no_op"},
+                           {"same_size", "false"},
+                           {"same_disp_unit", "false"},
+                           {"alloc_shared_noncontig", "false"}};
+
+}  // namespace
+
+Window::Window() {
+    handle = windows->add(this);
+    errhandler = errhandler_of(MPI_ERRORS_ARE_FATAL);
+    for (const Hint& hint : kHints) hints[hint.key] = hint.value;
+    all_windows().push_back(this);
+    engine.serve = serve_all;
+}
+
+Window::~Window() {
+    std::erase(all_windows(), this);
+    if (all_windows().empty()) engine.serve = nullptr;
+    windows->remove(handle);
+    errhandler_release(errhandler);
+    if (comm != nullptr) comm_release(*comm);
+    std::free(own_memory);
+}
+
+bool Window::holds(const char* from, int64_t bytes) const {
+    if (bytes == 0) return true;
+    auto after = attached.upper_bound(const_cast<char*>(from));
+    if (after == attached.begin()) return false;
+    const auto& [start, length] = *std::prev(after);
+    return from - start <= length && bytes <= length - (from - start);
+}
+
+Window* win_of(MPI_Win handle) { return windows->find(handle); }
+
+int raise(Window* window, int code, const char* function) {
+    if (code == MPI_SUCCESS) [[likely]]
+        return code;
+    if (window == nullptr) return mpi::raise(static_cast<Comm*>(nullptr), code, function);
+    Errhandler* const handler = window->errhandler;
+    if (handler->handle == MPI_ERRORS_RETURN) return code;
+    if (handler->function != nullptr) {
+        MPI_Win told_window = window->handle;
+        int told = code;
+        errhandler_retain(handler);
+        handler->function(&told_window, &told, function);
+        errhandler_release(handler);
+        return code;
+    }
+    end_job(code > 0 && code < 256 ? code : 1, "%s: %s (window %s)", function, error_text(code).c_str(),
+            window->name.c_str());
+}
+
+void win_set_hints(Window& window, const Info& given) {
+    for (const auto& [key, value] : given.entries) {
+        auto known = window.hints.find(key);
+        if (known != window.hints.end()) known->second = value;
+    }
+}
+
+int win_free(Window* window) {
+    if (window->epoch == Epoch::started || window->epoch == Epoch::locked ||
+        window->epoch == Epoch::locked_all || window->exposed)
+        return MPI_ERR_RMA_SYNC;
+    if (const int error = window->attributes.clear(window->handle)) return error;
+    const int late = flush_members(*window, 0, window->group_size());
+    // Nobody's requests are under way any more when everybody has come here.
+    if (const int error = barrier(*window)) return error;
+    delete window;
+    return late;
+}
+
+int win_attach(Window& window, void* base, MPI_Aint size) {
+    if (window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return MPI_ERR_RMA_FLAVOR;
+    if (size < 0) return MPI_ERR_SIZE;
+    if (size == 0) return MPI_SUCCESS;
+    if (base == nullptr) return MPI_ERR_RMA_ATTACH;
+    char* const start = static_cast<char*>(base);
+    const auto next = window.attached.lower_bound(start);
+    const bool meets_next = next != window.attached.end() && next->first - start < size;
+    const bool meets_last =
+        next != window.attached.begin() && start - std::prev(next)->first < std::prev(next)->second;
+    if (meets_next || meets_last) return MPI_ERR_RMA_ATTACH;
+    window.attached[start] = size;
+    return MPI_SUCCESS;
+}
+
+int win_detach(Window& window, const void* base) {
+    if (window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return MPI_ERR_RMA_FLAVOR;
+    // An empty range left nothing behind when it was attached, and may lie where no other does.
+    window.attached.erase(static_cast<char*>(const_cast<void*>(base)));
+    return MPI_SUCCESS;
+}
+
+void serve_window(Window& window, bool* moved) {
+    // One that is being made has no members yet.
+    if (window.target != nullptr && window.target->serve()) *moved = true;
+}
+
+int barrier(Window& window) {
+    Schedule s(*window.comm);
+    coll::barrier(s);
+    return s.run();
+}
+
+int take_error(Member& member) { return std::exchange(member.error, MPI_SUCCESS); }
+
+}  // namespace viaduct::mpi::rma

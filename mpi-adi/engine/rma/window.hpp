@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A window: what the program may ask of it, what this process knows of each member, and the epoch it is in.
+// Which file does what: make_window.cpp makes windows, origin.cpp begins operations, target.cpp serves those
+// of others, active.cpp and passive.cpp open and close epochs. All is called with the engine's lock held.
+#pragma once
+
+#include <mpi.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/rma/shared_region.hpp"
+#include "mpi-adi/engine/rma/wire.hpp"
+
+namespace viaduct::mpi::rma {
+
+class Target;
+
+enum class LockKind : uint8_t { none, shared, exclusive, unchecked };
+
+// What this process knows of one member of a window, itself included.
+struct Member {
+    MPI_Aint base = 0;  // of the window in that process; 0 in dynamic windows
+    MPI_Aint size = 0;  // bytes
+    int disp_unit = 1;
+    char* direct = nullptr;      // where the window lies here; null: only messages get there
+    MemberLine* line = nullptr;  // locks and guard, of memory that is shared
+
+    LockKind held = LockKind::none;  // by this process, at that member
+    bool granted = false;            // the answer to a lock that was asked for by message
+    bool accessed = false;           // in the group of MPI_Win_start
+    bool exposed = false;            // in the group of MPI_Win_post
+    unsigned posts = 0;              // MPI_Win_post there that no MPI_Win_start here has used
+    unsigned completes = 0;          // MPI_Win_complete there that no MPI_Win_wait here has seen
+
+    unsigned outstanding = 0;  // transfers from or to buffers of the program
+    bool unflushed = false;    // something was sent since the last flush
+    uint64_t flushes = 0;      // asked for
+    uint64_t flushed = 0;      // answered
+    int error = MPI_SUCCESS;   // of an operation that was found out later
+};
+
+// The epoch as an origin. A fence opens one that begins with the first operation only: without any, the
+// program may go on with another kind.
+enum class Epoch : uint8_t { none, fence, started, locked, locked_all };
+
+struct Window {
+    Window();
+    ~Window();
+
+    MPI_Win handle = MPI_WIN_NULL;
+    Communicator* comm = nullptr;  // private to the window
+    int flavor = MPI_WIN_FLAVOR_CREATE;
+    int model = MPI_WIN_UNIFIED;
+    void* base = nullptr;
+    MPI_Aint size = 0;
+    int disp_unit = 1;
+    std::vector<Member> members;
+
+    Epoch epoch = Epoch::none;
+    bool fence_used = false;  // an operation has begun since the fence
+    unsigned locks = 0;       // held by MPI_Win_lock
+    bool exposed = false;     // between MPI_Win_post and MPI_Win_wait
+
+    // All members share the memory: nothing is ever sent but synchronisation.
+    bool all_direct = false;
+    std::unique_ptr<SharedRegion> region;
+    void* own_memory = nullptr;          // of an allocated window that is not shared
+    std::map<char*, MPI_Aint> attached;  // of a dynamic one
+    std::unique_ptr<Target> target;
+    Patience patience;  // of a program that asks again and again
+    uint32_t next_reply = 0;
+
+    Errhandler* errhandler = nullptr;
+    AttributeSet attributes;
+    std::string name;
+    std::map<std::string, std::string> hints;
+
+    Member& member(int rank) { return members[static_cast<size_t>(rank)]; }
+    Member& self() { return member(comm->rank); }
+    int group_size() const { return static_cast<int>(members.size()); }
+    // Whether this process has attached these bytes; any empty range is.
+    bool holds(const char* from, int64_t bytes) const;
+};
+
+Window* win_of(MPI_Win handle);
+// Runs the error handler of the window; null: that of the world.
+int raise(Window* window, int code, const char* function);
+
+// Arguments and, as far as one process can see, memory have been checked; collective over the communicator.
+int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, const Info* hints,
+               Window** made);
+int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, const Info* hints, bool shared,
+                 Window** made);
+int win_create_dynamic(Communicator& comm, const Info* hints, Window** made);
+void win_set_hints(Window& window, const Info& hints);
+int win_free(Window* window);
+int win_attach(Window& window, void* base, MPI_Aint size);
+int win_detach(Window& window, const void* base);
+
+// Active target.
+int fence(Window& window, int assertion);
+int start(Window& window, const Group& group);
+int complete(Window& window);
+int post(Window& window, const Group& group);
+// Without `finished`: waits.
+int wait_exposure(Window& window, bool* finished);
+
+// Passive target.
+int lock(Window& window, LockKind kind, int rank, bool check);
+int unlock(Window& window, int rank);
+int lock_all(Window& window, bool check);
+int unlock_all(Window& window);
+// rank < 0: all members.
+int flush(Window& window, int rank, bool local);
+int sync(Window& window);
+
+// Used by those files among each other.
+
+// Whether an operation may be made to that member now, and what must be waited for first.
+int begin_access(Window& window, int rank);
+// Until no buffer of the program is in use for that member; and, in flush_members, until all has been done
+// there.
+void wait_local(Window& window, int rank);
+int flush_members(Window& window, int first, int last);
+int take_error(Member& member);
+// Sends a head without data; to oneself it is delivered at once.
+void tell(Window& window, int rank, Head head);
+void serve_window(Window& window, bool* moved);
+int barrier(Window& window);
+
+}  // namespace viaduct::mpi::rma

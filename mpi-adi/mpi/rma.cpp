@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI functions that put, get and accumulate, and those of them that give a request.
+#include "mpi-adi/engine/rma/origin.hpp"
+
+#include "mpi-adi/engine/op.hpp"
+#include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/mpi/window.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+using rma::Items;
+using rma::Place;
+
+int check_items(const void* base, int count, MPI_Datatype handle, Items* items) {
+    if (count < 0) return MPI_ERR_COUNT;
+    const Datatype* type = type_of(handle);
+    if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
+    if (base == nullptr && count > 0 && type->builtin && type->size > 0) return MPI_ERR_BUFFER;
+    *items = {const_cast<void*>(base), count, type};
+    return MPI_SUCCESS;
+}
+
+int check_place(const WindowCall& call, int rank, MPI_Aint displacement, int count, MPI_Datatype handle,
+                Place* place) {
+    if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
+    if (count < 0) return MPI_ERR_COUNT;
+    const Datatype* type = type_of(handle);
+    if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
+    *place = {rank, displacement, count, type};
+    return MPI_SUCCESS;
+}
+
+// Only predefined operators, of which MPI_NO_OP is for those that fetch.
+int check_op(MPI_Op handle, bool fetches) {
+    const Operator* op = op_of(handle);
+    return op == nullptr || op->function != nullptr || (handle == MPI_NO_OP && !fetches) ? MPI_ERR_OP
+                                                                                         : MPI_SUCCESS;
+}
+
+// Types of one basic item, as the single-element operations take them; both answer a class of error.
+int check_single(MPI_Datatype handle, const Datatype** type) {
+    *type = type_of(handle);
+    return *type != nullptr && (*type)->basic != BasicClass::none && (*type)->size > 0 ? MPI_SUCCESS
+                                                                                       : MPI_ERR_TYPE;
+}
+
+int check_swappable(MPI_Datatype handle, const Datatype** type) {
+    if (const int error = check_single(handle, type)) return error;
+    switch ((*type)->basic) {
+        case BasicClass::signed_integer:
+        case BasicClass::unsigned_integer:
+        case BasicClass::logical:
+        case BasicClass::byte:
+        case BasicClass::character:
+            return MPI_SUCCESS;
+        default:
+            return MPI_ERR_TYPE;
+    }
+}
+
+// Runs `operation` with the request the program asked for, if any. Nothing is done to MPI_PROC_NULL.
+template <typename Operation>
+int run(int rank, bool wants, MPI_Request* handle, Operation&& operation) {
+    Request* request = nullptr;
+    if (wants && handle == nullptr) return MPI_ERR_ARG;
+    if (rank == MPI_PROC_NULL) {
+        if (wants) {
+            request = new_request(Request::Kind::activity);
+            mpi::complete(request, MPI_SUCCESS);
+        }
+    } else if (const int error = operation(wants ? &request : nullptr)) {
+        return error;
+    }
+    if (wants) *handle = publish(request);
+    return MPI_SUCCESS;
+}
+
+int put_or_get(const WindowCall& call, bool puts, const void* origin, int origin_count,
+               MPI_Datatype origin_type, int rank, MPI_Aint displacement, int target_count,
+               MPI_Datatype target_type, bool wants, MPI_Request* request) {
+    if (!call.valid()) return MPI_ERR_WIN;
+    Items items;
+    Place place{};
+    if (const int error = check_items(origin, origin_count, origin_type, &items)) return error;
+    if (const int error = check_place(call, rank, displacement, target_count, target_type, &place))
+        return error;
+    return run(rank, wants, request, [&](Request** made) {
+        return puts ? rma::put(*call, items, place, made) : rma::get(*call, items, place, made);
+    });
+}
+
+int accumulate(const WindowCall& call, const void* origin, int origin_count, MPI_Datatype origin_type,
+               int rank, MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Op op,
+               bool wants, MPI_Request* request) {
+    if (!call.valid()) return MPI_ERR_WIN;
+    Items items;
+    Place place{};
+    if (const int error = check_items(origin, origin_count, origin_type, &items)) return error;
+    if (const int error = check_place(call, rank, displacement, target_count, target_type, &place))
+        return error;
+    if (const int error = check_op(op, false)) return error;
+    return run(rank, wants, request,
+               [&](Request** made) { return rma::accumulate(*call, items, place, op, made); });
+}
+
+int get_accumulate(const WindowCall& call, const void* origin, int origin_count, MPI_Datatype origin_type,
+                   void* result, int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
+                   int target_count, MPI_Datatype target_type, MPI_Op op, bool wants, MPI_Request* request) {
+    if (!call.valid()) return MPI_ERR_WIN;
+    Items items;
+    Items results;
+    Place place{};
+    if (const int error = check_op(op, true)) return error;
+    // With MPI_NO_OP the origin's buffer, count and type mean nothing.
+    if (op != MPI_NO_OP)
+        if (const int error = check_items(origin, origin_count, origin_type, &items)) return error;
+    if (const int error = check_items(result, result_count, result_type, &results)) return error;
+    if (const int error = check_place(call, rank, displacement, target_count, target_type, &place))
+        return error;
+    return run(rank, wants, request,
+               [&](Request** made) { return rma::get_accumulate(*call, items, results, place, op, made); });
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI(Put, (const void* origin, int origin_count, MPI_Datatype origin_type, int rank,
+                  MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Win win)) {
+    WindowCall call("MPI_Put", win);
+    return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, false, nullptr));
+}
+
+VIADUCT_MPI(Rput,
+            (const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+             int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request)) {
+    WindowCall call("MPI_Rput", win);
+    return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, true, request));
+}
+
+VIADUCT_MPI(Get, (void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                  int target_count, MPI_Datatype target_type, MPI_Win win)) {
+    WindowCall call("MPI_Get", win);
+    return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, false, nullptr));
+}
+
+VIADUCT_MPI(Rget, (void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                   int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request)) {
+    WindowCall call("MPI_Rget", win);
+    return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, true, request));
+}
+
+VIADUCT_MPI(Accumulate,
+            (const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+             int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win)) {
+    WindowCall call("MPI_Accumulate", win);
+    return call.result(accumulate(call, origin, origin_count, origin_type, rank, displacement, target_count,
+                                  target_type, op, false, nullptr));
+}
+
+VIADUCT_MPI(Raccumulate,
+            (const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+             int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request)) {
+    WindowCall call("MPI_Raccumulate", win);
+    return call.result(accumulate(call, origin, origin_count, origin_type, rank, displacement, target_count,
+                                  target_type, op, true, request));
+}
+
+VIADUCT_MPI(Get_accumulate, (const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
+                             int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
+                             int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win)) {
+    WindowCall call("MPI_Get_accumulate", win);
+    return call.result(get_accumulate(call, origin, origin_count, origin_type, result, result_count,
+                                      result_type, rank, displacement, target_count, target_type, op, false,
+                                      nullptr));
+}
+
+VIADUCT_MPI(Rget_accumulate,
+            (const void* origin, int origin_count, MPI_Datatype origin_type, void* result, int result_count,
+             MPI_Datatype result_type, int rank, MPI_Aint displacement, int target_count,
+             MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request)) {
+    WindowCall call("MPI_Rget_accumulate", win);
+    return call.result(get_accumulate(call, origin, origin_count, origin_type, result, result_count,
+                                      result_type, rank, displacement, target_count, target_type, op, true,
+                                      request));
+}
+
+VIADUCT_MPI_WIN(Fetch_and_op,
+                (const void* origin, void* result, MPI_Datatype datatype, int rank, MPI_Aint displacement,
+                 MPI_Op op, MPI_Win win),
+                {
+                    const Datatype* type = nullptr;
+                    if (const int error = check_single(datatype, &type)) return error;
+                    if (const int error = check_op(op, true)) return error;
+                    if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
+                    if (result == nullptr || (origin == nullptr && op != MPI_NO_OP)) return MPI_ERR_BUFFER;
+                    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+                    return rma::fetch_and_op(*call, origin, result, *type, rank, displacement, op);
+                })
+
+VIADUCT_MPI_WIN(Compare_and_swap,
+                (const void* origin, const void* compare, void* result, MPI_Datatype datatype, int rank,
+                 MPI_Aint displacement, MPI_Win win),
+                {
+                    const Datatype* type = nullptr;
+                    if (const int error = check_swappable(datatype, &type)) return error;
+                    if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
+                    if (origin == nullptr || compare == nullptr || result == nullptr) return MPI_ERR_BUFFER;
+                    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+                    return rma::compare_and_swap(*call, origin, compare, result, *type, rank, displacement);
+                })
