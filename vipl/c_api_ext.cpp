@@ -25,6 +25,14 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
     return with_nic(NicHandle, [&](Nic& nic) { return free_memory(nic, Address, MemoryHandle); });
 }
 
+VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths) {
+    if (Widths == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) -> VIP_RETURN {
+        *Widths = (nic.info.capabilities & viaduct::kCapAtomicWords) != 0 ? 4 + 8 : 0;
+        return VIP_SUCCESS;
+    });
+}
+
 VIP_RETURN VipxPostSendBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
                              VIP_MEM_HANDLE MemoryHandle) {
     return post_send_batch(ViHandle, Descriptors, Count, MemoryHandle);

@@ -15,6 +15,15 @@ namespace viaduct {
 
 inline uint32_t operation_of(const VIP_DESCRIPTOR* d) { return d->CS.Control & VIP_CONTROL_OP_MASK; }
 
+// The atomic operations of viaduct/ext.h: the reserved operation, told apart by two of the reserved bits.
+inline constexpr uint32_t kControlFetchAdd = 0x0013;
+inline constexpr uint32_t kControlCompareSwap = 0x0023;
+inline constexpr uint32_t kStatusAtomic = 0x00050000;
+inline bool is_atomic(uint32_t control) {
+    control &= ~uint32_t{VIP_CONTROL_QFENCE};
+    return control == kControlFetchAdd || control == kControlCompareSwap;
+}
+
 // First data segment: RDMA descriptors carry one address segment in front (SegCount includes it).
 inline const VIP_DESCRIPTOR_SEGMENT* segments_of(const VIP_DESCRIPTOR* d) {
     return reinterpret_cast<const VIP_DESCRIPTOR_SEGMENT*>(reinterpret_cast<const char*>(d) +

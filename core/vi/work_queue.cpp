@@ -28,6 +28,7 @@ inline uint64_t sum_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* seg
 // What a control word other than that of a plain send gets wrong.
 uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) {
     const uint32_t operation = control & VIP_CONTROL_OP_MASK;
+    if (is_atomic(control)) return vi.atomics_allowed != 0 && segments == 2 ? 0 : VIP_STATUS_FORMAT_ERROR;
     // §2.2: reserved bits are zero; §2.1: operation 3 is reserved.
     if ((control & VIP_CONTROL_RESERVED) != 0 || operation == VIP_CONTROL_OP_RESERVED)
         return VIP_STATUS_FORMAT_ERROR;

@@ -39,6 +39,29 @@ VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG 
 VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle);
 
 /*
+ * Atomic operations on a word of the other end's memory, posted by VipPostSend like an RDMA: an address segment that names
+ * the word, and one data segment, CS.Length bytes long, with the operands. When the descriptor is done the first operand
+ * has become the word's old value. The word has 4 or 8 bytes, lies at its alignment, is in the byte order of its machine, and
+ * may be written and read by RDMA (VI and memory of the other end enable both). Nothing of any NIC handle comes between the
+ * reading and the writing of the word; processors' atomic instructions on it do not either.
+ *   VIPX_CONTROL_OP_FETCH_ADD     operands: what is added                            (Length 4 or 8)
+ *   VIPX_CONTROL_OP_COMPARE_SWAP  operands: the new value, then the expected one     (Length 8 or 16)
+ * VIP_CONTROL_QFENCE may be added, immediate data not. The status of a good completion has VIPX_STATUS_OP_ATOMIC.
+ * FORMAT_ERROR: the NIC has no atomics, the level is Unreliable, not one data segment, a word off its alignment.
+ * LENGTH_ERROR: another Length. RDMA_PROT_ERROR: as for an RDMA read, and, on the default NIC, memory that is not from
+ * VipxAllocMemory and belongs to another process.
+ */
+#define VIPX_CONTROL_OP_FETCH_ADD 0x0013
+#define VIPX_CONTROL_OP_COMPARE_SWAP 0x0023
+#define VIPX_STATUS_OP_ATOMIC 0x00050000
+
+/*
+ * Which widths of words the atomic operations of a NIC take: the sum of 4 and 8, or 0 when it has none. Any thread.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Widths NULL).
+ */
+VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths);
+
+/*
  * Post Count descriptors at once: what as many calls of VipPostSend (VipPostRecv) in the order of the array do, but the
  * VI is looked up and locked, and the NIC told, once. All descriptors lie in the memory of MemoryHandle. The first one
  * that the single call would refuse, by its address or because the queue is full, has the same effect as there, and

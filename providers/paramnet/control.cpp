@@ -52,7 +52,8 @@ NicInfo describe_nic(uint32_t index) {
     nic.address = host_address(index);
     nic.index = static_cast<uint16_t>(index);
     nic.capabilities =
-        kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapLocalOnly | kCapFaultPlan;
+        kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapLocalOnly | kCapFaultPlan |
+        kCapAtomicWords;
     nic.hardware_version = 2;
     nic.provider_version = 1;
     nic.link_up = 1;

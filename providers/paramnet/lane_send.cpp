@@ -310,6 +310,9 @@ Step begin_next(Endpoint& ep) {
         case VIP_CONTROL_OP_RDMAREAD:
             step = begin_read(ep, d, total);
             break;
+        case VIP_CONTROL_OP_RESERVED:  // check_send has let pass no other than an atomic operation
+            step = begin_atomic(ep, d, total);
+            break;
         default:
             step = begin_send(ep, d, total);
             break;

@@ -39,6 +39,8 @@ void begin_message(Endpoint&, const VIP_DESCRIPTOR*, uint32_t operation, uint32_
 // rdma.cpp [S]: the descriptor at the head, checked, `total` bytes
 Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 Step begin_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
+// Fetch-add and compare-swap (viaduct/ext.h), by the initiator alone.
+Step begin_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 // The hot path: the one new descriptor writes one segment into a region of the peer's arena that was met
 // before. False: anything unusual, and the descriptor has not been taken (bytes may have been written: they
 // will be again). Only while Tx::fast.

@@ -248,6 +248,73 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
+namespace {
+
+// The first operand becomes the old value.
+template <typename Word>
+void change_word(uint64_t at, std::byte* operands, bool swaps) {
+    Word operand;
+    __builtin_memcpy(&operand, operands, sizeof operand);
+    const std::atomic_ref<Word> word(*reinterpret_cast<Word*>(at));
+    if (swaps) {
+        Word expected;
+        __builtin_memcpy(&expected, operands + sizeof operand, sizeof expected);
+        word.compare_exchange_strong(expected, operand);
+        operand = expected;
+    } else {
+        operand = word.fetch_add(operand);
+    }
+    __builtin_memcpy(operands, &operand, sizeof operand);
+}
+
+// What only the provider can tell wrong with an atomic operation.
+uint32_t check_atomic(const VIP_DESCRIPTOR* d, uint32_t width, uint32_t total) {
+    const uint32_t operands = (d->CS.Control & ~VIP_CONTROL_QFENCE) == kControlCompareSwap ? 2 : 1;
+    if ((width != 4 && width != 8) || total != operands * width) return VIP_STATUS_LENGTH_ERROR;
+    return d->DS[0].Remote.Data.AddressBits % width != 0 ? VIP_STATUS_FORMAT_ERROR : 0;
+}
+
+}  // namespace
+
+Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
+    const Peer& peer = *ep.joint.peer;
+    const bool swaps = (d->CS.Control & ~VIP_CONTROL_QFENCE) == kControlCompareSwap;
+    const uint32_t width = swaps ? total / 2 : total;
+    if (const uint32_t wrong = check_atomic(d, width, total); wrong != 0) {
+        finish(ep, ep.vi->send.taken++, wrong, 0, After::break_silently);
+        return Step::done;
+    }
+    const uint32_t handle = d->DS[0].Remote.Handle;
+    const uint64_t address = d->DS[0].Remote.Data.AddressBits;
+    bool done = false;
+    {
+        const Access access(ep);
+        if (!access.open()) return Step::waits;
+        Region region;
+        if (in_reach(peer, handle) &&
+            permitted(ep, handle, address, width, kMayWrite, kRegionRdmaWrite, &region) &&
+            permitted(ep, handle, address, width, kMayRead, kRegionRdmaRead, &region)) {
+            const uint64_t here = direct_address(peer, region, address, width);
+            const SegmentValue s = read_segment(d->DS[1].Local);
+            if (here != 0 && s.length == total &&
+                ep.vi->regions->check(s.handle, s.address, total, ep.vi->ptag) == RegionCheck::ok) {
+                width == 4 ? change_word<uint32_t>(here, s.bytes(), swaps)
+                           : change_word<uint64_t>(here, s.bytes(), swaps);
+                done = true;
+            }
+        }
+        if (!done && !access.open()) return Step::waits;
+    }
+    const uint32_t position = ep.vi->send.taken++;
+    if (done) {
+        finish(ep, position, kStatusAtomic, total, After::nothing);
+        return Step::done;
+    }
+    tell_event(ep, kEventReadRefused);
+    finish(ep, position, kStatusAtomic | VIP_STATUS_RDMA_PROT_ERROR, 0, After::break_silently);
+    return Step::done;
+}
+
 void finish_refused_write(Endpoint& ep, uint32_t position, bool told_by_line) {
     if (!told_by_line) tell_event(ep, kEventWriteRefused);
     switch (ep.vi->traits.reliability) {

@@ -24,7 +24,7 @@ std::string levels(uint16_t mask) {
 
 std::string capabilities(uint32_t mask) {
     static constexpr const char* names[] = {"RDMA write",  "RDMA read",  "immediate data", "atomics",
-                                            "own wake-up", "local only", "fault plan"};
+                                            "own wake-up", "local only", "fault plan",       "atomic words"};
     std::string out;
     for (size_t bit = 0; bit < std::size(names); ++bit) {
         if ((mask & (1u << bit)) != 0) out += (out.empty() ? "" : ", ") + std::string(names[bit]);

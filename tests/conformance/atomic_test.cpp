@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Atomic operations of viaduct/ext.h on NICs that have them, and the honest answer of those that have not.
+#include <viaduct/ext.h>
+
+#include <cstring>
+#include <thread>
+
+#include "fixture.hpp"
+
+namespace viaduct::conformance {
+namespace {
+
+constexpr VIP_UINT32 kDone = VIP_STATUS_DONE | VIPX_STATUS_OP_ATOMIC;
+
+bool has_atomics() {
+    const End end;
+    VIP_ULONG widths = 0;
+    return VipxQueryAtomics(end.nic, &widths) == VIP_SUCCESS && widths == 4 + 8;
+}
+
+#define NEEDS_ATOMICS() \
+    if (!has_atomics()) GTEST_SKIP() << "this NIC has no atomic operations"
+
+// Words of the server that the client may change.
+class Words {
+public:
+    explicit Words(Pair& pair) : nic_(pair.server.nic) {
+        VIP_MEM_ATTRIBUTES open{pair.server.ptag, VIP_TRUE, VIP_TRUE};
+        VIP_PVOID memory = nullptr;
+        require(VipxAllocMemory(nic_, 4096, 0, &open, &memory, &handle), "VipxAllocMemory");
+        base = static_cast<char*>(memory);
+    }
+    ~Words() { VipxFreeMemory(nic_, base, handle); }
+    Words(const Words&) = delete;
+    Words& operator=(const Words&) = delete;
+
+    Target at(std::size_t offset) const { return {base + offset, handle}; }
+    template <typename Word>
+    Word word(std::size_t offset) const {
+        Word value;
+        std::memcpy(&value, base + offset, sizeof value);
+        return value;
+    }
+
+    char* base = nullptr;
+    VIP_MEM_HANDLE handle = 0;
+
+private:
+    VIP_NIC_HANDLE nic_;
+};
+
+template <typename Word>
+Word fetch_add(End& end, const Target& target, Word value) {
+    auto* operand = static_cast<Word*>(end.alloc(sizeof(Word)));
+    *operand = value;
+    VIP_DESCRIPTOR* d = end.descriptor();
+    fill(d, VIPX_CONTROL_OP_FETCH_ADD, {end.piece(operand, sizeof(Word))}, target);
+    require(end.post_send(d), "VipPostSend");
+    const Outcome done = reap_send(end.vi);
+    EXPECT_EQ(done.descriptor, d);
+    EXPECT_EQ(done.status(), kDone);
+    EXPECT_EQ(d->CS.Length, sizeof(Word));
+    return *operand;
+}
+
+template <typename Word>
+Word compare_swap(End& end, const Target& target, Word value, Word expected) {
+    auto* operands = static_cast<Word*>(end.alloc(2 * sizeof(Word)));
+    operands[0] = value;
+    operands[1] = expected;
+    VIP_DESCRIPTOR* d = end.descriptor();
+    fill(d, VIPX_CONTROL_OP_COMPARE_SWAP, {end.piece(operands, 2 * sizeof(Word))}, target);
+    require(end.post_send(d), "VipPostSend");
+    EXPECT_EQ(reap_send(end.vi).status(), kDone);
+    EXPECT_EQ(operands[1], expected);
+    return operands[0];
+}
+
+template <typename Word>
+void change_words() {
+    Pair pair;
+    const Words words(pair);
+    EXPECT_EQ(fetch_add<Word>(pair.client, words.at(64), 5), Word{0});
+    EXPECT_EQ(fetch_add<Word>(pair.client, words.at(64), Word(-1)), Word{5});
+    EXPECT_EQ(words.word<Word>(64), Word{4});
+    EXPECT_EQ(compare_swap<Word>(pair.client, words.at(64), 9, 7), Word{4});
+    EXPECT_EQ(words.word<Word>(64), Word{4}) << "what was expected was not there";
+    EXPECT_EQ(compare_swap<Word>(pair.client, words.at(64), 9, 4), Word{4});
+    EXPECT_EQ(words.word<Word>(64), Word{9});
+    EXPECT_EQ(words.word<Word>(64 - sizeof(Word)), Word{0});
+    EXPECT_EQ(words.word<Word>(64 + sizeof(Word)), Word{0});
+}
+
+TEST(Atomics, ChangeWordsOfEightBytes) {
+    NEEDS_ATOMICS();
+    change_words<std::uint64_t>();
+}
+
+TEST(Atomics, ChangeWordsOfFourBytes) {
+    NEEDS_ATOMICS();
+    change_words<std::uint32_t>();
+}
+
+TEST(Atomics, LoseNothingAgainstTheOwnersOwn) {
+    NEEDS_ATOMICS();
+    Pair pair;
+    const Words words(pair);
+    constexpr int kRounds = 20'000;
+    std::thread owner([&] {
+        auto* word = reinterpret_cast<std::uint64_t*>(words.base);
+        for (int i = 0; i < kRounds; ++i) __atomic_fetch_add(word, 1, __ATOMIC_RELAXED);
+    });
+    auto* operand = static_cast<std::uint64_t*>(pair.client.alloc(8));
+    VIP_DESCRIPTOR* d = pair.client.descriptor();
+    for (int i = 0; i < kRounds; ++i) {
+        *operand = 1;
+        fill(d, VIPX_CONTROL_OP_FETCH_ADD, {pair.client.piece(operand, 8)}, words.at(0));
+        require(pair.client.post_send(d), "VipPostSend");
+        ASSERT_EQ(reap_send(pair.client.vi).status(), kDone);
+    }
+    owner.join();
+    EXPECT_EQ(words.word<std::uint64_t>(0), 2u * kRounds);
+}
+
+// The descriptor is made wrong by `spoil`; the connection ends, as after other mistakes at a reliable level.
+template <typename Spoil>
+void refused_with(VIP_UINT32 bit, Spoil&& spoil) {
+    Pair pair;
+    const Words words(pair);
+    VIP_DESCRIPTOR* d = pair.client.descriptor(4);
+    fill(d, VIPX_CONTROL_OP_FETCH_ADD, {pair.client.piece(pair.client.buffer(32), 8)}, words.at(0));
+    spoil(pair, d);
+    require(pair.client.post_send(d), "VipPostSend");
+    const Outcome done = reap_send(pair.client.vi);
+    EXPECT_EQ(done.descriptor, d);
+    EXPECT_NE(done.status() & bit, 0u) << std::hex << done.status();
+    EXPECT_TRUE(pair.client.reaches(VIP_STATE_ERROR));
+    EXPECT_EQ(words.word<std::uint64_t>(0), 0u);
+}
+
+TEST(Atomics, RefuseWhatTheyCannotDo) {
+    NEEDS_ATOMICS();
+    refused_with(VIP_STATUS_FORMAT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Data.AddressBits += 4; });
+    refused_with(VIP_STATUS_FORMAT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Control |= VIP_CONTROL_IMMEDIATE; });
+    refused_with(VIP_STATUS_FORMAT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->CS.SegCount = 1; });
+    refused_with(VIP_STATUS_LENGTH_ERROR,
+                 [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Length = d->DS[1].Local.Length = 16; });
+    refused_with(VIP_STATUS_LENGTH_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Length = 4; });
+    refused_with(VIP_STATUS_PROTECTION_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[1].Local.Handle += 77; });
+    refused_with(VIP_STATUS_RDMA_PROT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Handle += 77; });
+    refused_with(VIP_STATUS_RDMA_PROT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Data.AddressBits += 4096; });
+}
+
+TEST(Atomics, NeedBothPermissionsOfTheOtherEnd) {
+    NEEDS_ATOMICS();
+    for (const bool writes : {true, false}) {
+        EndOptions closed;
+        closed.rdma_write = writes;
+        closed.rdma_read = !writes;
+        Pair pair(EndOptions{}, closed);
+        const Words words(pair);
+        VIP_DESCRIPTOR* d = pair.client.descriptor();
+        fill(d, VIPX_CONTROL_OP_FETCH_ADD, {pair.client.piece(pair.client.buffer(8), 8)}, words.at(0));
+        require(pair.client.post_send(d), "VipPostSend");
+        EXPECT_NE(reap_send(pair.client.vi).status() & VIP_STATUS_RDMA_PROT_ERROR, 0u);
+    }
+}
+
+TEST(Atomics, AreAFormatErrorWhereThereAreNone) {
+    EndOptions chosen;
+    const bool unreliable = has_atomics();
+    if (unreliable) chosen.level = VIP_SERVICE_UNRELIABLE;
+    if (unreliable && (nic_attributes().ReliabilityLevelSupport & VIP_SERVICE_UNRELIABLE) == 0)
+        GTEST_SKIP() << "this NIC has atomic operations at every level it has";
+    Pair pair(chosen);
+    VIP_DESCRIPTOR* d = pair.client.descriptor();
+    fill(d, VIPX_CONTROL_OP_FETCH_ADD, {pair.client.piece(pair.client.buffer(8), 8)},
+         pair.server.target(pair.server.buffer(8)));
+    require(pair.client.post_send(d), "VipPostSend");
+    EXPECT_NE(reap_send(pair.client.vi).status() & VIP_STATUS_FORMAT_ERROR, 0u);
+}
+
+TEST(AtomicsQuery, ChecksItsArguments) {
+    const End end;
+    VIP_ULONG widths = 0;
+    EXPECT_EQ(VipxQueryAtomics(end.nic, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxQueryAtomics(nullptr, &widths), VIP_INVALID_PARAMETER);
+}
+
+}  // namespace
+}  // namespace viaduct::conformance
