@@ -9,12 +9,15 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr int kBuiltin = 0x64400000;  // MPI_TAG_UB and its like; the even number next to each is the one of Fortran
+constexpr int kBuiltin = 0x64400000;  // MPI_TAG_UB and its like
+
+// Fortran's number for one of these is the even one behind that of C.
+constexpr int number_in_c(int keyval) { return (keyval - 1) | 1; }
 
 // The attributes that MPI_COMM_WORLD has from the start. C gets the address of a value, Fortran the value.
 const int* builtin_value(int keyval) {
     static int tag_ub, host, io, wtime_is_global, universe_size, appnum;
-    switch (keyval | 1) {
+    switch (number_in_c(keyval)) {
         case MPI_TAG_UB: tag_ub = kMaxTag; return &tag_ub;
         case MPI_HOST: host = MPI_PROC_NULL; return &host;
         case MPI_IO: io = MPI_ANY_SOURCE; return &io;
@@ -29,7 +32,8 @@ const int* builtin_value(int keyval) {
 }
 
 bool is_builtin_keyval(int keyval) {
-    return (keyval & ~0xf) == kBuiltin && (keyval | 1) >= MPI_TAG_UB && (keyval | 1) <= MPI_APPNUM;
+    return (keyval & ~0xf) == kBuiltin && number_in_c(keyval) >= MPI_TAG_UB &&
+           number_in_c(keyval) <= MPI_APPNUM;
 }
 
 int comm_get(MPI_Comm handle, int keyval, void* value, int* flag, AttributeKind wanted) {

@@ -6,17 +6,19 @@
 namespace viaduct::mpi {
 namespace {
 
-// MPI_WIN_BASE and its like; the even number next to each is the one of Fortran.
+// Fortran's number for MPI_WIN_BASE and its like is the even one behind that of C.
+constexpr int number_in_c(int keyval) { return (keyval - 1) | 1; }
+
 bool is_builtin_keyval(int keyval) {
-    return (keyval & ~0xf) == (MPI_WIN_BASE & ~0xf) && (keyval | 1) >= MPI_WIN_BASE &&
-           (keyval | 1) <= MPI_WIN_MODEL;
+    return (keyval & ~0xf) == (MPI_WIN_BASE & ~0xf) && number_in_c(keyval) >= MPI_WIN_BASE &&
+           number_in_c(keyval) <= MPI_WIN_MODEL;
 }
 
 // C gets the base itself and the addresses of the others, Fortran all as numbers.
 void give_builtin(const rma::Window& window, int keyval, void* value, AttributeKind wanted) {
     const void* address = nullptr;
     intptr_t number = 0;
-    switch (keyval | 1) {
+    switch (number_in_c(keyval)) {
         case MPI_WIN_BASE:
             address = window.base;
             number = reinterpret_cast<intptr_t>(window.base);

@@ -112,7 +112,7 @@ else:
 
 # Compiled with another MPI's header and library, run with ours: the point of the ABI.
 with tempfile.TemporaryDirectory() as folder:
-    for compiler, source in (("mpicc.mpich", "messages.c"), ("mpifort.mpich", "ring.f90")):
+    for compiler, source in (("mpicc.mpich", "messages.c"), ("mpifort.mpich", "ring.f90"), ("mpifort.mpich", "window.f90")):
         if os.environ.get("VIADUCT_SANITIZED"):
             print(f"SKIPPED: {compiler}: its programs do not carry the run-time that a sanitized library needs")
             continue
