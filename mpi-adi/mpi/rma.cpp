@@ -12,7 +12,7 @@ namespace {
 using rma::Items;
 using rma::Place;
 
-int check_items(const void* base, int count, MPI_Datatype handle, Items* items) {
+int check_items(const void* base, MPI_Count count, MPI_Datatype handle, Items* items) {
     if (count < 0) return MPI_ERR_COUNT;
     const Datatype* type = type_of(handle);
     if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
@@ -21,7 +21,7 @@ int check_items(const void* base, int count, MPI_Datatype handle, Items* items) 
     return MPI_SUCCESS;
 }
 
-int check_place(const WindowCall& call, int rank, MPI_Aint displacement, int count, MPI_Datatype handle,
+int check_place(const WindowCall& call, int rank, MPI_Aint displacement, MPI_Count count, MPI_Datatype handle,
                 Place* place) {
     if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
     if (count < 0) return MPI_ERR_COUNT;
@@ -76,8 +76,8 @@ int run(int rank, bool wants, MPI_Request* handle, Operation&& operation) {
     return MPI_SUCCESS;
 }
 
-int put_or_get(const WindowCall& call, bool puts, const void* origin, int origin_count,
-               MPI_Datatype origin_type, int rank, MPI_Aint displacement, int target_count,
+int put_or_get(const WindowCall& call, bool puts, const void* origin, MPI_Count origin_count,
+               MPI_Datatype origin_type, int rank, MPI_Aint displacement, MPI_Count target_count,
                MPI_Datatype target_type, bool wants, MPI_Request* request) {
     if (!call.valid()) return MPI_ERR_WIN;
     Items items;
@@ -90,8 +90,8 @@ int put_or_get(const WindowCall& call, bool puts, const void* origin, int origin
     });
 }
 
-int accumulate(const WindowCall& call, const void* origin, int origin_count, MPI_Datatype origin_type,
-               int rank, MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Op op,
+int accumulate(const WindowCall& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
+               int rank, MPI_Aint displacement, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
                bool wants, MPI_Request* request) {
     if (!call.valid()) return MPI_ERR_WIN;
     Items items;
@@ -104,9 +104,10 @@ int accumulate(const WindowCall& call, const void* origin, int origin_count, MPI
                [&](Request** made) { return rma::accumulate(*call, items, place, op, made); });
 }
 
-int get_accumulate(const WindowCall& call, const void* origin, int origin_count, MPI_Datatype origin_type,
-                   void* result, int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
-                   int target_count, MPI_Datatype target_type, MPI_Op op, bool wants, MPI_Request* request) {
+int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_count,
+                   MPI_Datatype origin_type, void* result, MPI_Count result_count, MPI_Datatype result_type,
+                   int rank, MPI_Aint displacement, MPI_Count target_count, MPI_Datatype target_type,
+                   MPI_Op op, bool wants, MPI_Request* request) {
     if (!call.valid()) return MPI_ERR_WIN;
     Items items;
     Items results;
@@ -127,69 +128,92 @@ int get_accumulate(const WindowCall& call, const void* origin, int origin_count,
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Put, (const void* origin, int origin_count, MPI_Datatype origin_type, int rank,
-                  MPI_Aint displacement, int target_count, MPI_Datatype target_type, MPI_Win win)) {
-    WindowCall call("MPI_Put", win);
-    return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank, displacement,
-                                  target_count, target_type, false, nullptr));
-}
+VIADUCT_MPI_COUNTED(Put,
+                    (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
+                     MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
+                    {
+                        WindowCall call("MPI_Put", win);
+                        return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank,
+                                                      displacement, target_count, target_type, false,
+                                                      nullptr));
+                    })
 
-VIADUCT_MPI(Rput,
-            (const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
-             int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request)) {
-    WindowCall call("MPI_Rput", win);
-    return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank, displacement,
-                                  target_count, target_type, true, request));
-}
+VIADUCT_MPI_COUNTED(Rput,
+                    (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
+                     MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win,
+                     MPI_Request* request),
+                    {
+                        WindowCall call("MPI_Rput", win);
+                        return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank,
+                                                      displacement, target_count, target_type, true,
+                                                      request));
+                    })
 
-VIADUCT_MPI(Get, (void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
-                  int target_count, MPI_Datatype target_type, MPI_Win win)) {
-    WindowCall call("MPI_Get", win);
-    return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank, displacement,
-                                  target_count, target_type, false, nullptr));
-}
+VIADUCT_MPI_COUNTED(Get,
+                    (void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
+                     MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
+                    {
+                        WindowCall call("MPI_Get", win);
+                        return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank,
+                                                      displacement, target_count, target_type, false,
+                                                      nullptr));
+                    })
 
-VIADUCT_MPI(Rget, (void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
-                   int target_count, MPI_Datatype target_type, MPI_Win win, MPI_Request* request)) {
-    WindowCall call("MPI_Rget", win);
-    return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank, displacement,
-                                  target_count, target_type, true, request));
-}
+VIADUCT_MPI_COUNTED(Rget,
+                    (void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
+                     MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win,
+                     MPI_Request* request),
+                    {
+                        WindowCall call("MPI_Rget", win);
+                        return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank,
+                                                      displacement, target_count, target_type, true,
+                                                      request));
+                    })
 
-VIADUCT_MPI(Accumulate,
-            (const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
-             int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win)) {
-    WindowCall call("MPI_Accumulate", win);
-    return call.result(accumulate(call, origin, origin_count, origin_type, rank, displacement, target_count,
-                                  target_type, op, false, nullptr));
-}
+VIADUCT_MPI_COUNTED(Accumulate,
+                    (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
+                     MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                     MPI_Win win),
+                    {
+                        WindowCall call("MPI_Accumulate", win);
+                        return call.result(accumulate(call, origin, origin_count, origin_type, rank,
+                                                      displacement, target_count, target_type, op, false,
+                                                      nullptr));
+                    })
 
-VIADUCT_MPI(Raccumulate,
-            (const void* origin, int origin_count, MPI_Datatype origin_type, int rank, MPI_Aint displacement,
-             int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request)) {
-    WindowCall call("MPI_Raccumulate", win);
-    return call.result(accumulate(call, origin, origin_count, origin_type, rank, displacement, target_count,
-                                  target_type, op, true, request));
-}
+VIADUCT_MPI_COUNTED(Raccumulate,
+                    (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
+                     MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Op op,
+                     MPI_Win win, MPI_Request* request),
+                    {
+                        WindowCall call("MPI_Raccumulate", win);
+                        return call.result(accumulate(call, origin, origin_count, origin_type, rank,
+                                                      displacement, target_count, target_type, op, true,
+                                                      request));
+                    })
 
-VIADUCT_MPI(Get_accumulate, (const void* origin, int origin_count, MPI_Datatype origin_type, void* result,
-                             int result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
-                             int target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win)) {
-    WindowCall call("MPI_Get_accumulate", win);
-    return call.result(get_accumulate(call, origin, origin_count, origin_type, result, result_count,
-                                      result_type, rank, displacement, target_count, target_type, op, false,
-                                      nullptr));
-}
+VIADUCT_MPI_COUNTED(Get_accumulate,
+                    (const void* origin, Count origin_count, MPI_Datatype origin_type, void* result,
+                     Count result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
+                     Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win),
+                    {
+                        WindowCall call("MPI_Get_accumulate", win);
+                        return call.result(get_accumulate(call, origin, origin_count, origin_type, result,
+                                                          result_count, result_type, rank, displacement,
+                                                          target_count, target_type, op, false, nullptr));
+                    })
 
-VIADUCT_MPI(Rget_accumulate,
-            (const void* origin, int origin_count, MPI_Datatype origin_type, void* result, int result_count,
-             MPI_Datatype result_type, int rank, MPI_Aint displacement, int target_count,
-             MPI_Datatype target_type, MPI_Op op, MPI_Win win, MPI_Request* request)) {
-    WindowCall call("MPI_Rget_accumulate", win);
-    return call.result(get_accumulate(call, origin, origin_count, origin_type, result, result_count,
-                                      result_type, rank, displacement, target_count, target_type, op, true,
-                                      request));
-}
+VIADUCT_MPI_COUNTED(Rget_accumulate,
+                    (const void* origin, Count origin_count, MPI_Datatype origin_type, void* result,
+                     Count result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
+                     Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
+                     MPI_Request* request),
+                    {
+                        WindowCall call("MPI_Rget_accumulate", win);
+                        return call.result(get_accumulate(call, origin, origin_count, origin_type, result,
+                                                          result_count, result_type, rank, displacement,
+                                                          target_count, target_type, op, true, request));
+                    })
 
 VIADUCT_MPI_WIN(Fetch_and_op,
                 (const void* origin, void* result, MPI_Datatype datatype, int rank, MPI_Aint displacement,

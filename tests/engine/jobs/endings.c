@@ -8,6 +8,13 @@
 
 #include "check.h"
 
+static void die(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    fprintf(stderr, "killed at %ld.%03ld\n", (long)now.tv_sec, now.tv_nsec / 1000000);
+    raise(SIGKILL);
+}
+
 static void die_in_epoch(int shared) {
     static int own;
     int* base = &own;
@@ -19,7 +26,7 @@ static void die_in_epoch(int shared) {
         MPI_Win_create(base, sizeof own, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     if (rank == 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1) raise(SIGKILL);
+    if (rank == 1) die();
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
     MPI_Put(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
     MPI_Win_unlock(0, win);
@@ -36,12 +43,7 @@ int main(int argc, char** argv) {
     } else if (strcmp(how, "killed") == 0) {
         MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 1, &value, 1, MPI_INT, (rank + size - 1) % size, 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
-        if (rank == 1) {
-            struct timespec now;
-            clock_gettime(CLOCK_REALTIME, &now);
-            fprintf(stderr, "killed at %ld.%03ld\n", (long)now.tv_sec, now.tv_nsec / 1000000);
-            raise(SIGKILL);
-        }
+        if (rank == 1) die();
         MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (strncmp(how, "epoch", 5) == 0) {
         die_in_epoch(how[5] == 0);
