@@ -98,6 +98,6 @@ VIADUCT_MPI_WIN(Win_shared_query, (MPI_Win win, int rank, MPI_Aint* size, int* d
     const rma::Member& member = call->member(rank);
     *size = member.size;
     *disp_unit = member.disp_unit;
-    *static_cast<void**>(baseptr) = member.direct;
+    *static_cast<void**>(baseptr) = member.size > 0 ? member.direct : nullptr;
     return MPI_SUCCESS;
 })

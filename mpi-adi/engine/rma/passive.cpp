@@ -15,29 +15,12 @@ namespace {
 
 void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// Nobody rings when a lock in shared memory becomes free, so a crowd looks again after short sleeps.
-template <typename Try>
-void wait_for_word(Try&& try_lock) {
-    constexpr unsigned kPatience = 300;
-    constexpr unsigned kSleepMicroseconds = 50;
-    Patience patience;
-    for (unsigned tries = 0; !try_lock(); tries++) {
-        if (progress()) continue;
-        if (engine.crowded && tries > kPatience)
-            ::usleep(kSleepMicroseconds);
-        else if (engine.crowded && tries > kPatience / 10)
-            ::sched_yield();
-        else if (!engine.crowded)
-            patience.wait_a_little();
-    }
-}
-
 void acquire_word(LockWord& word, LockKind kind) {
     if (kind == LockKind::shared) {
-        if (!word.try_shared()) wait_for_word([&] { return word.try_shared(); });
+        if (!word.try_shared()) wait_for_memory([&] { return word.try_shared(); });
     } else if (!word.try_exclusive()) {
         word.begin_waiting();
-        wait_for_word([&] { return word.try_exclusive(); });
+        wait_for_memory([&] { return word.try_exclusive(); });
         word.end_waiting();
     }
 }
@@ -97,6 +80,23 @@ bool is_passive(const Window& window, int rank) {
 }
 
 }  // namespace
+
+// A crowd looks again after short sleeps.
+void wait_for_memory(bool (*holds)(void*), void* argument) {
+    constexpr unsigned kYields = 300;
+    constexpr unsigned kSpins = 30;
+    constexpr unsigned kSleepMicroseconds = 50;
+    Patience patience;
+    for (unsigned tries = 0; !holds(argument); tries++) {
+        if (progress()) continue;
+        if (!engine.crowded || EngineLock::enabled())
+            patience.wait_a_little();
+        else if (tries > kYields)
+            ::usleep(kSleepMicroseconds);
+        else if (tries > kSpins)
+            ::sched_yield();
+    }
+}
 
 int begin_access(Window& window, int rank) {
     Member& member = window.member(rank);

@@ -17,7 +17,7 @@ size_t to_page(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 }  // namespace
 
 SharedRegion::SharedRegion(const std::vector<int64_t>& sizes, bool apart)
-    : bytes_(to_page(sizes.size() * sizeof(MemberLine))) {
+    : bytes_(to_page(sizeof(Meeting) + sizes.size() * sizeof(MemberLine))) {
     for (const int64_t size : sizes) {
         offsets_.push_back(bytes_);
         bytes_ += apart ? to_page(static_cast<size_t>(size)) : static_cast<size_t>(size);
@@ -28,7 +28,9 @@ SharedRegion::SharedRegion(const std::vector<int64_t>& sizes, bool apart)
 bool SharedRegion::create() {
     segment_ = Segment::create("cmpi-win", bytes_);
     if (!segment_.valid()) return false;
-    for (size_t i = 0; i < offsets_.size(); i++) new (segment_.data() + i * sizeof(MemberLine)) MemberLine();
+    new (segment_.data()) Meeting();
+    for (size_t i = 0; i < offsets_.size(); i++)
+        new (segment_.data() + sizeof(Meeting) + i * sizeof(MemberLine)) MemberLine();
     place();
     return true;
 }
@@ -43,6 +45,6 @@ bool SharedRegion::open(int pid, int fd) {
     return true;
 }
 
-void SharedRegion::place() { lines_ = reinterpret_cast<MemberLine*>(segment_.data()); }
+void SharedRegion::place() { lines_ = reinterpret_cast<MemberLine*>(segment_.data() + sizeof(Meeting)); }
 
 }  // namespace viaduct::mpi::rma

@@ -44,6 +44,12 @@ struct alignas(128) MemberLine {
     alignas(64) Guard guard;
 };
 
+// Where all members meet. Used again as soon as the last one has come.
+struct alignas(128) Meeting {
+    std::atomic<unsigned> arrived{0};
+    std::atomic<unsigned> round{0};
+};
+
 class SharedRegion {
 public:
     // `sizes` of the parts in bytes; each begins a page when `apart`, else right behind the one before.
@@ -57,6 +63,8 @@ public:
     void drop_fd() { segment_.drop_fd(); }
 
     MemberLine& line(size_t part) const { return lines_[part]; }
+    Meeting& meeting() const { return *reinterpret_cast<Meeting*>(segment_.data()); }
+    size_t parts() const { return offsets_.size(); }
     char* part(size_t number) const { return reinterpret_cast<char*>(segment_.data()) + offsets_[number]; }
 
 private:

@@ -132,6 +132,17 @@ void serve_window(Window& window, bool* moved) {
 }
 
 int barrier(Window& window) {
+    if (window.all_direct) {
+        Meeting& meeting = window.region->meeting();
+        const unsigned round = meeting.round.load(std::memory_order_acquire);
+        if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == window.region->parts()) {
+            meeting.arrived.store(0, std::memory_order_relaxed);
+            meeting.round.store(round + 1, std::memory_order_release);
+        } else {
+            wait_for_memory([&] { return meeting.round.load(std::memory_order_acquire) != round; });
+        }
+        return MPI_SUCCESS;
+    }
     Schedule s(*window.comm);
     coll::barrier(s);
     return s.run();

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "mpi-adi/engine/communicator.hpp"
@@ -130,6 +131,13 @@ int take_error(Member& member);
 // Sends a head without data; to oneself it is delivered at once.
 void tell(Window& window, int rank, Head head);
 void serve_window(Window& window, bool* moved);
+// Waits until something holds that others bring about in shared memory, where nobody rings for it.
+void wait_for_memory(bool (*holds)(void*), void* argument);
+template <typename Condition>
+void wait_for_memory(Condition&& condition) {
+    using Plain = std::remove_reference_t<Condition>;
+    wait_for_memory([](void* argument) { return (*static_cast<Plain*>(argument))(); }, &condition);
+}
 int barrier(Window& window);
 
 }  // namespace viaduct::mpi::rma
