@@ -272,9 +272,10 @@ TEST(CompanionMessage, ComesBackAsItWasAndIsChecked) {
     EXPECT_EQ(got.key, sent.key);
     EXPECT_EQ(got.flags, sent.flags);
     EXPECT_FALSE(read_message(bytes, sizeof bytes - 1, &got));
-    for (const uint8_t kind : {0, 6, 255}) {
-        bytes[0] = std::byte{kind};
-        EXPECT_FALSE(read_message(bytes, sizeof bytes, &got)) << +kind;
+    const int beyond = static_cast<int>(MessageKind::alive) + 1;
+    for (const int kind : {0, beyond, 255}) {
+        bytes[0] = static_cast<std::byte>(kind);
+        EXPECT_FALSE(read_message(bytes, sizeof bytes, &got)) << kind;
     }
 }
 
