@@ -121,7 +121,7 @@ def legacy(hosts, options):
 
 
 def between(hosts, options):
-    two_hosts.legacy(hosts, options.bin)
+    two_hosts.legacy(hosts, options.bin, "udr")
     two_hosts.enum(hosts, options.bin)
 
 
