@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <random>
 
@@ -158,8 +159,12 @@ TEST_F(VipkadTest, AFileThatTakesLongToCloseKeepsNobody) {
         Mail mail = type == Type::kOpenNic ? Mail::of(type, open, 3) : Mail(type, 3);
         if (type == Type::kHello) mail.header.version = 0;  // no message at all
         mail.descriptors.push_back(lingering_socket(&far_end));
-        ASSERT_EQ(send_mail(fd.get(), mail), Status::ok);
-        mail.descriptors.clear();  // the agent has the last one
+        // Whoever closes it last has to wait; stopped, the agent cannot be the first.
+        ASSERT_EQ(::kill(daemon.pid, SIGSTOP), 0);
+        const Status sent = send_mail(fd.get(), mail);
+        mail.descriptors.clear();
+        ASSERT_EQ(::kill(daemon.pid, SIGCONT), 0);
+        ASSERT_EQ(sent, Status::ok);
         EXPECT_TRUE(is_closed(fd.get())) << "who sends such a thing is no client";
         const int64_t begin = now_ns();
         EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
