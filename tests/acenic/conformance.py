@@ -14,7 +14,7 @@ import re
 import sys
 import time
 
-from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, finish
+from hosts import Failure, Memif, Namespaces, finish, outcome
 
 # Those that start partner processes or fork.
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*"
@@ -75,14 +75,9 @@ def main():
     parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
     options = parser.parse_args()
     options.suite = os.path.abspath(options.suite)
-    try:
-        (over_memif if options.over == "memif" else over_af_packet)(options)
-    except Skipped as why:
-        print("SKIPPED: %s" % why)
-        return SKIPPED
-    except Failure as failure:
-        print(failure)
-        return 1
+    code = outcome(lambda: (over_memif if options.over == "memif" else over_af_packet)(options))
+    if code != 0:
+        return code
     for test, why in LEFT_OUT.items():
         print("left out: %s: %s" % (test, why))
     return 0

@@ -20,6 +20,19 @@ class Skipped(Exception):
     """It cannot run here, and why."""
 
 
+def outcome(work):
+    """What a script exits with that does `work`; the reason of anything but success is printed."""
+    try:
+        work()
+    except Skipped as why:
+        print("SKIPPED: %s" % why)
+        return SKIPPED
+    except Failure as failure:
+        print(failure)
+        return 1
+    return 0
+
+
 def run(*command):
     subprocess.run(command, check=True, capture_output=True)
 

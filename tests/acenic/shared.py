@@ -20,7 +20,7 @@ import time
 
 import two_hosts
 from conformance import suite
-from hosts import SKIPPED, Failure, Namespaces, Skipped, end, finish
+from hosts import Failure, Namespaces, end, finish, outcome
 
 PARTS = ("legacy", "hosts", "conformance", "killed", "engine", "refused")
 STEADY = 8          # programs on the port
@@ -240,17 +240,13 @@ def main():
     options.bin, options.runner = os.path.abspath(options.bin), os.path.abspath(options.runner)
     options.suite = options.suite and os.path.abspath(options.suite)
     parts = dict(zip(PARTS, (legacy, between, conformance, killed, engine, refused)))
-    try:
+
+    def run():
         for part in options.only.split(","):
             with Shared(options.mtu) as hosts:
                 parts[part](hosts, options)
-    except Skipped as why:
-        print("SKIPPED: %s" % why)
-        return SKIPPED
-    except Failure as failure:
-        print(failure)
-        return 1
-    return 0
+
+    return outcome(run)
 
 
 if __name__ == "__main__":

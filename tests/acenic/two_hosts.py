@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, end, finish
+from hosts import Failure, Memif, Namespaces, end, finish, outcome
 
 
 def pair(hosts, what, server, client, server_says, client_says):
@@ -114,7 +114,8 @@ def main():
     programs = os.path.abspath(options.bin)
     levels = "dr" if options.faults else "udr"  # at Unreliable a message may be lost, and these programs wait for each
     kinds = [Memif(mtu=options.mtu)] if options.over == "memif" else [Namespaces(mtu=options.mtu), Namespaces(3, mtu=options.mtu)]
-    try:
+
+    def run():
         for kind in kinds:
             with kind as hosts:
                 hosts.settings["VIADUCT_ACENIC_FAULTS"] = options.faults
@@ -123,13 +124,8 @@ def main():
                     enum(hosts, programs)
                 else:
                     several(hosts, programs, 3, levels)
-    except Skipped as why:
-        print("SKIPPED: %s" % why)
-        return SKIPPED
-    except Failure as failure:
-        print(failure)
-        return 1
-    return 0
+
+    return outcome(run)
 
 
 if __name__ == "__main__":
