@@ -36,14 +36,24 @@ function(viaduct_provider name)
     add_dependencies(viaduct_runtime viaduct_${name})
     install(TARGETS viaduct_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/viaduct)
 
+    # Its table has the same name in each provider: a test with several of them must not be given it along with other code.
+    set_source_files_properties(provider.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     add_library(viaduct_${name}_static STATIC EXCLUDE_FROM_ALL)
     target_link_libraries(viaduct_${name}_static PUBLIC viaduct_${name}_objects)
 endfunction()
 
+# For programs with a command line. Parsers of command lines and writers of JSON cost the sanitizers' optimiser minutes, and
+# nobody waits for what is done with them.
+add_library(viaduct_command_line INTERFACE)
+target_link_libraries(viaduct_command_line INTERFACE CLI11::CLI11)
+if(VIADUCT_SANITIZE)
+    target_compile_options(viaduct_command_line INTERFACE -O0)
+endif()
+
 # viaduct_tool(name source...): a program for users, in <bindir>, which sees vipl.h like any other program.
 function(viaduct_tool name)
     add_executable(${name} ${ARGN})
-    target_link_libraries(${name} PRIVATE vipl viaduct_core CLI11::CLI11 nlohmann_json::nlohmann_json)
+    target_link_libraries(${name} PRIVATE vipl viaduct_core viaduct_command_line nlohmann_json::nlohmann_json)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${VIADUCT_BUILD_BINDIR})
     # A built tool is of use only with an agent to start and a NIC to open.
     add_dependencies(${name} viaduct_runtime)

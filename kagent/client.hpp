@@ -34,7 +34,7 @@ public:
 
     uint64_t taken() const { return taken_; }  // messages that had to wait and did not have to wait for ever
 
-    // For whoever closes it elsewhere (foreign_files.hpp).
+    // For whoever closes it elsewhere (core/shm/foreign_files.hpp).
     Fd give_up_socket() { return std::move(socket_); }
     void close_when_flushed() { closing_ = true; }
     bool closing() const { return closing_; }

@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
 
     ::signal(SIGPIPE, SIG_IGN);  // whoever reads our log may go
+    ::signal(SIGXFSZ, SIG_IGN);  // the program that started us may have been given short files
     open_log(o);
     raise_limits();
     if (!o.config.empty()) ::setenv("VIADUCT_CONFIG", o.config.c_str(), 1);

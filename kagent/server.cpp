@@ -17,7 +17,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
-#include "kagent/foreign_files.hpp"
+#include "core/shm/foreign_files.hpp"
 #include "kagent/service.hpp"
 
 namespace viaduct::kagent {

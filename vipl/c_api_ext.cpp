@@ -33,6 +33,14 @@ VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths) {
     });
 }
 
+VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned) {
+    if (Pinned == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) -> VIP_RETURN {
+        *Pinned = (nic.info.capabilities & viaduct::kCapUnpinned) != 0 ? VIP_FALSE : VIP_TRUE;
+        return VIP_SUCCESS;
+    });
+}
+
 VIP_RETURN VipxPostSendBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
                              VIP_MEM_HANDLE MemoryHandle) {
     return post_send_batch(ViHandle, Descriptors, Count, MemoryHandle);

@@ -116,8 +116,11 @@ void settle(Vi& vi) {
     if (why.report) note_error(vi, why.code);
     VIADUCT_PROBE2(connection_broken, error.record.ViHandle, static_cast<int>(why.code));
     VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
-    vi.nic->ops->wake(vi.nic->context);
-    if (why.report) vi.nic->dispatcher->report(error);
+    // A thread of the provider's may be here while the program closes the NIC: then nobody is left to wake
+    // and nobody wants to know. This narrows the window and does not close it (docs/decisions.md).
+    Nic& nic = *vi.nic;
+    if (NicContext* context = nic.context; context != nullptr) nic.ops->wake(context);
+    if (const auto dispatcher = nic.dispatcher; why.report && dispatcher != nullptr) dispatcher->report(error);
 }
 
 void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,

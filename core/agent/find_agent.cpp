@@ -21,12 +21,12 @@ namespace viaduct {
 
 namespace {
 
-constexpr int64_t kMillisecond = 1'000'000;
+constexpr int64_t kMs = 1'000'000;
 // Whoever holds the starting right and does nothing with it for so long is ignored.
-constexpr int64_t kStarterPatience = 1000 * kMillisecond;
+constexpr int64_t kStarterPatience = 1000 * kMs;
 // An agent that was started and still does not listen after so long has been killed on its way: start
 // another. Two that come up after all are no harm, binding the address decides.
-constexpr int64_t kNewbornPatience = 1000 * kMillisecond;
+constexpr int64_t kNewbornPatience = 1000 * kMs;
 
 // The errno of connecting, 0 when connected.
 int try_connect(const std::string& text, Fd* out) {
@@ -117,7 +117,7 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd*
     StartingRight right(place.address);
     const int64_t begun = now_ns();
     int64_t started = 0;  // when
-    for (int64_t pause = kMillisecond / 2;; pause = pause < 16 * kMillisecond ? pause * 2 : pause) {
+    for (int64_t pause = kMs / 2;; pause = pause < 16 * kMs ? pause * 2 : pause) {
         Fd fd;
         const int error = try_connect(place.address, &fd);
         if (error == 0) {
@@ -142,7 +142,7 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd*
                 if (const Status s = start_it(place.address, why); s != Status::ok) return s;
                 started = now_ns();
             }
-            pause = kMillisecond / 4;
+            pause = kMs / 4;
         }
         if (now_ns() + pause >= deadline) {
             if (started == 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Puts the surfaces together: defaults, files, environment, in this order, each value with its origin.
+// Puts the surfaces together: defaults, what was measured, files, environment, in this order, each value with
+// its origin.
 #include "core/config/config.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 
 #include "core/config/config_file.hpp"
 #include "core/config/config_text.hpp"
+#include "core/config/tuning.hpp"
 
 namespace viaduct {
 
@@ -26,8 +28,8 @@ constexpr std::string_view kPrefix = "VIADUCT_";
 // Variables that are no setting of the table; here so that a misspelt one is told.
 const std::vector<std::string>& plain_variables() {
     static const std::vector<std::string> names = {
-        "VIADUCT_AGENT",    "VIADUCT_CONFIG", "VIADUCT_HOSTS",         "VIADUCT_LOG",
-        "VIADUCT_LOG_FILE", "VIADUCT_NICS",   "VIADUCT_PROVIDER_PATH", "VIADUCT_VIPKAD"};
+        "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",   "VIADUCT_LOG_FILE",
+        "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD"};
     return names;
 }
 
@@ -150,6 +152,15 @@ struct Config::State {
         apply_toml(text, path);
     }
 
+    // A file that does not count here is nobody's mistake: vipinfo --doctor tells of it.
+    void apply_tuning() {
+        const Tuning tuning = load_tuning();
+        for (const FileSetting& s : tuning.settings) {
+            if (const ConfigKey* row = find_row(s.section, s.key))
+                set(*row, s.text, "measured, " + tuning.path, tuning.path);
+        }
+    }
+
     void apply_nics_variable(std::string_view list) {
         while (!list.empty()) {
             const size_t comma = list.find(',');
@@ -204,6 +215,7 @@ struct Config::State {
 Config Config::load() {
     Config config;
     config.state_ = std::make_shared<State>();
+    config.state_->apply_tuning();
     config.state_->apply_file(kSystemFile, false);
     config.state_->apply_file(user_file(), false);
     if (const char* path = ::secure_getenv("VIADUCT_CONFIG"); path != nullptr && *path != '\0')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Configuration: one table of keys with default, type and help, three surfaces. Later wins: built-in default,
-// /etc/viaduct/viaduct.toml, ~/.config/viaduct/viaduct.toml, the file named by VIADUCT_CONFIG, environment
+// Configuration: one table of keys with default, type and help, three surfaces. Later wins: built-in default, what
+// was measured on this machine (core/config/tuning.hpp), /etc/viaduct/viaduct.toml, ~/.config/viaduct/viaduct.toml, the file named by VIADUCT_CONFIG, environment
 // (VIADUCT_<SECTION>_<KEY>, and VIADUCT_NICS for [nics]). Unknown keys are reported with the nearest known
 // one. Every value knows where it came from.
 #pragma once
@@ -18,14 +18,14 @@ namespace viaduct {
 struct ConfigKey {
     const char* section;  // "agent", "vipl", "names", "paramnet", ...
     const char* key;
-    const char* type;  // "int", "bool", "string", "size" (bytes, with K/M/G/T), "duration_ms", or "one|other"
+    const char* type;  // "int", "bool", "string", "size" (bytes, with K/M/G/T), "auto_or_size", "duration_ms", or "one|other"
     const char* fallback;
     const char* help;
 };
 
 struct ConfigValue {
     std::string text;
-    std::string origin;  // "default", a file name, or "environment VIADUCT_..."
+    std::string origin;  // "default", a file name, "measured, " and one, or "environment VIADUCT_..."
 };
 
 class Config {

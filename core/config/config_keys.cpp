@@ -48,7 +48,8 @@ const std::vector<ConfigKey>& Config::keys() {
         {"acenic", "ports", "string", "",
          "DPDK devices that become NICs, separated by ';', for example net_af_packet,iface=eth1"},
         {"acenic", "faults", "string", "",
-         "for tests: what goes wrong with the frames of each port, a plan as in VipxSetFaultPlan, separated by "
+         "for tests: what goes wrong with the frames of each port, a plan as in VipxSetFaultPlan, separated "
+         "by "
          "';'"},
         {"acenic", "mode", "auto|shared|exclusive", "auto",
          "who owns a port: an engine process that applications share, or one application; auto: shared where "
@@ -58,13 +59,21 @@ const std::vector<ConfigKey>& Config::keys() {
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},
-        {"paramnet", "pull_from", "string", "auto",
+        {"paramnet", "pull_from", "auto_or_size", "auto",
          "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured"},
-        {"paramnet", "stream_from", "string", "auto",
-         "messages from this many bytes up go to the ring past the caches; 0: never, auto: what was measured "
-         "best"},
+        {"paramnet", "stream_from", "auto_or_size", "auto",
+         "messages from this many bytes up go to the ring past the caches; 0: never, auto: as measured by "
+         "vipperf --tune, else 8K"},
+        {"paramnet", "block_bytes", "auto_or_size", "auto",
+         "longest piece in which a message goes through the ring, 4K to 64K; auto: as measured by vipperf "
+         "--tune, else 16K"},
         {"paramnet", "timing", "none", "none",
          "the calibrated model of the link; none moves data as fast as the machine can"},
+        {"paramnet", "link_rate", "string", "",
+         "bytes a second that the link of a NIC carries; a list by ; for NICs with rates of their own; "
+         "empty: no limit"},
+        {"paramnet", "faults", "string", "",
+         "for tests: what goes wrong on the link of each NIC; fault plans, separated by ;"},
         {"verbs", "devices", "string", "",
          "RDMA devices to offer, names separated by commas; empty: all there are"},
         {"verbs", "port", "int", "20480",

@@ -67,7 +67,7 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<int64_t> parse_number(std::string_view type, std::string_view text) {
-    if (type == "size") return with_unit(text, kSizeUnits);
+    if (type == "size" || type == "auto_or_size") return with_unit(text, kSizeUnits);
     if (type == "duration_ms") return with_unit(text, kDurationUnits);
     if (type == "bool") {
         if (among("true|yes|on|1", text)) return 1;
@@ -82,11 +82,12 @@ std::optional<int64_t> parse_number(std::string_view type, std::string_view text
 
 std::string wrong_value(std::string_view type, std::string_view text) {
     if (type == "string") return "";
-    if (!among("int|bool|size|duration_ms", type))
+    if (type == "auto_or_size" && text == "auto") return "";
+    if (!among("int|bool|size|auto_or_size|duration_ms", type))
         return among(type, text) ? "" : fmt::format("one of {}", type);
     if (parse_number(type, text)) return "";
     if (type == "bool") return "true or false";
-    if (type == "size") return "a number of bytes, with K, M, G or T";
+    if (type == "size" || type == "auto_or_size") return "a number of bytes, with K, M, G or T";
     if (type == "duration_ms") return "a number of milliseconds, or with s or min";
     return "a whole number";
 }

@@ -25,6 +25,7 @@ bool read_item(std::string_view key, std::string_view value, FaultPlan* plan) {
     if (key == "duplicate") return read_probability(value, &plan->duplicate);
     if (key == "reorder") return read_probability(value, &plan->reorder);
     if (key == "delay_us") return read_number(value, &plan->delay_us) && plan->delay_us <= 10'000'000;
+    if (key == "flap_ms") return read_number(value, &plan->flap_ms) && plan->flap_ms <= 3'600'000;
     if (key == "linkdown") {
         uint32_t down = 0;
         if (!read_number(value, &down) || down > 1) return false;

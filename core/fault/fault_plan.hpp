@@ -15,14 +15,16 @@ struct FaultPlan {
     double reorder = 0;  // held back, so that later ones overtake
     uint32_t delay_us = 0;
     bool link_down = false;
+    uint32_t flap_ms = 0;  // the link goes down and up, this long each, by the monotonic clock; 0: it stays
 
     bool active() const {
-        return drop > 0 || corrupt > 0 || duplicate > 0 || reorder > 0 || delay_us != 0 || link_down;
+        return drop > 0 || corrupt > 0 || duplicate > 0 || reorder > 0 || delay_us != 0 || link_down ||
+               flap_ms != 0;
     }
 };
 
-// "seed=1,drop=0.1,corrupt=0,duplicate=0,reorder=0,delay_us=0,linkdown=0", any subset in any order; null is
-// no fault. False when the text is not a plan.
+// "seed=1,drop=0.1,corrupt=0,duplicate=0,reorder=0,delay_us=0,linkdown=0,flap_ms=0", any subset in any order;
+// null is no fault. False when the text is not a plan.
 bool parse_fault_plan(const char* text, FaultPlan* out);
 
 // Small, seeded, the same everywhere (xorshift64*).

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -64,6 +65,18 @@ int above_stdio(int fd) {
     return higher;
 }
 
+uint64_t largest_file() {
+    struct rlimit limit {};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+    return limit.rlim_cur;
+}
+
+bool set_size(int fd, uint64_t bytes) {
+    if (bytes <= largest_file()) return ::ftruncate(fd, static_cast<off_t>(bytes)) == 0;
+    errno = EFBIG;
+    return false;
+}
+
 Segment Segment::create(const char* label, size_t bytes, Access others) {
     Segment none;
     const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
@@ -71,7 +84,7 @@ Segment Segment::create(const char* label, size_t bytes, Access others) {
     const size_t rounded = (bytes + page - 1) / page * page;
 
     Fd fd(new_memfd(label));
-    if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(rounded)) != 0) return none;
+    if (!fd.valid() || !set_size(fd.get(), rounded)) return none;
     // Our own mapping first: FUTURE_WRITE lets existing writable mappings live and forbids every later one,
     // also those made by opening the descriptor again through /proc.
     std::byte* address = map_shared(fd.get(), rounded, Access::read_write);
@@ -88,7 +101,7 @@ Segment Segment::create(const char* label, size_t bytes, Access others) {
 Segment Segment::reserve(const char* label, size_t bytes) {
     Segment made;
     Fd fd(new_memfd(label));
-    if (fd.valid() && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 &&
+    if (fd.valid() && set_size(fd.get(), bytes) &&
         ::fcntl(fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL) == 0)
         made.fd_ = std::move(fd);
     return made;

@@ -36,6 +36,13 @@ private:
 // low one.
 int above_stdio(int fd);
 
+// The longest file this process may make (RLIMIT_FSIZE), in bytes. A memfd counts as one.
+uint64_t largest_file();
+
+// Gives a new file that size. False and errno when that is impossible; never by the signal (SIGXFSZ) that
+// ends a program where a file grows beyond the limit.
+bool set_size(int fd, uint64_t bytes);
+
 // One mapping of shared memory with its descriptor. Move-only; unmaps and closes at the end. Mappings are not
 // inherited by fork (MADV_DONTFORK): a child can neither keep them alive nor disturb them.
 class Segment {

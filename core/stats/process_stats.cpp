@@ -63,7 +63,7 @@ void* map(int fd, size_t at, size_t bytes) {
 bool ProcessStats::open() {
     const int fd = above_stdio(::memfd_create(kSegmentName, MFD_CLOEXEC));
     if (fd < 0) return false;
-    void* memory = ::ftruncate(fd, kRecordsAt) == 0 ? map(fd, 0, kRecordsAt) : nullptr;
+    void* memory = set_size(fd, kRecordsAt) ? map(fd, 0, kRecordsAt) : nullptr;
     if (memory == nullptr) {
         ::close(fd);
         return false;
@@ -106,7 +106,8 @@ void* ProcessStats::records(uint32_t bytes, uint32_t* count) {
     const size_t at = kRecordsAt + size_t{before} * bytes;
     const size_t added = size_t{bytes} * *count;
     // Not only made longer but filled: a page that cannot be had must fail here, not when it is touched.
-    if (at % page != 0 || ::fallocate(fd_, 0, static_cast<off_t>(at), static_cast<off_t>(added)) != 0)
+    if (at % page != 0 || at + added > largest_file() ||
+        ::fallocate(fd_, 0, static_cast<off_t>(at), static_cast<off_t>(added)) != 0)
         return nullptr;
     void* memory = map(fd_, at, added);
     if (memory == nullptr) return nullptr;

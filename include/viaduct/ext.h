@@ -62,6 +62,15 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
 VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths);
 
 /*
+ * Whether a NIC pins registered memory. VIP_TRUE: a registration speaks of the pages that were there when it was made, and
+ * outlives them uselessly when the program unmaps them. VIP_FALSE: memory is found by its virtual address in the moment of
+ * each transfer, so that a registration stays right whatever is unmapped and mapped anew at its place, and may be kept as long
+ * as one likes. Any thread.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Pinned NULL).
+ */
+VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned);
+
+/*
  * Post Count descriptors at once: what as many calls of VipPostSend (VipPostRecv) in the order of the array do, but the
  * VI is looked up and locked, and the NIC told, once. All descriptors lie in the memory of MemoryHandle. The first one
  * that the single call would refuse, by its address or because the queue is full, has the same effect as there, and

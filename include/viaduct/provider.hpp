@@ -199,14 +199,14 @@ struct DataOps {
     // Memory: tells the provider of changes in the region table. A provider whose device must know memory
     // before it moves any has `added` and `changed`; `added` comes before the program learns the handle, and
     // when it or `changed` fails, the table is put back as it was (`changed` has then kept the old state
-    // too). Others leave both null. `removed` comes after the entry is gone, and returns only when no
-    // operation that checked the old entry is still writing.
+    // too). Others leave both null. `removed` comes after the entry is gone, says what it was, and returns
+    // only when no operation that checked the old entry is still writing.
     Status (*region_added)(NicContext*, uint32_t handle, const Region&);
     Status (*region_changed)(NicContext*, uint32_t handle, const Region& now);
-    void (*region_removed)(NicContext*, uint32_t handle);
-    // Memory that the NIC's peers reach without a system call; optional. Fills base, length (whole pages), arena
-    // and arena_offset of the region; the user agent registers it, and deregisters it before memory_free.
-    // invalid: the alignment.
+    void (*region_removed)(NicContext*, uint32_t handle, const Region& was);
+    // Memory that the NIC's peers reach without a system call; optional. Fills base, length (whole pages),
+    // arena and arena_offset of the region; the user agent registers it, and deregisters it before
+    // memory_free. invalid: the alignment.
     Status (*memory_alloc)(NicContext*, uint64_t bytes, uint64_t alignment, Region* out);
     void (*memory_free)(NicContext*, const Region&);
 

@@ -76,10 +76,11 @@ enum Capability : uint32_t {
     kCapRdmaRead = 1u << 1,
     kCapImmediate = 1u << 2,
     kCapAtomics = 1u << 3,
-    kCapOwnWakeup = 1u << 4,  // sleeping threads are woken by the NIC itself
-    kCapLocalOnly = 1u << 5,  // reaches this host only; its connections are matched by the agent
-    kCapFaultPlan = 1u << 6,  // accepts a seeded fault plan per connection
+    kCapOwnWakeup = 1u << 4,    // sleeping threads are woken by the NIC itself
+    kCapLocalOnly = 1u << 5,    // reaches this host only; its connections are matched by the agent
+    kCapFaultPlan = 1u << 6,    // accepts a seeded fault plan per connection
     kCapAtomicWords = 1u << 7,  // its send queues take the atomic operations of viaduct/ext.h
+    kCapUnpinned = 1u << 8,  // finds registered memory by its virtual address in the moment of each transfer
 };
 
 // Limits of one kind of operation (B13). Zero max_bytes: the operation does not exist.

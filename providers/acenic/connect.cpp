@@ -52,16 +52,19 @@ Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (!op) return Status::out_of_resources;
     op->engine = nic->engine.get();
+    // Whoever only asks whether a request is there (a timeout of zero) must get a true answer: it may have
+    // reached the port and no further.
+    op->engine->poll();
     std::unique_lock lock(op->engine->mutex);
     if (op->engine->is_lost()) return Status::broken;
-    op->listener = op->engine->node().listen(local, op.get());
+    op->listener = op->engine->node().listen(local, op.get(), now_ns());
     op->expected = op->listener != 0 ? op->engine->port().expect_request(local) : 0;
     if (op->expected == 0) {
         op->engine->node().unlisten(op->listener);
         return Status::out_of_resources;
     }
     op->engine->finish_frames();
-    // Whoever only asks whether a request is there (a timeout of zero) must get a true answer.
+    // The same where the engine process keeps them.
     for (const int64_t until = now_ns() + kEnginePatience;
          !op->engine->port().is_known() && !op->decided && now_ns() < until;) {
         lock.unlock();

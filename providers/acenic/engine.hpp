@@ -70,6 +70,8 @@ public:
 
     // The process is about to end without having closed its NICs: tells the peers. Waits for nobody for long.
     void say_goodbye();
+    // Until all of them have heard it, but not longer than until then (now_ns).
+    void wait_for_goodbyes(int64_t until);
 
     // Looks at the port and the clock. No VI lock is held. False: another thread is at it.
     bool poll();

@@ -20,8 +20,11 @@ namespace viaduct::acenic {
 
 namespace {
 
-// How long a closing engine waits for its peers to have heard of it.
-constexpr int64_t kGoodbye = 50'000'000;
+// How long an engine that ends waits for its peers to have heard of it: some wait for a processor, and with
+// some drivers (memif) what they have not fetched by then is lost.
+constexpr int64_t kGoodbye = 200'000'000;
+// Between two looks for their answers.
+constexpr uint32_t kLookForAnswers = 50;  // us
 
 // The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
 struct Known {
@@ -56,6 +59,8 @@ struct AtExit {
                 live->say_goodbye();
                 living.push_back(std::move(live));
             }
+        const int64_t until = now_ns() + kGoodbye;  // for all of them together
+        for (const auto& live : living) live->wait_for_goodbyes(until);
     }
 };
 const AtExit at_exit;
@@ -138,6 +143,7 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
     tuning.max_links = std::min(kMaxLinks, links.count);
     tuning.first_link = links.first;
     tuning.queue_depth = kDepth;
+    if (port_->keeps_requests()) tuning.kept_requests = 0;
     if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
         tuning.seed = static_cast<uint64_t>(now_ns());
     node_ = std::make_unique<wire::Node>(tuning, port_->address(), port_->outlet(), *this);
@@ -186,8 +192,26 @@ void Engine::say_goodbye() {
     }
     node_->say_goodbye(now_ns());
     port_->transmit();
-    log_counters();
     mutex.unlock();
+}
+
+// Calls nothing that takes a VI's lock, as poll would: its holder may be the thread that ends the process.
+void Engine::wait_for_goodbyes(int64_t until) {
+    if (owner_ != ::getpid()) return;
+    for (bool all = false; !all && !is_lost() && now_ns() < until;) {
+        if (mutex.try_lock()) {
+            const int64_t now = now_ns();
+            port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
+                node_->input(frame, from, now);
+            });
+            if (node_->next_deadline() <= now) node_->advance(now);
+            finish_frames();
+            all = node_->goodbyes_open() == 0;
+            mutex.unlock();
+        }
+        if (!all) ::usleep(kLookForAnswers);
+    }
+    log_counters();
 }
 
 Engine::~Engine() {

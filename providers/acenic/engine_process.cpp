@@ -19,7 +19,7 @@ namespace viaduct::acenic {
 namespace {
 
 // Opening a DPDK port takes a fraction of a second; more on a busy machine.
-constexpr int64_t kPatience = 15'000'000'000;
+constexpr int64_t kStartPatience = 15'000'000'000;
 constexpr int64_t kPause = 5'000'000;
 
 // Only root's engine and our own user's are trusted with what we send.
@@ -33,7 +33,9 @@ bool is_trusted(int socket) {
 // Waits for one message; closed also when it does not come in time.
 Status await_message(int socket, void* message, size_t bytes, Fd* fd, int64_t deadline) {
     for (;;) {
-        const Status s = take_message(socket, message, bytes, fd);
+        std::vector<Fd> files;
+        const Status s = take_message(socket, message, bytes, &files);
+        if (fd != nullptr && files.size() == 1) *fd = std::move(files[0]);
         if (s != Status::not_done) return s;
         const int64_t left = deadline - now_ns();
         if (left <= 0) return Status::timeout;
@@ -75,7 +77,7 @@ std::vector<std::string> addresses(const PortSpec& spec, const ModeChoice& mode)
 
 Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out, std::string* why,
                    std::string* cure) {
-    const int64_t deadline = now_ns() + kPatience;
+    const int64_t deadline = now_ns() + kStartPatience;
     const std::vector<std::string> places = addresses(spec, mode);
     bool started = false;
     for (;;) {
@@ -136,7 +138,7 @@ Status attach(const EngineLink& link, const Segment& segment, std::string* why) 
         *why = "the engine process has gone";
         return Status::closed;
     }
-    const Status s = await_message(link.socket.get(), &answer, sizeof answer, nullptr, now_ns() + kPatience);
+    const Status s = await_message(link.socket.get(), &answer, sizeof answer, nullptr, now_ns() + kStartPatience);
     if (s != Status::ok) *why = "the engine process has gone";
     if (s == Status::ok && answer.status != 0) *why = get_text(answer.why);
     return s != Status::ok ? s : static_cast<Status>(answer.status);

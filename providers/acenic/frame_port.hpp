@@ -48,6 +48,8 @@ public:
     // ---- shared mode: who else is there must know what we wait for. A number for forget(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
+    // There, requests are kept that found nobody waiting.
+    virtual bool keeps_requests() const { return false; }
     // What we wait for is known there, and what had come for it already has been received.
     virtual bool is_known() const { return true; }
     // over: nothing has come of it, so what has matched it is for others.

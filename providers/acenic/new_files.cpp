@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -87,6 +88,21 @@ void NewFiles::close_on_exec() const {
 int NewFiles::packet_socket() const {
     for (const int fd : since())
         if (domain_of(fd) == AF_PACKET) return fd;
+    return -1;
+}
+
+int NewFiles::listening_socket(const std::string& path) const {
+    for (const int fd : since()) {
+        int listens = 0;
+        socklen_t n = sizeof listens;
+        if (domain_of(fd) != AF_UNIX || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 ||
+            listens == 0)
+            continue;
+        sockaddr_un name{};  // a longer path would not have been bound
+        n = sizeof name - 1;
+        if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &n) == 0 && path == name.sun_path)
+            return fd;
+    }
     return -1;
 }
 

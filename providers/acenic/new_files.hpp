@@ -4,6 +4,7 @@
 #pragma once
 
 #include <set>
+#include <string>
 
 namespace viaduct::acenic {
 
@@ -14,6 +15,8 @@ public:
     void close_on_exec() const;
     // The packet socket that has come since; -1: none has.
     int packet_socket() const;
+    // The socket that has come since and listens at that path; -1: none does.
+    int listening_socket(const std::string& path) const;
 
 private:
     std::set<int> since() const;

@@ -142,7 +142,9 @@ void wake(NicContext* nic) {
 }
 
 // Whoever is using the region has the engine; who gets it later finds the region gone.
-void region_removed(NicContext* nic, uint32_t) { const std::scoped_lock lock(nic->engine->mutex); }
+void region_removed(NicContext* nic, uint32_t, const Region&) {
+    const std::scoped_lock lock(nic->engine->mutex);
+}
 
 Status set_fault_plan(ViCore& vi, const char* plan) {
     FaultPlan parsed;

@@ -58,7 +58,7 @@ uint32_t sleep_begin(NicContext*);
 void sleep_wait(NicContext*, uint32_t key, Deadline);
 void sleep_end(NicContext*);
 void wake(NicContext*);
-void region_removed(NicContext*, uint32_t handle);
+void region_removed(NicContext*, uint32_t handle, const Region& was);
 Status set_fault_plan(ViCore&, const char* plan);
 Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/port.hpp"
 
+#include <fcntl.h>
 #include <rte_alarm.h>
 #include <rte_bus_vdev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -75,6 +77,15 @@ void among_interrupts(const std::function<void()>& work) {
     errand.changed.wait(lock, [&] { return errand.done; });
 }
 
+// memif forgets the socket on which it listened: it stays open, with a callback whose argument has been
+// freed, and which only the driver could take back. So the number stays taken, but by a file that never has
+// anything to tell, and callers who were not answered yet are hung up.
+void silence(int fd) {
+    if (fd < 0) return;
+    const Fd nothing(::eventfd(0, EFD_CLOEXEC));
+    if (nothing.valid()) ::dup3(nothing.get(), fd, O_CLOEXEC);
+}
+
 // The driver's arguments: for af_packet rings of so many frames, for memif buffers of one frame.
 std::string arguments_of(const PortSpec& spec, uint32_t ring) {
     if (spec.driver == "net_memif")
@@ -127,6 +138,7 @@ bool Port::start(const PortSpec& spec, std::string* why, std::string* cure) {
                   "locked memory; is the driver's package (librte-net-...) installed? VIADUCT_LOG=info says "
                   "more");
     }
+    if (listens_) listen_fd_ = files.listening_socket(spec.socket);
     if (::rte_eth_dev_get_port_by_name(device_.c_str(), &port_) != 0)
         return fail("no port came of it", ENODEV, "");
     const bool jumbo = spec.mtu > 1900;
@@ -163,6 +175,7 @@ Port::~Port() {
         if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
         if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
         if (!device_.empty()) ::rte_vdev_uninit(device_.c_str());
+        silence(listen_fd_);
     };
     if (joined_) {
         among_interrupts(close);

@@ -92,6 +92,7 @@ private:
     bool joined_ = false;   // to one other process, which may be there or not
     bool listens_ = false;  // for that process
     bool started_ = false;  // the device takes and gives frames
+    int listen_fd_ = -1;    // the driver's socket for that
     int64_t tried_at_ = 0;
     uint32_t looks_ = 0;
     rte_mempool* pool_ = nullptr;

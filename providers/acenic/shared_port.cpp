@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include <vector>
+
 #include "core/log/log.hpp"
 #include "providers/wire/format.hpp"
 
@@ -73,7 +75,8 @@ uint32_t SharedPort::receive_into(Take take, void* argument) {
 
 // The looks that have come are taken before the rings are looked at, so that a later one wakes us.
 bool SharedPort::may_sleep() {
-    take_looks(link_.socket.get());
+    std::vector<Fd> files;  // none: it is our engine
+    take_looks(link_.socket.get(), &files);
     return driver_.wait_for_interrupt();
 }
 

@@ -33,6 +33,7 @@ public:
     std::string counters() const override;
     uint32_t expect_request(const EndAddress& local) override;
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
+    bool keeps_requests() const override { return true; }
     bool is_known() const override { return unheard_ <= 0; }
     void forget(uint32_t number, bool over) override;
     int owner_fd() const override;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 
@@ -43,12 +44,13 @@ void* map_aligned(int fd, uint64_t offset, uint64_t bytes, uint64_t alignment) {
 }  // namespace
 
 Arena::Arena() {
-    const Segment made = Segment::reserve("viaduct-arena", kArenaBytes);
-    if (made.fd() < 0) return;
+    const uint64_t bytes = std::min(kArenaBytes, largest_file() / page_bytes() * page_bytes());
+    const Segment made = Segment::reserve("viaduct-arena", bytes);
+    if (bytes == 0 || made.fd() < 0) return;
     fd_ = made.duplicate(Segment::Access::read_write);
     if (!fd_.valid()) return;
-    bytes_ = kArenaBytes;
-    free_.emplace(0, kArenaBytes);
+    bytes_ = bytes;
+    free_.emplace(0, bytes);
 }
 
 Fd Arena::duplicate() const { return Fd(fd_.valid() ? ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3) : -1); }

@@ -51,9 +51,8 @@ NicInfo describe_nic(uint32_t index) {
                   "PARAMNet-II model between processes of this host");
     nic.address = host_address(index);
     nic.index = static_cast<uint16_t>(index);
-    nic.capabilities =
-        kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapLocalOnly | kCapFaultPlan |
-        kCapAtomicWords;
+    nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapLocalOnly |
+                       kCapFaultPlan | kCapAtomicWords | kCapUnpinned;
     nic.hardware_version = 2;
     nic.provider_version = 1;
     nic.link_up = 1;
@@ -94,7 +93,7 @@ NicAddress host_address(uint32_t index) {
 Status discover(const Settings& settings, const Hints&, NicSink& sink) {
     NicSettings own;
     Rejection why;
-    if (!read_settings(settings, &own, &why)) {
+    if (!read_settings(settings, 0, &own, &why)) {
         sink.reject(why);
         return Status::ok;
     }

@@ -19,9 +19,17 @@ constexpr size_t kPieces = 64;  // local pieces of one call
 
 CrossResult why(long result) { return result == -ESRCH ? CrossResult::gone : CrossResult::fault; }
 
+// `n` bytes at `address` as one range of the other process, or as two that meet at `last_line`. How many.
+long remote_ranges(iovec (&ranges)[2], uint64_t address, uint64_t n, uint64_t last_line) {
+    const uint64_t first = address < last_line && last_line - address < n ? last_line - address : n;
+    ranges[0] = {reinterpret_cast<void*>(address), first};
+    ranges[1] = {reinterpret_cast<void*>(address + first), n - first};
+    return first == n ? 1 : 2;
+}
+
 // One system call for up to kPieces pieces, repeated while it moves less than asked for.
 CrossResult move_bytes(long call, int pid, SegmentCursor& cursor, uint64_t address, uint64_t n,
-                       const Guard& guard) {
+                       uint64_t last_line, const Guard& guard) {
     while (n != 0) {
         iovec local[kPieces];
         size_t pieces = 0;
@@ -38,9 +46,10 @@ CrossResult move_bytes(long call, int pid, SegmentCursor& cursor, uint64_t addre
         n -= collected;
         size_t first = 0;
         while (collected != 0) {
-            const iovec remote{reinterpret_cast<void*>(address), collected};
-            const long moved =
-                guarded_call(guard, call, pid, local + first, static_cast<long>(pieces - first), &remote, 1);
+            iovec remote[2];
+            const long ranges = remote_ranges(remote, address, collected, last_line);
+            const long moved = guarded_call(guard, call, pid, local + first,
+                                            static_cast<long>(pieces - first), remote, ranges);
             if (moved <= 0) return why(moved);
             address += static_cast<uint64_t>(moved);
             collected -= static_cast<uint64_t>(moved);
@@ -115,12 +124,23 @@ bool probe_process(int pid, uint64_t address, uint64_t value) {
 
 CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n, const Guard& guard) {
     const KeepErrno keep;
-    return move_bytes(SYS_process_vm_writev, pid, from, address, n, guard);
+    const uint64_t body = before_last_line(address, n);
+#if defined(__x86_64__)
+    // The ranges of one call are copied one after the other. In between the kernel counts references to pages
+    // by locked instructions, behind which all earlier stores are visible.
+    return move_bytes(SYS_process_vm_writev, pid, from, address, n, address + body, guard);
+#else
+    if (body != 0) {
+        const CrossResult first = move_bytes(SYS_process_vm_writev, pid, from, address, body, address, guard);
+        if (first != CrossResult::ok) return first;
+    }
+    return move_bytes(SYS_process_vm_writev, pid, from, address + body, n - body, address, guard);
+#endif
 }
 
 CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n, const Guard& guard) {
     const KeepErrno keep;
-    return move_bytes(SYS_process_vm_readv, pid, to, address, n, guard);
+    return move_bytes(SYS_process_vm_readv, pid, to, address, n, address, guard);
 }
 
 uint32_t measured_pull_threshold() {

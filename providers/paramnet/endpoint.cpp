@@ -88,6 +88,10 @@ void install_sender(Endpoint& ep) {
     tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
     tx.stream_from = ep.nic->settings.stream_from;
+    tx.block_bytes = ep.nic->settings.block_bytes;
+    tx.paced = ep.nic->settings.link_rate != 0;
+    if (ep.nic->settings.faults.active())
+        tx.faults.reset(new (std::nothrow) FaultModel(ep.nic->settings.faults));
     ep.peer_posted.store(0, std::memory_order_relaxed);
     tx.lines = shared.lines[side];
     tx.blocks = shared.blocks[side];
@@ -220,7 +224,7 @@ void reap(Endpoint& ep) {
 void update_fast(Endpoint& ep) {
     Tx& tx = ep.tx;
     tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.link_down &&
-              !tx.needs_fence && asymmetric_barrier_available() && !tx.faults && !tx.read.active;
+              !tx.needs_fence && asymmetric_barrier_available() && !tx.faults && !tx.paced && !tx.read.active;
 }
 
 void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {

@@ -83,6 +83,7 @@ struct alignas(128) Tx {
     bool stopped = false;  // an error is on its way through the queue: send nothing more
     bool backlog = false;
     bool link_down = false;  // by the plan of either end
+    bool paced = false;      // the link of this NIC has a rate
     uint32_t small_limit = 0;
     uint64_t small_meta = 0;  // upper half of the word of a small send's line, its length excepted
     uint32_t next = 0;        // position of the next line
@@ -96,6 +97,7 @@ struct alignas(128) Tx {
     std::unique_ptr<Outstanding[]> outstanding;  // parallel to the send queue's slots
 
     uint32_t stream_from = UINT32_MAX;  // messages of this length go to the block area past the caches
+    uint32_t block_bytes = 0;           // longest fragment
     uint32_t lines_consumed = 0;
     uint32_t units_consumed = 0;
     uint32_t unit_next = 0;
@@ -113,6 +115,9 @@ struct alignas(128) Tx {
     int64_t unacked_since = 0;  // since when, about; 0: not yet looked at the clock
     int64_t held_until = 0;     // fault plan: the head message may go then; 0: not decided yet
     bool fate_decided = false;  // the head message has passed the fault plan
+    int64_t on_link_until = 0;  // the link rate: when the head message has passed; 0: not on the link yet
+    int64_t link_held = 0;      // when the one before had passed, if this one stood behind it; 0: it did not
+    bool link_passed = false;   // the head message has passed the link
     std::unique_ptr<FaultModel> faults;
 };
 
@@ -195,6 +200,10 @@ struct Endpoint {
     uint32_t lane_seen = 0;
     uint32_t acks_awaited = 0;
     bool lane_waits = false;
+    uint32_t line_at_look = 0;
+    uint32_t acks_at_look = 0;
+    bool line_waited = false;
+    bool watched = false;  // the application takes no lines: served in every tick until it does
     // Of the peer's end record, what has been dealt with. Written with both queue locks held.
     std::atomic<uint32_t> events_seen[paramnet::kEventKinds] = {};
     std::atomic<uint32_t> link_down_seen{0};

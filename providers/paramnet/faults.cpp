@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/faults.hpp"
 
+#include "core/clock/clock.hpp"
+
 namespace viaduct::paramnet {
+
+// Both ends, and all VIs of a NIC, flap together: they go by one clock.
+bool FaultModel::link_is_down() const {
+    return plan_.link_down || (plan_.flap_ms != 0 && now_ns() / 1'000'000 / plan_.flap_ms % 2 != 0);
+}
 
 Fate FaultModel::decide(bool reliable) {
     for (uint32_t attempt = 0;; ++attempt) {
         Fate fate = Fate::arrives;
-        if (plan_.link_down || dice_.chance(plan_.drop)) {
+        if (link_is_down() || dice_.chance(plan_.drop)) {
             ++counters_.dropped;
             fate = Fate::lost;
         } else if (dice_.chance(plan_.corrupt)) {

@@ -40,6 +40,8 @@ public:
     void count_delay() { ++counters_.delayed; }
 
 private:
+    bool link_is_down() const;
+
     FaultPlan plan_;
     FaultCounters counters_;
     FaultDice dice_;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The sending half of a lane: from the send queue into lines and blocks, and completions in posting order.
-// Everything here runs with vi.send.lock held.
+// What is short and usual goes by lane_send_short.cpp. Everything here runs with vi.send.lock held.
 #include <algorithm>
-#include <cstring>
 
 #include "core/clock/clock.hpp"
-#include "core/sync/pause.hpp"
 #include "core/trace/probe.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -17,92 +15,10 @@ namespace {
 
 constexpr int64_t kStuckNs = 1'000'000;  // a lane full for so long: the peer's application computes
 constexpr uint32_t kLooksPerTime = 64;   // attempts between two looks at the clock
-constexpr uint32_t kLinesAhead =
-    6;  // beyond the line the receiver looks at: its cache holds them from the last lap
 constexpr uint32_t kVerdictBits =
     VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
 
 bool reliable(const Endpoint& ep) { return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE; }
-
-// How many receives we have posted; every message inside a line tells it.
-inline uint32_t own_posted(const Tx& tx) {
-    return static_cast<uint32_t>(tx.own->posted.load(std::memory_order_relaxed));
-}
-
-// More receives of the peer are known from a line of its own than from its counter. A wrong count harms the
-// peer's own receives only.
-inline bool take_heard_credits(Endpoint& ep) {
-    const uint32_t heard = ep.peer_posted.load(std::memory_order_relaxed);
-    if (static_cast<int32_t>(heard - ep.tx.credits) <= 0) return false;
-    ep.tx.credits = heard;
-    return true;
-}
-
-// What is left to do after a small send is in its line, when that is more than to complete it for the thread
-// that polls the queue.
-[[gnu::noinline]] void finish_small(Endpoint& ep, uint32_t position, uint32_t length) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = ep.vi->send;
-    if (tx.acknowledged) {
-        finish_on_ack(ep, position, VIP_STATUS_OP_SEND, length);
-    } else if (q.completed != position) {  // others come first
-        finish(ep, position, VIP_STATUS_OP_SEND, length, After::nothing);
-    } else {
-        publish_status(q.oldest_incomplete(), VIP_STATUS_OP_SEND, length);
-        tell_completion(q, free_barrier);
-    }
-    free_barrier();
-    if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
-}
-
-// The hot path: one new descriptor, one segment, at most kInlineBytes, into the next line. False: anything
-// unusual, and nothing has changed. Checks exactly what check_send checks for this form.
-[[gnu::always_inline]] inline bool send_small(Endpoint& ep, ViCore& vi) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = vi.send;
-    const uint32_t position = q.taken;
-    if (q.posted - position != 1) [[unlikely]]
-        return false;
-    VIP_DESCRIPTOR* d = q.next_untaken();
-    uint32_t form;  // SegCount and Control in one load
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
-    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
-        return false;
-    const SegmentValue s = read_segment(d->DS[0].Local);
-    const uint32_t length = s.length;
-    if (length - 1 >= tx.small_limit || length != d->CS.Length) [[unlikely]]
-        return false;
-    if (!q.buffers.covers(s.handle, s.address, length)) [[unlikely]]
-        return false;
-    const uint32_t next = tx.next;
-    if (next == tx.limit || (tx.used == tx.credits && !take_heard_credits(ep))) [[unlikely]]
-        return false;
-
-    Line& line = tx.lines[next & (kLines - 1)];
-    copy_small(line.payload, s.bytes(), length);
-    line.extra = own_posted(tx);
-    uint64_t word = tx.small_meta | make_meta(0, 0, length) | line_tag(next);
-    if (form != 1) {
-        line.immediate = d->CS.ImmediateData;
-        word |= make_meta(0, kFlagImmediate, 0);
-    }
-    line.word.store(word, std::memory_order_release);
-    tx.next = next + 1;
-    prefetch_for_writing(&tx.lines[(next + kLinesAhead) & (kLines - 1)]);
-    if (length > kOneCacheLine)
-        prefetch_for_writing(tx.lines[(next + kLinesAhead) & (kLines - 1)].payload + kOneCacheLine);
-    ++tx.used;
-    q.taken = position + 1;
-    free_barrier();  // pairs with the heavy barrier of a peer that stops polling
-    if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled || q.completed != position ||
-        tx.acknowledged || !nobody_to_tell(q, free_barrier)) {
-        finish_small(ep, position, length);
-        return true;
-    }
-    publish_status(d, VIP_STATUS_OP_SEND, length);
-    q.completed = position + 1;
-    return true;
-}
 
 void complete(Endpoint& ep, uint32_t status, uint32_t length, After after) {
     complete_head(ep.vi->send, status, length);
@@ -149,16 +65,16 @@ bool refresh_room(Endpoint& ep) {
 
 // About four fragments a message, so that the receiver begins to copy early, and none so small that lines
 // rather than bytes take the time.
-uint32_t fragment_bytes(uint32_t total) {
+uint32_t fragment_bytes(const Tx& tx, uint32_t total) {
     const uint32_t quarter = (total / 4 + kUnitBytes - 1) & ~(kUnitBytes - 1);
-    return quarter < kMinFragment ? kMinFragment : quarter < kMaxFragment ? quarter : kMaxFragment;
+    return std::clamp(quarter, kMinFragment, tx.block_bytes);
 }
 
 // Sends the fragments of the message under way for which there is room.
 Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
-    const uint32_t fragment = fragment_bytes(m.total);
+    const uint32_t fragment = fragment_bytes(tx, m.total);
     const auto copy = m.total >= tx.stream_from ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
@@ -284,6 +200,31 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::stopped;
 }
 
+// The link carries so many bytes a second, of all VIs of this NIC together. A message holds it from when it
+// is free, and goes when it has passed. One that stood behind another was there when the link became free,
+// even if nobody looked at that moment; but nobody is excused for more than a millisecond.
+Step pass_link(Endpoint& ep, uint32_t total) {
+    constexpr int64_t kExcused = 1'000'000;
+    Tx& tx = ep.tx;
+    const int64_t now = now_ns();
+    if (tx.on_link_until == 0) {
+        const double ns = static_cast<double>(total) * 1e9 / static_cast<double>(ep.nic->settings.link_rate);
+        const int64_t there = tx.link_held == 0 ? now : std::max(tx.link_held, now - kExcused);
+        std::atomic<int64_t>& link_free = ep.nic->link_free;
+        int64_t free_from = link_free.load(std::memory_order_relaxed);
+        int64_t until;
+        do {
+            until = std::max(there, free_from) + static_cast<int64_t>(ns);
+        } while (!link_free.compare_exchange_weak(free_from, until, std::memory_order_relaxed));
+        tx.on_link_until = until;
+    }
+    if (now < tx.on_link_until) return Step::waits;
+    tx.link_held = tx.on_link_until;
+    tx.on_link_until = 0;
+    tx.link_passed = true;
+    return Step::done;
+}
+
 // Takes the descriptor at the head as far as possible.
 Step begin_next(Endpoint& ep) {
     Tx& tx = ep.tx;
@@ -302,6 +243,10 @@ Step begin_next(Endpoint& ep) {
         const Step passed = pass_faults(ep, d, total);
         if (passed != Step::done) return passed == Step::stopped ? Step::done : passed;
     }
+    if (tx.paced && !tx.link_passed) [[unlikely]] {
+        const Step passed = pass_link(ep, total);
+        if (passed != Step::done) return passed;
+    }
     Step step;
     switch (operation_of(d)) {
         case VIP_CONTROL_OP_RDMAWRITE:
@@ -317,7 +262,7 @@ Step begin_next(Endpoint& ep) {
             step = begin_send(ep, d, total);
             break;
     }
-    if (step == Step::done) tx.fate_decided = false;
+    if (step == Step::done) tx.fate_decided = tx.link_passed = false;
     return step;
 }
 
@@ -341,6 +286,7 @@ Step push_while_room(Endpoint& ep) {
         } else if (q.has_untaken() && !tx.read.active) {
             step = begin_next(ep);
         } else {
+            tx.link_held = 0;
             return Step::done;
         }
         if (step != Step::done) return step;
@@ -398,18 +344,6 @@ void note_unacked(Endpoint& ep) {
     tx.unacked_since = now;
     ep.vi->stats.count(ViCount::peer_calls);
     call_peer(ep);
-}
-
-// The region of the newest descriptor's buffer, for the hot path of the next one.
-[[gnu::noinline]] void remember_buffer(ViCore& vi) {
-    WorkQueue& q = vi.send;
-    const VIP_DESCRIPTOR* d = q.at(q.posted - 1);
-    const uint32_t control = d->CS.Control;
-    if (control != VIP_CONTROL_OP_SENDRECV && control != VIP_CONTROL_OP_RDMAWRITE) return;
-    if (d->CS.SegCount != 1 + control) return;  // an RDMA write has its address segment in front
-    const SegmentValue s = read_segment(d->DS[control].Local);
-    if (!q.buffers.covers(s.handle, s.address, s.length))
-        vi.regions->check_and_remember(q.buffers, s.handle, s.address, s.length, vi.ptag);
 }
 
 }  // namespace
@@ -556,66 +490,6 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;
-}
-
-namespace {
-
-// The same for a message of one fragment, which goes through the block area. The blocks behind it are fetched
-// for writing meanwhile: the next message is probably as long, and the receiver's cache still holds them from
-// the last lap.
-[[gnu::noinline]] bool send_block(Endpoint& ep, ViCore& vi) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = vi.send;
-    const uint32_t position = q.taken;
-    if (q.posted - position != 1 || tx.message.active || tx.reply.active) return false;
-    VIP_DESCRIPTOR* d = q.next_untaken();
-    uint32_t form;  // SegCount and Control in one load
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
-    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;
-    const SegmentValue s = read_segment(d->DS[0].Local);
-    const uint32_t length = s.length;
-    const uint32_t pull_from = tx.peer->pull_from.load(std::memory_order_relaxed);
-    if (length <= kInlineBytes || length > kMinFragment || length > vi.max_transfer ||
-        length != d->CS.Length || length >= tx.stream_from || (pull_from != 0 && length >= pull_from) ||
-        !q.buffers.covers(s.handle, s.address, length))
-        return false;
-    uint32_t unit, unit_after;
-    if ((tx.used == tx.credits && !take_heard_credits(ep)) || !reserve_line(ep) ||
-        !reserve_units(ep, length, &unit, &unit_after))
-        return false;
-    std::memcpy(tx.blocks + size_t{unit} * kUnitBytes, s.bytes(), length);
-    tx.unit_next = unit_after;
-    Line& line = next_line(ep);
-    line.immediate = d->CS.ImmediateData;
-    line.extra = length;
-    const BlockPlace where{unit};
-    __builtin_memcpy(line.payload, &where, sizeof where);
-    const uint32_t flags = kFlagBlocks | (form >> 18 & 1);  // Control's IMMEDIATE bit is kFlagImmediate
-    line.word.store(tx.small_meta | make_meta(0, flags, length) | line_tag(tx.next),
-                    std::memory_order_release);
-    ++tx.next;
-    ++tx.used;
-    q.taken = position + 1;
-    finish_small(ep, position, length);
-    prefetch_for_writing(&next_line(ep));
-    const uint32_t offset = tx.unit_next % kUnits;
-    const uint32_t ahead = std::min(units_for(length), kUnits - offset);
-    for (uint32_t i = 0; i < ahead; ++i) prefetch_for_writing(tx.blocks + size_t{offset + i} * kUnitBytes);
-    return true;
-}
-
-[[gnu::noinline]] void kick_in_general(Endpoint& ep, ViCore& vi) {
-    if (ep.tx.fast && (write_direct(ep, vi) || send_block(ep, vi))) return;
-    remember_buffer(vi);
-    push_sends(ep);
-}
-
-}  // namespace
-
-void kick_send(ViCore& vi) {
-    Endpoint& ep = *vi.endpoint;
-    if (!ep.tx.fast || !send_small(ep, vi)) [[unlikely]]
-        kick_in_general(ep, vi);
 }
 
 void poll_send(ViCore& vi) {

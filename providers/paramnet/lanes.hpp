@@ -36,6 +36,20 @@ void tell_event(Endpoint&, EventKind);
 // Begins a message in fragments.
 void begin_message(Endpoint&, const VIP_DESCRIPTOR*, uint32_t operation, uint32_t flags, uint32_t total);
 
+// How many receives we have posted; every message inside a line tells it.
+inline uint32_t own_posted(const Tx& tx) {
+    return static_cast<uint32_t>(tx.own->posted.load(std::memory_order_relaxed));
+}
+
+// More receives of the peer are known from a line of its own than from its counter. A wrong count harms the
+// peer's own receives only.
+inline bool take_heard_credits(Endpoint& ep) {
+    const uint32_t heard = ep.peer_posted.load(std::memory_order_relaxed);
+    if (static_cast<int32_t>(heard - ep.tx.credits) <= 0) return false;
+    ep.tx.credits = heard;
+    return true;
+}
+
 // rdma.cpp [S]: the descriptor at the head, checked, `total` bytes
 Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 Step begin_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
@@ -64,7 +78,6 @@ Step begin_pull(Endpoint&, VIP_DESCRIPTOR*, uint32_t total, bool from_arena);  /
 bool lies_in_arena(const Endpoint&, const VIP_DESCRIPTOR*);
 bool take_pull(Endpoint&, const Line&, uint32_t meta);  // [R]
 
-inline constexpr uint32_t kMinFragment = 4096;  // of a message that needs several
 // Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
 // their own.
 inline constexpr uint32_t kArenaPullFrom = kMinFragment + 1;
@@ -89,7 +102,7 @@ bool nonsense(Endpoint&);
 void give_verdict(Endpoint&, uint32_t status);
 
 // contract operations
-void kick_send(ViCore&);
+void kick_send(ViCore&);  // lane_send_short.cpp
 void kick_recv(ViCore&);
 void poll_send(ViCore&);
 void poll_recv(ViCore&);

@@ -75,9 +75,10 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         return true;
     }
     // The sender's disconnect waits while we are busy, or we see that it has left.
-    rx.own->busy_recv.store(1, std::memory_order_relaxed);
+    rx.own->busy_recv.store(where.handle != 0 ? where.handle : kBusySomewhere, std::memory_order_relaxed);
     light_barrier();
-    if (rx.peer->needs_fence.load(std::memory_order_relaxed) != 0)
+    // region_removed makes a heavy barrier for memory of the arena only.
+    if (where.handle == 0 || rx.peer->needs_fence.load(std::memory_order_relaxed) != 0)
         std::atomic_thread_fence(std::memory_order_seq_cst);
     CrossResult result = CrossResult::gone;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)

@@ -26,8 +26,8 @@ namespace {
 
 // A ring may be swallowed by a hostile peer: nobody sleeps longer without looking at everything.
 constexpr int64_t kSleepSliceNs = 100'000'000;
-bool busy_with_memory(const Endpoint& ep) {
-    return ep.connected && (is_busy(*ep.rx.own) || is_busy(*ep.rx.peer)) &&
+bool busy_with_memory(const Endpoint& ep, uint32_t handle) {
+    return ep.connected && (is_busy_with(*ep.rx.own, handle) || is_busy_with(*ep.rx.peer, handle)) &&
            ep.joint.peer->dead.load(std::memory_order_acquire) == 0;
 }
 
@@ -62,7 +62,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
     if (!nic) return Status::out_of_resources;
     Rejection why;
-    if (!read_settings(*args.settings, &nic->settings, &why)) {
+    if (!read_settings(*args.settings, args.nic.index, &nic->settings, &why)) {
         VIADUCT_LOG(error, "paramnet", "%s; %s", why.reason, why.cure);
         return Status::not_supported;
     }
@@ -157,16 +157,22 @@ void sleep_end(NicContext* nic) {
 
 void wake(NicContext* nic) { wake_sleepers(*nic->hub); }
 
-void region_removed(NicContext* nic, uint32_t) {
+void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
     // Only VIs that let their peer write or read can have somebody in our memory.
     if (nic->rdma_targets.load(std::memory_order_relaxed) == 0) return;
-    heavy_barrier();  // who is not busy by now finds the region gone
+    // Who is not busy by now finds the region gone. Memory outside of the arena is never touched without a
+    // fence of the one who touches it.
+    if (was.arena == kArena) {
+        heavy_barrier();
+    } else {
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
     int64_t begin = 0;
     bool in_vain = false;
     nic->slots_lock.lock();
     for (uint32_t slot = 0; slot < nic->slots_end;) {
         Endpoint* ep = nic->slots[slot];
-        if (ep == nullptr || !busy_with_memory(*ep)) {
+        if (ep == nullptr || !busy_with_memory(*ep, handle)) {
             ++slot;
             continue;
         }
@@ -175,7 +181,8 @@ void region_removed(NicContext* nic, uint32_t) {
         const int64_t now = now_ns();
         if (begin == 0) begin = now;
         if (now - begin > patience_with(peer)) {
-            if (is_busy(*ep->rx.peer)) in_vain |= peer.overstayed.exchange(1, std::memory_order_relaxed) == 0;
+            if (is_busy_with(*ep->rx.peer, handle))
+                in_vain |= peer.overstayed.exchange(1, std::memory_order_relaxed) == 0;
             ++slot;
             continue;
         }

@@ -44,6 +44,7 @@ struct NicContext {
 
     std::atomic<uint32_t> rdma_targets{0};  // connected VIs whose memory peers may touch
     std::atomic<uint32_t> backlogs{0};      // endpoints with sends that wait for room
+    std::atomic<int64_t> link_free{0};      // the link rate: all that was sent has passed by then
 
     // Progress thread (progress.cpp).
     std::once_flag progress_once;
@@ -51,7 +52,7 @@ struct NicContext {
     std::atomic<uint32_t> progress_running{0};
     std::atomic<uint32_t> progress_stop{0};
     std::atomic<uint32_t> progress_ticking{0};
-    uint32_t waiting_lanes = 0;  // progress thread only: lanes a peer found full, to be looked at in a tick
+    uint32_t waiting_lanes = 0;        // progress thread only: lanes found full, or emptied for a watcher
     std::atomic<uint32_t> awaited{0};  // somebody sleeps while sends are not acknowledged: tick
     std::atomic<uint32_t> retired{0};  // endpoints with something to reap
     std::atomic<uint32_t> deaths{
@@ -69,7 +70,7 @@ uint32_t sleep_begin(NicContext*);
 void sleep_wait(NicContext*, uint32_t key, Deadline);
 void sleep_end(NicContext*);
 void wake(NicContext*);
-void region_removed(NicContext*, uint32_t handle);
+void region_removed(NicContext*, uint32_t handle, const Region& was);
 Status memory_alloc(NicContext*, uint64_t bytes, uint64_t alignment, Region* out);
 void memory_free(NicContext*, const Region&);
 Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);

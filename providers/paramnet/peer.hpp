@@ -46,6 +46,14 @@ inline bool is_busy(const EndRecord& end) {
            0;
 }
 
+// The same of the memory with that handle.
+inline bool is_busy_with(const EndRecord& end, uint32_t handle) {
+    const uint32_t sending = end.busy_send.load(std::memory_order_acquire);
+    const uint32_t receiving = end.busy_recv.load(std::memory_order_acquire);
+    return sending == handle || receiving == handle || sending == kBusySomewhere ||
+           receiving == kBusySomewhere;
+}
+
 // Longest wait, in nanoseconds, for a peer that is touching our memory when we want it back. Its copy takes
 // milliseconds at most; a peer that was stopped in the middle of it must not stop us for ever, and one that
 // only says so must not stop us again and again.

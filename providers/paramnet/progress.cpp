@@ -13,10 +13,10 @@ namespace viaduct::paramnet {
 
 namespace {
 
-constexpr int64_t kTickNs = 2'000'000;          // while there are backlogs
-constexpr int64_t kTickTailNs = 100'000'000;    // ticking goes on for so long after the last backlog
-constexpr int64_t kSafetyLookNs = 500'000'000;  // calls may be swallowed by a hostile peer
-constexpr uint32_t kMaxTold = 16;               // errors of one kind reported at once
+constexpr int64_t kTickNs = 2'000'000;        // while there are backlogs
+constexpr int64_t kTickTailNs = 100'000'000;  // ticking goes on for so long after the last backlog
+constexpr int64_t kLookNs = 100'000'000;      // calls may be swallowed, and nobody calls for a watcher
+constexpr uint32_t kMaxTold = 16;             // errors of one kind reported at once
 
 // What the peer has found out about us (vipl-semantics §8). Both queue locks held.
 void handle_events(Endpoint& ep) {
@@ -160,8 +160,16 @@ void tick(NicContext& nic) {
             ep.lane_waits = false;
             idle |= ep.rx.next.load(std::memory_order_relaxed) == ep.lane_seen;
         }
+        if (ep.watched) {
+            ep.watched = ep.rx.next.load(std::memory_order_relaxed) == ep.line_at_look;
+            if (ep.watched && need_of(nic, ep) == Need::soon) {
+                ++nic.waiting_lanes;  // the next one is expected soon
+                idle = true;
+            }
+        }
         idle |= call_for_acks(nic, ep);
         if (idle) service(ep);
+        if (ep.watched) ep.line_at_look = ep.rx.next.load(std::memory_order_relaxed);
         ep.attempts_seen = ep.push_attempts.load(std::memory_order_relaxed);
     });
 }
@@ -169,6 +177,29 @@ void tick(NicContext& nic) {
 void look_after_deaths(NicContext& nic) {
     for_each_endpoint(nic, [&](Endpoint& ep) {
         if (need_of(nic, ep) == Need::now) service(ep);
+    });
+}
+
+// A program may watch the Status of its descriptors in memory and call nothing (vipl-semantics §2.6), and
+// nobody rings for a lane that is said to be polled. What was there at the last look and still is gets served
+// from here; a program that polls does not leave it for so long, and keeps its locks for itself.
+void look_after_watchers(NicContext& nic) {
+    for_each_endpoint(nic, [&](Endpoint& ep) {
+        const bool line = need_of(nic, ep) == Need::soon;
+        const uint32_t next = ep.rx.next.load(std::memory_order_relaxed);
+        const bool stays = next == ep.line_at_look;
+        ep.watched = stays && (ep.watched || (line && ep.line_waited));
+        ep.line_waited = line;
+        ep.line_at_look = next;
+        if (ep.watched && line) {
+            service(ep);
+            ep.line_waited = false;
+            ep.line_at_look = ep.rx.next.load(std::memory_order_relaxed);
+            ++nic.waiting_lanes;
+        }
+        const uint32_t acks = ep.awaits_acks.load(std::memory_order_relaxed);
+        if (acks != 0 && acks == ep.acks_at_look) nic.awaited.store(1, std::memory_order_relaxed);
+        ep.acks_at_look = acks;
     });
 }
 
@@ -181,13 +212,13 @@ bool must_tick(const NicContext& nic) {
 int64_t next_timeout(NicContext& nic, int64_t* tail_end) {
     const bool busy = must_tick(nic);
     const bool ticking = nic.progress_ticking.load(std::memory_order_relaxed) != 0;
-    if (!busy && !ticking) return kSafetyLookNs;
+    if (!busy && !ticking) return kLookNs;
     const int64_t now = now_ns();
     if (busy) {
         *tail_end = now + kTickTailNs;
     } else if (now > *tail_end) {
         nic.progress_ticking.store(0, std::memory_order_seq_cst);
-        if (!must_tick(nic)) return kSafetyLookNs;  // looked at after the store: note_backlog wakes us
+        if (!must_tick(nic)) return kLookNs;  // looked at after the store: note_backlog wakes us
     }
     nic.progress_ticking.store(1, std::memory_order_seq_cst);
     return kTickNs;
@@ -196,7 +227,7 @@ int64_t next_timeout(NicContext& nic, int64_t* tail_end) {
 void run(void* argument) {
     auto& nic = *static_cast<NicContext*>(argument);
     Hub& hub = *nic.hub;
-    int64_t tail_end = 0, last_tick = 0;
+    int64_t tail_end = 0, last_tick = 0, last_look = now_ns();
     while (nic.progress_stop.load(std::memory_order_acquire) == 0) {
         const uint32_t seen = hub.service_rings.load(std::memory_order_seq_cst);
         answer_calls(nic);
@@ -205,19 +236,20 @@ void run(void* argument) {
             for_each_endpoint(nic, [](Endpoint& ep) { reap(ep); });
         const int64_t timeout = next_timeout(nic, &tail_end);
         hub.service_asleep.store(1, std::memory_order_seq_cst);
-        const int64_t asleep_from = now_ns();
         if (hub.service_rings.load(std::memory_order_seq_cst) == seen &&
             nic.progress_stop.load(std::memory_order_acquire) == 0)
             futex_wait(hub.service_rings, seen, timeout, true);
         hub.service_asleep.store(0, std::memory_order_relaxed);
         // Calls may come all the time: ticks have a clock of their own.
         const int64_t now = now_ns();
-        if (timeout == kTickNs) {
-            if (now - last_tick < kTickNs) continue;
+        if (timeout == kTickNs && now - last_tick >= kTickNs) {
             last_tick = now;
             tick(nic);
-        } else if (now - asleep_from >= timeout) {
+        }
+        if (now - last_look >= kLookNs) {
+            last_look = now;
             look_after_deaths(nic);
+            look_after_watchers(nic);
         }
     }
     nic.progress_running.store(0, std::memory_order_release);

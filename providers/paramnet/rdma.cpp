@@ -14,10 +14,13 @@ namespace {
 // False: the target has left, do not touch.
 class Access {
 public:
-    explicit Access(Endpoint& ep) : own_(*ep.tx.own), peer_(*ep.tx.peer) {
-        own_.busy_send.store(1, std::memory_order_relaxed);
+    // What may lie outside of the arena is taken back without a heavy barrier (region_removed): before it is
+    // touched there is a fence, which is little beside the system call.
+    enum class To { arena, anywhere };
+    Access(Endpoint& ep, uint32_t handle, To to) : own_(*ep.tx.own), peer_(*ep.tx.peer) {
+        own_.busy_send.store(handle, std::memory_order_relaxed);
         light_barrier();  // pairs with the heavy barrier of disconnect and region_removed
-        if (ep.tx.needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (to == To::anywhere || ep.tx.needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Access() { own_.busy_send.store(0, std::memory_order_release); }
     Access(const Access&) = delete;
@@ -55,18 +58,6 @@ CrossResult write_here(SegmentCursor& from, uint64_t address, uint32_t total) {
         copy_rising(reinterpret_cast<std::byte*>(address + done), piece, n);
     }
     return CrossResult::ok;
-}
-
-// Into another process. The last line by a call of its own: whoever watches the last word then finds all of
-// the rest.
-CrossResult write_there(const Peer& peer, SegmentCursor& from, uint64_t address, uint32_t total,
-                        const Guard& guard) {
-    const auto body = static_cast<uint32_t>(before_last_line(address, total));
-    if (body != 0) {
-        const CrossResult first = cross_write(peer.pid, from, address, body, guard);
-        if (first != CrossResult::ok) return first;
-    }
-    return cross_write(peer.pid, from, address + body, total - body, guard);
 }
 
 CrossResult read_here(SegmentCursor& to, uint64_t address, uint32_t total) {
@@ -143,7 +134,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 
     CrossResult result = CrossResult::fault;
     {
-        const Access access(ep);
+        const Access access(ep, handle, Access::To::anywhere);
         if (!access.open()) return Step::waits;  // its goodbye is on the way to us
         Region region;
         if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite, &region)) {
@@ -155,7 +146,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
                 result = write_here(from, here, total);
                 if (result == CrossResult::ok && here != address) remember_target(ep, handle, address, total);
             } else if (peer.reach == Reach::cross_copy) {
-                result = write_there(peer, from, address, total, access.guard(peer.regions, handle));
+                result = cross_write(peer.pid, from, address, total, access.guard(peer.regions, handle));
             }
         }
         if (!access.open()) return Step::waits;
@@ -197,7 +188,7 @@ bool write_direct(Endpoint& ep, ViCore& vi) {
         return false;
     bool done = false;
     {
-        const Access access(ep);
+        const Access access(ep, target.handle, Access::To::arena);
         if (access.open() && tx.target.region.covers(target.handle, target.address, s.length)) {
             copy_rising(tx.target.at + (target.address - tx.target.region.base), s.bytes(), s.length);
             done = access.open();  // if it has left meanwhile, its goodbye decides
@@ -221,7 +212,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     if (!in_reach(peer, handle)) return begin_served_read(ep, d, total);
     CrossResult result = CrossResult::fault;
     {
-        const Access access(ep);
+        const Access access(ep, handle, Access::To::anywhere);
         if (!access.open()) return Step::waits;
         Region region;
         if (permitted(ep, handle, address, total, kMayRead, kRegionRdmaRead, &region)) {
@@ -288,7 +279,7 @@ Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
     bool done = false;
     {
-        const Access access(ep);
+        const Access access(ep, handle, Access::To::anywhere);
         if (!access.open()) return Step::waits;
         Region region;
         if (in_reach(peer, handle) &&

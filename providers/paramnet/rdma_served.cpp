@@ -14,8 +14,8 @@ namespace {
 template <class Move>
 bool with_region(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle, uint64_t address,
                  uint64_t length, uint32_t region_flag, Move move) {
-    busy.store(1, std::memory_order_relaxed);
-    light_barrier();
+    busy.store(handle, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     Region region;
     const bool allowed = ep.nic->regions->snapshot(handle, &region) && (region.flags & region_flag) != 0 &&
                          ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
@@ -168,7 +168,7 @@ Step push_reply(Endpoint& ep) {
     ReadReply& reply = tx.reply;
     while (!reply.refused) {
         const uint32_t left = reply.total - reply.done;
-        const uint32_t n = left < kMaxFragment ? left : kMaxFragment;
+        const uint32_t n = left < tx.block_bytes ? left : tx.block_bytes;
         uint32_t unit = 0, unit_after = tx.unit_next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;

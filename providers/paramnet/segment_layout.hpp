@@ -11,7 +11,7 @@
 
 namespace viaduct::paramnet {
 
-inline constexpr uint32_t kLayoutVersion = 3;
+inline constexpr uint32_t kLayoutVersion = 4;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -20,7 +20,8 @@ inline constexpr uint32_t kLines = 256;          // lines of a lane
 inline constexpr uint32_t kInlineBytes = 112;    // payload that travels inside a line
 inline constexpr uint32_t kUnitBytes = 64;       // allocation unit of the block area
 inline constexpr uint32_t kUnits = 4096;         // of a lane: 256 KiB, which stays in a second-level cache
-inline constexpr uint32_t kMaxFragment = 16384;  // bytes a line can point to
+inline constexpr uint32_t kMinFragment = 4096;   // bytes a line points to, of a message that needs several
+inline constexpr uint32_t kMaxFragment = 65536;  // bytes a line can point to
 inline constexpr uint32_t kPublishLines = 64;    // the receiver tells its progress after so many lines,
 inline constexpr uint32_t kPublishUnits = 1024;  // or so many units
 
@@ -118,6 +119,9 @@ enum EventKind : uint32_t {
 
 enum Permission : uint32_t { kMayWrite = 1u << 0, kMayRead = 1u << 1 };
 
+// EndRecord::busy_*: memory that no handle of the other end names. No handle has this value.
+inline constexpr uint32_t kBusySomewhere = UINT32_MAX;
+
 // One end's words. Its owner writes, the other end reads.
 struct alignas(128) EndRecord {
     // Lines and units taken out of the other end's lane: lines | units << 32.
@@ -141,8 +145,9 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> needs_fence;  // this process has no membarrier
     std::atomic<uint32_t> maps_arena;   // this end reaches the other one's arena
     std::atomic<uint32_t> events[kEventKinds];
-    // Non-zero while this end touches memory that the other end may want back: its process' memory, or our
-    // own on its behalf. One word for each side of the VI, because each has a lock of its own.
+    // While this end touches memory that the other end may want back: the handle of that memory, its own or
+    // ours on its behalf, or kBusySomewhere. Else 0. One word for each side of the VI, because each has a
+    // lock of its own.
     alignas(128) std::atomic<uint32_t> busy_send;
     std::atomic<uint32_t> busy_recv;
 };

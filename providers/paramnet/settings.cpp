@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/settings.hpp"
 
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <string_view>
+
+#include "providers/paramnet/segment_layout.hpp"
 
 namespace viaduct::paramnet {
 
@@ -17,9 +22,47 @@ bool refuse(Rejection* why, const char* reason, const char* value, const char* c
     return false;
 }
 
+// Item number `index` of a list with `separator` between; the last one counts for all NICs behind it.
+std::string_view item_of(std::string_view list, char separator, uint32_t index, bool last_goes_on) {
+    for (;; --index) {
+        const size_t end = list.find(separator);
+        if (index == 0 || (last_goes_on && end == std::string_view::npos)) return list.substr(0, end);
+        if (end == std::string_view::npos) return {};
+        list.remove_prefix(end + 1);
+    }
+}
+
+// Bytes, with K, M, G or T behind them.
+bool read_bytes(std::string_view text, uint64_t* out) {
+    *out = 0;
+    if (text.empty()) return true;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
+    if (error != std::errc()) return false;
+    const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+    if (unit.empty()) return true;
+    const size_t power = std::string_view("KMGT").find(unit[0]);
+    if (unit.size() != 1 || power == std::string_view::npos || *out >> (63 - 10 * (power + 1)) != 0)
+        return false;
+    *out <<= 10 * (power + 1);
+    return true;
+}
+
+bool read_link(const Settings& settings, uint32_t index, NicSettings* out, Rejection* why) {
+    const char* rates = settings.get("link_rate", "");
+    if (!read_bytes(item_of(rates, ';', index, true), &out->link_rate))
+        return refuse(why, "paramnet.link_rate = %s is not a list of bytes a second", rates,
+                      "write paramnet.link_rate as \"200M\" or \"200M;100M\"");
+    const char* plans = settings.get("faults", "");
+    const std::string plan(item_of(plans, ';', index, false));
+    if (!parse_fault_plan(plan.c_str(), &out->faults) || out->faults.reorder > 0)
+        return refuse(why, "paramnet.faults = %s is not a list of fault plans", plans,
+                      "write paramnet.faults as \"drop=0.01;flap_ms=100\", see viaduct(7)");
+    return true;
+}
+
 }  // namespace
 
-bool read_settings(const Settings& settings, NicSettings* out, Rejection* why) {
+bool read_settings(const Settings& settings, uint32_t index, NicSettings* out, Rejection* why) {
     const int64_t nics = settings.get_int("nics", 1);
     if (nics < 0 || nics > kMaxNics)
         return refuse(why, "paramnet.nics = %s is not a number of NICs", settings.get("nics", ""),
@@ -44,12 +87,21 @@ bool read_settings(const Settings& settings, NicSettings* out, Rejection* why) {
         out->stream_from = from > 0 && from < UINT32_MAX ? static_cast<uint32_t>(from) : UINT32_MAX;
     }
 
+    const char* block = settings.get("block_bytes", "auto");
+    if (!is(block, "auto") && !is(block, "")) {
+        const int64_t bytes = settings.get_int("block_bytes", 0);
+        if (bytes < kMinFragment || bytes > kMaxFragment || bytes % kUnitBytes != 0)
+            return refuse(why, "paramnet.block_bytes = %s is no size of blocks", block,
+                          "set paramnet.block_bytes to auto or a multiple of 64 from 4K to 64K");
+        out->block_bytes = static_cast<uint32_t>(bytes);
+    }
+
     const char* timing = settings.get("timing", "none");
     if (!is(timing, "none") && !is(timing, ""))
         return refuse(why, "paramnet.timing = %s is not built into this version", timing,
                       "remove paramnet.timing or set it to none");
     out->timing = Timing::none;
-    return true;
+    return read_link(settings, index, out, why);
 }
 
 }  // namespace viaduct::paramnet

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/fault/fault_plan.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::paramnet {
@@ -21,12 +22,19 @@ struct NicSettings {
         -1;  // sends from this length up are pulled out of the sender's memory; 0 never, -1 measured
     // Messages from this length up are written to the ring past the caches. The lines of the ring lie in the
     // caches of the processor that has read them, and stores fetch them from there one by one
-    // (docs/data-path.md, Costs).
+    // (docs/data-path.md, Costs). On other machines, or other days, plain stores are the better ones: these
+    // values are for those where vipperf --tune has not measured.
     uint32_t stream_from = 8192;
+    uint32_t block_bytes = 16384;  // longest piece in which a message goes through the ring
     Timing timing = Timing::none;
+    // Of the NIC opened: bytes a second that its link carries, 0 as many as the machine can; and what goes
+    // wrong on it, for tests.
+    uint64_t link_rate = 0;
+    FaultPlan faults;
 };
 
-// False, with a reason and a cure for people, when a value makes no sense.
-bool read_settings(const Settings&, NicSettings* out, Rejection* why);
+// The settings of NIC number `index`. False, with a reason and a cure for people, when a value makes no
+// sense.
+bool read_settings(const Settings&, uint32_t index, NicSettings* out, Rejection* why);
 
 }  // namespace viaduct::paramnet

@@ -50,7 +50,7 @@ void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
 
 // ------------------------------------------------------------------------------------------------ sends
 
-void decide(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, bool breaks, bool report) {
+void settle(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, bool breaks, bool report) {
     Sent& one = ep.sent[position & ep.vi->send.mask];
     one = Sent{};
     one.state = Sent::decided;
@@ -63,7 +63,7 @@ void decide(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, b
 
 // A mistake of the program's own in a descriptor (vipl-semantics §6.2, "local send descriptor ...").
 void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t error) {
-    decide(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
+    settle(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
 }
 
 bool has_immediate(const VIP_DESCRIPTOR* d) { return (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0; }
@@ -80,11 +80,11 @@ void refuse_rdma(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t position, uint3
     const bool is_read = operation == VIP_CONTROL_OP_RDMAREAD;
     tell_refused(*ep.link, d);
     if (unreliable(ep)) {
-        decide(ep, position, status, total, false, false);  // dropped at the target
+        settle(ep, position, status, total, false, false);  // dropped at the target
     } else if (is_read || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
-        decide(ep, position, status | VIP_STATUS_RDMA_PROT_ERROR, 0, true, false);
+        settle(ep, position, status | VIP_STATUS_RDMA_PROT_ERROR, 0, true, false);
     } else {
-        decide(ep, position, status, total, true, true);  // the network had accepted it
+        settle(ep, position, status, total, true, true);  // the network had accepted it
     }
 }
 
@@ -236,7 +236,7 @@ void fail_send(Endpoint& ep, const Arrival& a) {
     }
     ep.on_device = a.position;  // everything before it went well
     const uint32_t length = v.bits == 0 ? ep.sent[a.position & q.mask].length : 0;
-    decide(ep, a.position, send_status_op(operation) | v.bits, length, !v.goes_on, v.report);
+    settle(ep, a.position, send_status_op(operation) | v.bits, length, !v.goes_on, v.report);
     if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);
     if (v.refused) tell_refused(*ep.link, d);
     if (v.goes_on) want_recovery(*ep.link);

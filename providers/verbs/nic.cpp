@@ -48,6 +48,7 @@ Status open_device(NicContext& nic) {
     if (nic.events == nullptr || !ip_of(nic.info.address, &nic.ip) || !port_behind(nic.events, nic.ip, &port))
         return Status::unknown_name;
     nic.device = open_named(port.device);
+    nic.port = port.port;
     ibv_device_attr attr{};
     if (nic.device == nullptr || calls->query_device(nic.device, &attr) != 0) return Status::denied;
     const int reads = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
@@ -138,7 +139,7 @@ Status region_changed(NicContext* nic, uint32_t handle, const Region& now) {
     return nic->keys.change(handle, now);
 }
 
-void region_removed(NicContext* nic, uint32_t handle) { nic->keys.remove(handle); }
+void region_removed(NicContext* nic, uint32_t handle, const Region&) { nic->keys.remove(handle); }
 
 Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
     // Network 0 is nobody's: what the resolver makes of "192" when a program cuts "192.0.2.1" at its first

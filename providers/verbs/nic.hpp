@@ -56,6 +56,7 @@ struct NicContext {
     ibv_context* device = nullptr;
     ibv_pd* pd = nullptr;
     in_addr ip{};
+    uint8_t port = 1;           // of the device
     uint8_t reads = 0;          // RDMA reads that may be under way per connection
     uint32_t most_entries = 0;  // of one completion queue of the device
     verbs::RegionKeys keys;
@@ -103,6 +104,7 @@ struct NicContext {
     Status progress_status = Status::ok;
     std::atomic<uint32_t> progress_running{0};
     std::atomic<uint32_t> progress_stop{0};
+    Deadline port_lost_at = kNever;     // the port is down: when its connections are lost (port_watch.cpp)
     std::atomic<uint32_t> backlogs{0};  // endpoints whose sends wait for room: completions move them on
     Fd poke_fd;
 };
@@ -116,7 +118,7 @@ void close(NicContext*);
 Status describe(NicContext*, Mail* open_request);
 Status region_added(NicContext*, uint32_t handle, const Region&);
 Status region_changed(NicContext*, uint32_t handle, const Region& now);
-void region_removed(NicContext*, uint32_t handle);
+void region_removed(NicContext*, uint32_t handle, const Region& was);
 Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
 
 // sleep.cpp

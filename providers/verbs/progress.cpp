@@ -20,6 +20,7 @@
 #include "providers/verbs/connect.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/port_watch.hpp"
 #include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
@@ -107,8 +108,12 @@ void take_async_events(NicContext& nic) {
             case IBV_EVENT_DEVICE_FATAL:
                 for (Link* link : all_links(nic)) break_link(*link, VIP_ERROR_CATASTROPHIC, VIP_RESOURCE_NIC);
                 break;
+            case IBV_EVENT_PORT_ERR:
+            case IBV_EVENT_PORT_ACTIVE:
+                hear_of_port(nic, event, now_ns());
+                break;
             default:
-                break;  // a port that goes down is found out by whoever sends
+                break;
         }
     }
 }
@@ -213,7 +218,8 @@ Deadline look_at_everything(NicContext& nic) {
     serve_companions(nic);
     take_async_events(nic);
     const int64_t now = now_ns();
-    Deadline next = settle_links(nic, now);
+    Deadline next = watch_port(nic, now);
+    next = std::min(next, settle_links(nic, now));
     next = std::min(next, recover_links(nic, now));
     next = std::min(next, keep_alive(nic, now));
     next = std::min(next, see_off(nic, now, false));

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "providers/wire/crc32c_folded.hpp"
+
 namespace viaduct::wire {
 
 namespace {
@@ -90,6 +92,7 @@ const bool kHasInstruction = [] {
     __builtin_cpu_init();
     return __builtin_cpu_supports("sse4.2") != 0;
 }();
+const bool kFolds = can_fold_crc32c();
 
 #endif
 
@@ -111,8 +114,16 @@ uint32_t crc32c_by_table(const void* data, size_t bytes, uint32_t so_far) {
 
 uint32_t crc32c(const void* data, size_t bytes, uint32_t so_far) {
 #if defined(__x86_64__)
-    if (kHasInstruction) [[likely]]
-        return ~by_instruction(static_cast<const unsigned char*>(data), bytes, ~so_far);
+    if (kHasInstruction) [[likely]] {
+        const auto* p = static_cast<const unsigned char*>(data);
+        uint32_t crc = ~so_far;
+        if (size_t taken; bytes >= kFoldedFrom && kFolds) {
+            crc = crc32c_folded(p, bytes, crc, &taken);
+            p += taken;
+            bytes -= taken;
+        }
+        return ~by_instruction(p, bytes, crc);
+    }
 #endif
     return crc32c_by_table(data, bytes, so_far);
 }

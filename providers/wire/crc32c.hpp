@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // CRC32C (Castagnoli, reflected polynomial 0x82F63B78): the integrity check of every frame, from the sender's
-// memory to the receiver's. By the processor's instruction where there is one, else by table.
+// memory to the receiver's. By carry-less multiplications or the processor's own instruction where there are
+// such, else by table.
 #pragma once
 
 #include <cstddef>

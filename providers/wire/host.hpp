@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a node of VI-over-packets needs from its surroundings: an Outlet for frames and a Host for messages.
 // An Ethernet port, a UDP socket and a test's simulated wire are outlets; a provider or a test's model is the
-// host. Every call is made by the thread that drives the node, from inside input, advance, flush, post or
-// start; none of them may call the node back, except where it says so.
+// host. Every call is made by the thread that drives the node, from inside input, advance, flush, post, start
+// or listen; none of them may call the node back, except where it says so.
 #pragma once
 
 #include <cstddef>
@@ -103,7 +103,8 @@ public:
                                 uint32_t n) = 0;
     virtual void end_write(Cookie, uint32_t total, const uint32_t* immediate) = 0;
     virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
-    // Unreliable: a frame of one has arrived damaged, as far as its header can be believed. Nothing was written.
+    // Unreliable: a frame of one has arrived damaged, as far as its header can be believed. Nothing was
+    // written.
     virtual void damaged_write(Cookie) {}
 
     // ---- the peer's reads and atomics
@@ -127,7 +128,7 @@ public:
 
     // ---- for people who look: what happens silently (Counters has the same for all links together)
     virtual void sent_again(Cookie) {}  // a frame
-    virtual void not_used(Cookie) {}    // a frame that had come before, or a message that was lost (Unreliable)
+    virtual void not_used(Cookie) {}  // a frame that had come before, or a message that was lost (Unreliable)
 
 protected:
     ~Host() = default;
@@ -138,11 +139,12 @@ struct Tuning {
     uint32_t max_frame = 1460;  // what the outlet takes
     uint32_t max_links = 1024;
     uint32_t first_link = 0;  // link ids have indices from here on: nodes that share an address differ in it
-    uint32_t queue_depth = 1024;  // work posted and not finished, per link; a power of two
-    uint32_t window = 64;         // sequenced frames in flight at most, up to kWindow
-    uint32_t hold_frames = 256;   // frames that came too early, for all links together
-    uint32_t max_reads = 16;      // reads and atomics in flight per link and direction, at most kMaxReads
-    Time ack_delay = 5'000;      // an acknowledgement waits so long for data to ride on
+    uint32_t queue_depth = 1024;   // work posted and not finished, per link; a power of two
+    uint32_t window = 64;          // sequenced frames in flight at most, up to kWindow
+    uint32_t hold_frames = 256;    // frames that came too early, for all links together
+    uint32_t kept_requests = 128;  // that found nobody listening; 0: somebody else keeps them, at most 1024
+    uint32_t max_reads = 16;       // reads and atomics in flight per link and direction, at most kMaxReads
+    Time ack_delay = 5'000;        // an acknowledgement waits so long for data to ride on
     Time ack_delay_max = 1'000'000;
     Time first_timeout = 20'000'000;  // before anything was measured
     Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more

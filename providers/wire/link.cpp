@@ -38,6 +38,7 @@ void Link::choose_quiet() {
 }
 
 void Link::release() {
+    if (state_ == LinkState::closing) --node_.goodbyes_open_;
     state_ = LinkState::closed;
     cookie_ = nullptr;
     in_.end(false);
@@ -244,14 +245,7 @@ void Link::end(Ended why, bool tell_peer, Reason reason, uint32_t message, Time 
     const Cookie cookie = cookie_;
     if (why != Ended::refused_here) in_.end(true);  // what the host refused it has settled itself
     in_.end(false);
-    if (tell_peer) {
-        state_ = LinkState::closing;
-        reason_ = reason;
-        reason_message_ = message;
-        deadline_ = now + node_.tuning_.goodbye;
-        interval_ = node_.tuning_.first_try;
-        send_disconnect(now);
-    }
+    if (tell_peer) close(reason, message, now);
     cookie_ = nullptr;
     node_.host_.ended(cookie, why);
     if (!tell_peer) release();
@@ -263,6 +257,7 @@ void Link::disconnect(Time now) {
         case LinkState::closing:
             return;
         case LinkState::requesting:
+            withdraw();
             return release();
         case LinkState::accepting:
         case LinkState::peering:
@@ -272,13 +267,20 @@ void Link::disconnect(Time now) {
             break;
     }
     in_.end(false);
+    close(Reason::disconnected, 0, now);
+    cookie_ = nullptr;
+    rearm(now);
+}
+
+// Tells the peer until it has heard it. What we have received is acknowledged with it.
+void Link::close(Reason reason, uint32_t message, Time now) {
     state_ = LinkState::closing;
-    reason_ = Reason::disconnected;
+    ++node_.goodbyes_open_;
+    reason_ = reason;
+    reason_message_ = message;
     deadline_ = now + node_.tuning_.goodbye;
     interval_ = node_.tuning_.first_try;
     send_disconnect(now);
-    cookie_ = nullptr;
-    rearm(now);
 }
 
 void Link::say_goodbye(Time now) {

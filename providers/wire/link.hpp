@@ -90,12 +90,14 @@ private:
     void on_answer(const Frame&, Time now);
     void become_connected(Time now);
     void learn(const Connect&, LinkId source);
+    void withdraw();
     void fail(Status, Time now);
 
     // link.cpp
     void on_connected_frame(const Frame&, Time now);
     void on_disconnect(const Frame&, Time now);
     void send_selective(Kind, Time now);
+    void close(Reason, uint32_t message, Time now);
     void send_disconnect(Time now);
     void on_life(Time now);
     void choose_quiet();

@@ -132,6 +132,7 @@ void Link::try_again(Time now) {
     }
     if (now >= deadline_) {
         if (state_ == LinkState::accepting) node_.bare(Kind::reset, peer_, peer_id_, id_);
+        if (state_ == LinkState::requesting) withdraw();
         return fail(no_match_since_ != kNoTime ? Status::no_match : Status::timeout, now);
     }
     if (next_try_ != kNoTime && now < next_try_) return;
@@ -144,6 +145,9 @@ void Link::try_again(Time now) {
     send_try(probe_bytes(), now);
     step_down();
 }
+
+// Whoever keeps the request need not look for somebody who takes it.
+void Link::withdraw() { node_.bare(Kind::reset, peer_, 0, id_); }
 
 void Link::fail(Status why, Time) {
     const Cookie cookie = cookie_;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kMaxListeners = 4096;
 constexpr uint32_t kMaxIncomings = 1024;
+constexpr uint32_t kMostKept = 1024;
 constexpr uint32_t kLinksPerAdvance = 64;
 
 Tuning sane(Tuning t) {
@@ -21,6 +22,7 @@ Tuning sane(Tuning t) {
     t.window = std::clamp(t.window, 1u, kWindow);
     t.max_reads = std::clamp(t.max_reads, 1u, kMaxReads);
     t.hold_frames = std::clamp(t.hold_frames, 1u, 65'534u);
+    t.kept_requests = std::min(t.kept_requests, kMostKept);
     uint32_t depth = 1;
     while (depth < t.queue_depth && depth < (1u << 20)) depth *= 2;
     t.queue_depth = depth;
@@ -37,7 +39,8 @@ Node::Node(const Tuning& tuning, const NicAddress& own, Outlet& outlet, Host& ho
       random_state_(tuning.seed),
       deadlines_(tuning_.max_links),
       hold_(tuning_.hold_frames, tuning_.max_frame),
-      slots_(tuning_.max_links) {
+      slots_(tuning_.max_links),
+      kept_(tuning_.kept_requests, tuning_.no_match_grace, tuning_.stale_incoming) {
     free_.reserve(slots_.size());
     ready_.reserve(slots_.size());
     being_flushed_.reserve(slots_.size());
@@ -106,10 +109,16 @@ bool Node::report(LinkId id, LinkReport* out) const {
 
 // ---- connecting
 
-uint32_t Node::listen(const EndAddress& local, Cookie cookie) {
+uint32_t Node::listen(const EndAddress& local, Cookie cookie, Time now) {
     if (listeners_.size() >= kMaxListeners) return 0;
     const auto id = static_cast<uint32_t>(next_listener_);
-    listeners_.push_back({id, next_listener_++, local, cookie});
+    Request request;
+    if (has_room_for_incoming(now) && kept_.take(local, now, &request)) {
+        ++next_listener_;  // used up at once
+        tell_host(cookie, request, now);
+    } else {
+        listeners_.push_back({id, next_listener_++, local, cookie});
+    }
     return id;
 }
 
@@ -144,24 +153,26 @@ LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time n
     *why = Status::timeout;
     if (found == nullptr) return 0;
     const Incoming incoming = *found;
-    const bool stale = now - incoming.heard > tuning_.stale_incoming;
+    const Request& request = incoming.request;
+    const bool stale = incoming.withdrawn || now - incoming.heard > tuning_.stale_incoming;
     Link* link = stale ? nullptr : take_link(cookie);
     if (!stale && link == nullptr) *why = Status::out_of_resources;
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
-    remember(incoming.request.nonce, incoming.from, link == nullptr);
+    remember(request.fields.nonce, request.from, link == nullptr);
     if (link == nullptr) return 0;
     *why = Status::ok;
-    link->accept(incoming.from, incoming.source, incoming.request, incoming.arrived, traits, now);
+    link->accept(request.from, request.source, request.fields, request.arrived, traits, now);
     return link->id();
 }
 
 void Node::reject(IncomingId id, Time) {
     const Incoming* incoming = find_incoming(id);
     if (incoming == nullptr) return;
-    answer(Kind::reject, incoming->from, incoming->source,
-           {incoming->request.nonce, static_cast<uint16_t>(Status::rejected),
-            static_cast<uint16_t>(incoming->arrived)});
-    remember(incoming->request.nonce, incoming->from, true);
+    const Request& request = incoming->request;
+    answer(Kind::reject, request.from, request.source,
+           {request.fields.nonce, static_cast<uint16_t>(Status::rejected),
+            static_cast<uint16_t>(request.arrived)});
+    remember(request.fields.nonce, request.from, true);
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
 }
 
@@ -218,8 +229,10 @@ void Node::on_unknown(const Frame& f, const NicAddress& from) {
     switch (f.header.kind) {
         case Kind::disconnect:
             return bare(Kind::disconnected, from, f.header.source, f.header.destination);
-        case Kind::disconnected:
         case Kind::reset:
+            if (f.header.destination == 0) withdraw(from, f.header.source);
+            return;
+        case Kind::disconnected:
         case Kind::reject:
         case Kind::no_match:
         case Kind::pending:
@@ -238,9 +251,9 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     c.local.host = from;
     const Answer back{c.nonce, 0, static_cast<uint16_t>(f.bytes)};
     for (Incoming& i : incomings_) {
-        if (i.request.nonce != c.nonce || !(i.from == from)) continue;
+        if (i.request.fields.nonce != c.nonce || !(i.request.from == from)) continue;
         i.heard = now;
-        i.arrived = std::max(i.arrived, f.bytes);
+        i.request.arrived = std::max(i.request.arrived, f.bytes);
         return answer(Kind::pending, from, f.header.source, back);
     }
     for (const Slot& slot : slots_)
@@ -256,21 +269,42 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     const auto listener = std::find_if(listeners_.begin(), listeners_.end(), [&](const Listener& l) {
         return l.local.same_discriminator(c.remote);
     });
-    if (listener == listeners_.end()) return answer(Kind::no_match, from, f.header.source, back);
-    if (incomings_.size() >= kMaxIncomings) {  // requesters that gave up make room
-        std::erase_if(incomings_,
-                      [&](const Incoming& i) { return now - i.heard > 10 * tuning_.stale_incoming; });
-        if (incomings_.size() >= kMaxIncomings) {
-            ++counters_.requests_ignored;
-            return;
-        }
+    const Request request{from, f.header.source, c, f.bytes};
+    if (listener == listeners_.end()) {
+        kept_.keep(request, now);
+        return answer(Kind::no_match, from, f.header.source, back);
     }
+    if (!has_room_for_incoming(now)) {
+        ++counters_.requests_ignored;
+        return;
+    }
+    kept_.drop(from, f.header.source);
     const Cookie cookie = listener->cookie;
     listeners_.erase(listener);
+    tell_host(cookie, request, now);
+}
+
+bool Node::has_room_for_incoming(Time now) {
+    if (incomings_.size() < kMaxIncomings) return true;
+    std::erase_if(incomings_, [&](const Incoming& i) {  // requesters that gave up make room
+        return now - i.heard > 10 * tuning_.stale_incoming;
+    });
+    return incomings_.size() < kMaxIncomings;
+}
+
+void Node::tell_host(Cookie listener, const Request& request, Time now) {
     const IncomingId id = random();
-    incomings_.push_back({id, from, f.header.source, c, f.bytes, now});
-    answer(Kind::pending, from, f.header.source, back);
-    host_.incoming(cookie, id, c.local, c.traits);
+    incomings_.push_back({id, request, now, false});
+    answer(Kind::pending, request.from, request.source,
+           {request.fields.nonce, 0, static_cast<uint16_t>(request.arrived)});
+    host_.incoming(listener, id, request.fields.local, request.fields.traits);
+}
+
+// The requester waits no longer. Who has been told of it learns that when it accepts.
+void Node::withdraw(const NicAddress& from, LinkId source) {
+    kept_.drop(from, source);
+    for (Incoming& i : incomings_)
+        if (i.request.source == source && i.request.from == from) i.withdrawn = true;
 }
 
 void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {

@@ -20,6 +20,7 @@
 #include "providers/wire/format.hpp"
 #include "providers/wire/hold.hpp"
 #include "providers/wire/host.hpp"
+#include "providers/wire/kept_requests.hpp"
 
 namespace viaduct::wire {
 
@@ -44,8 +45,9 @@ public:
     Node& operator=(const Node&) = delete;
 
     // ---- connecting
-    // Waits for one request to `local`'s discriminator; first come, first served. 0: too many listeners.
-    uint32_t listen(const EndAddress& local, Cookie);
+    // Waits for one request to `local`'s discriminator; first come, first served. 0: too many listeners. The
+    // host hears of a request that has been kept before this returns.
+    uint32_t listen(const EndAddress& local, Cookie, Time now);
     void unlisten(uint32_t listener);
     // Attempts: the host hears connected or failed. 0: no link is free. kNoTime waits for ever.
     LinkId request(Cookie, const EndAddress& local, const EndAddress& remote, const ViTraits&, Time deadline,
@@ -71,8 +73,12 @@ public:
                              // frames again
     Time next_deadline() const { return deadlines_.earliest(); }
     bool wants_flush() const { return !ready_.empty(); }
-    // Tells every peer, once, that all is over; for a node that is about to go.
+    // Tells every peer that all is over; for a node that is about to go. A peer that does not hear of it
+    // takes what it has sent for lost, though it may have come: drive the node until goodbyes_open() is 0, or
+    // for as long as there is time.
     void say_goodbye(Time now);
+    // Ended connections of which the peer has not said yet that it knows.
+    uint32_t goodbyes_open() const { return goodbyes_open_; }
 
     const NicAddress& address() const { return own_; }
     const Tuning& tuning() const { return tuning_; }
@@ -81,6 +87,7 @@ public:
     uint32_t links_in_use() const { return max_links() - static_cast<uint32_t>(free_.size()); }
     uint32_t max_links() const { return static_cast<uint32_t>(slots_.size()); }
     size_t frames_held() const { return tuning_.hold_frames - hold_.free(); }
+    size_t requests_kept() const { return kept_.size(); }
 
 private:
     friend class Link;
@@ -102,11 +109,9 @@ private:
     // A request that the host has been told of.
     struct Incoming {
         IncomingId id = 0;
-        NicAddress from;
-        LinkId source = 0;
-        Connect request;
-        uint32_t arrived = 0;
+        Request request;
         Time heard = 0;
+        bool withdrawn = false;  // its requester has said that it waits no longer
     };
     // Requests that are decided: late copies of them are not new ones.
     struct Decided {
@@ -123,6 +128,9 @@ private:
     uint64_t random();
 
     void on_request(const Frame&, const NicAddress& from, Time now);
+    bool has_room_for_incoming(Time now);
+    void tell_host(Cookie listener, const Request&, Time now);
+    void withdraw(const NicAddress& from, LinkId source);
     void on_peer_request(const Frame&, const NicAddress& from, Time now);
     void on_unknown(const Frame&, const NicAddress& from);
     void on_damaged_write(const Header&, const NicAddress& from);
@@ -142,7 +150,9 @@ private:
     std::vector<Slot> slots_;
     std::vector<uint32_t> free_;
     std::vector<uint32_t> ready_, being_flushed_;
+    uint32_t goodbyes_open_ = 0;
     std::vector<Listener> listeners_;
+    KeptRequests kept_;
     std::vector<Incoming> incomings_;
     std::array<Decided, 128> decided_{};
     uint32_t next_decided_ = 0;

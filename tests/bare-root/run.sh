@@ -25,6 +25,7 @@ folder=$(readlink -f "$folder")
 mounts=()
 leave() {
     local i
+    umount "$folder/run/netns" 2>/dev/null || true  # made by `ip netns`, which the tests call
     for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
         umount "${mounts[i]}" || umount -l "${mounts[i]}"
     done

@@ -141,15 +141,18 @@ void refused_with(VIP_UINT32 bit, Spoil&& spoil) {
 
 TEST(Atomics, RefuseWhatTheyCannotDo) {
     NEEDS_ATOMICS();
-    refused_with(VIP_STATUS_FORMAT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Data.AddressBits += 4; });
-    refused_with(VIP_STATUS_FORMAT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Control |= VIP_CONTROL_IMMEDIATE; });
+    refused_with(VIP_STATUS_FORMAT_ERROR,
+                 [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Data.AddressBits += 4; });
+    refused_with(VIP_STATUS_FORMAT_ERROR,
+                 [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Control |= VIP_CONTROL_IMMEDIATE; });
     refused_with(VIP_STATUS_FORMAT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->CS.SegCount = 1; });
     refused_with(VIP_STATUS_LENGTH_ERROR,
                  [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Length = d->DS[1].Local.Length = 16; });
     refused_with(VIP_STATUS_LENGTH_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->CS.Length = 4; });
     refused_with(VIP_STATUS_PROTECTION_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[1].Local.Handle += 77; });
     refused_with(VIP_STATUS_RDMA_PROT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Handle += 77; });
-    refused_with(VIP_STATUS_RDMA_PROT_ERROR, [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Data.AddressBits += 4096; });
+    refused_with(VIP_STATUS_RDMA_PROT_ERROR,
+                 [](Pair&, VIP_DESCRIPTOR* d) { d->DS[0].Remote.Data.AddressBits += 4096; });
 }
 
 TEST(Atomics, NeedBothPermissionsOfTheOtherEnd) {

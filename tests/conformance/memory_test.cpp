@@ -9,6 +9,7 @@
 #include <cstring>
 #include <numeric>
 #include <set>
+#include <string>
 
 #include "fixture.hpp"
 
@@ -343,6 +344,22 @@ TEST(MemoryAlloc, IsUsableAsAnyRegisteredMemory) {
     }
     EXPECT_EQ(VipxFreeMemory(pair.client.nic, from, from_handle), VIP_SUCCESS);
     EXPECT_EQ(VipxFreeMemory(pair.server.nic, to, to_handle), VIP_SUCCESS);
+}
+
+TEST(MemoryPinned, TheDefaultNicPinsNothing) {
+    const std::string name(reinterpret_cast<const char*>(nic_attributes().Name));
+    if (name.rfind("paramnet", 0) != 0) GTEST_SKIP() << name << " may pin memory";
+    const End end;
+    VIP_BOOLEAN pinned = VIP_TRUE;
+    EXPECT_EQ(VipxQueryPinned(end.nic, &pinned), VIP_SUCCESS);
+    EXPECT_EQ(pinned, VIP_FALSE);
+}
+
+TEST(MemoryPinned, ChecksItsArguments) {
+    const End end;
+    VIP_BOOLEAN pinned = VIP_FALSE;
+    EXPECT_EQ(VipxQueryPinned(end.nic, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxQueryPinned(nullptr, &pinned), VIP_INVALID_PARAMETER);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -113,6 +114,23 @@ TEST(NicClose, OpeningAndClosingLeavesNoFileBehind) {
     }
     EXPECT_TRUE(eventually([&] { return open_files().size() <= before; }))
         << before << " files before, " << open_files().size() << " after";
+}
+
+TEST(NicClose, NobodyListensForAClosedNic) {
+    const auto listening = [] {
+        std::size_t sockets = 0;
+        for (const int fd : open_files()) {
+            int listens = 0;
+            socklen_t bytes = sizeof listens;
+            sockets += getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0;
+        }
+        return sockets;
+    };
+    const std::size_t before = listening();
+    for (int i = 0; i < 4; ++i) {
+        Pair pair;
+    }
+    EXPECT_TRUE(eventually([&] { return listening() <= before; })) << listening() - before << " more";
 }
 
 TEST(NicClose, TheHandleIsDeadAfterwards) {

@@ -167,13 +167,19 @@ TEST_P(Messages, ArriveAndCompleteInPostingOrder) {
     }
     // Sizes alternate between those a provider would move in different ways.
     constexpr std::size_t kSizes[] = {4, 40, 4000, 8, 700, 5000, 64};
+    // All at once, but for a link that may lose what nobody takes out of it in time.
+    const std::string nic(reinterpret_cast<const char*>(nic_attributes().Name));
+    const std::uint32_t ahead = unreliable() && nic.rfind("paramnet", 0) != 0 ? 16 : kMessages;
+    const auto send_up_to = [&](std::uint32_t end) {
+        for (auto i = static_cast<std::uint32_t>(sends.size()); i < std::min<std::uint32_t>(end, kMessages); ++i) {
+            const std::size_t size = kSizes[i % std::size(kSizes)];
+            char* data = pair.client.buffer(size, 0, 4);
+            std::memcpy(data, &i, sizeof i);
+            sends.push_back(pair.client.send(data, size));
+        }
+    };
     for (std::uint32_t i = 0; i < kMessages; ++i) {
-        const std::size_t size = kSizes[i % std::size(kSizes)];
-        char* data = pair.client.buffer(size, 0, 4);
-        std::memcpy(data, &i, sizeof i);
-        sends.push_back(pair.client.send(data, size));
-    }
-    for (std::uint32_t i = 0; i < kMessages; ++i) {
+        send_up_to(i + ahead);
         const Outcome got = reap_recv(pair.server.vi);
         ASSERT_EQ(got.code, VIP_SUCCESS);
         ASSERT_EQ(got.descriptor, receives[i]);

@@ -187,6 +187,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
     tuning.max_links = 4;
     tuning.queue_depth = 32;
     tuning.hold_frames = 8;
+    tuning.kept_requests = 3;
     Node node(tuning, test::address(1), sink, host);
 
     FrameScript script(data, size);
@@ -259,7 +260,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         case 5:  // listening
         case 6:  // accepting
         case 7:  // connected as server
-            node.listen(ours, &host);
+            node.listen(ours, &host, now);
             if (begin % 8 == 5) break;
             connect_fields(1234);
             feed(Kind::request, 0, kPeerId, 0, 0, 0, 0, peer);
@@ -338,6 +339,13 @@ inline void run_wire(const uint8_t* data, size_t size) {
                     node.disconnect(link, now);
                     host.attempted = host.is_connected = false;
                     host.phase = 0;
+                } else if ((op & 0xF0) == 0xE0) {  // looks in: finds what has been kept, or nobody
+                    node.unlisten(node.listen(ours, &host, now));
+                } else if ((op & 0xF0) == 0xD0 && !host.attempted) {
+                    Status why;
+                    link = node.accept(host.incoming_id, &host, traits, now, &why);
+                    host.attempted = link != 0;
+                    host.finished_count = host.posted;  // what a link before left undone went with it
                 }
                 node.flush(now);
                 break;
@@ -352,7 +360,8 @@ inline void run_wire(const uint8_t* data, size_t size) {
         node.advance(now);
         node.flush(now);
     }
-    if (node.links_in_use() != 0 || node.frames_held() != 0) std::abort();
+    if (node.links_in_use() != 0 || node.frames_held() != 0 || node.requests_kept() > tuning.kept_requests)
+        std::abort();
 }
 
 }  // namespace viaduct::fuzz

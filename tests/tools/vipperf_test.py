@@ -175,6 +175,37 @@ class Report(Rows):
                     "vipperf: cannot write /nonexistent/folder/x.html")
 
 
+class Tune(Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "made", "tuning.toml")
+
+    def measure(self, *options):
+        return run("--tune", "--rounds", "1", *options, VIADUCT_TUNING=self.path)
+
+    def test_keeps_what_it_has_measured_and_measures_no_second_time(self):
+        result = self.measure()
+        if result.returncode == PROBLEM and "keep the processors busy" in result.stderr:
+            self.assertFalse(os.path.exists(self.path))
+            self.skipTest("other programs keep the processors busy")
+        self.expect(result, WELL, r"(?s)64 KiB.*paramnet.stream_from = \d+.*paramnet.block_bytes = \d+.*kept in " + re.escape(self.path))
+        with open(self.path, encoding="ascii") as file:
+            text = file.read()
+        self.assertRegex(text, r'(?s)processor = ".+kernel = ".+measured = ".+stream_from = \d+\nblock_bytes = \d+\npull_from = \d+\n')
+        self.expect(self.measure("--if-needed"), WELL, r"\A[^\n]* was measured on this machine, 20[^\n]*\n\Z")
+        # The NIC works with it.
+        self.assertEqual(1 << 20, self.parsed("--self", "--check", "-b", "1M", "-n", "20", VIADUCT_TUNING=self.path)
+                         ["tests"][0]["rows"][0]["bytes"])
+
+    def test_keeps_nothing_when_it_fails(self):
+        self.expect(self.measure("-d", "VINIC7"), NO_NIC, "round 1", "vipperf: cannot open the NIC")
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_nowhere_to_keep_it(self):
+        self.expect(run("--tune", VIADUCT_TUNING="off"), PROBLEM, "", "vipperf: nowhere to keep it")
+
+
 class Mistakes(Case):
     def test_no_server(self):
         self.expect(run("-w", "0", "localhost"), PROBLEM, "", r"\Avipperf: no connection through paramnet0 to [0-9a-f:]+/vipperf: VIP_NO_MATCH")
@@ -192,7 +223,8 @@ class Mistakes(Case):
     def test_wrong_use(self):
         for options in (("--nonsense",), ("-t", "quick"), ("-b", "0"), ("-b", "5M"), ("-b", "8:4"), ("-b", "8x"), ("-b", "8,,9"),
                         ("-c", "magic"), ("-q", "0"), ("-q", "1025"), ("-n", "1"), ("-r", "perhaps"), ("-s", "somewhere"),
-                        ("--self", "somewhere"), ("--self", "--cpu", "0"), ("--cpu", "0,1"), ("-s", "--report", "x.html")):
+                        ("--self", "somewhere"), ("--self", "--cpu", "0"), ("--cpu", "0,1"), ("-s", "--report", "x.html"),
+                        ("--tune", "--self"), ("--tune", "-s"), ("--tune", "somewhere"), ("--tune", "--cpu", "0,0"), ("--if-needed",)):
             self.expect(run(*options), USAGE, "", r"\S")
 
     def test_help_and_version(self):

@@ -107,6 +107,26 @@ TEST_F(AcenicSteering, WhatIsForNobodyIsAnsweredAsANodeWould) {
     EXPECT_EQ(answer(Bytes(10)), Kind{});
 }
 
+TEST_F(AcenicSteering, ARequestThatIsTakenBackIsNotKept) {
+    EXPECT_EQ(slot_for(request("late", 5, 1)), kNobody);
+    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 6)), kNobody) << "of another link";
+    add(slots[0], listener(1, "late"));
+    EXPECT_FALSE(held.frame.empty());
+    EXPECT_EQ(slot_for(request("later", 5, 2)), kNobody);
+    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 5)), kNobody);
+    add(slots[0], listener(2, "later"));
+    EXPECT_TRUE(held.frame.empty());
+}
+
+TEST_F(AcenicSteering, TheHostThatHasARequestHearsThatItIsTakenBack) {
+    add(slots[1], listener(1, "here"));
+    EXPECT_EQ(slot_for(request("here", 5, 1)), slots[1]);
+    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 5)), slots[1]);
+    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 6)), kNobody);
+    EXPECT_TRUE(steering.outgoing(slots[0], bare(Kind::reset, 0, link_of(slots[0], 3)), kRemote));
+    EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::reset, 0, link_of(slots[1], 3)), kRemote));
+}
+
 TEST_F(AcenicSteering, OneListenerHearsOfOneRequestAndOfAllItsCopies) {
     add(slots[0], listener(4, "service"));
     add(slots[1], listener(4, "service"));

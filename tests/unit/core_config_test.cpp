@@ -12,6 +12,7 @@
 #include <map>
 
 #include "core/config/config_text.hpp"
+#include "core/config/tuning.hpp"
 
 namespace viaduct {
 namespace {
@@ -32,6 +33,8 @@ protected:
         std::filesystem::create_directories(folder_ / "home/.config/viaduct");
         set("HOME", (folder_ / "home").string());
         unset("XDG_CONFIG_HOME");
+        unset("XDG_CACHE_HOME");
+        set("VIADUCT_TUNING", "off");
         unset("VIADUCT_CONFIG");
         unset("VIADUCT_NICS");
         unset("VIADUCT_HOSTS");
@@ -175,6 +178,29 @@ TEST_F(ConfigFiles, LaterSurfacesWin) {
     EXPECT_EQ(c.value("agent", "grace_ms").origin, named);
     EXPECT_EQ(c.value("agent", "confirm_ms").origin, "environment VIADUCT_AGENT_CONFIRM_MS");
     EXPECT_EQ(c.nic_aliases(), (std::map<std::string, std::string>{{"a", "x"}, {"b", "y"}, {"/dev/c", "z"}}));
+}
+
+TEST_F(ConfigFiles, WhatWasMeasuredStandsBetweenDefaultsAndFiles) {
+    const std::vector<FileSetting> measured = {{"paramnet", "stream_from", "65536", 0},
+                                               {"paramnet", "block_bytes", "8192", 0},
+                                               {"paramnet", "pull_from", "0", 0}};
+    const std::string path =
+        file("tuning.toml", tuning_text(this_machine(), "2026-01-01", measured, {"a note"}).c_str());
+    set("VIADUCT_TUNING", path);
+    set("VIADUCT_PARAMNET_BLOCK_BYTES", "32K");
+    const Config c = Config::load();
+    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_EQ(c.settings("paramnet").get_int("stream_from", 1), 65536);
+    EXPECT_EQ(c.value("paramnet", "stream_from").origin, "measured, " + path);
+    EXPECT_EQ(c.settings("paramnet").get_int("block_bytes", 1), 32768);
+    EXPECT_EQ(c.settings("paramnet").get_int("pull_from", 1), 0);
+}
+
+TEST_F(ConfigFiles, AMeasurementThatDoesNotCountIsNoProblem) {
+    set("VIADUCT_TUNING", file("tuning.toml", "[machine\n\xff"));
+    const Config c = Config::load();
+    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_EQ(c.get("paramnet", "stream_from"), "auto");
 }
 
 TEST_F(ConfigFiles, XdgFolderComesBeforeHome) {

@@ -167,7 +167,7 @@ TEST(ProviderDefaults, AnswerNotSupportedOrDoNothing) {
     provider.data.poll_group(nullptr);
     EXPECT_EQ(provider.data.region_added(nullptr, 1, Region{}), Status::not_supported);
     EXPECT_EQ(provider.data.region_changed(nullptr, 1, Region{}), Status::not_supported);
-    provider.data.region_removed(nullptr, 1);
+    provider.data.region_removed(nullptr, 1, {});
     const auto* operations = reinterpret_cast<void* const*>(&provider.data);
     for (size_t i = 0; i < sizeof(DataOps) / sizeof(void*); ++i) EXPECT_NE(operations[i], nullptr) << i;
 }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,23 @@ TEST(Segment, IsZeroedRoundedToPagesAndWritable) {
 TEST(Segment, RefusesSizesThatCannotBe) {
     EXPECT_FALSE(Segment::create("test", 0).valid());
     EXPECT_FALSE(Segment::create("test", SIZE_MAX).valid());
+}
+
+TEST(Segment, LongerThanTheProcessMayMakeFilesIsRefusedWithoutASignal) {
+    struct rlimit before {};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit low = before;
+    low.rlim_cur = 8192;
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    const uint64_t longest = largest_file();
+    const bool fits = Segment::create("test", 8192).valid();
+    const bool too_long = Segment::create("test", 8193).valid();
+    const int room = Segment::reserve("test", 12288).fd();
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(longest, 8192u);
+    EXPECT_TRUE(fits);
+    EXPECT_FALSE(too_long);
+    EXPECT_EQ(room, -1);
 }
 
 TEST(Segment, CannotBeShrunkGrownOrUnsealed) {

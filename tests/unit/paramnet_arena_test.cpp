@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that peers map: what the arena hands out, what a peer may find in it, and RDMA into it.
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,27 @@ TEST(Arena, GivesZeroedAlignedMemoryOfWholePages) {
         for (uint64_t i = 0; i < r.length; ++i) ASSERT_EQ(at(r)[i], std::byte{0});
         std::memset(at(r), 0xAB, r.length);
         arena.release(r);
+    }
+}
+
+TEST(Arena, HasTheRoomThatTheLimitOfFilesLeaves) {
+    struct rlimit before {};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (const uint64_t bytes : {uint64_t{0}, 4 * page() + 1}) {
+        struct rlimit low = before;
+        low.rlim_cur = bytes;
+        ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+        Arena arena;
+        Region all, more;
+        const Status whole = arena.allocate(4 * page(), 0, &all);
+        const Status none = arena.allocate(1, 0, &more);
+        ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+        EXPECT_EQ(arena.bytes(), bytes / page() * page());
+        EXPECT_EQ(whole, bytes == 0 ? Status::out_of_resources : Status::ok);
+        EXPECT_EQ(none, Status::out_of_resources);
+        if (whole != Status::ok) continue;
+        std::memset(at(all), 1, all.length);
+        arena.release(all);
     }
 }
 

@@ -224,8 +224,10 @@ uint32_t TestNic::add_region(void* address, uint64_t length, uint32_t flags, uin
 }
 
 void TestNic::remove_region(uint32_t handle) {
+    Region was;
+    EXPECT_TRUE(regions.snapshot(handle, &was));
     EXPECT_TRUE(regions.remove(handle, 0, nullptr));
-    ops().region_removed(context, handle);
+    ops().region_removed(context, handle, was);
 }
 
 // ---- VI

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -67,8 +67,17 @@ TEST(GuardedCall, IsNotMadeOncePermissionHasGone) {
     action.sa_handler = close_now;
     ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
     interruptions = 0;
-    const itimerval often{{0, 50}, {0, 50}}, never{};
-    ::setitimer(ITIMER_REAL, &often, nullptr);
+    // For this thread alone: a guard is about the one who is stopped. A signal to the process would, when
+    // this thread has to wait for a processor, interrupt one that another test has left behind, and take the
+    // permission away while the call is being made.
+    sigevent to_this_thread{};
+    to_this_thread.sigev_notify = SIGEV_THREAD_ID;
+    to_this_thread.sigev_signo = SIGALRM;
+    to_this_thread._sigev_un._tid = ::gettid();
+    timer_t timer;
+    ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, &to_this_thread, &timer), 0);
+    const itimerspec often{{0, 50'000}, {0, 50'000}};
+    ASSERT_EQ(::timer_settime(timer, 0, &often, nullptr), 0);
     uint64_t refused = 0;
     for (source = 1; interruptions < 2000; ++source) {
         const long result = copy_word();
@@ -77,7 +86,7 @@ TEST(GuardedCall, IsNotMadeOncePermissionHasGone) {
         EXPECT_EQ(target, seen_when_closed) << "a call was made after its permission had gone";
         closed = 0;
     }
-    ::setitimer(ITIMER_REAL, &never, nullptr);
+    ::timer_delete(timer);
     ::sigaction(SIGALRM, &before, nullptr);
     closed = 0;
     EXPECT_GT(refused, 0u) << "no call was hit before its end: this shows nothing";

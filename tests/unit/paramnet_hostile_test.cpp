@@ -315,8 +315,8 @@ TEST(Hostile, BusyForEverDelaysOnce) {
         ours.push_back(std::make_unique<TestVi>(nic_b, VIP_SERVICE_RELIABLE_DELIVERY, 4096));
         connect(*hostile.back(), *ours.back());
         kept.push_back(std::make_unique<KeptSegment>(*hostile.back()));
-        kept.back()->shared->ends[kept.back()->side].busy_send = 1;
-        kept.back()->shared->ends[kept.back()->side].busy_recv = 1;
+        kept.back()->shared->ends[kept.back()->side].busy_send = kBusySomewhere;
+        kept.back()->shared->ends[kept.back()->side].busy_recv = kBusySomewhere;
     }
     std::vector<uint32_t> regions(kVis);
     for (uint32_t& region : regions) region = nic_b.add_region(ours[0]->data(), 64);

@@ -11,10 +11,9 @@ namespace {
 
 using test::address;
 using test::end_address;
+using test::kSecond;
 using test::Pair;
 using test::Plan;
-
-constexpr Time kSecond = 1'000'000'000;
 
 Tuning tuning(uint32_t max_frame = 1460) {
     Tuning t;
@@ -45,7 +44,7 @@ struct Meeting : Pair {
 
 TEST(WireConnect, RequestAcceptConfirm) {
     Meeting m;
-    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request();
     m.wire.run_for(kSecond / 10);
     EXPECT_EQ(m.b.requests_heard, 1) << "copies of a request are one request";
@@ -63,7 +62,7 @@ TEST(WireConnect, RequestAcceptConfirm) {
 
 TEST(WireConnect, NobodyWaitsThere) {
     Meeting m;
-    m.b.node.listen(end_address(2, "elsewhere"), &m.b);
+    m.b.node.listen(end_address(2, "elsewhere"), &m.b, m.wire.now);
     m.request(10 * kSecond);
     const Time began = m.wire.now;
     EXPECT_TRUE(m.wire.run(began + kSecond, [&] { return m.a.failure.has_value(); }));
@@ -77,12 +76,144 @@ TEST(WireConnect, AListenerThatComesWithinTheGraceIsFound) {
     Meeting m;
     m.request(10 * kSecond);
     m.wire.run_for(60'000'000);
-    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.wire.run_for(100'000'000);
     EXPECT_EQ(m.b.requests_heard, 1);
     EXPECT_FALSE(m.a.failure);
     m.wire.run_for(kSecond);
     EXPECT_FALSE(m.a.failure) << "somebody has the request: no more talk of no match";
+}
+
+// A program that only looks in, as VipConnectWait with a timeout of zero does.
+struct LooksIn : Meeting {
+    bool look(const char* at = "here") {
+        const int before = b.requests_heard;
+        b.node.unlisten(b.node.listen(end_address(2, at), &b, wire.now));
+        return b.requests_heard != before;
+    }
+    LinkId request_to(const char* name, Time patience = kSecond) {
+        return a.node.request(&a, end_address(1, "me"), end_address(2, name), traits, wire.now + patience,
+                              wire.now);
+    }
+};
+
+TEST(WireConnect, ARequestIsKeptForAListenerThatOnlyLooksIn) {
+    LooksIn m;
+    EXPECT_FALSE(m.look());
+    m.request(10 * kSecond);
+    m.wire.run_for(90'000'000);
+    EXPECT_FALSE(m.look("elsewhere"));
+    EXPECT_TRUE(m.look());
+    EXPECT_FALSE(m.look()) << "one request is one request";
+    EXPECT_EQ(m.b.listener_cookie, &m.b);
+    EXPECT_EQ(m.b.incoming_from, end_address(1, "me"));
+    m.wire.run_for(2 * kSecond);
+    EXPECT_FALSE(m.a.failure) << "it has been told that somebody has its request";
+    EXPECT_FALSE(m.look());
+    m.accept();
+    m.wire.run_for(kSecond / 10);
+    EXPECT_TRUE(m.a.is_connected && m.b.is_connected);
+}
+
+TEST(WireConnect, ARequestIsKeptNoLongerThanItsRequesterBelievesInIt) {
+    LooksIn m;
+    m.request(10 * kSecond);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.failure.has_value(); }));
+    EXPECT_EQ(*m.a.failure, Status::no_match);
+    EXPECT_FALSE(m.look());
+    m.wire.run_for(5 * kSecond);
+    EXPECT_FALSE(m.look());
+}
+
+// Its answers are lost, so it goes on asking; what has been kept long enough is not kept anew by a copy.
+TEST(WireConnect, CopiesDoNotProlongTheTimeARequestIsKept) {
+    LooksIn m;
+    m.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return from == address(1); };
+    m.request(10 * kSecond);
+    m.wire.run_for(2 * kSecond);
+    EXPECT_FALSE(m.a.failure);
+    EXPECT_FALSE(m.look());
+    m.wire.tap = nullptr;
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    EXPECT_EQ(m.b.node.requests_kept(), 0u) << "it is with the listener";
+}
+
+TEST(WireConnect, KeptRequestsAreTakenInTheirOrder) {
+    LooksIn m;
+    const LinkId first = m.request_to("here"), other = m.request_to("there"), second = m.request_to("here");
+    m.wire.run_for(10'000'000);
+    ASSERT_TRUE(m.look());
+    m.accept();
+    LinkReport r;
+    m.wire.run_for(10'000'000);
+    ASSERT_TRUE(m.a.node.report(first, &r));
+    EXPECT_EQ(r.state, static_cast<uint32_t>(LinkState::connected));
+    ASSERT_TRUE(m.look());
+    m.accept();
+    m.wire.run_for(10'000'000);
+    ASSERT_TRUE(m.a.node.report(second, &r));
+    EXPECT_EQ(r.state, static_cast<uint32_t>(LinkState::connected));
+    ASSERT_TRUE(m.a.node.report(other, &r));
+    EXPECT_EQ(r.state, static_cast<uint32_t>(LinkState::requesting));
+}
+
+TEST(WireConnect, ARequestWhoseSenderHasGivenUpIsNotKept) {
+    LooksIn m;
+    const LinkId id = m.request_to("here");
+    m.request_to("there", 30'000'000);
+    m.wire.run_for(20'000'000);
+    EXPECT_EQ(m.b.node.requests_kept(), 2u);
+    m.a.node.disconnect(id, m.wire.now);
+    m.wire.run_for(1'000'000);
+    EXPECT_FALSE(m.look());
+    EXPECT_EQ(m.b.node.requests_kept(), 1u);
+    m.wire.run_for(20'000'000);
+    EXPECT_TRUE(m.a.failure) << "its time is up";
+    EXPECT_FALSE(m.look("there"));
+    EXPECT_EQ(m.b.node.requests_kept(), 0u);
+}
+
+TEST(WireConnect, StrangersCannotTakeARequestBack) {
+    LooksIn m;
+    const LinkId id = m.request_to("here");
+    m.wire.run_for(10'000'000);
+    std::byte frame[kHeaderBytes] = {};
+    Header h;
+    h.kind = Kind::reset;
+    h.source = id;
+    seal(frame, h);
+    m.b.node.input(frame, address(9), m.wire.now);
+    h.source = id ^ 0x10000;
+    seal(frame, h);
+    m.b.node.input(frame, address(1), m.wire.now);
+    EXPECT_TRUE(m.look());
+}
+
+TEST(WireConnect, AHostileCrowdCannotFillMemoryWithRequests) {
+    LooksIn m;
+    const uint32_t most = m.b.node.tuning().kept_requests;
+    std::byte frame[kHeaderBytes + kConnectBytes] = {};
+    for (uint32_t i = 1; i <= 10 * most; ++i) {
+        Connect c;
+        c.nonce = i;
+        c.local = end_address(3, "me");
+        c.remote = end_address(2, std::to_string(i).c_str());
+        write_connect(frame + kHeaderBytes, c);
+        Header h;
+        h.kind = Kind::request;
+        h.source = i;
+        h.length = kConnectBytes;
+        seal(frame, h);
+        m.b.node.input(frame, address(3), m.wire.now);
+    }
+    EXPECT_EQ(m.b.node.requests_kept(), most);
+    EXPECT_FALSE(m.look("1")) << "the oldest have made room";
+    EXPECT_TRUE(m.look(std::to_string(10 * most).c_str()));
+    m.wire.run_for(1'000'000);  // the answers to all of them leave the wire
+    m.request();
+    m.wire.run_for(5'000'000);
+    EXPECT_TRUE(m.look());
 }
 
 TEST(WireConnect, ADeadHostEndsInTimeoutAtTheDeadline) {
@@ -97,7 +228,7 @@ TEST(WireConnect, ADeadHostEndsInTimeoutAtTheDeadline) {
 
 TEST(WireConnect, ARejectIsHeardEvenWhenItsFirstCopyIsLost) {
     Meeting m;
-    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request(5 * kSecond);
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
     m.wire.weather.lose = 1;
@@ -111,9 +242,9 @@ TEST(WireConnect, ARejectIsHeardEvenWhenItsFirstCopyIsLost) {
 TEST(WireConnect, ListenersAreServedInOrderAndOnce) {
     Meeting m;
     int first = 0, second = 0;
-    m.b.node.listen(end_address(2, "here"), &first);
-    const uint32_t gone = m.b.node.listen(end_address(2, "here"), &m.a);
-    m.b.node.listen(end_address(2, "here"), &second);
+    m.b.node.listen(end_address(2, "here"), &first, m.wire.now);
+    const uint32_t gone = m.b.node.listen(end_address(2, "here"), &m.a, m.wire.now);
+    m.b.node.listen(end_address(2, "here"), &second, m.wire.now);
     m.b.node.unlisten(gone);
     m.request();
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
@@ -126,10 +257,12 @@ TEST(WireConnect, ListenersAreServedInOrderAndOnce) {
 
 TEST(WireConnect, AcceptOfARequesterThatHasGoneIsATimeout) {
     Meeting m;
-    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request();
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    m.wire.weather.lose = 1;  // it is killed: nobody says that the request is taken back
     m.a.node.disconnect(m.a.link, m.wire.now);
+    m.wire.weather.lose = 0;
     m.accept();
     ASSERT_NE(m.b.link, 0u);
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.failure.has_value(); }));
@@ -140,9 +273,21 @@ TEST(WireConnect, AcceptOfARequesterThatHasGoneIsATimeout) {
     EXPECT_EQ(m.accept_status, Status::timeout);
 }
 
+TEST(WireConnect, AcceptOfARequestThatWasTakenBackIsATimeoutAtOnce) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.request();
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    m.a.node.disconnect(m.a.link, m.wire.now);
+    m.wire.run_for(1'000'000);
+    m.accept();
+    EXPECT_EQ(m.b.link, 0u);
+    EXPECT_EQ(m.accept_status, Status::timeout);
+}
+
 TEST(WireConnect, AnAcceptThatIsNeverConfirmedLeavesNobodyConnected) {
     Meeting m;
-    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request();
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
     m.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return !(from == address(1)); };
@@ -206,7 +351,7 @@ TEST(WireConnect, PeersThatDifferBothHearOfIt) {
 
 TEST(WireConnect, PeersAndServersDoNotMeet) {
     Meeting m;
-    m.b.node.listen(end_address(2, "here"), &m.b);
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.a.link = m.a.node.peer_request(&m.a, end_address(1, "here"), end_address(2, "here"), m.traits,
                                      m.wire.now + kSecond, m.wire.now);
     ASSERT_TRUE(m.wire.run(m.wire.now + 2 * kSecond, [&] { return m.a.failure.has_value(); }));

@@ -14,11 +14,10 @@ namespace viaduct::wire {
 namespace {
 
 using test::address;
+using test::kSecond;
 using test::Pair;
 using test::Plan;
 using test::Storm;
-
-constexpr Time kSecond = 1'000'000'000;
 
 class WireStorm : public testing::TestWithParam<uint16_t> {};
 
@@ -169,9 +168,56 @@ TEST(WireTraffic, FullOutletsOnlyDelay) {
     EXPECT_EQ(line.b.wrong, "");
 }
 
+// Who leaves in good order has acknowledged everything it has received, if only by leaving.
+TEST(WireTraffic, AGoodbyeAcknowledgesWhatHasCome) {
+    for (const uint16_t level : {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
+        Line line(level);
+        line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
+            return from == address(1) || load8(frame + 1) == static_cast<uint8_t>(Kind::disconnect);
+        };
+        line.send(0, 3000);
+        ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
+        EXPECT_EQ(line.a.finished_count, 0u);
+        line.b.node.say_goodbye(line.wire.now);
+        ASSERT_TRUE(line.until([&] { return line.a.how_ended.has_value(); }));
+        EXPECT_EQ(line.a.how_ended, Ended::by_peer);
+        EXPECT_EQ(line.a.good_count, 1u) << "finished before the end is told";
+        EXPECT_EQ(line.a.last_outcome, Outcome::ok);
+    }
+}
+
+TEST(WireTraffic, AGoodbyeIsOpenUntilThePeerHasHeardIt) {
+    Line line;
+    int goodbyes = 0;
+    line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
+        if (from == address(1)) return true;
+        return load8(frame + 1) == static_cast<uint8_t>(Kind::disconnect) && ++goodbyes > 3;
+    };
+    line.send(0, 100);
+    ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
+    EXPECT_EQ(line.b.node.goodbyes_open(), 0u);
+    line.b.node.say_goodbye(line.wire.now);
+    EXPECT_EQ(line.b.node.goodbyes_open(), 1u);
+    ASSERT_TRUE(line.until([&] { return line.b.node.goodbyes_open() == 0; }));
+    EXPECT_EQ(goodbyes, 4);
+    EXPECT_EQ(line.a.how_ended, Ended::by_peer);
+    EXPECT_EQ(line.a.good_count, 1u);
+    EXPECT_EQ(line.b.node.links_in_use(), 0u);
+}
+
+TEST(WireTraffic, AGoodbyeToNobodyIsGivenUp) {
+    Line line;
+    line.wire.detach(line.a.node);
+    const Time began = line.wire.now;
+    line.b.node.say_goodbye(began);
+    ASSERT_TRUE(line.until([&] { return line.b.node.goodbyes_open() == 0; }));
+    EXPECT_GE(line.wire.now - began, Tuning{}.goodbye);
+    EXPECT_EQ(line.b.node.links_in_use(), 0u);
+}
+
 TEST(WireTraffic, WhatArrivesBeforeTheHostIsReadyWaits) {
     Pair pair(1, Tuning{}, only_sends(1), only_sends(2), VIP_SERVICE_RELIABLE_DELIVERY);
-    pair.b.node.listen(test::end_address(2, "here"), &pair.b);
+    pair.b.node.listen(test::end_address(2, "here"), &pair.b, pair.wire.now);
     pair.a.link = pair.a.node.request(&pair.a, test::end_address(1, "me"), test::end_address(2, "here"),
                                       pair.traits, kNoTime, pair.wire.now);
     ASSERT_TRUE(pair.wire.run(pair.wire.now + kSecond, [&] { return pair.b.requests_heard == 1; }));

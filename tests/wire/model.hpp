@@ -14,6 +14,8 @@
 
 namespace viaduct::wire::test {
 
+inline constexpr Time kSecond = 1'000'000'000;
+
 // A byte of message `number` in direction `stream`, the same wherever it is asked for.
 inline std::byte pattern(uint64_t stream, uint64_t number, uint64_t offset) {
     uint64_t z =
@@ -329,7 +331,7 @@ struct Pair {
     }
 
     bool connect(Time patience = 20'000'000'000) {
-        b.node.listen(end_address(2, "here"), &b);
+        b.node.listen(end_address(2, "here"), &b, wire.now);
         a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + patience,
                                 wire.now);
         const Time until = wire.now + patience;

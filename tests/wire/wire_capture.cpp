@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
         a.node.request(&a, test::end_address(1, "y"), test::end_address(2, "y"), traits,
                        wire.now + 50'000'000, wire.now);
         wire.run_for(100'000'000);
-        b.node.listen(test::end_address(2, "z"), &b);
+        b.node.listen(test::end_address(2, "z"), &b, wire.now);
         a.node.request(&a, test::end_address(1, "z"), test::end_address(2, "z"), traits, kNoTime, wire.now);
         wire.run_for(50'000'000);
         b.node.reject(b.incoming_id, wire.now);

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/config/tuning.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
 namespace viaduct::vipinfo {
@@ -148,7 +149,8 @@ Finding locked_memory() {
     ::getrlimit(RLIMIT_MEMLOCK, &limit);
     const std::string value =
         limit.rlim_cur == RLIM_INFINITY ? "unlimited" : fmt::format("{} KiB", limit.rlim_cur / 1024);
-    return ok("locked memory", fmt::format("limit {}; RDMA devices lock what is registered, paramnet locks none", value));
+    return ok("locked memory",
+              fmt::format("limit {}; RDMA devices lock what is registered, paramnet locks none", value));
 }
 
 Finding processors() {
@@ -163,6 +165,23 @@ Finding processors() {
     if (allowed >= 2) return ok("processors", text);
     return {Verdict::note, "processors", text + ": two polling processes must take turns",
             "allow at least two processors (taskset, cpuset) where latency matters"};
+}
+
+// What the default NIC knows of this machine.
+Finding measurements() {
+    const Tuning tuning = load_tuning();
+    if (tuning.state == Tuning::State::valid) {
+        std::string values;
+        for (const FileSetting& s : tuning.settings)
+            values += fmt::format("{}.{} = {}, ", s.section, s.key, s.text);
+        return ok("measurements", fmt::format("{}measured {}, {}", values, tuning.measured, tuning.path));
+    }
+    const std::string text =
+        tuning.state == Tuning::State::none
+            ? "nothing was measured on this machine: paramnet moves long messages as was best elsewhere"
+            : fmt::format("{} does not count here: {}", tuning.path, tuning.why);
+    return {Verdict::note, "measurements", text,
+            "run vipperf --tune when the machine is quiet; as root it counts for all users"};
 }
 
 Finding agent(const Inventory& all) {
@@ -217,7 +236,7 @@ void nics(const Inventory& all, std::vector<Finding>& out) {
 
 std::vector<Finding> examine(const Inventory& all, const std::string& device) {
     std::vector<Finding> out{kernel(),     shared_memory(), barrier(),       process_watch(), cross_copy(),
-                             open_files(), mappings(),      locked_memory(), processors()};
+                             open_files(), mappings(),      locked_memory(), processors(),    measurements()};
     for (const std::string& problem : all.config_problems) {
         out.push_back({Verdict::problem, "configuration", problem,
                        "correct the file or variable named; see viaduct.toml(5)"});

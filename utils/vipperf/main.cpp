@@ -18,6 +18,7 @@
 #include "utils/vipperf/server.hpp"
 #include "utils/vipperf/sizes.hpp"
 #include "utils/vipperf/tables.hpp"
+#include "utils/vipperf/tune.hpp"
 
 namespace {
 
@@ -26,7 +27,7 @@ using namespace viaduct::vipperf;
 
 struct Arguments {
     bool server = false, self = false, once = false, as_json = false, both_ways = false, check = false,
-         mapped = false;
+         mapped = false, tune = false, if_needed = false;
     std::string host, device = "/dev/via_lo", discriminator = "vipperf", level = "delivery", report;
     std::vector<std::string> tests, completions = {"queue"};
     std::string bytes;
@@ -94,7 +95,8 @@ Heading heading_of(const Arguments& a, Client& client) {
             measure::date_text(),
             a.vis,
             a.level,
-            a.check,                  a.mapped};
+            a.check,
+            a.mapped};
 }
 
 void run_tests(const Arguments& a, Client& client) {
@@ -150,13 +152,29 @@ void lead(const Arguments& a, measure::Pair* pair) {
     a.report.empty() ? run_tests(a, client) : make_report(a, client);
 }
 
-int run_self(Arguments a) {
-    int cpus[2];
+// The processors of the two ends when both are started here.
+void pick_processors(const Arguments& a, int (&cpus)[2]) {
     if (a.cpus.size() == 2) {
         std::copy(a.cpus.begin(), a.cpus.end(), cpus);
     } else if (!measure::Pair::pick_processors(&cpus[0], &cpus[1])) {
-        throw tools::ToolError("only one processor is allowed here; --self needs two, or --cpu A,A");
+        throw tools::ToolError(a.tune ? "only one processor is allowed here; --tune needs two"
+                                      : "only one processor is allowed here; --self needs two, or --cpu A,A");
     }
+}
+
+int run_tune(const Arguments& a) {
+    TuneOptions options;
+    options.device = a.device;
+    options.rounds = a.rounds;
+    options.if_needed = a.if_needed;
+    pick_processors(a, options.cpus);
+    tune(options, [](const std::string& line) { print(line + "\n"); });
+    return tools::kExitWell;
+}
+
+int run_self(Arguments a) {
+    int cpus[2];
+    pick_processors(a, cpus);
     a.discriminator += "-self-" + std::to_string(::getpid());
     a.patience_ms = std::max(a.patience_ms, 10'000L);
     measure::Pair pair = measure::Pair::split(measure::kArenaBytes, cpus[0], cpus[1]);
@@ -177,8 +195,14 @@ void check_arguments(const Arguments& a) {
     if (a.server && (a.self || !a.host.empty())) wrong("-s, --self and HOST exclude each other");
     if (a.self && !a.host.empty()) wrong("--self takes no HOST");
     if (a.server && !a.report.empty()) wrong("the report is the client's");
-    if (a.self ? !a.cpus.empty() && a.cpus.size() != 2 : a.cpus.size() > 1)
-        wrong("--cpu takes one processor, with --self two");
+    if (a.tune &&
+        (a.server || a.self || a.as_json || !a.host.empty() || !a.report.empty() || !a.tests.empty()))
+        wrong("--tune is measured alone");
+    if (a.if_needed && !a.tune) wrong("--if-needed is about --tune");
+    const bool two = a.self || a.tune;
+    if (two ? !a.cpus.empty() && a.cpus.size() != 2 : a.cpus.size() > 1)
+        wrong("--cpu takes one processor, with --self or --tune two");
+    if (a.tune && a.cpus.size() == 2 && a.cpus[0] == a.cpus[1]) wrong("--tune needs two processors");
     if (!a.server) {
         tests_of(a);
         bytes_of(a);
@@ -218,7 +242,9 @@ void add_options(CLI::App& app, Arguments& a) {
         ->capture_default_str();
     app.add_flag("-j,--json", a.as_json, "JSON instead of columns");
     app.add_option("--report", a.report, "measure everything and write curves to this HTML file");
-    app.add_option("--rounds", a.rounds, "report: measure everything so often, in turns")
+    app.add_flag("--tune", a.tune, "measure which ways of the default NIC are best here, and keep that");
+    app.add_flag("--if-needed", a.if_needed, "with --tune: only if nothing was measured on this machine yet");
+    app.add_option("--rounds", a.rounds, "report, --tune: measure everything so often, in turns")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.set_version_flag("--version", std::string("vipperf (Viaduct) ") + viaduct::kVersion);
@@ -226,6 +252,7 @@ void add_options(CLI::App& app, Arguments& a) {
 
 int run(const Arguments& a) {
     check_arguments(a);
+    if (a.tune) return run_tune(a);
     if (a.self) return run_self(a);
     if (a.cpus.size() == 1) measure::pin_to(a.cpus[0]);
     if (a.server) {

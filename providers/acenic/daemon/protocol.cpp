@@ -36,13 +36,16 @@ bool send_message(int socket, const void* message, size_t bytes, int fd) {
 
 namespace {
 
-// Bytes of the message, 0: the end, negative: none.
-ssize_t receive(int socket, void* message, size_t bytes, Fd* fd) {
+constexpr size_t kMostFiles = 253;  // of one message (SCM_MAX_FD)
+
+// Bytes of the message, 0: the end, negative: none. There is room for all files that a message can bring:
+// others would be closed here and now, however long that takes.
+ssize_t receive(int socket, void* message, size_t bytes, std::vector<Fd>* files) {
     iovec part{message, bytes};
     msghdr m{};
     m.msg_iov = &part;
     m.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))];
     m.msg_control = control;
     m.msg_controllen = sizeof control;
     ssize_t got = 0;
@@ -50,31 +53,30 @@ ssize_t receive(int socket, void* message, size_t bytes, Fd* fd) {
         got = ::recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
     } while (got < 0 && errno == EINTR);
     if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : 0;
-    // The kernel gives no more descriptors than there is room for and closes the others.
-    const cmsghdr* c = CMSG_FIRSTHDR(&m);
-    if (c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len >= CMSG_LEN(sizeof(int))) {
-        int received = -1;
-        std::memcpy(&received, CMSG_DATA(c), sizeof received);
-        Fd owned(above_stdio(received));
-        if (fd != nullptr) *fd = std::move(owned);
+    for (const cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, const_cast<cmsghdr*>(c))) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+            int received = -1;
+            std::memcpy(&received, reinterpret_cast<const char*>(c) + at, sizeof received);
+            files->emplace_back(above_stdio(received));
+        }
     }
     return got;
 }
 
 }  // namespace
 
-Status take_message(int socket, void* message, size_t bytes, Fd* fd) {
-    const ssize_t got = receive(socket, message, bytes, fd);
+Status take_message(int socket, void* message, size_t bytes, std::vector<Fd>* files) {
+    const ssize_t got = receive(socket, message, bytes, files);
     if (got < 0) return Status::not_done;
     return got == static_cast<ssize_t>(bytes) ? Status::ok : Status::closed;
 }
 
-bool take_looks(int socket) {
+bool take_looks(int socket, std::vector<Fd>* files) {
     for (int i = 0; i < 8; ++i) {
         char one = 0;
-        const ssize_t got = receive(socket, &one, sizeof one, nullptr);
-        if (got != 1) return got < 0;
+        const ssize_t got = receive(socket, &one, sizeof one, files);
+        if (got != 1 || !files->empty()) return got < 0;
     }
     return true;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "core/shm/segment.hpp"
 #include "viaduct/provider.hpp"
@@ -52,14 +53,14 @@ std::string engine_address(const std::string& short_port_name, uint32_t user);
 // Sends one message, with a descriptor unless it is negative; never waits. False: it was not sent.
 bool send_message(int socket, const void* message, size_t bytes, int fd = -1);
 
-// Takes one message of exactly `bytes`, with at most one descriptor. not_done: none is there. closed: the
-// other side is gone, or said something else.
-Status take_message(int socket, void* message, size_t bytes, Fd* fd = nullptr);
+// Takes one message of exactly `bytes`; the descriptors that came with it are appended to `files`. not_done:
+// none is there. closed: the other side is gone, or said something else.
+Status take_message(int socket, void* message, size_t bytes, std::vector<Fd>* files);
 
 // Another "look", lost when the other side has many already.
 inline void send_look(int socket) { send_message(socket, "!", 1); }
-// Takes those that have come, a few at a time. False: the other side is gone.
-bool take_looks(int socket);
+// Takes those that have come, a few at a time. False: the other side is gone, or sent more than that.
+bool take_looks(int socket, std::vector<Fd>* files);
 
 template <size_t n>
 void put_text(char (&to)[n], const std::string& text) {

@@ -20,10 +20,10 @@ namespace {
 constexpr int64_t kSpin = 20'000;             // looked for work for so long before sleeping
 constexpr int64_t kSocketsEvery = 1'000'000;  // deaths and newcomers are noticed so soon while busy
 constexpr int64_t kRefuseFor = 200'000'000;
-constexpr int kLongestSleep = 1'000'000;   // us
-constexpr int kLookAgain = 100;            // us: a port without a descriptor to wait for
-constexpr int64_t kPatience = 20'000'000;  // with a host that takes no frames from another
-constexpr uint32_t kSendsPerRound = 32;    // of one host, so that none keeps the others waiting
+constexpr int kLongestSleepUs = 1'000'000;
+constexpr int kLookAgainUs = 100;               // a port without a descriptor to wait for
+constexpr int64_t kStallPatience = 20'000'000;  // with a host that takes no frames from another
+constexpr uint32_t kSendsPerRound = 32;         // of one host, so that none keeps the others waiting
 constexpr uint32_t kCommandsPerRound = 16;
 constexpr int kBurstsPerRound = 2;
 
@@ -195,7 +195,7 @@ bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t n
         return false;
     }
     if (s.stalled_since == 0) s.stalled_since = now;
-    return now - s.stalled_since < kPatience;
+    return now - s.stalled_since < kStallPatience;
 }
 
 // To our own address: to another host of this port, or to the same one. False: not yet.
@@ -286,11 +286,11 @@ void Server::sleep(int64_t now) {
         s->firmware.sleep(true);
         work = work || s->firmware.has_work();
     }
-    int timeout = kLongestSleep;
-    if (port_ != nullptr && port_->wait_fd() < 0 && !sessions_.empty()) timeout = kLookAgain;
+    int timeout = kLongestSleepUs;
+    if (port_ != nullptr && port_->wait_fd() < 0 && !sessions_.empty()) timeout = kLookAgainUs;
     if (sessions_.empty() && options_.linger_ns >= 0)
         timeout = static_cast<int>(
-            std::clamp<int64_t>((idle_since_ + options_.linger_ns - now) / 1000 + 1, 0, kLongestSleep));
+            std::clamp<int64_t>((idle_since_ + options_.linger_ns - now) / 1000 + 1, 0, kLongestSleepUs));
     if (port_ != nullptr && port_->held_until() != INT64_MAX)  // frames that a fault plan holds back
         timeout = static_cast<int>(std::clamp<int64_t>((port_->held_until() - now) / 1000 + 1, 0, timeout));
     look_at_sockets(work ? 0 : timeout);

@@ -12,6 +12,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/shm/foreign_files.hpp"
 #include "providers/acenic/daemon/server.hpp"
 
 namespace viaduct::acenic {
@@ -36,6 +37,21 @@ bool sane(const FaultPlan& p) {
     for (const double chance : {p.drop, p.corrupt, p.duplicate, p.reorder})
         if (!(chance >= 0 && chance <= 1)) return false;
     return p.delay_us <= 10'000'000;
+}
+
+// A file that is no memory may take long to close: its sender is no application. False: `files` are gone.
+bool are_harmless(std::vector<Fd>& files) {
+    if (std::all_of(files.begin(), files.end(), closes_at_once)) return true;
+    close_elsewhere(std::move(files));
+    return false;
+}
+
+// Of another user: whatever waits in it unread is closed with it.
+void close_socket(Fd socket, uid_t user) {
+    if (user == ::geteuid()) return;
+    std::vector<Fd> alone;
+    alone.push_back(std::move(socket));
+    close_elsewhere(std::move(alone));
 }
 
 Welcome refusal(Status status, const std::string& why, const std::string& cure) {
@@ -75,8 +91,11 @@ void Server::take_connections() {
         socklen_t n = sizeof who;
         const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &who, &n) == 0;
         // An engine of root's serves everybody, another user's only himself.
-        if (!known || (who.uid != ::geteuid() && who.uid != 0 && ::geteuid() != 0)) continue;
-        if (sessions_.size() >= kMostSessions) continue;
+        const bool served = known && (who.uid == ::geteuid() || who.uid == 0 || ::geteuid() == 0);
+        if (!served || sessions_.size() >= kMostSessions) {
+            close_socket(std::move(fd), known ? who.uid : static_cast<uid_t>(-1));
+            continue;
+        }
         auto s = std::make_unique<Session>();
         s->socket = std::move(fd);
         s->user = who.uid;
@@ -100,8 +119,11 @@ void Server::hear(Session& s) {
             return on_hello(s);
         case Session::Stage::attaching:
             return on_attach(s);
-        case Session::Stage::running:
-            if (!take_looks(s.socket.get())) s.over = true;
+        case Session::Stage::running: {
+            std::vector<Fd> files;
+            if (!take_looks(s.socket.get(), &files) || !files.empty()) s.over = true;
+            are_harmless(files);
+        }
     }
 }
 
@@ -121,9 +143,10 @@ uint32_t Server::admit(uid_t user, uint32_t* links) {
 
 void Server::on_hello(Session& s) {
     Hello hello;
-    const Status got = take_message(s.socket.get(), &hello, sizeof hello);
+    std::vector<Fd> files;
+    const Status got = take_message(s.socket.get(), &hello, sizeof hello, &files);
     if (got == Status::not_done) return;
-    if (got != Status::ok || hello.magic != kEngineMagic) {
+    if (!are_harmless(files) || got != Status::ok || hello.magic != kEngineMagic) {
         s.over = true;
         return;
     }
@@ -159,17 +182,17 @@ void Server::on_hello(Session& s) {
 
 void Server::on_attach(Session& s) {
     Attach request;
-    Fd fd;
-    const Status got = take_message(s.socket.get(), &request, sizeof request, &fd);
+    std::vector<Fd> files;
+    const Status got = take_message(s.socket.get(), &request, sizeof request, &files);
     if (got == Status::not_done) return;
-    if (got != Status::ok || request.magic != kEngineMagic || !fd.valid() ||
+    if (!are_harmless(files) || got != Status::ok || request.magic != kEngineMagic || files.size() != 1 ||
         request.segment_bytes > kMostSegment) {
         s.over = true;
         return;
     }
     Attached answer;
     const char* why = "the segment is no sealed memory of that size";
-    s.segment = Segment::map(std::move(fd), request.segment_bytes, Segment::Access::sparse);
+    s.segment = Segment::map(std::move(files[0]), request.segment_bytes, Segment::Access::sparse);
     if (!s.segment.valid() || !s.firmware.start(s.segment.data(), request.segment_bytes, &why)) {
         answer.status = static_cast<int32_t>(Status::invalid);
         put_text(answer.why, std::string(why));
@@ -203,6 +226,7 @@ void Server::close_over() {
         // Out of the epoll set before they are closed: others may hold the same descriptions.
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
         if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
+        close_socket(std::move(s.socket), s.user);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
         idle_since_ = now_ns();
     }

@@ -82,13 +82,13 @@ void Steering::add(uint32_t slot, const Wish& wish, int64_t now, Held* held) {
     waiting_.erase(found);
 }
 
-void Steering::hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame,
+void Steering::hold(const std::string& key, uint32_t source, uint64_t nonce, std::span<const std::byte> frame,
                     const NicAddress& from, int64_t now) {
     for (const Waiting& w : waiting_)
         if (w.nonce == nonce) return;  // a copy
     std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > kForget; });
     if (waiting_.size() == kMostHeld) waiting_.pop_front();
-    waiting_.push_back({key, nonce, now, {{frame.begin(), frame.end()}, from}});
+    waiting_.push_back({key, source, nonce, now, {{frame.begin(), frame.end()}, from}});
 }
 
 void Steering::remove(uint32_t slot, uint32_t index, bool forget) {
@@ -143,7 +143,7 @@ Steering::Target Steering::request(const wire::Frame& f, std::span<const std::by
     const bool peer = f.header.kind == Kind::peer_request;
     Listener* found = find(c, peer, f.header.source);
     // A peer's request comes again until somebody wants it; a client is told.
-    if (found == nullptr && !peer) hold(key_of(peer, c.remote), c.nonce, bytes, from, now);
+    if (found == nullptr && !peer) hold(key_of(peer, c.remote), attempt.source, c.nonce, bytes, from, now);
     if (found == nullptr) return {kNobody, peer ? Kind{} : Kind::no_match, c.nonce};
     const Match match{found->slot, found->serial, now};
     if (peer) {
@@ -155,6 +155,14 @@ Steering::Target Steering::request(const wire::Frame& f, std::span<const std::by
     if (matches_.size() >= kMostMatches) expire(now);
     if (matches_.size() < kMostMatches) matches_[attempt] = match;
     return {match.slot, {}, 0};
+}
+
+// A requester waits no longer: the host that has its request hears of it.
+Steering::Target Steering::withdrawal(const NicAddress& from, uint32_t source) {
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.source == source && w.request.from == from; });
+    for (const auto& [attempt, match] : matches_)
+        if (attempt.source == source && attempt.from == from) return {match.slot, {}, 0};
+    return {};
 }
 
 void Steering::expire(int64_t now) {
@@ -180,8 +188,9 @@ Steering::Target Steering::incoming(std::span<const std::byte> frame, const NicA
     switch (g.kind) {  // as a node answers for a link it does not have
         case Kind::disconnect:
             return {kNobody, Kind::disconnected, 0};
-        case Kind::disconnected:
         case Kind::reset:
+            return g.destination == 0 ? withdrawal(from, g.source) : Target{};
+        case Kind::disconnected:
         case Kind::reject:
         case Kind::no_match:
         case Kind::pending:
@@ -211,7 +220,7 @@ bool Steering::outgoing(uint32_t slot, std::span<const std::byte> frame, const N
             break;
     }
     if (slot_of(g.source) != slot) return false;
-    if (g.destination == 0) return is_request(g.kind);
+    if (g.destination == 0) return is_request(g.kind) || g.kind == Kind::reset;
     if (known_[slot].empty()) known_[slot].resize(links_[slot]);
     Known& known = known_[slot][(g.source & 0xFFFF) - first_link(slot)];
     if (g.kind == Kind::disconnect || g.kind == Kind::disconnected || g.kind == Kind::reset) {

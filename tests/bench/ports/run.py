@@ -17,7 +17,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "acenic"))
-from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, end  # noqa: E402
+from hosts import SKIPPED, Failure, Memif, Namespaces, end, outcome  # noqa: E402
 
 SECONDS = 30
 SMALL = 64
@@ -148,19 +148,15 @@ def main():
     if os.cpu_count() < 2:
         print("SKIPPED: two ends need two processors")
         return SKIPPED
-    for over in [options.over] if options.over else ["af_packet", "memif"]:
-        try:
+
+    def work():
+        for over in [options.over] if options.over else ["af_packet", "memif"]:
             with (Memif(mtu=options.mtu) if over == "memif" else Namespaces(mtu=options.mtu)) as hosts:
                 bench = Bench(hosts, os.path.abspath(options.build), options.mtu)
                 table(over, options.mtu, *measure(bench, options.rounds))
                 print(flush=True)
-        except Skipped as why:
-            print("SKIPPED: %s" % why)
-            return SKIPPED
-        except Failure as failure:
-            print(failure)
-            return 1
-    return 0
+
+    return outcome(work)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "kagent/foreign_files.hpp"
+#include "core/shm/foreign_files.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <memory>
@@ -10,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace viaduct::kagent {
+namespace viaduct {
 
 namespace {
 
@@ -32,11 +33,16 @@ bool closes_at_once(const Fd& file) {
 void close_elsewhere(std::vector<Fd> files) {
     if (files.empty()) return;
     auto owned = std::make_unique<std::vector<Fd>>(std::move(files));
-    // Signals of the agent are blocked already (hold_end_signals), and so they are in the new thread.
+    // Signals are for the threads that expect them: the new one takes over that all are blocked.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
     pthread_t thread;
-    if (::pthread_create(&thread, nullptr, close_them, owned.get()) != 0) return;
-    owned.release();
-    ::pthread_detach(thread);
+    if (::pthread_create(&thread, nullptr, close_them, owned.get()) == 0) {
+        owned.release();
+        ::pthread_detach(thread);
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-}  // namespace viaduct::kagent
+}  // namespace viaduct
