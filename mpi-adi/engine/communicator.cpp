@@ -216,14 +216,18 @@ int raise(Comm* base, int code, const char* function) {
     }
     if (comm && comm->errhandler->function) {
         MPI_Comm handle = comm->handle;
+        MPI_File file = comm->file;
         int told = code;
         Errhandler* handler = comm->errhandler;
         errhandler_retain(handler);
-        handler->call(&handle, &told, function);
+        handler->call(file != MPI_FILE_NULL ? reinterpret_cast<int*>(&file) : &handle, &told, function);
+        // The layer for C++ asks the handler by itself about every code that it is given.
+        const bool asked_twice = handler->proxy != nullptr;
         errhandler_release(handler);
-        return code;
+        return asked_twice ? MPI_SUCCESS : told;  // the handler may have taken the error back
     }
-    end_job(code > 0 && code < 256 ? code : 1, "%s: %s (communicator %s)", function, error_text(code).c_str(),
+    end_job(code > 0 && code < 256 ? code : 1, "%s: %s (%s %s)", function, error_text(code).c_str(),
+            comm && comm->file != MPI_FILE_NULL ? "file" : "communicator",
             comm ? comm->name.c_str() : "none: MPI is not initialised, or is finalised");
 }
 

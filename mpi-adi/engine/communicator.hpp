@@ -34,6 +34,8 @@ struct Communicator : Comm {
     std::unique_ptr<Topology> topology;
     // Of an inter-communicator: the local group among itself, for the local half of collective calls.
     Communicator* within = nullptr;
+    // The file whose private communicator this is: errors are told to its handler.
+    MPI_File file = MPI_FILE_NULL;
     int collective_tag = 0;  // of the next collective call: all processes make them in one order
     int references = 1;
     std::vector<process_t*> processes;  // what Comm::peers shows
@@ -43,6 +45,8 @@ struct Communicator : Comm {
         collective_tag = (collective_tag + 1) & kMaxTag;
         return tag;
     }
+    // A call that failed by its arguments was none: the next one is this process's part of what the others do now.
+    void give_back_tag(int tag) { collective_tag = tag; }
 };
 
 // The communicator of a handle, or null.

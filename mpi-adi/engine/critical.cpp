@@ -16,6 +16,7 @@ namespace {
 std::atomic<uint32_t> next_ticket{0};
 std::atomic<uint32_t> serving{0};
 std::atomic<uint32_t> asleep{0};
+std::atomic<uint32_t> idle{0};  // threads that gave way and have nothing to do but look again
 std::atomic<const void*> owner{nullptr};
 uint32_t depth = 0;  // of the owner
 
@@ -27,6 +28,8 @@ const void* self() {
 // The lock is held for microseconds as a rule; after that many looks the holder has probably lost its
 // processor.
 constexpr int kYields = 100;
+// Where others have work for the lock all the time, an idle thread gets in line like them after so many looks.
+constexpr int kIdleLooks = 64;
 
 void wait_for_turn(uint32_t ticket) {
     for (int looks = 0;; looks++) {
@@ -48,6 +51,25 @@ void pass_on() {
     serving.fetch_add(1, std::memory_order_seq_cst);
     if (asleep.load(std::memory_order_seq_cst) != 0)
         ::syscall(SYS_futex, &serving, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+}
+
+// Only when nobody has the lock or waits for it.
+bool take_if_free() {
+    uint32_t ticket = serving.load(std::memory_order_acquire);
+    return next_ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire,
+                                               std::memory_order_relaxed);
+}
+
+// Idle threads have no order among each other: a turn that is given to one of them in particular would wait until that
+// one has a processor, and whoever has one can look for messages as well.
+void take_when_idle() {
+    idle.fetch_add(1, std::memory_order_relaxed);
+    int looks = 0;
+    do {
+        ::sched_yield();
+    } while (!take_if_free() && ++looks < kIdleLooks);
+    idle.fetch_sub(1, std::memory_order_relaxed);
+    if (looks == kIdleLooks) wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
 }
 
 }  // namespace
@@ -74,11 +96,11 @@ bool EngineLock::give_way() {
     if (!enabled()) return false;
     const uint32_t waiting =
         next_ticket.load(std::memory_order_relaxed) - serving.load(std::memory_order_relaxed);
-    if (waiting <= 1) return false;
+    if (waiting <= 1 && idle.load(std::memory_order_relaxed) == 0) return false;
     const uint32_t mine = depth;
     owner.store(nullptr, std::memory_order_relaxed);
     pass_on();
-    wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
+    take_when_idle();
     owner.store(self(), std::memory_order_relaxed);
     depth = mine;
     return true;

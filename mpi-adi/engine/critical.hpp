@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The one lock of the engine. Below MPI_THREAD_MULTIPLE it costs a load and a branch that is never taken.
 // Recursive, because callbacks of the program (attributes, operators, error handlers) may call MPI again.
-// Served in order of arrival: a thread that progresses for ever must not keep the others out.
+// Served in order of arrival: a thread that progresses for ever must not keep the others out. Threads that only wait for
+// messages come after those that have something to do, and take the lock as they find it.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@ public:
     static bool enabled() { return enabled_.load(std::memory_order_relaxed); }
     static void acquire();
     static void release();
-    // Lets every thread that is waiting now have its turn; true when there was one.
+    // For a thread that found nothing to do: lets the others have the lock; true when there was one.
     static bool give_way();
 
 private:

@@ -132,6 +132,7 @@ bool exchange(const Card& own) {
     const std::vector<std::string_view> masks(neighbours.begin(), neighbours.end());
     engine.crowded = is_crowded(own.processors, masks.data(), masks.size()) ||
                      (!own.group.empty() && sharers > own_quota().processors);
+    if (engine.crowded) engine.task.ti_flags |= TASK_CROWDED;
     return true;
 }
 

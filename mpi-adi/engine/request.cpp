@@ -167,6 +167,7 @@ void fill_status(const Request& request, MPI_Status* status) {
         request.persistent != nullptr && request.persistent->parts != nullptr && !request.persistent->parts->sends();
     if (request.kind != Request::Kind::receive && !received_parts) {
         fill_empty_status(status);
+        if (request.kind == Request::Kind::file) set_count(status, request.r_length);
     } else {
         status->MPI_SOURCE = request.r_rank;
         status->MPI_TAG = request.r_tag;

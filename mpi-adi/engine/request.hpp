@@ -49,7 +49,7 @@ protected:
 };
 
 struct Request : mpip_req {
-    enum class Kind : uint8_t { send, receive, message, activity, generalized };
+    enum class Kind : uint8_t { send, receive, message, activity, generalized, file };
 
     Kind kind;
     bool pooled = false;

@@ -113,11 +113,13 @@ using namespace viaduct::mpi;
 VIADUCT_MPI(Comm_create_keyval, (MPI_Comm_copy_attr_function * copy, MPI_Comm_delete_attr_function* destroy, int* keyval,
                                  void* extra_state)) {
     Call call("MPI_Comm_create_keyval");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::comm, copy, destroy, extra_state, keyval));
 }
 
 VIADUCT_MPI(Comm_free_keyval, (int* keyval)) {
     Call call("MPI_Comm_free_keyval");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::comm));
 }
 
@@ -128,6 +130,7 @@ VIADUCT_MPI(Comm_set_attr, (MPI_Comm comm, int keyval, void* value)) {
 
 VIADUCT_MPI(Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag)) {
     Call call("MPI_Comm_get_attr", comm_of(comm));
+    VIADUCT_MPI_NEED(flag)
     return call.result(comm_get(comm, keyval, value, flag, AttributeKind::pointer));
 }
 
@@ -138,6 +141,7 @@ VIADUCT_MPI(Comm_delete_attr, (MPI_Comm comm, int keyval)) {
 
 VIADUCT_MPI(Keyval_create, (MPI_Copy_function * copy, MPI_Delete_function* destroy, int* keyval, void* extra_state)) {
     Call call("MPI_Keyval_create");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::comm, copy, destroy, extra_state, keyval));
 }
 
@@ -153,6 +157,7 @@ VIADUCT_MPI(Attr_put, (MPI_Comm comm, int keyval, void* value)) {
 
 VIADUCT_MPI(Attr_get, (MPI_Comm comm, int keyval, void* value, int* flag)) {
     Call call("MPI_Attr_get", comm_of(comm));
+    VIADUCT_MPI_NEED(flag)
     return call.result(comm_get(comm, keyval, value, flag, AttributeKind::pointer));
 }
 
@@ -164,11 +169,13 @@ VIADUCT_MPI(Attr_delete, (MPI_Comm comm, int keyval)) {
 VIADUCT_MPI(Type_create_keyval, (MPI_Type_copy_attr_function * copy, MPI_Type_delete_attr_function* destroy, int* keyval,
                                  void* extra_state)) {
     Call call("MPI_Type_create_keyval");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::datatype, copy, destroy, extra_state, keyval));
 }
 
 VIADUCT_MPI(Type_free_keyval, (int* keyval)) {
     Call call("MPI_Type_free_keyval");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::datatype));
 }
 
@@ -179,6 +186,7 @@ VIADUCT_MPI(Type_set_attr, (MPI_Datatype datatype, int keyval, void* value)) {
 
 VIADUCT_MPI(Type_get_attr, (MPI_Datatype datatype, int keyval, void* value, int* flag)) {
     Call call("MPI_Type_get_attr");
+    VIADUCT_MPI_NEED(flag)
     return call.result(type_get(datatype, keyval, value, flag, AttributeKind::pointer));
 }
 

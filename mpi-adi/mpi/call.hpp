@@ -33,4 +33,16 @@ class Call {
     Comm* comm_;
 };
 
+// Whether one of them is null: the places where answers go have to be somewhere.
+template <typename... Pointers>
+bool missing(Pointers... pointers) {
+    return (... || (pointers == nullptr));
+}
+
 }  // namespace viaduct::mpi
+
+// In a function with its Call, `call`: refuses null pointers.
+#define VIADUCT_MPI_NEED(...)            \
+    if (missing(__VA_ARGS__)) {          \
+        return call.result(MPI_ERR_ARG); \
+    }

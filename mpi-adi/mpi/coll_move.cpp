@@ -62,6 +62,8 @@ VIADUCT_MPI_COLLECTIVE(Gather, Igather,
                            }
                            if (at_root(s.comm(), root)) {
                                VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, s.rank() * MPI_Count(recvcount),
+                                                         out, recvcount))
                            }
                            coll::gather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out), root);
                            return MPI_SUCCESS;
@@ -82,6 +84,10 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                            if (n) {
                                VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
                            }
+                           if (n && !s.comm().inter) {
+                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
+                                                         recvcounts[s.rank()]))
+                           }
                            coll::gather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out), root);
                            return MPI_SUCCESS;
                        })
@@ -99,6 +105,8 @@ VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
                            }
                            if (at_root(s.comm(), root)) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                               VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, s.rank() * MPI_Count(sendcount),
+                                                         in, sendcount))
                            }
                            coll::scatter(s, equal(sendbuf, sendcount, in), {recvbuf, recvcount, out}, root);
                            return MPI_SUCCESS;
@@ -119,6 +127,10 @@ VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
                            if (n) {
                                VIADUCT_CHECK(check_counts(s, sendcounts, n, sendtype, &in))
                            }
+                           if (n && !s.comm().inter) {
+                               VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, displs[s.rank()], in,
+                                                         sendcounts[s.rank()]))
+                           }
                            coll::scatter(s, unequal(sendbuf, sendcounts, displs, n, in), {recvbuf, recvcount, out}, root);
                            return MPI_SUCCESS;
                        })
@@ -134,6 +146,8 @@ VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, s.rank() * MPI_Count(recvcount),
+                                                     out, recvcount))
                            coll::allgather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out));
                            return MPI_SUCCESS;
                        })
@@ -150,6 +164,10 @@ VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
+                           if (!s.comm().inter) {
+                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
+                                                         recvcounts[s.rank()]))
+                           }
                            coll::allgather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out));
                            return MPI_SUCCESS;
                        })
@@ -165,6 +183,7 @@ VIADUCT_MPI_COLLECTIVE(Alltoall, Ialltoall,
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                           VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, 0, out, recvcount))
                            coll::alltoall(s, equal(sendbuf, sendcount, in), equal(recvbuf, recvcount, out));
                            return MPI_SUCCESS;
                        })
@@ -182,6 +201,7 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                                VIADUCT_CHECK(check_counts(s, sendcounts, n, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
+                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls))
                            coll::alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
                                           unequal(recvbuf, recvcounts, rdispls, n, out));
                            return MPI_SUCCESS;
@@ -201,6 +221,7 @@ VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
                                VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, n, &in))
                            }
                            VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, n, &out))
+                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls))
                            coll::alltoallw(s, in, out);
                            return MPI_SUCCESS;
                        })

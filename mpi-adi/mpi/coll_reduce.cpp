@@ -23,7 +23,8 @@ int fill_reduce_scatter(Schedule& s, const void* sendbuf, void* recvbuf, const C
     const Datatype* type = nullptr;
     Operator* found = nullptr;
     VIADUCT_CHECK(check_counts(s, counts, s.comm().size, datatype, &type))
-    VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, 0, datatype, op, &type, &found))
+    const bool some = std::any_of(counts, counts + s.comm().size, [](Count count) { return count > 0; });
+    VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, some, datatype, op, &type, &found))
     coll::reduce_scatter(s, sendbuf, recvbuf, {counts, size_t(s.comm().size)}, *type, *found);
     return MPI_SUCCESS;
 }

@@ -43,8 +43,11 @@ int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
     }
     Schedule s(*comm);
     s.set_blocking();
-    int error = fill(s);
-    return call.result(error ? error : s.run());
+    if (int error = fill(s)) {
+        comm->give_back_tag(s.tag());
+        return call.result(error);
+    }
+    return call.result(s.run());
 }
 
 template <typename Fill>
@@ -56,6 +59,7 @@ int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fi
     }
     auto s = std::make_unique<Schedule>(*comm);
     if (int error = fill(*s)) {
+        comm->give_back_tag(s->tag());
         return call.result(error);
     }
     *request = publish(start(s.release(), comm));
@@ -73,6 +77,7 @@ int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fil
     const int tag = comm->next_tag();
     auto first = std::make_shared<Schedule>(*comm, tag);
     if (int error = fill(*first)) {
+        comm->give_back_tag(tag);
         return call.result(error);
     }
     *request = make_persistent(*comm, [comm, tag, fill, first]() -> Activity* {
@@ -141,6 +146,25 @@ inline bool at_root(const Communicator& comm, int root) { return comm.inter ? ro
 // MPI_IN_PLACE is for one group only.
 inline int check_in_place(const Communicator& comm, const void* buffer) {
     return comm.inter && buffer == MPI_IN_PLACE ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+// What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for that.
+inline int check_apart(const Communicator& comm, const void* data, MPI_Count count, const void* base, MPI_Count items,
+                       const Datatype* type, MPI_Count share_count) {
+    if (comm.inter || !data || data == MPI_IN_PLACE || count == 0 || share_count == 0) {
+        return MPI_SUCCESS;
+    }
+    return data == static_cast<const char*>(base) + items * type->extent() ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+// Two sets of shares are one when all that describes them is.
+template <typename Count, typename Displacement>
+int check_two_sets(const Communicator& comm, const void* in, const Count* sent, const Displacement* from, const void* out,
+                   const Count* received, const Displacement* to) {
+    const bool same = in == out && in && sent == received && from == to;
+    const auto n = size_t(comm.remote_size);
+    return same && !comm.inter && std::any_of(sent, sent + n, [](Count count) { return count > 0; }) ? MPI_ERR_BUFFER
+                                                                                                  : MPI_SUCCESS;
 }
 
 // Shares as the program's arguments describe them.

@@ -54,15 +54,30 @@ using namespace viaduct::mpi;
         return MPI_SUCCESS;                              \
     }
 
-VIADUCT_MPI_ASK_COMM(Comm_rank, (MPI_Comm comm, int* rank), *rank = found->rank)
-VIADUCT_MPI_ASK_COMM(Comm_size, (MPI_Comm comm, int* size), *size = found->size)
-VIADUCT_MPI_ASK_COMM(Comm_test_inter, (MPI_Comm comm, int* flag), *flag = found->inter)
-VIADUCT_MPI_ASK_COMM(Comm_group, (MPI_Comm comm, MPI_Group* group), *group = published(found->local))
-VIADUCT_MPI_ASK_COMM(Comm_get_name, (MPI_Comm comm, char* name, int* resultlen),
-                     give_name(found->name, name, resultlen))
+VIADUCT_MPI_ASK_COMM(Comm_rank, (MPI_Comm comm, int* rank), {
+    VIADUCT_MPI_NEED(rank)
+    *rank = found->rank;
+})
+VIADUCT_MPI_ASK_COMM(Comm_size, (MPI_Comm comm, int* size), {
+    VIADUCT_MPI_NEED(size)
+    *size = found->size;
+})
+VIADUCT_MPI_ASK_COMM(Comm_test_inter, (MPI_Comm comm, int* flag), {
+    VIADUCT_MPI_NEED(flag)
+    *flag = found->inter;
+})
+VIADUCT_MPI_ASK_COMM(Comm_group, (MPI_Comm comm, MPI_Group* group), {
+    VIADUCT_MPI_NEED(group)
+    *group = published(found->local);
+})
+VIADUCT_MPI_ASK_COMM(Comm_get_name, (MPI_Comm comm, char* name, int* resultlen), {
+    VIADUCT_MPI_NEED(resultlen)
+    give_name(found->name, name, resultlen);
+})
 VIADUCT_MPI_ASK_COMM(Comm_set_name, (MPI_Comm comm, const char* name), found->name = take_name(name))
 
 VIADUCT_MPI_ASK_COMM(Comm_remote_size, (MPI_Comm comm, int* size), {
+    VIADUCT_MPI_NEED(size)
     if (!found->inter) {
         return call.result(MPI_ERR_COMM);
     }
@@ -70,6 +85,7 @@ VIADUCT_MPI_ASK_COMM(Comm_remote_size, (MPI_Comm comm, int* size), {
 })
 
 VIADUCT_MPI_ASK_COMM(Comm_remote_group, (MPI_Comm comm, MPI_Group* group), {
+    VIADUCT_MPI_NEED(group)
     if (!found->inter) {
         return call.result(MPI_ERR_COMM);
     }
@@ -77,6 +93,7 @@ VIADUCT_MPI_ASK_COMM(Comm_remote_group, (MPI_Comm comm, MPI_Group* group), {
 })
 
 VIADUCT_MPI_ASK_COMM(Comm_get_info, (MPI_Comm comm, MPI_Info* info), {
+    VIADUCT_MPI_NEED(info)
     Info* made = info_create();
     if (found->hints) {
         made->entries = found->hints->entries;
@@ -96,6 +113,7 @@ VIADUCT_MPI_ASK_COMM(Comm_set_info, (MPI_Comm comm, MPI_Info info), {
 
 VIADUCT_MPI(Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
     Call call("MPI_Comm_compare", comm_of(comm1));
+    VIADUCT_MPI_NEED(result)
     Communicator* a = comm_of(comm1);
     Communicator* b = comm_of(comm2);
     if (!a || !b) {

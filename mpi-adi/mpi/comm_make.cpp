@@ -32,9 +32,9 @@ int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* 
     return MPI_SUCCESS;
 }
 
-// MPICH's own type of split: processes that share a directory. All must name the same one; those of a node that has it
-// are taken to share it. Other neighbourhoods are not known.
-int split_by_directory(Communicator& comm, const Info* info, int* color) {
+// MPICH's own type of split: processes that share a directory. All that ask must name the same one; those of a node that
+// has it are taken to share it. Other neighbourhoods are not known. `comm` holds those that ask and nobody else.
+int color_by_directory(Communicator& comm, const Info* info, int* color) {
     const std::string* directory = info ? info->find("nbhd_common_dirname") : nullptr;
     int64_t range[2] = {-1, 1};  // the largest hash and, negative, the smallest
     if (directory) {
@@ -54,19 +54,46 @@ int split_by_directory(Communicator& comm, const Info* info, int* color) {
     return MPI_SUCCESS;
 }
 
+// The members that pass MPI_UNDEFINED do not know what the others ask for, and take part in one split and no more. So
+// that is what separates those who ask, before they agree among themselves.
+int split_by_directory(Communicator& comm, int key, const Info* info, Communicator** made) {
+    if (comm.inter) {
+        return MPI_ERR_COMM;
+    }
+    Communicator* asking = nullptr;
+    if (int error = comm_split(comm, 0, comm.rank, &asking)) {
+        return error;
+    }
+    int color = MPI_UNDEFINED;
+    int error = color_by_directory(*asking, info, &color);
+    if (error == MPI_SUCCESS) {
+        error = comm_split(*asking, color, key, made);
+    }
+    comm_free(asking);
+    return error;
+}
+
+Communicator* with_hints(Communicator* made, const Info* info) {
+    if (made && info) {
+        add_hints(*info, made->hints);
+    }
+    return made;
+}
+
 int split_type(Communicator& comm, int type, int key, const Info* info, MPI_Comm* newcomm) {
+    Communicator* made = nullptr;
+    if (type == MPIX_COMM_TYPE_NEIGHBORHOOD) {
+        const int error = split_by_directory(comm, key, info, &made);
+        return give(error, with_hints(made, info), newcomm);
+    }
     int color = MPI_UNDEFINED;
     if (type == MPI_COMM_TYPE_SHARED) {
         color = world().nodes[size_t(world().rank)];
-    } else if (type == MPIX_COMM_TYPE_NEIGHBORHOOD) {
-        if (int error = split_by_directory(comm, info, &color)) {
-            return error;
-        }
     } else if (type != MPI_UNDEFINED && type != MPI_COMM_TYPE_HW_GUIDED && type != MPI_COMM_TYPE_HW_UNGUIDED) {
         return MPI_ERR_ARG;  // no finer division of the hardware is known: MPI_COMM_NULL for those asked for one
     }
-    Communicator* made = nullptr;
-    return give(comm_split(comm, color, key, &made), made, newcomm);
+    const int error = comm_split(comm, color, key, &made);
+    return give(error, with_hints(made, info), newcomm);
 }
 
 int free_comm(MPI_Comm* handle) {
@@ -89,30 +116,35 @@ using namespace viaduct::mpi;
 VIADUCT_MPI(Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_dup", old);
-    return call.result(dup(old, old ? old->hints.get() : nullptr, newcomm));
+    VIADUCT_MPI_NEED(newcomm)
+    return call.result(dup(old, nullptr, newcomm));  // since MPI 4.0 hints stay behind
 }
 
 VIADUCT_MPI(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_dup_with_info", old);
+    VIADUCT_MPI_NEED(newcomm)
     return call.result(dup(old, info_of(info), newcomm));
 }
 
 VIADUCT_MPI(Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_idup", old);
-    return call.result(idup(old, old ? old->hints.get() : nullptr, newcomm, request));
+    VIADUCT_MPI_NEED(newcomm, request)
+    return call.result(idup(old, nullptr, newcomm, request));
 }
 
 VIADUCT_MPI(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_idup_with_info", old);
+    VIADUCT_MPI_NEED(newcomm, request)
     return call.result(idup(old, info_of(info), newcomm, request));
 }
 
 VIADUCT_MPI(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_create", old);
+    VIADUCT_MPI_NEED(newcomm)
     Group* members = group_of(group);
     if (!old || !members) {
         return call.result(old ? MPI_ERR_GROUP : MPI_ERR_COMM);
@@ -129,6 +161,7 @@ VIADUCT_MPI(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
 VIADUCT_MPI(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_create_group", old);
+    VIADUCT_MPI_NEED(newcomm)
     Group* members = group_of(group);
     if (!old || !members) {
         return call.result(old ? MPI_ERR_GROUP : MPI_ERR_COMM);
@@ -143,6 +176,7 @@ VIADUCT_MPI(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Com
 VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_split", old);
+    VIADUCT_MPI_NEED(newcomm)
     if (!old) {
         return call.result(MPI_ERR_COMM);
     }
@@ -156,6 +190,7 @@ VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) 
 VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info info, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_split_type", old);
+    VIADUCT_MPI_NEED(newcomm)
     return call.result(old ? split_type(*old, split_by, key, info_of(info), newcomm) : MPI_ERR_COMM);
 }
 
@@ -177,6 +212,7 @@ VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm p
                                MPI_Comm* newintercomm)) {
     Communicator* local = comm_of(local_comm);
     Call call("MPI_Intercomm_create", local);
+    VIADUCT_MPI_NEED(newintercomm)
     if (!local || local->inter) {
         return call.result(MPI_ERR_COMM);
     }
@@ -203,6 +239,7 @@ VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm p
 VIADUCT_MPI(Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newcomm)) {
     Communicator* inter = comm_of(intercomm);
     Call call("MPI_Intercomm_merge", inter);
+    VIADUCT_MPI_NEED(newcomm)
     if (!inter || !inter->inter) {
         return call.result(MPI_ERR_COMM);
     }

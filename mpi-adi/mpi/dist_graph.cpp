@@ -127,6 +127,7 @@ VIADUCT_MPI(Dist_graph_create, (MPI_Comm comm_old, int n, const int sources[], c
                                 const int destinations[], const int weights[], MPI_Info, int, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Dist_graph_create", old);
+    VIADUCT_MPI_NEED(newcomm)
     return call.result(old && !old->inter ? create(*old, n, sources, degrees, destinations, weights, newcomm)
                                           : MPI_ERR_COMM);
 }
@@ -136,6 +137,7 @@ VIADUCT_MPI(Dist_graph_create_adjacent,
              const int destinations[], const int destweights[], MPI_Info, int, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Dist_graph_create_adjacent", old);
+    VIADUCT_MPI_NEED(newcomm)
     return call.result(old && !old->inter ? create_adjacent(*old, indegree, sources, sourceweights, outdegree,
                                                             destinations, destweights, newcomm)
                                           : MPI_ERR_COMM);

@@ -49,11 +49,13 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI(Comm_create_errhandler, (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
     Call call("MPI_Comm_create_errhandler");
+    VIADUCT_MPI_NEED(errhandler)
     return call.result(create_handler(function, errhandler));
 }
 
 VIADUCT_MPI(Errhandler_create, (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
     Call call("MPI_Errhandler_create");
+    VIADUCT_MPI_NEED(errhandler)
     return call.result(create_handler(function, errhandler));
 }
 
@@ -69,11 +71,13 @@ VIADUCT_MPI(Errhandler_set, (MPI_Comm comm, MPI_Errhandler errhandler)) {
 
 VIADUCT_MPI(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
     Call call("MPI_Comm_get_errhandler", comm_of(comm));
+    VIADUCT_MPI_NEED(errhandler)
     return call.result(get_handler(comm, errhandler));
 }
 
 VIADUCT_MPI(Errhandler_get, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
     Call call("MPI_Errhandler_get", comm_of(comm));
+    VIADUCT_MPI_NEED(errhandler)
     return call.result(get_handler(comm, errhandler));
 }
 
@@ -99,6 +103,7 @@ VIADUCT_MPI(Errhandler_free, (MPI_Errhandler * errhandler)) {
 
 VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
     Call call("MPI_Error_class");
+    VIADUCT_MPI_NEED(errorclass)
     int found = error_class_of(errorcode);
     *errorclass = found < 0 ? MPI_ERR_UNKNOWN : found;
     return MPI_SUCCESS;
@@ -106,6 +111,7 @@ VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
 
 VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
     Call call("MPI_Error_string");
+    VIADUCT_MPI_NEED(resultlen)
     std::string text = error_text(errorcode);
     text.resize(std::min<size_t>(text.size(), MPI_MAX_ERROR_STRING - 1));
     std::memcpy(string, text.c_str(), text.size() + 1);
@@ -115,12 +121,14 @@ VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
 
 VIADUCT_MPI(Add_error_class, (int* errorclass)) {
     Call call("MPI_Add_error_class");
+    VIADUCT_MPI_NEED(errorclass)
     *errorclass = add_error_class();
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI(Add_error_code, (int errorclass, int* errorcode)) {
     Call call("MPI_Add_error_code");
+    VIADUCT_MPI_NEED(errorcode)
     int made = add_error_code(errorclass);
     if (made < 0) {
         return call.result(MPI_ERR_ARG);

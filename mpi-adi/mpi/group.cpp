@@ -52,7 +52,7 @@ int chosen(MPI_Group handle, int n, const int ranks[], MPI_Group* newgroup, bool
     if (!group) {
         return MPI_ERR_GROUP;
     }
-    if (n < 0) {
+    if (n < 0 || (n > 0 && !ranks)) {
         return MPI_ERR_ARG;
     }
     if (!ranks_hold(*group, n, ranks)) {
@@ -66,7 +66,7 @@ int ranged(MPI_Group handle, int n, int ranges[][3], MPI_Group* newgroup, bool i
     if (!group) {
         return MPI_ERR_GROUP;
     }
-    if (n < 0) {
+    if (n < 0 || (n > 0 && !ranges)) {
         return MPI_ERR_ARG;
     }
     std::vector<int> ranks;
@@ -108,6 +108,7 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI(Group_size, (MPI_Group group, int* size)) {
     Call call("MPI_Group_size");
+    VIADUCT_MPI_NEED(size)
     Group* found = group_of(group);
     if (!found) {
         return call.result(MPI_ERR_GROUP);
@@ -118,6 +119,7 @@ VIADUCT_MPI(Group_size, (MPI_Group group, int* size)) {
 
 VIADUCT_MPI(Group_rank, (MPI_Group group, int* rank)) {
     Call call("MPI_Group_rank");
+    VIADUCT_MPI_NEED(rank)
     Group* found = group_of(group);
     if (!found) {
         return call.result(MPI_ERR_GROUP);
@@ -133,7 +135,7 @@ VIADUCT_MPI(Group_translate_ranks, (MPI_Group group1, int n, const int ranks1[],
     if (!from || !to) {
         return call.result(MPI_ERR_GROUP);
     }
-    if (n < 0) {
+    if (n < 0 || (n > 0 && missing(ranks1, ranks2))) {
         return call.result(MPI_ERR_ARG);
     }
     return call.result(group_translate(*from, {ranks1, size_t(n)}, *to, ranks2));
@@ -141,6 +143,7 @@ VIADUCT_MPI(Group_translate_ranks, (MPI_Group group1, int n, const int ranks1[],
 
 VIADUCT_MPI(Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
     Call call("MPI_Group_compare");
+    VIADUCT_MPI_NEED(result)
     Group* a = group_of(group1);
     Group* b = group_of(group2);
     if (!a || !b) {
@@ -159,36 +162,43 @@ VIADUCT_MPI(Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
 
 VIADUCT_MPI(Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
     Call call("MPI_Group_union");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(combine(group1, group2, newgroup, [](bool) { return true; }, true));
 }
 
 VIADUCT_MPI(Group_intersection, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
     Call call("MPI_Group_intersection");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(combine(group1, group2, newgroup, [](bool in_both) { return in_both; }, false));
 }
 
 VIADUCT_MPI(Group_difference, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
     Call call("MPI_Group_difference");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(combine(group1, group2, newgroup, [](bool in_both) { return !in_both; }, false));
 }
 
 VIADUCT_MPI(Group_incl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
     Call call("MPI_Group_incl");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(chosen(group, n, ranks, newgroup, true));
 }
 
 VIADUCT_MPI(Group_excl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
     Call call("MPI_Group_excl");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(chosen(group, n, ranks, newgroup, false));
 }
 
 VIADUCT_MPI(Group_range_incl, (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
     Call call("MPI_Group_range_incl");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(ranged(group, n, ranges, newgroup, true));
 }
 
 VIADUCT_MPI(Group_range_excl, (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
     Call call("MPI_Group_range_excl");
+    VIADUCT_MPI_NEED(newgroup)
     return call.result(ranged(group, n, ranges, newgroup, false));
 }
 

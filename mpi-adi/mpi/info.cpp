@@ -31,12 +31,14 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI(Info_create, (MPI_Info * info)) {
     Call call("MPI_Info_create");
+    VIADUCT_MPI_NEED(info)
     *info = info_create()->handle;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI(Info_create_env, (int, char**, MPI_Info* info)) {
     Call call("MPI_Info_create_env");
+    VIADUCT_MPI_NEED(info)
     Info* made = info_create();
     made->entries = info_of(MPI_INFO_ENV)->entries;
     *info = made->handle;
@@ -45,6 +47,7 @@ VIADUCT_MPI(Info_create_env, (int, char**, MPI_Info* info)) {
 
 VIADUCT_MPI(Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
     Call call("MPI_Info_dup");
+    VIADUCT_MPI_NEED(newinfo)
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);
@@ -84,6 +87,7 @@ VIADUCT_MPI(Info_set, (MPI_Info info, const char* key, const char* value)) {
 
 VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value, int* flag)) {
     Call call("MPI_Info_get");
+    VIADUCT_MPI_NEED(flag)
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);
@@ -124,6 +128,7 @@ VIADUCT_MPI(Info_get_string, (MPI_Info info, const char* key, int* buflen, char*
 
 VIADUCT_MPI(Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, int* flag)) {
     Call call("MPI_Info_get_valuelen");
+    VIADUCT_MPI_NEED(valuelen, flag)
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);
@@ -141,6 +146,7 @@ VIADUCT_MPI(Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, i
 
 VIADUCT_MPI(Info_get_nkeys, (MPI_Info info, int* nkeys)) {
     Call call("MPI_Info_get_nkeys");
+    VIADUCT_MPI_NEED(nkeys)
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);

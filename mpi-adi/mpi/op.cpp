@@ -8,6 +8,7 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI(Op_create, (MPI_User_function * function, int commute, MPI_Op* op)) {
     Call call("MPI_Op_create");
+    VIADUCT_MPI_NEED(op)
     if (!function) {
         return call.result(MPI_ERR_ARG);
     }
@@ -17,6 +18,7 @@ VIADUCT_MPI(Op_create, (MPI_User_function * function, int commute, MPI_Op* op)) 
 
 VIADUCT_MPI(Op_create_c, (MPI_User_function_c * function, int commute, MPI_Op* op)) {
     Call call("MPI_Op_create_c");
+    VIADUCT_MPI_NEED(function, op)
     if (!function) {
         return call.result(MPI_ERR_ARG);
     }
@@ -31,6 +33,7 @@ VIADUCT_MPI(Op_free, (MPI_Op * op)) {
 
 VIADUCT_MPI(Op_commutative, (MPI_Op op, int* commute)) {
     Call call("MPI_Op_commutative");
+    VIADUCT_MPI_NEED(commute)
     Operator* found = op_of(op);
     if (!found) {
         return call.result(MPI_ERR_OP);
@@ -62,7 +65,7 @@ VIADUCT_MPI_COUNTED(Reduce_local, (const void* inbuf, void* inoutbuf, Count coun
     if (int error = op_check(*found, *type)) {
         return call.result(error);
     }
-    if (count > 0 && (inbuf == MPI_IN_PLACE || inbuf == inoutbuf)) {
+    if (count > 0 && (inbuf == MPI_IN_PLACE || inoutbuf == MPI_IN_PLACE || inbuf == inoutbuf)) {
         return call.result(MPI_ERR_BUFFER);
     }
     op_apply(*found, inbuf, inoutbuf, count, *type);

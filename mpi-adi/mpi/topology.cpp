@@ -121,6 +121,7 @@ VIADUCT_MPI(Dims_create, (int nnodes, int ndims, int dims[])) {
 VIADUCT_MPI(Topo_test, (MPI_Comm comm, int* status)) {
     Communicator* found = comm_of(comm);
     Call call("MPI_Topo_test", found);
+    VIADUCT_MPI_NEED(status)
     if (!found) {
         return call.result(MPI_ERR_COMM);
     }
@@ -131,6 +132,8 @@ VIADUCT_MPI(Topo_test, (MPI_Comm comm, int* status)) {
 VIADUCT_MPI(Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int, MPI_Comm* comm_cart)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Cart_create", old);
+    VIADUCT_MPI_NEED(comm_cart)
+    *comm_cart = MPI_COMM_NULL;
     return call.result(old && !old->inter ? cart_create(*old, ndims, dims, periods, comm_cart) : MPI_ERR_COMM);
 }
 
@@ -176,6 +179,7 @@ VIADUCT_MPI_ASK_TOPOLOGY(Cart_sub, MPI_CART, (MPI_Comm comm, const int remain_di
 VIADUCT_MPI(Cart_map, (MPI_Comm comm, int ndims, const int dims[], const int[], int* newrank)) {
     Communicator* found = comm_of(comm);
     Call call("MPI_Cart_map", found);
+    VIADUCT_MPI_NEED(newrank)
     if (!found) {
         return call.result(MPI_ERR_COMM);
     }
@@ -194,6 +198,8 @@ VIADUCT_MPI(Graph_create, (MPI_Comm comm_old, int nnodes, const int index[], con
                            MPI_Comm* comm_graph)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Graph_create", old);
+    VIADUCT_MPI_NEED(comm_graph)
+    *comm_graph = MPI_COMM_NULL;
     return call.result(old && !old->inter ? graph_create(*old, nnodes, index, edges, comm_graph) : MPI_ERR_COMM);
 }
 
@@ -226,6 +232,7 @@ VIADUCT_MPI_ASK_TOPOLOGY(Graph_neighbors, MPI_GRAPH, (MPI_Comm comm, int rank, i
 VIADUCT_MPI(Graph_map, (MPI_Comm comm, int nnodes, const int[], const int[], int* newrank)) {
     Communicator* found = comm_of(comm);
     Call call("MPI_Graph_map", found);
+    VIADUCT_MPI_NEED(newrank)
     if (!found) {
         return call.result(MPI_ERR_COMM);
     }

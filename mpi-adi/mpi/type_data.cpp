@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "mpi-adi/engine/datatype.hpp"
+#include "mpi-adi/engine/external32.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
 namespace viaduct::mpi {
@@ -36,80 +37,6 @@ MPI_Count count_items(const Datatype& type, MPI_Count bytes) {
 MPI_Count elements_or_undefined(const Datatype& type, MPI_Count bytes) {
     MPI_Count elements = count_elements(type, bytes);
     return elements < 0 ? MPI_UNDEFINED : elements;
-}
-
-// The external form is big-endian; sizes are those of the machine except where the standard fixes another one.
-// Width of one basic element in external32 (MPI 3.1, table 13.2).
-int external_size(const Datatype& type) {
-    switch (type.handle) {
-        case MPI_WCHAR: return 2;
-        case MPI_LONG:
-        case MPI_UNSIGNED_LONG: return 4;
-        case MPI_PACKED: return 1;
-        default: return int(type.size);
-    }
-}
-
-// Bytes that are turned round together: a complex number is two numbers.
-int unit_of(const Datatype& type) {
-    return type.basic == BasicClass::complex ? int(type.size / 2) : type.basic == BasicClass::byte ? 1 : int(type.size);
-}
-
-void reversed(const char* from, char* to, int n) {
-    for (int i = 0; i < n; ++i) {
-        to[i] = from[n - 1 - i];
-    }
-}
-
-// An x87 extended number is not an IEEE quadruple; as one it keeps value and sign.
-__extension__ using Quad = __float128;
-bool is_extended(const Datatype& type) {
-    return unit_of(type) == 16 && type.handle != MPI_REAL16 && type.handle != MPI_COMPLEX32;
-}
-
-void element_out(const Datatype& type, const char* from, char* to) {
-    // Narrower outside than here: the low bytes, which lie first.
-    if (const int width = external_size(type); width < int(type.size)) {
-        reversed(from, to, width);
-        return;
-    }
-    const int unit = unit_of(type);
-    for (int at = 0; at < int(type.size); at += unit) {
-        if (is_extended(type)) {
-            long double value;
-            std::memcpy(&value, from + at, sizeof value);
-            Quad wide = value;
-            reversed(reinterpret_cast<const char*>(&wide), to + at, unit);
-        } else {
-            reversed(from + at, to + at, unit);
-        }
-    }
-}
-
-void element_in(const Datatype& type, const char* from, char* to) {
-    if (const int width = external_size(type); width < int(type.size)) {
-        const bool negative = type.basic == BasicClass::signed_integer && (from[0] & 0x80);
-        reversed(from, to, width);
-        std::memset(to + width, negative ? -1 : 0, size_t(type.size - width));
-        return;
-    }
-    const int unit = unit_of(type);
-    for (int at = 0; at < int(type.size); at += unit) {
-        if (is_extended(type)) {
-            Quad wide;
-            reversed(from + at, reinterpret_cast<char*>(&wide), unit);
-            long double value = static_cast<long double>(wide);
-            std::memcpy(to + at, &value, sizeof value);
-        } else {
-            reversed(from + at, to + at, unit);
-        }
-    }
-}
-
-MPI_Aint external_bytes(const Datatype& type, MPI_Count count) {
-    MPI_Aint bytes = 0;
-    for_each_basic(type, nullptr, [&](const Datatype& basic, char*, MPI_Count n) { bytes += n * external_size(basic); });
-    return bytes * count;
 }
 
 bool is_external32(const char* name) { return std::strcmp(name, "external32") == 0; }
@@ -253,16 +180,8 @@ VIADUCT_MPI_COUNTED(Pack_external, (const char datarep[], const void* inbuf, Cou
     if (!is_external32(datarep) || incount < 0 || *position + external_bytes(*type, incount) > outsize) {
         return call.result(MPI_ERR_ARG);
     }
-    char* to = static_cast<char*>(outbuf) + *position;
-    char* from = static_cast<char*>(const_cast<void*>(inbuf));
-    for (Count i = 0; i < incount; ++i, from += type->extent()) {
-        for_each_basic(*type, from, [&](const Datatype& basic, char* at, MPI_Count n) {
-            for (; n > 0; --n, at += basic.size, to += external_size(basic)) {
-                element_out(basic, at, to);
-            }
-        });
-    }
-    *position = to - static_cast<char*>(outbuf);
+    external_pack(*type, incount, inbuf, static_cast<char*>(outbuf) + *position);
+    *position += external_bytes(*type, incount);
     return MPI_SUCCESS;
 })
 
@@ -276,16 +195,9 @@ VIADUCT_MPI_COUNTED(Unpack_external, (const char datarep[], const void* inbuf, M
     if (!is_external32(datarep) || outcount < 0 || *position + external_bytes(*type, outcount) > insize) {
         return call.result(MPI_ERR_ARG);
     }
-    const char* from = static_cast<const char*>(inbuf) + *position;
-    char* to = static_cast<char*>(outbuf);
-    for (Count i = 0; i < outcount; ++i, to += type->extent()) {
-        for_each_basic(*type, to, [&](const Datatype& basic, char* at, MPI_Count n) {
-            for (; n > 0; --n, at += basic.size, from += external_size(basic)) {
-                element_in(basic, from, at);
-            }
-        });
-    }
-    *position = from - static_cast<const char*>(inbuf);
+    const MPI_Aint bytes = external_bytes(*type, outcount);
+    external_unpack(*type, outcount, outbuf, static_cast<const char*>(inbuf) + *position, uint64_t(bytes));
+    *position += bytes;
     return MPI_SUCCESS;
 })
 

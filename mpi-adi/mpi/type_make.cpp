@@ -279,6 +279,7 @@ static_assert(std::is_same_v<MPI_Count, MPI_Aint>);
 
 VIADUCT_MPI_COUNTED(Type_contiguous, (Count count, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_contiguous");
+    VIADUCT_MPI_NEED(newtype)
     if (count < 0) {
         return call.result(MPI_ERR_COUNT);
     }
@@ -288,6 +289,7 @@ VIADUCT_MPI_COUNTED(Type_contiguous, (Count count, MPI_Datatype oldtype, MPI_Dat
 
 VIADUCT_MPI_COUNTED(Type_vector, (Count count, Count blocklength, Count stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_vector");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(repeated(count, blocklength, stride, true, oldtype,
                                 vector_contents(MPI_COMBINER_VECTOR, {count, blocklength, stride}), newtype));
 })
@@ -295,35 +297,41 @@ VIADUCT_MPI_COUNTED(Type_vector, (Count count, Count blocklength, Count stride, 
 VIADUCT_MPI_COUNTED(Type_create_hvector,
                     (Count count, Count blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hvector");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(hvector(count, blocklength, stride, oldtype, newtype));
 })
 
 VIADUCT_MPI(Type_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype)) {
     Call call("MPI_Type_hvector");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(hvector(count, blocklength, stride, oldtype, newtype));
 }
 
 VIADUCT_MPI_COUNTED(Type_indexed, (Count count, const Count lengths[], const Count displacements[], MPI_Datatype oldtype,
                                    MPI_Datatype* newtype), {
     Call call("MPI_Type_indexed");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(indexed<Count>(MPI_COMBINER_INDEXED, count, 0, lengths, displacements, oldtype, newtype));
 })
 
 VIADUCT_MPI_COUNTED(Type_create_hindexed, (Count count, const Count lengths[], const MPI_Aint displacements[],
                                            MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hindexed");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(hindexed(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
 })
 
 VIADUCT_MPI(Type_hindexed, (int count, int lengths[], MPI_Aint displacements[], MPI_Datatype oldtype,
                             MPI_Datatype* newtype)) {
     Call call("MPI_Type_hindexed");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(hindexed<int>(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
 }
 
 VIADUCT_MPI_COUNTED(Type_create_indexed_block, (Count count, Count blocklength, const Count displacements[],
                                                 MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_indexed_block");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(
         indexed<Count>(MPI_COMBINER_INDEXED_BLOCK, count, blocklength, nullptr, displacements, oldtype, newtype));
 })
@@ -331,24 +339,28 @@ VIADUCT_MPI_COUNTED(Type_create_indexed_block, (Count count, Count blocklength, 
 VIADUCT_MPI_COUNTED(Type_create_hindexed_block, (Count count, Count blocklength, const MPI_Aint displacements[],
                                                  MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hindexed_block");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(hindexed_block(count, blocklength, displacements, oldtype, newtype));
 })
 
 VIADUCT_MPI_COUNTED(Type_create_struct, (Count count, const Count lengths[], const MPI_Aint displacements[],
                                          const MPI_Datatype types[], MPI_Datatype* newtype), {
     Call call("MPI_Type_create_struct");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(structure(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
 })
 
 VIADUCT_MPI(Type_struct, (int count, int lengths[], MPI_Aint displacements[], MPI_Datatype types[],
                           MPI_Datatype* newtype)) {
     Call call("MPI_Type_struct");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(structure<int>(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
 }
 
 VIADUCT_MPI_COUNTED(Type_create_subarray, (int ndims, const Count sizes[], const Count subsizes[], const Count starts[],
                                            int order, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_subarray");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(subarray(ndims, sizes, subsizes, starts, order, oldtype, newtype));
 })
 
@@ -356,15 +368,18 @@ VIADUCT_MPI_COUNTED(Type_create_darray, (int size, int rank, int ndims, const Co
                                          const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
                                          MPI_Datatype* newtype), {
     Call call("MPI_Type_create_darray");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(darray(size, rank, ndims, gsizes, distribs, dargs, psizes, order, oldtype, newtype));
 })
 
 VIADUCT_MPI_COUNTED(Type_create_resized, (MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_resized");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(resized<Count>(oldtype, lb, extent, newtype));
 })
 
 VIADUCT_MPI(Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
     Call call("MPI_Type_dup");
+    VIADUCT_MPI_NEED(newtype)
     return call.result(duplicate(oldtype, newtype));
 }

@@ -117,28 +117,66 @@ VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
         return MPI_SUCCESS;                               \
     }
 
-VIADUCT_MPI_ASK_TYPE(Type_size, (MPI_Datatype datatype, int* size), *size = as_int(type->size))
-VIADUCT_MPI_ASK_TYPE(Type_size_x, (MPI_Datatype datatype, MPI_Count* size), *size = type->size)
-VIADUCT_MPI_ASK_TYPE(Type_get_extent, (MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent),
-                     (*lb = type->lb, *extent = type->extent()))
-VIADUCT_MPI_ASK_TYPE(Type_get_extent_x, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
-                     (*lb = type->lb, *extent = type->extent()))
-VIADUCT_MPI_ASK_TYPE(Type_get_true_extent, (MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent),
-                     (*lb = type->true_lb, *extent = type->true_extent()))
-VIADUCT_MPI_ASK_TYPE(Type_get_true_extent_x, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
-                     (*lb = type->true_lb, *extent = type->true_extent()))
-VIADUCT_MPI_ASK_TYPE(Type_extent, (MPI_Datatype datatype, MPI_Aint* extent), *extent = type->extent())
-VIADUCT_MPI_ASK_TYPE(Type_lb, (MPI_Datatype datatype, MPI_Aint* lb), *lb = type->lb)
-VIADUCT_MPI_ASK_TYPE(Type_ub, (MPI_Datatype datatype, MPI_Aint* ub), *ub = type->ub)
-VIADUCT_MPI_ASK_TYPE(Type_get_name, (MPI_Datatype datatype, char* name, int* length),
-                     give_name(type->name, name, length))
-VIADUCT_MPI_ASK_TYPE(Type_size_c, (MPI_Datatype datatype, MPI_Count* size), *size = type->size)
-VIADUCT_MPI_ASK_TYPE(Type_get_extent_c, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
-                     (*lb = type->lb, *extent = type->extent()))
-VIADUCT_MPI_ASK_TYPE(Type_get_true_extent_c, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent),
-                     (*lb = type->true_lb, *extent = type->true_extent()))
-VIADUCT_MPI_ASK_TYPE(Type_get_envelope,
-                     (MPI_Datatype datatype, int* integers, int* addresses, int* types, int* combiner), {
+VIADUCT_MPI_ASK_TYPE(Type_size, (MPI_Datatype datatype, int* size), {
+    VIADUCT_MPI_NEED(size)
+    *size = as_int(type->size);
+})
+VIADUCT_MPI_ASK_TYPE(Type_size_x, (MPI_Datatype datatype, MPI_Count* size), {
+    VIADUCT_MPI_NEED(size)
+    *size = type->size;
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_extent, (MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent), {
+    VIADUCT_MPI_NEED(lb, extent)
+    *lb = type->lb;
+    *extent = type->extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_extent_x, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent), {
+    VIADUCT_MPI_NEED(lb, extent)
+    *lb = type->lb;
+    *extent = type->extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_true_extent, (MPI_Datatype datatype, MPI_Aint* lb, MPI_Aint* extent), {
+    VIADUCT_MPI_NEED(lb, extent)
+    *lb = type->true_lb;
+    *extent = type->true_extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_true_extent_x, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent), {
+    VIADUCT_MPI_NEED(lb, extent)
+    *lb = type->true_lb;
+    *extent = type->true_extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_extent, (MPI_Datatype datatype, MPI_Aint* extent), {
+    VIADUCT_MPI_NEED(extent)
+    *extent = type->extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_lb, (MPI_Datatype datatype, MPI_Aint* lb), {
+    VIADUCT_MPI_NEED(lb)
+    *lb = type->lb;
+})
+VIADUCT_MPI_ASK_TYPE(Type_ub, (MPI_Datatype datatype, MPI_Aint* ub), {
+    VIADUCT_MPI_NEED(ub)
+    *ub = type->ub;
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_name, (MPI_Datatype datatype, char* name, int* length), {
+    VIADUCT_MPI_NEED(length)
+    give_name(type->name, name, length);
+})
+VIADUCT_MPI_ASK_TYPE(Type_size_c, (MPI_Datatype datatype, MPI_Count* size), {
+    VIADUCT_MPI_NEED(size)
+    *size = type->size;
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_extent_c, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent), {
+    VIADUCT_MPI_NEED(lb, extent)
+    *lb = type->lb;
+    *extent = type->extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_true_extent_c, (MPI_Datatype datatype, MPI_Count* lb, MPI_Count* extent), {
+    VIADUCT_MPI_NEED(lb, extent)
+    *lb = type->true_lb;
+    *extent = type->true_extent();
+})
+VIADUCT_MPI_ASK_TYPE(Type_get_envelope, (MPI_Datatype datatype, int* integers, int* addresses, int* types, int* combiner), {
+    VIADUCT_MPI_NEED(integers, addresses, types, combiner)
                          Shape shape = shape_of(*type);
                          // What was made with large counts is told by MPI_Type_get_envelope_c alone.
                          if (shape.large_counts) {
@@ -149,10 +187,9 @@ VIADUCT_MPI_ASK_TYPE(Type_get_envelope,
                          *types = int(shape.types);
                          *combiner = type->contents.combiner;
                      })
-VIADUCT_MPI_ASK_TYPE(Type_get_envelope_c,
-                     (MPI_Datatype datatype, MPI_Count* integers, MPI_Count* addresses, MPI_Count* large_counts,
-                      MPI_Count* types, int* combiner),
-                     {
+VIADUCT_MPI_ASK_TYPE(Type_get_envelope_c, (MPI_Datatype datatype, MPI_Count* integers, MPI_Count* addresses, MPI_Count* large_counts,
+                      MPI_Count* types, int* combiner), {
+    VIADUCT_MPI_NEED(integers, addresses, large_counts, types, combiner)
                          Shape shape = shape_of(*type);
                          *integers = shape.integers;
                          *addresses = shape.addresses;
@@ -188,6 +225,7 @@ VIADUCT_MPI(Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers,
 
 VIADUCT_MPI(Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) {
     Call call("MPI_Type_match_size");
+    VIADUCT_MPI_NEED(datatype)
     constexpr MPI_Datatype kReals[] = {MPI_REAL4, MPI_REAL8, MPI_REAL16};
     constexpr MPI_Datatype kIntegers[] = {MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8};
     constexpr MPI_Datatype kComplex[] = {MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32};
@@ -210,18 +248,21 @@ VIADUCT_MPI(Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) 
 
 VIADUCT_MPI(Type_create_f90_real, (int precision, int range, MPI_Datatype* newtype)) {
     Call call("MPI_Type_create_f90_real");
+    VIADUCT_MPI_NEED(newtype)
     constexpr MPI_Datatype kKinds[] = {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL16};
     return call.result(f90_real(MPI_COMBINER_F90_REAL, precision, range, kKinds, newtype));
 }
 
 VIADUCT_MPI(Type_create_f90_complex, (int precision, int range, MPI_Datatype* newtype)) {
     Call call("MPI_Type_create_f90_complex");
+    VIADUCT_MPI_NEED(newtype)
     constexpr MPI_Datatype kKinds[] = {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX32};
     return call.result(f90_real(MPI_COMBINER_F90_COMPLEX, precision, range, kKinds, newtype));
 }
 
 VIADUCT_MPI(Type_create_f90_integer, (int range, MPI_Datatype* newtype)) {
     Call call("MPI_Type_create_f90_integer");
+    VIADUCT_MPI_NEED(newtype)
     constexpr int kRange[] = {2, 4, 9, 18};
     constexpr MPI_Datatype kKinds[] = {MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER, MPI_INTEGER8};
     for (int k = 0; k < 4; ++k) {

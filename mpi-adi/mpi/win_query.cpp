@@ -114,8 +114,14 @@ VIADUCT_MPI(Win_free_keyval, (int* keyval)) {
     return call.result(keyval_free(keyval, HandleType::win));
 }
 
-VIADUCT_MPI_WIN(Win_set_attr, (MPI_Win win, int keyval, void* value),
-                { return set_attribute(*call, keyval, value, AttributeKind::pointer); })
+// A key that is none of windows is not the window's error: the world's error handler is asked, as MPICH does, and not
+// that of the window, which by default ends the job.
+VIADUCT_MPI(Win_set_attr, (MPI_Win win, int keyval, void* value)) {
+    WindowCall call("MPI_Win_set_attr", win);
+    if (!call.valid()) return call.result(MPI_ERR_WIN);
+    const int error = set_attribute(*call, keyval, value, AttributeKind::pointer);
+    return error == MPI_ERR_KEYVAL ? raise(static_cast<Comm*>(nullptr), error, "MPI_Win_set_attr") : call.result(error);
+}
 VIADUCT_MPI_WIN(Win_get_attr, (MPI_Win win, int keyval, void* value, int* flag),
                 { return get_attribute(*call, keyval, value, flag, AttributeKind::pointer); })
 

@@ -195,6 +195,7 @@ struct taskinfo {
 #define TASK_PARENT 0x10
 #define TASK_CHILD 0x20
 #define TASK_ROBUST 0x40
+#define TASK_CROWDED 0x80 /* more processes than processors here: a wait for another one may be long */
     int ti_index;  /* own rank */
     int ti_nprocs; /* processes in the job */
     int ti_nlocal; /* of them on this host, this one included */
@@ -321,6 +322,12 @@ extern struct mpip_upcalls mpip_up;
 
 /* Fills a table by name: pt_x = mpip_<pmname>_x, for self, shm, via and tcp. MPIP_ERR_ARG for any other name. */
 int mpip_map_functions(const char* pmname, struct protocol*);
+/*
+ * A module of somebody else's in the place of shm, via or tcp (docs/adi-writing-a-transport.md): from now on mpip_map_functions calls
+ * bind, which fills the entries in, and the module keeps number and name of that place. NULL: ours again. All processes of a job have
+ * to do the same, before anything is initialised. MPIP_ERR_ARG for a number that is none of these or whose module is in use.
+ */
+int mpip_replace_module(int number, void (*bind)(struct protocol*));
 /* Name of a protocol by number, "" beyond. */
 const char* mpip_protocol_name(int number);
 /*
@@ -346,15 +353,34 @@ struct mpip_param {
     const char* pa_help;
     const char* pa_default;
     const char* pa_value;  /* in force */
-    const char* pa_origin; /* "default" or "environment" */
+    const char* pa_origin; /* "default", "environment" or "program" */
+    long pa_low, pa_high;  /* range of a number; both 0: text */
 };
 const struct mpip_param* mpip_params(size_t* count);
+/*
+ * Gives a number another value, as the environment would. Only before pt_initialize of the first module, which reads them, and by
+ * one thread at a time. MPIP_ERR_ARG for a name that is not there, for text, and for a value out of range.
+ */
+int mpip_set_param(const char* name, long value);
 
 /* Monotonic counts since the start, per protocol number; for cmpiinfo, tests and people. */
 struct mpip_counters {
     uint64_t mc_eager, mc_long, mc_packets, mc_noops, mc_backlogged, mc_rput, mc_rget, mc_r3, mc_unexpected, mc_vbufs_grown;
 };
 const struct mpip_counters* mpip_counters_of(int proto);
+
+/* One NIC of several that serve a process together (CMPI_VIA_NICS), as this side finds it. */
+struct mpip_rail {
+    const char* ra_name;      /* as it was given to VipOpenNic; valid until pt_finalize */
+    int ra_up;                /* it is in use */
+    uint64_t ra_messages;     /* frames sent by it: short messages, envelopes, pieces */
+    uint64_t ra_bytes;        /* of long messages, written by it into the other side's memory */
+    uint64_t ra_losses;       /* times it was taken out */
+    double ra_bandwidth_mb;   /* as measured last, 10^6 bytes a second; 0: not yet */
+    double ra_latency_ns;     /* half a round trip, as measured; 0: not yet */
+};
+/* Fills up to `room` of them for the process of that world rank; how many. 0: via has one NIC, or does not serve it. */
+size_t mpip_rails_of(int rank, struct mpip_rail* rails, size_t room);
 
 /* ------------------------------------------------------------------------------ small things on the hot path -- */
 

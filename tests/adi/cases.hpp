@@ -15,14 +15,17 @@ struct Case {
     void (*body)(Job&);
     int size;
     int seconds;
-    const char* only = nullptr;  // the module it is for; nullptr: every one
+    const char* only = nullptr;  // the module it is for, !module: all others; nullptr: every one
     std::vector<std::pair<const char*, const char*>> environment = {};
     std::vector<int> victims = {};
     int rounds = 1;  // with another seed each
 };
 
 std::vector<Case> traffic_cases();
+std::vector<Case> memory_cases();
+std::vector<Case> table_cases();
 std::vector<Case> end_cases();
+std::vector<Case> rail_cases();
 
 // The module under test, and the number of the round.
 extern const char* module;

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "cases.hpp"
+#include "mpi-adi/protocol/rails/rails.hpp"
 #include "mpi-adi/protocol/shm/shm.hpp"
 #include "mpi-adi/protocol/tcp/tcp.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
@@ -65,17 +66,24 @@ void killed(Job& job) {
     if (e.rank() != kVictim) CHECK(e.process(kVictim)->p_proto->pt_ping(e.comm(), kVictim) != MPIP_SUCCESS);
 }
 
+// Messages of all kinds between two processes, begun and never waited for.
+struct UnderWay {
+    explicit UnderWay(Engine& e) {
+        const int other = 1 - e.rank();
+        e.isend(send, other, 1, big.data(), big.size());
+        e.irecv(receive, other, 2, big.data(), big.size());
+        e.irecv(never, other, 3, big.data(), 10);
+    }
+    std::vector<unsigned char> big = std::vector<unsigned char>(300000);
+    mpip_req_t send, receive, never;
+};
+
 // Packets nobody would send, with headers that are almost right, into a process that has messages of all
 // kinds under way: it may take the peer for lost, and nothing worse.
 void hostile_packets(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
-    std::vector<unsigned char> big(300000);
-    mpip_req_t send, receive, never;
-    const int other = 1 - e.rank();
-    e.isend(send, other, 1, big.data(), big.size());
-    e.irecv(receive, other, 2, big.data(), big.size());
-    e.irecv(never, other, 3, big.data(), 10);
+    UnderWay all(e);
     const auto until = Clock::now() + std::chrono::milliseconds(40);
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
@@ -157,12 +165,7 @@ void push_evil(shm::Peer& peer, const stream::Frame& frame, std::mt19937&) {
 void hostile_frames(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
-    std::vector<unsigned char> big(300000);
-    mpip_req_t send, receive, never;
-    const int other = 1 - e.rank();
-    e.isend(send, other, 1, big.data(), big.size());
-    e.irecv(receive, other, 2, big.data(), big.size());
-    e.irecv(never, other, 3, big.data(), 10);
+    UnderWay all(e);
     const auto until = Clock::now() + std::chrono::milliseconds(40);
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
@@ -176,6 +179,163 @@ void hostile_frames(Job& job) {
     }
     while (Clock::now() < until) e.progress();
     ::_exit(0);  // nothing orderly is left to be done
+}
+
+// --- several NICs: packets that this side's module would never make, on its own lanes ---
+
+// A packet of `bytes` bytes as it lies in the buffer goes out by a lane, uncounted.
+void push_packet(rails::Lane& lane, rails::Packet* p, size_t bytes) {
+    VIP_MEM_ATTRIBUTES attributes = {lane.rail->ptag, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_HANDLE handle;
+    CHECK(VipRegisterMem(lane.rail->nic, p, sizeof *p, &attributes, &handle) == VIP_SUCCESS);
+    p->desc = {};
+    p->desc.CS.SegCount = 1;
+    p->desc.CS.Length = static_cast<VIP_UINT32>(bytes);
+    p->desc.DS[0].Local.Data.Address = p->buffer;
+    p->desc.DS[0].Local.Handle = handle;
+    p->desc.DS[0].Local.Length = static_cast<VIP_UINT32>(bytes);
+    p->lane = &lane;
+    p->with_nic = p->awaited = true;  // so that it does not get into the module's pool
+    ++lane.with_nic;
+    ++lane.rail->with_nic;
+    VipPostSend(lane.vi, &p->desc, handle);
+}
+
+rails::Packet* empty_packet(const rails::Peer& peer, rails::Kind kind) {
+    auto* p = new rails::Packet();  // until the process ends
+    auto* h = rails::packet_as<rails::Header>(p);
+    h->kind = kind;
+    h->view = 255;
+    h->source = 1;
+    h->sequence = peer.next_sequence;
+    return p;
+}
+
+rails::Lane& some_lane(rails::Peer& peer, std::mt19937& dice) {
+    for (size_t i = dice();; ++i) {
+        rails::Lane& lane = peer.lanes[i % rails::kMostRails];
+        if (lane.state == rails::LaneState::up) return lane;
+    }
+}
+
+void hostile_rails(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    UnderWay all(e);
+    const auto until = Clock::now() + std::chrono::milliseconds(40);
+    if (e.rank() == 1) {
+        std::mt19937 dice(seed);
+        auto& peer = dynamic_cast<rails::Peer&>(*stream::connection_of(e.process(0)));
+        for (int i = 0; i < 40 && !peer.lost && peer.lanes_up > 0; ++i) {
+            e.progress();
+            if (peer.lost || peer.lanes_up == 0) break;
+            rails::Lane& lane = some_lane(peer, dice);
+            rails::Packet* p = empty_packet(peer, static_cast<rails::Kind>(dice() % 8));
+            auto* h = rails::packet_as<rails::Header>(p);
+            if (dice() % 8 == 0) h->credit = static_cast<uint16_t>(dice() % 2 == 0 ? dice() : 1);
+            if (dice() % 8 == 0) h->noops = static_cast<uint8_t>(dice());
+            size_t bytes = sizeof *h + dice() % 200;
+            if (h->kind == rails::Kind::frame) {
+                stream::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
+                if (dice() % 8 != 0) frame.bytes = dice() % 2 == 0 ? 0 : sizeof(rails::Landing);
+                *rails::frame_of(p) = frame;
+                bytes = sizeof *h + sizeof frame + std::min<size_t>(frame.bytes, 200);
+                if (dice() % 4 == 0) h->sequence = peer.next_sequence + dice() % 2000;
+                if (dice() % 4 != 0) ++peer.next_sequence;
+            } else if (h->kind == rails::Kind::hello || h->kind == rails::Kind::report) {
+                auto* report = rails::packet_as<rails::Report>(p);
+                report->number = lane.number;
+                for (rails::Ended& end : report->ended) {
+                    end.up_to = dice() % 4 == 0 ? dice() : dice() % 3;
+                    end.number = dice() % 3;
+                    end.received = dice() % 4 == 0 ? dice() : dice() % 20;
+                }
+                bytes = sizeof *report;
+            } else if (h->kind == rails::Kind::probe || h->kind == rails::Kind::echo) {
+                rails::packet_as<rails::Probe>(p)->time = dice();
+                bytes = sizeof(rails::Probe);
+            }
+            push_packet(lane, p, bytes);
+        }
+    }
+    while (Clock::now() < until) e.progress();
+    ::_exit(0);  // nothing orderly is left to be done
+}
+
+// One packet with one fault each round: whoever gets it takes the sender for lost.
+constexpr int kDamages = 12;
+void damaged_rails(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == 1) {
+        std::mt19937 dice(seed);
+        auto& peer = dynamic_cast<rails::Peer&>(*stream::connection_of(e.process(0)));
+        rails::Lane& lane = some_lane(peer, dice);
+        rails::Packet* p = empty_packet(peer, rails::Kind::noop);
+        auto* h = rails::packet_as<rails::Header>(p);
+        stream::Frame* frame = rails::frame_of(p);
+        frame->type = stream::FrameType::eager;
+        size_t bytes = sizeof *h;
+        const size_t with_frame = sizeof *h + sizeof *frame;
+        switch (seed) {
+            case 1:
+                h->kind = rails::Kind{};
+                break;
+            case 2:
+                h->kind = rails::Kind{7};
+                break;
+            case 3:
+                h->source = 0;
+                break;
+            case 4:
+                bytes = sizeof *h - 1;
+                break;
+            case 5:
+                h->credit = 5000;
+                break;  // for packets nobody sent
+            case 6:
+                h->noops = 100;
+                break;  // nor these
+            case 7:
+                bytes = sizeof *h + 1;
+                break;
+            case 8:  // says it is longer than it is
+                h->kind = rails::Kind::frame;
+                frame->bytes = 8;
+                bytes = with_frame;
+                break;
+            case 9:  // far ahead of its turn
+                h->kind = rails::Kind::frame;
+                h->sequence = peer.next_sequence + rails::kWindow + 1;
+                bytes = with_frame;
+                break;
+            case 10:  // a second hello
+                h->kind = rails::Kind::hello;
+                rails::packet_as<rails::Report>(p)->number = lane.number;
+                bytes = sizeof(rails::Report);
+                break;
+            case 11:  // of another connection
+                h->kind = rails::Kind::report;
+                rails::packet_as<rails::Report>(p)->number = lane.number + 1;
+                bytes = sizeof(rails::Report);
+                break;
+            case kDamages:  // that nobody asked for
+                h->kind = rails::Kind::echo;
+                rails::packet_as<rails::Probe>(p)->time = 1;
+                bytes = sizeof(rails::Probe);
+                break;
+        }
+        push_packet(lane, p, bytes);
+        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) e.progress();
+    } else {
+        while (e.failed().empty()) e.progress();  // the time limit of the case is the verdict
+        CHECK(e.failed()[0] == 1);
+        CHECK((e.process(1)->p_flags & MPIP_PROC_TRANSPORTERR) != 0);
+        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    }
+    ::_exit(0);
 }
 
 // Callers that are none of the job: silent ones in a crowd, and ones that know nearly everything. Who belongs
@@ -231,10 +391,13 @@ std::vector<Case> end_cases() {
         {"killed", killed, 4, 20, nullptr, {}, {kVictim}},
         {"killed-r3", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "r3"}}, {kVictim}},
         {"killed-rget", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}, {kVictim}},
+        {"killed-rput", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}, {kVictim}},
         {"killed-on-demand", killed, 4, 20, "tcp", {{"CMPI_ON_DEMAND", "0"}}, {kVictim}},
         {"hostile", hostile_packets, 2, 20, "via", {}, {}, 25},
         {"hostile", hostile_frames, 2, 20, "shm", {}, {}, 25},
         {"hostile", hostile_frames, 2, 20, "tcp", {}, {}, 25},
+        {"hostile", hostile_rails, 2, 20, "rails", {}, {}, 25},
+        {"damaged", damaged_rails, 2, 20, "rails", {}, {}, kDamages},
         {"strangers", strangers, 3, 30, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
     };
 }

@@ -31,8 +31,9 @@ private:
 [[noreturn]] void fail(const char* file, int line, const char* what);
 #define CHECK(condition) ((condition) ? void() : viaduct::adi_test::fail(__FILE__, __LINE__, #condition))
 
-// Runs body in `size` processes. Those in `killed` are expected to die by SIGKILL. 0: all went well.
+// Runs body in `size` processes. Those in `killed` are expected to die by SIGKILL; `word` gets what is in
+// Job::word at the end. 0: all went well.
 int run_job(const char* name, int size, int seconds, const std::function<void(Job&)>& body,
-            const std::vector<int>& killed = {});
+            const std::vector<int>& killed = {}, int* word = nullptr);
 
 }  // namespace viaduct::adi_test

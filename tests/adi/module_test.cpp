@@ -4,8 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "cases.hpp"
+
+extern "C" void mpip_dgram_bind(struct protocol*);  // the example's
 
 namespace viaduct::adi_test {
 
@@ -14,13 +17,23 @@ unsigned seed;
 
 namespace {
 
+bool is_for(const Case& c, const char* name) {
+    if (c.only == nullptr) return true;
+    return *c.only == '!' ? std::strcmp(c.only + 1, name) != 0 : std::strcmp(c.only, name) == 0;
+}
+
 int run(const Case& c) {
-    for (const auto& [name, value] : c.environment) ::setenv(name, value, 1);
+    std::vector<std::pair<std::string, std::string>> before;  // what is set for all cases
+    for (const auto& [name, value] : c.environment) {
+        if (const char* old = std::getenv(name)) before.emplace_back(name, old);
+        ::setenv(name, value, 1);
+    }
     int bad = 0;
     for (seed = 1; seed <= static_cast<unsigned>(c.rounds); ++seed) {
         bad += run_job(c.name, c.size, c.seconds, c.body, c.victims);
     }
     for (const auto& variable : c.environment) ::unsetenv(variable.first);
+    for (const auto& [name, value] : before) ::setenv(name.c_str(), value.c_str(), 1);
     return bad;
 }
 
@@ -34,14 +47,20 @@ int main(int argc, char** argv) {
         return 2;
     }
     module = argv[1];
-    std::vector<Case> all = traffic_cases();
-    for (const Case& c : end_cases()) all.push_back(c);
+    std::vector<Case> all;
+    for (const auto& cases : {traffic_cases(), memory_cases(), table_cases(), end_cases(), rail_cases()})
+        all.insert(all.end(), cases.begin(), cases.end());
+    if (std::strcmp(module, "rails") == 0) {  // via with several NICs
+        ::setenv("VIADUCT_PARAMNET_NICS", "3", 0);
+        ::setenv("CMPI_VIA_NICS", "all", 0);
+    }
+    if (std::strcmp(module, "dgram") == 0) mpip_replace_module(MPIP_PROTO_TCP, mpip_dgram_bind);
     int bad = 0;
     int run_count = 0;
     for (const Case& c : all) {
         bool wanted = argc == 2;
         for (int i = 2; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], c.name) == 0;
-        if (!wanted || (c.only != nullptr && std::strcmp(c.only, module) != 0)) continue;
+        if (!wanted || !is_for(c, module)) continue;
         ++run_count;
         bad += run(c);
     }

@@ -9,6 +9,7 @@
 
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/common/request_ids.hpp"
+#include "mpi-adi/protocol/rails/rails.hpp"
 #include "mpi-adi/protocol/stream/stream.hpp"
 #include "mpi-adi/protocol/via/vbuf.hpp"
 #include "mpi-adi/protocol/via/wire.hpp"
@@ -136,6 +137,27 @@ TEST(Getconns, TakesTheMostExclusiveThatReaches) {
     EXPECT_EQ(mpip_getconns(&task, "shm", &whom), MPIP_ERR_UNREACHABLE);
     EXPECT_EQ(whom, 1);
     std::memcpy(mpip_protocols, saved, sizeof saved);
+}
+
+TEST(Stripes, AreNeitherBelowTheLeastNorAboveTheMost) {
+    std::mt19937_64 dice(5);
+    auto peer = std::make_unique<rails::Peer>();
+    for (int round = 0; round < 10000; ++round) {
+        for (rails::Lane& lane : peer->lanes) {
+            lane.state = dice() % 3 == 0 ? rails::LaneState::down : rails::LaneState::up;
+            lane.bandwidth = dice() % 4 == 0 ? 0 : static_cast<double>(dice() % 20'000'000'000);
+        }
+        peer->lanes[0].state = rails::LaneState::up;
+        const size_t most = dice() % 2 == 0 ? rails::kMostStripe : 2 * rails::kLeastStripe;
+        const size_t length = rails::kDirectFrom + dice() % 10'000'000;
+        for (size_t left = length; left != 0;) {
+            const size_t bytes = rails::stripe_size(*peer, peer->lanes[0], left, most);
+            ASSERT_LE(bytes, left);
+            ASSERT_LE(bytes, most);
+            ASSERT_GE(bytes, rails::kLeastStripe);
+            left -= bytes;
+        }
+    }
 }
 
 // --- frames nobody would send ---

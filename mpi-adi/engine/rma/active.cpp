@@ -24,9 +24,6 @@ bool may_begin(const Window& window) {
     return window.epoch == Epoch::none || (window.epoch == Epoch::fence && !window.fence_used);
 }
 
-// Loads and stores of this process and of its neighbours in shared memory.
-void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-
 }  // namespace
 
 int fence(Window& window, int assertion) {

@@ -13,8 +13,6 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
-
 void acquire_word(LockWord& word, LockKind kind) {
     if (kind == LockKind::shared) {
         if (!word.try_shared()) wait_for_memory([&] { return word.try_shared(); });

@@ -62,7 +62,11 @@ bool Window::holds(const char* from, int64_t bytes) const {
     auto after = attached.upper_bound(const_cast<char*>(from));
     if (after == attached.begin()) return false;
     const auto& [start, length] = *std::prev(after);
-    return from - start <= length && bytes <= length - (from - start);
+    if (from - start > length) return false;
+    // An operation may cross from one range into the next, where they meet.
+    const char* end = start + length;
+    for (; bytes > end - from && after != attached.end() && after->first == end; ++after) end += after->second;
+    return bytes <= end - from;
 }
 
 Window* win_of(MPI_Win handle) { return windows->find(handle); }
@@ -72,14 +76,15 @@ int raise(Window* window, int code, const char* function) {
         return code;
     if (window == nullptr) return mpi::raise(static_cast<Comm*>(nullptr), code, function);
     Errhandler* const handler = window->errhandler;
-    if (handler->handle == MPI_ERRORS_RETURN) return code;
+    if (handler->returns()) return code;
     if (handler->function != nullptr) {
         MPI_Win told_window = window->handle;
         int told = code;
         errhandler_retain(handler);
-        handler->function(&told_window, &told, function);
+        handler->call(&told_window, &told, function);
+        const bool asked_twice = handler->proxy != nullptr;
         errhandler_release(handler);
-        return code;
+        return asked_twice ? MPI_SUCCESS : code;  // as for communicators
     }
     end_job(code > 0 && code < 256 ? code : 1, "%s: %s (window %s)", function, error_text(code).c_str(),
             window->name.c_str());

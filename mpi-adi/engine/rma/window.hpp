@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -131,6 +132,8 @@ int take_error(Member& member);
 // Sends a head without data; to oneself it is delivered at once.
 void tell(Window& window, int rank, Head head);
 void serve_window(Window& window, bool* moved);
+// Orders loads and stores of this process and of its neighbours in shared memory.
+inline void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 // Waits until something holds that others bring about in shared memory, where nobody rings for it.
 void wait_for_memory(bool (*holds)(void*), void* argument);
 template <typename Condition>

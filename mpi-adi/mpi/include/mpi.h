@@ -73,6 +73,17 @@ typedef void(MPI_User_function_c)(void *, void *, MPI_Count *, MPI_Datatype *);
 typedef int(MPI_Grequest_cancel_function)(void *, int);
 typedef int(MPI_Grequest_free_function)(void *);
 typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
+typedef int(MPI_Datarep_conversion_function)(void *, MPI_Datatype, int, void *, MPI_Offset, void *);
+typedef int(MPI_Datarep_conversion_function_c)(void *, MPI_Datatype, MPI_Count, void *, MPI_Offset, void *);
+typedef int(MPI_Datarep_extent_function)(MPI_Datatype, MPI_Aint *, void *);
+
+/* Functions on files took requests of another kind once. */
+#define MPIO_Request MPI_Request
+#define MPIO_REQUEST_NULL MPI_REQUEST_NULL
+#define MPIO_Wait MPI_Wait
+#define MPIO_Test MPI_Test
+#define PMPIO_Wait PMPI_Wait
+#define PMPIO_Test PMPI_Test
 
 /* Null handles and the objects that are always there. */
 #define MPI_COMM_NULL        ((MPI_Comm)0x04000000)
@@ -240,6 +251,20 @@ typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
 #define MPI_MODE_NOPUT                 4096
 #define MPI_MODE_NOPRECEDE             8192
 #define MPI_MODE_NOSUCCEED             16384
+#define MPI_MODE_CREATE                1
+#define MPI_MODE_RDONLY                2
+#define MPI_MODE_WRONLY                4
+#define MPI_MODE_RDWR                  8
+#define MPI_MODE_DELETE_ON_CLOSE       16
+#define MPI_MODE_UNIQUE_OPEN           32
+#define MPI_MODE_EXCL                  64
+#define MPI_MODE_APPEND                128
+#define MPI_MODE_SEQUENTIAL            256
+#define MPI_DISPLACEMENT_CURRENT       -54278278
+#define MPI_SEEK_SET                   600
+#define MPI_SEEK_CUR                   602
+#define MPI_SEEK_END                   604
+#define MPI_MAX_DATAREP_STRING         128
 #define MPI_BOTTOM          ((void *)0)
 #define MPI_IN_PLACE        ((void *)-1)
 #define MPI_STATUS_IGNORE   ((MPI_Status *)1)
@@ -261,6 +286,8 @@ typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
 #define MPI_TYPE_NULL_DELETE_FN ((MPI_Type_delete_attr_function *)0)
 #define MPI_WIN_NULL_COPY_FN ((MPI_Win_copy_attr_function *)0)
 #define MPI_WIN_NULL_DELETE_FN ((MPI_Win_delete_attr_function *)0)
+#define MPI_CONVERSION_FN_NULL ((MPI_Datarep_conversion_function *)0)
+#define MPI_CONVERSION_FN_NULL_C ((MPI_Datarep_conversion_function_c *)0)
 #define MPI_DUP_FN MPIR_Dup_fn
 #define MPI_COMM_DUP_FN ((MPI_Comm_copy_attr_function *)MPI_DUP_FN)
 #define MPI_TYPE_DUP_FN ((MPI_Type_copy_attr_function *)MPI_DUP_FN)
@@ -351,9 +378,26 @@ enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
 #define MPI_ERR_RMA_ATTACH            56
 #define MPI_ERR_RMA_SHARED            57
 #define MPI_ERR_RMA_FLAVOR            58
+#define MPI_T_ERR_MEMORY              59
+#define MPI_T_ERR_NOT_INITIALIZED     60
+#define MPI_T_ERR_CANNOT_INIT         61
+#define MPI_T_ERR_INVALID_INDEX       62
+#define MPI_T_ERR_INVALID_ITEM        63
+#define MPI_T_ERR_INVALID_HANDLE      64
+#define MPI_T_ERR_OUT_OF_HANDLES      65
+#define MPI_T_ERR_OUT_OF_SESSIONS     66
+#define MPI_T_ERR_INVALID_SESSION     67
+#define MPI_T_ERR_CVAR_SET_NOT_NOW    68
+#define MPI_T_ERR_CVAR_SET_NEVER      69
+#define MPI_T_ERR_PVAR_NO_STARTSTOP   70
+#define MPI_T_ERR_PVAR_NO_WRITE       71
+#define MPI_T_ERR_PVAR_NO_ATOMIC      72
+#define MPI_T_ERR_INVALID_NAME        73
+#define MPI_T_ERR_INVALID             74
 #define MPI_ERR_SESSION               75
 #define MPI_ERR_PROC_ABORTED          76
 #define MPI_ERR_VALUE_TOO_LARGE       77
+#define MPI_T_ERR_NOT_SUPPORTED       78
 #define MPI_ERR_LASTCODE              0x3fffffff
 
 /* Handles are integers in both languages. */
@@ -1289,6 +1333,312 @@ CMPI_FUNCTION(int, Unpack_c, (const void *inbuf, MPI_Count insize, MPI_Count *po
               MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm));
 CMPI_FUNCTION(int, Unpack_external_c, (const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count
               *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype));
+
+/* The interface for tools: what can be set, what is counted. Its functions return their codes, and may be called before MPI_Init and
+ * after MPI_Finalize, from any thread. There are no events. */
+typedef struct MPIR_T_enum_s *MPI_T_enum;
+typedef struct MPIR_T_cvar_handle_s *MPI_T_cvar_handle;
+typedef struct MPIR_T_pvar_handle_s *MPI_T_pvar_handle;
+typedef struct MPIR_T_pvar_session_s *MPI_T_pvar_session;
+typedef struct MPIR_T_event_registration_s *MPI_T_event_registration;
+typedef struct MPIR_T_event_instance_s *MPI_T_event_instance;
+CMPI_DATA struct MPIR_T_pvar_handle_s *const MPI_T_PVAR_ALL_HANDLES;
+#define MPI_T_ENUM_NULL         ((MPI_T_enum)NULL)
+#define MPI_T_CVAR_HANDLE_NULL  ((MPI_T_cvar_handle)NULL)
+#define MPI_T_PVAR_HANDLE_NULL  ((MPI_T_pvar_handle)NULL)
+#define MPI_T_PVAR_SESSION_NULL ((MPI_T_pvar_session)NULL)
+
+typedef enum MPIR_T_verbosity_t {
+    MPI_T_VERBOSITY_INVALID = 0,
+    MPI_T_VERBOSITY_USER_BASIC = 221,
+    MPI_T_VERBOSITY_USER_DETAIL,
+    MPI_T_VERBOSITY_USER_ALL,
+    MPI_T_VERBOSITY_TUNER_BASIC,
+    MPI_T_VERBOSITY_TUNER_DETAIL,
+    MPI_T_VERBOSITY_TUNER_ALL,
+    MPI_T_VERBOSITY_MPIDEV_BASIC,
+    MPI_T_VERBOSITY_MPIDEV_DETAIL,
+    MPI_T_VERBOSITY_MPIDEV_ALL
+} MPIR_T_verbosity_t;
+typedef enum MPIR_T_bind_t {
+    MPI_T_BIND_INVALID = 0,
+    MPI_T_BIND_NO_OBJECT = 9700,
+    MPI_T_BIND_MPI_COMM,
+    MPI_T_BIND_MPI_DATATYPE,
+    MPI_T_BIND_MPI_ERRHANDLER,
+    MPI_T_BIND_MPI_FILE,
+    MPI_T_BIND_MPI_GROUP,
+    MPI_T_BIND_MPI_OP,
+    MPI_T_BIND_MPI_REQUEST,
+    MPI_T_BIND_MPI_WIN,
+    MPI_T_BIND_MPI_MESSAGE,
+    MPI_T_BIND_MPI_INFO
+} MPIR_T_bind_t;
+typedef enum MPIR_T_scope_t {
+    MPI_T_SCOPE_INVALID = 0,
+    MPI_T_SCOPE_CONSTANT = 60438,
+    MPI_T_SCOPE_READONLY,
+    MPI_T_SCOPE_LOCAL,
+    MPI_T_SCOPE_GROUP,
+    MPI_T_SCOPE_GROUP_EQ,
+    MPI_T_SCOPE_ALL,
+    MPI_T_SCOPE_ALL_EQ
+} MPIR_T_scope_t;
+typedef enum MPIR_T_pvar_class_t {
+    MPI_T_PVAR_CLASS_INVALID = 0,
+    MPI_T_PVAR_CLASS_STATE = 240,
+    MPI_T_PVAR_CLASS_LEVEL,
+    MPI_T_PVAR_CLASS_SIZE,
+    MPI_T_PVAR_CLASS_PERCENTAGE,
+    MPI_T_PVAR_CLASS_HIGHWATERMARK,
+    MPI_T_PVAR_CLASS_LOWWATERMARK,
+    MPI_T_PVAR_CLASS_COUNTER,
+    MPI_T_PVAR_CLASS_AGGREGATE,
+    MPI_T_PVAR_CLASS_TIMER,
+    MPI_T_PVAR_CLASS_GENERIC
+} MPIR_T_pvar_class_t;
+typedef enum MPI_T_cb_safety {
+    MPI_T_CB_REQUIRE_NONE = 0,
+    MPI_T_CB_REQUIRE_MPI_RESTRICTED,
+    MPI_T_CB_REQUIRE_THREAD_SAFE,
+    MPI_T_CB_REQUIRE_ASYNC_SIGNAL_SAFE
+} MPI_T_cb_safety;
+typedef enum MPI_T_source_order { MPI_T_SOURCE_ORDERED = 0, MPI_T_SOURCE_UNORDERED } MPI_T_source_order;
+typedef void(MPI_T_event_cb_function)(MPI_T_event_instance, MPI_T_event_registration, MPI_T_cb_safety, void *);
+typedef void(MPI_T_event_free_cb_function)(MPI_T_event_registration, MPI_T_cb_safety, void *);
+typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registration, int, MPI_T_cb_safety, void *);
+
+CMPI_FUNCTION(int, T_init_thread, (int required, int *provided));
+CMPI_FUNCTION(int, T_finalize, (void));
+CMPI_FUNCTION(int, T_enum_get_info, (MPI_T_enum enumtype, int *num, char *name, int *name_len));
+CMPI_FUNCTION(int, T_enum_get_item, (MPI_T_enum enumtype, int item, int *value, char *name, int
+              *name_len));
+CMPI_FUNCTION(int, T_cvar_get_index, (const char *name, int *cvar_index));
+CMPI_FUNCTION(int, T_cvar_get_info, (int cvar_index, char *name, int *name_len, int *verbosity,
+              MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int *bind, int
+              *scope));
+CMPI_FUNCTION(int, T_cvar_get_num, (int *num_cvar));
+CMPI_FUNCTION(int, T_cvar_handle_alloc, (int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle,
+              int *count));
+CMPI_FUNCTION(int, T_cvar_handle_free, (MPI_T_cvar_handle *handle));
+CMPI_FUNCTION(int, T_cvar_read, (MPI_T_cvar_handle handle, void *buf));
+CMPI_FUNCTION(int, T_cvar_write, (MPI_T_cvar_handle handle, const void *buf));
+CMPI_FUNCTION(int, T_pvar_get_index, (const char *name, int var_class, int *pvar_index));
+CMPI_FUNCTION(int, T_pvar_get_info, (int pvar_index, char *name, int *name_len, int *verbosity, int
+              *var_class, MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len, int
+              *bind, int *readonly, int *continuous, int *atomic));
+CMPI_FUNCTION(int, T_pvar_get_num, (int *num_pvar));
+CMPI_FUNCTION(int, T_pvar_handle_alloc, (MPI_T_pvar_session session, int pvar_index, void *obj_handle,
+              MPI_T_pvar_handle *handle, int *count));
+CMPI_FUNCTION(int, T_pvar_handle_free, (MPI_T_pvar_session session, MPI_T_pvar_handle *handle));
+CMPI_FUNCTION(int, T_pvar_read, (MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf));
+CMPI_FUNCTION(int, T_pvar_readreset, (MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf));
+CMPI_FUNCTION(int, T_pvar_reset, (MPI_T_pvar_session session, MPI_T_pvar_handle handle));
+CMPI_FUNCTION(int, T_pvar_session_create, (MPI_T_pvar_session *session));
+CMPI_FUNCTION(int, T_pvar_session_free, (MPI_T_pvar_session *session));
+CMPI_FUNCTION(int, T_pvar_start, (MPI_T_pvar_session session, MPI_T_pvar_handle handle));
+CMPI_FUNCTION(int, T_pvar_stop, (MPI_T_pvar_session session, MPI_T_pvar_handle handle));
+CMPI_FUNCTION(int, T_pvar_write, (MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void
+              *buf));
+CMPI_FUNCTION(int, T_category_changed, (int *update_number));
+CMPI_FUNCTION(int, T_category_get_categories, (int cat_index, int len, int indices[]));
+CMPI_FUNCTION(int, T_category_get_cvars, (int cat_index, int len, int indices[]));
+CMPI_FUNCTION(int, T_category_get_events, (int cat_index, int len, int indices[]));
+CMPI_FUNCTION(int, T_category_get_index, (const char *name, int *cat_index));
+CMPI_FUNCTION(int, T_category_get_info, (int cat_index, char *name, int *name_len, char *desc, int
+              *desc_len, int *num_cvars, int *num_pvars, int *num_categories));
+CMPI_FUNCTION(int, T_category_get_num, (int *num_cat));
+CMPI_FUNCTION(int, T_category_get_num_events, (int cat_index, int *num_events));
+CMPI_FUNCTION(int, T_category_get_pvars, (int cat_index, int len, int indices[]));
+CMPI_FUNCTION(int, T_event_callback_get_info, (MPI_T_event_registration event_registration,
+              MPI_T_cb_safety cb_safety, MPI_Info *info_used));
+CMPI_FUNCTION(int, T_event_callback_set_info, (MPI_T_event_registration event_registration,
+              MPI_T_cb_safety cb_safety, MPI_Info info));
+CMPI_FUNCTION(int, T_event_copy, (MPI_T_event_instance event_instance, void *buffer));
+CMPI_FUNCTION(int, T_event_get_index, (const char *name, int *event_index));
+CMPI_FUNCTION(int, T_event_get_info, (int event_index, char *name, int *name_len, int *verbosity,
+              MPI_Datatype array_of_datatypes[], MPI_Aint array_of_displacements[], int *num_elements,
+              MPI_T_enum *enumtype, MPI_Info *info, char *desc, int *desc_len, int *bind));
+CMPI_FUNCTION(int, T_event_get_num, (int *num_events));
+CMPI_FUNCTION(int, T_event_get_source, (MPI_T_event_instance event_instance, int *source_index));
+CMPI_FUNCTION(int, T_event_get_timestamp, (MPI_T_event_instance event_instance, MPI_Count
+              *event_timestamp));
+CMPI_FUNCTION(int, T_event_handle_alloc, (int event_index, void *obj_handle, MPI_Info info,
+              MPI_T_event_registration *event_registration));
+CMPI_FUNCTION(int, T_event_handle_free, (MPI_T_event_registration event_registration, void *user_data,
+              MPI_T_event_free_cb_function free_cb_function));
+CMPI_FUNCTION(int, T_event_handle_get_info, (MPI_T_event_registration event_registration, MPI_Info
+              *info_used));
+CMPI_FUNCTION(int, T_event_handle_set_info, (MPI_T_event_registration event_registration, MPI_Info
+              info));
+CMPI_FUNCTION(int, T_event_read, (MPI_T_event_instance event_instance, int element_index, void
+              *buffer));
+CMPI_FUNCTION(int, T_event_register_callback, (MPI_T_event_registration event_registration,
+              MPI_T_cb_safety cb_safety, MPI_Info info, void *user_data, MPI_T_event_cb_function
+              event_cb_function));
+CMPI_FUNCTION(int, T_event_set_dropped_handler, (MPI_T_event_registration event_registration,
+              MPI_T_event_dropped_cb_function dropped_cb_function));
+CMPI_FUNCTION(int, T_source_get_info, (int source_index, char *name, int *name_len, char *desc, int
+              *desc_len, MPI_T_source_order *ordering, MPI_Count *ticks_per_second, MPI_Count
+              *max_ticks, MPI_Info *info));
+CMPI_FUNCTION(int, T_source_get_num, (int *num_sources));
+CMPI_FUNCTION(int, T_source_get_timestamp, (int source_index, MPI_Count *timestamp));
+
+/* Files. */
+CMPI_FUNCTION(int, File_open, (MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File
+              *fh));
+CMPI_FUNCTION(int, File_close, (MPI_File *fh));
+CMPI_FUNCTION(int, File_delete, (const char *filename, MPI_Info info));
+CMPI_FUNCTION(int, File_set_size, (MPI_File fh, MPI_Offset size));
+CMPI_FUNCTION(int, File_preallocate, (MPI_File fh, MPI_Offset size));
+CMPI_FUNCTION(int, File_get_size, (MPI_File fh, MPI_Offset *size));
+CMPI_FUNCTION(int, File_get_group, (MPI_File fh, MPI_Group *group));
+CMPI_FUNCTION(int, File_get_amode, (MPI_File fh, int *amode));
+CMPI_FUNCTION(int, File_set_info, (MPI_File fh, MPI_Info info));
+CMPI_FUNCTION(int, File_get_info, (MPI_File fh, MPI_Info *info_used));
+CMPI_FUNCTION(int, File_set_view, (MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+              const char *datarep, MPI_Info info));
+CMPI_FUNCTION(int, File_get_view, (MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype
+              *filetype, char *datarep));
+CMPI_FUNCTION(int, File_read_at, (MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype
+              datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_read_at_all, (MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype
+              datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_at, (MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype
+              datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_at_all, (MPI_File fh, MPI_Offset offset, const void *buf, int count,
+              MPI_Datatype datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_iread_at, (MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype
+              datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_at, (MPI_File fh, MPI_Offset offset, const void *buf, int count, MPI_Datatype
+              datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_read, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status
+              *status));
+CMPI_FUNCTION(int, File_read_all, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status
+              *status));
+CMPI_FUNCTION(int, File_write, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Status
+              *status));
+CMPI_FUNCTION(int, File_write_all, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_iread, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request
+              *request));
+CMPI_FUNCTION(int, File_iwrite, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype, MPI_Request
+              *request));
+CMPI_FUNCTION(int, File_seek, (MPI_File fh, MPI_Offset offset, int whence));
+CMPI_FUNCTION(int, File_get_position, (MPI_File fh, MPI_Offset *offset));
+CMPI_FUNCTION(int, File_get_byte_offset, (MPI_File fh, MPI_Offset offset, MPI_Offset *disp));
+CMPI_FUNCTION(int, File_read_shared, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status
+              *status));
+CMPI_FUNCTION(int, File_write_shared, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_iread_shared, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request
+              *request));
+CMPI_FUNCTION(int, File_iwrite_shared, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(int, File_read_ordered, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Status
+              *status));
+CMPI_FUNCTION(int, File_write_ordered, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_seek_shared, (MPI_File fh, MPI_Offset offset, int whence));
+CMPI_FUNCTION(int, File_get_position_shared, (MPI_File fh, MPI_Offset *offset));
+CMPI_FUNCTION(int, File_read_at_all_begin, (MPI_File fh, MPI_Offset offset, void *buf, int count,
+              MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_read_at_all_end, (MPI_File fh, void *buf, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_at_all_begin, (MPI_File fh, MPI_Offset offset, const void *buf, int count,
+              MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_write_at_all_end, (MPI_File fh, const void *buf, MPI_Status *status));
+CMPI_FUNCTION(int, File_read_all_begin, (MPI_File fh, void *buf, int count, MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_read_all_end, (MPI_File fh, void *buf, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_all_begin, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_write_all_end, (MPI_File fh, const void *buf, MPI_Status *status));
+CMPI_FUNCTION(int, File_read_ordered_begin, (MPI_File fh, void *buf, int count, MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_read_ordered_end, (MPI_File fh, void *buf, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_ordered_begin, (MPI_File fh, const void *buf, int count, MPI_Datatype
+              datatype));
+CMPI_FUNCTION(int, File_write_ordered_end, (MPI_File fh, const void *buf, MPI_Status *status));
+CMPI_FUNCTION(int, File_get_type_extent, (MPI_File fh, MPI_Datatype datatype, MPI_Aint *extent));
+CMPI_FUNCTION(int, Register_datarep, (const char *datarep, MPI_Datarep_conversion_function
+              *read_conversion_fn, MPI_Datarep_conversion_function *write_conversion_fn,
+              MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state));
+CMPI_FUNCTION(int, File_set_atomicity, (MPI_File fh, int flag));
+CMPI_FUNCTION(int, File_get_atomicity, (MPI_File fh, int *flag));
+CMPI_FUNCTION(int, File_sync, (MPI_File fh));
+CMPI_FUNCTION(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler));
+CMPI_FUNCTION(int, File_get_errhandler, (MPI_File file, MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, File_iread_at_all, (MPI_File fh, MPI_Offset offset, void *buf, int count, MPI_Datatype
+              datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_at_all, (MPI_File fh, MPI_Offset offset, const void *buf, int count,
+              MPI_Datatype datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iread_all, (MPI_File fh, void *buf, int count, MPI_Datatype datatype, MPI_Request
+              *request));
+CMPI_FUNCTION(int, File_iwrite_all, (MPI_File fh, const void *buf, int count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(MPI_File, File_f2c, (MPI_Fint file));
+CMPI_FUNCTION(MPI_Fint, File_c2f, (MPI_File file));
+CMPI_FUNCTION(int, File_create_errhandler, (MPI_File_errhandler_function *file_errhandler_fn,
+              MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler));
+CMPI_FUNCTION(int, File_get_errhandler, (MPI_File file, MPI_Errhandler *errhandler));
+CMPI_FUNCTION(int, File_call_errhandler, (MPI_File fh, int errorcode));
+CMPI_FUNCTION(int, File_read_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype, MPI_Status
+              *status));
+CMPI_FUNCTION(int, File_read_all_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_read_all_begin_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_read_at_c, (MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_read_at_all_c, (MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_read_at_all_begin_c, (MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
+              MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_read_ordered_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_read_ordered_begin_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype
+              datatype));
+CMPI_FUNCTION(int, File_read_shared_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_write_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_write_all_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Status *status));
+CMPI_FUNCTION(int, File_write_all_begin_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype
+              datatype));
+CMPI_FUNCTION(int, File_write_at_c, (MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_at_all_c, (MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_at_all_begin_c, (MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count
+              count, MPI_Datatype datatype));
+CMPI_FUNCTION(int, File_write_ordered_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_write_ordered_begin_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype
+              datatype));
+CMPI_FUNCTION(int, File_write_shared_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Status *status));
+CMPI_FUNCTION(int, File_iread_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(int, File_iread_all_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(int, File_iread_at_c, (MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iread_at_all_c, (MPI_File fh, MPI_Offset offset, void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iread_shared_c, (MPI_File fh, void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_all_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype datatype,
+              MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_at_c, (MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_at_all_c, (MPI_File fh, MPI_Offset offset, const void *buf, MPI_Count count,
+              MPI_Datatype datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_iwrite_shared_c, (MPI_File fh, const void *buf, MPI_Count count, MPI_Datatype
+              datatype, MPI_Request *request));
+CMPI_FUNCTION(int, File_get_type_extent_c, (MPI_File fh, MPI_Datatype datatype, MPI_Count *extent));
+CMPI_FUNCTION(int, Register_datarep_c, (const char *datarep, MPI_Datarep_conversion_function_c
+              *read_conversion_fn, MPI_Datarep_conversion_function_c *write_conversion_fn,
+              MPI_Datarep_extent_function *dtype_file_extent_fn, void *extra_state));
 
 /* Accelerators. */
 #define MPIX_GPU_SUPPORT_CUDA 0

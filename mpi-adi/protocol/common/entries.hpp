@@ -6,8 +6,8 @@
 #include "mpi-adi/protocol/cmpi_adi.h"
 
 #pragma GCC visibility push(default)
-extern "C" {
 #define VIADUCT_DECLARE_MODULE(pm)                                                                        \
+    extern "C" {                                                                                          \
     int mpip_##pm##_initialize(void);                                                                     \
     int mpip_##pm##_initconns(taskinfo_t*, void**);                                                       \
     int mpip_##pm##_makeconns(taskinfo_t*, void*);                                                        \
@@ -39,14 +39,14 @@ extern "C" {
     int mpip_##pm##_block(unsigned);                                                                      \
     int mpip_##pm##_cancelsend(mpip_req_t*);                                                              \
     void mpip_##pm##_ufree(unexmsg_t*);                                                                   \
-    void mpip_##pm##_pressure(int);
+    void mpip_##pm##_pressure(int);                                                                       \
+    }
 
 VIADUCT_DECLARE_MODULE(self)
 VIADUCT_DECLARE_MODULE(shm)
 VIADUCT_DECLARE_MODULE(via)
 VIADUCT_DECLARE_MODULE(tcp)
-#undef VIADUCT_DECLARE_MODULE
-}
+VIADUCT_DECLARE_MODULE(rails)
 #pragma GCC visibility pop
 
 #define VIADUCT_BIND_MODULE(table, pm)                             \

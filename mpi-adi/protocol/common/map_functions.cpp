@@ -5,8 +5,13 @@
 
 #include "mpi-adi/protocol/common/entries.hpp"
 #include "mpi-adi/protocol/common/error.hpp"
+#include "mpi-adi/protocol/common/params.hpp"
 
 using viaduct::adi::fail;
+
+namespace {
+void (*replacements[NPROTO])(struct protocol*);
+}
 
 extern "C" {
 
@@ -32,6 +37,15 @@ int mpip_set_upcalls(const struct mpip_upcalls* upcalls) {
     return MPIP_SUCCESS;
 }
 
+int mpip_replace_module(int number, void (*bind)(struct protocol*)) {
+    if (number <= MPIP_PROTO_SELF || number >= NPROTO)
+        return fail(MPIP_ERR_ARG, "no module takes the place of number %d", number);
+    if (mpip_protocols[number].pt_loaded != 0)
+        return fail(MPIP_ERR_ARG, "%s is in use", mpip_protocol_name(number));
+    replacements[number] = bind;
+    return MPIP_SUCCESS;
+}
+
 int mpip_map_functions(const char* pmname, struct protocol* table) {
     *table = {};
     table->pt_number = -1;
@@ -39,6 +53,11 @@ int mpip_map_functions(const char* pmname, struct protocol* table) {
         if (std::strcmp(pmname, mpip_protocol_name(i)) == 0) table->pt_number = i;
     }
     table->pt_name = mpip_protocol_name(table->pt_number);
+    if (table->pt_number >= 0 && replacements[table->pt_number] != nullptr) {
+        replacements[table->pt_number](table);
+        table->pt_loaded = 1;
+        return MPIP_SUCCESS;
+    }
     switch (table->pt_number) {
         case MPIP_PROTO_SELF:
             VIADUCT_BIND_MODULE(table, self);
@@ -47,7 +66,11 @@ int mpip_map_functions(const char* pmname, struct protocol* table) {
             VIADUCT_BIND_MODULE(table, shm);
             break;
         case MPIP_PROTO_VIA:
-            VIADUCT_BIND_MODULE(table, via);
+            if (*viaduct::adi::param_text(viaduct::adi::Param::via_nics) != '\0') {
+                VIADUCT_BIND_MODULE(table, rails);
+            } else {
+                VIADUCT_BIND_MODULE(table, via);
+            }
             break;
         case MPIP_PROTO_TCP:
             VIADUCT_BIND_MODULE(table, tcp);

@@ -2,6 +2,7 @@
 #include "mpi-adi/protocol/common/params.hpp"
 
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string>
 
@@ -31,9 +32,13 @@ constexpr Row kRows[] = {
      "buffers of 16 KiB beyond the posted ones, and by how many the pool grows"},
     {"CMPI_VBUF_MAX", "65536", 16, 1048576, "most buffers of 16 KiB this process may have"},
     {"CMPI_EAGER_LIMIT", "0", 0, 1048576,
-     "longest message via sends without handshake, bytes; 0: what one packet holds"},
-    {"CMPI_RENDEZVOUS", "rput", 0, 0,
-     "how via moves long messages: rput (remote write), rget (remote read) or r3 (packets)"},
+     "longest message via sends without handshake, bytes; 0: what one packet holds, or 8 KiB where auto "
+     "means both"},
+    {"CMPI_RENDEZVOUS", "auto", 0, 0,
+     "how via moves long messages: rput (remote write), rget (remote read), both (a half each), r3 (packets) "
+     "or auto (both where the NIC pins no memory, else rput)"},
+    {"CMPI_BOTH_FROM", "32768", 0, 1L << 40,
+     "shortest message that both sides move at once; shorter ones the receiver reads alone"},
     {"CMPI_R3_LIMIT", "8192", 0, 1L << 40,
      "long messages up to so many bytes travel as packets, not by remote write or read"},
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
@@ -46,6 +51,10 @@ constexpr Row kRows[] = {
      "bytes each process keeps for a tcp connection, each way, beside the system's"},
     {"CMPI_ON_DEMAND", "32", 0, 1 << 20,
      "jobs of more processes than so many: tcp connects two when one first sends to the other"},
+    {"CMPI_VIA_NICS", "", 0, 0,
+     "NICs that via uses together, a comma between them, or all; empty: the one of CMPI_VIA_DEVICE"},
+    {"CMPI_RAIL_PATIENCE", "10", 1, 86400,
+     "seconds without any NIC that reaches a living process, after which it counts as lost"},
 };
 constexpr size_t kCount = std::size(kRows);
 static_assert(kCount == static_cast<size_t>(Param::count_),
@@ -67,8 +76,16 @@ struct Values {
             text[i] = given[i] ? found : row.standard;
             number[i] = is_number(row) ? std::strtol(text[i].c_str(), nullptr, 0) : 0;
             table[i] = {row.name, row.help, row.standard, text[i].c_str(),
-                        given[i] ? "environment" : "default"};
+                        given[i] ? "environment" : "default", row.low, row.high};
         }
+    }
+
+    void set(size_t i, long value) {
+        text[i] = std::to_string(value);
+        number[i] = value;
+        given[i] = true;
+        table[i].pa_value = text[i].c_str();
+        table[i].pa_origin = "program";
     }
 
     static bool in_range(const Row& row, const char* text) {
@@ -78,8 +95,8 @@ struct Values {
     }
 };
 
-const Values& values() {
-    static const Values all;
+Values& values() {
+    static Values all;
     return all;
 }
 
@@ -94,4 +111,16 @@ bool param_given(Param param) { return values().given[static_cast<size_t>(param)
 extern "C" const struct mpip_param* mpip_params(size_t* count) {
     *count = viaduct::adi::kCount;
     return viaduct::adi::values().table;
+}
+
+extern "C" int mpip_set_param(const char* name, long value) {
+    using namespace viaduct::adi;
+    for (size_t i = 0; i < kCount; ++i) {
+        const Row& row = kRows[i];
+        if (std::strcmp(row.name, name) != 0) continue;
+        if (!is_number(row) || value < row.low || value > row.high) return MPIP_ERR_ARG;
+        values().set(i, value);
+        return MPIP_SUCCESS;
+    }
+    return MPIP_ERR_ARG;
 }

@@ -16,12 +16,15 @@ enum class Param : size_t {
     vbuf_max,
     eager_limit,
     rendezvous,
+    both_from,
     r3_limit,
     rendezvous_extra,
     shm_ring,
     tcp_interfaces,
     tcp_buffer,
     on_demand,
+    via_nics,
+    rail_patience,
     count_
 };
 

@@ -20,6 +20,8 @@ struct Start {
     reqaddr_t sreq;
 };
 
+constexpr uint8_t kReplyDirect = 1;  // flags of a reply: the memory may be written, by what follows
+
 Transfer* transfer_of(const mpip_req_t* req) { return static_cast<Transfer*>(req->r_data); }
 
 }  // namespace
@@ -76,12 +78,14 @@ bool Module::start(Connection& c, mpip_req_t* req) {
     req->r_data = new Transfer{req, &c, false, false, 0, req->r_bytes, 0, req->r_bytes};
     req->r_state = MPIP_REQ_STARTED;
     mpip_deqsend(c.proc);
+    prefetch(c, *transfer_of(req));
     return true;
 }
 
-void Module::control(Connection& c, const Frame& frame) {
+void Module::control(Connection& c, const Frame& frame, std::vector<char> payload) {
     if (c.lost) return;
-    if (!c.waiting.empty() || !put(c, frame, nullptr, nullptr, 0)) c.waiting.push_back(frame);
+    if (!c.waiting.empty() || !put(c, frame, payload.data(), nullptr, 0))
+        c.waiting.push_back({frame, std::move(payload)});
 }
 
 // The next piece of the first long message; false: it has to wait.
@@ -95,11 +99,25 @@ bool Module::push_long(Connection& c) {
     t->offset += frame.bytes;
     if (t->offset < t->length) return true;
     c.sending.pop_front();
+    finish_send(t);
+    return true;
+}
+
+void Module::finish_send(Transfer* t) {
     mpip_req_t* req = t->request;
     forget(req);
     req->r_length = static_cast<int64_t>(req->r_bytes);
     mpip_req_done(req);
-    return true;
+}
+
+void Module::placed_all(Transfer* t) { finish_send(t); }
+
+void Module::finish_receive(Transfer* t) {
+    mpip_req_t* req = t->request;
+    const size_t message = t->message;
+    forget(req);
+    mpip_req_received(req, message);
+    mpip_req_done(req);
 }
 
 int Module::push(Connection& c) {
@@ -109,7 +127,8 @@ int Module::push(Connection& c) {
         if (blocked(c)) reach_out(c);
         return 0;
     }
-    while (!c.waiting.empty() && put(c, c.waiting.front(), nullptr, nullptr, 0)) {
+    while (!c.waiting.empty() &&
+           put(c, c.waiting.front().frame, c.waiting.front().payload.data(), nullptr, 0)) {
         c.waiting.pop_front();
         ++done;
     }
@@ -130,7 +149,9 @@ void Module::queued_send(process_t* proc) {
 
 void Module::forget(mpip_req_t* req) {
     ids_.remove(req);
-    delete transfer_of(req);
+    Transfer* t = transfer_of(req);
+    if (t->direct != nullptr) dropped(*t);
+    delete t;
     req->r_data = nullptr;
 }
 
@@ -149,9 +170,15 @@ void Module::begin_receive(Connection& c, mpip_req_t* req, size_t message, reqad
         return;
     }
     ids_.add(req);
-    req->r_data = new Transfer{req, &c, true, false, sreq, length, 0, message};
+    auto* t = new Transfer{req, &c, true, false, sreq, length, 0, message};
+    req->r_data = t;
     frame.rreq = req->r_id;
-    control(c, frame);
+    std::vector<char> how;
+    if (offer(c, *t, how)) {
+        frame.flags = kReplyDirect;
+        frame.bytes = static_cast<uint32_t>(how.size());
+    }
+    control(c, frame, std::move(how));
 }
 
 int Module::uirecv(unexmsg_t* message, mpip_req_t* req) {
@@ -177,34 +204,38 @@ Transfer* Module::named(Connection& c, reqaddr_t name, bool send) {
     return transfer_of(req);
 }
 
-bool Module::incoming_reply(Connection& c, const Frame& frame) {
+bool Module::incoming_reply(Connection& c, const Frame& frame, const void* payload) {
     Transfer* t = named(c, frame.sreq, true);
     if (t == nullptr || t->replied || frame.length > t->length) return false;
     t->replied = true;
     t->length = frame.length;
     t->peer_request = frame.rreq;
     if (t->length == 0) {
-        mpip_req_t* req = t->request;
-        forget(req);
-        req->r_length = static_cast<int64_t>(req->r_bytes);
-        mpip_req_done(req);
-    } else {
-        c.sending.push_back(t);
+        finish_send(t);
+        return true;
     }
+    if ((frame.flags & kReplyDirect) != 0) return take_up(c, *t, payload, frame.bytes);
+    if (frame.bytes != 0) return false;
+    if (t->direct != nullptr) dropped(*t);
+    c.sending.push_back(t);
+    return true;
+}
+
+bool Module::incoming_placed(Connection& c, const Frame& frame) {
+    Transfer* t = named(c, frame.rreq, false);
+    if (t == nullptr || t->direct == nullptr || frame.length == 0 || frame.length > t->length - t->offset)
+        return false;
+    t->offset += frame.length;
+    if (t->offset == t->length) finish_receive(t);
     return true;
 }
 
 bool Module::incoming_data(Connection& c, const Frame& frame, const void* payload) {
     Transfer* t = named(c, frame.rreq, false);
     if (t == nullptr || frame.bytes == 0 || frame.bytes > t->length - t->offset) return false;
-    mpip_req_t* req = t->request;
-    mpip_req_deliver(req, t->offset, payload, frame.bytes);
+    mpip_req_deliver(t->request, t->offset, payload, frame.bytes);
     t->offset += frame.bytes;
-    if (t->offset < t->length) return true;
-    const size_t message = t->message;
-    forget(req);
-    mpip_req_received(req, message);
-    mpip_req_done(req);
+    if (t->offset == t->length) finish_receive(t);
     return true;
 }
 
@@ -231,7 +262,9 @@ bool Module::incoming_cancel_reply(Connection& c, const Frame& frame) {
 }
 
 bool Module::incoming(Connection& c, const Frame& frame, const void* payload) {
-    if (frame.type != FrameType::eager && frame.type != FrameType::data && frame.bytes != 0) return false;
+    const bool may_carry =
+        frame.type == FrameType::eager || frame.type == FrameType::data || frame.type == FrameType::reply;
+    if (frame.bytes != 0 && !may_carry) return false;
     mpip_req_t* match = nullptr;
     switch (frame.type) {
         case FrameType::eager: {
@@ -267,9 +300,11 @@ bool Module::incoming(Connection& c, const Frame& frame, const void* payload) {
             return true;
         }
         case FrameType::reply:
-            return incoming_reply(c, frame);
+            return incoming_reply(c, frame, payload);
         case FrameType::data:
             return incoming_data(c, frame, payload);
+        case FrameType::placed:
+            return incoming_placed(c, frame);
         case FrameType::cancel: {
             unexmsg_t* message = frame.sreq == 0 ? nullptr : mpip_up.withdraw(c.proc, frame.sreq);
             if (message != nullptr) {

@@ -24,6 +24,7 @@ enum class FrameType : uint8_t {
     cancel_reply = 6,    // flags: 1 it is taken back
     goodbye = 7,         // nothing more comes
     envelopes_only = 8,  // flags: 1 no eager data please, 0 over
+    placed = 9,          // `length` more bytes of it have been written into the receiver's memory
 };
 
 // As it travels, little-endian. 48 bytes.
@@ -50,9 +51,16 @@ struct Transfer {
     bool replied;
     bool cancelling;
     reqaddr_t peer_request;
-    size_t length;   // to be moved
-    size_t offset;   // moved
-    size_t message;  // receiver: of the whole message
+    size_t length;           // to be moved
+    size_t offset;           // moved
+    size_t message;          // receiver: of the whole message
+    void* direct = nullptr;  // of a module that places long messages itself
+};
+
+// A control frame that found the way full, with what goes behind it.
+struct Waiting {
+    Frame frame;
+    std::vector<char> payload;
 };
 
 struct Connection {
@@ -65,7 +73,7 @@ struct Connection {
     bool envelopes_only = false;
     bool goodbye_sent = false;
     bool goodbye_had = false;
-    std::deque<Frame> waiting;      // control frames that found the way full
+    std::deque<Waiting> waiting;    // in order
     std::deque<Transfer*> sending;  // long messages, first come first served
 };
 
@@ -110,18 +118,35 @@ protected:
     // The connection has become ready.
     void greeted(Connection& c);
 
+    // A way that writes into the receiver's memory itself may do so with long messages. Receiver: makes the
+    // memory of the transfer ready and tells how to reach it behind the reply; false: as frames, please.
+    virtual bool offer(Connection&, Transfer&, std::vector<char>&) { return false; }
+    // Sender: the envelope is away, and until the answer is here there is time to make the memory ready. It
+    // may turn out to be in vain: then dropped() tells.
+    virtual void prefetch(Connection&, Transfer&) {}
+    // Sender: takes the transfer over; each part written is told by a frame `placed`, and placed_all() ends
+    // it. False: the offer cannot be, the connection has to end.
+    virtual bool take_up(Connection&, Transfer&, const void*, size_t) { return false; }
+    // The transfer is done or never will be, or what was prefetched for it is not needed.
+    virtual void dropped(Transfer&) {}
+    void placed_all(Transfer*);
+    std::vector<mpip_req_t*> requests_of(const process_t* proc) const { return ids_.of(proc); }
+
     int number_;
     size_t eager_limit_ = 0;
     size_t piece_ = 0;  // what this end takes
 
 private:
-    void control(Connection& c, const Frame& frame);
+    void control(Connection& c, const Frame& frame, std::vector<char> payload = {});
     bool push_long(Connection& c);
     bool start(Connection& c, mpip_req_t* req);
     void begin_receive(Connection& c, mpip_req_t* req, size_t message, reqaddr_t sreq);
     void forget(mpip_req_t* req);
     Transfer* named(Connection& c, reqaddr_t name, bool send);
-    bool incoming_reply(Connection& c, const Frame& frame);
+    bool incoming_reply(Connection& c, const Frame& frame, const void* payload);
+    bool incoming_placed(Connection& c, const Frame& frame);
+    void finish_receive(Transfer* t);
+    void finish_send(Transfer* t);
     bool incoming_data(Connection& c, const Frame& frame, const void* payload);
     bool incoming_cancel_reply(Connection& c, const Frame& frame);
     bool parted(Connection& c);

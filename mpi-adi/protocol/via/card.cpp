@@ -5,30 +5,13 @@
 
 #include "mpi-adi/protocol/common/host.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/protocol/via/discovery.hpp"
 
 namespace viaduct::via {
 
 namespace {
 
 constexpr uint32_t kMagic = 0x31414956;  // "VIA1"
-
-// Whether the NIC itself says that it sees that address.
-bool discovered(const Card& card) {
-    constexpr VIP_ULONG kMost = 256;
-    constexpr size_t kEach = sizeof(VIP_NET_ADDRESS) + 32;
-    std::vector<unsigned char> room(kMost * kEach);
-    std::vector<VIP_NET_ADDRESS*> pointers(kMost);
-    for (size_t i = 0; i < kMost; ++i) pointers[i] = reinterpret_cast<VIP_NET_ADDRESS*>(&room[i * kEach]);
-    VIP_AUTODISCOVERY_LIST list = {0, pointers.data(), kMost};
-    if (VipQuerySystemManagementInfo(viadev.nic, VIP_SMI_AUTODISCOVERY, &list) != VIP_SUCCESS) return false;
-    for (size_t i = 0; i < list.NumAdAddrs && i < kMost; ++i) {
-        if (pointers[i]->HostAddressLen == card.address_len &&
-            std::memcmp(pointers[i]->HostAddress, card.address, card.address_len) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 }  // namespace
 
@@ -59,7 +42,7 @@ bool reaches(const Card& mine, const Card& theirs) {
     // Accepting demands equal transfer sizes (vipl-semantics 4.3).
     if (mine.maxtransfersize != theirs.maxtransfersize) return false;
     if (mine.host == theirs.host) return mine.network == theirs.network;
-    return discovered(theirs);
+    return discovers(viadev.nic, theirs.address, theirs.address_len);
 }
 
 }  // namespace viaduct::via

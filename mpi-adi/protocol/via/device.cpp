@@ -3,6 +3,8 @@
 // memory still uses it; here memory goes first.
 #include "mpi-adi/protocol/via/device.hpp"
 
+#include <viaduct/ext.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -103,12 +105,25 @@ int open_nic() {
     VipErrorCallback(viadev.nic, nullptr, on_error);
     viadev.rdma_read = (viadev.attributes.RDMAReadSupport & level()) != 0;
     const char* wanted = adi::param_text(adi::Param::rendezvous);
+    VIP_BOOLEAN pinned = VIP_TRUE;
+    VipxQueryPinned(viadev.nic, &pinned);
+    viadev.pins_memory = pinned != VIP_FALSE;
     viadev.rendezvous = Rendezvous::rput;
+    // A NIC that finds memory by virtual addresses is a processor that copies: then the fewer packets the
+    // better, and two processors are better than one.
+    if (viadev.rdma_read) {
+        if (std::strcmp(wanted, "auto") == 0 && !viadev.pins_memory) viadev.rendezvous = Rendezvous::both;
+        if (std::strcmp(wanted, "both") == 0) viadev.rendezvous = Rendezvous::both;
+        if (std::strcmp(wanted, "rget") == 0) viadev.rendezvous = Rendezvous::rget;
+    }
     if (std::strcmp(wanted, "r3") == 0) viadev.rendezvous = Rendezvous::r3;
-    if (std::strcmp(wanted, "rget") == 0 && viadev.rdma_read) viadev.rendezvous = Rendezvous::rget;
+    viadev.both_from = static_cast<size_t>(adi::param_number(adi::Param::both_from));
     viadev.r3_limit = static_cast<size_t>(adi::param_number(adi::Param::r3_limit));
     const size_t eager = static_cast<size_t>(adi::param_number(adi::Param::eager_limit));
-    viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
+    // Four copies through packets, or one with a handshake: beyond 8 KiB the one is quicker where it is a
+    // copy that follows the request at once.
+    const size_t quickest = viadev.rendezvous == Rendezvous::both ? size_t{8192} : MAX_DATA_SIZE;
+    viadev.eager_limit = eager == 0 ? quickest : eager;
     return MPIP_SUCCESS;
 }
 
@@ -155,6 +170,8 @@ int do_setup(taskinfo_t* task) {
     viadev.np = task->ti_nprocs;
     viadev.maxtransfersize = viadev.attributes.MaxTransferSize;
     viadev.closing = false;
+    // The other side's part would have to wait until it gets a processor.
+    if ((task->ti_flags & TASK_CROWDED) != 0) viadev.both_from = SIZE_MAX;
     const int peers = peers_of(task);
     int rc = create_queues(peers);
     if (rc != MPIP_SUCCESS) return rc;

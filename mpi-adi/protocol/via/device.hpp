@@ -17,6 +17,7 @@
 
 namespace viaduct::via {
 
+struct Registration;
 struct viadev_connection_t;
 
 // What an unexpected message holds (um_data) begins with this.
@@ -55,16 +56,19 @@ struct LongTransfer {
     mpip_req_t* request;
     viadev_connection_t* connection;
     Rendezvous protocol;
-    bool replied;                 // sender: the reply is here
-    bool counted;                 // receiver: packets are expected (F12)
-    bool cancelling;              // sender: asked for it back
-    uint32_t packet_no;           // of the next r3 packet
-    VIP_MEM_HANDLE local_handle;  // of the user's buffer, 0: not registered
+    bool replied;                // sender: the reply is here
+    bool counted;                // receiver: packets are expected (F12)
+    bool own_part_done;          // both: what this side moves is moved
+    bool their_part_done;        // both: what the other side moves is moved
+    bool cancelling;             // sender: asked for it back
+    uint32_t packet_no;          // of the next r3 packet
+    Registration* registration;  // of the user's buffer, nullptr: not registered
     VIP_MEM_HANDLE remote_handle;
     uint64_t remote_address;
     reqaddr_t peer_request;
     size_t length;   // to be moved
-    size_t offset;   // moved, or handed to the NIC
+    size_t offset;   // moved by this side, or handed to the NIC
+    size_t end;      // where the part ends that this side moves
     size_t message;  // receiver: length of the whole message
 };
 
@@ -104,10 +108,12 @@ struct viadev_info_t {
     VIP_PROTECTION_HANDLE ptag = nullptr;
     VIP_ULONG maxtransfersize = 0;  // of one remote write or read
     bool rdma_read = false;
+    bool pins_memory = true;
     VIP_NIC_ATTRIBUTES attributes = {};
     CreditRules rules;
     size_t eager_limit = MAX_DATA_SIZE;
     size_t r3_limit = 0;
+    size_t both_from = SIZE_MAX;  // messages from here up are moved by both sides at once
     Rendezvous rendezvous = Rendezvous::rput;
     int send_depth = 0;           // most descriptors on one send queue
     int sends_outstanding = 0;    // on all

@@ -201,12 +201,12 @@ void mpip_via_ufree(unexmsg_t* message) {
 
 int mpip_via_progress_nblk(int) {
     int done = MPID_VIA_DeviceCheck();
+    if (viadev.flow_head != nullptr) done += work_on_flow_list();
     if (viadev.local_waits != 0 || (done == 0 && viadev.sends_outstanding != 0)) viadev_process_send();
     if (viadev.finished != nullptr) {
         complete_finished();
         done = 1;
     }
-    if (viadev.flow_head != nullptr) done += work_on_flow_list();
     if (done == 0) {
         if (viadev.chores_head != nullptr) done = do_chores();
         look_for_lost();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Long messages (adi-facts 6.2, 6.3): request, reply when the receive is there, then the data by packets
 // (R3), by remote write (RPUT) or by remote read (RGET); what a side cannot register falls back to packets.
-// The design marks a long send done when its request has left; here it is done when its data has.
+// Where processors do the NIC's copying, both sides copy at once (both): the receiver reads the beginning,
+// the sender writes the rest, and each tells the other when its part is done. The design marks a long send
+// done when its request has left; here it is done when its data has.
 #include <algorithm>
 
 #include "mpi-adi/protocol/common/blocking.hpp"
@@ -38,9 +40,11 @@ void append(viadev_connection_t* c, LongTransfer* t) {
 
 uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length + kR3Data - 1) / kR3Data); }
 
+bool is_sender(const LongTransfer* t) { return (t->request->r_flags & MPIP_REQ_SEND) != 0; }
+
 void finish(LongTransfer* t) {
     mpip_req_t* req = t->request;
-    const bool sender = (req->r_flags & MPIP_REQ_SEND) != 0;
+    const bool sender = is_sender(t);
     const size_t message = t->message;
     forget_transfer(req);
     if (sender) {
@@ -49,6 +53,19 @@ void finish(LongTransfer* t) {
         mpip_req_received(req, message);
     }
     mpip_req_done(req);
+}
+
+// Where the sender's part begins when both sides copy: the receiver starts first, by the time of a packet,
+// and has the sender's finish to wait for. On the edge of a page where there are several.
+constexpr size_t kHeadStart = 8 * 1024;
+size_t first_part(size_t length) {
+    constexpr size_t kPage = 4096;
+    return std::min(length, ((length + kHeadStart) / 2 + kPage - 1) & ~(kPage - 1));
+}
+
+// One of the two parts is done.
+void finish_part(LongTransfer* t) {
+    if (t->own_part_done && t->their_part_done) finish(t);
 }
 
 void send_finish(viadev_connection_t* c, PacketType type, reqaddr_t request, LongTransfer* t) {
@@ -67,7 +84,7 @@ void send_finish(viadev_connection_t* c, PacketType type, reqaddr_t request, Lon
 bool push_packet(viadev_connection_t* c, LongTransfer* t) {
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
-    const size_t now = std::min(kR3Data, t->length - t->offset);
+    const size_t now = std::min(kR3Data, t->end - t->offset);
     R3Next* p = packet_of<R3Next>(v);
     p->header.type = PacketType::r3_next;
     p->header.flags = 0;
@@ -85,12 +102,12 @@ bool push_packet(viadev_connection_t* c, LongTransfer* t) {
 bool push_piece(viadev_connection_t* c, LongTransfer* t) {
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
-    const size_t now = std::min<size_t>(viadev.maxtransfersize, t->length - t->offset);
-    const bool put = t->protocol == Rendezvous::rput;
+    const size_t now = std::min<size_t>(viadev.maxtransfersize, t->end - t->offset);
+    const bool put = is_sender(t);
     vbuf_init_rdma(v, put ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD, t->remote_address + t->offset,
-                   t->remote_handle, static_cast<char*>(t->request->r_buf) + t->offset, t->local_handle,
-                   static_cast<uint32_t>(now));
-    const bool last = t->offset + now == t->length;
+                   t->remote_handle, static_cast<char*>(t->request->r_buf) + t->offset,
+                   t->registration->handle, static_cast<uint32_t>(now));
+    const bool last = t->offset + now == t->end;
     if (!put && last) v->transfer = t;
     if (viadev_post_rdma(c, v) != MPIP_SUCCESS) {
         release_vbuf(v);
@@ -118,7 +135,7 @@ void forget_transfer(mpip_req_t* req) {
     viadev.ids.remove(req);
     req->r_data = nullptr;
     if (t == nullptr) return;
-    if (t->local_handle != 0) unregister_buffer(req->r_buf, t->local_handle);
+    if (t->registration != nullptr) release_buffer(t->registration);
     if (t->counted) t->connection->credits.expect(-static_cast<int>(packets_of(t->length) - t->packet_no));
     t->next = free_transfers;
     free_transfers = t;
@@ -132,9 +149,9 @@ int send_req_long_data(viadev_connection_t* c, mpip_req_t* req) {
     t->protocol =
         req->r_bytes > viadev.r3_limit && mpip_req_is_contig(req) ? viadev.rendezvous : Rendezvous::r3;
     uint64_t address = 0;
-    if (t->protocol == Rendezvous::rget) {
-        t->local_handle = register_buffer(req->r_buf, req->r_bytes, Access::remote_read);
-        if (t->local_handle != 0) address = reinterpret_cast<uint64_t>(req->r_buf);
+    if (t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both) {
+        t->registration = hold_buffer(req->r_buf, req->r_bytes);
+        if (t->registration != nullptr) address = reinterpret_cast<uint64_t>(req->r_buf);
     }
 
     LongRequest* p = packet_of<LongRequest>(v);
@@ -149,13 +166,15 @@ int send_req_long_data(viadev_connection_t* c, mpip_req_t* req) {
     p->envelope.sreq = req->r_id;
     p->envelope.rreq = 0;
     p->buffer_address = address;
-    p->memhandle = t->local_handle;
+    p->memhandle = t->registration != nullptr ? t->registration->handle : 0;
     p->descriptor_required = packets_of(req->r_bytes);
     p->protocol = static_cast<uint32_t>(t->protocol);
     vbuf_init_sendrecv(v, sizeof(LongRequest));
     req->r_state = MPIP_REQ_STARTED;
     ++adi::counters[MPIP_PROTO_VIA].mc_long;
     viadev_post_send(c, v);
+    // Registering takes its time, and there is some until the answer is here (N38).
+    if (t->protocol == Rendezvous::rput) t->registration = hold_buffer(req->r_buf, req->r_bytes);
     return MPIP_SUCCESS;
 }
 
@@ -167,18 +186,22 @@ void start_long_receive(const LongStart& start, mpip_req_t* req) {
     t->message = start.length;
     t->length = std::min(start.length, req->r_bytes);
     t->peer_request = start.sreq;
-    const bool large = t->length > viadev.r3_limit && mpip_req_is_contig(req);
-    if (start.wanted == Rendezvous::rput && large) {
-        t->local_handle = register_buffer(req->r_buf, t->length, Access::remote_write);
-        if (t->local_handle != 0) t->protocol = Rendezvous::rput;
-    } else if (start.wanted == Rendezvous::rget && large && start.handle != 0 && viadev.rdma_read) {
-        t->local_handle = register_buffer(req->r_buf, t->length, Access::local);
-        if (t->local_handle != 0) t->protocol = Rendezvous::rget;
+    t->end = t->length;
+    const bool readable = start.handle != 0 && viadev.rdma_read;
+    if (t->length > viadev.r3_limit && mpip_req_is_contig(req) && start.wanted != Rendezvous::r3 &&
+        (start.wanted == Rendezvous::rput || readable)) {
+        t->registration = hold_buffer(req->r_buf, t->length);
+        if (t->registration != nullptr) t->protocol = start.wanted;
     }
-    if (t->protocol == Rendezvous::rget) {
+    if (t->protocol == Rendezvous::both && t->length < viadev.both_from) t->protocol = Rendezvous::rget;
+    if (t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both) {
         ++adi::counters[MPIP_PROTO_VIA].mc_rget;
         t->remote_address = start.address;
         t->remote_handle = start.handle;
+        if (t->protocol == Rendezvous::both) {
+            t->end = first_part(t->length);
+            send_reply_for_long_data(t, start);
+        }
         append(c, t);
         want_flow(c);
         return;
@@ -205,9 +228,10 @@ void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
     p->src_lrank = start.src_lrank;
     p->mode = MPIP_MODE_RTS;
     p->protocol = static_cast<uint32_t>(t->protocol);
-    p->buffer_address = t->protocol == Rendezvous::rput ? reinterpret_cast<uint64_t>(t->request->r_buf) : 0;
+    p->buffer_address = t->registration != nullptr ? reinterpret_cast<uint64_t>(t->request->r_buf) : 0;
     p->length = t->length;
-    p->memhandle = t->local_handle;
+    p->memhandle = t->registration != nullptr ? t->registration->handle : 0;
+    p->first = t->end;
     vbuf_init_sendrecv(v, sizeof(LongReply));
     viadev_post_send(c, v);
 }
@@ -215,7 +239,7 @@ void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
 void MPID_VIA_long_send(viadev_connection_t* c) {
     while (c->shandle_head != nullptr && !c->lost) {
         LongTransfer* t = c->shandle_head;
-        while (t->offset < t->length) {
+        while (t->offset < t->end) {
             if (!may_push(c, t)) return;
             const bool pushed = t->protocol == Rendezvous::r3 ? push_packet(c, t) : push_piece(c, t);
             if (!pushed) return want_chores(c);
@@ -236,9 +260,13 @@ void complete_finished() {
     while (viadev.finished != nullptr) {
         LongTransfer* t = viadev.finished;
         viadev.finished = t->next;
-        if (t->protocol == Rendezvous::rget)
-            send_finish(t->connection, PacketType::rget_finish, t->peer_request, nullptr);
-        finish(t);
+        if (!is_sender(t)) send_finish(t->connection, PacketType::rget_finish, t->peer_request, nullptr);
+        if (t->protocol == Rendezvous::both) {
+            t->own_part_done = true;
+            finish_part(t);
+        } else {
+            finish(t);
+        }
     }
 }
 
@@ -254,7 +282,7 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet) {
     start.src_lrank = packet.envelope.src_lrank;
     start.context = packet.envelope.context;
     start.wanted = static_cast<Rendezvous>(static_cast<uint32_t>(packet.protocol));
-    if (start.length > INT64_MAX || start.wanted > Rendezvous::rget) return false;
+    if (start.length > INT64_MAX || start.wanted > Rendezvous::both) return false;
 
     const envelope env = {start.context,
                           static_cast<int>(packet.envelope.mode & 0xff) | MPIP_MODE_RTS,
@@ -274,27 +302,48 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet) {
     return true;
 }
 
+// The receiver is reading the beginning meanwhile. Its part may be all there is.
+static bool send_second_part(viadev_connection_t* c, LongTransfer* t) {
+    if (t->offset == t->end) {
+        t->own_part_done = true;
+        send_finish(c, PacketType::rput_finish, t->peer_request, nullptr);
+    } else {
+        append(c, t);
+        want_flow(c);
+    }
+    return true;
+}
+
 bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet) {
     mpip_req_t* req = viadev.ids.find(packet.sreq);
     if (req == nullptr || req->r_proc != c->proc || (req->r_flags & MPIP_REQ_SEND) == 0) return false;
     LongTransfer* t = transfer_of(req);
     const uint64_t length = packet.length;
     const uint32_t chosen = packet.protocol;
-    if (t->replied || length > req->r_bytes || chosen > static_cast<uint32_t>(Rendezvous::rput)) return false;
+    const bool both = chosen == static_cast<uint32_t>(Rendezvous::both);
+    if (t->replied || length > req->r_bytes) return false;
+    // What was not offered cannot be chosen; a remote read is begun without a reply.
+    if (both ? t->protocol != Rendezvous::both || t->registration == nullptr || packet.memhandle == 0 ||
+                   packet.first > length || length == 0
+             : chosen > static_cast<uint32_t>(Rendezvous::rput))
+        return false;
     t->replied = true;
-    t->length = length;
+    t->length = t->end = length;
     t->peer_request = packet.rreq;
-    if (t->local_handle != 0) {  // rget was offered and not taken
-        unregister_buffer(req->r_buf, t->local_handle);
-        t->local_handle = 0;
+    t->remote_address = packet.buffer_address;
+    t->remote_handle = packet.memhandle;
+    if (both) {
+        t->offset = packet.first;
+        return send_second_part(c, t);
     }
     t->protocol = Rendezvous::r3;
     if (chosen == static_cast<uint32_t>(Rendezvous::rput) && packet.memhandle != 0 &&
         mpip_req_is_contig(req)) {
-        t->local_handle = register_buffer(req->r_buf, t->length, Access::local);
-        if (t->local_handle != 0) t->protocol = Rendezvous::rput;
-        t->remote_address = packet.buffer_address;
-        t->remote_handle = packet.memhandle;
+        if (t->registration == nullptr) t->registration = hold_buffer(req->r_buf, t->length);
+        if (t->registration != nullptr) t->protocol = Rendezvous::rput;
+    } else if (t->registration != nullptr) {
+        release_buffer(t->registration);  // in vain: it goes in packets (N39)
+        t->registration = nullptr;
     }
     if (t->length == 0) {
         finish(t);
@@ -321,7 +370,9 @@ LongTransfer* receive_named(viadev_connection_t* c, reqaddr_t name) {
 bool incoming_r3(viadev_connection_t* c, const R3Next& packet, size_t length) {
     LongTransfer* t = receive_named(c, packet.rreq);
     const size_t bytes = length - sizeof(R3Next);
-    if (t == nullptr || t->protocol == Rendezvous::rget || packet.packet_no != t->packet_no) return false;
+    if (t == nullptr || t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both ||
+        packet.packet_no != t->packet_no)
+        return false;
     if (bytes == 0 || bytes > t->length - t->offset) return false;
     mpip_req_deliver(t->request, t->offset, &packet + 1, bytes);
     t->offset += bytes;
@@ -333,7 +384,14 @@ bool incoming_r3(viadev_connection_t* c, const R3Next& packet, size_t length) {
 
 bool incoming_rput_finish(viadev_connection_t* c, const Finish& packet) {
     LongTransfer* t = receive_named(c, packet.request);
-    if (t == nullptr || t->protocol != Rendezvous::rput || t->offset != 0) return false;
+    if (t == nullptr) return false;
+    if (t->protocol == Rendezvous::both) {
+        if (t->their_part_done) return false;
+        t->their_part_done = true;
+        finish_part(t);
+        return true;
+    }
+    if (t->protocol != Rendezvous::rput || t->offset != 0) return false;
     finish(t);
     return true;
 }
@@ -342,7 +400,15 @@ bool incoming_rget_finish(viadev_connection_t* c, const Finish& packet) {
     mpip_req_t* req = viadev.ids.find(packet.request);
     if (req == nullptr || req->r_proc != c->proc || (req->r_flags & MPIP_REQ_SEND) == 0) return false;
     LongTransfer* t = transfer_of(req);
-    if (t->replied || t->protocol != Rendezvous::rget || t->local_handle == 0) return false;
+    if (t->registration == nullptr) return false;
+    if (t->replied && t->protocol == Rendezvous::both) {
+        if (t->their_part_done) return false;
+        t->their_part_done = true;
+        finish_part(t);
+        return true;
+    }
+    // Both offered and the receiver read all of it, or that was offered alone.
+    if (t->replied || (t->protocol != Rendezvous::rget && t->protocol != Rendezvous::both)) return false;
     finish(t);
     return true;
 }

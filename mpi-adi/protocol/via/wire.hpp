@@ -10,7 +10,7 @@
 
 namespace viaduct::via {
 
-constexpr uint32_t kWireVersion = 1;
+constexpr uint32_t kWireVersion = 2;
 
 // A number as it lies in a packet: any alignment, lowest byte first.
 template <class T>
@@ -111,12 +111,14 @@ struct EagerNext {
 };
 static_assert(sizeof(EagerNext) == 16);
 
-enum class Rendezvous : uint32_t { r3 = 0, rput = 1, rget = 2 };
+// both: the receiver reads the beginning while the sender writes the rest; in a request, rget or both as the
+// receiver likes.
+enum class Rendezvous : uint32_t { r3 = 0, rput = 1, rget = 2, both = 3 };
 
 struct LongRequest {
     Header header;
     Envelope envelope;
-    Le64 buffer_address;       // with rget: where the data lies; 0 when not registered
+    Le64 buffer_address;       // with rget and both: where the data lies; 0 when not registered
     Le32 memhandle;            // 0 when not registered
     Le32 descriptor_required;  // receives that the packets of r3 will take
     Le32 protocol;             // what the sender would like: Rendezvous
@@ -131,11 +133,12 @@ struct LongReply {
     Le32 src_lrank;
     Le32 mode;
     Le32 protocol;        // what the receiver has chosen
-    Le64 buffer_address;  // with rput: where to write
+    Le64 buffer_address;  // with rput and both: where to write
     Le64 length;          // how much of the message it has room for
     Le32 memhandle;
+    Le64 first;  // with both: where the rest begins that the sender writes
 };
-static_assert(sizeof(LongReply) == 68);
+static_assert(sizeof(LongReply) == 76);
 
 struct R3Next {
     Header header;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One-sided communication: every operation on every kind of window, so through shared memory and by messages,
 // against what must lie in memory afterwards; the rules of epochs; what is refused.
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <cstring>
@@ -375,6 +376,36 @@ void refusals() {
     MPI_Win_free(&dynamic);
 }
 
+// One operation on two ranges that were attached apart and lie side by side; what lies beyond both is refused.
+void adjacent_ranges() {
+    MPI_Win win;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    std::vector<int> memory(300, -1), sent(300), got(200, -1);
+    std::iota(sent.begin(), sent.end(), rank);
+    EXPECT(MPI_Win_attach(win, memory.data(), 400) == MPI_SUCCESS);
+    EXPECT(MPI_Win_attach(win, memory.data() + 100, 400) == MPI_SUCCESS);
+    std::vector<MPI_Aint> bases(size_t(size), 0);
+    MPI_Get_address(memory.data(), &bases[size_t(rank)]);
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, bases.data(), 1, MPI_AINT, MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, win);
+    const MPI_Aint base = bases[size_t(right())];
+    EXPECT(MPI_Put(sent.data(), 200, MPI_INT, right(), base, 200, MPI_INT, win) == MPI_SUCCESS);
+    EXPECT(MPI_Win_flush(right(), win) == MPI_SUCCESS);
+    EXPECT(MPI_Get(got.data(), 190, MPI_INT, right(), base + 40, 190, MPI_INT, win) == MPI_SUCCESS);
+    EXPECT(MPI_Win_flush(right(), win) == MPI_SUCCESS);
+    EXPECT(std::equal(got.begin(), got.begin() + 190, sent.begin() + 10) && got[190] == -1);
+    const int at_once = MPI_Put(sent.data(), 201, MPI_INT, right(), base, 201, MPI_INT, win);
+    const int late = MPI_Win_flush(right(), win);
+    EXPECT(at_once == MPI_ERR_RMA_RANGE || late == MPI_ERR_RMA_RANGE);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    EXPECT(memory[200] == -1);
+    MPI_Win_detach(win, memory.data());
+    MPI_Win_detach(win, memory.data() + 100);
+    MPI_Win_free(&win);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -393,5 +424,6 @@ int main(int argc, char** argv) {
     shared_memory();
     attributes();
     refusals();
+    adjacent_ranges();
     return report();
 }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// MPI functions on views, positions and data representations.
+#include <cstring>
+
+#include "mpi-adi/mpi/file.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+// A handle of its own for the program to free; predefined types are given back as they are.
+MPI_Datatype give_type(const Datatype& type) {
+    if (type.builtin) return type.handle;
+    type.retain();
+    return type.handle;
+}
+
+bool holds_datarep(const char* name) {
+    return name != nullptr && *name != '\0' && strnlen(name, MPI_MAX_DATAREP_STRING) < MPI_MAX_DATAREP_STRING;
+}
+
+int register_datarep(const char* name, const io::DatarepFunctions& functions) {
+    if (!holds_datarep(name) || functions.extent == nullptr) return MPI_ERR_ARG;
+    return io::register_representation(name, functions);
+}
+
+int type_extent(const io::File& file, MPI_Datatype datatype, MPI_Count* extent) {
+    const Datatype* type = type_of(datatype);
+    if (type == nullptr) return MPI_ERR_TYPE;
+    const Datatype* layout = io::layout_in_file(*type, file.view->representation());
+    if (layout == nullptr) return MPI_ERR_CONVERSION;
+    *extent = layout->extent();
+    layout->release();
+    return MPI_SUCCESS;
+}
+
+bool is_whence(int whence) {
+    return whence == MPI_SEEK_SET || whence == MPI_SEEK_CUR || whence == MPI_SEEK_END;
+}
+
+int check_view(const io::File& file, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+               const char* datarep, MPI_Info info) {
+    if (disp == MPI_DISPLACEMENT_CURRENT ? !file.sequential() : disp < 0) return MPI_ERR_ARG;
+    // In a sequential file one cannot go anywhere else.
+    if (file.sequential() && disp != MPI_DISPLACEMENT_CURRENT) return MPI_ERR_ARG;
+    for (const MPI_Datatype handle : {etype, filetype}) {
+        const Datatype* type = type_of(handle);
+        if (type == nullptr || !type->committed) return MPI_ERR_TYPE;
+    }
+    if (!holds_datarep(datarep)) return MPI_ERR_UNSUPPORTED_DATAREP;
+    return info != MPI_INFO_NULL && info_of(info) == nullptr ? MPI_ERR_INFO : MPI_SUCCESS;
+}
+
+}  // namespace
+}  // namespace viaduct::mpi
+
+using namespace viaduct::mpi;
+
+VIADUCT_MPI_FILE(set_view,
+                 (MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                  const char* datarep, MPI_Info info),
+                 {
+                     if (const int error = check_view(*call, disp, etype, filetype, datarep, info))
+                         return error;
+                     return io::set_view(*call, disp, *type_of(etype), *type_of(filetype), datarep,
+                                         info_of(info));
+                 })
+
+VIADUCT_MPI_FILE(get_view,
+                 (MPI_File fh, MPI_Offset* disp, MPI_Datatype* etype, MPI_Datatype* filetype, char* datarep),
+                 {
+                     if (datarep == nullptr) return MPI_ERR_ARG;
+                     const io::View& view = *call->view;
+                     *disp = view.displacement();
+                     *etype = give_type(view.etype());
+                     *filetype = give_type(view.filetype());
+                     std::strcpy(datarep, view.representation().name().c_str());
+                     return MPI_SUCCESS;
+                 })
+
+VIADUCT_MPI_FILE(seek, (MPI_File fh, MPI_Offset offset, int whence), {
+    if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
+    return is_whence(whence) ? io::seek(*call, offset, whence) : MPI_ERR_ARG;
+})
+
+VIADUCT_MPI_FILE(seek_shared, (MPI_File fh, MPI_Offset offset, int whence), {
+    if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
+    return is_whence(whence) ? io::seek_shared(*call, offset, whence) : MPI_ERR_ARG;
+})
+
+VIADUCT_MPI_FILE(get_position, (MPI_File fh, MPI_Offset* offset), {
+    if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
+    *offset = call->position;
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_FILE(get_position_shared, (MPI_File fh, MPI_Offset* offset), {
+    if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
+    return io::fetch_shared(*call, 0, offset);
+})
+
+VIADUCT_MPI_FILE(get_byte_offset, (MPI_File fh, MPI_Offset offset, MPI_Offset* disp), {
+    if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
+    MPI_Offset at = 0;
+    if (offset < 0 || __builtin_mul_overflow(offset, call->view->etype_bytes(), &at)) return MPI_ERR_ARG;
+    *disp = call->view->offset_of(at);
+    return MPI_SUCCESS;
+})
+
+VIADUCT_MPI_FILE(get_type_extent, (MPI_File fh, MPI_Datatype datatype, MPI_Aint* extent),
+                 { return type_extent(*call, datatype, extent); })
+VIADUCT_MPI_FILE(get_type_extent_c, (MPI_File fh, MPI_Datatype datatype, MPI_Count* extent),
+                 { return type_extent(*call, datatype, extent); })
+
+VIADUCT_MPI(Register_datarep, (const char* datarep, MPI_Datarep_conversion_function* read_conversion_fn,
+                               MPI_Datarep_conversion_function* write_conversion_fn,
+                               MPI_Datarep_extent_function* dtype_file_extent_fn, void* extra_state)) {
+    FileCall call("MPI_Register_datarep", MPI_FILE_NULL);
+    return call.result(register_datarep(datarep, {read_conversion_fn, write_conversion_fn, nullptr, nullptr,
+                                                  dtype_file_extent_fn, extra_state}));
+}
+
+VIADUCT_MPI(Register_datarep_c, (const char* datarep, MPI_Datarep_conversion_function_c* read_conversion_fn,
+                                 MPI_Datarep_conversion_function_c* write_conversion_fn,
+                                 MPI_Datarep_extent_function* dtype_file_extent_fn, void* extra_state)) {
+    FileCall call("MPI_Register_datarep_c", MPI_FILE_NULL);
+    return call.result(register_datarep(datarep, {nullptr, nullptr, read_conversion_fn, write_conversion_fn,
+                                                  dtype_file_extent_fn, extra_state}));
+}

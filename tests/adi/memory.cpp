@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory that messages lie in: of the library, and of a program that gives it back and takes it again.
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "cases.hpp"
+#include "mpi-adi/protocol/stream/stream.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::adi_test {
+namespace {
+
+// Memory of the library's own, on both sides, from its middle on.
+void allocated(Job& job) {
+    Engine e(job, module);
+    constexpr size_t kBytes = 1 << 20;
+    auto* memory = static_cast<unsigned char*>(mpip_alloc_mem(kBytes));
+    CHECK(memory != nullptr || std::strcmp(module, "via") != 0);
+    std::vector<unsigned char> own(memory == nullptr ? kBytes : 0);
+    unsigned char* data = memory != nullptr ? memory : own.data();
+    for (size_t bytes = 1000; bytes <= kBytes; bytes *= 4) {
+        std::vector<unsigned char> expected(bytes);
+        fill(expected, static_cast<uint32_t>(bytes));
+        unsigned char* place = data + (kBytes - bytes) / 2;
+        if (e.rank() == 0) {
+            std::memcpy(place, expected.data(), bytes);
+            e.send(1, 1, place, bytes);
+        } else {
+            CHECK(e.receive(0, 1, place, bytes) == bytes);
+            CHECK(std::memcmp(place, expected.data(), bytes) == 0);
+        }
+    }
+    e.barrier();
+    CHECK(mpip_free_mem(own.data()) == MPIP_ERR_ARG);
+    if (memory != nullptr) CHECK(mpip_free_mem(memory) == MPIP_SUCCESS);
+    e.barrier();
+}
+
+// Memory that goes and comes back at the same address with another content and other pages behind it: what
+// was known of it (registrations) must be gone with it, on both sides.
+void remapped(Job& job) {
+    Engine e(job, module);
+    constexpr size_t kBytes = 1 << 20;
+    void* place = nullptr;
+    for (uint32_t round = 0; round < 40; ++round) {
+        // The new mapping takes the place of the old one: nobody else can get there in between.
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (place != nullptr ? MAP_FIXED : 0);
+        place = ::mmap(place, kBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+        CHECK(place != MAP_FAILED);
+        auto* data = static_cast<unsigned char*>(place);
+        if (e.rank() == 0) {
+            for (size_t i = 0; i < kBytes; ++i) data[i] = byte_at(round, i);
+            e.send(1, 1, data, kBytes);
+        } else {
+            CHECK(e.receive(0, 1, data, kBytes) == kBytes);
+            CHECK(holds(data, kBytes, round));
+        }
+        std::vector<unsigned char> from_heap(kBytes / 2);  // by brk or mmap as malloc likes, freed each time
+        if (e.rank() == 0) fill(from_heap, round + 1);
+        if (e.rank() == 0) {
+            e.send(1, 2, from_heap.data(), from_heap.size());
+        } else {
+            CHECK(e.receive(0, 2, from_heap.data(), from_heap.size()) == from_heap.size());
+            CHECK(holds(from_heap.data(), from_heap.size(), round + 1));
+        }
+    }
+    CHECK(::munmap(place, kBytes) == 0);
+    e.barrier();
+}
+
+// What a long send is about to need is registered while its envelope is on the way, before anybody can have
+// answered: the other side makes no call before it has been seen. When the answer is that it goes otherwise,
+// it is given back.
+bool registered(mpip_req_t& req) {
+    if (std::strcmp(module, "via") == 0) return via::transfer_of(&req)->registration != nullptr;
+    return static_cast<const stream::Transfer*>(req.r_data)->direct != nullptr;
+}
+
+bool answered(mpip_req_t& req) {
+    if ((req.r_state & MPIP_REQ_DONE) != 0) return true;
+    if (std::strcmp(module, "via") == 0) return via::transfer_of(&req)->replied;
+    return static_cast<const stream::Transfer*>(req.r_data)->replied;
+}
+
+void prefetch(Job& job) {
+    using Clock = std::chrono::steady_clock;
+    using Microseconds = std::chrono::duration<double, std::micro>;
+    Engine e(job, module);
+    constexpr size_t kBytes = 1 << 20;
+    constexpr size_t kShort = 1000;  // room for so much is not worth a remote write
+    std::vector<unsigned char> data(kBytes);
+    const mpip_counters* counters = mpip_counters_of(MPIP_PROTO_VIA);
+    *job.word() = 0;
+    e.barrier();
+    for (int round = 1; round <= 6; ++round) {
+        const bool direct = round % 2 == 1;
+        if (e.rank() == 0) {
+            fill(data, static_cast<uint32_t>(round));
+            const uint64_t written = counters->mc_rput;
+            mpip_req_t req;
+            const auto begun = Clock::now();
+            e.isend(req, 1, 1, data.data(), kBytes);
+            const auto ready = Clock::now();
+            CHECK((req.r_state & (MPIP_REQ_STARTED | MPIP_REQ_DONE)) == MPIP_REQ_STARTED);
+            CHECK(registered(req));
+            __atomic_store_n(job.word(), round, __ATOMIC_SEQ_CST);
+            while (!answered(req)) e.progress();
+            const auto answer = Clock::now();
+            if (direct) {
+                std::printf("    sent and registered after %.1f us, answered after %.1f us\n",
+                            Microseconds(ready - begun).count(), Microseconds(answer - begun).count());
+            }
+            CHECK(e.wait(req) == MPIP_SUCCESS);
+            CHECK(counters->mc_rput == written + (direct ? 1 : 0));
+        } else {
+            while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) != round) e.progress();
+            mpip_req_t req;
+            e.irecv(req, 0, 1, data.data(), direct ? kBytes : kShort);
+            CHECK(e.wait(req) == (direct ? MPIP_SUCCESS : MPIP_ERR_TRUNCATE));
+            CHECK(holds(data.data(), direct ? kBytes : kShort, static_cast<uint32_t>(round)));
+        }
+    }
+    // One that is taken back before it is answered.
+    if (e.rank() == 0) {
+        mpip_req_t req;
+        e.isend(req, 1, 2, data.data(), kBytes);
+        CHECK(registered(req));
+        CHECK(e.process(1)->p_proto->pt_cancelsend(&req) == MPIP_SUCCESS);
+        e.wait(req);
+        CHECK((req.r_state & MPIP_REQ_CANCELLED) != 0);
+    }
+    e.barrier();
+}
+}  // namespace
+
+std::vector<Case> memory_cases() {
+    return {
+        {"allocated", allocated, 2, 20},
+        {"prefetch", prefetch, 2, 20, "rails"},
+        {"prefetch", prefetch, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
+        {"remapped", remapped, 2, 20},
+        {"remapped-rget", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
+        {"remapped-rput", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
+    };
+}
+
+}  // namespace viaduct::adi_test

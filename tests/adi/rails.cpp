@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Several NICs for one peer: links that go down and up under load, shares by bandwidth. The links are those
+// of the default NIC's model (paramnet.link_rate, paramnet.faults).
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "cases.hpp"
+
+namespace viaduct::adi_test {
+
+namespace {
+
+constexpr uint32_t kMessages = 10'000;
+constexpr uint32_t kGroup = 50;
+constexpr size_t kLongest = 300 * 1000;
+constexpr unsigned kLimit = 300;  // seconds; a tenth of it where nothing else runs
+
+// Mostly short, every 16th long enough for stripes.
+size_t length_of(uint32_t number) {
+    return number % 16 == 5 ? 40'000 + number * 7919 % 260'000 : number * 37 % 3000;
+}
+
+// Tells of the rails to a process; how often any was taken out.
+uint64_t losses_of(int rank, bool tell) {
+    mpip_rail rails[8];
+    const size_t count = mpip_rails_of(rank, rails, 8);
+    uint64_t losses = 0;
+    for (size_t i = 0; i < count; ++i) {
+        losses += rails[i].ra_losses;
+        if (!tell) continue;
+        std::printf("    %s: %llu frames, %.1f MB in stripes, taken out %llu times, %.0f MB/s, %.1f us\n",
+                    rails[i].ra_name, static_cast<unsigned long long>(rails[i].ra_messages),
+                    static_cast<double>(rails[i].ra_bytes) / 1e6,
+                    static_cast<unsigned long long>(rails[i].ra_losses), rails[i].ra_bandwidth_mb,
+                    rails[i].ra_latency_ns / 1000);
+    }
+    return losses;
+}
+
+bool all_up(int rank) {
+    mpip_rail rails[8];
+    const size_t count = mpip_rails_of(rank, rails, 8);
+    return count > 1 &&
+           std::all_of(rails, rails + count, [](const mpip_rail& rail) { return rail.ra_up != 0; });
+}
+
+// Ten thousand messages while links go down and up every 100 ms: each comes once, whole, and in its turn.
+void flapping(Job& job) {
+    Engine e(job, module);
+    std::vector<unsigned char> data(kLongest);
+    if (e.rank() == 0) {
+        for (uint32_t number = 0; number < kMessages; ++number) {
+            const size_t bytes = length_of(number);
+            for (size_t i = 0; i < bytes; ++i) data[i] = byte_at(number, i);
+            e.send(1, 7, data.data(), bytes);
+            if (number % kGroup == kGroup - 1) e.progress_for(10);  // so that there are many changes
+        }
+    } else {
+        for (uint32_t number = 0; number < kMessages; ++number) {
+            const size_t got = e.receive(0, 7, data.data(), data.size());
+            CHECK(got == length_of(number));
+            CHECK(holds(data.data(), got, number));
+        }
+        CHECK(e.unexpected() == 0);
+    }
+    // Both ways at the end, so that nobody leaves with something of the other still to come.
+    e.barrier();
+    CHECK(losses_of(1 - e.rank(), e.rank() == 0) >= 5);
+}
+
+bool shares_follow_rates(int rank) {
+    mpip_rail rails[8];
+    return mpip_rails_of(rank, rails, 8) == 2 && rails[0].ra_bytes > 2 * rails[1].ra_bytes &&
+           rails[1].ra_bytes > 0 && rails[0].ra_bandwidth_mb > 1.5 * rails[1].ra_bandwidth_mb;
+}
+
+// The NIC of four times the rate carries most of the bytes. What is measured on a busy machine may be wrong
+// for a while: the case ends when the shares are right, and its time limit is the verdict.
+void shares(Job& job) {
+    Engine e(job, module);
+    std::vector<unsigned char> data(4 << 20);
+    int more = 1;
+    for (uint32_t round = 0; more != 0; ++round) {
+        if (e.rank() == 0) {
+            fill(data, round);
+            e.send(1, 1, data.data(), data.size());
+            more = round < 11 || !shares_follow_rates(1) ? 1 : 0;
+            e.send(1, 2, &more, sizeof more);
+        } else {
+            CHECK(e.receive(0, 1, data.data(), data.size()) == data.size());
+            CHECK(holds(data.data(), data.size(), round));
+            CHECK(e.receive(0, 2, &more, sizeof more) == sizeof more);
+        }
+    }
+    e.barrier();
+    if (e.rank() == 0) losses_of(1, true);
+}
+
+bool several_used(int rank) {
+    mpip_rail rails[8];
+    const size_t count = mpip_rails_of(rank, rails, 8);
+    return std::count_if(rails, rails + count, [](const mpip_rail& r) { return r.ra_messages > 50; }) >= 2;
+}
+
+// Short messages take the NICs in turn. One whose first probes met a busy process joins in when it has
+// measured well: the case ends when several are in use, and its time limit is the verdict.
+void turns(Job& job) {
+    Engine e(job, module);
+    int value = 0;
+    for (int i = 0; i >= 0;) {
+        if (e.rank() == 0) {
+            i = several_used(1) && all_up(1) ? -1 : i + 1;
+            e.send(1, 1, &i, sizeof i);
+            CHECK(e.receive(1, 1, &value, sizeof value) == sizeof value && value == i);
+        } else {
+            CHECK(e.receive(0, 1, &i, sizeof i) == sizeof i);
+            e.send(0, 1, &i, sizeof i);
+        }
+    }
+    e.barrier();
+    if (e.rank() == 0) losses_of(1, true);
+}
+
+}  // namespace
+
+std::vector<Case> rail_cases() {
+    return {
+        {"turns", turns, 2, 30, "rails"},
+        {"flapping", flapping, 2, kLimit, "rails", {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100"}}},
+        // All at the same time: between, there is no way at all.
+        {"flapping-all",
+         flapping,
+         2,
+         kLimit,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100;flap_ms=100;flap_ms=100"}}},
+        // And while their packets are still on the link.
+        {"flapping-slow",
+         flapping,
+         2,
+         kLimit,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100;flap_ms=70"}, {"VIADUCT_PARAMNET_LINK_RATE", "200M"}}},
+        {"shares",
+         shares,
+         2,
+         60,
+         "rails",
+         {{"CMPI_VIA_NICS", "paramnet0,paramnet1"}, {"VIADUCT_PARAMNET_LINK_RATE", "160M;40M"}}},
+    };
+}
+
+}  // namespace viaduct::adi_test
