@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks the tables of docs/obligations.md: each row of the four lists is there once; each file that a row names exists;
+each test it names can be run by that name.  Usage: obligations.py ROOT [BUILD CTEST]
+
+Without BUILD the names of tests of ctest are not looked at.  A test is written as
+    PROGRAM Suite.Name      a case of a GoogleTest program of tests/, as --gtest_filter wants it
+    adi_module_test MODULE [CASE]
+    ctest NAME              for `ctest -R '^NAME$'`
+A row has a file and a test, or its last column begins with "open:" or "not here:" and says why."""
+
+import fnmatch
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROWS = {"P": 52, "N": 45, "B": 17, "T": 20}
+# Where the cases of a GoogleTest program are.
+PROGRAMS = {
+    "unit": "tests/unit",
+    "conformance": "tests/conformance",
+    "fault": "tests/fault",
+    "integration": "tests/integration",
+    "adi_unit_test": "tests/adi",
+    "viaduct_engine_unit": "tests/engine",
+}
+MODULES = ["via", "shm", "tcp", "rails", "dgram"]
+GTEST = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,\s*(\w+)", re.MULTILINE)
+ADDED = re.compile(r"^\s*viaduct_test\((\S+)", re.MULTILINE)
+CASE = re.compile(r'\{\s*"([\w-]+)",\s*\w+,\s*\w+,\s*\w+(?:,\s*(nullptr|"[^"]*"))?')
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+class Tests:
+    def __init__(self, root, build, ctest):
+        self.gtest = {}
+        for program, folder in PROGRAMS.items():
+            names = self.gtest[program] = set()
+            for path in glob.glob(os.path.join(root, folder, "*.cpp")):
+                names.update(f"{suite}.{name}" for _, suite, name in GTEST.findall(read(path)))
+        self.cases = {}
+        for path in glob.glob(os.path.join(root, "tests/adi/*.cpp")):
+            for name, only in CASE.findall(read(path)):
+                self.cases.setdefault(name, set()).add(only.strip('"') if only != "nullptr" else "")
+        # Those a build has; one without some part may lack tests that are written out.
+        self.ctest = set()
+        for path in glob.glob(os.path.join(root, "tests/*/CMakeLists.txt")):
+            self.ctest.update(name for name in ADDED.findall(read(path)) if "$" not in name)
+        self.ctest_known = bool(build)
+        if build:
+            listing = subprocess.run([ctest, "-N"], cwd=build, capture_output=True, text=True, check=True).stdout
+            self.ctest.update(re.findall(r"Test +#\d+: (\S+)", listing))
+
+    def runs(self, module, case):
+        for only in self.cases.get(case, ()):
+            if only == "" or only == module or (only.startswith("!") and only[1:] != module):
+                return True
+        return False
+
+    def why_not(self, name):
+        """None when it can be run."""
+        words = name.split()
+        if words[0] == "ctest" and len(words) == 2:
+            return "no test of ctest" if self.ctest_known and words[1] not in self.ctest else None
+        if words[0] == "adi_module_test" and len(words) in (2, 3):
+            if words[1] not in MODULES:
+                return "no module"
+            return None if len(words) == 2 or self.runs(words[1], words[2]) else "no case of that module"
+        if words[0] in PROGRAMS and len(words) == 2:
+            found = any(fnmatch.fnmatchcase(known, words[1]) for known in self.gtest[words[0]])
+            return None if found else f"no case in {PROGRAMS[words[0]]}"
+        return "is not the name of a test"
+
+
+def rows_of(text):
+    """(number of the line, cells) of each row of the four lists."""
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if line.startswith("| ") and re.fullmatch(r"[PNBT]\d+", cells[0]):
+            yield number, cells
+
+
+def faults(root, build=None, ctest=None):
+    page = "docs/obligations.md"
+    tests = Tests(root, build, ctest)
+    seen = {}
+    for number, cells in rows_of(read(os.path.join(root, page))):
+        where = f"{page}:{number}: {cells[0]}"
+        if len(cells) != 4:
+            yield f"{where} has {len(cells)} cells, not 4"
+            continue
+        row, what, done_by, shown_by = cells
+        seen[row] = seen.get(row, 0) + 1
+        if len(what) < 10:
+            yield f"{where} does not say what is asked"
+        files = re.findall(r"`([^`\s]+/[^`\s]+)`", done_by)
+        for file in files:
+            if not os.path.exists(os.path.join(root, file)):
+                yield f"{where} names {file}, which is not there"
+        if re.match(r"(open|not here): \S.{15}", shown_by):
+            continue
+        names = re.findall(r"`([^`]+)`", shown_by)
+        if not files or not names:
+            yield f"{where} has no file or no test, and does not say why"
+        for name in names:
+            why = tests.why_not(name)
+            if why:
+                yield f"{where} names `{name}`: {why}"
+    for letter, count in ROWS.items():
+        for i in range(1, count + 1):
+            times = seen.pop(f"{letter}{i}", 0)
+            if times != 1:
+                yield f"{page}: {letter}{i} is there {times} times"
+    for row in seen:
+        yield f"{page}: nobody knows a row {row}"
+
+
+def main():
+    if len(sys.argv) not in (2, 4):
+        sys.exit(__doc__)
+    found = list(faults(*sys.argv[1:]))
+    for fault in found:
+        print(fault)
+    print(f"{sum(ROWS.values())} rows, {len(found)} faults")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

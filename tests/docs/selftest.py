@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Shows that obligations.py finds each kind of fault in the table, which is without any.  Usage: selftest.py ROOT"""
+
+import os
+import re
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import obligations  # noqa: E402
+
+
+def changed(text, row, change):
+    """The table with one row made different."""
+    return "".join(
+        change(line) if line.startswith(f"| {row} |") else line for line in text.splitlines(keepends=True)
+    )
+
+
+def cell(line, number, text):
+    cells = line.rstrip("\n").split(" | ")
+    cells[number] = text if number < 3 else text + " |"
+    return " | ".join(cells) + "\n"
+
+
+# What becomes of a row, and what the report must say. P52 has a file and a test.
+BAD = [
+    (lambda line: "", "P52 is there 0 times"),
+    (lambda line: line + line, "P52 is there 2 times"),
+    (lambda line: line + line.replace("| P52 |", "| P53 |"), "nobody knows a row P53"),
+    (lambda line: cell(line, 1, ""), "does not say what is asked"),
+    (lambda line: cell(line, 2, "`mpi-adi/protocol/rails/gone.cpp`"), "which is not there"),
+    (lambda line: cell(line, 2, "somewhere"), "has no file or no test"),
+    (lambda line: cell(line, 3, "looked at it"), "has no file or no test"),
+    (lambda line: cell(line, 3, "open: no"), "has no file or no test"),
+    (lambda line: cell(line, 3, "`adi_module_test rails strangers`"), "no case of that module"),
+    (lambda line: cell(line, 3, "`adi_module_test shm flapping`"), "no case of that module"),
+    (lambda line: cell(line, 3, "`adi_module_test ipx sizes`"), "no module"),
+    (lambda line: cell(line, 3, "`unit Loader.NeverWas`"), "no case in tests/unit"),
+    (lambda line: cell(line, 3, "`make check`"), "is not the name of a test"),
+]
+
+
+def main():
+    root = os.path.abspath(sys.argv[1])
+    text = obligations.read(os.path.join(root, "docs/obligations.md"))
+    wrong = 0
+    with tempfile.TemporaryDirectory() as tree:
+        for folder in os.listdir(root):
+            if folder not in ("docs", "build", ".git"):
+                os.symlink(os.path.join(root, folder), os.path.join(tree, folder))
+        os.mkdir(os.path.join(tree, "docs"))
+        page = os.path.join(tree, "docs/obligations.md")
+        trees = [(text, None)] + [(changed(text, "P52", change), expected) for change, expected in BAD]
+        for content, expected in trees:
+            with open(page, "w", encoding="utf-8") as file:
+                file.write(content)
+            report = list(obligations.faults(tree))
+            good = not report if expected is None else len(report) == 1 and re.search(expected, report[0])
+            if not good:
+                print(f"expected {expected or 'nothing'}, got:\n  " + "\n  ".join(report[:5]))
+                wrong += 1
+    print(f"{len(BAD) + 1} tables, {wrong} misjudged")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
