@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "utils/vipperf/fitting.hpp"
 #include "utils/vipperf/limit.hpp"
 
 namespace viaduct::vipperf {
 
 namespace {
 
-constexpr uint64_t kFewest = 16;
 constexpr uint64_t kMostLatency = 200'000;
 constexpr uint64_t kMostStream = 2'000'000;
 constexpr VIP_ULONG kAnswerMs = 60'000;
@@ -68,16 +68,13 @@ Client::Both Client::run(const Run& run) {
     return both;
 }
 
-// Two short tries tell how many iterations fit; the second knows warm caches.
-uint64_t Client::fitting(Run run, double sample_ns, uint64_t most) {
+uint64_t Client::iterations_for(Run run, uint64_t most) {
     if (options_.iterations != 0) return options_.iterations;
     run.stamped = 0;
-    run.iterations = kFewest;
-    for (const double share : {0.1, 1.0}) {
-        const double each = std::max(this->run(run).here.ns / static_cast<double>(run.iterations), 1.0);
-        run.iterations = std::clamp(static_cast<uint64_t>(sample_ns * share / each), kFewest, most);
-    }
-    return run.iterations;
+    return fitting(options_.sample_ns, most, [&](uint64_t count) {
+        run.iterations = count;
+        return this->run(run).here.ns;
+    });
 }
 
 Latency Client::latency(uint32_t bundle, uint64_t bytes) {
@@ -85,7 +82,7 @@ Latency Client::latency(uint32_t bundle, uint64_t bytes) {
     run.kind = Kind::latency;
     run.bundle = bundle;
     run.bytes = bytes;
-    run.iterations = fitting(run, options_.sample_ns, kMostLatency);
+    run.iterations = iterations_for(run, kMostLatency);
     run.stamped = 1;
     run.warm_up = std::clamp<uint64_t>(run.iterations / 10, 1, 1000);
     std::vector<double> samples = this->run(run).here.each_ns;
@@ -100,7 +97,7 @@ Bandwidth Client::bandwidth(uint32_t bundle, uint64_t bytes, bool both_ways) {
     run.bundle = bundle;
     run.bytes = bytes;
     run.both_ways = both_ways ? 1 : 0;
-    run.iterations = fitting(run, options_.sample_ns, kMostStream);
+    run.iterations = iterations_for(run, kMostStream);
     run.warm_up = std::max<uint64_t>(run.iterations / 10, 1);
     const Both both = this->run(run);
     const auto messages = static_cast<double>(run.iterations);
@@ -124,7 +121,7 @@ double Client::plain_ns(uint32_t bundle, Kind kind, uint64_t bytes, double* shar
     run.bundle = bundle;
     run.bytes = bytes;
     const bool latency = kind == Kind::latency;
-    run.iterations = fitting(run, options_.sample_ns, latency ? kMostLatency : kMostStream);
+    run.iterations = iterations_for(run, latency ? kMostLatency : kMostStream);
     run.warm_up = std::clamp<uint64_t>(run.iterations / 10, 1, 1000);
     const Both both = this->run(run);
     // A target of reads or writes has nothing to do; only the sending side must have had its processor.

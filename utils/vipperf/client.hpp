@@ -68,7 +68,7 @@ private:
     };
     Both run(const Run&);
     Answer answer(VIP_ULONG wait_ms);
-    uint64_t fitting(Run, double sample_ns, uint64_t most);
+    uint64_t iterations_for(Run, uint64_t most);  // as asked, or as many as fit into the sample
 
     ClientOptions options_;
     Control control_;
