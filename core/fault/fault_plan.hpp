@@ -21,6 +21,10 @@ struct FaultPlan {
         return drop > 0 || corrupt > 0 || duplicate > 0 || reorder > 0 || delay_us != 0 || link_down ||
                flap_ms != 0;
     }
+    // By one clock, so that all ends, and all processes, of one plan flap together.
+    bool is_link_down(int64_t now_ns) const {
+        return link_down || (flap_ms != 0 && now_ns / 1'000'000 / flap_ms % 2 != 0);
+    }
 };
 
 // "seed=1,drop=0.1,corrupt=0,duplicate=0,reorder=0,delay_us=0,linkdown=0,flap_ms=0", any subset in any order;

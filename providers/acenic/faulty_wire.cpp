@@ -58,7 +58,7 @@ uint32_t FaultyWire::pass(rte_mbuf* m, uint32_t source, std::span<std::byte> fra
     Plan* const p = plan_of(source);
     now[0] = m;
     if (p == nullptr) return 1;
-    if (p->plan.link_down || p->dice.chance(p->plan.drop)) {
+    if (p->plan.is_link_down(time) || p->dice.chance(p->plan.drop)) {
         ++counters_.dropped;
         ::rte_pktmbuf_free(m);
         return 0;

@@ -5,10 +5,8 @@
 
 namespace viaduct::paramnet {
 
-// Both ends, and all VIs of a NIC, flap together: they go by one clock.
-bool FaultModel::link_is_down() const {
-    return plan_.link_down || (plan_.flap_ms != 0 && now_ns() / 1'000'000 / plan_.flap_ms % 2 != 0);
-}
+// Plans without flaps need no clock.
+bool FaultModel::link_is_down() const { return plan_.is_link_down(plan_.flap_ms != 0 ? now_ns() : 0); }
 
 Fate FaultModel::decide(bool reliable) {
     for (uint32_t attempt = 0;; ++attempt) {

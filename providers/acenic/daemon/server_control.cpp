@@ -36,7 +36,7 @@ bool add_to(int epoll, int fd, void* subject) {
 bool sane(const FaultPlan& p) {
     for (const double chance : {p.drop, p.corrupt, p.duplicate, p.reorder})
         if (!(chance >= 0 && chance <= 1)) return false;
-    return p.delay_us <= 10'000'000;
+    return p.delay_us <= 10'000'000 && p.flap_ms <= 3'600'000;
 }
 
 // A file that is no memory may take long to close: its sender is no application. False: `files` are gone.
