@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "mpi-adi/engine/card.hpp"
+#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/quota.hpp"
 
@@ -250,6 +251,7 @@ int start_job() {
     if (!exchange(own)) return give_up("the exchange of addresses failed: " + engine.job->error());
     if (const int failed = connect(); failed != MPI_SUCCESS) return failed;
     make_own_comm();
+    if (engine.world.size > 1) take_short_slice();
     engine.stage = Stage::running;
     return MPI_SUCCESS;
 }
@@ -263,6 +265,7 @@ int leave_job() {
     detach(own_comm);
     for (protocol& module : mpip_protocols)
         if (module.pt_loaded) module.pt_finalize();
+    give_slice_back();
     engine.active_count = engine.sleeper_count = 0;
     const bool left = engine.job->finalize();
     engine.stage = Stage::after;

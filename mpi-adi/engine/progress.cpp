@@ -2,11 +2,12 @@
 // Progress and waiting. A pass polls every module in use, quickest first, then the activities. Between passes
 // that moved nothing a rank spins where ranks and processors match; where they do not, it spins briefly,
 // gives way for a while, and then sleeps until a module wakes it (mpi-facts 5.1: this is where others lose
-// minutes).
+// minutes). Beside somebody who computes it spins briefly and sleeps, whatever the number of ranks.
 #include <sched.h>
 
 #include <algorithm>
 
+#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 
 namespace viaduct::mpi {
@@ -20,6 +21,10 @@ constexpr unsigned kYields = 200;
 // Where processors abound, after some tens of microseconds others may still want ours: ask the system now and
 // then.
 constexpr unsigned kSpinsBetweenYields = 1024;
+// Yields in a row that must take long before a rank believes in company. Where ranks and processors match a single one
+// may have met whatever a system does at times, and costs little; where they do not, each one more costs a slice.
+constexpr unsigned kLongYields = 2;
+constexpr unsigned kLongYieldsWhenCrowded = 1;
 // Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
 // activity, a thread.
 constexpr unsigned kSleepMicroseconds = 10'000;
@@ -84,13 +89,15 @@ bool progress() {
 void Patience::wait_a_little() {
     idle_++;
     if (EngineLock::give_way()) return;
-    if (!engine.crowded) {
+    if (idle_ < kSpins) {
         pause_processor();
-        if (idle_ % kSpinsBetweenYields == 0) ::sched_yield();
-    } else if (idle_ < kSpins) {
+    } else if (company.computes()) {
+        sleep_a_little();
+    } else if (!engine.crowded) {
         pause_processor();
+        if (idle_ % kSpinsBetweenYields == 0) company.give_way(kLongYields);
     } else if (idle_ < kSpins + kYields) {
-        ::sched_yield();
+        company.give_way(kLongYieldsWhenCrowded);
     } else {
         sleep_a_little();
     }

@@ -166,7 +166,7 @@ void Shm::look_for_lost() {
 
 void Shm::block(unsigned timeout_us) {
     if (head_ == nullptr) return;
-    look_for_lost();
+    look_at_times();
     int64_t timeout_ns = static_cast<int64_t>(timeout_us) * 1000;
     const uint32_t bell = head_->doorbell.load(std::memory_order_acquire);
     head_->asleep.store(1, std::memory_order_relaxed);
