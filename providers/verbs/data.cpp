@@ -11,6 +11,7 @@
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/queue_watch.hpp"
 #include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
@@ -316,6 +317,7 @@ void repost_sends(Endpoint& ep) {
     ep.on_device = ep.device_end = ep.send_seen = q.completed;
     for (uint32_t p = q.completed; p != q.taken; ++p)
         if (ep.sent[p & q.mask].state == Sent::posted) repost(ep, p);
+    note_sends(ep);
 }
 
 void post_receives(Endpoint& ep, Link& link) {
@@ -357,11 +359,12 @@ void push_sends(Endpoint& ep) {
     }
     complete_in_order(ep);  // what was decided here without the device
     note_backlog(ep, waits && !ep.stopped);
+    note_sends(ep);
 }
 
 void drain_sends(Endpoint& ep) {
     WorkQueue& q = ep.vi->send;
-    if (!ep.connected) return;
+    if (!ep.connected || ep.send_arrivals.empty()) return;
     for (const Arrival* a = ep.send_arrivals.front(); a != nullptr; a = ep.send_arrivals.front()) {
         const Arrival one = *a;
         ep.send_arrivals.pop();
@@ -377,6 +380,7 @@ void drain_sends(Endpoint& ep) {
         ep.on_device = one.position + 1;
         complete_in_order(ep);
     }
+    note_sends(ep);
 }
 
 void drain_receives(Endpoint& ep) {

@@ -14,6 +14,7 @@
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/queue_watch.hpp"
 #include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
@@ -102,6 +103,7 @@ void start(ViCore& vi) {
     vi.recv.taken = link.receives_end;
     ep.on_device = ep.device_end = ep.send_seen = vi.send.completed;
     ep.recv_seen = vi.recv.completed;
+    note_sends(ep);
     post_receives(ep, link);
     drain_receives(ep);
     poke(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on

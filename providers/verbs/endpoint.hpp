@@ -102,6 +102,8 @@ struct Endpoint {
     bool stopped = false;     // an error is on its way through the queue: nothing more is sent
     bool backlog = false;     // counted in NicContext::backlogs
     verbs::Arrivals send_arrivals;
+    // Copies of device_end and send_seen that are read without the lock (queue_watch.hpp).
+    std::atomic<uint32_t> sends_given{0}, sends_heard{0};
 
     // [R]
     uint32_t recv_seen = 0;                   // as send_seen

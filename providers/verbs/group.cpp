@@ -100,6 +100,7 @@ bool collect(Group& group) {
     ibv_wc completions[kBatch];
     bool any = false;
     group.cq_lock.lock();
+    group.looks.store(group.looks.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     for (uint32_t q = 0; q < group.count; ++q) {
         const int n = ibv_poll_cq(group.queues[q]->cq, kBatch, completions);
         for (int i = 0; i < n; ++i) sort_in(group, completions[i]);

@@ -39,6 +39,11 @@ struct Group {
     std::atomic<uint32_t> armed{0};
     std::atomic<uint64_t> ready[verbs::kMaxVi / 64] = {};  // slots with arrivals
     std::atomic<uint32_t> any_ready{0};
+    std::atomic<uint32_t> looks{0};  // how many times its queues have been polled
+
+    // Progress thread (queue_watch.cpp).
+    uint32_t looks_seen = 0;
+    int64_t watch_at = 0;
 };
 
 }  // namespace viaduct

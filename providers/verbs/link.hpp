@@ -97,7 +97,10 @@ struct Link {
     Question question;
 
     std::atomic<bool> joined{false};  // both ends know of the connection
-    int64_t alive_at = 0;             // progress thread: when the peer hears from us again
+    // Progress thread.
+    int64_t alive_at = 0;         // when the peer hears from us again
+    bool sends_were_out = false;  // at the last look (queue_watch.cpp)
+    uint32_t sends_heard = 0;
 
     // Under links_mutex.
     bool lost = false;          // the peer has left or cannot be reached

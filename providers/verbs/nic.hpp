@@ -105,6 +105,8 @@ struct NicContext {
     std::atomic<uint32_t> progress_running{0};
     std::atomic<uint32_t> progress_stop{0};
     Deadline port_lost_at = kNever;     // the port is down: when its connections are lost (port_watch.cpp)
+    std::atomic<uint32_t> sends_watched{0};  // sends may be out (queue_watch.cpp)
+    Deadline look_at_sends_at = kNever;
     std::atomic<uint32_t> backlogs{0};  // endpoints whose sends wait for room: completions move them on
     Fd poke_fd;
 };

@@ -21,6 +21,7 @@
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/port_watch.hpp"
+#include "providers/verbs/queue_watch.hpp"
 #include "providers/verbs/recover.hpp"
 
 namespace viaduct::verbs {
@@ -219,6 +220,8 @@ Deadline look_at_everything(NicContext& nic) {
     take_async_events(nic);
     const int64_t now = now_ns();
     Deadline next = watch_port(nic, now);
+    next = std::min(next, watch_sends(nic, now));
+    next = std::min(next, watch_groups(nic, now));
     next = std::min(next, settle_links(nic, now));
     next = std::min(next, recover_links(nic, now));
     next = std::min(next, keep_alive(nic, now));
