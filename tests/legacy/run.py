@@ -416,7 +416,7 @@ def main():
     programs = list(WITH_CLIENTS if options.far else PROGRAMS)
     if watch in programs and os.environ.get("VIADUCT_NAMES_DEFAULT_PROVIDER") == "verbs":
         programs.remove(watch)
-        print("watch      SKIPPED: a verbs NIC completes descriptors within calls only")
+        print("watch      SKIPPED: a verbs NIC completes the descriptors of who does not call it late")
     session = Session(options)
     try:
         results = [repeat(session, p, options.repeat) for p in programs if options.program in (p.__name__, "all")]
