@@ -11,6 +11,11 @@
 #include "vipl/vi.hpp"
 
 namespace viaduct::vipl {
+namespace {
+
+constexpr int64_t kDoubtPause = 2'000'000;  // nobody tells us how it turns out
+
+}  // namespace
 
 void ErrorQueue::push(const AsyncError& error) {
     const auto later = [](const AsyncError& a, const AsyncError& b) { return a.due < b.due; };
@@ -43,6 +48,8 @@ void Dispatcher::set_error_handler(VIP_ERROR_HANDLER handler, VIP_PVOID context)
     quiesce(lock);
 }
 
+int64_t Dispatcher::next_delivery() const { return std::max(errors_.next_due(), undecided_until_); }
+
 void Dispatcher::report(const AsyncError& error) {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -53,11 +60,18 @@ void Dispatcher::report(const AsyncError& error) {
 
 // Called by the handler thread with mutex_; true when it has done something.
 bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
+    const int64_t now = now_ns();
+    if (errors_.next_due() > now) return false;
+    const ProcessEnd end = process_end();
+    if (end == ProcessEnd::undecided) {
+        undecided_until_ = now + kDoubtPause;  // all of them wait, so that they keep their order
+        return false;
+    }
     AsyncError error;
-    if (!errors_.pop_due(now_ns(), &error)) return false;
+    errors_.pop_due(now, &error);
     // Not while the process ends, and not for a connection the program has ended itself (vipl-compat Q14,
     // Q17).
-    if (process_is_exiting() || !still_wanted(error)) {
+    if (end == ProcessEnd::certain || !still_wanted(error)) {
         stats::process_stats.count(stats::ProcessCount::async_unheard);
         return true;
     }

@@ -8,6 +8,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/biased_lock.hpp"
+#include "vipl/exiting.hpp"
 #include "vipl/library.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/policy.hpp"
@@ -52,6 +53,7 @@ bool Dispatcher::poke() {
 }
 
 void Dispatcher::run() {
+    watch_this_thread();  // a handler may call exit()
     std::unique_lock lock(mutex_);
     thread_ = thread_identity();
     while (!closed_) {
@@ -61,7 +63,7 @@ void Dispatcher::run() {
             serve_armed(lock);
             continue;
         }
-        const int64_t due = errors_.next_due();
+        const int64_t due = next_delivery();
         const auto something = [&] { return poked_ || closed_; };
         if (due == INT64_MAX) {
             changed_.wait(lock, something);
@@ -91,7 +93,7 @@ void Dispatcher::serve_armed(std::unique_lock<std::mutex>& lock) {
 
 bool Dispatcher::sleep_and_look(std::unique_lock<std::mutex>& lock, NotifyCall* call) {
     in_provider_ = true;
-    const int64_t due = errors_.next_due();
+    const int64_t due = next_delivery();
     lock.unlock();
     const uint32_t key = nic_.ops->sleep_begin(nic_.context);
     heavy_barrier_process();  // pairs with the light one of complete_head, as in wait.cpp

@@ -80,6 +80,7 @@ private:
     bool poke();  // false: there is no thread, and none can be had
     void wake_locked();
     void run();
+    int64_t next_delivery() const;  // INT64_MAX: none
     bool deliver_error(std::unique_lock<std::mutex>& lock);
     void serve_armed(std::unique_lock<std::mutex>& lock);
     bool sleep_and_look(std::unique_lock<std::mutex>& lock, NotifyCall* call);
@@ -100,6 +101,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     ErrorQueue errors_;
+    int64_t undecided_until_ = 0;  // whether the process ends is looked at again then
     VIP_ERROR_HANDLER handler_ = nullptr;
     VIP_PVOID context_ = nullptr;
     bool started_ = false;

@@ -1,82 +1,55 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // atexit functions run in reverse order of their registration: ours may come after slow ones of the program.
-// But before all of them, exit() destroys the thread-local objects of the thread that calls it. So a thread
-// whose object has been destroyed and that still is there is inside exit(); one that has merely ended is gone
-// at once.
+// But before all of them, exit() destroys the thread-local objects of the thread that calls it. So does a
+// thread that merely ends; that one goes on to run the destructors of pthread keys, which exit() never does.
+// Between the two nothing can be known: other thread-local objects and other keys may take their time there.
 #include "vipl/exiting.hpp"
 
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "core/clock/clock.hpp"
 
 namespace viaduct::vipl {
 namespace {
 
-constexpr int64_t kLongestExit = 60'000'000'000;  // later the number may belong to another thread
-constexpr int kSlots = 16;
-constexpr int kClaimed = -1;  // a slot that is being filled
+constexpr int64_t kLongestDoubt = 10'000'000'000;  // a thread takes no longer to end: it is inside exit()
+constexpr int kSlots = 64;
 
 std::atomic<bool> handlers_reached{false};
 
-// Threads whose thread-local objects are gone.
-struct Leaver {
-    std::atomic<int> thread{0};
-    std::atomic<int64_t> since{0};
-};
-Leaver leavers[kSlots];
+// Threads whose thread-local objects are gone and that may yet turn out to end: since when. 0: a free slot.
+std::atomic<int64_t> in_doubt_since[kSlots];
+
+// Without a destructor, so that the key's still finds it.
+thread_local int own_slot = -1;
 
 void note_exit() { handlers_reached.store(true); }
 
-// False for ended threads, and for a first thread that has ended before the others (a zombie until then).
-bool is_alive(int thread) {
-    char text[256];
-    std::snprintf(text, sizeof text, "/proc/self/task/%d/stat", thread);
-    const int fd = ::open(text, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const ssize_t got = ::read(fd, text, sizeof text - 1);
-    ::close(fd);
-    if (got <= 0) return false;
-    text[got] = '\0';
-    const char* name_end = std::strrchr(text, ')');  // the name itself may hold anything
-    return name_end != nullptr && name_end[1] == ' ' && name_end[2] != 'Z' && name_end[2] != 'X';
+void note_thread_end(void*) {
+    if (own_slot >= 0) in_doubt_since[own_slot].store(0);
+    own_slot = -1;
 }
 
-// Forgets the ones that have ended; true when one is left.
-bool any_leaver_alive() {
-    const int64_t now = now_ns();
-    bool any = false;
-    for (Leaver& leaver : leavers) {
-        int thread = leaver.thread.load();
-        if (thread <= 0) continue;
-        if (now - leaver.since.load() < kLongestExit && is_alive(thread)) {
-            any = true;
-        } else {
-            leaver.thread.compare_exchange_strong(thread, 0);
-        }
-    }
-    return any;
-}
+// Made when the library is loaded: keys are destroyed in the order of their numbers, and the lower ours is,
+// the shorter is the doubt.
+pthread_key_t end_key;
+const bool have_key = ::pthread_key_create(&end_key, note_thread_end) == 0;
 
 struct Sentinel {
     Sentinel() {}
     ~Sentinel() {
-        any_leaver_alive();  // makes room
-        const int self = static_cast<int>(::syscall(SYS_gettid));
-        for (Leaver& leaver : leavers) {
-            int free = 0;
-            if (!leaver.thread.compare_exchange_strong(free, kClaimed)) continue;
-            leaver.since.store(now_ns());
-            leaver.thread.store(self);
+        if (!watched) return;
+        for (int slot = 0; slot < kSlots; ++slot) {
+            int64_t free = 0;
+            if (!in_doubt_since[slot].compare_exchange_strong(free, now_ns())) continue;
+            own_slot = slot;
             return;
         }
     }
+    // Only with a value for the key: a thread that could not say that it merely ends must not raise the doubt.
     bool watched = false;
 };
 
@@ -86,8 +59,25 @@ thread_local Sentinel sentinel;
 
 bool watch_exit() { return std::atexit(note_exit) == 0; }
 
-void watch_this_thread() { sentinel.watched = true; }
+void watch_this_thread() {
+    if (!sentinel.watched) sentinel.watched = have_key && ::pthread_setspecific(end_key, &sentinel) == 0;
+}
 
-bool process_is_exiting() { return handlers_reached.load() || any_leaver_alive(); }
+ProcessEnd process_end() {
+    if (handlers_reached.load()) return ProcessEnd::certain;
+    const int64_t now = now_ns();
+    ProcessEnd answer = ProcessEnd::none;
+    for (const std::atomic<int64_t>& slot : in_doubt_since) {
+        const int64_t since = slot.load();
+        if (since == 0) continue;
+        if (now - since >= kLongestDoubt) return ProcessEnd::certain;
+        answer = ProcessEnd::undecided;
+    }
+    return answer;
+}
+
+void forget_ending_threads() {
+    for (std::atomic<int64_t>& slot : in_doubt_since) slot.store(0);
+}
 
 }  // namespace viaduct::vipl

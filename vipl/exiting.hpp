@@ -11,6 +11,14 @@ bool watch_exit();
 // Every control call does this for its thread: cheap after the first time.
 void watch_this_thread();
 
-bool process_is_exiting();
+enum class ProcessEnd {
+    none,
+    undecided,  // a thread is ending, or it is inside exit(): it will be known soon
+    certain,
+};
+ProcessEnd process_end();
+
+// In a forked child: of the parent's threads that were ending none is there.
+void forget_ending_threads();
 
 }  // namespace viaduct::vipl

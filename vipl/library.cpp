@@ -35,6 +35,7 @@ void forget_in_child() {
     new (&start_mutex) std::mutex;
     handle_table.reset_after_fork();
     stats::process_stats.forget();
+    forget_ending_threads();
     Library* parents = instance.exchange(nullptr);
     if (parents == nullptr) return;
     parents->link.reset_after_fork();
