@@ -76,13 +76,15 @@ class NicPin {
 public:
     NicPin() = default;
     explicit NicPin(VIP_NIC_HANDLE handle);
+    // From inside, for threads that have a NIC pointer and no handle.
+    explicit NicPin(Nic& nic) : nic_(try_pin(nic) ? &nic : nullptr) {}
     // For a call on an object of the NIC: `still` is the object's handle word, which must equal `handle`.
     NicPin(Nic* nic, const std::atomic<uintptr_t>& still, const void* handle);
     NicPin(NicPin&& other) noexcept : nic_(std::exchange(other.nic_, nullptr)) {}
     NicPin& operator=(NicPin&&) = delete;
     ~NicPin() { release(); }
     void release();
-    // From inside, for threads that have a NIC pointer and no handle. False when it is closing.
+    // The same where no scope ends it. False when the NIC is closing.
     static bool try_pin(Nic& nic);
     static void unpin(Nic& nic);
 

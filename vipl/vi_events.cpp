@@ -2,6 +2,7 @@
 // How connections end: what providers report (ViEvents), what the program does wrong, and VipDisconnect.
 // Providers call in from any thread.
 #include <algorithm>
+#include <optional>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -106,9 +107,14 @@ const ViEvents vi_events = {on_async_error, on_settle, on_wake, on_cq_overflow};
 void settle(Vi& vi) {
     BreakReason why;
     AsyncError error;
+    std::optional<NicPin> pin;
     {
         const BothQueues both(vi.core);
         if (!enter_error(vi, &why)) return;
+        // A thread of the provider's may be here with no call of the program around it. VipCloseNic takes these
+        // locks, after it has let the handle die and before it waits for pins: it waits for this one, or nobody
+        // is left to wake and nobody wants to know.
+        pin.emplace(*vi.nic);
         error = make_error(vi, why.code, why.resource, why.opcode, why.descriptor);
         if (why.resource == VIP_RESOURCE_CQ) error.record.CQHandle = vi.full_cq.load()->public_handle();
     }
@@ -116,11 +122,10 @@ void settle(Vi& vi) {
     if (why.report) note_error(vi, why.code);
     VIADUCT_PROBE2(connection_broken, error.record.ViHandle, static_cast<int>(why.code));
     VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
-    // A thread of the provider's may be here while the program closes the NIC: then nobody is left to wake
-    // and nobody wants to know. This narrows the window and does not close it (docs/decisions.md).
-    Nic& nic = *vi.nic;
-    if (NicContext* context = nic.context; context != nullptr) nic.ops->wake(context);
-    if (const auto dispatcher = nic.dispatcher; why.report && dispatcher != nullptr) dispatcher->report(error);
+    if (!*pin) return;
+    Nic& nic = **pin;
+    nic.ops->wake(nic.context);
+    if (why.report) nic.dispatcher->report(error);
 }
 
 void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,

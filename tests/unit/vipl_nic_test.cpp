@@ -11,7 +11,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <latch>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "vipl/library.hpp"
 #include "vipl/vi.hpp"
@@ -125,6 +128,56 @@ TEST(NicFailedTest, BreaksEveryConnectionAndIsToldOnce) {
     // A VI that was not connected has lost nothing.
     EXPECT_EQ(VipDestroyVi(idle), VIP_SUCCESS);
     EXPECT_EQ(VipErrorCallback(here.nic, nullptr, nullptr), VIP_SUCCESS);
+}
+
+// Operations of a NIC among which its wake-up stays for a while when one thread calls it.
+struct SlowWake {
+    static inline const DataOps* real;
+    static inline DataOps ops;
+    static inline std::latch reached{1};
+    static inline std::latch go_on{1};
+    static inline std::atomic<bool> nic_is_gone{false};
+    static inline thread_local bool this_thread = false;
+
+    static void put_under(Nic& nic) {
+        real = nic.ops;
+        ops = *real;
+        ops.wake = [](NicContext* context) {
+            if (this_thread) {
+                reached.count_down();
+                go_on.wait();
+            }
+            real->wake(context);
+        };
+        ops.close = [](NicContext* context) {
+            nic_is_gone = true;
+            real->close(context);
+        };
+        nic.ops = &ops;
+    }
+};
+
+TEST(NicCloseTest, WaitsForAThreadOfTheProviderThatSettlesABrokenConnection) {
+    End there;
+    auto here = std::make_unique<End>();
+    connect(*here, there);
+    Nic& nic = inside(here->nic);
+    Vi& vi = *find_vi(here->vi);
+    SlowWake::put_under(nic);
+    std::thread of_provider([&] {
+        SlowWake::this_thread = true;
+        vi.core.mark_broken({});
+        vi.core.events->settle(vi.core);
+    });
+    SlowWake::reached.wait();
+    std::thread closing([&] { here.reset(); });
+    while (nic.handle.load() != 0) std::this_thread::yield();
+    ::poll(nullptr, 0, 50);
+    EXPECT_FALSE(SlowWake::nic_is_gone);
+    SlowWake::go_on.count_down();
+    of_provider.join();
+    closing.join();
+    EXPECT_TRUE(SlowWake::nic_is_gone);
 }
 
 TEST(NicPinTest, AClosedNicIsNotPinned) {
