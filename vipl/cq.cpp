@@ -70,6 +70,20 @@ VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
     return VIP_SUCCESS;
 }
 
+namespace {
+
+// What has come and nobody has looked at counts as there: in a smaller queue it would find no room. More than
+// `enough` need not be known. cq.poll.lock held; one poll does a bounded amount of work.
+void collect(Cq& cq, VIP_ULONG enough) {
+    uint32_t before;
+    do {
+        before = cq.target.ring.size();
+        cq.ops->poll_group(cq.poll.group);
+    } while (cq.target.ring.size() > before && cq.target.ring.size() <= enough);
+}
+
+}  // namespace
+
 VIP_RETURN resize_cq(Cq& cq, VIP_CQ_HANDLE handle, VIP_ULONG entries) {
     const NicPin pin(cq.nic, cq.handle, handle);
     if (!pin) return VIP_INVALID_PARAMETER;
@@ -77,6 +91,7 @@ VIP_RETURN resize_cq(Cq& cq, VIP_CQ_HANDLE handle, VIP_ULONG entries) {
     if (entries > pin->info.max_cq_entries) return VIP_ERROR_RESOURCE;
     cq.poll.lock.lock();
     const bool alive = cq.is(handle);
+    if (alive && entries < cq.target.ring.capacity()) collect(cq, entries);
     const bool done = alive && cq.target.ring.resize(static_cast<uint32_t>(entries));
     cq.poll.lock.unlock();
     if (!alive) return VIP_INVALID_PARAMETER;
