@@ -22,7 +22,11 @@ VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_P
     armed.push_back({context, handler});
     queue.sleepers.fetch_add(1);
     anything_armed_.store(true);
-    return poke() ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    if (poke()) return VIP_SUCCESS;
+    armed.pop_back();  // refused, so that it must never be made; nobody can have taken it meanwhile
+    queue.sleepers.fetch_sub(1);
+    if (armed.empty()) std::erase(armed_queues_, &queue);
+    return VIP_ERROR_RESOURCE;
 }
 
 VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
@@ -32,7 +36,11 @@ VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_
     cq.armed.push_back({context, handler});
     cq.target.sleepers.fetch_add(1);
     anything_armed_.store(true);
-    return poke() ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    if (poke()) return VIP_SUCCESS;
+    cq.armed.pop_back();
+    cq.target.sleepers.fetch_sub(1);
+    if (cq.armed.empty()) std::erase(armed_cqs_, &cq);
+    return VIP_ERROR_RESOURCE;
 }
 
 void Dispatcher::forget_vi(Vi& vi) {
