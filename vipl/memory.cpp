@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <mutex>
 
 #include "vipl/library.hpp"
 
@@ -28,6 +29,31 @@ VIP_RETURN read_attributes(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint3
         *flags |= kRegionRdmaRead;
     }
     return VIP_SUCCESS;
+}
+
+// Whether the tag that was read is still the one the program named, so that no region gets the number of a tag
+// that was destroyed meanwhile, and perhaps made anew. Nic::mutex held until the region carries the number:
+// destroying looks for regions that do.
+bool still_names(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint32_t ptag) {
+    if (ptag == 0) return true;
+    const Ptag* tag = find_ptag(nic, attributes->Ptag);
+    return tag != nullptr && tag->id == ptag;
+}
+
+VIP_RETURN add_with_tag(Nic& nic, const Region& region, const VIP_MEM_ATTRIBUTES* attributes,
+                        uint32_t* handle) {
+    std::unique_lock lock(nic.mutex, std::defer_lock);
+    if (region.ptag != 0) lock.lock();
+    if (!still_names(nic, attributes, region.ptag)) return VIP_INVALID_PTAG;
+    *handle = nic.regions->add(region);
+    return *handle != 0 ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN change_with_tag(Nic& nic, VIP_MEM_HANDLE handle, uintptr_t inside,
+                           const VIP_MEM_ATTRIBUTES& attributes, uint32_t ptag, uint32_t flags) {
+    const std::lock_guard lock(nic.mutex);
+    if (!still_names(nic, &attributes, ptag)) return VIP_INVALID_PTAG;
+    return nic.regions->change(handle, inside, ptag, flags) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
 }
 
 // A provider that keeps no record of its own of memory has no such operation.
@@ -123,11 +149,12 @@ VIP_RETURN register_region(Nic& nic, const Region& place, const VIP_MEM_ATTRIBUT
         nic.leases.give_back(kagent::kLeaseBytes, length);
         return VIP_ERROR_RESOURCE;
     }
-    const uint32_t handle = nic.regions->add(region);
-    if (handle == 0) {
+    uint32_t handle = 0;
+    const VIP_RETURN added = add_with_tag(nic, region, attributes, &handle);
+    if (added != VIP_SUCCESS) {
         nic.leases.give_back(kagent::kLeaseBytes, length);
         nic.leases.give_back(kagent::kLeaseRegions, 1);
-        return VIP_ERROR_RESOURCE;
+        return added;
     }
     if (!device_knows(nic.ops->region_added(nic.context, handle, region))) {
         nic.regions->remove(handle, base, &region);
@@ -174,7 +201,8 @@ VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
     const VIP_RETURN bad = read_attributes(nic, &attributes, &ptag, &flags);
     if (bad != VIP_SUCCESS) return bad;
     const auto inside = reinterpret_cast<uintptr_t>(address);
-    if (!nic.regions->change(handle, inside, ptag, flags)) return VIP_INVALID_PARAMETER;
+    const VIP_RETURN changed = change_with_tag(nic, handle, inside, attributes, ptag, flags);
+    if (changed != VIP_SUCCESS) return changed;
     Region now = region;
     now.ptag = ptag;
     now.flags = flags;
