@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,19 +55,18 @@ public:
     }
     ~End() { VipCloseNic(nic); }
 
-    VIP_VI_HANDLE create_vi() const {
+    VIP_VI_HANDLE create_vi(VIP_CQ_HANDLE of_receives = nullptr) const {
         VIP_VI_ATTRIBUTES attributes{};
         attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
         attributes.MaxTransferSize = 4096;
         VIP_VI_HANDLE made = nullptr;
-        EXPECT_EQ(VipCreateVi(nic, &attributes, nullptr, nullptr, &made), VIP_SUCCESS);
+        EXPECT_EQ(VipCreateVi(nic, &attributes, nullptr, of_receives, &made), VIP_SUCCESS);
         return made;
     }
 
-    VIP_DESCRIPTOR* descriptor() {
-        auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(memory);
-        std::memset(d, 0, sizeof *d);
-        return d;
+    // The one of that number; zero until it is posted: a message without data.
+    VIP_DESCRIPTOR* descriptor(int number = 0) {
+        return reinterpret_cast<VIP_DESCRIPTOR*>(memory + number * 64);
     }
 
     VIP_VI_STATE state() const {
@@ -178,6 +179,133 @@ TEST(NicCloseTest, WaitsForAThreadOfTheProviderThatSettlesABrokenConnection) {
     of_provider.join();
     closing.join();
     EXPECT_TRUE(SlowWake::nic_is_gone);
+}
+
+// While it lasts, no thread can be started that leaves the size of its stack to the system.
+class NoMoreThreads {
+public:
+    NoMoreThreads() {
+        ::pthread_getattr_default_np(&before_);
+        pthread_attr_t larger_than_memory;
+        ::pthread_attr_init(&larger_than_memory);
+        ::pthread_attr_setstacksize(&larger_than_memory, size_t{1} << 46);
+        EXPECT_EQ(::pthread_setattr_default_np(&larger_than_memory), 0);
+        ::pthread_attr_destroy(&larger_than_memory);
+    }
+    ~NoMoreThreads() {
+        ::pthread_setattr_default_np(&before_);
+        ::pthread_attr_destroy(&before_);
+    }
+
+private:
+    pthread_attr_t before_;
+};
+
+TEST(NotifyTest, WhatIsRefusedForWantOfAThreadIsNeverMade) {
+    End end;
+    std::atomic<int> refused{0}, made{0};
+    const auto count = [](VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {
+        ++*static_cast<std::atomic<int>*>(context);
+    };
+    ASSERT_EQ(VipPostRecv(end.vi, end.descriptor(), end.region), VIP_SUCCESS);
+    {
+        const NoMoreThreads none;
+        EXPECT_EQ(VipRecvNotify(end.vi, &refused, count), VIP_ERROR_RESOURCE);
+    }
+    EXPECT_EQ(VipRecvNotify(end.vi, &made, count), VIP_SUCCESS);
+    EXPECT_EQ(VipDisconnect(end.vi), VIP_SUCCESS);  // flushes the receive
+    for (int i = 0; i < 20000 && refused + made == 0; ++i) ::poll(nullptr, 0, 1);
+    EXPECT_EQ(refused, 0);
+    EXPECT_EQ(made, 1);
+}
+
+TEST(NotifyTest, WhatIsRefusedOnACompletionQueueIsNeverMadeEither) {
+    End end;
+    VIP_CQ_HANDLE cq = nullptr;
+    ASSERT_EQ(VipCreateCQ(end.nic, 4, &cq), VIP_SUCCESS);
+    end.vi = end.create_vi(cq);
+    std::atomic<int> refused{0}, made{0};
+    const auto count = [](VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {
+        ++*static_cast<std::atomic<int>*>(context);
+    };
+    ASSERT_EQ(VipPostRecv(end.vi, end.descriptor(), end.region), VIP_SUCCESS);
+    {
+        const NoMoreThreads none;
+        EXPECT_EQ(VipCQNotify(cq, &refused, count), VIP_ERROR_RESOURCE);
+    }
+    EXPECT_EQ(VipCQNotify(cq, &made, count), VIP_SUCCESS);
+    EXPECT_EQ(VipDisconnect(end.vi), VIP_SUCCESS);
+    for (int i = 0; i < 20000 && refused + made == 0; ++i) ::poll(nullptr, 0, 1);
+    EXPECT_EQ(refused, 0);
+    EXPECT_EQ(made, 1);
+}
+
+TEST(CqResizeTest, SeesCompletionsThatNobodyHasLookedAt) {
+    constexpr int kMessages = 4;
+    End here, there;
+    VIP_CQ_HANDLE cq = nullptr;
+    ASSERT_EQ(VipCreateCQ(there.nic, 2 * kMessages, &cq), VIP_SUCCESS);
+    there.vi = there.create_vi(cq);
+    connect(here, there);
+    for (int i = 0; i < kMessages; ++i)
+        ASSERT_EQ(VipPostRecv(there.vi, there.descriptor(i), there.region), VIP_SUCCESS);
+    for (int i = 0; i < kMessages; ++i)
+        ASSERT_EQ(VipPostSend(here.vi, here.descriptor(i), here.region), VIP_SUCCESS);
+
+    EXPECT_EQ(VipResizeCQ(cq, kMessages - 1), VIP_ERROR_RESOURCE);
+    EXPECT_EQ(VipResizeCQ(cq, kMessages), VIP_SUCCESS);
+
+    for (int i = 0; i < kMessages; ++i) {
+        VIP_VI_HANDLE vi = nullptr;
+        VIP_BOOLEAN is_receive = VIP_FALSE;
+        ASSERT_EQ(VipCQDone(cq, &vi, &is_receive), VIP_SUCCESS) << "entry " << i;
+        VIP_DESCRIPTOR* got = nullptr;
+        EXPECT_EQ(VipRecvDone(there.vi, &got), VIP_SUCCESS);
+        EXPECT_EQ(got, there.descriptor(i));
+    }
+    EXPECT_EQ(there.state(), VIP_STATE_CONNECTED);
+}
+
+// Many mappings in a row: asking the kernel whether all is there takes a while.
+struct ManyMappings {
+    static constexpr size_t kPages = 4000;
+    const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    char* const start = static_cast<char*>(
+        ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ManyMappings() {
+        for (size_t i = 0; i < kPages; i += 2) ::mprotect(start + i * page, page, PROT_READ);
+    }
+    ~ManyMappings() { ::munmap(start, kPages * page); }
+};
+
+TEST(PtagTest, ADestroyedTagNeverComesBackAsThatOfARegion) {
+    End end;
+    const ManyMappings memory;
+    std::atomic<VIP_PROTECTION_HANDLE> tag{nullptr};
+    std::atomic<bool> done{false};
+    std::thread others([&] {  // the same number again and again, each time another tag
+        while (!done) {
+            VIP_PROTECTION_HANDLE made = nullptr;
+            EXPECT_EQ(VipCreatePtag(end.nic, &made), VIP_SUCCESS);
+            tag = made;
+            while (VipDestroyPtag(end.nic, made) == VIP_ERROR_RESOURCE) std::this_thread::yield();
+        }
+    });
+    int foreign = 0;
+    for (int i = 0; i < 200; ++i) {
+        VIP_MEM_ATTRIBUTES asked{};
+        while ((asked.Ptag = tag) == nullptr) std::this_thread::yield();
+        VIP_MEM_HANDLE handle = 0;
+        if (VipRegisterMem(end.nic, memory.start, memory.kPages * memory.page, &asked, &handle) != VIP_SUCCESS)
+            continue;
+        VIP_MEM_ATTRIBUTES got{};
+        EXPECT_EQ(VipQueryMem(end.nic, memory.start, handle, &got), VIP_SUCCESS);
+        foreign += got.Ptag != asked.Ptag ? 1 : 0;
+        EXPECT_EQ(VipDeregisterMem(end.nic, memory.start, handle), VIP_SUCCESS);
+    }
+    done = true;
+    others.join();
+    EXPECT_EQ(foreign, 0);
 }
 
 TEST(NicPinTest, AClosedNicIsNotPinned) {
