@@ -61,6 +61,7 @@ VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_M
 }
 
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context, VIP_ERROR_HANDLER Handler) {
+    const viaduct::CancellationHeldOff whole_call;
     std::shared_ptr<Dispatcher> dispatcher;
     const VIP_RETURN found = with_nic(NicHandle, [&](Nic& nic) {
         dispatcher = nic.dispatcher;

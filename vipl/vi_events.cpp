@@ -7,6 +7,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/stats/process_stats.hpp"
+#include "core/sync/cancellation.hpp"
 #include "core/trace/probe.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
@@ -55,6 +56,7 @@ void on_async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resourc
 void on_settle(ViCore& core) { settle(Vi::of(core)); }
 
 void on_wake(WorkQueue& q) {
+    const CancellationHeldOff inside_hot_calls;
     const Nic& nic = *Vi::of(*q.vi).nic;
     q.vi->stats.count(ViCount::wakes);
     VIADUCT_PROBE2(wake, Vi::of(*q.vi).handle.load(std::memory_order_relaxed), q.is_receive);
@@ -105,6 +107,7 @@ bool enter_error(Vi& vi, BreakReason* why) {
 const ViEvents vi_events = {on_async_error, on_settle, on_wake, on_cq_overflow};
 
 void settle(Vi& vi) {
+    const CancellationHeldOff inside_hot_calls;
     BreakReason why;
     AsyncError error;
     std::optional<NicPin> pin;
@@ -130,6 +133,7 @@ void settle(Vi& vi) {
 
 void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
                       VIP_DESCRIPTOR* descriptor) {
+    const CancellationHeldOff inside_hot_calls;
     const NicPin pin(vi.nic, vi.handle, vi.public_handle());
     if (!pin) return;
     BreakReason why;

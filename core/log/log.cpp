@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/shm/segment.hpp"
+#include "core/sync/cancellation.hpp"
 
 namespace viaduct::log {
 
@@ -62,6 +63,7 @@ Level level() {
 void set_level(Level l) { current_level.store(static_cast<int>(l), std::memory_order_relaxed); }
 
 void write(Level l, const char* component, const char* format, ...) {
+    const CancellationHeldOff inside_hot_calls;
     const int saved_errno = errno;
     timespec t{};
     ::clock_gettime(CLOCK_MONOTONIC, &t);

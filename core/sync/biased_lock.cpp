@@ -4,7 +4,6 @@
 #include "core/sync/biased_lock.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include "core/sync/futex.hpp"
 #include "core/sync/pause.hpp"
@@ -18,7 +17,7 @@ constexpr int kSpinsBeforeSleep = 100;
 
 // Yields after which a revoker sleeps: an owner of lower priority may need this very processor.
 constexpr int kYieldsBeforeSleep = 100;
-constexpr timespec kOwnerNap{0, 50'000};
+constexpr int64_t kOwnerNap = 50'000;  // ns
 
 // A revocation costs about as much as this many uncontended passes through the ordinary lock cost more than
 // through the biased one: so giving the bias back can at worst double what a lock costs.
@@ -87,7 +86,7 @@ void BiasedLock::lock_slow() {
             } else if (waits < kSpinsBeforeSleep + kYieldsBeforeSleep) {
                 ::sched_yield();
             } else {
-                ::nanosleep(&kOwnerNap, nullptr);
+                futex_wait(held_, 1, kOwnerNap, false);  // nobody wakes us; nanosleep is a cancellation point
             }
         }
         owner_.store(kRevoked, std::memory_order_relaxed);

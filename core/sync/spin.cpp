@@ -14,6 +14,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/shm/segment.hpp"
+#include "core/sync/cancellation.hpp"
 #include "core/sync/pause.hpp"
 
 namespace viaduct {
@@ -61,6 +62,7 @@ int granted(const std::string& group) {
 
 // The smallest grant of our control group and those above it.
 int quota_processors() {
+    const CancellationHeldOff inside_hot_calls;
     char text[512];
     if (read_text("/proc/self/cgroup", text, sizeof text) == 0) return CPU_SETSIZE;
     const char* line = std::strstr(text, "0::/");

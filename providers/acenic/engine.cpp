@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/acenic/nic.hpp"
 
 namespace viaduct::acenic {
@@ -56,6 +57,7 @@ void Engine::look(int64_t now) {
 }
 
 bool Engine::poll() {
+    const CancellationHeldOff inside_hot_calls;  // ports make system calls
     if (!mutex.try_lock()) return false;
     const int64_t now = now_ns();
     polled_at_.store(now, std::memory_order_relaxed);
@@ -68,6 +70,7 @@ bool Engine::poll() {
 }
 
 void Engine::poll_for(Endpoint& ep) {
+    const CancellationHeldOff inside_hot_calls;
     if (!mutex.try_lock()) return;
     const int64_t now = now_ns();
     polled_at_.store(now, std::memory_order_relaxed);
@@ -177,6 +180,7 @@ void Engine::ring(Endpoint& ep, uint32_t bell) {
 }
 
 void Engine::kick_send(Endpoint& ep) {
+    const CancellationHeldOff inside_hot_calls;
     if (!ep.active) return;
     if (!mutex.try_lock()) return ring(ep, kBellSend);
     send_held_ = &ep;

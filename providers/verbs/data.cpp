@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/verbs/companion.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
@@ -402,6 +403,7 @@ void drain_receives(Endpoint& ep) {
 }
 
 void kick_send(ViCore& vi) {
+    const CancellationHeldOff inside_hot_calls;  // drivers in software make system calls
     Endpoint& ep = *vi.endpoint;
     if (ep.backlog && !has_room(ep)) collect(*ep.send_group);
     if (!ep.send_arrivals.empty()) drain_sends(ep);
@@ -409,11 +411,13 @@ void kick_send(ViCore& vi) {
 }
 
 void kick_recv(ViCore& vi) {
+    const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
     if (ep.link != nullptr) post_receives(ep, *ep.link);
 }
 
 void poll_send(ViCore& vi) {
+    const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
     if (ep.send_arrivals.empty()) collect(*ep.send_group);
     drain_sends(ep);
@@ -421,6 +425,7 @@ void poll_send(ViCore& vi) {
 }
 
 void poll_recv(ViCore& vi) {
+    const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
     if (ep.recv_arrivals.empty()) collect(*ep.recv_group);
     drain_receives(ep);

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "core/log/log.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/nic.hpp"
 
@@ -111,6 +112,7 @@ bool collect(Group& group) {
 }
 
 void poll_group(Group* group) {
+    const CancellationHeldOff inside_hot_calls;
     ViCore* broken[kBroken];
     uint32_t count = 0;
     group->lock.lock();
