@@ -186,11 +186,11 @@ class NoMoreThreads {
 public:
     NoMoreThreads() {
         ::pthread_getattr_default_np(&before_);
-        pthread_attr_t larger_than_memory;
-        ::pthread_attr_init(&larger_than_memory);
-        ::pthread_attr_setstacksize(&larger_than_memory, size_t{1} << 46);
-        EXPECT_EQ(::pthread_setattr_default_np(&larger_than_memory), 0);
-        ::pthread_attr_destroy(&larger_than_memory);
+        pthread_attr_t larger_than_all_addresses;
+        ::pthread_attr_init(&larger_than_all_addresses);
+        ::pthread_attr_setstacksize(&larger_than_all_addresses, size_t{1} << 52);
+        EXPECT_EQ(::pthread_setattr_default_np(&larger_than_all_addresses), 0);
+        ::pthread_attr_destroy(&larger_than_all_addresses);
     }
     ~NoMoreThreads() {
         ::pthread_setattr_default_np(&before_);
