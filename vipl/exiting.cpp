@@ -49,7 +49,7 @@ struct Sentinel {
             return;
         }
     }
-    // Only with a value for the key: a thread that could not say that it merely ends must not raise the doubt.
+    // Only with a value for the key: a thread that could not say that it merely ends must raise no doubt.
     bool watched = false;
 };
 

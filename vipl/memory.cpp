@@ -31,9 +31,9 @@ VIP_RETURN read_attributes(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint3
     return VIP_SUCCESS;
 }
 
-// Whether the tag that was read is still the one the program named, so that no region gets the number of a tag
-// that was destroyed meanwhile, and perhaps made anew. Nic::mutex held until the region carries the number:
-// destroying looks for regions that do.
+// Whether the tag that was read is still the one the program named, so that no region gets the number of a
+// tag that was destroyed meanwhile, and perhaps made anew. Nic::mutex held until the region carries the
+// number: destroying looks for regions that do.
 bool still_names(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint32_t ptag) {
     if (ptag == 0) return true;
     const Ptag* tag = find_ptag(nic, attributes->Ptag);

@@ -114,9 +114,9 @@ void settle(Vi& vi) {
     {
         const BothQueues both(vi.core);
         if (!enter_error(vi, &why)) return;
-        // A thread of the provider's may be here with no call of the program around it. VipCloseNic takes these
-        // locks, after it has let the handle die and before it waits for pins: it waits for this one, or nobody
-        // is left to wake and nobody wants to know.
+        // A thread of the provider's may be here with no call of the program around it. VipCloseNic takes
+        // these locks, after it has let the handle die and before it waits for pins: it waits for this one,
+        // or nobody is left to wake and nobody wants to know.
         pin.emplace(*vi.nic);
         error = make_error(vi, why.code, why.resource, why.opcode, why.descriptor);
         if (why.resource == VIP_RESOURCE_CQ) error.record.CQHandle = vi.full_cq.load()->public_handle();

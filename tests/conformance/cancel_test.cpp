@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// pthread_cancel: a call ends before its thread does, and leaves everything usable (vipl.7, THREADS AND SIGNALS).
+// pthread_cancel: a call ends before its thread does and leaves everything usable (vipl.7).
 #include <pthread.h>
 
 #include "fixture.hpp"
@@ -7,8 +7,8 @@
 namespace viaduct::conformance {
 namespace {
 
-/// What a thread does that has been told to end before its first call. The first cancellation point that it meets inside
-/// of one would take it away there.
+/// What a thread does that has been told to end before its first call. The first cancellation point that it
+/// meets inside of one would take it away there.
 struct Work {
     Pair pair;
     VIP_DESCRIPTOR* receive = pair.server.receive(8);

@@ -296,8 +296,8 @@ TEST(PtagTest, ADestroyedTagNeverComesBackAsThatOfARegion) {
         VIP_MEM_ATTRIBUTES asked{};
         while ((asked.Ptag = tag) == nullptr) std::this_thread::yield();
         VIP_MEM_HANDLE handle = 0;
-        if (VipRegisterMem(end.nic, memory.start, memory.kPages * memory.page, &asked, &handle) != VIP_SUCCESS)
-            continue;
+        const size_t bytes = memory.kPages * memory.page;
+        if (VipRegisterMem(end.nic, memory.start, bytes, &asked, &handle) != VIP_SUCCESS) continue;
         VIP_MEM_ATTRIBUTES got{};
         EXPECT_EQ(VipQueryMem(end.nic, memory.start, handle, &got), VIP_SUCCESS);
         foreign += got.Ptag != asked.Ptag ? 1 : 0;
