@@ -13,28 +13,17 @@ enum { LARGEST = 64 << 10 };
 static const double sample_seconds = 0.02;
 static MPI_Win win;
 static char buffer[LARGEST];
+/* A library may read and write these until the flush, when the function that began the operation has long returned. */
+static long zero = 0, one = 1, old;
 
-static void fetch_and_op(void)
-{
-    long one = 1, old;
-    MPI_Fetch_and_op(&one, &old, MPI_LONG, 1, 0, MPI_SUM, win);
-}
-
-static void compare_and_swap(void)
-{
-    long zero = 0, old;
-    MPI_Compare_and_swap(&zero, &zero, &old, MPI_LONG, 1, 0, win);
-}
+static void fetch_and_op(void) { MPI_Fetch_and_op(&one, &old, MPI_LONG, 1, 0, MPI_SUM, win); }
+static void compare_and_swap(void) { MPI_Compare_and_swap(&zero, &zero, &old, MPI_LONG, 1, 0, win); }
 
 static void put_8(void) { MPI_Put(buffer, 8, MPI_CHAR, 1, 64, 8, MPI_CHAR, win); }
 static void put_64k(void) { MPI_Put(buffer, LARGEST, MPI_CHAR, 1, 0, LARGEST, MPI_CHAR, win); }
 static void get_8(void) { MPI_Get(buffer, 8, MPI_CHAR, 1, 64, 8, MPI_CHAR, win); }
 static void get_64k(void) { MPI_Get(buffer, LARGEST, MPI_CHAR, 1, 0, LARGEST, MPI_CHAR, win); }
-static void sum_8(void)
-{
-    long one = 1;
-    MPI_Accumulate(&one, 1, MPI_LONG, 1, 8, 1, MPI_LONG, MPI_SUM, win);
-}
+static void sum_8(void) { MPI_Accumulate(&one, 1, MPI_LONG, 1, 8, 1, MPI_LONG, MPI_SUM, win); }
 
 static const struct {
     const char* name;
