@@ -4,6 +4,7 @@
 
 #include "mpi-adi/engine/op.hpp"
 #include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/engine/rma/short_way.hpp"
 #include "mpi-adi/mpi/window.hpp"
 
 namespace viaduct::mpi {
@@ -34,8 +35,14 @@ int check_place(const WindowCall& call, int rank, MPI_Aint displacement, MPI_Cou
 // Only predefined operators, of which MPI_NO_OP is for those that fetch.
 int check_op(MPI_Op handle, bool fetches) {
     const Operator* op = op_of(handle);
-    return op == nullptr || op->function != nullptr || (handle == MPI_NO_OP && !fetches) ? MPI_ERR_OP
-                                                                                         : MPI_SUCCESS;
+    const bool predefined = op != nullptr && op->function == nullptr && op->function_c == nullptr;
+    return predefined && (handle != MPI_NO_OP || fetches) ? MPI_SUCCESS : MPI_ERR_OP;
+}
+
+// Both ends say the same of their items: the first thing that the short way asks for.
+bool are_alike(MPI_Count origin_count, MPI_Datatype origin_type, MPI_Count target_count,
+               MPI_Datatype target_type) {
+    return origin_count == target_count && origin_type == target_type;
 }
 
 // Types of one basic item, as the single-element operations take them; both answer a class of error.
@@ -133,6 +140,11 @@ VIADUCT_MPI_COUNTED(Put,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
                     {
                         WindowCall call("MPI_Put", win);
+                        if (call.valid() &&
+                            are_alike(origin_count, origin_type, target_count, target_type) &&
+                            rma::short_put(*call, origin, origin_count, type_of(origin_type), rank,
+                                           displacement))
+                            return MPI_SUCCESS;
                         return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank,
                                                       displacement, target_count, target_type, false,
                                                       nullptr));
@@ -154,6 +166,11 @@ VIADUCT_MPI_COUNTED(Get,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
                     {
                         WindowCall call("MPI_Get", win);
+                        if (call.valid() &&
+                            are_alike(origin_count, origin_type, target_count, target_type) &&
+                            rma::short_get(*call, origin, origin_count, type_of(origin_type), rank,
+                                           displacement))
+                            return MPI_SUCCESS;
                         return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank,
                                                       displacement, target_count, target_type, false,
                                                       nullptr));
@@ -176,6 +193,11 @@ VIADUCT_MPI_COUNTED(Accumulate,
                      MPI_Win win),
                     {
                         WindowCall call("MPI_Accumulate", win);
+                        if (call.valid() &&
+                            are_alike(origin_count, origin_type, target_count, target_type) &&
+                            rma::short_accumulate(*call, origin, origin_count, type_of(origin_type), rank,
+                                                  displacement, op))
+                            return MPI_SUCCESS;
                         return call.result(accumulate(call, origin, origin_count, origin_type, rank,
                                                       displacement, target_count, target_type, op, false,
                                                       nullptr));
@@ -221,6 +243,8 @@ VIADUCT_MPI_WIN(Fetch_and_op,
                 {
                     const Datatype* type = nullptr;
                     if (const int error = check_single(datatype, &type)) return error;
+                    if (rma::short_fetch_and_op(*call, origin, result, type, rank, displacement, op))
+                        return MPI_SUCCESS;
                     if (const int error = check_op(op, true)) return error;
                     if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
                     if (result == nullptr || (origin == nullptr && op != MPI_NO_OP)) return MPI_ERR_BUFFER;
@@ -237,5 +261,8 @@ VIADUCT_MPI_WIN(Compare_and_swap,
                     if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
                     if (origin == nullptr || compare == nullptr || result == nullptr) return MPI_ERR_BUFFER;
                     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+                    if (rma::short_compare_and_swap(*call, origin, compare, result, *type, rank,
+                                                    displacement))
+                        return MPI_SUCCESS;
                     return rma::compare_and_swap(*call, origin, compare, result, *type, rank, displacement);
                 })

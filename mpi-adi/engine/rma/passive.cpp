@@ -97,22 +97,12 @@ void wait_for_memory(bool (*holds)(void*), void* argument) {
 }
 
 int begin_access(Window& window, int rank) {
-    Member& member = window.member(rank);
-    switch (window.epoch) {
-        case Epoch::locked:
-            return member.held != LockKind::none ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
-        case Epoch::locked_all:
-            if (member.held == LockKind::none) acquire(window, rank, LockKind::shared);
-            return MPI_SUCCESS;
-        case Epoch::fence:
-            window.fence_used = true;
-            return MPI_SUCCESS;
-        case Epoch::started:
-            return member.accessed ? MPI_SUCCESS : MPI_ERR_RMA_SYNC;
-        case Epoch::none:
-            break;
+    if (!access_is_open(window, window.member(rank))) {
+        if (window.epoch != Epoch::locked_all) return MPI_ERR_RMA_SYNC;
+        acquire(window, rank, LockKind::shared);
     }
-    return MPI_ERR_RMA_SYNC;
+    note_access(window);
+    return MPI_SUCCESS;
 }
 
 int lock(Window& window, LockKind kind, int rank, bool check) {

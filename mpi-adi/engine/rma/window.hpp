@@ -122,7 +122,24 @@ int sync(Window& window);
 
 // Used by those files among each other.
 
-// Whether an operation may be made to that member now, and what must be waited for first.
+// Whether the epoch lets operations be made to that member, with nothing to wait for first.
+inline bool access_is_open(const Window& window, const Member& member) {
+    switch (window.epoch) {
+        case Epoch::locked:
+        case Epoch::locked_all:
+            return member.held != LockKind::none;
+        case Epoch::fence:
+            return true;
+        case Epoch::started:
+            return member.accessed;
+        case Epoch::none:
+            break;
+    }
+    return false;
+}
+// An operation is being made: a fence's epoch counts from now on.
+inline void note_access(Window& window) { window.fence_used = window.epoch == Epoch::fence; }
+// Whether an operation may be made to that member now; waits for what must be there first.
 int begin_access(Window& window, int rank);
 // Until no buffer of the program is in use for that member; and, in flush_members, until all has been done
 // there.

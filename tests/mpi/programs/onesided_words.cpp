@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Small one-sided operations take a short way where memory is shared, all others a long one. Here both meet,
+// from all ranks at once, on the same words, and nothing may be lost; and what is refused, or has nothing to
+// do, is the same by either way: in windows that are allocated or shared, and in created ones, which have the
+// long way only.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "check.hpp"
+
+namespace {
+
+int rank, size;
+enum class Flavor { create, allocate, shared };
+
+// Bytes at each member, zeroed, with displacements in units of `unit`.
+class Window {
+public:
+    Window(Flavor flavor, MPI_Aint bytes, int unit) : own_(static_cast<size_t>(bytes)) {
+        if (flavor == Flavor::create) {
+            base = own_.data();
+            MPI_Win_create(base, bytes, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        } else if (flavor == Flavor::allocate) {
+            MPI_Win_allocate(bytes, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+        } else {
+            MPI_Win_allocate_shared(bytes, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+        }
+        MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+        std::memset(base, 0, static_cast<size_t>(bytes));
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    ~Window() { EXPECT(MPI_Win_free(&win) == MPI_SUCCESS); }
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    template <typename T>
+    T at(size_t byte) const {
+        T value;
+        std::memcpy(&value, base + byte, sizeof value);
+        return value;
+    }
+
+    char* base = nullptr;
+    MPI_Win win = MPI_WIN_NULL;
+
+private:
+    std::vector<char> own_;
+};
+
+// One more at rank 0, by one of the ways there are; the same item in other words goes the long way.
+template <typename T>
+void add_one(MPI_Win win, MPI_Datatype type, MPI_Datatype wrapped, MPI_Aint at, int way) {
+    static const T one = 1;
+    static T old;  // in use until the flush
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (way) {
+        case 0:
+            MPI_Fetch_and_op(&one, &old, type, 0, at, MPI_SUM, win);
+            break;
+        case 1:
+            MPI_Accumulate(&one, 1, type, 0, at, 1, type, MPI_SUM, win);
+            break;
+        case 2:
+            MPI_Accumulate(&one, 1, wrapped, 0, at, 1, type, MPI_SUM, win);
+            break;
+        case 3:
+            MPI_Get_accumulate(&one, 1, type, &old, 1, type, 0, at, 1, wrapped, MPI_SUM, win);
+            break;
+        default:
+            MPI_Raccumulate(&one, 1, type, 0, at, 1, type, MPI_SUM, win, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+// At a word, and at one that lies across its alignment, which has other ways of its own.
+template <typename T>
+void sums(Flavor flavor, MPI_Datatype type) {
+    constexpr int kRounds = 400;
+    const MPI_Aint places[2] = {16, 41};
+    Window window(flavor, 64, 1);
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(1, type, &wrapped);
+    MPI_Type_commit(&wrapped);
+    MPI_Win_lock_all(0, window.win);
+    for (int i = 0; i < kRounds; i++)
+        for (const MPI_Aint at : places) {
+            add_one<T>(window.win, type, wrapped, at, (i + rank) % 5);
+            MPI_Win_flush(0, window.win);
+        }
+    MPI_Win_unlock_all(window.win);
+    MPI_Type_free(&wrapped);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        for (const MPI_Aint at : places) EXPECT(window.at<T>(size_t(at)) == T(kRounds * size));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Several items in one operation, by operators of one step and of many, beside the long way.
+void several(Flavor flavor) {
+    constexpr int kRounds = 200, kItems = 5;
+    Window window(flavor, 3 * kItems * 8, 8);
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(kItems, MPI_INT64_T, &wrapped);
+    MPI_Type_commit(&wrapped);
+    const int64_t own_bit = int64_t{1} << rank;
+    int64_t add[kItems], bits[kItems], most[kItems];
+    MPI_Win_lock_all(0, window.win);
+    for (int i = 0; i < kRounds; i++) {
+        for (int k = 0; k < kItems; k++) {
+            add[k] = k + 1;
+            bits[k] = own_bit << 8 * k;
+            most[k] = 1000 * rank + i + k;
+        }
+        const bool is_long = (i + rank) % 2 != 0;
+        const auto change = [&](const int64_t* from, int first, MPI_Op op) {
+            if (is_long)
+                MPI_Accumulate(from, 1, wrapped, 0, first, 1, wrapped, op, window.win);
+            else
+                MPI_Accumulate(from, kItems, MPI_INT64_T, 0, first, kItems, MPI_INT64_T, op, window.win);
+        };
+        change(add, 0, MPI_SUM);
+        change(bits, kItems, MPI_BXOR);
+        change(most, 2 * kItems, MPI_MAX);
+        MPI_Win_flush(0, window.win);
+    }
+    // Once more, so that every rank's bit has been turned an odd number of times.
+    MPI_Accumulate(bits, kItems, MPI_INT64_T, 0, kItems, kItems, MPI_INT64_T, MPI_BXOR, window.win);
+    MPI_Win_unlock_all(window.win);
+    MPI_Type_free(&wrapped);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        for (int k = 0; k < kItems; k++) {
+            const auto item = [&](int n) { return window.at<int64_t>(size_t(8 * n)); };
+            EXPECT(item(k) == int64_t{k + 1} * kRounds * size);
+            EXPECT(item(kItems + k) == ((int64_t{1} << size) - 1) << 8 * k);
+            EXPECT(item(2 * kItems + k) == 1000 * (size - 1) + kRounds - 1 + k);
+        }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Tickets drawn by compare-and-swap and by fetch-and-op from one counter: each is drawn once.
+template <typename T>
+void tickets(Flavor flavor, MPI_Datatype type) {
+    constexpr int kRounds = 20;
+    Window window(flavor, 8, 1);
+    std::vector<int> drawn(size_t(2 * kRounds * size));
+    T value = 0, next = 0, old = 0;
+    const T one = 1;
+    const auto draw = [&] {
+        EXPECT(old >= 0 && size_t(old) < drawn.size());
+        if (old >= 0 && size_t(old) < drawn.size()) drawn[size_t(old)]++;
+    };
+    MPI_Win_lock_all(0, window.win);
+    for (int i = 0; i < kRounds; i++) {
+        MPI_Fetch_and_op(&one, &old, type, 0, 0, MPI_SUM, window.win);
+        MPI_Win_flush(0, window.win);
+        draw();
+        MPI_Fetch_and_op(nullptr, &old, type, 0, 0, MPI_NO_OP, window.win);
+        MPI_Win_flush(0, window.win);
+        do {
+            value = old;
+            next = T(value + 1);
+            MPI_Compare_and_swap(&next, &value, &old, type, 0, 0, window.win);
+            MPI_Win_flush(0, window.win);
+        } while (old != value);
+        draw();
+    }
+    MPI_Win_unlock_all(window.win);
+    MPI_Allreduce(MPI_IN_PLACE, drawn.data(), int(drawn.size()), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (const int times : drawn) EXPECT(times == 1);
+}
+
+// Bytes of every length from every place to every other, and none beside them.
+void bytes(Flavor flavor) {
+    constexpr int kBytes = 96;
+    Window window(flavor, kBytes, 1);
+    const int to = (rank + 1) % size;
+    char out[kBytes], in[kBytes], all[kBytes], expected[kBytes] = {};
+    for (int i = 0; i < kBytes; i++) out[i] = char(rank * 31 + i + 1);
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, window.win);
+    for (int length = 1; length <= 40; length++) {
+        const int from = length % 9, at = length * 5 % 17;
+        EXPECT(MPI_Put(out + from, length, MPI_BYTE, to, at, length, MPI_BYTE, window.win) == MPI_SUCCESS);
+        MPI_Win_flush(to, window.win);
+        std::memcpy(expected + at, out + from, size_t(length));
+        std::memset(in, 0x55, sizeof in);
+        EXPECT(MPI_Get(in + from, length, MPI_BYTE, to, at, length, MPI_BYTE, window.win) == MPI_SUCCESS);
+        EXPECT(MPI_Get(all, kBytes, MPI_CHAR, to, 0, kBytes, MPI_CHAR, window.win) == MPI_SUCCESS);
+        MPI_Win_flush(to, window.win);
+        EXPECT(std::memcmp(in + from, out + from, size_t(length)) == 0);
+        EXPECT((from == 0 || in[from - 1] == 0x55) && in[from + length] == 0x55);
+        EXPECT(std::memcmp(all, expected, sizeof all) == 0);
+    }
+    MPI_Win_unlock(to, window.win);
+}
+
+// What one origin does to one word happens in its order, by whatever way.
+void order(Flavor flavor) {
+    Window window(flavor, size * 8, 8);
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(1, MPI_INT64_T, &wrapped);
+    MPI_Type_commit(&wrapped);
+    MPI_Win_lock_all(0, window.win);
+    for (int64_t i = 1; i <= 100; i++) {
+        const int64_t first = i * 7, second = i, third = 3;
+        int64_t old = -1;
+        MPI_Accumulate(&first, 1, MPI_INT64_T, 0, rank, 1, MPI_INT64_T, MPI_REPLACE, window.win);
+        MPI_Accumulate(&second, 1, wrapped, 0, rank, 1, MPI_INT64_T, MPI_SUM, window.win);
+        MPI_Accumulate(&third, 1, MPI_INT64_T, 0, rank, 1, MPI_INT64_T, MPI_PROD, window.win);
+        MPI_Fetch_and_op(nullptr, &old, MPI_INT64_T, 0, rank, MPI_NO_OP, window.win);
+        MPI_Win_flush(0, window.win);
+        EXPECT(old == (i * 7 + i) * 3);
+    }
+    MPI_Win_unlock_all(window.win);
+    MPI_Type_free(&wrapped);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// The four operations of one int with these arguments; all of them shall answer this.
+void all_answer(MPI_Win win, int to, MPI_Aint at, int code) {
+    const int x = 1;
+    int y = 0;
+    EXPECT(MPI_Put(&x, 1, MPI_INT, to, at, 1, MPI_INT, win) == code);
+    EXPECT(MPI_Get(&y, 1, MPI_INT, to, at, 1, MPI_INT, win) == code);
+    EXPECT(MPI_Accumulate(&x, 1, MPI_INT, to, at, 1, MPI_INT, MPI_SUM, win) == code);
+    EXPECT(MPI_Fetch_and_op(&x, &y, MPI_INT, to, at, MPI_SUM, win) == code);
+    EXPECT(MPI_Compare_and_swap(&x, &x, &y, MPI_INT, to, at, win) == code);
+    EXPECT(y == 0);
+}
+
+void refusals(Flavor flavor) {
+    constexpr MPI_Aint kFar = std::numeric_limits<MPI_Aint>::max() / 2;
+    Window window(flavor, 16, 4);
+    MPI_Win win = window.win;
+    const int to = (rank + 1) % size;
+    int x = 1, y = 0;
+    all_answer(win, to, 0, MPI_ERR_RMA_SYNC);
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, win);
+    if (size > 1) all_answer(win, rank, 0, MPI_ERR_RMA_SYNC);
+    all_answer(win, -7, 0, MPI_ERR_RANK);
+    all_answer(win, size, 0, MPI_ERR_RANK);
+    for (const MPI_Aint at : {MPI_Aint{4}, MPI_Aint{-1}, MPI_Aint{1} << 40, kFar, -kFar})
+        all_answer(win, to, at, MPI_ERR_RMA_RANGE);
+    EXPECT(MPI_Put(&x, 1, MPI_INT64_T, to, 3, 1, MPI_INT64_T, win) == MPI_ERR_RMA_RANGE);
+    EXPECT(MPI_Put_c(&x, MPI_Count{1} << 62, MPI_INT, to, 0, MPI_Count{1} << 62, MPI_INT, win) ==
+           MPI_ERR_RMA_RANGE);
+    EXPECT(MPI_Accumulate(&x, 5, MPI_INT, to, 0, 5, MPI_INT, MPI_SUM, win) == MPI_ERR_RMA_RANGE);
+
+    EXPECT(MPI_Put(nullptr, 1, MPI_INT, to, 0, 1, MPI_INT, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Get(nullptr, 1, MPI_INT, to, 0, 1, MPI_INT, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Accumulate(nullptr, 1, MPI_INT, to, 0, 1, MPI_INT, MPI_SUM, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Fetch_and_op(nullptr, &y, MPI_INT, to, 0, MPI_SUM, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Fetch_and_op(&x, nullptr, MPI_INT, to, 0, MPI_SUM, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Compare_and_swap(nullptr, &x, &y, MPI_INT, to, 0, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Compare_and_swap(&x, nullptr, &y, MPI_INT, to, 0, win) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Compare_and_swap(&x, &x, nullptr, MPI_INT, to, 0, win) == MPI_ERR_BUFFER);
+
+    const auto no_type = static_cast<MPI_Datatype>(MPI_INT + 0xc3);  // no type has this handle
+    EXPECT(MPI_Put(&x, 1, no_type, to, 0, 1, no_type, win) == MPI_ERR_TYPE);
+    EXPECT(MPI_Accumulate(&x, 1, MPI_DATATYPE_NULL, to, 0, 1, MPI_DATATYPE_NULL, MPI_SUM, win) ==
+           MPI_ERR_TYPE);
+    EXPECT(MPI_Compare_and_swap(&x, &x, &y, MPI_FLOAT, to, 0, win) == MPI_ERR_TYPE);
+    EXPECT(MPI_Put(&x, -1, MPI_INT, to, 0, -1, MPI_INT, win) == MPI_ERR_COUNT);
+    EXPECT(MPI_Accumulate(&x, 1, MPI_INT, to, 0, 1, MPI_INT, MPI_NO_OP, win) == MPI_ERR_OP);
+    EXPECT(MPI_Accumulate(&x, 1, MPI_INT, to, 0, 1, MPI_INT, MPI_OP_NULL, win) == MPI_ERR_OP);
+    EXPECT(MPI_Accumulate(&x, 1, MPI_FLOAT, to, 0, 1, MPI_FLOAT, MPI_BOR, win) == MPI_ERR_OP);
+    EXPECT(MPI_Fetch_and_op(&x, &y, MPI_INT, to, 0, MPI_MAXLOC, win) == MPI_ERR_OP);
+    for (const bool wide : {false, true}) {
+        MPI_Op own;
+        if (wide)
+            MPI_Op_create_c([](void*, void*, MPI_Count*, MPI_Datatype*) {}, 1, &own);
+        else
+            MPI_Op_create([](void*, void*, int*, MPI_Datatype*) {}, 1, &own);
+        EXPECT(MPI_Accumulate(&x, 1, MPI_INT, to, 0, 1, MPI_INT, own, win) == MPI_ERR_OP);
+        EXPECT(MPI_Accumulate(&x, 0, MPI_INT, to, 0, 0, MPI_INT, own, win) == MPI_ERR_OP);
+        EXPECT(MPI_Fetch_and_op(&x, &y, MPI_INT, MPI_PROC_NULL, 0, own, win) == MPI_ERR_OP);
+        MPI_Op_free(&own);
+    }
+
+    // Nothing to do is done, and none of the above has done anything.
+    all_answer(win, MPI_PROC_NULL, 99, MPI_SUCCESS);
+    EXPECT(MPI_Put(&x, 0, MPI_INT, to, 4, 0, MPI_INT, win) == MPI_SUCCESS);
+    EXPECT(MPI_Get(nullptr, 0, MPI_INT, to, 0, 0, MPI_INT, win) == MPI_SUCCESS);
+    EXPECT(MPI_Accumulate(nullptr, 0, MPI_INT, to, 0, 0, MPI_INT, MPI_SUM, win) == MPI_SUCCESS);
+    MPI_Win_unlock(to, win);
+    all_answer(win, to, 0, MPI_ERR_RMA_SYNC);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (size_t i = 0; i < 4; i++) EXPECT(window.at<int>(4 * i) == 0);
+    EXPECT(y == 0);
+
+    // An operation makes a fence's epoch one, by whatever way it goes.
+    MPI_Win_fence(0, win);
+    EXPECT(MPI_Put(&x, 1, MPI_INT, to, 2, 1, MPI_INT, win) == MPI_SUCCESS);
+    EXPECT(MPI_Win_lock(MPI_LOCK_SHARED, to, 0, win) == MPI_ERR_RMA_SYNC);
+    MPI_Win_fence(0, win);
+    EXPECT(MPI_Fetch_and_op(&x, &y, MPI_INT, to, 2, MPI_SUM, win) == MPI_SUCCESS);
+    EXPECT(MPI_Win_lock_all(0, win) == MPI_ERR_RMA_SYNC);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+    EXPECT(y == 1 && window.at<int>(8) == 2);
+    all_answer(win, MPI_PROC_NULL, 0, MPI_SUCCESS);
+    EXPECT(MPI_Put(&x, 1, MPI_INT, to, 0, 1, MPI_INT, win) == MPI_ERR_RMA_SYNC);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (const Flavor flavor : {Flavor::create, Flavor::allocate, Flavor::shared}) {
+        sums<int8_t>(flavor, MPI_INT8_T);
+        sums<uint16_t>(flavor, MPI_UINT16_T);
+        sums<int32_t>(flavor, MPI_INT);
+        sums<int64_t>(flavor, MPI_LONG);
+        sums<float>(flavor, MPI_FLOAT);
+        sums<double>(flavor, MPI_DOUBLE);
+        sums<long double>(flavor, MPI_LONG_DOUBLE);
+        several(flavor);
+        tickets<int16_t>(flavor, MPI_INT16_T);
+        tickets<int32_t>(flavor, MPI_INT);
+        tickets<int64_t>(flavor, MPI_INT64_T);
+        bytes(flavor);
+        order(flavor);
+        refusals(flavor);
+    }
+    return report();
+}
