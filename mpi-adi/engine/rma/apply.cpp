@@ -41,6 +41,23 @@ void change_all(MPI_Op op, const Datatype& element, Word* target, const char* da
     }
 }
 
+// The loops expect their type's alignment: an element that lies elsewhere is changed in a copy that has it.
+void loop_anywhere(OpLoop loop, const Datatype& element, const char* data, char* target, size_t n) {
+    const auto alignment = static_cast<uintptr_t>(element.alignment);
+    if ((reinterpret_cast<uintptr_t>(data) | reinterpret_cast<uintptr_t>(target)) % alignment == 0)
+        return loop(data, target, n);
+    constexpr size_t kWidest = 32;  // a complex of two quadruples, or a long double and its index
+    alignas(16) char operand[kWidest];
+    alignas(16) char made[kWidest];
+    const auto width = static_cast<size_t>(element.extent());
+    for (; n > 0; n--, data += width, target += width) {
+        std::memcpy(operand, data, width);
+        std::memcpy(made, target, width);
+        loop(operand, made, 1);
+        std::memcpy(target, made, width);
+    }
+}
+
 void change_plainly(MPI_Op op, const Datatype& element, char* target, const char* data, char* result,
                     size_t n) {
     const size_t bytes = n * static_cast<size_t>(element.extent());
@@ -50,7 +67,7 @@ void change_plainly(MPI_Op op, const Datatype& element, char* target, const char
         std::memmove(target, data, bytes);
         return;
     }
-    op_loop(op, element)(data, target, n);
+    loop_anywhere(op_loop(op, element), element, data, target, n);
 }
 
 }  // namespace

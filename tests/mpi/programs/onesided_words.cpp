@@ -13,6 +13,9 @@
 
 namespace {
 
+// Of 16 bytes, which the processor adds only where they are aligned.
+__extension__ using Quad = __float128;
+
 int rank, size;
 enum class Flavor { create, allocate, shared };
 
@@ -318,6 +321,7 @@ int main(int argc, char** argv) {
         sums<float>(flavor, MPI_FLOAT);
         sums<double>(flavor, MPI_DOUBLE);
         sums<long double>(flavor, MPI_LONG_DOUBLE);
+        sums<Quad>(flavor, MPI_REAL16);
         several(flavor);
         tickets<int16_t>(flavor, MPI_INT16_T);
         tickets<int32_t>(flavor, MPI_INT);
