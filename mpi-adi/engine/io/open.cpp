@@ -79,6 +79,14 @@ int make_pointer(File& file) {
     return error != MPI_SUCCESS ? error : rma::lock_all(*file.pointer, false);
 }
 
+// In all processes, or in none.
+void drop_pointer(File& file) {
+    if (file.pointer == nullptr) return;
+    rma::unlock_all(*file.pointer);
+    rma::win_free(file.pointer);
+    file.pointer = nullptr;
+}
+
 // Each process sets its own position, rank 0 the shared one.
 int go_to_end(File& file) {
     int64_t bytes = 0, before = 0;
@@ -115,6 +123,7 @@ int set_up(File& file, Communicator& comm, uint64_t context) {
     if (error == MPI_SUCCESS && (file.amode & MPI_MODE_APPEND)) error = go_to_end(file);
     // Nobody uses the shared position before it is set.
     const int failed = agree(*file.comm, error);
+    if (failed != MPI_SUCCESS) drop_pointer(file);
     return error != MPI_SUCCESS ? error : failed;
 }
 
@@ -153,8 +162,7 @@ int close(File* file) {
     Communicator& comm = *file->comm;
     int error = MPI_SUCCESS;
     if (file->split.request != nullptr) error = wait(file->split.request);
-    rma::unlock_all(*file->pointer);
-    rma::win_free(file->pointer);
+    drop_pointer(*file);
     file->storage.reset();
     // All have closed it, and nobody goes on before it is gone.
     if (file->amode & MPI_MODE_DELETE_ON_CLOSE) {
