@@ -147,6 +147,7 @@ VIADUCT_MPI(Keyval_create, (MPI_Copy_function * copy, MPI_Delete_function* destr
 
 VIADUCT_MPI(Keyval_free, (int* keyval)) {
     Call call("MPI_Keyval_free");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::comm));
 }
 

@@ -82,7 +82,7 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                            }
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
-                               VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
+                               VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
                            }
                            if (n && !s.comm().inter) {
                                VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
@@ -125,7 +125,7 @@ VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
                            }
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
-                               VIADUCT_CHECK(check_counts(s, sendcounts, n, sendtype, &in))
+                               VIADUCT_CHECK(check_shares(s, sendcounts, displs, n, sendtype, &in))
                            }
                            if (n && !s.comm().inter) {
                                VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, displs[s.rank()], in,
@@ -163,7 +163,7 @@ VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
-                           VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
+                           VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
                            if (!s.comm().inter) {
                                VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
                                                          recvcounts[s.rank()]))
@@ -198,10 +198,11 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                            VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
                            int sent = sendbuf == MPI_IN_PLACE ? 0 : n;
                            if (sendbuf != MPI_IN_PLACE) {
-                               VIADUCT_CHECK(check_counts(s, sendcounts, n, sendtype, &in))
+                               VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, n, sendtype, &in))
                            }
-                           VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
-                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls))
+                           VIADUCT_CHECK(check_shares(s, recvcounts, rdispls, n, recvtype, &out))
+                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls,
+                                                        [&](int) { return out; }))
                            coll::alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
                                           unequal(recvbuf, recvcounts, rdispls, n, out));
                            return MPI_SUCCESS;
@@ -221,7 +222,8 @@ VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
                                VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, n, &in))
                            }
                            VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, n, &out))
-                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls))
+                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls,
+                                                        [&](int i) { return out.types[size_t(i)]; }))
                            coll::alltoallw(s, in, out);
                            return MPI_SUCCESS;
                        })

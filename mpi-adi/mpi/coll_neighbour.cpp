@@ -36,7 +36,7 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
                            VIADUCT_CHECK(check_topology(s.comm()))
                            int n = sources(s.comm());
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                           VIADUCT_CHECK(check_counts(s, recvcounts, n, recvtype, &out))
+                           VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
                            coll::neighbour_allgather(s, {sendbuf, sendcount, in},
                                                      unequal(recvbuf, recvcounts, displs, n, out));
                            return MPI_SUCCESS;
@@ -64,8 +64,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                            VIADUCT_CHECK(check_topology(s.comm()))
                            int sent = destinations(s.comm());
                            int received = sources(s.comm());
-                           VIADUCT_CHECK(check_counts(s, sendcounts, sent, sendtype, &in))
-                           VIADUCT_CHECK(check_counts(s, recvcounts, received, recvtype, &out))
+                           VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, sent, sendtype, &in))
+                           VIADUCT_CHECK(check_shares(s, recvcounts, rdispls, received, recvtype, &out))
                            coll::neighbour_alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
                                                     unequal(recvbuf, recvcounts, rdispls, received, out));
                            return MPI_SUCCESS;

@@ -14,7 +14,12 @@ int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_C
     }
     VIADUCT_CHECK(check_data(s, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, datatype, type))
     VIADUCT_CHECK(check_op(s, op, **type, found))
-    return count > 0 && sendbuf == recvbuf && sendbuf ? MPI_ERR_BUFFER : MPI_SUCCESS;
+    return count > 0 && sendbuf == recvbuf && sendbuf && (*type)->size > 0 ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+// Where a result goes has to be somewhere.
+int check_result(const void* recvbuf, MPI_Count count, const Datatype& type) {
+    return !recvbuf && count > 0 && type.builtin ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
 template <typename Count>
@@ -25,6 +30,7 @@ int fill_reduce_scatter(Schedule& s, const void* sendbuf, void* recvbuf, const C
     VIADUCT_CHECK(check_counts(s, counts, s.comm().size, datatype, &type))
     const bool some = std::any_of(counts, counts + s.comm().size, [](Count count) { return count > 0; });
     VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, some, datatype, op, &type, &found))
+    VIADUCT_CHECK(check_result(recvbuf, counts[s.rank()], *type))
     coll::reduce_scatter(s, sendbuf, recvbuf, {counts, size_t(s.comm().size)}, *type, *found);
     return MPI_SUCCESS;
 }
@@ -37,6 +43,9 @@ int fill_scan(Schedule& s, const void* sendbuf, void* recvbuf, MPI_Count count, 
         return MPI_ERR_COMM;
     }
     VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))
+    if (!exclusive || s.rank() > 0) {
+        VIADUCT_CHECK(check_result(recvbuf, count, *type))
+    }
     coll::scan(s, sendbuf, recvbuf, count, *type, *found, exclusive);
     return MPI_SUCCESS;
 }
@@ -55,6 +64,9 @@ VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
                            bool idle = s.comm().inter && root < 0;  // has no data to give
                            VIADUCT_CHECK(check_reduction(s, idle ? recvbuf : sendbuf, here && !idle ? recvbuf : nullptr,
                                                          idle && !here ? 0 : count, datatype, op, &type, &found))
+                           if (here) {
+                               VIADUCT_CHECK(check_result(recvbuf, count, *type))
+                           }
                            coll::reduce(s, sendbuf, recvbuf, count, *type, *found, root);
                            return MPI_SUCCESS;
                        })
@@ -64,6 +76,7 @@ VIADUCT_MPI_COLLECTIVE(Allreduce, Iallreduce,
                            const Datatype* type = nullptr;
                            Operator* found = nullptr;
                            VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))
+                           VIADUCT_CHECK(check_result(recvbuf, count, *type))
                            coll::allreduce(s, sendbuf, recvbuf, count, *type, *found);
                            return MPI_SUCCESS;
                        })

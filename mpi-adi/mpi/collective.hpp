@@ -57,6 +57,7 @@ int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fi
     if (!comm) {
         return call.result(MPI_ERR_COMM);
     }
+    VIADUCT_MPI_NEED(request)
     auto s = std::make_unique<Schedule>(*comm);
     if (int error = fill(*s)) {
         comm->give_back_tag(s->tag());
@@ -74,6 +75,7 @@ int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fil
     if (!comm) {
         return call.result(MPI_ERR_COMM);
     }
+    VIADUCT_MPI_NEED(request)
     const int tag = comm->next_tag();
     auto first = std::make_shared<Schedule>(*comm, tag);
     if (int error = fill(*first)) {
@@ -110,6 +112,9 @@ inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Data
 
 template <typename Count>
 int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, const Datatype** type) {
+    if (n > 0 && !counts) {
+        return MPI_ERR_ARG;
+    }
     MPI_Count most = 0;
     for (int i = 0; i < n; ++i) {
         if (counts[i] < 0) {
@@ -118,6 +123,13 @@ int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, c
         most = std::max<MPI_Count>(most, counts[i]);
     }
     return check_data(s, MPI_IN_PLACE, most, handle, type);
+}
+
+// Shares that lie apart.
+template <typename Count, typename Displacement>
+int check_shares(Schedule& s, const Count* counts, const Displacement* displacements, int n, MPI_Datatype handle,
+                 const Datatype** type) {
+    return n > 0 && !displacements ? MPI_ERR_ARG : check_counts(s, counts, n, handle, type);
 }
 
 inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {
@@ -149,22 +161,28 @@ inline int check_in_place(const Communicator& comm, const void* buffer) {
 }
 
 // What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for that.
+// Nothing, and items of no size, may be taken from anywhere.
 inline int check_apart(const Communicator& comm, const void* data, MPI_Count count, const void* base, MPI_Count items,
                        const Datatype* type, MPI_Count share_count) {
-    if (comm.inter || !data || data == MPI_IN_PLACE || count == 0 || share_count == 0) {
+    if (comm.inter || !data || data == MPI_IN_PLACE || count == 0 || share_count == 0 || type->size == 0) {
         return MPI_SUCCESS;
     }
     return data == static_cast<const char*>(base) + items * type->extent() ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
-// Two sets of shares are one when all that describes them is.
-template <typename Count, typename Displacement>
+// Two sets of shares are one when all that describes them is; `type_of_share(i)` is that of what is received.
+template <typename Count, typename Displacement, typename TypeOfShare>
 int check_two_sets(const Communicator& comm, const void* in, const Count* sent, const Displacement* from, const void* out,
-                   const Count* received, const Displacement* to) {
-    const bool same = in == out && in && sent == received && from == to;
-    const auto n = size_t(comm.remote_size);
-    return same && !comm.inter && std::any_of(sent, sent + n, [](Count count) { return count > 0; }) ? MPI_ERR_BUFFER
-                                                                                                  : MPI_SUCCESS;
+                   const Count* received, const Displacement* to, TypeOfShare&& type_of_share) {
+    if (in != out || !in || sent != received || from != to || comm.inter) {
+        return MPI_SUCCESS;
+    }
+    for (int i = 0; i < comm.remote_size; ++i) {
+        if (sent[i] > 0 && type_of_share(i)->size > 0) {
+            return MPI_ERR_BUFFER;
+        }
+    }
+    return MPI_SUCCESS;
 }
 
 // Shares as the program's arguments describe them.
@@ -182,6 +200,9 @@ coll::Shares unequal(const void* base, const Count* counts, const Displacement* 
 template <typename Count, typename Displacement>
 int typed(Schedule& s, const void* base, const Count* counts, const Displacement* displacements,
           const MPI_Datatype* types, int n, coll::TypedShares* shares) {
+    if (n > 0 && missing(counts, displacements, types)) {
+        return MPI_ERR_ARG;
+    }
     *shares = {const_cast<void*>(base), {counts, size_t(n)}, {displacements, size_t(n)}, {}};
     for (int i = 0; i < n; ++i) {
         const Datatype* type = nullptr;

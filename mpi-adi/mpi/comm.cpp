@@ -71,10 +71,13 @@ VIADUCT_MPI_ASK_COMM(Comm_group, (MPI_Comm comm, MPI_Group* group), {
     *group = published(found->local);
 })
 VIADUCT_MPI_ASK_COMM(Comm_get_name, (MPI_Comm comm, char* name, int* resultlen), {
-    VIADUCT_MPI_NEED(resultlen)
+    VIADUCT_MPI_NEED(name, resultlen)
     give_name(found->name, name, resultlen);
 })
-VIADUCT_MPI_ASK_COMM(Comm_set_name, (MPI_Comm comm, const char* name), found->name = take_name(name))
+VIADUCT_MPI_ASK_COMM(Comm_set_name, (MPI_Comm comm, const char* name), {
+    VIADUCT_MPI_NEED(name)
+    found->name = take_name(name);
+})
 
 VIADUCT_MPI_ASK_COMM(Comm_remote_size, (MPI_Comm comm, int* size), {
     VIADUCT_MPI_NEED(size)

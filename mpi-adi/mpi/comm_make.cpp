@@ -195,13 +195,15 @@ VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info inf
 }
 
 VIADUCT_MPI(Comm_free, (MPI_Comm * comm)) {
-    Call call("MPI_Comm_free", comm_of(*comm));
+    Call call("MPI_Comm_free", comm ? comm_of(*comm) : nullptr);
+    VIADUCT_MPI_NEED(comm)
     return call.result(free_comm(comm));
 }
 
 VIADUCT_MPI(Comm_disconnect, (MPI_Comm * comm)) {
-    Communicator* old = comm_of(*comm);
+    Communicator* old = comm ? comm_of(*comm) : nullptr;
     Call call("MPI_Comm_disconnect", old);
+    VIADUCT_MPI_NEED(comm)
     if (old) {  // every pending operation holds a reference
         progress_until([old] { return old->references == 1; });
     }

@@ -61,14 +61,14 @@ int share_edges(Communicator& comm, const std::vector<Edge>& mine, std::vector<E
 
 int create(Communicator& old, int n, const int sources[], const int degrees[], const int destinations[],
            const int weights[], MPI_Comm* newcomm) {
-    if (n < 0) {
+    if (n < 0 || (n > 0 && missing(sources, degrees))) {
         return MPI_ERR_ARG;
     }
     std::vector<Edge> mine, all;
     int at = 0;
     for (int i = 0; i < n; ++i) {
         if (sources[i] < 0 || sources[i] >= old.size || degrees[i] < 0 ||
-            !ranks_hold(old, destinations + at, degrees[i])) {
+            (degrees[i] > 0 && missing(destinations, weights)) || !ranks_hold(old, destinations + at, degrees[i])) {
             return MPI_ERR_ARG;
         }
         for (int d = 0; d < degrees[i]; ++d, ++at) {
@@ -96,6 +96,10 @@ int create(Communicator& old, int n, const int sources[], const int degrees[], c
 
 int create_adjacent(Communicator& old, int indegree, const int sources[], const int source_weights[], int outdegree,
                     const int destinations[], const int destination_weights[], MPI_Comm* newcomm) {
+    if ((indegree > 0 && missing(sources, source_weights)) ||
+        (outdegree > 0 && missing(destinations, destination_weights))) {
+        return MPI_ERR_ARG;
+    }
     if (indegree < 0 || outdegree < 0 || !ranks_hold(old, sources, indegree) ||
         !ranks_hold(old, destinations, outdegree) || weightless(source_weights) != weightless(destination_weights)) {
         return MPI_ERR_ARG;
@@ -145,6 +149,7 @@ VIADUCT_MPI(Dist_graph_create_adjacent,
 
 VIADUCT_MPI_ASK_TOPOLOGY(Dist_graph_neighbors_count, MPI_DIST_GRAPH,
                          (MPI_Comm comm, int* indegree, int* outdegree, int* weighted), {
+                             VIADUCT_MPI_NEED(indegree, outdegree, weighted)
                              *indegree = int(topology.sources.size());
                              *outdegree = int(topology.destinations.size());
                              *weighted = topology.weighted;
@@ -154,6 +159,12 @@ VIADUCT_MPI_ASK_TOPOLOGY(Dist_graph_neighbors, MPI_DIST_GRAPH,
                          (MPI_Comm comm, int maxindegree, int sources[], int sourceweights[], int maxoutdegree,
                           int destinations[], int destweights[]),
                          {
+                             const bool in = std::min(maxindegree, int(topology.sources.size())) > 0;
+                             const bool out = std::min(maxoutdegree, int(topology.destinations.size())) > 0;
+                             if ((in && !sources) || (out && !destinations) ||
+                                 (topology.weighted && ((in && !sourceweights) || (out && !destweights)))) {
+                                 return call.result(MPI_ERR_ARG);
+                             }
                              give(topology.sources, maxindegree, sources);
                              give(topology.destinations, maxoutdegree, destinations);
                              if (topology.weighted && sourceweights != MPI_UNWEIGHTED) {

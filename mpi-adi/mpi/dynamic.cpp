@@ -6,6 +6,8 @@
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Comm_get_parent, (MPI_Comm * parent)) {
+    Call call("MPI_Comm_get_parent");
+    VIADUCT_MPI_NEED(parent)
     *parent = MPI_COMM_NULL;
     return MPI_SUCCESS;
 }
@@ -14,6 +16,7 @@ VIADUCT_MPI(Comm_spawn, (const char*, char*[], int maxprocs, MPI_Info, int root,
                          int errcodes[])) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Comm_spawn", members);
+    VIADUCT_MPI_NEED(intercomm)
     *intercomm = MPI_COMM_NULL;
     if (!members) {
         return call.result(MPI_ERR_COMM);
@@ -30,6 +33,7 @@ VIADUCT_MPI(Comm_spawn_multiple, (int count, char*[], char**[], const int maxpro
                                   MPI_Comm comm, MPI_Comm* intercomm, int errcodes[])) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Comm_spawn_multiple", members);
+    VIADUCT_MPI_NEED(intercomm)
     *intercomm = MPI_COMM_NULL;
     if (!members) {
         return call.result(MPI_ERR_COMM);
@@ -51,18 +55,24 @@ VIADUCT_MPI(Open_port, (MPI_Info, char*)) {
 VIADUCT_MPI(Close_port, (const char*)) { return Call("MPI_Close_port").result(MPI_ERR_PORT); }
 
 VIADUCT_MPI(Comm_accept, (const char*, MPI_Info, int, MPI_Comm comm, MPI_Comm* newcomm)) {
+    Call call("MPI_Comm_accept", comm_of(comm));
+    VIADUCT_MPI_NEED(newcomm)
     *newcomm = MPI_COMM_NULL;
-    return Call("MPI_Comm_accept", comm_of(comm)).result(comm_of(comm) ? MPI_ERR_PORT : MPI_ERR_COMM);
+    return call.result(comm_of(comm) ? MPI_ERR_PORT : MPI_ERR_COMM);
 }
 
 VIADUCT_MPI(Comm_connect, (const char*, MPI_Info, int, MPI_Comm comm, MPI_Comm* newcomm)) {
+    Call call("MPI_Comm_connect", comm_of(comm));
+    VIADUCT_MPI_NEED(newcomm)
     *newcomm = MPI_COMM_NULL;
-    return Call("MPI_Comm_connect", comm_of(comm)).result(comm_of(comm) ? MPI_ERR_PORT : MPI_ERR_COMM);
+    return call.result(comm_of(comm) ? MPI_ERR_PORT : MPI_ERR_COMM);
 }
 
 VIADUCT_MPI(Comm_join, (int, MPI_Comm* intercomm)) {
+    Call call("MPI_Comm_join");
+    VIADUCT_MPI_NEED(intercomm)
     *intercomm = MPI_COMM_NULL;
-    return Call("MPI_Comm_join").result(MPI_ERR_UNSUPPORTED_OPERATION);
+    return call.result(MPI_ERR_UNSUPPORTED_OPERATION);
 }
 
 VIADUCT_MPI(Publish_name, (const char*, MPI_Info, const char*)) {

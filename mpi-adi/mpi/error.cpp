@@ -92,6 +92,7 @@ VIADUCT_MPI(Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
 
 VIADUCT_MPI(Errhandler_free, (MPI_Errhandler * errhandler)) {
     Call call("MPI_Errhandler_free");
+    VIADUCT_MPI_NEED(errhandler)
     Errhandler* found = errhandler_of(*errhandler);
     if (!found) {
         return call.result(MPI_ERR_ARG);
@@ -111,7 +112,7 @@ VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
 
 VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
     Call call("MPI_Error_string");
-    VIADUCT_MPI_NEED(resultlen)
+    VIADUCT_MPI_NEED(string, resultlen)
     std::string text = error_text(errorcode);
     text.resize(std::min<size_t>(text.size(), MPI_MAX_ERROR_STRING - 1));
     std::memcpy(string, text.c_str(), text.size() + 1);
@@ -139,6 +140,7 @@ VIADUCT_MPI(Add_error_code, (int errorclass, int* errorcode)) {
 
 VIADUCT_MPI(Add_error_string, (int errorcode, const char* string)) {
     Call call("MPI_Add_error_string");
+    VIADUCT_MPI_NEED(string)
     bool fits = strnlen(string, MPI_MAX_ERROR_STRING) < MPI_MAX_ERROR_STRING;
     return call.result(fits && set_error_text(errorcode, string) ? MPI_SUCCESS : MPI_ERR_ARG);
 }

@@ -54,10 +54,11 @@ int access_now(const char* name, MPI_File fh, Position position, bool writes, bo
                MPI_Status* status) {
     FileCall call(name, fh);
     if (!call.valid()) return call.result(MPI_ERR_FILE);
-    const io::Transfer what =
+    io::Transfer what =
         checked_transfer(*call, position, writes, collective, offset, buffer, count, datatype);
+    if (what.error == MPI_SUCCESS && status == nullptr) what.error = MPI_ERR_ARG;
     if (what.error != MPI_SUCCESS && !collective) return call.result(what.error);
-    return call.result(io::transfer(*call, what, status));
+    return call.result(io::transfer(*call, what, status == nullptr ? MPI_STATUS_IGNORE : status));
 }
 
 int access_later(const char* name, MPI_File fh, Position position, bool writes, bool collective,
@@ -67,6 +68,7 @@ int access_later(const char* name, MPI_File fh, Position position, bool writes, 
     if (!call.valid()) return call.result(MPI_ERR_FILE);
     const io::Transfer what =
         checked_transfer(*call, position, writes, collective, offset, buffer, count, datatype);
+    if (request == nullptr) return call.result(MPI_ERR_ARG);
     Request* started = nullptr;
     const int error = io::start_transfer(*call, what, &started);
     if (error == MPI_SUCCESS) *request = publish(started);
@@ -93,6 +95,7 @@ int end_split(const char* name, MPI_File fh, Position position, bool writes, con
     const io::Split begun = call->split;
     const bool fits = begun.request != nullptr && begun.kind == kind_of(position) && begun.writes == writes;
     if (!fits || begun.buffer != buffer) return call.result(MPI_ERR_OTHER);
+    if (status == nullptr) return call.result(MPI_ERR_ARG);
     call->split = {};
     return call.result(wait(begun.request, status));
 }

@@ -93,12 +93,14 @@ VIADUCT_MPI_FILE(get_size, (MPI_File fh, MPI_Offset* size), {
 })
 
 VIADUCT_MPI_FILE(get_group, (MPI_File fh, MPI_Group* group), {
+    if (group == nullptr) return MPI_ERR_ARG;
     group_retain(call->comm->local);
     *group = group_publish(call->comm->local);
     return MPI_SUCCESS;
 })
 
 VIADUCT_MPI_FILE(get_amode, (MPI_File fh, int* amode), {
+    if (amode == nullptr) return MPI_ERR_ARG;
     *amode = call->amode;
     return MPI_SUCCESS;
 })
@@ -110,6 +112,7 @@ VIADUCT_MPI_FILE(set_info, (MPI_File fh, MPI_Info info), {
 })
 
 VIADUCT_MPI_FILE(get_info, (MPI_File fh, MPI_Info* info_used), {
+    if (info_used == nullptr) return MPI_ERR_ARG;
     Info* made = info_create();
     call->hints.give(*made);
     *info_used = made->handle;
@@ -121,6 +124,7 @@ VIADUCT_MPI_FILE(sync, (MPI_File fh), { return io::sync(*call); })
 VIADUCT_MPI_FILE(set_atomicity, (MPI_File fh, int flag), { return io::set_atomicity(*call, flag != 0); })
 
 VIADUCT_MPI_FILE(get_atomicity, (MPI_File fh, int* flag), {
+    if (flag == nullptr) return MPI_ERR_ARG;
     *flag = call->atomic ? 1 : 0;
     return MPI_SUCCESS;
 })
@@ -147,6 +151,7 @@ VIADUCT_MPI(File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
 VIADUCT_MPI(File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
     FileCall call("MPI_File_get_errhandler", file);
     if (!knows(file)) return call.result(MPI_ERR_FILE);
+    if (errhandler == nullptr) return call.result(MPI_ERR_ARG);
     Errhandler* found = io::handler_of(io::file_of(file));
     errhandler_retain(found);
     *errhandler = found->handle;

@@ -24,6 +24,7 @@ int register_datarep(const char* name, const io::DatarepFunctions& functions) {
 }
 
 int type_extent(const io::File& file, MPI_Datatype datatype, MPI_Count* extent) {
+    if (extent == nullptr) return MPI_ERR_ARG;
     const Datatype* type = type_of(datatype);
     if (type == nullptr) return MPI_ERR_TYPE;
     const Datatype* layout = io::layout_in_file(*type, file.view->representation());
@@ -68,7 +69,7 @@ VIADUCT_MPI_FILE(set_view,
 VIADUCT_MPI_FILE(get_view,
                  (MPI_File fh, MPI_Offset* disp, MPI_Datatype* etype, MPI_Datatype* filetype, char* datarep),
                  {
-                     if (datarep == nullptr) return MPI_ERR_ARG;
+                     if (missing(disp, etype, filetype, datarep)) return MPI_ERR_ARG;
                      const io::View& view = *call->view;
                      *disp = view.displacement();
                      *etype = give_type(view.etype());
@@ -88,17 +89,20 @@ VIADUCT_MPI_FILE(seek_shared, (MPI_File fh, MPI_Offset offset, int whence), {
 })
 
 VIADUCT_MPI_FILE(get_position, (MPI_File fh, MPI_Offset* offset), {
+    if (offset == nullptr) return MPI_ERR_ARG;
     if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
     *offset = call->position;
     return MPI_SUCCESS;
 })
 
 VIADUCT_MPI_FILE(get_position_shared, (MPI_File fh, MPI_Offset* offset), {
+    if (offset == nullptr) return MPI_ERR_ARG;
     if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
     return io::fetch_shared(*call, 0, offset);
 })
 
 VIADUCT_MPI_FILE(get_byte_offset, (MPI_File fh, MPI_Offset offset, MPI_Offset* disp), {
+    if (disp == nullptr) return MPI_ERR_ARG;
     if (call->sequential()) return MPI_ERR_UNSUPPORTED_OPERATION;
     MPI_Offset at = 0;
     if (offset < 0 || __builtin_mul_overflow(offset, call->view->etype_bytes(), &at)) return MPI_ERR_ARG;

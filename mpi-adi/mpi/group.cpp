@@ -204,6 +204,7 @@ VIADUCT_MPI(Group_range_excl, (MPI_Group group, int n, int ranges[][3], MPI_Grou
 
 VIADUCT_MPI(Group_free, (MPI_Group * group)) {
     Call call("MPI_Group_free");
+    VIADUCT_MPI_NEED(group)
     Group* found = group_of(*group);
     if (!found) {
         return call.result(MPI_ERR_GROUP);

@@ -60,6 +60,7 @@ VIADUCT_MPI(Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
 
 VIADUCT_MPI(Info_free, (MPI_Info * info)) {
     Call call("MPI_Info_free");
+    VIADUCT_MPI_NEED(info)
     Info* found = info_of(*info);
     if (!found || *info == MPI_INFO_ENV) {
         return call.result(MPI_ERR_INFO);
@@ -87,7 +88,7 @@ VIADUCT_MPI(Info_set, (MPI_Info info, const char* key, const char* value)) {
 
 VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value, int* flag)) {
     Call call("MPI_Info_get");
-    VIADUCT_MPI_NEED(flag)
+    VIADUCT_MPI_NEED(value, flag)
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);
@@ -108,6 +109,10 @@ VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value
 
 VIADUCT_MPI(Info_get_string, (MPI_Info info, const char* key, int* buflen, char* value, int* flag)) {
     Call call("MPI_Info_get_string");
+    VIADUCT_MPI_NEED(buflen, flag)
+    if (*buflen > 0) {
+        VIADUCT_MPI_NEED(value)
+    }
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);
@@ -157,6 +162,7 @@ VIADUCT_MPI(Info_get_nkeys, (MPI_Info info, int* nkeys)) {
 
 VIADUCT_MPI(Info_get_nthkey, (MPI_Info info, int n, char* key)) {
     Call call("MPI_Info_get_nthkey");
+    VIADUCT_MPI_NEED(key)
     Info* found = info_of(info);
     if (!found) {
         return call.result(MPI_ERR_INFO);

@@ -45,6 +45,7 @@ int PMPI_Init_thread(int*, char***, int required, int* provided) {
 
 VIADUCT_MPI_EXPORT(MPI_Initialized)
 int PMPI_Initialized(int* flag) {
+    if (flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Initialized");
     *flag = stage != WorldStage::before ? 1 : 0;
     return MPI_SUCCESS;
 }
@@ -61,6 +62,7 @@ int PMPI_Finalize(void) {
 
 VIADUCT_MPI_EXPORT(MPI_Finalized)
 int PMPI_Finalized(int* flag) {
+    if (flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Finalized");
     *flag = stage == WorldStage::after ? 1 : 0;
     return MPI_SUCCESS;
 }
@@ -70,18 +72,21 @@ int PMPI_Abort(MPI_Comm, int errorcode) { end_job(errorcode, "MPI_Abort with cod
 
 VIADUCT_MPI_EXPORT(MPI_Query_thread)
 int PMPI_Query_thread(int* provided) {
+    if (provided == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Query_thread");
     *provided = thread_level();
     return stage == WorldStage::running ? MPI_SUCCESS : raise(nullptr, MPI_ERR_OTHER, "MPI_Query_thread");
 }
 
 VIADUCT_MPI_EXPORT(MPI_Is_thread_main)
 int PMPI_Is_thread_main(int* flag) {
+    if (flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Is_thread_main");
     *flag = ::pthread_equal(main_thread, ::pthread_self()) != 0 ? 1 : 0;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI_EXPORT(MPI_Get_processor_name)
 int PMPI_Get_processor_name(char* name, int* resultlen) {
+    if (name == nullptr || resultlen == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Get_processor_name");
     std::memset(name, 0, MPI_MAX_PROCESSOR_NAME);
     ::gethostname(name, MPI_MAX_PROCESSOR_NAME - 1);
     *resultlen = static_cast<int>(std::strlen(name));

@@ -66,6 +66,7 @@ VIADUCT_MPI_COUNTED(Isendrecv, (const void* sendbuf, Count sendcount, MPI_Dataty
                         Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
                         MPI_Request* request), {
     Call call("MPI_Isendrecv", comm_of(comm));
+    VIADUCT_MPI_NEED(request)
     const Arguments out = for_send(sendbuf, sendcount, sendtype, dest, sendtag, comm);
     const Arguments in = for_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
     if (int error = out.error ? out.error : in.error) {
@@ -78,6 +79,7 @@ VIADUCT_MPI_COUNTED(Isendrecv, (const void* sendbuf, Count sendcount, MPI_Dataty
 VIADUCT_MPI_COUNTED(Isendrecv_replace, (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
                                 int recvtag, MPI_Comm comm, MPI_Request* request), {
     Call call("MPI_Isendrecv_replace", comm_of(comm));
+    VIADUCT_MPI_NEED(request)
     const Arguments in = for_receive(buf, count, datatype, source, recvtag, comm);
     const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
     if (int error = out.error ? out.error : in.error) {

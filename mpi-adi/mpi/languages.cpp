@@ -33,6 +33,7 @@ VIADUCT_MPI_LAYER void MPII_Grequest_set_lang_f77(MPI_Request request) {
 // Buffers lie in the memory of the processor: those of accelerators cannot be sent.
 VIADUCT_MPIX(GPU_query_support, (int gpu_type, int* is_supported)) {
     Call call("MPIX_GPU_query_support");
+    VIADUCT_MPI_NEED(is_supported)
     if (gpu_type < 0 || gpu_type > 2) {
         return call.result(MPI_ERR_ARG);
     }

@@ -26,12 +26,16 @@ double PMPI_Wtick(void) {
 }
 
 VIADUCT_MPI(Get_version, (int* version, int* subversion)) {
+    Call call("MPI_Get_version");
+    VIADUCT_MPI_NEED(version, subversion)
     *version = MPI_VERSION;
     *subversion = MPI_SUBVERSION;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI(Get_library_version, (char* version, int* resultlen)) {
+    Call call("MPI_Get_library_version");
+    VIADUCT_MPI_NEED(version, resultlen)
     constexpr char kText[] = "Viaduct libcmpi " CMPI_VERSION " (MPICH ABI 12)";
     std::memcpy(version, kText, sizeof kText);
     *resultlen = int(sizeof kText - 1);
@@ -40,6 +44,7 @@ VIADUCT_MPI(Get_library_version, (char* version, int* resultlen)) {
 
 VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
     Call call("MPI_Alloc_mem");
+    VIADUCT_MPI_NEED(baseptr)
     if (size < 0) {
         return call.result(MPI_ERR_ARG);
     }

@@ -28,6 +28,7 @@ VIADUCT_MPI(Op_create_c, (MPI_User_function_c * function, int commute, MPI_Op* o
 
 VIADUCT_MPI(Op_free, (MPI_Op * op)) {
     Call call("MPI_Op_free");
+    VIADUCT_MPI_NEED(op)
     return call.result(op_free(op));
 }
 
@@ -55,6 +56,9 @@ VIADUCT_MPI_COUNTED(Reduce_local, (const void* inbuf, void* inoutbuf, Count coun
     if (!found) {
         return call.result(MPI_ERR_OP);
     }
+    if (count > 0 && type->builtin && missing(inbuf, static_cast<const void*>(inoutbuf))) {
+        return call.result(MPI_ERR_BUFFER);
+    }
     if (op == MPI_REPLACE) {
         copy_typed(inbuf, count, *type, inoutbuf, count, *type);
         return MPI_SUCCESS;
@@ -65,7 +69,7 @@ VIADUCT_MPI_COUNTED(Reduce_local, (const void* inbuf, void* inoutbuf, Count coun
     if (int error = op_check(*found, *type)) {
         return call.result(error);
     }
-    if (count > 0 && (inbuf == MPI_IN_PLACE || inoutbuf == MPI_IN_PLACE || inbuf == inoutbuf)) {
+    if (count > 0 && type->size > 0 && (inbuf == MPI_IN_PLACE || inoutbuf == MPI_IN_PLACE || inbuf == inoutbuf)) {
         return call.result(MPI_ERR_BUFFER);
     }
     op_apply(*found, inbuf, inoutbuf, count, *type);

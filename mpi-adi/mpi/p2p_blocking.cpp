@@ -81,12 +81,13 @@ VIADUCT_MPI_COUNTED(
     Recv,
     (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status* status), {
         Critical guard;
-        if (Comm* plain = comm_of(comm); is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
+        if (Comm* plain = comm_of(comm); status != nullptr && is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
             const int error =
                 recv_bytes(*plain, Channel::p2p, source, tag, buf, bytes_of(count, datatype), status);
             return answer(plain, error, "MPI_Recv");
         }
-        const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
+        Arguments all = for_receive(buf, count, datatype, source, tag, comm);
+        if (all.error == MPI_SUCCESS && status == nullptr) all.error = MPI_ERR_ARG;
         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv");
         return answer(all.comm, recv(*all.comm, Channel::p2p, source, tag, all.payload, status), "MPI_Recv");
     })
@@ -100,6 +101,7 @@ VIADUCT_MPI_COUNTED(Sendrecv,
                         const Arguments out = for_send(sendbuf, sendcount, sendtype, dest, sendtag, comm);
                         const Arguments in = for_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
                         int error = out.error != MPI_SUCCESS ? out.error : in.error;
+                        if (error == MPI_SUCCESS && status == nullptr) error = MPI_ERR_ARG;
                         if (error == MPI_SUCCESS)
                             error = sendrecv(*out.comm, Channel::p2p, dest, sendtag, out.payload, source,
                                              recvtag, in.payload, status);
@@ -114,6 +116,7 @@ VIADUCT_MPI_COUNTED(Sendrecv_replace,
                         const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
                         const Arguments in = for_receive(buf, count, datatype, source, recvtag, comm);
                         int error = out.error != MPI_SUCCESS ? out.error : in.error;
+                        if (error == MPI_SUCCESS && status == nullptr) error = MPI_ERR_ARG;
                         if (error == MPI_SUCCESS) {
                             const auto copy = std::make_unique<char[]>(out.payload.bytes + 1);
                             if (out.payload.type != nullptr)
@@ -136,6 +139,7 @@ VIADUCT_MPI_COUNTED(Buffer_attach, (void* buffer, Count size), {
 
 VIADUCT_MPI_COUNTED(Buffer_detach, (void* buffer_addr, Count* size), {
     Critical guard;
+    if (buffer_addr == nullptr || size == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Buffer_detach");
     void* address = nullptr;
     size_t bytes = 0;
     const int error = detach_buffer(&address, &bytes);

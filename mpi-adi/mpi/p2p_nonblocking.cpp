@@ -13,6 +13,7 @@ int non_blocking_send(const void* buffer, MPI_Count count, MPI_Datatype type, in
     Critical guard;
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
+    if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, function);
     *request = publish(isend(*all.comm, Channel::p2p, peer, tag, all.payload, mode));
     return MPI_SUCCESS;
 }
@@ -31,6 +32,7 @@ int persistent_send(const void* buffer, MPI_Count count, MPI_Datatype type, int 
     Critical guard;
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
+    if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, function);
     *request = make_persistent(Request::Kind::send, all, peer, tag, mode);
     return MPI_SUCCESS;
 }
@@ -96,6 +98,7 @@ VIADUCT_MPI_COUNTED(Ibsend,
                     {
                         Critical guard;
                         const Arguments all = for_send(buf, count, datatype, dest, tag, comm);
+                        if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Ibsend");
                         const int error = all.error != MPI_SUCCESS
                                               ? all.error
                                               : buffered_send(*all.comm, dest, tag, all.payload);
@@ -113,6 +116,7 @@ VIADUCT_MPI_COUNTED(Irecv,
                         Critical guard;
                         const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
                         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Irecv");
+                        if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Irecv");
                         *request = publish(irecv(*all.comm, Channel::p2p, source, tag, all.payload));
                         return MPI_SUCCESS;
                     })
@@ -156,6 +160,7 @@ VIADUCT_MPI_COUNTED(Recv_init,
                         Critical guard;
                         const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
                         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv_init");
+                        if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Recv_init");
                         *request = make_persistent(Request::Kind::receive, all, source, tag, Mode::standard);
                         return MPI_SUCCESS;
                     })
@@ -163,6 +168,7 @@ VIADUCT_MPI_COUNTED(Recv_init,
 VIADUCT_MPI_EXPORT(MPI_Start)
 int PMPI_Start(MPI_Request* request) {
     Critical guard;
+    if (request == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Start");
     return answer(nullptr, start_again(*request), "MPI_Start");
 }
 
@@ -170,6 +176,7 @@ VIADUCT_MPI_EXPORT(MPI_Startall)
 int PMPI_Startall(int count, MPI_Request* requests) {
     Critical guard;
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Startall");
+    if (count > 0 && requests == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Startall");
     for (int i = 0; i < count; i++)
         if (const int error = start_again(requests[i]); error != MPI_SUCCESS)
             return raise(nullptr, error, "MPI_Startall");

@@ -68,6 +68,7 @@ VIADUCT_MPI(Psend_init, (const void* buf, int partitions, MPI_Count count, MPI_D
                          MPI_Comm comm, MPI_Info, MPI_Request* request)) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Psend_init", members);
+    VIADUCT_MPI_NEED(request)
     if (int error = check(partitions, for_send(buf, count, datatype, dest, tag, comm))) {
         return call.result(error);
     }
@@ -80,6 +81,7 @@ VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatyp
                          MPI_Comm comm, MPI_Info, MPI_Request* request)) {
     Communicator* members = comm_of(comm);
     Call call("MPI_Precv_init", members);
+    VIADUCT_MPI_NEED(request)
     const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
     if (int error = check(partitions, all)) {
         return call.result(error);
@@ -105,11 +107,15 @@ VIADUCT_MPI(Pready_range, (int partition_low, int partition_high, MPI_Request re
 
 VIADUCT_MPI(Pready_list, (int length, const int partitions[], MPI_Request request)) {
     Call call("MPI_Pready_list");
+    if (length > 0) {
+        VIADUCT_MPI_NEED(partitions)
+    }
     return call.result(hand_over(request, length, [&](int i) { return partitions[i]; }));
 }
 
 VIADUCT_MPI(Parrived, (MPI_Request request, int partition, int* flag)) {
     Call call("MPI_Parrived");
+    VIADUCT_MPI_NEED(flag)
     bool active = false;
     Partitioned* parts = parts_of(request, false, &active);
     if (!parts) {

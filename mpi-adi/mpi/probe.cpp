@@ -76,6 +76,7 @@ int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Probe");
+    if (status == nullptr) return raise(comm, MPI_ERR_ARG, "MPI_Probe");
     if (source == MPI_PROC_NULL)
         fill_no_process_status(status);
     else
@@ -88,6 +89,7 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* sta
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Iprobe");
+    if (flag == nullptr || status == nullptr) return raise(comm, MPI_ERR_ARG, "MPI_Iprobe");
     *flag = 1;
     if (source == MPI_PROC_NULL) {
         fill_no_process_status(status);
@@ -104,6 +106,7 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Mprobe");
+    if (message == nullptr || status == nullptr) return raise(comm, MPI_ERR_ARG, "MPI_Mprobe");
     if (source == MPI_PROC_NULL) {
         *message = MPI_MESSAGE_NO_PROC;
         fill_no_process_status(status);
@@ -120,6 +123,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* m
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Improbe");
+    if (flag == nullptr || message == nullptr || status == nullptr) return raise(comm, MPI_ERR_ARG, "MPI_Improbe");
     *flag = 1;
     if (source == MPI_PROC_NULL) {
         *message = MPI_MESSAGE_NO_PROC;
@@ -138,6 +142,7 @@ VIADUCT_MPI_COUNTED(Mrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_M
     Payload payload;
     if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
         return raise(nullptr, bad, "MPI_Mrecv");
+    if (message == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Mrecv");
     if (*message == MPI_MESSAGE_NO_PROC) {
         *message = MPI_MESSAGE_NULL;
         fill_no_process_status(status);
@@ -157,6 +162,7 @@ VIADUCT_MPI_COUNTED(Imrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_
     Payload payload;
     if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
         return raise(nullptr, bad, "MPI_Imrecv");
+    if (message == nullptr || handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Imrecv");
     Request* request = nullptr;
     if (*message == MPI_MESSAGE_NO_PROC) {
         *message = MPI_MESSAGE_NULL;

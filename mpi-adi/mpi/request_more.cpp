@@ -51,6 +51,7 @@ using namespace viaduct::mpi;
 VIADUCT_MPI_EXPORT(MPI_Request_free)
 int PMPI_Request_free(MPI_Request* handle) {
     Critical guard;
+    if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Request_free");
     Request* request = request_of(*handle);
     if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Request_free");
     *handle = MPI_REQUEST_NULL;
@@ -73,6 +74,7 @@ int PMPI_Request_free(MPI_Request* handle) {
 VIADUCT_MPI_EXPORT(MPI_Cancel)
 int PMPI_Cancel(MPI_Request* handle) {
     Critical guard;
+    if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Cancel");
     Request* request = request_of(*handle);
     if (request == nullptr || is_idle(request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Cancel");
     if (request->kind == Request::Kind::generalized) {
@@ -85,12 +87,14 @@ int PMPI_Cancel(MPI_Request* handle) {
 
 VIADUCT_MPI_EXPORT(MPI_Test_cancelled)
 int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
+    if (status == nullptr || flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Test_cancelled");
     *flag = status->count_hi_and_cancelled & 1;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI_EXPORT(MPI_Status_set_cancelled)
 int PMPI_Status_set_cancelled(MPI_Status* status, int flag) {
+    if (status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Status_set_cancelled");
     status->count_hi_and_cancelled = (status->count_hi_and_cancelled & ~1) | (flag != 0 ? 1 : 0);
     return MPI_SUCCESS;
 }
@@ -98,6 +102,7 @@ int PMPI_Status_set_cancelled(MPI_Status* status, int flag) {
 VIADUCT_MPI_EXPORT(MPI_Request_get_status)
 int PMPI_Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) {
     Critical guard;
+    if (flag == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Request_get_status");
     Request* request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);
     if (request == nullptr && handle != MPI_REQUEST_NULL)
         return raise(nullptr, MPI_ERR_REQUEST, "MPI_Request_get_status");
@@ -123,6 +128,7 @@ VIADUCT_MPI_EXPORT(MPI_Grequest_start)
 int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
                         MPI_Grequest_cancel_function* cancel_fn, void* extra_state, MPI_Request* handle) {
     Critical guard;
+    if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Grequest_start");
     Request* request = new_request(Request::Kind::generalized);
     request->generalized.reset(new Generalized{query_fn, free_fn, cancel_fn, extra_state});
     *handle = publish(request);

@@ -35,6 +35,12 @@ MPI_Status* status_at(MPI_Status* statuses, int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
+// Whether a list of so many has no place.
+template <typename... Lists>
+bool lacks(int count, Lists... lists) {
+    return count > 0 && (... || (lists == nullptr));
+}
+
 // The request of a handle in a list; false when it names nothing.
 bool look_up(MPI_Request handle, Request** request) {
     *request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);
@@ -148,6 +154,7 @@ using namespace viaduct::mpi;
 VIADUCT_MPI_EXPORT(MPI_Wait)
 int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
     Critical guard;
+    if (handle == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Wait");
     Request* request = nullptr;
     if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Wait");
     if (!is_idle(request)) progress_until([&] { return request->is_done(); });
@@ -157,6 +164,7 @@ int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
 VIADUCT_MPI_EXPORT(MPI_Test)
 int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
     Critical guard;
+    if (handle == nullptr || flag == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Test");
     Request* request = nullptr;
     if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Test");
     *flag = 1;
@@ -170,6 +178,7 @@ int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
 VIADUCT_MPI_EXPORT(MPI_Waitall)
 int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
     Critical guard;
+    if (lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitall");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitall");
     // One after the other: each is looked at until it is done, and not again.
@@ -183,6 +192,7 @@ int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
 VIADUCT_MPI_EXPORT(MPI_Testall)
 int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuses) {
     Critical guard;
+    if (flag == nullptr || lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testall");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testall");
     if (!all_done(count, handles)) progress_once();
@@ -196,6 +206,7 @@ int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
 VIADUCT_MPI_EXPORT(MPI_Waitany)
 int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status) {
     Critical guard;
+    if (index == nullptr || status == nullptr || lacks(count, handles)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitany");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitany");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitany");
     bool active = false;
@@ -213,6 +224,7 @@ int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status
 VIADUCT_MPI_EXPORT(MPI_Testany)
 int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status) {
     Critical guard;
+    if (index == nullptr || flag == nullptr || status == nullptr || lacks(count, handles)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testany");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testany");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testany");
     bool active = false;
@@ -230,6 +242,7 @@ int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
 VIADUCT_MPI_EXPORT(MPI_Waitsome)
 int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) {
     Critical guard;
+    if (outcount == nullptr || lacks(count, handles, indices, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitsome");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitsome");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitsome");
     bool active = false;
@@ -246,6 +259,7 @@ int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, 
 VIADUCT_MPI_EXPORT(MPI_Testsome)
 int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) {
     Critical guard;
+    if (outcount == nullptr || lacks(count, handles, indices, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testsome");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testsome");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testsome");
     bool active = false;

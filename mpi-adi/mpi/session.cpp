@@ -55,6 +55,9 @@ int wanted_level(const Info* info) {
 
 // Names of sets are not told apart by case.
 int set_of(const char* name) {
+    if (!name) {
+        return -1;
+    }
     auto found = std::find_if(kSets.begin(), kSets.end(), [&](const char* set) { return strcasecmp(set, name) == 0; });
     return found == kSets.end() ? -1 : int(found - kSets.begin());
 }
@@ -147,7 +150,7 @@ Errhandler* handler_for(MPI_Errhandler handle, ErrhandlerKind kind) {
 }
 
 int set_name(int n, int* pset_len, char* pset_name) {
-    if (n < 0 || n >= int(kSets.size()) || *pset_len < 0) {
+    if (n < 0 || n >= int(kSets.size()) || !pset_len || *pset_len < 0 || (*pset_len > 0 && !pset_name)) {
         return MPI_ERR_ARG;
     }
     const std::string_view name = kSets[size_t(n)];
@@ -166,6 +169,9 @@ int set_name(int n, int* pset_len, char* pset_name) {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)) {
+    if (!session) {
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Session_init");
+    }
     *session = MPI_SESSION_NULL;
     Errhandler* handler = handler_for(errhandler, ErrhandlerKind::session);
     if (!handler) {
@@ -184,7 +190,7 @@ VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session
 
 VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
     Critical guard;
-    Session* ending = sessions->remove(*session);
+    Session* ending = session ? sessions->remove(*session) : nullptr;
     if (!ending) {
         return raise_on(nullptr, MPI_ERR_SESSION, "MPI_Session_finalize");
     }
@@ -204,6 +210,9 @@ VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
     }
 
 VIADUCT_MPI_ASK_SESSION(Session_get_info, (MPI_Session session, MPI_Info* info_used), {
+    if (!info_used) {
+        return MPI_ERR_ARG;
+    }
     Info* made = info_create();
     made->set(kLevelKey, kLevels[size_t(thread_level())]);
     *info_used = made->handle;
@@ -211,6 +220,9 @@ VIADUCT_MPI_ASK_SESSION(Session_get_info, (MPI_Session session, MPI_Info* info_u
 })
 
 VIADUCT_MPI_ASK_SESSION(Session_get_num_psets, (MPI_Session session, MPI_Info, int* npset_names), {
+    if (!npset_names) {
+        return MPI_ERR_ARG;
+    }
     *npset_names = int(kSets.size());
     return MPI_SUCCESS;
 })
@@ -221,7 +233,7 @@ VIADUCT_MPI_ASK_SESSION(Session_get_nth_pset,
 
 VIADUCT_MPI_ASK_SESSION(Session_get_pset_info, (MPI_Session session, const char* pset_name, MPI_Info* info), {
     const int set = set_of(pset_name);
-    if (set < 0) {
+    if (set < 0 || !info) {
         return MPI_ERR_ARG;
     }
     Info* made = info_create();
@@ -231,6 +243,9 @@ VIADUCT_MPI_ASK_SESSION(Session_get_pset_info, (MPI_Session session, const char*
 })
 
 VIADUCT_MPI_ASK_SESSION(Group_from_session_pset, (MPI_Session session, const char* pset_name, MPI_Group* newgroup), {
+    if (!newgroup) {
+        return MPI_ERR_ARG;
+    }
     const int set = set_of(pset_name);
     if (set < 0) {
         *newgroup = MPI_GROUP_NULL;
@@ -252,6 +267,9 @@ VIADUCT_MPI_ASK_SESSION(Session_set_errhandler, (MPI_Session session, MPI_Errhan
 })
 
 VIADUCT_MPI_ASK_SESSION(Session_get_errhandler, (MPI_Session session, MPI_Errhandler* errhandler), {
+    if (!errhandler) {
+        return MPI_ERR_ARG;
+    }
     errhandler_retain(found->errhandler);  // the program frees what it gets here
     *errhandler = found->errhandler->handle;
     return MPI_SUCCESS;
@@ -269,7 +287,7 @@ VIADUCT_MPI(Session_call_errhandler, (MPI_Session session, int errorcode)) {
 
 VIADUCT_MPI(Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
     Critical guard;
-    if (!function) {
+    if (missing(reinterpret_cast<void*>(function), static_cast<void*>(errhandler))) {
         return raise(nullptr, MPI_ERR_ARG, "MPI_Session_create_errhandler");
     }
     // Handles are ints: one type serves all handlers.
@@ -281,7 +299,7 @@ VIADUCT_MPI(Comm_create_from_group, (MPI_Group group, const char* stringtag, MPI
                                      MPI_Comm* newcomm)) {
     Critical guard;
     Errhandler* handler = handler_for(errhandler, ErrhandlerKind::comm);
-    if (!handler) {
+    if (!handler || !newcomm) {
         return raise(nullptr, MPI_ERR_ARG, "MPI_Comm_create_from_group");
     }
     return raise_on(handler, MPI_COMM_NULL, create_from_group(group_of(group), stringtag, info_of(info), handler, newcomm),
@@ -293,7 +311,7 @@ VIADUCT_MPI(Intercomm_create_from_groups, (MPI_Group local_group, int local_lead
                                            MPI_Errhandler errhandler, MPI_Comm* newintercomm)) {
     Critical guard;
     Errhandler* handler = handler_for(errhandler, ErrhandlerKind::comm);
-    if (!handler) {
+    if (!handler || !newintercomm) {
         return raise(nullptr, MPI_ERR_ARG, "MPI_Intercomm_create_from_groups");
     }
     return raise_on(handler, MPI_COMM_NULL,

@@ -32,6 +32,9 @@ int cart_create(Communicator& old, int ndims, const int dims[], const int period
     if (ndims < 0) {
         return MPI_ERR_DIMS;
     }
+    if (ndims > 0 && missing(dims, periods)) {
+        return MPI_ERR_ARG;
+    }
     int64_t n = 1;
     for (int d = 0; d < ndims; ++d) {
         if (dims[d] < 1) {
@@ -54,6 +57,9 @@ int cart_create(Communicator& old, int ndims, const int dims[], const int period
 int graph_create(Communicator& old, int nnodes, const int index[], const int edges[], MPI_Comm* newcomm) {
     if (nnodes < 0 || nnodes > old.size) {
         return nnodes < 0 ? MPI_ERR_ARG : MPI_ERR_TOPOLOGY;
+    }
+    if (nnodes > 0 && (!index || (!edges && index[nnodes - 1] > 0))) {
+        return MPI_ERR_ARG;
     }
     for (int i = 0; i < nnodes; ++i) {
         if (index[i] < (i ? index[i - 1] : 0)) {
@@ -115,6 +121,9 @@ VIADUCT_MPI(Dims_create, (int nnodes, int ndims, int dims[])) {
     if (ndims < 0) {
         return call.result(MPI_ERR_DIMS);
     }
+    if (ndims > 0) {
+        VIADUCT_MPI_NEED(dims)
+    }
     return call.result(ndims == 0 ? MPI_SUCCESS : dims_create(nnodes, {dims, size_t(ndims)}));
 }
 
@@ -137,16 +146,26 @@ VIADUCT_MPI(Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const 
     return call.result(old && !old->inter ? cart_create(*old, ndims, dims, periods, comm_cart) : MPI_ERR_COMM);
 }
 
-VIADUCT_MPI_ASK_TOPOLOGY(Cartdim_get, MPI_CART, (MPI_Comm comm, int* ndims), { *ndims = int(topology.dims.size()); })
+VIADUCT_MPI_ASK_TOPOLOGY(Cartdim_get, MPI_CART, (MPI_Comm comm, int* ndims), {
+    VIADUCT_MPI_NEED(ndims)
+    *ndims = int(topology.dims.size());
+})
 
 VIADUCT_MPI_ASK_TOPOLOGY(Cart_get, MPI_CART, (MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]), {
     size_t n = std::min(size_t(std::max(maxdims, 0)), topology.dims.size());
+    if (n > 0) {
+        VIADUCT_MPI_NEED(dims, periods, coords)
+    }
     std::copy_n(topology.dims.begin(), n, dims);
     std::copy_n(topology.periods.begin(), n, periods);
     std::copy_n(topology.coords.begin(), n, coords);
 })
 
 VIADUCT_MPI_ASK_TOPOLOGY(Cart_rank, MPI_CART, (MPI_Comm comm, const int coords[], int* rank), {
+    VIADUCT_MPI_NEED(rank)
+    if (!topology.dims.empty()) {
+        VIADUCT_MPI_NEED(coords)
+    }
     int at = topology.rank_at({coords, topology.dims.size()});
     if (at == MPI_PROC_NULL) {
         return call.result(MPI_ERR_ARG);
@@ -161,11 +180,15 @@ VIADUCT_MPI_ASK_TOPOLOGY(Cart_coords, MPI_CART, (MPI_Comm comm, int rank, int ma
     if (maxdims < int(topology.dims.size())) {
         return call.result(MPI_ERR_ARG);
     }
+    if (!topology.dims.empty()) {
+        VIADUCT_MPI_NEED(coords)
+    }
     topology.coords_of(rank, {coords, topology.dims.size()});
 })
 
 VIADUCT_MPI_ASK_TOPOLOGY(Cart_shift, MPI_CART,
                          (MPI_Comm comm, int direction, int disp, int* rank_source, int* rank_dest), {
+                             VIADUCT_MPI_NEED(rank_source, rank_dest)
                              if (direction < 0 || direction >= int(topology.dims.size())) {
                                  return call.result(topology.dims.empty() ? MPI_ERR_DIMS : MPI_ERR_ARG);
                              }
@@ -174,7 +197,13 @@ VIADUCT_MPI_ASK_TOPOLOGY(Cart_shift, MPI_CART,
                          })
 
 VIADUCT_MPI_ASK_TOPOLOGY(Cart_sub, MPI_CART, (MPI_Comm comm, const int remain_dims[], MPI_Comm* newcomm),
-                         { return call.result(cart_sub(*found, remain_dims, newcomm)); })
+                         {
+                             VIADUCT_MPI_NEED(newcomm)
+                             if (!topology.dims.empty()) {
+                                 VIADUCT_MPI_NEED(remain_dims)
+                             }
+                             return call.result(cart_sub(*found, remain_dims, newcomm));
+                         })
 
 VIADUCT_MPI(Cart_map, (MPI_Comm comm, int ndims, const int dims[], const int[], int* newrank)) {
     Communicator* found = comm_of(comm);
@@ -182,6 +211,9 @@ VIADUCT_MPI(Cart_map, (MPI_Comm comm, int ndims, const int dims[], const int[], 
     VIADUCT_MPI_NEED(newrank)
     if (!found) {
         return call.result(MPI_ERR_COMM);
+    }
+    if (ndims > 0) {
+        VIADUCT_MPI_NEED(dims)
     }
     int64_t n = 1;
     for (int d = 0; d < ndims; ++d) {
@@ -204,16 +236,21 @@ VIADUCT_MPI(Graph_create, (MPI_Comm comm_old, int nnodes, const int index[], con
 }
 
 VIADUCT_MPI_ASK_TOPOLOGY(Graphdims_get, MPI_GRAPH, (MPI_Comm comm, int* nnodes, int* nedges), {
+    VIADUCT_MPI_NEED(nnodes, nedges)
     *nnodes = int(topology.index.size());
     *nedges = int(topology.edges.size());
 })
 
 VIADUCT_MPI_ASK_TOPOLOGY(Graph_get, MPI_GRAPH, (MPI_Comm comm, int maxindex, int maxedges, int index[], int edges[]), {
+    if ((maxindex > 0 && !index) || (maxedges > 0 && !edges)) {
+        return call.result(MPI_ERR_ARG);
+    }
     std::copy_n(topology.index.begin(), std::min(size_t(std::max(maxindex, 0)), topology.index.size()), index);
     std::copy_n(topology.edges.begin(), std::min(size_t(std::max(maxedges, 0)), topology.edges.size()), edges);
 })
 
 VIADUCT_MPI_ASK_TOPOLOGY(Graph_neighbors_count, MPI_GRAPH, (MPI_Comm comm, int rank, int* nneighbors), {
+    VIADUCT_MPI_NEED(nneighbors)
     if (rank < 0 || rank >= found->size) {
         return call.result(MPI_ERR_RANK);
     }
@@ -226,6 +263,9 @@ VIADUCT_MPI_ASK_TOPOLOGY(Graph_neighbors, MPI_GRAPH, (MPI_Comm comm, int rank, i
     }
     int first = rank ? topology.index[size_t(rank) - 1] : 0;
     int n = std::min(maxneighbors, topology.index[size_t(rank)] - first);
+    if (n > 0) {
+        VIADUCT_MPI_NEED(neighbors)
+    }
     std::copy_n(topology.edges.begin() + first, n, neighbors);
 })
 

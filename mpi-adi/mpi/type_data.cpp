@@ -48,6 +48,7 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI_COUNTED(Get_count, (const MPI_Status* status, MPI_Datatype datatype, Count* count), {
     Call call("MPI_Get_count");
+    VIADUCT_MPI_NEED(status, count)
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -58,6 +59,7 @@ VIADUCT_MPI_COUNTED(Get_count, (const MPI_Status* status, MPI_Datatype datatype,
 
 VIADUCT_MPI_COUNTED(Get_elements, (const MPI_Status* status, MPI_Datatype datatype, Count* count), {
     Call call("MPI_Get_elements");
+    VIADUCT_MPI_NEED(status, count)
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -68,6 +70,7 @@ VIADUCT_MPI_COUNTED(Get_elements, (const MPI_Status* status, MPI_Datatype dataty
 
 VIADUCT_MPI(Get_elements_x, (const MPI_Status* status, MPI_Datatype datatype, MPI_Count* count)) {
     Call call("MPI_Get_elements_x");
+    VIADUCT_MPI_NEED(status, count)
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -78,6 +81,7 @@ VIADUCT_MPI(Get_elements_x, (const MPI_Status* status, MPI_Datatype datatype, MP
 
 VIADUCT_MPI(Status_set_elements_x, (MPI_Status * status, MPI_Datatype datatype, MPI_Count count)) {
     Call call("MPI_Status_set_elements_x");
+    VIADUCT_MPI_NEED(status)
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -89,6 +93,7 @@ VIADUCT_MPI(Status_set_elements_x, (MPI_Status * status, MPI_Datatype datatype, 
 
 VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, int count)) {
     Call call("MPI_Status_set_elements");
+    VIADUCT_MPI_NEED(status)
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -100,6 +105,7 @@ VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, in
 VIADUCT_MPI_COUNTED(Pack, (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf, Count outsize, Count* position,
                    MPI_Comm comm), {
     Call call("MPI_Pack", comm_of(comm));
+    VIADUCT_MPI_NEED(position)
     const Datatype* type = type_of(datatype);
     if (!comm_of(comm)) {
         return call.result(MPI_ERR_COMM);
@@ -122,6 +128,7 @@ VIADUCT_MPI_COUNTED(Pack, (const void* inbuf, Count incount, MPI_Datatype dataty
 VIADUCT_MPI_COUNTED(Unpack, (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount, MPI_Datatype datatype,
                      MPI_Comm comm), {
     Call call("MPI_Unpack", comm_of(comm));
+    VIADUCT_MPI_NEED(position)
     const Datatype* type = type_of(datatype);
     if (!comm_of(comm)) {
         return call.result(MPI_ERR_COMM);
@@ -143,6 +150,7 @@ VIADUCT_MPI_COUNTED(Unpack, (const void* inbuf, Count insize, Count* position, v
 
 VIADUCT_MPI_COUNTED(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size), {
     Call call("MPI_Pack_size", comm_of(comm));
+    VIADUCT_MPI_NEED(size)
     const Datatype* type = type_of(datatype);
     if (!comm_of(comm)) {
         return call.result(MPI_ERR_COMM);
@@ -159,6 +167,7 @@ VIADUCT_MPI_COUNTED(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm c
 
 VIADUCT_MPI_COUNTED(Pack_external_size, (const char* datarep, Count incount, MPI_Datatype datatype, MPI_Aint* size), {
     Call call("MPI_Pack_external_size");
+    VIADUCT_MPI_NEED(datarep, size)
     const Datatype* type = type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -173,6 +182,7 @@ VIADUCT_MPI_COUNTED(Pack_external_size, (const char* datarep, Count incount, MPI
 VIADUCT_MPI_COUNTED(Pack_external, (const char datarep[], const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
                             MPI_Aint outsize, MPI_Aint* position), {
     Call call("MPI_Pack_external");
+    VIADUCT_MPI_NEED(datarep, position)
     const Datatype* type = type_of(datatype);
     if (!type || !type->committed) {
         return call.result(MPI_ERR_TYPE);
@@ -188,6 +198,7 @@ VIADUCT_MPI_COUNTED(Pack_external, (const char datarep[], const void* inbuf, Cou
 VIADUCT_MPI_COUNTED(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position, void* outbuf,
                               Count outcount, MPI_Datatype datatype), {
     Call call("MPI_Unpack_external");
+    VIADUCT_MPI_NEED(datarep, position)
     const Datatype* type = type_of(datatype);
     if (!type || !type->committed) {
         return call.result(MPI_ERR_TYPE);
@@ -202,11 +213,15 @@ VIADUCT_MPI_COUNTED(Unpack_external, (const char datarep[], const void* inbuf, M
 })
 
 VIADUCT_MPI(Get_address, (const void* location, MPI_Aint* address)) {
+    Call call("MPI_Get_address");
+    VIADUCT_MPI_NEED(address)
     *address = std::bit_cast<MPI_Aint>(location);
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI(Address, (void* location, MPI_Aint* address)) {
+    Call call("MPI_Address");
+    VIADUCT_MPI_NEED(address)
     *address = std::bit_cast<MPI_Aint>(location);
     return MPI_SUCCESS;
 }

@@ -311,6 +311,9 @@ VIADUCT_MPI_COUNTED(Type_indexed, (Count count, const Count lengths[], const Cou
                                    MPI_Datatype* newtype), {
     Call call("MPI_Type_indexed");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(lengths, displacements)
+    }
     return call.result(indexed<Count>(MPI_COMBINER_INDEXED, count, 0, lengths, displacements, oldtype, newtype));
 })
 
@@ -318,6 +321,9 @@ VIADUCT_MPI_COUNTED(Type_create_hindexed, (Count count, const Count lengths[], c
                                            MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hindexed");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(lengths, displacements)
+    }
     return call.result(hindexed(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
 })
 
@@ -325,6 +331,9 @@ VIADUCT_MPI(Type_hindexed, (int count, int lengths[], MPI_Aint displacements[], 
                             MPI_Datatype* newtype)) {
     Call call("MPI_Type_hindexed");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(lengths, displacements)
+    }
     return call.result(hindexed<int>(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
 }
 
@@ -332,6 +341,9 @@ VIADUCT_MPI_COUNTED(Type_create_indexed_block, (Count count, Count blocklength, 
                                                 MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_indexed_block");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(displacements)
+    }
     return call.result(
         indexed<Count>(MPI_COMBINER_INDEXED_BLOCK, count, blocklength, nullptr, displacements, oldtype, newtype));
 })
@@ -340,6 +352,9 @@ VIADUCT_MPI_COUNTED(Type_create_hindexed_block, (Count count, Count blocklength,
                                                  MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_hindexed_block");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(displacements)
+    }
     return call.result(hindexed_block(count, blocklength, displacements, oldtype, newtype));
 })
 
@@ -347,6 +362,9 @@ VIADUCT_MPI_COUNTED(Type_create_struct, (Count count, const Count lengths[], con
                                          const MPI_Datatype types[], MPI_Datatype* newtype), {
     Call call("MPI_Type_create_struct");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(lengths, displacements, types)
+    }
     return call.result(structure(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
 })
 
@@ -354,13 +372,16 @@ VIADUCT_MPI(Type_struct, (int count, int lengths[], MPI_Aint displacements[], MP
                           MPI_Datatype* newtype)) {
     Call call("MPI_Type_struct");
     VIADUCT_MPI_NEED(newtype)
+    if (count > 0) {
+        VIADUCT_MPI_NEED(lengths, displacements, types)
+    }
     return call.result(structure<int>(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
 }
 
 VIADUCT_MPI_COUNTED(Type_create_subarray, (int ndims, const Count sizes[], const Count subsizes[], const Count starts[],
                                            int order, MPI_Datatype oldtype, MPI_Datatype* newtype), {
     Call call("MPI_Type_create_subarray");
-    VIADUCT_MPI_NEED(newtype)
+    VIADUCT_MPI_NEED(newtype, sizes, subsizes, starts)
     return call.result(subarray(ndims, sizes, subsizes, starts, order, oldtype, newtype));
 })
 
@@ -368,7 +389,7 @@ VIADUCT_MPI_COUNTED(Type_create_darray, (int size, int rank, int ndims, const Co
                                          const int dargs[], const int psizes[], int order, MPI_Datatype oldtype,
                                          MPI_Datatype* newtype), {
     Call call("MPI_Type_create_darray");
-    VIADUCT_MPI_NEED(newtype)
+    VIADUCT_MPI_NEED(newtype, gsizes, distribs, dargs, psizes)
     return call.result(darray(size, rank, ndims, gsizes, distribs, dargs, psizes, order, oldtype, newtype));
 })
 

@@ -37,6 +37,10 @@ int give_contents(MPI_Datatype datatype, const Shape& room, int* integers, MPI_A
         shape.types > room.types) {
         return MPI_ERR_ARG;
     }
+    if ((shape.integers && !integers) || (shape.addresses && !addresses) || (shape.large_counts && !large_counts) ||
+        (shape.types && !types)) {
+        return MPI_ERR_ARG;
+    }
     std::copy_n(type->contents.integers.begin(), shape.integers, integers);
     std::copy_n(type->contents.addresses.begin(), shape.addresses, addresses);
     std::copy_n(type->contents.large_counts.begin(), shape.large_counts, large_counts);
@@ -87,6 +91,7 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI(Type_commit, (MPI_Datatype * datatype)) {
     Call call("MPI_Type_commit");
+    VIADUCT_MPI_NEED(datatype)
     const Datatype* type = type_of(*datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);
@@ -97,6 +102,7 @@ VIADUCT_MPI(Type_commit, (MPI_Datatype * datatype)) {
 
 VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
     Call call("MPI_Type_free");
+    VIADUCT_MPI_NEED(datatype)
     const Datatype* type = type_of(*datatype);
     if (type && (type->contents.combiner == MPI_COMBINER_F90_REAL || type->contents.combiner == MPI_COMBINER_F90_COMPLEX ||
                  type->contents.combiner == MPI_COMBINER_F90_INTEGER)) {
@@ -158,7 +164,7 @@ VIADUCT_MPI_ASK_TYPE(Type_ub, (MPI_Datatype datatype, MPI_Aint* ub), {
     *ub = type->ub;
 })
 VIADUCT_MPI_ASK_TYPE(Type_get_name, (MPI_Datatype datatype, char* name, int* length), {
-    VIADUCT_MPI_NEED(length)
+    VIADUCT_MPI_NEED(name, length)
     give_name(type->name, name, length);
 })
 VIADUCT_MPI_ASK_TYPE(Type_size_c, (MPI_Datatype datatype, MPI_Count* size), {
@@ -200,6 +206,7 @@ VIADUCT_MPI_ASK_TYPE(Type_get_envelope_c, (MPI_Datatype datatype, MPI_Count* int
 
 VIADUCT_MPI(Type_set_name, (MPI_Datatype datatype, const char* name)) {
     Call call("MPI_Type_set_name");
+    VIADUCT_MPI_NEED(name)
     Datatype* type = mutable_type_of(datatype);
     if (!type) {
         return call.result(MPI_ERR_TYPE);

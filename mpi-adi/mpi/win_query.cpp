@@ -72,6 +72,7 @@ int set_attribute(rma::Window& window, int keyval, void* value, AttributeKind ki
 using namespace viaduct::mpi;
 
 VIADUCT_MPI_WIN(Win_get_group, (MPI_Win win, MPI_Group* group), {
+    if (group == nullptr) return MPI_ERR_ARG;
     group_retain(call->comm->local);
     *group = group_publish(call->comm->local);
     return MPI_SUCCESS;
@@ -97,6 +98,7 @@ VIADUCT_MPI_WIN(Win_set_info, (MPI_Win win, MPI_Info info), {
 })
 
 VIADUCT_MPI_WIN(Win_get_info, (MPI_Win win, MPI_Info* info_used), {
+    if (info_used == nullptr) return MPI_ERR_ARG;
     Info* made = info_create();
     for (const auto& [key, value] : call->hints) made->set(key, value);
     *info_used = made->handle;
@@ -106,11 +108,13 @@ VIADUCT_MPI_WIN(Win_get_info, (MPI_Win win, MPI_Info* info_used), {
 VIADUCT_MPI(Win_create_keyval, (MPI_Win_copy_attr_function * copy, MPI_Win_delete_attr_function* destroy,
                                 int* keyval, void* extra_state)) {
     Call call("MPI_Win_create_keyval");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::win, copy, destroy, extra_state, keyval));
 }
 
 VIADUCT_MPI(Win_free_keyval, (int* keyval)) {
     Call call("MPI_Win_free_keyval");
+    VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::win));
 }
 
@@ -123,7 +127,10 @@ VIADUCT_MPI(Win_set_attr, (MPI_Win win, int keyval, void* value)) {
     return error == MPI_ERR_KEYVAL ? raise(static_cast<Comm*>(nullptr), error, "MPI_Win_set_attr") : call.result(error);
 }
 VIADUCT_MPI_WIN(Win_get_attr, (MPI_Win win, int keyval, void* value, int* flag),
-                { return get_attribute(*call, keyval, value, flag, AttributeKind::pointer); })
+                {
+                    if (missing(value, static_cast<void*>(flag))) return MPI_ERR_ARG;
+                    return get_attribute(*call, keyval, value, flag, AttributeKind::pointer);
+                })
 
 VIADUCT_MPI_WIN(Win_delete_attr, (MPI_Win win, int keyval), {
     const Keyval* key = keyval_of(keyval, HandleType::win);

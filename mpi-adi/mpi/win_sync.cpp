@@ -39,6 +39,7 @@ VIADUCT_MPI_WIN(Win_complete, (MPI_Win win), { return rma::complete(*call); })
 VIADUCT_MPI_WIN(Win_wait, (MPI_Win win), { return rma::wait_exposure(*call, nullptr); })
 
 VIADUCT_MPI_WIN(Win_test, (MPI_Win win, int* flag), {
+    if (flag == nullptr) return MPI_ERR_ARG;
     bool finished = false;
     const int error = rma::wait_exposure(*call, &finished);
     *flag = finished ? 1 : 0;

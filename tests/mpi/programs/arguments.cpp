@@ -26,6 +26,106 @@ void nowhere_to_answer() {
     MPI_Group_free(&group);
 }
 
+void names() {
+    char text[MPI_MAX_OBJECT_NAME];
+    int length = 0;
+    MPI_Comm comm;
+    MPI_Datatype type;
+    MPI_Win win;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Type_contiguous(2, MPI_INT, &type);
+    MPI_Win_create(nullptr, 0, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    EXPECT(MPI_Comm_set_name(comm, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Comm_get_name(comm, nullptr, &length) == MPI_ERR_ARG);
+    EXPECT(MPI_Comm_get_name(comm, text, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Type_set_name(type, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Type_get_name(type, nullptr, &length) == MPI_ERR_ARG);
+    EXPECT(MPI_Type_get_name(type, text, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Win_set_name(win, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Win_get_name(win, text, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Win_get_group(win, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Win_get_info(win, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Error_string(MPI_ERR_ARG, nullptr, &length) == MPI_ERR_ARG);
+    EXPECT(MPI_Get_processor_name(nullptr, &length) == MPI_ERR_ARG);
+    MPI_Win_free(&win);
+    MPI_Type_free(&type);
+    MPI_Comm_free(&comm);
+}
+
+void no_place_for_a_request() {
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    int v = 0, w = 0, flag = 0;
+    EXPECT(MPI_Isend(&v, 1, MPI_INT, rank, 1, comm, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Irecv(&v, 1, MPI_INT, rank, 1, comm, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Send_init(&v, 1, MPI_INT, rank, 1, comm, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Ibarrier(comm, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Iallreduce(&v, &w, 1, MPI_INT, MPI_SUM, comm, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Barrier_init(comm, MPI_INFO_NULL, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Start(nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Wait(nullptr, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+    EXPECT(MPI_Test(nullptr, &flag, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
+    EXPECT(MPI_Waitall(1, nullptr, MPI_STATUSES_IGNORE) == MPI_ERR_ARG);
+    EXPECT(MPI_Waitall(0, nullptr, nullptr) == MPI_SUCCESS);
+    EXPECT(MPI_Cancel(nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Request_free(nullptr) == MPI_ERR_ARG);
+    // None of them was a message or a collective call.
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+    EXPECT(flag == 0);
+    EXPECT(MPI_Allreduce(&rank, &w, 1, MPI_INT, MPI_MAX, comm) == MPI_SUCCESS && w == size - 1);
+}
+
+void lists_that_are_nowhere() {
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    std::vector<int> v(size_t(size), rank), counts(size_t(size), 1), at(size_t(size), 0);
+    int w = 0;
+    EXPECT(MPI_Allgatherv(&w, 1, MPI_INT, v.data(), nullptr, at.data(), MPI_INT, comm) == MPI_ERR_ARG);
+    EXPECT(MPI_Allgatherv(&w, 1, MPI_INT, v.data(), counts.data(), nullptr, MPI_INT, comm) == MPI_ERR_ARG);
+    EXPECT(MPI_Allreduce(&w, nullptr, 1, MPI_INT, MPI_SUM, comm) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Reduce_scatter(v.data(), &w, nullptr, MPI_INT, MPI_SUM, comm) == MPI_ERR_ARG);
+    MPI_Datatype type;
+    EXPECT(MPI_Type_create_struct(1, counts.data(), nullptr, nullptr, &type) == MPI_ERR_ARG);
+    EXPECT(MPI_Type_create_struct(0, nullptr, nullptr, nullptr, &type) == MPI_SUCCESS);
+    MPI_Type_free(&type);
+}
+
+void files_and_sessions() {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    int v = 0, n = 0;
+    MPI_Offset offset;
+    char datarep[MPI_MAX_DATAREP_STRING];
+    MPI_Datatype type;
+    EXPECT(MPI_File_iread(file, &v, 1, MPI_INT, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_iwrite_at(file, 0, &v, 1, MPI_INT, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_iread_all(file, &v, 1, MPI_INT, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_write(file, &v, 1, MPI_INT, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_write_all(file, &v, 1, MPI_INT, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_amode(file, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_group(file, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_info(file, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_atomicity(file, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_position(file, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_byte_offset(file, 0, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_type_extent(file, MPI_INT, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_view(file, nullptr, &type, &type, datarep) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_view(file, &offset, nullptr, &type, datarep) == MPI_ERR_ARG);
+    EXPECT(MPI_File_get_errhandler(file, nullptr) == MPI_ERR_ARG);
+    MPI_File_close(&file);
+    MPI_Session session;
+    EXPECT(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, nullptr) == MPI_ERR_ARG);
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+    EXPECT(MPI_Session_get_info(session, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Session_get_num_psets(session, MPI_INFO_NULL, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, nullptr, datarep) == MPI_ERR_ARG);
+    n = 5;
+    EXPECT(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, 0, &n, nullptr) == MPI_ERR_ARG);
+    EXPECT(MPI_Group_from_session_pset(session, "mpi://SELF", nullptr) == MPI_ERR_ARG);
+    MPI_Group group;
+    EXPECT(MPI_Group_from_session_pset(session, nullptr, &group) == MPI_ERR_ARG);
+    MPI_Session_finalize(&session);
+}
+
 void no_grid() {
     const int dims[2] = {size, size + 1}, periods[2] = {0, 0};
     MPI_Comm grid = MPI_COMM_SELF;
@@ -67,8 +167,21 @@ void aliases() {
     if (error) {
         EXPECT(MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 0, comm) == MPI_SUCCESS && sum == size * (size - 1) / 2);
     }
-    // Nothing is nowhere, and parts of one array that do not meet may be given and taken.
+    // Nothing is nowhere, items without a size are nothing, and parts of one array that do not meet may be given and taken.
     EXPECT(MPI_Allgather(v.data(), 0, MPI_INT, v.data(), 0, MPI_INT, comm) == MPI_SUCCESS);
+    MPI_Datatype empty;
+    MPI_Type_contiguous(0, MPI_INT, &empty);
+    MPI_Type_commit(&empty);
+    EXPECT(MPI_Allgather(v.data(), 1, empty, v.data(), 1, empty, comm) == MPI_SUCCESS);
+    EXPECT(MPI_Gather(v.data(), 1, empty, v.data(), 1, empty, 0, comm) == MPI_SUCCESS);
+    EXPECT(MPI_Scatter(v.data(), 1, empty, v.data(), 1, empty, 0, comm) == MPI_SUCCESS);
+    EXPECT(MPI_Alltoall(v.data(), 1, empty, v.data(), 1, empty, comm) == MPI_SUCCESS);
+    EXPECT(MPI_Alltoallv(v.data(), counts.data(), at.data(), empty, v.data(), counts.data(), at.data(), empty, comm) ==
+           MPI_SUCCESS);
+    const std::vector<MPI_Datatype> empties(size_t(size), empty);
+    EXPECT(MPI_Alltoallw(v.data(), counts.data(), at.data(), empties.data(), v.data(), counts.data(), at.data(),
+                         empties.data(), comm) == MPI_SUCCESS);
+    MPI_Type_free(&empty);
     std::vector<int> beyond = at;
     for (int& one : beyond) {
         one += size;
@@ -85,7 +198,13 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
     nowhere_to_answer();
+    names();
+    no_place_for_a_request();
+    lists_that_are_nowhere();
+    files_and_sessions();
     no_grid();
     aliases();
     return report();
