@@ -255,7 +255,10 @@ Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, co
                             uint32_t n) {
     Endpoint& ep = endpoint(cookie);
     const RecvLock lock(*this, ep);
-    if (!ep.active || !permitted(ep, handle, address, n, kRegionRdmaWrite)) {
+    if (!ep.active || !permitted(ep, handle, address, n, kRegionRdmaWrite)) {  // it went away meanwhile
+        if (ep.active && unreliable(ep))
+            ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
+                                       VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
         ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
         return Verdict::not_permitted;
     }

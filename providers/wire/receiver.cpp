@@ -10,6 +10,13 @@ namespace {
 
 bool is_fragment(Kind kind) { return kind == Kind::send || kind == Kind::write; }
 
+// Other kinds may have fewer fields than a message.
+bool is_whole_message(const Frame& f) {
+    if (!is_fragment(f.header.kind)) return false;
+    const Message m = read_message(f);
+    return m.offset == 0 && payload_bytes(f) == m.total;
+}
+
 }  // namespace
 
 Receiver::Receiver(Link& link) : link_(link) { held_.fill(Hold::kNone); }
@@ -95,9 +102,7 @@ void Receiver::on_frame_unreliable(const Frame& f, Time now) {
         return;
     }
     if (before(sequence, expected_)) {
-        const Message m = read_message(f);
-        const bool whole = is_fragment(f.header.kind) && m.offset == 0 && payload_bytes(f) == m.total;
-        if (!whole || expected_ - sequence > kWindow || seen_[sequence % kWindow] ||
+        if (!is_whole_message(f) || expected_ - sequence > kWindow || seen_[sequence % kWindow] ||
             current_.phase != Phase::none) {
             note_duplicate();
             return;
@@ -248,6 +253,8 @@ void Receiver::place(const Frame& f, Time now) {
         const Verdict verdict =
             host.place_write(link_.cookie(), current_.handle, current_.address + current_.offset, from, n);
         if (verdict != Verdict::ok) {
+            // At Unreliable the next one takes its receive.
+            if (!reliable_) host.abandon_write(link_.cookie(), current_.immediate_or_null());
             refuse(verdict, current_.number, now);
             if (!link_.is_connected()) return;
         }

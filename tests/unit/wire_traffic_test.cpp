@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "providers/wire/bytes.hpp"
@@ -289,6 +290,24 @@ TEST_P(WireErrors, ARefusedWrite) {
     EXPECT_EQ(line.a.is_connected, !reliable());
 }
 
+TEST_P(WireErrors, AWriteWhosePermissionEndsUnderIt) {
+    Plan plan = only_sends(1);
+    plan.reliable = false;  // the model has not planned it
+    Line line(GetParam(), plan);
+    line.b.permission_ends = true;
+    Work w;
+    w.operation = Operation::write;
+    w.handle = test::kWritable;
+    w.has_immediate = true;
+    w.total = 8000;
+    ASSERT_TRUE(line.a.node.post(line.a.link, w, line.wire.now));
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.a.last_outcome, reliable() ? Outcome::not_permitted : Outcome::ok);
+    EXPECT_EQ(line.a.is_connected, !reliable());
+    EXPECT_EQ(line.b.abandoned, reliable() ? 0u : 1u) << "the receive it has taken is for the next";
+    EXPECT_EQ(line.b.taken_receives, 0u);
+}
+
 TEST_P(WireRefusals, ARefusedRead) {
     Line line(GetParam());
     line.b.refuse_reads = true;
@@ -423,6 +442,32 @@ TEST(WireTraffic, AnImpossibleFrameBreaksItsOwnConnectionOnly) {
     EXPECT_EQ(line.b.how_ended, Ended::protocol);
     EXPECT_EQ(line.a.how_ended, Ended::lost);
     EXPECT_EQ(line.b.messages_in, 0u);
+}
+
+// A late frame of a kind that Unreliable does not have, with fewer fields than a message (for the address
+// sanitizer: nothing stands behind it).
+TEST(WireTraffic, AShortFrameIsNotReadBeyondItsEnd) {
+    Plan plan = only_sends(1);
+    plan.reliable = false;
+    Line line(VIP_SERVICE_UNRELIABLE, plan);
+    Header h;
+    line.wire.tap = [&](std::byte* frame, uint32_t& n, const NicAddress& from) {
+        Frame f;
+        if (from == address(1) && read_frame({frame, n}, &f) == Flaw::none && f.header.kind == Kind::send)
+            h = f.header;
+        return true;
+    };
+    line.send(0, 100);
+    ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
+    ASSERT_EQ(h.destination, line.b.link);
+    h.kind = Kind::read_data;
+    h.length = kReadDataBytes;
+    const std::unique_ptr<std::byte[]> frame(new std::byte[kHeaderBytes + kReadDataBytes]{});
+    seal(frame.get(), h);
+    const uint64_t before = line.b.node.counters().duplicates;
+    line.b.node.input({frame.get(), kHeaderBytes + kReadDataBytes}, address(1), line.wire.now);
+    EXPECT_EQ(line.b.node.counters().duplicates, before + 1);
+    EXPECT_TRUE(line.b.is_connected);
 }
 
 TEST(WireTraffic, MemoryThatGoesAwayUnderASendEndsTheConnection) {

@@ -193,6 +193,7 @@ public:
         return Verdict::ok;
     }
     Verdict place_write(Cookie, uint32_t, uint64_t at, const std::byte* from, uint32_t n) override {
+        if (permission_ends) return Verdict::not_permitted;
         if (at + n > kMemory)
             fail("a write beyond its target");
         else
@@ -266,6 +267,7 @@ public:
 
     Verdict refuse_messages = Verdict::ok;
     bool refuse_writes = false, refuse_reads = false, source_gone = false;
+    bool permission_ends = false;  // between the beginning of a write and its first byte
     bool is_connected = false;
     std::optional<Status> failure;
     std::optional<Ended> how_ended;
