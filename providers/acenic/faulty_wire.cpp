@@ -15,7 +15,6 @@ namespace {
 constexpr uint32_t kLongestOvertaking = 200'000;
 // Held frames come from the port's pool, which must not run dry.
 constexpr size_t kMostHeld = 1024;
-constexpr size_t kMostPlans = 64;
 
 // The part behind the header, where it does most harm; the header of a frame that has nothing else.
 void damage(std::span<std::byte> frame, FaultDice& dice) {

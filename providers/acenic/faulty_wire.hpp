@@ -25,6 +25,7 @@ struct FaultCounters {
 class FaultyWire {
 public:
     static constexpr int64_t kNothing = INT64_MAX;
+    static constexpr size_t kMostPlans = 64;
 
     ~FaultyWire();
 

@@ -131,7 +131,13 @@ void Server::set_faults(Session& s, uint32_t link, const FaultPlan& plan) {
     if (steering_.slot_of(link) != s.slot || !sane(plan)) return;
     port_->set_faults(link, plan);
     std::erase(s.faulty, link);
-    if (plan.active()) s.faulty.push_back(link);
+    if (!plan.active()) return;
+    // Links end without a word to us: those that are long over make room, as in the port.
+    if (s.faulty.size() == FaultyWire::kMostPlans) {
+        port_->set_faults(s.faulty.front(), FaultPlan());
+        s.faulty.erase(s.faulty.begin());
+    }
+    s.faulty.push_back(link);
 }
 
 // A user who is not ours may have so many programs, so that others have places too.
