@@ -3,6 +3,7 @@
 #include "vipl/dispatcher.hpp"
 
 #include <chrono>
+#include <new>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -26,7 +27,8 @@ std::chrono::steady_clock::time_point at(int64_t ns) {
 // mutex_ held. The thread keeps the dispatcher alive by itself: the NIC may be closed from inside a handler.
 bool Dispatcher::ensure_thread() {
     if (started_) return true;
-    auto* self = new std::shared_ptr<Dispatcher>(shared_from_this());
+    auto* self = new (std::nothrow) std::shared_ptr<Dispatcher>(shared_from_this());
+    if (self == nullptr) return false;
     const auto main = [](void* raw) {
         const std::unique_ptr<std::shared_ptr<Dispatcher>> mine(
             static_cast<std::shared_ptr<Dispatcher>*>(raw));

@@ -18,8 +18,9 @@ VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_P
     if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
     if (queue.cq != nullptr) return VIP_ERROR_RESOURCE;  // watched through its completion queue (O2)
     auto& armed = vi.side_of(queue).armed;
-    if (armed.empty()) armed_queues_.push_back(&queue);
+    armed_queues_.reserve(armed_queues_.size() + 1);  // memory runs short before anything has changed
     armed.push_back({context, handler});
+    if (armed.size() == 1) armed_queues_.push_back(&queue);
     queue.sleepers.fetch_add(1);
     anything_armed_.store(true);
     if (poke()) return VIP_SUCCESS;
@@ -32,8 +33,9 @@ VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_P
 VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
     const std::lock_guard lock(armed_mutex_);
     if (!cq.is(handle)) return VIP_INVALID_PARAMETER;
-    if (cq.armed.empty()) armed_cqs_.push_back(&cq);
+    armed_cqs_.reserve(armed_cqs_.size() + 1);
     cq.armed.push_back({context, handler});
+    if (cq.armed.size() == 1) armed_cqs_.push_back(&cq);
     cq.target.sleepers.fetch_add(1);
     anything_armed_.store(true);
     if (poke()) return VIP_SUCCESS;
