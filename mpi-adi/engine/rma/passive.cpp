@@ -54,7 +54,7 @@ int release(Window& window, int rank) {
     }
     tell(window, rank, {.kind = Kind::unlock, .number = ++member.flushes});
     progress_until([&] { return member.flushed >= member.flushes; });
-    member.unflushed = false;
+    member.sent = member.unflushed = false;
     return take_error(member);
 }
 
@@ -155,6 +155,7 @@ void wait_local(Window& window, int rank) {
 int flush_members(Window& window, int first, int last) {
     for (int rank = first; rank < last; rank++) {
         Member& member = window.member(rank);
+        member.sent = false;
         if (!member.unflushed) continue;
         tell(window, rank, {.kind = Kind::flush, .number = ++member.flushes});
         member.unflushed = false;

@@ -142,8 +142,11 @@ void Target::request(int source, Bytes bytes) {
         stream.layout = good ? std::move(layout) : TypeRef();
         return receive_data(source);
     }
-    if (good) return operate(source, head, *layout, bytes.data + sizeof head + runs_bytes);
-    if (wants_answer(head.kind)) answer(source, head, nullptr, 0);
+    if (good)
+        operate(source, head, *layout, bytes.data + sizeof head + runs_bytes);
+    else if (wants_answer(head.kind))
+        answer(source, head, nullptr, 0);
+    if (head.number != 0 && !wants_answer(head.kind)) tell_flushed(source, head.number);
 }
 
 // A put goes to its place at once; anything else, and what has no place, is received aside.
@@ -233,15 +236,17 @@ void Target::answer(int source, const Head& head, const void* data, uint64_t byt
     detach_request(send);
 }
 
+// All that came from there before has been done.
+void Target::tell_flushed(int source, uint64_t number) {
+    const int error = std::exchange(streams_[static_cast<size_t>(source)].error, MPI_SUCCESS);
+    tell(window_, source, {.kind = Kind::flushed, .error = error, .number = number});
+}
+
 void Target::control(int source, const Head& head) {
     Member& member = window_.member(source);
-    Stream& stream = streams_[static_cast<size_t>(source)];
     switch (head.kind) {
         case Kind::flush:
-            return tell(window_, source,
-                        {.kind = Kind::flushed,
-                         .error = std::exchange(stream.error, MPI_SUCCESS),
-                         .number = head.number});
+            return tell_flushed(source, head.number);
         case Kind::flushed:
             member.flushed = head.number;
             if (head.error != MPI_SUCCESS && member.error == MPI_SUCCESS) member.error = head.error;
@@ -255,10 +260,7 @@ void Target::control(int source, const Head& head) {
             return;
         case Kind::unlock:
             unlock(source);
-            return tell(window_, source,
-                        {.kind = Kind::flushed,
-                         .error = std::exchange(stream.error, MPI_SUCCESS),
-                         .number = head.number});
+            return tell_flushed(source, head.number);
         case Kind::post:
             member.posts++;
             return;

@@ -52,6 +52,7 @@ private:
     void receive_data(int source);
     void operate(int source, const Head& head, const Datatype& layout, const char* data);
     void answer(int source, const Head& head, const void* data, uint64_t bytes);
+    void tell_flushed(int source, uint64_t number);
     bool reaches(const Head& head, const Datatype& layout) const;
     [[noreturn]] void refuse(int source) const;
 

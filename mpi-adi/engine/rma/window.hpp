@@ -39,7 +39,8 @@ struct Member {
     unsigned completes = 0;          // MPI_Win_complete there that no MPI_Win_wait here has seen
 
     unsigned outstanding = 0;  // transfers from or to buffers of the program
-    bool unflushed = false;    // something was sent since the last flush
+    bool sent = false;         // something since the last flush that nothing comes back for
+    bool unflushed = false;    // something of that kind has not asked for its flush itself
     uint64_t flushes = 0;      // asked for
     uint64_t flushed = 0;      // answered
     int error = MPI_SUCCESS;   // of an operation that was found out later

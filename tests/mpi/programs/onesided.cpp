@@ -376,7 +376,35 @@ void refusals() {
     MPI_Win_free(&dynamic);
 }
 
-// One operation on two ranges that were attached apart and lie side by side; what lies beyond both is refused.
+// Several operations before one flush, whichever of them the target refuses, short or long: the flush tells,
+// once.
+void late_errors(int n) {
+    Memory<int> memory(Flavor::dynamic, n);
+    const std::vector<int> out(static_cast<size_t>(n), 1);
+    std::vector<int> in(static_cast<size_t>(n));
+    const MPI_Aint good = memory.at(right(), 0), bad = 4096;
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, memory.win);
+    MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, memory.win);
+    for (int refused = 0; refused < 4 && size > 1; refused++) {
+        for (int i = 0; i < 3; i++) {
+            const MPI_Aint at = i == refused ? bad : good;
+            if (i == 1)
+                MPI_Accumulate(out.data(), n, MPI_INT, right(), at, n, MPI_INT, MPI_MAX, memory.win);
+            else
+                MPI_Put(out.data(), n, MPI_INT, right(), at, n, MPI_INT, memory.win);
+        }
+        EXPECT(MPI_Win_flush(right(), memory.win) == (refused < 3 ? MPI_ERR_RMA_RANGE : MPI_SUCCESS));
+        MPI_Get_accumulate(out.data(), n, MPI_INT, in.data(), n, MPI_INT, right(), good, n, MPI_INT, MPI_MAX,
+                           memory.win);
+        EXPECT(MPI_Win_flush(right(), memory.win) == MPI_SUCCESS);
+        EXPECT(in == out);
+    }
+    EXPECT(MPI_Win_unlock(right(), memory.win) == MPI_SUCCESS);
+    MPI_Win_fence(0, memory.win);
+}
+
+// One operation on two ranges that were attached apart and lie side by side; what lies beyond both is
+// refused.
 void adjacent_ranges() {
     MPI_Win win;
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
@@ -424,6 +452,7 @@ int main(int argc, char** argv) {
     shared_memory();
     attributes();
     refusals();
+    for (const int n : {1, 5000}) late_errors(n);
     adjacent_ranges();
     return report();
 }
