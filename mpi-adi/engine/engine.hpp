@@ -13,6 +13,8 @@
 
 namespace viaduct::mpi {
 
+struct Polled;
+
 enum class Stage { before, running, finalizing, after };
 
 struct Engine {
@@ -50,6 +52,7 @@ struct Engine {
 
     bool (*serve)() = nullptr;  // what windows do in each pass, while there are any; true when something moved
     std::vector<Request*> activities;  // with r_engine pointing to the Activity
+    std::vector<std::shared_ptr<Polled>> polled;
 };
 
 // Made before everything and never destroyed: a program may leave from anywhere.

@@ -92,7 +92,11 @@ constexpr Text kTexts[] = {
     {MPI_ERR_PROC_ABORTED, "A process that took part has ended"},
     {MPI_ERR_VALUE_TOO_LARGE, "Value does not fit its variable"},
     {MPI_T_ERR_NOT_SUPPORTED, "Tools interface: not supported"},
-    {101, "A process that took part, or the way to it, has failed"},
+    {MPIX_ERR_PROC_FAILED, "A process that took part, or the way to it, has failed"},
+    {MPIX_ERR_PROC_FAILED_PENDING, "A process that may take part has failed"},
+    {MPIX_ERR_REVOKED, "The communicator has been revoked"},
+    {MPIX_ERR_EAGAIN, "Cannot be begun now"},
+    {MPIX_ERR_NOREQ, "No request can be made"},
 };
 
 constexpr int kFirstAdded = MPI_ERR_LASTCODE + 1;

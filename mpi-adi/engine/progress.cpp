@@ -9,6 +9,7 @@
 
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/polled.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -44,7 +45,8 @@ void sleep_a_little() {
         return;
     }
     // With several modules none can wake us for the others, so each gets a short share.
-    const bool alone = engine.sleeper_count == 1 && engine.activities.empty() && !EngineLock::enabled();
+    const bool alone = engine.sleeper_count == 1 && engine.activities.empty() && engine.polled.empty() &&
+                       !EngineLock::enabled();
     protocol* module = engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
     module->pt_block(alone ? kSleepMicroseconds : kShortSleepMicroseconds);
 }
@@ -83,6 +85,8 @@ bool progress() {
         moved |= static_cast<int>(engine.serve());
     if (!engine.activities.empty()) [[unlikely]]
         moved |= static_cast<int>(advance_activities());
+    if (!engine.polled.empty()) [[unlikely]]
+        moved |= static_cast<int>(poll_generalized());
     return moved != 0;
 }
 

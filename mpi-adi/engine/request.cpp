@@ -147,16 +147,20 @@ int call_fortran(Function* function, Arguments*... arguments) {
 
 }  // namespace
 
+// A program may leave out what it knows will not be called, or has no answer to give.
 int Generalized::query(MPI_Status* status) const {
+    if (query_function == nullptr) return MPI_SUCCESS;
     if (fortran) return call_fortran(query_function, extra_state, reinterpret_cast<MPI_Fint*>(status));
     return query_function(extra_state, status);
 }
 
 int Generalized::free() const {
+    if (free_function == nullptr) return MPI_SUCCESS;
     return fortran ? call_fortran(free_function, extra_state) : free_function(extra_state);
 }
 
 int Generalized::cancel(int complete) const {
+    if (cancel_function == nullptr) return MPI_SUCCESS;
     return fortran ? call_fortran(cancel_function, extra_state, &complete) : cancel_function(extra_state, complete);
 }
 

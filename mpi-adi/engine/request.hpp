@@ -11,6 +11,7 @@
 namespace viaduct::mpi {
 
 class Partitioned;
+struct Polled;
 struct Unexpected;
 
 // What MPI_Grequest_start was given.
@@ -19,7 +20,8 @@ struct Generalized {
     MPI_Grequest_free_function* free_function;
     MPI_Grequest_cancel_function* cancel_function;
     void* extra_state;
-    bool fortran = false;  // the functions answer by a last argument
+    bool fortran = false;                 // the functions answer by a last argument
+    std::shared_ptr<Polled> polled = {};  // of one that the library asks for its work
 
     int query(MPI_Status* status) const;
     int free() const;

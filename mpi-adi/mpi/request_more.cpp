@@ -61,7 +61,7 @@ int PMPI_Request_free(MPI_Request* handle) {
             free_request(request);
             return g.free();
         }
-        detach_request(request);
+        request->detached = true;  // its name stays: MPI_Grequest_complete is still to come
         return MPI_SUCCESS;
     }
     if (is_idle(request) || request->is_done())
@@ -122,30 +122,4 @@ int PMPI_Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) {
     }
     fill_status(*request, status);
     return MPI_SUCCESS;
-}
-
-VIADUCT_MPI_EXPORT(MPI_Grequest_start)
-int PMPI_Grequest_start(MPI_Grequest_query_function* query_fn, MPI_Grequest_free_function* free_fn,
-                        MPI_Grequest_cancel_function* cancel_fn, void* extra_state, MPI_Request* handle) {
-    Critical guard;
-    if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Grequest_start");
-    Request* request = new_request(Request::Kind::generalized);
-    request->generalized.reset(new Generalized{query_fn, free_fn, cancel_fn, extra_state});
-    *handle = publish(request);
-    return MPI_SUCCESS;
-}
-
-VIADUCT_MPI_EXPORT(MPI_Grequest_complete)
-int PMPI_Grequest_complete(MPI_Request handle) {
-    Critical guard;
-    Request* request = request_of(handle);
-    if (request == nullptr || request->kind != Request::Kind::generalized || request->is_done())
-        return raise(nullptr, MPI_ERR_REQUEST, "MPI_Grequest_complete");
-    if (!request->detached) {
-        complete(request, MPI_SUCCESS);
-        return MPI_SUCCESS;
-    }
-    const Generalized g = *request->generalized;
-    free_request(request);
-    return g.free();
 }

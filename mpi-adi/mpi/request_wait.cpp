@@ -12,7 +12,8 @@ int end_request(Request* request, MPI_Request* handle, MPI_Status* status) {
         MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
         fill_empty_status(told);
         const Generalized g = *request->generalized;
-        int error = g.query(told);
+        int error = request->r_error;
+        if (const int asked = g.query(told); error == MPI_SUCCESS) error = asked;
         if (const int freed = g.free(); error == MPI_SUCCESS) error = freed;
         free_request(request);
         *handle = MPI_REQUEST_NULL;

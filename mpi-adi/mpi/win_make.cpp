@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions that make windows and end them, and those on memory of shared and dynamic ones.
+#include <climits>
+
 #include "mpi-adi/mpi/window.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
 // What all makers check; the error goes to the communicator's handler.
-int check_new(const Communicator* comm, MPI_Aint size, int disp_unit, MPI_Info info, const void* made) {
+int check_new(const Communicator* comm, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info,
+              const void* made) {
     if (comm == nullptr || comm->inter) return MPI_ERR_COMM;
     if (size < 0) return MPI_ERR_SIZE;
-    if (disp_unit <= 0) return MPI_ERR_DISP;
+    if (disp_unit <= 0 || disp_unit > INT_MAX) return MPI_ERR_DISP;  // the attribute MPI_WIN_DISP_UNIT is an int
     if (info != MPI_INFO_NULL && info_of(info) == nullptr) return MPI_ERR_INFO;
     return made == nullptr ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
 template <typename Make>
-int make_window(const char* name, MPI_Comm handle, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Win* win,
-                Make&& make) {
+int make_window(const char* name, MPI_Comm handle, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info,
+                MPI_Win* win, Make&& make) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
     if (const int error = check_new(comm, size, disp_unit, info, win)) return call.result(error);
@@ -26,15 +29,42 @@ int make_window(const char* name, MPI_Comm handle, MPI_Aint size, int disp_unit,
     return MPI_SUCCESS;
 }
 
-int allocate(const char* name, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
+int create(const char* name, void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+           MPI_Win* win) {
+    return make_window(name, comm, size, disp_unit, info, win,
+                       [&](Communicator& found, const Info* hints, rma::Window** made) {
+                           if (base == nullptr && size > 0) return MPI_ERR_BASE;
+                           return rma::win_create(found, base, size, static_cast<int>(disp_unit), hints, made);
+                       });
+}
+
+int allocate(const char* name, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
              MPI_Win* win, bool shared) {
     return make_window(name, comm, size, disp_unit, info, win,
                        [&](Communicator& found, const Info* hints, rma::Window** made) {
                            if (baseptr == nullptr) return MPI_ERR_ARG;
-                           const int error = rma::win_allocate(found, size, disp_unit, hints, shared, made);
+                           const int error =
+                               rma::win_allocate(found, size, static_cast<int>(disp_unit), hints, shared, made);
                            if (error == MPI_SUCCESS) *static_cast<void**>(baseptr) = (*made)->base;
                            return error;
                        });
+}
+
+template <typename Unit>
+int query_shared(const WindowCall& call, int rank, MPI_Aint* size, Unit* disp_unit, void* baseptr) {
+    if (call->flavor != MPI_WIN_FLAVOR_SHARED) return MPI_ERR_RMA_FLAVOR;
+    if (rank != MPI_PROC_NULL && !call.has_rank(rank)) return MPI_ERR_RANK;
+    if (size == nullptr || disp_unit == nullptr || baseptr == nullptr) return MPI_ERR_ARG;
+    if (rank == MPI_PROC_NULL) {
+        // The first that has any memory.
+        rank = 0;
+        while (rank + 1 < call->group_size() && call->member(rank).size == 0) rank++;
+    }
+    const rma::Member& member = call->member(rank);
+    *size = member.size;
+    *disp_unit = member.disp_unit;
+    *static_cast<void**>(baseptr) = member.size > 0 ? member.direct : nullptr;
+    return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -42,24 +72,17 @@ int allocate(const char* name, MPI_Aint size, int disp_unit, MPI_Info info, MPI_
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Win_create,
-            (void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win)) {
-    return make_window("MPI_Win_create", comm, size, disp_unit, info, win,
-                       [&](Communicator& found, const Info* hints, rma::Window** made) {
-                           if (base == nullptr && size > 0) return MPI_ERR_BASE;
-                           return rma::win_create(found, base, size, disp_unit, hints, made);
-                       });
-}
+VIADUCT_MPI_COUNTED(Win_create,
+                    (void* base, MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win),
+                    { return create("MPI_Win_create", base, size, disp_unit, info, comm, win); })
 
-VIADUCT_MPI(Win_allocate,
-            (MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win)) {
-    return allocate("MPI_Win_allocate", size, disp_unit, info, comm, baseptr, win, false);
-}
+VIADUCT_MPI_COUNTED(Win_allocate,
+                    (MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),
+                    { return allocate("MPI_Win_allocate", size, disp_unit, info, comm, baseptr, win, false); })
 
-VIADUCT_MPI(Win_allocate_shared,
-            (MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win)) {
-    return allocate("MPI_Win_allocate_shared", size, disp_unit, info, comm, baseptr, win, true);
-}
+VIADUCT_MPI_COUNTED(Win_allocate_shared,
+                    (MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),
+                    { return allocate("MPI_Win_allocate_shared", size, disp_unit, info, comm, baseptr, win, true); })
 
 VIADUCT_MPI(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win)) {
     return make_window("MPI_Win_create_dynamic", comm, 0, 1, info, win,
@@ -86,18 +109,7 @@ VIADUCT_MPI_WIN(Win_attach, (MPI_Win win, void* base, MPI_Aint size),
                 { return rma::win_attach(*call, base, size); })
 VIADUCT_MPI_WIN(Win_detach, (MPI_Win win, const void* base), { return rma::win_detach(*call, base); })
 
-VIADUCT_MPI_WIN(Win_shared_query, (MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr), {
-    if (call->flavor != MPI_WIN_FLAVOR_SHARED) return MPI_ERR_RMA_FLAVOR;
-    if (rank != MPI_PROC_NULL && !call.has_rank(rank)) return MPI_ERR_RANK;
-    if (size == nullptr || disp_unit == nullptr || baseptr == nullptr) return MPI_ERR_ARG;
-    if (rank == MPI_PROC_NULL) {
-        // The first that has any memory.
-        rank = 0;
-        while (rank + 1 < call->group_size() && call->member(rank).size == 0) rank++;
-    }
-    const rma::Member& member = call->member(rank);
-    *size = member.size;
-    *disp_unit = member.disp_unit;
-    *static_cast<void**>(baseptr) = member.size > 0 ? member.direct : nullptr;
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_WIN(Win_shared_query, (MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr),
+                { return query_shared(call, rank, size, disp_unit, baseptr); })
+VIADUCT_MPI_WIN(Win_shared_query_c, (MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr),
+                { return query_shared(call, rank, size, disp_unit, baseptr); })

@@ -73,6 +73,9 @@ typedef void(MPI_User_function_c)(void *, void *, MPI_Count *, MPI_Datatype *);
 typedef int(MPI_Grequest_cancel_function)(void *, int);
 typedef int(MPI_Grequest_free_function)(void *);
 typedef int(MPI_Grequest_query_function)(void *, MPI_Status *);
+typedef int(MPIX_Grequest_poll_function)(void *, MPI_Status *);
+typedef int(MPIX_Grequest_wait_function)(int, void **, double, MPI_Status *);
+typedef int MPIX_Grequest_class;
 typedef int(MPI_Datarep_conversion_function)(void *, MPI_Datatype, int, void *, MPI_Offset, void *);
 typedef int(MPI_Datarep_conversion_function_c)(void *, MPI_Datatype, MPI_Count, void *, MPI_Offset, void *);
 typedef int(MPI_Datarep_extent_function)(MPI_Datatype, MPI_Aint *, void *);
@@ -398,6 +401,13 @@ enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
 #define MPI_ERR_PROC_ABORTED          76
 #define MPI_ERR_VALUE_TOO_LARGE       77
 #define MPI_T_ERR_NOT_SUPPORTED       78
+#define MPICH_ERR_FIRST_MPIX          100
+#define MPIX_ERR_PROC_FAILED          101
+#define MPIX_ERR_PROC_FAILED_PENDING  102
+#define MPIX_ERR_REVOKED              103
+#define MPIX_ERR_EAGAIN               104
+#define MPIX_ERR_NOREQ                105
+#define MPICH_ERR_LAST_MPIX           105
 #define MPI_ERR_LASTCODE              0x3fffffff
 
 /* Handles are integers in both languages. */
@@ -442,6 +452,10 @@ enum { MPI_WIN_SEPARATE = 1, MPI_WIN_UNIFIED };
 #define CMPI_FUNCTION(type, name, parameters)                                 \
     __attribute__((visibility("default"))) type MPI_##name parameters;       \
     __attribute__((visibility("default"))) type PMPI_##name parameters
+/* MPICH's own. */
+#define CMPIX_FUNCTION(type, name, parameters)                                \
+    __attribute__((visibility("default"))) type MPIX_##name parameters;      \
+    __attribute__((visibility("default"))) type PMPIX_##name parameters
 
 CMPI_DATA int *const MPI_UNWEIGHTED;
 CMPI_DATA int *const MPI_WEIGHTS_EMPTY;
@@ -547,6 +561,14 @@ CMPI_FUNCTION(int, Request_get_status, (MPI_Request request, int *flag, MPI_Stat
 CMPI_FUNCTION(int, Grequest_start, (MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function
               *free_fn, MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request));
 CMPI_FUNCTION(int, Grequest_complete, (MPI_Request request));
+CMPIX_FUNCTION(int, Grequest_start, (MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function
+               *free_fn, MPI_Grequest_cancel_function *cancel_fn, MPIX_Grequest_poll_function *poll_fn,
+               MPIX_Grequest_wait_function *wait_fn, void *extra_state, MPI_Request *request));
+CMPIX_FUNCTION(int, Grequest_class_create, (MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function
+               *free_fn, MPI_Grequest_cancel_function *cancel_fn, MPIX_Grequest_poll_function *poll_fn,
+               MPIX_Grequest_wait_function *wait_fn, MPIX_Grequest_class *greq_class));
+CMPIX_FUNCTION(int, Grequest_class_allocate, (MPIX_Grequest_class greq_class, void *extra_state, MPI_Request
+               *request));
 CMPI_FUNCTION(int, Get_count, (const MPI_Status *status, MPI_Datatype datatype, int *count));
 CMPI_FUNCTION(int, Get_elements, (const MPI_Status *status, MPI_Datatype datatype, int *count));
 CMPI_FUNCTION(int, Get_elements_x, (const MPI_Status *status, MPI_Datatype datatype, MPI_Count *count));
@@ -875,6 +897,14 @@ CMPI_FUNCTION(int, Win_allocate, (MPI_Aint size, int disp_unit, MPI_Info info, M
 CMPI_FUNCTION(int, Win_allocate_shared, (MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void
               *baseptr, MPI_Win *win));
 CMPI_FUNCTION(int, Win_shared_query, (MPI_Win win, int rank, MPI_Aint *size, int *disp_unit, void *baseptr));
+CMPI_FUNCTION(int, Win_create_c, (void *base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+              MPI_Win *win));
+CMPI_FUNCTION(int, Win_allocate_c, (MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void
+              *baseptr, MPI_Win *win));
+CMPI_FUNCTION(int, Win_allocate_shared_c, (MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
+              void *baseptr, MPI_Win *win));
+CMPI_FUNCTION(int, Win_shared_query_c, (MPI_Win win, int rank, MPI_Aint *size, MPI_Aint *disp_unit, void
+              *baseptr));
 CMPI_FUNCTION(int, Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win *win));
 CMPI_FUNCTION(int, Win_attach, (MPI_Win win, void *base, MPI_Aint size));
 CMPI_FUNCTION(int, Win_detach, (MPI_Win win, const void *base));
@@ -1004,12 +1034,16 @@ CMPI_FUNCTION(int, Add_error_class, (int *errorclass));
 CMPI_FUNCTION(int, Add_error_code, (int errorclass, int *errorcode));
 CMPI_FUNCTION(int, Add_error_string, (int errorcode, const char *string));
 
-__attribute__((visibility("default"))) int MPIX_Delete_error_class(int errorclass);
-__attribute__((visibility("default"))) int MPIX_Delete_error_code(int errorcode);
-__attribute__((visibility("default"))) int MPIX_Delete_error_string(int errorcode);
-__attribute__((visibility("default"))) int PMPIX_Delete_error_class(int errorclass);
-__attribute__((visibility("default"))) int PMPIX_Delete_error_code(int errorcode);
-__attribute__((visibility("default"))) int PMPIX_Delete_error_string(int errorcode);
+CMPIX_FUNCTION(int, Delete_error_class, (int errorclass));
+CMPIX_FUNCTION(int, Delete_error_code, (int errorcode));
+CMPIX_FUNCTION(int, Delete_error_string, (int errorcode));
+
+/* Jobs that outlive their processes. */
+CMPIX_FUNCTION(int, Comm_agree, (MPI_Comm comm, int *flag));
+CMPIX_FUNCTION(int, Comm_shrink, (MPI_Comm comm, MPI_Comm *newcomm));
+CMPIX_FUNCTION(int, Comm_failure_ack, (MPI_Comm comm));
+CMPIX_FUNCTION(int, Comm_failure_get_acked, (MPI_Comm comm, MPI_Group *failedgrp));
+CMPIX_FUNCTION(int, Comm_revoke, (MPI_Comm comm));
 
 /* Info objects. */
 CMPI_FUNCTION(int, Info_create, (MPI_Info *info));
@@ -1644,14 +1678,10 @@ CMPI_FUNCTION(int, Register_datarep_c, (const char *datarep, MPI_Datarep_convers
 #define MPIX_GPU_SUPPORT_CUDA 0
 #define MPIX_GPU_SUPPORT_ZE   1
 #define MPIX_GPU_SUPPORT_HIP  2
-__attribute__((visibility("default"))) int MPIX_GPU_query_support(int gpu_type, int *is_supported);
-__attribute__((visibility("default"))) int PMPIX_GPU_query_support(int gpu_type, int *is_supported);
-__attribute__((visibility("default"))) int MPIX_Query_cuda_support(void);
-__attribute__((visibility("default"))) int PMPIX_Query_cuda_support(void);
-__attribute__((visibility("default"))) int MPIX_Query_ze_support(void);
-__attribute__((visibility("default"))) int PMPIX_Query_ze_support(void);
-__attribute__((visibility("default"))) int MPIX_Query_hip_support(void);
-__attribute__((visibility("default"))) int PMPIX_Query_hip_support(void);
+CMPIX_FUNCTION(int, GPU_query_support, (int gpu_type, int *is_supported));
+CMPIX_FUNCTION(int, Query_cuda_support, (void));
+CMPIX_FUNCTION(int, Query_ze_support, (void));
+CMPIX_FUNCTION(int, Query_hip_support, (void));
 
 #undef CMPI_FUNCTION
 #undef CMPI_DATA

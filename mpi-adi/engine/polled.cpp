@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mpi-adi/engine/polled.hpp"
+
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/request.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+int ask(Polled& polled) {
+    MPI_Status status;
+    fill_empty_status(&status);
+    if (polled.poll_function != nullptr) return polled.poll_function(polled.extra_state, &status);
+    return polled.wait_function(1, &polled.extra_state, 0, &status);
+}
+
+}  // namespace
+
+void poll_from_now_on(std::shared_ptr<Polled> polled) { engine.polled.push_back(std::move(polled)); }
+
+bool poll_generalized() {
+    bool completed = false;
+    // The functions may call MPI, which comes here again and may add to the list or shorten it.
+    for (size_t i = 0; i < engine.polled.size(); i++) {
+        const std::shared_ptr<Polled> polled = engine.polled[i];
+        if (polled->inside || polled->over) continue;
+        polled->inside = true;
+        const int error = ask(*polled);
+        polled->inside = false;
+        if (error != MPI_SUCCESS && !polled->over) complete_generalized(polled->request, error);
+        completed |= polled->over;
+    }
+    std::erase_if(engine.polled, [](const auto& polled) { return polled->over && !polled->inside; });
+    return completed;
+}
+
+int complete_generalized(Request* request, int error) {
+    if (const auto& polled = request->generalized->polled) polled->over = true;
+    if (!request->detached) {
+        complete(request, error);
+        return MPI_SUCCESS;
+    }
+    const Generalized g = *request->generalized;
+    free_request(request);
+    return g.free();
+}
+
+}  // namespace viaduct::mpi

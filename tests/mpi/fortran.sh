@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# fortran.sh MPIFORT PROGRAMS: programs of both of Fortran's ways to MPI are compiled as a user would, with every symbol
+# of the packaged layer found when they are linked and again when they are loaded, and run.
+set -e
+mpifort=$1
+programs=$2
+command -v gfortran >/dev/null || {
+    echo "SKIPPED: no gfortran (Debian: gfortran)"
+    exit 77
+}
+[ -f "/usr/include/$(uname -m)-linux-gnu/mpich/mpi.mod" ] || {
+    echo "SKIPPED: no Fortran modules of MPI (Debian: libmpich-dev)"
+    exit 77
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for program in ring_module.f90 ring_include.f; do
+    (cd "$work" && "$mpifort" -Wl,-z,now "$programs/$program" -o ring)
+    said=$("$work/ring")
+    echo "$program alone: $said"
+    [ "$said" = "Viaduct ring of 1" ]
+    if mpiexec=$(command -v mpiexec.hydra || command -v mpiexec.mpich); then
+        said=$("$mpiexec" -n 3 "$work/ring")
+        echo "$program in 3 processes: $said"
+        [ "$said" = "Viaduct ring of 3" ]
+    fi
+done

@@ -1,0 +1,26 @@
+C SPDX-License-Identifier: BSD-2-Clause
+C The same as ring_module.f90, as it was written before there were modules.
+      PROGRAM RING
+      IMPLICIT NONE
+      INCLUDE 'mpif.h'
+      INTEGER RANK, PROCS, TOKEN, LENGTH, IERR
+      INTEGER STATUS(MPI_STATUS_SIZE)
+      CHARACTER*(MPI_MAX_LIBRARY_VERSION_STRING) VERSN
+      CALL MPI_INIT(IERR)
+      CALL MPI_COMM_RANK(MPI_COMM_WORLD, RANK, IERR)
+      CALL MPI_COMM_SIZE(MPI_COMM_WORLD, PROCS, IERR)
+      TOKEN = 0
+      IF (RANK .GT. 0) CALL MPI_RECV(TOKEN, 1, MPI_INTEGER,
+     $     RANK - 1, 5, MPI_COMM_WORLD, STATUS, IERR)
+      TOKEN = TOKEN + 1
+      IF (PROCS .GT. 1) CALL MPI_SEND(TOKEN, 1, MPI_INTEGER,
+     $     MOD(RANK + 1, PROCS), 5, MPI_COMM_WORLD, IERR)
+      IF (RANK .EQ. 0 .AND. PROCS .GT. 1) CALL MPI_RECV(TOKEN, 1,
+     $     MPI_INTEGER, PROCS - 1, 5, MPI_COMM_WORLD, STATUS, IERR)
+      IF (RANK .EQ. 0) THEN
+         CALL MPI_GET_LIBRARY_VERSION(VERSN, LENGTH, IERR)
+         WRITE (*, '(A,A,I0)') VERSN(1:INDEX(VERSN, ' ') - 1),
+     $        ' ring of ', TOKEN
+      END IF
+      CALL MPI_FINALIZE(IERR)
+      END
