@@ -33,16 +33,22 @@ void Company::give_way(unsigned long_ones) {
     yield_();
     const int64_t now = clock_();
     if (now - before < kLongYield) {
-        long_in_row_ = 0;
-        until_ = 0;
-        belief_ns_ = 0;
+        if (long_in_row_.load(std::memory_order_relaxed) == 0) return;
+        long_in_row_.store(0, std::memory_order_relaxed);
+        until_.store(0, std::memory_order_relaxed);
+        belief_ns_.store(0, std::memory_order_relaxed);
         return;
     }
-    if (++long_in_row_ < long_ones) return;
-    belief_ns_ = std::clamp(belief_ns_ * 2, kShortestBelief, kLongestBelief);
-    until_ = now + belief_ns_;
+    if (long_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < long_ones) return;
+    const int64_t belief =
+        std::clamp(belief_ns_.load(std::memory_order_relaxed) * 2, kShortestBelief, kLongestBelief);
+    belief_ns_.store(belief, std::memory_order_relaxed);
+    until_.store(now + belief, std::memory_order_relaxed);
 }
 
-bool Company::computes() { return until_ != 0 && clock_() < until_; }
+bool Company::computes() {
+    const int64_t until = until_.load(std::memory_order_relaxed);
+    return until != 0 && clock_() < until;
+}
 
 }  // namespace viaduct::mpi

@@ -5,10 +5,12 @@
 // processor when it is woken.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace viaduct::mpi {
 
+// Any thread may ask and tell; what two tell at once may be lost, and is found out again.
 class Company {
 public:
     using Clock = int64_t (*)();  // ns
@@ -23,9 +25,9 @@ public:
 private:
     Clock clock_;
     Yield yield_;
-    unsigned long_in_row_ = 0;
-    int64_t until_ = 0;  // believed without asking; 0: nobody computes
-    int64_t belief_ns_ = 0;
+    std::atomic<unsigned> long_in_row_{0};
+    std::atomic<int64_t> until_{0};  // believed without asking; 0: nobody computes
+    std::atomic<int64_t> belief_ns_{0};
 };
 
 extern Company company;

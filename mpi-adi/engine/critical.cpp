@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A ticket lock that spins, gives way and then sleeps.
+// A ticket lock whose waiters give way and then sleep; beside somebody who computes (company.hpp) they sleep at once.
 #include "mpi-adi/engine/critical.hpp"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <ctime>
+
+#include "mpi-adi/engine/company.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -35,8 +36,8 @@ void wait_for_turn(uint32_t ticket) {
     for (int looks = 0;; looks++) {
         const uint32_t now = serving.load(std::memory_order_acquire);
         if (now == ticket) return;
-        if (looks < kYields) {
-            ::sched_yield();
+        if (looks < kYields && !company.computes()) {
+            company.give_way(1);
             continue;
         }
         // Sequentially consistent with the release: either it sees us asleep, or we see its new number.
@@ -60,13 +61,22 @@ bool take_if_free() {
                                                std::memory_order_relaxed);
 }
 
+// Nobody wakes an idle thread: it looks again by itself, after about as long as a message takes on such a processor.
+void nap() {
+    const timespec a_while{0, 50'000};
+    ::nanosleep(&a_while, nullptr);
+}
+
 // Idle threads have no order among each other: a turn that is given to one of them in particular would wait until that
 // one has a processor, and whoever has one can look for messages as well.
 void take_when_idle() {
     idle.fetch_add(1, std::memory_order_relaxed);
     int looks = 0;
     do {
-        ::sched_yield();
+        if (company.computes())
+            nap();
+        else
+            company.give_way(1);
     } while (!take_if_free() && ++looks < kIdleLooks);
     idle.fetch_sub(1, std::memory_order_relaxed);
     if (looks == kIdleLooks) wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
