@@ -130,9 +130,7 @@ void Target::request(int source, Bytes bytes) {
     std::vector<WireRun> runs(head.runs);
     if (runs_bytes > 0) std::memcpy(runs.data(), bytes.data + sizeof head, runs_bytes);
     TypeRef layout = unflatten(runs, head.extent);
-    if (layout.get() == nullptr || head.count > INT64_MAX ||
-        (layout->size > 0 && head.bytes / static_cast<uint64_t>(layout->size) > head.count))
-        refuse(source);
+    if (layout.get() == nullptr || !has_room(head, *layout)) refuse(source);
 
     Stream& stream = streams_[static_cast<size_t>(source)];
     const bool good = reaches(head, *layout);
@@ -196,7 +194,7 @@ void Target::operate(int source, const Head& head, const Datatype& layout, const
         return;
     }
     const Datatype* const element = type_of(head.element);
-    if (element == nullptr || element->basic == BasicClass::none) refuse(source);
+    if (element == nullptr || element->basic == BasicClass::none || element->size == 0) refuse(source);
     if (head.kind == Kind::compare_swap) {
         char old[8];
         if (head.bytes > sizeof old || head.bytes != static_cast<uint64_t>(element->size)) refuse(source);
