@@ -75,11 +75,12 @@ namespace {
 // What has come and nobody has looked at counts as there: in a smaller queue it would find no room. More than
 // `enough` need not be known. cq.poll.lock held; one poll does a bounded amount of work.
 void collect(Cq& cq, VIP_ULONG enough) {
-    uint32_t before;
-    do {
+    for (uint32_t before = 0; before <= enough;) {
         before = cq.target.ring.size();
+        if (before > enough) return;
         cq.ops->poll_group(cq.poll.group);
-    } while (cq.target.ring.size() > before && cq.target.ring.size() <= enough);
+        if (cq.target.ring.size() == before) return;
+    }
 }
 
 }  // namespace

@@ -10,18 +10,15 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "core/clock/clock.hpp"
-
 namespace viaduct::vipl {
 namespace {
 
-constexpr int64_t kLongestDoubt = 10'000'000'000;  // a thread takes no longer to end: it is inside exit()
 constexpr int kSlots = 64;
 
 std::atomic<bool> handlers_reached{false};
 
-// Threads whose thread-local objects are gone and that may yet turn out to end: since when. 0: a free slot.
-std::atomic<int64_t> in_doubt_since[kSlots];
+// Set for threads whose thread-local objects are gone and that may yet turn out to end.
+std::atomic<bool> in_doubt[kSlots];
 
 // Without a destructor, so that the key's still finds it.
 thread_local int own_slot = -1;
@@ -29,7 +26,7 @@ thread_local int own_slot = -1;
 void note_exit() { handlers_reached.store(true); }
 
 void note_thread_end(void*) {
-    if (own_slot >= 0) in_doubt_since[own_slot].store(0);
+    if (own_slot >= 0) in_doubt[own_slot].store(false);
     own_slot = -1;
 }
 
@@ -43,8 +40,7 @@ struct Sentinel {
     ~Sentinel() {
         if (!watched) return;
         for (int slot = 0; slot < kSlots; ++slot) {
-            int64_t free = 0;
-            if (!in_doubt_since[slot].compare_exchange_strong(free, now_ns())) continue;
+            if (in_doubt[slot].exchange(true)) continue;
             own_slot = slot;
             return;
         }
@@ -65,19 +61,14 @@ void watch_this_thread() {
 
 ProcessEnd process_end() {
     if (handlers_reached.load()) return ProcessEnd::certain;
-    const int64_t now = now_ns();
-    ProcessEnd answer = ProcessEnd::none;
-    for (const std::atomic<int64_t>& slot : in_doubt_since) {
-        const int64_t since = slot.load();
-        if (since == 0) continue;
-        if (now - since >= kLongestDoubt) return ProcessEnd::certain;
-        answer = ProcessEnd::undecided;
-    }
-    return answer;
+    for (const std::atomic<bool>& slot : in_doubt)
+        if (slot.load()) return ProcessEnd::undecided;
+    return ProcessEnd::none;
 }
 
 void forget_ending_threads() {
-    for (std::atomic<int64_t>& slot : in_doubt_since) slot.store(0);
+    for (std::atomic<bool>& slot : in_doubt) slot.store(false);
+    own_slot = -1;
 }
 
 }  // namespace viaduct::vipl

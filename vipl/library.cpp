@@ -9,6 +9,7 @@
 #include "core/log/log.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
+#include "core/sync/cancellation.hpp"
 #include "core/trace/probe.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
@@ -32,6 +33,7 @@ std::mutex start_mutex;
 // the parent's objects stay where they are and are never touched, except that descriptors are closed so that
 // the parent's end is seen. A later VipOpenNic makes a library of the child's own.
 void forget_in_child() {
+    const CancellationHeldOff held_off;
     new (&start_mutex) std::mutex;
     handle_table.reset_after_fork();
     stats::process_stats.forget();

@@ -119,10 +119,10 @@ void settle(Vi& vi) {
         // or nobody is left to wake and nobody wants to know.
         pin.emplace(*vi.nic);
         error = make_error(vi, why.code, why.resource, why.opcode, why.descriptor);
+        if (why.report) note_error(vi, why.code);
         if (why.resource == VIP_RESOURCE_CQ) error.record.CQHandle = vi.full_cq.load()->public_handle();
     }
     stats::process_stats.count(stats::ProcessCount::connections_lost);
-    if (why.report) note_error(vi, why.code);
     VIADUCT_PROBE2(connection_broken, error.record.ViHandle, static_cast<int>(why.code));
     VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
     if (!*pin) return;

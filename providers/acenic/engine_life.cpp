@@ -10,6 +10,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/acenic/engine.hpp"
 #include "providers/acenic/exclusive_port.hpp"
 #include "providers/acenic/nic.hpp"
@@ -47,6 +48,7 @@ std::map<std::string, Known>& registry() {
 // acknowledged, and their peers must not wait for their silence.
 struct AtExit {
     ~AtExit() {
+        const CancellationHeldOff held_off;
         std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
         std::unique_lock lock(registry_mutex, std::try_to_lock);
         for (int tries = 0; !lock.owns_lock(); ++tries) {
