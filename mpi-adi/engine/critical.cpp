@@ -62,7 +62,7 @@ bool take_if_free() {
 }
 
 // Nobody wakes an idle thread: it looks again by itself, after about as long as a message takes on such a processor.
-void nap() {
+void sleep_a_while() {
     const timespec a_while{0, 50'000};
     ::nanosleep(&a_while, nullptr);
 }
@@ -74,7 +74,7 @@ void take_when_idle() {
     int looks = 0;
     do {
         if (company.computes())
-            nap();
+            sleep_a_while();
         else
             company.give_way(1);
     } while (!take_if_free() && ++looks < kIdleLooks);
@@ -114,6 +114,16 @@ bool EngineLock::give_way() {
     owner.store(self(), std::memory_order_relaxed);
     depth = mine;
     return true;
+}
+
+void EngineLock::nap() {
+    const uint32_t mine = depth;
+    owner.store(nullptr, std::memory_order_relaxed);
+    pass_on();
+    sleep_a_while();
+    wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
+    owner.store(self(), std::memory_order_relaxed);
+    depth = mine;
 }
 
 }  // namespace viaduct::mpi

@@ -18,6 +18,8 @@ public:
     static void release();
     // For a thread that found nothing to do: lets the others have the lock; true when there was one.
     static bool give_way();
+    // For one that found nothing to do beside somebody who computes: sleeps a little, without the lock.
+    static void nap();
 
 private:
     static std::atomic<bool> enabled_;

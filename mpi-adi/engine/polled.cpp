@@ -11,7 +11,8 @@ int ask(Polled& polled) {
     MPI_Status status;
     fill_empty_status(&status);
     if (polled.poll_function != nullptr) return polled.poll_function(polled.extra_state, &status);
-    return polled.wait_function(1, &polled.extra_state, 0, &status);
+    constexpr double kAtOnce = 1e-9;  // seconds; 0 is taken for no limit
+    return polled.wait_function(1, &polled.extra_state, kAtOnce, &status);
 }
 
 }  // namespace
@@ -20,8 +21,10 @@ void poll_from_now_on(std::shared_ptr<Polled> polled) { engine.polled.push_back(
 
 bool poll_generalized() {
     bool completed = false;
-    // The functions may call MPI, which comes here again and may add to the list or shorten it.
-    for (size_t i = 0; i < engine.polled.size(); i++) {
+    // The functions may call MPI, which comes here again and may shorten the list. What they add waits for the
+    // next pass.
+    const size_t count = engine.polled.size();
+    for (size_t i = 0; i < count && i < engine.polled.size(); i++) {
         const std::shared_ptr<Polled> polled = engine.polled[i];
         if (polled->inside || polled->over) continue;
         polled->inside = true;

@@ -96,7 +96,11 @@ void Patience::wait_a_little() {
     if (idle_ < kSpins) {
         pause_processor();
     } else if (company.computes()) {
-        sleep_a_little();
+        // Where processors abound the other threads of the program do not expect to wait for a sleeper.
+        if (EngineLock::enabled() && !engine.crowded)
+            EngineLock::nap();
+        else
+            sleep_a_little();
     } else if (!engine.crowded) {
         pause_processor();
         if (idle_ % kSpinsBetweenYields == 0) company.give_way(kLongYields);

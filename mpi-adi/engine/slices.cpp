@@ -29,33 +29,35 @@ constexpr uint64_t kShortest = 1;
 uint64_t slice_before = 0;  // 0: nothing was taken
 pid_t taker = 0;
 
-bool read_slice(Attributes* attributes) {
+bool read_slice(pid_t thread, Attributes* attributes) {
     *attributes = {};
-    return ::syscall(SYS_sched_getattr, 0, attributes, sizeof *attributes, 0) == 0 &&
+    return ::syscall(SYS_sched_getattr, thread, attributes, sizeof *attributes, 0) == 0 &&
            attributes->policy == SCHED_OTHER && attributes->runtime != 0;
 }
 
 // The other attributes are given as they are.
-bool write_slice(Attributes* attributes, uint64_t slice) {
+bool write_slice(pid_t thread, Attributes* attributes, uint64_t slice) {
     attributes->runtime = slice;
-    return ::syscall(SYS_sched_setattr, 0, attributes, 0) == 0;
+    return ::syscall(SYS_sched_setattr, thread, attributes, 0) == 0;
 }
 
 }  // namespace
 
 void take_short_slice() {
     Attributes attributes;
-    if (slice_before != 0 || !read_slice(&attributes)) return;
+    if (slice_before != 0 || !read_slice(0, &attributes)) return;
     const uint64_t before = attributes.runtime;
-    if (!write_slice(&attributes, kShortest)) return;
+    if (!write_slice(0, &attributes, kShortest)) return;
     slice_before = before;
     taker = ::gettid();
 }
 
 void give_slice_back() {
+    if (slice_before == 0) return;
+    // Whoever ends the job may be another thread; the one that began it may be gone.
     Attributes attributes;
-    if (slice_before == 0 || taker != ::gettid()) return;
-    if (read_slice(&attributes)) write_slice(&attributes, slice_before);
+    if (::syscall(SYS_tgkill, ::getpid(), taker, 0) == 0 && read_slice(taker, &attributes))
+        write_slice(taker, &attributes, slice_before);
     slice_before = 0;
 }
 

@@ -129,7 +129,11 @@ int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, c
 template <typename Count, typename Displacement>
 int check_shares(Schedule& s, const Count* counts, const Displacement* displacements, int n, MPI_Datatype handle,
                  const Datatype** type) {
-    return n > 0 && !displacements ? MPI_ERR_ARG : check_counts(s, counts, n, handle, type);
+    if (const int error = check_counts(s, counts, n, handle, type)) {
+        return error;
+    }
+    const auto holds = [](Count count) { return count > 0; };
+    return !displacements && std::any_of(counts, counts + n, holds) ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
 inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {

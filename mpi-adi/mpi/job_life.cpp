@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 
 namespace viaduct::mpi {
@@ -46,6 +47,9 @@ int enter_job(int wanted) {
     if (level == MPI_THREAD_MULTIPLE) {
         EngineLock::enable();
     }
+    if (parked) {
+        take_short_slice();
+    }
     parked = false;
     ++users;
     return MPI_SUCCESS;
@@ -61,6 +65,9 @@ int exit_job(Leaving who) {
     }
     static const bool registered = std::atexit(leave_at_exit) == 0;
     parked = registered;
+    if (parked) {
+        give_slice_back();
+    }
     return registered ? MPI_SUCCESS : leave_job();
 }
 

@@ -213,15 +213,13 @@ VIADUCT_MPI_COUNTED(Unpack_external, (const char datarep[], const void* inbuf, M
 })
 
 VIADUCT_MPI(Get_address, (const void* location, MPI_Aint* address)) {
-    Call call("MPI_Get_address");
-    VIADUCT_MPI_NEED(address)
+    if (address == nullptr) return Call("MPI_Get_address").result(MPI_ERR_ARG);
     *address = std::bit_cast<MPI_Aint>(location);
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI(Address, (void* location, MPI_Aint* address)) {
-    Call call("MPI_Address");
-    VIADUCT_MPI_NEED(address)
+    if (address == nullptr) return Call("MPI_Address").result(MPI_ERR_ARG);
     *address = std::bit_cast<MPI_Aint>(location);
     return MPI_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
@@ -87,7 +88,10 @@ void wait_for_memory(bool (*holds)(void*), void* argument) {
     Patience patience;
     for (unsigned tries = 0; !holds(argument); tries++) {
         if (progress()) continue;
-        if (!engine.crowded || EngineLock::enabled())
+        // Nobody rings for a word of memory: a module's sleep would last to its end.
+        if (tries > kSpins && company.computes() && !EngineLock::enabled())
+            ::usleep(kSleepMicroseconds);
+        else if (!engine.crowded || EngineLock::enabled())
             patience.wait_a_little();
         else if (tries > kYields)
             ::usleep(kSleepMicroseconds);
