@@ -86,6 +86,22 @@ std::optional<std::string> LineChannel::receive() {
     }
 }
 
+void LineChannel::wait_for_end(std::chrono::milliseconds at_most) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point until = Clock::now() + at_most;
+    for (;;) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+        if (left <= 0) return;
+        pollfd other{fd_, POLLIN, 0};
+        const int ready = ::poll(&other, 1, static_cast<int>(left));
+        if (ready < 0 && errno != EINTR) return;
+        if (ready <= 0) continue;
+        char piece[256];
+        const ssize_t got = ::read(fd_, piece, sizeof piece);
+        if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) return;
+    }
+}
+
 void LineChannel::close() {
     if (fd_ >= 0) ::close(fd_);
     fd_ = -1;

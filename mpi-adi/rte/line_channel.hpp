@@ -3,6 +3,7 @@
 // because answers come in pieces and, from a hurried server, several at once. One thread.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ public:
     // The next line, without its end. Waits as long as the other side lives: it is the launcher, and its end
     // is seen as the end of the channel.
     std::optional<std::string> receive();
+    // Waits until the other side ends, at most so long; what it still says is dropped.
+    void wait_for_end(std::chrono::milliseconds at_most);
     void close();
 
 private:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "mpi-adi/rte/cards.hpp"
 #include "mpi-adi/rte/clients.hpp"
@@ -70,11 +71,15 @@ public:
 
     void abort(int code, const std::string&) override {
         channel_.send("cmd=abort exitcode=" + std::to_string(code));
+        // Hydra ends us. If we were gone before, its proxy might be gone before mpiexec has written to it, which
+        // then dies of SIGPIPE and tells nobody the code.
+        channel_.wait_for_end(kLongestAbort);
         ::_exit(code);
     }
 
 private:
     static constexpr int kShortestValue = 64;
+    static constexpr std::chrono::seconds kLongestAbort{2};
 
     static std::string key_of(int rank, std::string_view key, size_t piece) {
         return std::string(key) + "-" + std::to_string(rank) + "-" + std::to_string(piece);

@@ -52,11 +52,22 @@ def early_ends(name, launcher):
 code, lines, errors = run([JOB])
 expect("alone: rank 0 of 1", code == 0 and lines == ["alone rank 0 of 1 nodes 0"], (code, lines, errors))
 
+def aborts_on_a_busy_machine(name, launcher):
+    """Three jobs at a time: who is gone before whom is then another matter each time."""
+    codes = []
+    for _ in range(30):
+        jobs = [subprocess.Popen(launcher + ["-n", "3", JOB, "abort", "7"], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL) for _ in range(3)]
+        codes += [job.wait(30) for job in jobs]
+    expect(f"{name}: abort ends 90 jobs with its code", set(codes) == {7}, codes)
+
+
 if shutil.which(HYDRA[0]):
     expect("hydra: one node", len(set(whole_job("hydra", HYDRA, "pmi1", 4))) == 1, "")
     two = HYDRA + ["-launcher", "fork", "-hosts", "localhost:2,127.0.0.1:2"]
     expect("hydra: two nodes", whole_job("hydra, two proxies", two, "pmi1", 4) == ("0", "0", "1", "1"), "")
     early_ends("hydra", HYDRA)
+    aborts_on_a_busy_machine("hydra", HYDRA)
 else:
     print("SKIPPED: no mpiexec.mpich (package mpich) on this machine")
 

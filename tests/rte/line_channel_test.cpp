@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 namespace viaduct::rte {
@@ -91,6 +92,19 @@ TEST(LineChannel, works_over_pipes_and_is_closed_in_programs_started_later) {
     EXPECT_EQ(::fcntl(both[0], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     EXPECT_TRUE(writer.send("cmd=x"));
     EXPECT_EQ(reader.receive(), "cmd=x");
+}
+
+TEST(LineChannel, waits_for_the_end_of_the_other_side_and_not_for_ever) {
+    using Clock = std::chrono::steady_clock;
+    Pair pair;
+    LineChannel channel(pair.ours);
+    const auto began = Clock::now();
+    pair.say("cmd=late\n");
+    channel.wait_for_end(std::chrono::milliseconds(30));
+    EXPECT_GE(Clock::now() - began, std::chrono::milliseconds(30));
+    pair.say("cmd=later\n");
+    pair.hang_up();
+    channel.wait_for_end(std::chrono::hours(1));  // the deadline of the test is shorter
 }
 
 TEST(Fields, are_found_by_their_whole_name) {
