@@ -2,6 +2,7 @@
 // Life of an endpoint: made, bound to a link by an attempt, started, disconnected, gone.
 #include "providers/verbs/endpoint.hpp"
 
+#include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -74,6 +75,27 @@ Status endpoint_create(NicContext* nic, const EndpointArgs& args, Endpoint** out
     return Status::ok;
 }
 
+namespace {
+
+constexpr int kYields = 100;
+
+// Somebody handles an event of its link, which takes a moment. He may be of lower priority (SCHED_FIFO) and
+// not come to run at all while we merely yield: so then we sleep.
+void wait_until_unpinned(Endpoint& ep) {
+    std::unique_lock lock(ep.nic->links_mutex);
+    for (int looks = 0; ep.pins != 0; ++looks) {
+        lock.unlock();
+        if (looks < kYields) {
+            ::sched_yield();
+        } else {
+            ::poll(nullptr, 0, 1);
+        }
+        lock.lock();
+    }
+}
+
+}  // namespace
+
 void endpoint_destroy(Endpoint* ep) {
     NicContext& nic = *ep->nic;
     if (ep->link != nullptr) {  // bound, never started
@@ -87,10 +109,7 @@ void endpoint_destroy(Endpoint* ep) {
         group->cq_lock.lock();
         group->cq_lock.unlock();
     }
-    for (std::unique_lock lock(nic.links_mutex); ep->pins != 0; lock.lock()) {
-        lock.unlock();
-        ::sched_yield();
-    }
+    wait_until_unpinned(*ep);
     delete ep;
 }
 

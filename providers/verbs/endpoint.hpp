@@ -101,9 +101,10 @@ struct Endpoint {
     uint32_t send_seen = 0;   // behind the position of the last completion, good or bad
     bool stopped = false;     // an error is on its way through the queue: nothing more is sent
     bool backlog = false;     // counted in NicContext::backlogs
-    verbs::Arrivals send_arrivals;
-    // Copies of device_end and send_seen that are read without the lock (queue_watch.hpp).
+    // Copies of device_end and send_seen that are read without the lock (queue_watch.hpp). Here, in the line
+    // that the sending side writes anyway, and not beside what the receiving side writes.
     std::atomic<uint32_t> sends_given{0}, sends_heard{0};
+    verbs::Arrivals send_arrivals;
 
     // [R]
     uint32_t recv_seen = 0;                   // as send_seen

@@ -107,6 +107,7 @@ struct NicContext {
     Deadline port_lost_at = kNever;     // the port is down: when its connections are lost (port_watch.cpp)
     std::atomic<uint32_t> sends_watched{0};  // sends may be out (queue_watch.cpp)
     Deadline look_at_sends_at = kNever;
+    uint32_t empty_looks = 0;  // in a row
     std::atomic<uint32_t> backlogs{0};  // endpoints whose sends wait for room: completions move them on
     Fd poke_fd;
 };

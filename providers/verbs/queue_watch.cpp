@@ -55,10 +55,13 @@ Deadline watch_sends(NicContext& nic, int64_t now) {
     if (nic.sends_watched.load() == 0) return kNever;
     if (nic.look_at_sends_at == kNever) {  // the watch begins
         look_at_sends(nic);
+        nic.empty_looks = 0;
         return nic.look_at_sends_at = now + kSendPatience;
     }
     if (now < nic.look_at_sends_at) return nic.look_at_sends_at;
-    if (!look_at_sends(nic)) {
+    const bool out = look_at_sends(nic);
+    nic.empty_looks = out ? 0 : nic.empty_looks + 1;
+    if (nic.empty_looks > kEmptyLooks) {
         // Whoever posts from now on says so, or has posted before the barrier and is seen behind it.
         nic.sends_watched.store(0);
         heavy_barrier_process();

@@ -15,6 +15,9 @@ namespace viaduct::verbs {
 // A send that has been out for one to two times as long is looked at, and a group that nobody has polled.
 inline constexpr int64_t kSendPatience = 100'000'000;
 inline constexpr int64_t kGroupPatience = 1'000'000'000;
+// So many looks in a row find nothing out before the sends are watched no more. Beginning again costs the
+// sender a system call, and a program that sends now and then is mostly found between two sends.
+inline constexpr uint32_t kEmptyLooks = 10;
 
 // [S] What the queue has given to the device, and what it has heard of, has changed.
 void note_sends(Endpoint&);
