@@ -49,11 +49,26 @@ VIP_RETURN add_with_tag(Nic& nic, const Region& region, const VIP_MEM_ATTRIBUTES
     return *handle != 0 ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
+// One more, or one less, region that may get its old tag back: such a tag is in use.
+void count_returns(Nic& nic, uint32_t ptag, int change) {
+    if (ptag != 0) nic.ptags[ptag]->returns += static_cast<uint32_t>(change);
+}
+
+// `before`: what the region was. Its tag stays in use until forget_before().
 VIP_RETURN change_with_tag(Nic& nic, VIP_MEM_HANDLE handle, uintptr_t inside,
-                           const VIP_MEM_ATTRIBUTES& attributes, uint32_t ptag, uint32_t flags) {
+                           const VIP_MEM_ATTRIBUTES& attributes, uint32_t ptag, uint32_t flags,
+                           Region* before) {
     const std::lock_guard lock(nic.mutex);
     if (!still_names(nic, &attributes, ptag)) return VIP_INVALID_PTAG;
-    return nic.regions->change(handle, inside, ptag, flags) ? VIP_SUCCESS : VIP_INVALID_PARAMETER;
+    if (!nic.regions->snapshot(handle, before) || !nic.regions->change(handle, inside, ptag, flags))
+        return VIP_INVALID_PARAMETER;
+    count_returns(nic, before->ptag, 1);
+    return VIP_SUCCESS;
+}
+
+void forget_before(Nic& nic, const Region& before) {
+    const std::lock_guard lock(nic.mutex);
+    count_returns(nic, before.ptag, -1);
 }
 
 // A provider that keeps no record of its own of memory has no such operation.
@@ -78,6 +93,7 @@ VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
     tag->nic = &nic;
     tag->id = id;
     tag->vis = 0;
+    tag->returns = 0;
     tag->handle.store(handle);
     *out = reinterpret_cast<VIP_PROTECTION_HANDLE>(handle);
     return VIP_SUCCESS;
@@ -94,7 +110,7 @@ VIP_RETURN destroy_ptag(Nic& nic, VIP_PROTECTION_HANDLE handle) {
     const std::lock_guard lock(nic.mutex);
     Ptag* tag = find_ptag(nic, handle);
     if (tag == nullptr) return VIP_INVALID_PARAMETER;
-    if (tag->vis != 0 || nic.regions->count_with_ptag(tag->id) != 0) return VIP_ERROR_RESOURCE;
+    if (tag->vis != 0 || tag->returns != 0 || nic.regions->count_with_ptag(tag->id) != 0) return VIP_ERROR_RESOURCE;
     handle_table.remove(handle);
     tag->handle.store(0);
     nic.ptags[tag->id] = nullptr;
@@ -194,21 +210,22 @@ VIP_RETURN query_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle, VIP_MEM_
 
 VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
                                  const VIP_MEM_ATTRIBUTES& attributes) {
-    Region region;
-    if (!nic.regions->snapshot(handle, &region)) return VIP_INVALID_PARAMETER;
+    Region before;
+    if (!nic.regions->snapshot(handle, &before)) return VIP_INVALID_PARAMETER;
     uint32_t ptag = 0;
     uint32_t flags = 0;
     const VIP_RETURN bad = read_attributes(nic, &attributes, &ptag, &flags);
     if (bad != VIP_SUCCESS) return bad;
     const auto inside = reinterpret_cast<uintptr_t>(address);
-    const VIP_RETURN changed = change_with_tag(nic, handle, inside, attributes, ptag, flags);
+    const VIP_RETURN changed = change_with_tag(nic, handle, inside, attributes, ptag, flags, &before);
     if (changed != VIP_SUCCESS) return changed;
-    Region now = region;
+    Region now = before;
     now.ptag = ptag;
     now.flags = flags;
-    if (device_knows(nic.ops->region_changed(nic.context, handle, now))) return VIP_SUCCESS;
-    nic.regions->change(handle, inside, region.ptag, region.flags);
-    return VIP_ERROR_RESOURCE;
+    const bool known = device_knows(nic.ops->region_changed(nic.context, handle, now));
+    if (!known) nic.regions->change(handle, inside, before.ptag, before.flags);
+    forget_before(nic, before);
+    return known ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }
 
 }  // namespace viaduct::vipl

@@ -142,6 +142,17 @@ Status open_at_agent(Library& library, Nic& nic) {
 
 }  // namespace
 
+Status assure_known(Nic& nic, uint64_t epoch) {
+    AgentLink& link = nic.library->link;
+    // Not while a connection is being made: by its end it has told of all NICs that were on the list.
+    if (link.connect() != Status::ok || link.epoch() == epoch) return Status::ok;
+    Mail request;
+    const Status status = make_open_request(nic, true, &request);
+    if (status != Status::ok) return status;
+    Mail answer;
+    return link.call(std::move(request), &answer, now_ns() + kAgentPatience);
+}
+
 VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     Library* library = Library::start();
     if (library == nullptr) return VIP_ERROR_RESOURCE;
@@ -155,6 +166,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     nic.device = alias != aliases.end() ? alias->second : name;
 
     Status status = find_nic(*library, nic);
+    const uint64_t epoch = library->link.epoch();
     if (status == Status::ok) status = open_context(*library, nic);
     if (status == Status::ok) status = open_at_agent(*library, nic);
     if (status != Status::ok) {
@@ -163,14 +175,17 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     }
     nic.dispatcher = std::make_shared<Dispatcher>(nic);
     std::memcpy(nic.address, nic.info.address.bytes, sizeof nic.address);
-    const uintptr_t handle = add_group(nic, nic.own_group) ? handle_table.insert(HandleKind::nic, &nic) : 0;
+    library->add_open(&nic);
+    status = assure_known(nic, epoch);
+    const bool ready = status == Status::ok && add_group(nic, nic.own_group);
+    const uintptr_t handle = ready ? handle_table.insert(HandleKind::nic, &nic) : 0;
     if (handle == 0) {
+        library->remove_open(&nic);
         tell_agent_closed(nic);
         take_apart(nic);
-        return VIP_ERROR_RESOURCE;
+        return status != Status::ok ? to_return(CallKind::open_nic, status) : VIP_ERROR_RESOURCE;
     }
     nic.handle.store(handle);
-    library->add_open(&nic);
     stats::process_stats.count(stats::ProcessCount::nics_opened);
     *out = reinterpret_cast<VIP_NIC_HANDLE>(handle);
     return VIP_SUCCESS;

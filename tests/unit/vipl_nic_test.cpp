@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,9 @@
 #include <string>
 #include <thread>
 
+#include "core/agent/mail.hpp"
+#include "core/clock/clock.hpp"
+#include "viaduct/kagent.hpp"
 #include "vipl/library.hpp"
 #include "vipl/vi.hpp"
 
@@ -306,6 +310,76 @@ TEST(PtagTest, ADestroyedTagNeverComesBackAsThatOfARegion) {
     done = true;
     others.join();
     EXPECT_EQ(foreign, 0);
+}
+
+// A device that refuses to change memory, and during whose call the program destroys a tag.
+struct Refusal {
+    static inline DataOps ops;
+    static inline VIP_NIC_HANDLE nic;
+    static inline VIP_PROTECTION_HANDLE tag;
+    static inline VIP_RETURN destroyed;
+
+    static void put_under(Nic& object) {
+        ops = *object.ops;
+        ops.region_changed = [](NicContext*, uint32_t, const Region&) {
+            destroyed = VipDestroyPtag(nic, tag);
+            return Status::out_of_resources;
+        };
+        object.ops = &ops;
+    }
+};
+
+TEST(PtagTest, ATagThatARegionMayGetBackIsInUse) {
+    End end;
+    VIP_PROTECTION_HANDLE old_tag = nullptr, new_tag = nullptr;
+    ASSERT_EQ(VipCreatePtag(end.nic, &old_tag), VIP_SUCCESS);
+    ASSERT_EQ(VipCreatePtag(end.nic, &new_tag), VIP_SUCCESS);
+    static char memory[64];
+    VIP_MEM_ATTRIBUTES attributes{};
+    attributes.Ptag = old_tag;
+    VIP_MEM_HANDLE handle = 0;
+    ASSERT_EQ(VipRegisterMem(end.nic, memory, sizeof memory, &attributes, &handle), VIP_SUCCESS);
+    Refusal::nic = end.nic;
+    Refusal::tag = old_tag;
+    Refusal::put_under(inside(end.nic));
+
+    attributes.Ptag = new_tag;
+    EXPECT_EQ(VipSetMemAttributes(end.nic, memory, handle, &attributes), VIP_ERROR_RESOURCE);
+
+    EXPECT_EQ(Refusal::destroyed, VIP_ERROR_RESOURCE);
+    VIP_MEM_ATTRIBUTES got{};
+    EXPECT_EQ(VipQueryMem(end.nic, memory, handle, &got), VIP_SUCCESS);
+    EXPECT_EQ(got.Ptag, old_tag);
+    EXPECT_EQ(VipDeregisterMem(end.nic, memory, handle), VIP_SUCCESS);
+    EXPECT_EQ(VipDestroyPtag(end.nic, old_tag), VIP_SUCCESS) << "it stays in use";
+    EXPECT_EQ(VipDestroyPtag(end.nic, new_tag), VIP_SUCCESS);
+}
+
+// An agent that ends between the opening of a NIC there and the entry into the list from which a new one
+// learns: the NIC of this End is taken off the list while that happens.
+TEST(NicOpenTest, ANewAgentLearnsOfANicThatItsPredecessorHasJustOpened) {
+    End end;
+    Nic& nic = inside(end.nic);
+    AgentLink& link = nic.library->link;
+    const uint64_t epoch = link.epoch();
+    const auto known = [&] {
+        kagent::Lease none;
+        none.context_id = nic.context_id;
+        Mail answer;
+        return link.call(Mail::of(kagent::Type::kLease, none), &answer, now_ns() + 10'000'000'000) ==
+               Status::ok;
+    };
+    ASSERT_TRUE(known());
+    nic.library->remove_open(&nic);
+    ASSERT_EQ(::kill(static_cast<pid_t>(link.welcome().agent_pid), SIGKILL), 0);
+    while (link.epoch() == epoch) ASSERT_EQ(link.connect(), Status::ok) << link.last_error();
+    nic.library->add_open(&nic);
+    ASSERT_FALSE(known());
+
+    EXPECT_EQ(assure_known(nic, epoch), Status::ok);
+    EXPECT_TRUE(known());
+    EXPECT_EQ(assure_known(nic, epoch), Status::ok) << "a second time does no harm";
+    EXPECT_TRUE(known());
 }
 
 TEST(NicPinTest, AClosedNicIsNotPinned) {
