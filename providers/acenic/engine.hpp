@@ -115,7 +115,7 @@ public:
     wire::Verdict begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total,
                               const uint32_t* immediate) override;
     wire::Verdict place_write(wire::Cookie, uint32_t handle, uint64_t address, const std::byte* from,
-                              uint32_t n) override;
+                              uint32_t n, const uint32_t* immediate) override;
     void end_write(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
     void abandon_write(wire::Cookie, const uint32_t* immediate) override;
     void damaged_write(wire::Cookie) override;

@@ -67,6 +67,24 @@ Verdict no_receive(Endpoint& ep) {
     return Verdict::no_receive;
 }
 
+// §6.2 "RDMA write refused at target". With immediate data the receive that it has taken gets the error (§7).
+// R held.
+Verdict refuse_write(Endpoint& ep, const uint32_t* immediate) {
+    if (immediate != nullptr) {
+        WorkQueue& q = ep.vi->recv;
+        ep.refusal = quietly();
+        if (q.taken == q.completed) return Verdict::not_permitted;
+        q.oldest_incomplete()->CS.ImmediateData = *immediate;
+        complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR, 0);
+    } else if (unreliable(ep)) {
+        ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
+                                   VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
+    } else {
+        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+    }
+    return Verdict::not_permitted;
+}
+
 }  // namespace
 
 // The send queue's lock, unless this thread has had it since before it got the engine.
@@ -236,32 +254,16 @@ Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, ui
     const RecvLock lock(*this, ep);
     if (!ep.active) return Verdict::not_permitted;
     if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
-    if (permitted(ep, handle, address, total, kRegionRdmaWrite)) return Verdict::ok;
-    if (immediate != nullptr) {  // §7: the receive gets the error
-        ep.vi->recv.oldest_incomplete()->CS.ImmediateData = *immediate;
-        complete_head(ep.vi->recv,
-                      VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR, 0);
-        ep.refusal = quietly();
-    } else if (unreliable(ep)) {
-        ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
-                                   VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
-    } else {
-        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
-    }
-    return Verdict::not_permitted;
+    return permitted(ep, handle, address, total, kRegionRdmaWrite) ? Verdict::ok : refuse_write(ep, immediate);
 }
 
 Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
-                            uint32_t n) {
+                            uint32_t n, const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
     const RecvLock lock(*this, ep);
-    if (!ep.active || !permitted(ep, handle, address, n, kRegionRdmaWrite)) {  // it went away meanwhile
-        if (ep.active && unreliable(ep))
-            ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
-                                       VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
-        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
-        return Verdict::not_permitted;
-    }
+    if (!ep.active) return Verdict::not_permitted;
+    // It may have gone away meanwhile.
+    if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) return refuse_write(ep, immediate);
     copy_rising(reinterpret_cast<std::byte*>(address), from, n);
     return Verdict::ok;
 }

@@ -99,8 +99,9 @@ public:
     // ---- the peer's RDMA writes, the same way; with immediate data they take a receive
     virtual Verdict begin_write(Cookie, uint32_t handle, uint64_t address, uint32_t total,
                                 const uint32_t* immediate) = 0;
-    virtual Verdict place_write(Cookie, uint32_t handle, uint64_t address, const std::byte* from,
-                                uint32_t n) = 0;
+    // Refused: with immediate data the receive that was taken has got the error.
+    virtual Verdict place_write(Cookie, uint32_t handle, uint64_t address, const std::byte* from, uint32_t n,
+                                const uint32_t* immediate) = 0;
     virtual void end_write(Cookie, uint32_t total, const uint32_t* immediate) = 0;
     virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
     // Unreliable: a frame of one has arrived damaged, as far as its header can be believed. Nothing was

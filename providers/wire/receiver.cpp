@@ -251,10 +251,9 @@ void Receiver::place(const Frame& f, Time now) {
         host.place_message(link_.cookie(), current_.offset, from, n);
     } else if (n != 0 && current_.phase == Phase::write) {
         const Verdict verdict =
-            host.place_write(link_.cookie(), current_.handle, current_.address + current_.offset, from, n);
+            host.place_write(link_.cookie(), current_.handle, current_.address + current_.offset, from, n,
+                             current_.immediate_or_null());
         if (verdict != Verdict::ok) {
-            // At Unreliable the next one takes its receive.
-            if (!reliable_) host.abandon_write(link_.cookie(), current_.immediate_or_null());
             refuse(verdict, current_.number, now);
             if (!link_.is_connected()) return;
         }

@@ -82,8 +82,8 @@ public:
         base = address;
         return wire::Verdict::ok;
     }
-    wire::Verdict place_write(wire::Cookie, uint32_t, uint64_t address, const std::byte* from,
-                              uint32_t n) override {
+    wire::Verdict place_write(wire::Cookie, uint32_t, uint64_t address, const std::byte* from, uint32_t n,
+                              const uint32_t*) override {
         check(phase == 2 && address == base + placed && placed + n <= total);
         placed += n;
         touch(from, n);

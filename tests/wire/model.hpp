@@ -192,8 +192,12 @@ public:
         (void)immediate;
         return Verdict::ok;
     }
-    Verdict place_write(Cookie, uint32_t, uint64_t at, const std::byte* from, uint32_t n) override {
-        if (permission_ends) return Verdict::not_permitted;
+    Verdict place_write(Cookie, uint32_t, uint64_t at, const std::byte* from, uint32_t n,
+                        const uint32_t* immediate) override {
+        if (permission_ends) {
+            if (immediate != nullptr) ++refused_receives;
+            return Verdict::not_permitted;
+        }
         if (at + n > kMemory)
             fail("a write beyond its target");
         else
@@ -261,6 +265,7 @@ public:
     std::vector<uint64_t> seen = std::vector<uint64_t>(1 << 16);  // Unreliable: numbers that have come
     uint64_t peer_posted_at_most = UINT64_MAX;
     uint64_t messages_in = 0, abandoned = 0, damaged = 0;
+    uint64_t refused_receives = 0;  // of writes whose permission ended
     uint64_t counter = 0, counter_seen = 0, counter_guess = 0, adds_done = 0;
     uint32_t taken_receives = 0, credit_ahead = 64;
     std::vector<std::byte> written, expected_writes;
