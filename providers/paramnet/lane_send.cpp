@@ -385,10 +385,17 @@ void collect_acks(Endpoint& ep) {
     const auto verdict = static_cast<uint32_t>(placed >> 32) & kVerdictBits;
     if (verdict == 0 || q.completed == q.taken) return;
     const Outstanding& failed = tx.outstanding[q.completed & q.mask];
-    if (failed.state != Outstanding::waits_for_ack || failed.ack_at != count + 1) return;
+    uint32_t status = failed.status;
+    if (failed.state == Outstanding::sending && tx.acks_wanted == count && tx.message.active) {
+        // Refused while its fragments are on their way: it would have been the next one.
+        status = tx.message.operation == kLineWrite ? VIP_STATUS_OP_RDMA_WRITE : VIP_STATUS_OP_SEND;
+        tx.message.active = false;
+    } else if (failed.state != Outstanding::waits_for_ack || failed.ack_at != count + 1) {
+        return;
+    }
     tx.stopped = true;
     update_fast(ep);
-    complete(ep, failed.status | verdict, 0, After::break_silently);
+    complete(ep, status | verdict, 0, After::break_silently);
 }
 
 bool reserve_line(Endpoint& ep) {

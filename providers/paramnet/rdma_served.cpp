@@ -4,30 +4,31 @@
 // them.
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/own_memory.hpp"
 
 namespace viaduct::paramnet {
 
 namespace {
 
 // While we touch registered memory on the peer's behalf; region_removed waits for it. False: not permitted
-// (any more).
+// (any more), or the move has failed.
 template <class Move>
 bool with_region(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle, uint64_t address,
                  uint64_t length, uint32_t region_flag, Move move) {
     busy.store(handle, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     Region region;
-    const bool allowed = ep.nic->regions->snapshot(handle, &region) && (region.flags & region_flag) != 0 &&
-                         ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
-                         address - region.base <= region.length - length;
-    if (allowed) move();
+    bool done = ep.nic->regions->snapshot(handle, &region) && (region.flags & region_flag) != 0 &&
+                ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
+                address - region.base <= region.length - length;
+    done = done && move();
     busy.store(0, std::memory_order_release);
-    return allowed;
+    return done;
 }
 
 bool range_permitted(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle, uint64_t address,
                      uint64_t length, uint32_t region_flag) {
-    return length == 0 || with_region(ep, busy, handle, address, length, region_flag, [] {});
+    return length == 0 || with_region(ep, busy, handle, address, length, region_flag, [] { return true; });
 }
 
 // §6.2 "RDMA write refused at target", seen from the target.
@@ -83,23 +84,24 @@ bool take_served_write(Endpoint& ep, const Line& line, uint32_t meta) {
         if (m.remaining != 0) m.kind = IncomingMessage::discarded;
         return true;
     }
+    m.kind = IncomingMessage::into_memory;
     if (n != 0 && !place_served(ep, from, n)) return false;
-    if (m.remaining != 0) {
-        m.kind = IncomingMessage::into_memory;
-        return true;
-    }
-    return finish_served_write(ep);
+    if (m.remaining != 0) return true;
+    const bool refused = m.kind == IncomingMessage::discarded;
+    m.kind = IncomingMessage::none;
+    return refused || finish_served_write(ep);
 }
 
 bool place_served(Endpoint& ep, const std::byte* from, uint32_t n) {
     IncomingMessage& m = ep.rx.message;
     auto* to = reinterpret_cast<std::byte*>(m.address);
     const bool placed = with_region(ep, ep.rx.own->busy_recv, m.handle, m.address, n, kRegionRdmaWrite,
-                                    [&] { copy_rising(to, from, n); });
+                                    [&] { return write_own_memory(to, from, n); });
     m.address += n;
     if (placed) return true;
-    // The region went away under the message; what follows is dropped (§7: bytes already written stay).
-    if (!refuse_write(ep, m.flags & ~kFlagImmediate, 0)) return false;
+    // The region went away under the message, or its memory; what follows is dropped (§7: bytes already
+    // written stay).
+    if (!refuse_write(ep, m.flags, m.immediate)) return false;
     m.kind = IncomingMessage::discarded;
     return true;
 }
@@ -172,12 +174,10 @@ Step push_reply(Endpoint& ep) {
         uint32_t unit = 0, unit_after = tx.unit_next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
+        std::byte* to = tx.blocks + size_t{unit} * kUnitBytes;
+        const auto* from = reinterpret_cast<const std::byte*>(reply.address + reply.done);
         if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
-                                   kRegionRdmaRead, [&] {
-                                       std::memcpy(
-                                           tx.blocks + size_t{unit} * kUnitBytes,
-                                           reinterpret_cast<const std::byte*>(reply.address + reply.done), n);
-                                   })) {
+                                   kRegionRdmaRead, [&] { return read_own_memory(to, from, n); })) {
             reply.refused = true;
             break;
         }

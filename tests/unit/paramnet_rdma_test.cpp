@@ -3,6 +3,7 @@
 // the target. The target calls nothing.
 #include "paramnet_fixture.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "providers/paramnet/cross_copy.hpp"
@@ -299,6 +300,113 @@ TEST_P(Rdma, DisconnectEndsAllWriting) {
     }
 }
 
+// Memory that its program has registered, and then unmapped without a word to anybody.
+class Vanishing {
+public:
+    explicit Vanishing(size_t bytes)
+        : bytes_(bytes),
+          start_(static_cast<std::byte*>(
+              ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+    ~Vanishing() { ::munmap(start_, bytes_); }
+    std::byte* start() const { return start_; }
+    void lose(size_t from, size_t bytes) const { ::munmap(start_ + from, bytes); }
+
+private:
+    size_t bytes_;
+    std::byte* start_;
+};
+
+class LostMemory : public Rdma {
+protected:
+    static constexpr uint32_t kBytes = 1 << 20;
+    const Vanishing memory_{kBytes};
+    TestPair pair_{level(), reach()};
+    const uint32_t region_ = pair_.nic_b.add_region(memory_.start(), kBytes);
+
+    VIP_DESCRIPTOR* write(uint32_t bytes, uint32_t control = 0) {
+        VIP_DESCRIPTOR* d = pair_.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE | control, pair_.a.data(), bytes,
+                                              memory_.start(), region_);
+        pair_.a.post_send(d);
+        return d;
+    }
+    void expect_level_of_harm() {
+        VIP_DESCRIPTOR* d = pair_.a.wait_send();
+        ASSERT_NE(d, nullptr);
+        const uint32_t error = status_of(d) & VIP_STATUS_ERROR_MASK;
+        if (level() == VIP_SERVICE_RELIABLE_DELIVERY && error != 0) {
+            // Where the end of the connection finds it half sent.
+            EXPECT_EQ(error, uint32_t{VIP_STATUS_DESC_FLUSHED_ERROR});
+        } else {
+            EXPECT_EQ(error, reception() ? uint32_t{VIP_STATUS_RDMA_PROT_ERROR} : 0u);
+        }
+        EXPECT_TRUE(pair_.a.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
+        EXPECT_TRUE(pair_.b.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
+    }
+    // At Unreliable nothing has happened to the connection.
+    void expect_next_write_arrives() {
+        if (!unreliable()) return;
+        fill(pair_.a.data(), 40000, 9);
+        pair_.a.post_send(pair_.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair_.a.data(), 40000, pair_.b.data(),
+                                            pair_.b.region));
+        EXPECT_NE(pair_.a.wait_send(), nullptr);
+        EXPECT_TRUE(eventually([&] { return filled(pair_.b.data(), 40000, 9); }));
+    }
+};
+
+TEST_P(LostMemory, AWriteToItIsRefusedAndTheProcessLives) {
+    memory_.lose(0, kBytes);
+    write(8);
+    EXPECT_TRUE(pair_.b.hears(VIP_ERROR_RDMAW_PROT));
+    expect_level_of_harm();
+    expect_next_write_arrives();
+}
+
+TEST_P(LostMemory, AWriteThatBeginsBeforeItIsRefusedOnce) {
+    memory_.lose(kBytes / 2, kBytes / 2);
+    write(kBytes);
+    EXPECT_TRUE(pair_.b.hears(VIP_ERROR_RDMAW_PROT));
+    expect_level_of_harm();
+    expect_next_write_arrives();
+    EXPECT_EQ(pair_.b.errors().size(), 1u);
+}
+
+TEST_P(LostMemory, AWriteWithImmediateDataTellsItInOneReceive) {
+    for (int i = 0; i < 3; ++i) pair_.b.receive(pair_.b.data(), 8);
+    memory_.lose(kBytes / 2, kBytes / 2);
+    for (const uint32_t bytes : {kBytes, 8u}) {
+        if (bytes == 8) memory_.lose(0, 4096);
+        if (pair_.a.state() != VIP_STATE_CONNECTED) break;
+        write(bytes, VIP_CONTROL_IMMEDIATE)->CS.ImmediateData = bytes;
+        VIP_DESCRIPTOR* d = pair_.b.wait_recv();
+        ASSERT_NE(d, nullptr);
+        EXPECT_EQ(status_of(d), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE |
+                                         VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR});
+        EXPECT_TRUE(pair_.b.errors().empty());
+        expect_level_of_harm();
+    }
+    expect_next_write_arrives();
+    if (unreliable()) {
+        EXPECT_EQ(pair_.b.recv_done(), nullptr) << "one receive each";
+    }
+    EXPECT_TRUE(pair_.b.errors().empty());
+}
+
+TEST_P(LostMemory, AReadOfItIsRefusedAndTheProcessLives) {
+    if (unreliable()) return;
+    memory_.lose(kBytes / 2, kBytes / 2);
+    pair_.a.post_send(
+        pair_.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair_.a.data(), kBytes, memory_.start(), region_));
+    EXPECT_TRUE(pair_.b.hears(VIP_ERROR_RDMAR_PROT));
+    VIP_DESCRIPTOR* d = nullptr;
+    ASSERT_TRUE(eventually([&] {
+        pair_.a.recv_done();
+        return (d = pair_.a.send_done()) != nullptr;
+    }));
+    EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_RDMA_PROT_ERROR});
+    EXPECT_TRUE(pair_.a.reaches(VIP_STATE_ERROR));
+    EXPECT_TRUE(pair_.b.reaches(VIP_STATE_ERROR));
+}
+
 std::string way_name(const testing::TestParamInfo<Way>& way) {
     static const char* const kWays[] = {"Served", "SameProcess", "CrossCopy"};
     return "Level" + std::to_string(std::get<0>(way.param)) + kWays[static_cast<int>(std::get<1>(way.param))];
@@ -308,6 +416,12 @@ INSTANTIATE_TEST_SUITE_P(Paramnet, Rdma,
                          testing::Combine(testing::ValuesIn(kLevels),
                                           testing::Values(Reach::same_process, Reach::cross_copy,
                                                           Reach::none)),
+                         way_name);
+
+// Within one process the initiator touches it in its own call, as a memcpy would.
+INSTANTIATE_TEST_SUITE_P(Paramnet, LostMemory,
+                         testing::Combine(testing::ValuesIn(kLevels),
+                                          testing::Values(Reach::cross_copy, Reach::none)),
                          way_name);
 
 TEST(CopyBetweenProcesses, ProbeTellsRightFromWrong) {
