@@ -36,7 +36,7 @@ extern Company company;
 // as soon as it is woken, instead of after the slice of somebody who computes. Kernels before 6.12 know no
 // slices of one thread: nothing is changed there.
 void take_short_slice();
-// As it was, when called by the thread that took it.
+// As it was, unless the program has set another one since. A forked child has it back from its beginning.
 void give_slice_back();
 
 }  // namespace viaduct::mpi

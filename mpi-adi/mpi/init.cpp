@@ -8,7 +8,7 @@
 
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/engine.hpp"
-#include "mpi-adi/mpi/export.hpp"
+#include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/job_life.hpp"
 
 namespace viaduct::mpi {
@@ -20,7 +20,7 @@ WorldStage stage = WorldStage::before;
 pthread_t main_thread;
 
 int initialise(int required, int* provided, const char* function) {
-    if (stage != WorldStage::before) return raise(nullptr, MPI_ERR_OTHER, function);
+    if (stage != WorldStage::before) return Call(function).result(MPI_ERR_OTHER);
     main_thread = ::pthread_self();
     const int error = enter_job(std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE));
     // Without a job there is no communicator whose error handler could be asked.
@@ -45,7 +45,7 @@ int PMPI_Init_thread(int*, char***, int required, int* provided) {
 
 VIADUCT_MPI_EXPORT(MPI_Initialized)
 int PMPI_Initialized(int* flag) {
-    if (flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Initialized");
+    if (flag == nullptr) return Call("MPI_Initialized").result(MPI_ERR_ARG);
     *flag = stage != WorldStage::before ? 1 : 0;
     return MPI_SUCCESS;
 }
@@ -62,7 +62,7 @@ int PMPI_Finalize(void) {
 
 VIADUCT_MPI_EXPORT(MPI_Finalized)
 int PMPI_Finalized(int* flag) {
-    if (flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Finalized");
+    if (flag == nullptr) return Call("MPI_Finalized").result(MPI_ERR_ARG);
     *flag = stage == WorldStage::after ? 1 : 0;
     return MPI_SUCCESS;
 }
@@ -72,21 +72,21 @@ int PMPI_Abort(MPI_Comm, int errorcode) { end_job(errorcode, "MPI_Abort with cod
 
 VIADUCT_MPI_EXPORT(MPI_Query_thread)
 int PMPI_Query_thread(int* provided) {
-    if (provided == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Query_thread");
+    if (provided == nullptr) return Call("MPI_Query_thread").result(MPI_ERR_ARG);
     *provided = thread_level();
-    return stage == WorldStage::running ? MPI_SUCCESS : raise(nullptr, MPI_ERR_OTHER, "MPI_Query_thread");
+    return stage == WorldStage::running ? MPI_SUCCESS : Call("MPI_Query_thread").result(MPI_ERR_OTHER);
 }
 
 VIADUCT_MPI_EXPORT(MPI_Is_thread_main)
 int PMPI_Is_thread_main(int* flag) {
-    if (flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Is_thread_main");
+    if (flag == nullptr) return Call("MPI_Is_thread_main").result(MPI_ERR_ARG);
     *flag = ::pthread_equal(main_thread, ::pthread_self()) != 0 ? 1 : 0;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI_EXPORT(MPI_Get_processor_name)
 int PMPI_Get_processor_name(char* name, int* resultlen) {
-    if (name == nullptr || resultlen == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Get_processor_name");
+    if (name == nullptr || resultlen == nullptr) return Call("MPI_Get_processor_name").result(MPI_ERR_ARG);
     std::memset(name, 0, MPI_MAX_PROCESSOR_NAME);
     ::gethostname(name, MPI_MAX_PROCESSOR_NAME - 1);
     *resultlen = static_cast<int>(std::strlen(name));

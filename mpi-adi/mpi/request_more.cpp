@@ -2,7 +2,7 @@
 // What else a program does with requests: free, cancel, look at without ending, and complete its own.
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
-#include "mpi-adi/mpi/export.hpp"
+#include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/request_ends.hpp"
 
 namespace viaduct::mpi {
@@ -87,14 +87,14 @@ int PMPI_Cancel(MPI_Request* handle) {
 
 VIADUCT_MPI_EXPORT(MPI_Test_cancelled)
 int PMPI_Test_cancelled(const MPI_Status* status, int* flag) {
-    if (status == nullptr || flag == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Test_cancelled");
+    if (status == nullptr || flag == nullptr) return Call("MPI_Test_cancelled").result(MPI_ERR_ARG);
     *flag = status->count_hi_and_cancelled & 1;
     return MPI_SUCCESS;
 }
 
 VIADUCT_MPI_EXPORT(MPI_Status_set_cancelled)
 int PMPI_Status_set_cancelled(MPI_Status* status, int flag) {
-    if (status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Status_set_cancelled");
+    if (status == nullptr) return Call("MPI_Status_set_cancelled").result(MPI_ERR_ARG);
     status->count_hi_and_cancelled = (status->count_hi_and_cancelled & ~1) | (flag != 0 ? 1 : 0);
     return MPI_SUCCESS;
 }

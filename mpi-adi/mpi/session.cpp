@@ -170,12 +170,12 @@ using namespace viaduct::mpi;
 
 VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session)) {
     if (!session) {
-        return raise(nullptr, MPI_ERR_ARG, "MPI_Session_init");
+        return Call("MPI_Session_init").result(MPI_ERR_ARG);
     }
     *session = MPI_SESSION_NULL;
     Errhandler* handler = handler_for(errhandler, ErrhandlerKind::session);
     if (!handler) {
-        return raise(nullptr, MPI_ERR_ARG, "MPI_Session_init");
+        return Call("MPI_Session_init").result(MPI_ERR_ARG);
     }
     if (int error = enter_job(wanted_level(info_of(info)))) {
         return raise_on(handler, MPI_SESSION_NULL, error, "MPI_Session_init");

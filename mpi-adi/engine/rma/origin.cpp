@@ -97,8 +97,9 @@ Head head_of(Kind kind, const Spot& spot, const Place& target, const Datatype& l
 
 // What is answered is done when the answer has come. Else the first request since a flush asks for the next
 // one itself, which spares a message where it stays the only one; behind further ones the flush must ask.
-void ask_for_flush(Member& member, Head& head) {
-    if (head.kind == Kind::get_accumulate) return;
+// Between MPI_Win_start and MPI_Win_complete nobody waits for one.
+void ask_for_flush(const Window& window, Member& member, Head& head) {
+    if (head.kind == Kind::get_accumulate || window.epoch == Epoch::started) return;
     if (!member.sent && head.bytes <= kInlineBytes)
         head.number = ++member.flushes;
     else
@@ -109,7 +110,7 @@ void ask_for_flush(Member& member, Head& head) {
 // Sends the request, and its data with it or behind it. `mine` is complete when the data has left.
 void send_with_data(Window& window, int rank, Head head, const std::vector<WireRun>& runs,
                     const Items& origin, const Datatype& origin_layout, Request* mine) {
-    ask_for_flush(window.member(rank), head);
+    ask_for_flush(window, window.member(rank), head);
     if (head.bytes <= kInlineBytes) {
         Message message(head, runs, head.bytes);
         origin_layout.pack(origin.base, static_cast<uint64_t>(origin.count), 0, head.bytes, message.data());

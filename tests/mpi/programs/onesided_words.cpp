@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -53,27 +54,27 @@ private:
     std::vector<char> own_;
 };
 
-// One more at rank 0, by one of the ways there are; the same item in other words goes the long way.
+// One more at a rank, by one of the ways there are; the same item in other words goes the long way.
 template <typename T>
-void add_one(MPI_Win win, MPI_Datatype type, MPI_Datatype wrapped, MPI_Aint at, int way) {
+void add_one(MPI_Win win, MPI_Datatype type, MPI_Datatype wrapped, MPI_Aint at, int way, int to = 0) {
     static const T one = 1;
     static T old;  // in use until the flush
     MPI_Request request = MPI_REQUEST_NULL;
     switch (way) {
         case 0:
-            MPI_Fetch_and_op(&one, &old, type, 0, at, MPI_SUM, win);
+            MPI_Fetch_and_op(&one, &old, type, to, at, MPI_SUM, win);
             break;
         case 1:
-            MPI_Accumulate(&one, 1, type, 0, at, 1, type, MPI_SUM, win);
+            MPI_Accumulate(&one, 1, type, to, at, 1, type, MPI_SUM, win);
             break;
         case 2:
-            MPI_Accumulate(&one, 1, wrapped, 0, at, 1, type, MPI_SUM, win);
+            MPI_Accumulate(&one, 1, wrapped, to, at, 1, type, MPI_SUM, win);
             break;
         case 3:
-            MPI_Get_accumulate(&one, 1, type, &old, 1, type, 0, at, 1, wrapped, MPI_SUM, win);
+            MPI_Get_accumulate(&one, 1, type, &old, 1, type, to, at, 1, wrapped, MPI_SUM, win);
             break;
         default:
-            MPI_Raccumulate(&one, 1, type, 0, at, 1, type, MPI_SUM, win, &request);
+            MPI_Raccumulate(&one, 1, type, to, at, 1, type, MPI_SUM, win, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
 }
@@ -307,10 +308,162 @@ void refusals(Flavor flavor) {
     EXPECT(MPI_Put(&x, 1, MPI_INT, to, 0, 1, MPI_INT, win) == MPI_ERR_RMA_SYNC);
 }
 
+// Between post and wait, at every member from every member; then the same words once more under a lock, which
+// must find all of it done.
+void exposed(Flavor flavor) {
+    constexpr int kRounds = 50;
+    Window window(flavor, 4 * 8, 8);
+    MPI_Group all;
+    MPI_Win_get_group(window.win, &all);
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(1, MPI_INT64_T, &wrapped);
+    MPI_Type_commit(&wrapped);
+    const int64_t one = 1, mark = 1000 + rank;
+    std::vector<int64_t> old(static_cast<size_t>(size));
+    for (int i = 0; i < kRounds; i++) {
+        EXPECT(MPI_Win_post(all, 0, window.win) == MPI_SUCCESS);
+        EXPECT(MPI_Win_start(all, 0, window.win) == MPI_SUCCESS);
+        for (int to = 0; to < size; to++) {
+            MPI_Accumulate(&one, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, MPI_SUM, window.win);
+            MPI_Accumulate(&one, 1, wrapped, to, 0, 1, wrapped, MPI_SUM, window.win);
+            MPI_Fetch_and_op(&one, &old[size_t(to)], MPI_INT64_T, to, 1, MPI_SUM, window.win);
+            if (to == (rank + i) % size) MPI_Put(&mark, 1, MPI_INT64_T, to, 2, 1, MPI_INT64_T, window.win);
+        }
+        EXPECT(MPI_Win_complete(window.win) == MPI_SUCCESS);
+        for (const int64_t seen : old) EXPECT(seen >= int64_t{i} * size && seen < int64_t{i + 1} * size);
+        EXPECT(MPI_Win_wait(window.win) == MPI_SUCCESS);
+        EXPECT(window.at<int64_t>(0) == int64_t{i + 1} * 2 * size);
+        EXPECT(window.at<int64_t>(8) == int64_t{i + 1} * size);
+        EXPECT(window.at<int64_t>(16) == 1000 + (rank + size - i % size) % size);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const int to = (rank + 1) % size;
+    int64_t got = 0;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, window.win);
+    MPI_Accumulate(&one, 1, wrapped, to, 0, 1, MPI_INT64_T, MPI_SUM, window.win);
+    MPI_Win_flush(to, window.win);
+    MPI_Fetch_and_op(nullptr, &got, MPI_INT64_T, to, 0, MPI_NO_OP, window.win);
+    MPI_Win_unlock(to, window.win);
+    EXPECT(got == int64_t{kRounds} * 2 * size + 1);
+    MPI_Type_free(&wrapped);
+    MPI_Group_free(&all);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Pairs of a value and a place: the largest and the smallest of all, by the short and by the long way.
+template <typename T>
+void pairs(Flavor flavor, MPI_Datatype type) {
+    struct Pair {
+        T value;
+        int place;
+    };
+    constexpr int kRounds = 100;
+    Window window(flavor, 2 * sizeof(Pair), 1);
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(1, type, &wrapped);
+    MPI_Type_commit(&wrapped);
+    MPI_Win_lock_all(0, window.win);
+    for (int i = 0; i < kRounds; i++) {
+        const Pair high{T(i * size + rank), rank}, low{T(-(i * size + rank)), 100 + rank};
+        Pair seen{};
+        const MPI_Datatype from = (i + rank) % 2 == 0 ? type : wrapped;
+        MPI_Accumulate(&high, 1, from, 0, 0, 1, type, MPI_MAXLOC, window.win);
+        MPI_Accumulate(&low, 1, from, 0, sizeof(Pair), 1, type, MPI_MINLOC, window.win);
+        MPI_Get_accumulate(nullptr, 0, type, &seen, 1, type, 0, 0, 1, type, MPI_NO_OP, window.win);
+        MPI_Win_flush(0, window.win);
+        EXPECT(seen.value >= high.value && seen.place == int(seen.value) % size);
+    }
+    MPI_Win_unlock_all(window.win);
+    MPI_Type_free(&wrapped);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        const Pair high = window.at<Pair>(0), low = window.at<Pair>(sizeof(Pair));
+        const int last = kRounds * size - 1;
+        EXPECT(high.value == T(last) && high.place == size - 1);
+        // The lowest of all is that of the last round and rank; with one process and no round before it, 0.
+        EXPECT(low.value == T(-last) && (low.place == 100 + size - 1 || last == 0));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// A window without memory of its own, to which words are attached while it is used.
+void attached() {
+    constexpr int kRounds = 100, kPieces = 4;
+    MPI_Win win;
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    std::vector<int64_t> memory(kPieces * 8);
+    std::vector<MPI_Aint> places(static_cast<size_t>(size));
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(1, MPI_INT64_T, &wrapped);
+    MPI_Type_commit(&wrapped);
+    MPI_Aint own = 0;
+    MPI_Get_address(memory.data(), &own);
+    MPI_Allgather(&own, 1, MPI_AINT, places.data(), 1, MPI_AINT, MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, win);
+    for (int piece = 0; piece < kPieces; piece++) {
+        int64_t* const words = memory.data() + 8 * piece;
+        EXPECT(MPI_Win_attach(win, words, 8 * sizeof(int64_t)) == MPI_SUCCESS);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (int i = 0; i < kRounds; i++)
+            for (int to = 0; to < size; to++) {
+                const MPI_Aint at = MPI_Aint_add(places[size_t(to)], piece * 64 + 8);
+                add_one<int64_t>(win, MPI_INT64_T, wrapped, at, (i + rank) % 5, to);
+                MPI_Win_flush(to, win);
+            }
+        MPI_Barrier(MPI_COMM_WORLD);
+        EXPECT(words[1] == int64_t{kRounds} * size && words[0] == 0 && words[2] == 0);
+        MPI_Barrier(MPI_COMM_WORLD);
+        EXPECT(MPI_Win_detach(win, words) == MPI_SUCCESS);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Type_free(&wrapped);
+    EXPECT(MPI_Win_free(&win) == MPI_SUCCESS);
+}
+
+// Several threads of each process at the same words, each with answers of its own.
+void threads(Flavor flavor) {
+    constexpr int kThreads = 3, kRounds = 200;
+    Window window(flavor, 2 * 8, 8);
+    MPI_Datatype wrapped;
+    MPI_Type_contiguous(1, MPI_INT64_T, &wrapped);
+    MPI_Type_commit(&wrapped);
+    std::vector<int> drawn(size_t(kThreads * kRounds * size));
+    std::vector<std::vector<int64_t>> tickets_of(kThreads);
+    MPI_Win_lock_all(0, window.win);
+    std::vector<std::thread> all;
+    for (int t = 0; t < kThreads; t++)
+        all.emplace_back([&, t] {
+            const int64_t one = 1;
+            for (int i = 0; i < kRounds; i++) {
+                int64_t ticket = -1;
+                MPI_Fetch_and_op(&one, &ticket, MPI_INT64_T, 0, 0, MPI_SUM, window.win);
+                const MPI_Datatype from = (i + t) % 2 == 0 ? MPI_INT64_T : wrapped;
+                MPI_Accumulate(&one, 1, from, 0, 1, 1, MPI_INT64_T, MPI_SUM, window.win);
+                MPI_Win_flush(0, window.win);
+                tickets_of[size_t(t)].push_back(ticket);
+            }
+        });
+    for (std::thread& one : all) one.join();
+    MPI_Win_unlock_all(window.win);
+    for (const auto& tickets : tickets_of)
+        for (const int64_t ticket : tickets) {
+            EXPECT(ticket >= 0 && size_t(ticket) < drawn.size());
+            if (ticket >= 0 && size_t(ticket) < drawn.size()) drawn[size_t(ticket)]++;
+        }
+    MPI_Allreduce(MPI_IN_PLACE, drawn.data(), int(drawn.size()), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (const int times : drawn) EXPECT(times == 1);
+    if (rank == 0) EXPECT(window.at<int64_t>(8) == int64_t{kThreads} * kRounds * size);
+    MPI_Type_free(&wrapped);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    const bool with_threads = argc > 1 && std::strcmp(argv[1], "threads") == 0;
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, with_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (const Flavor flavor : {Flavor::create, Flavor::allocate, Flavor::shared}) {
@@ -329,6 +482,11 @@ int main(int argc, char** argv) {
         bytes(flavor);
         order(flavor);
         refusals(flavor);
+        exposed(flavor);
+        pairs<int>(flavor, MPI_2INT);
+        pairs<double>(flavor, MPI_DOUBLE_INT);
+        if (with_threads) threads(flavor);
     }
+    attached();
     return report();
 }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Among threads an error handler runs for one error at a time, also for those that are found before anything else
+// is looked at: a null pointer where an answer should go.
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+
+namespace {
+
+std::atomic<int> inside{0}, overlaps{0}, calls{0};
+
+void handler(MPI_Comm*, int*, ...) {
+    ++calls;
+    if (++inside != 1) ++overlaps;
+    ::usleep(1000);  // time for others to come
+    --inside;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    EXPECT(provided == MPI_THREAD_MULTIPLE);
+    MPI_Errhandler made;
+    MPI_Comm_create_errhandler(handler, &made);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, made);
+
+    int word = 0;
+    MPI_Status status{};
+    const std::vector<std::function<int()>> mistakes = {
+        [] { return MPI_Initialized(nullptr); },
+        [] { return MPI_Finalized(nullptr); },
+        [] { return MPI_Query_thread(nullptr); },
+        [] { return MPI_Is_thread_main(nullptr); },
+        [&] { return MPI_Get_processor_name(nullptr, &word); },
+        [] { return MPI_Init(nullptr, nullptr); },
+        [&] { return MPI_Test_cancelled(&status, nullptr); },
+        [] { return MPI_Status_set_cancelled(nullptr, 1); },
+        [] { return MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, nullptr); },
+    };
+    for (const auto& mistake : mistakes) {
+        const int before = calls;
+        std::thread other([&] {
+            for (int i = 0; i < 5; i++) mistake();
+        });
+        for (int i = 0; i < 5; i++) mistake();
+        other.join();
+        EXPECT(calls == before + 10);
+        EXPECT(overlaps == 0);
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Errhandler_free(&made);
+    return report();
+}
