@@ -60,10 +60,12 @@ const std::vector<ConfigKey>& Config::keys() {
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},
         {"paramnet", "pull_from", "auto_or_size", "auto",
-         "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured"},
+         "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured "
+         "by "
+         "vipperf --tune, else as each connection learns"},
         {"paramnet", "stream_from", "auto_or_size", "auto",
          "messages from this many bytes up go to the ring past the caches; 0: never, auto: as measured by "
-         "vipperf --tune, else 8K"},
+         "vipperf --tune, else as each connection learns"},
         {"paramnet", "block_bytes", "auto_or_size", "auto",
          "longest piece in which a message goes through the ring, 4K to 64K; auto: as measured by vipperf "
          "--tune, else 16K"},

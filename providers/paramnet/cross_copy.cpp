@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/cross_copy.hpp"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-
-#include "core/clock/clock.hpp"
 
 namespace viaduct::paramnet {
 
@@ -74,43 +71,6 @@ private:
     int saved_;
 };
 
-constexpr size_t kTrialBytes = 1 << 20;
-
-template <class Copy>
-int64_t best_time(Copy copy) {
-    int64_t best = INT64_MAX;
-    for (int round = 0; round < 3; ++round) {
-        const int64_t begin = now_ns();
-        if (!copy()) return INT64_MAX;
-        best = std::min(best, now_ns() - begin);
-    }
-    return best;
-}
-
-// A pull is one copy by one processor, slowed by the kernel's page walk; the ring is two copies by two
-// processors at once, plus hand-over. Both are measured against one plain copy of memory that both have to
-// read.
-uint32_t measure() {
-    void* memory = ::mmap(nullptr, 2 * kTrialBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) return 0;
-    auto* from = static_cast<std::byte*>(memory);
-    auto* to = from + kTrialBytes;
-    const int64_t plain = best_time([&] {
-        std::memcpy(to, from, kTrialBytes);
-        return true;
-    });
-    const pid_t self = ::getpid();
-    const int64_t pulled = best_time([&] {
-        const iovec local{to, kTrialBytes}, remote{from, kTrialBytes};
-        return ::process_vm_readv(self, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(kTrialBytes);
-    });
-    ::munmap(memory, 2 * kTrialBytes);
-    // The ring reaches about three quarters of a plain copy (performance-facts, Limits).
-    if (pulled == INT64_MAX || pulled > plain + plain / 3) return 0;
-    return 256 * 1024;  // below, the system call's fixed cost weighs too much
-}
-
 }  // namespace
 
 bool probe_process(int pid, uint64_t address, uint64_t value) {
@@ -141,14 +101,6 @@ CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t
 CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n, const Guard& guard) {
     const KeepErrno keep;
     return move_bytes(SYS_process_vm_readv, pid, to, address, n, address, guard);
-}
-
-uint32_t measured_pull_threshold() {
-    static const uint32_t threshold = [] {
-        const KeepErrno keep;
-        return measure();
-    }();
-    return threshold;
 }
 
 }  // namespace viaduct::paramnet

@@ -23,8 +23,4 @@ enum class CrossResult : uint8_t { ok, fault, gone };
 CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n, const Guard&);
 CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n, const Guard&);
 
-// From which length on pulling with process_vm_readv beats two pipelined copies on this machine; 0: never.
-// Measured once per process, a few hundred microseconds.
-uint32_t measured_pull_threshold();
-
 }  // namespace viaduct::paramnet

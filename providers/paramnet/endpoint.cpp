@@ -87,12 +87,12 @@ void install_sender(Endpoint& ep) {
     tx.small_limit = vi.max_transfer < kInlineBytes ? static_cast<uint32_t>(vi.max_transfer) : kInlineBytes;
     tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
-    tx.stream_from = ep.nic->settings.stream_from;
     tx.block_bytes = ep.nic->settings.block_bytes;
     tx.paced = ep.nic->settings.link_rate != 0;
     if (ep.nic->settings.faults.active())
         tx.faults.reset(new (std::nothrow) FaultModel(ep.nic->settings.faults));
     ep.peer_posted.store(0, std::memory_order_relaxed);
+    ep.left_waiting.store(false, std::memory_order_relaxed);
     tx.lines = shared.lines[side];
     tx.blocks = shared.blocks[side];
     tx.own = &shared.ends[side];

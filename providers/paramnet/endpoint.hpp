@@ -15,6 +15,7 @@
 #include "providers/paramnet/faults.hpp"
 #include "providers/paramnet/peer.hpp"
 #include "providers/paramnet/segment_layout.hpp"
+#include "providers/paramnet/ways.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::paramnet {
@@ -34,6 +35,7 @@ struct Outstanding {
     uint32_t length = 0;
     State state = ready;
     After after = After::nothing;
+    bool fetched = false;  // by the receiver, out of memory that only a system call reaches
 };
 
 // A message that is on its way into the lane in fragments.
@@ -45,7 +47,10 @@ struct OutgoingMessage {
     uint32_t position = 0;  // of its descriptor in the send queue
     uint32_t immediate = 0;
     uint32_t total = 0;
-    uint32_t handle = 0;  // write: target region
+    uint32_t handle = 0;     // write: target region
+    uint32_t trial = 0;      // the receiver is asked to time it
+    int64_t begun = 0;       // then: when
+    bool streaming = false;  // goes past the caches
     uint64_t address = 0;
     SegmentCursor cursor;
 };
@@ -96,8 +101,9 @@ struct alignas(128) Tx {
     const EndRecord* peer = nullptr;             // the other end's
     std::unique_ptr<Outstanding[]> outstanding;  // parallel to the send queue's slots
 
-    uint32_t stream_from = UINT32_MAX;  // messages of this length go to the block area past the caches
-    uint32_t block_bytes = 0;           // longest fragment
+    uint32_t long_from = 0;    // from this length up a message takes one of `ways`, however short
+    uint32_t block_bytes = 0;  // longest fragment
+    bool steady = false;       // the whole block area has been written to
     uint32_t lines_consumed = 0;
     uint32_t units_consumed = 0;
     uint32_t unit_next = 0;
@@ -119,6 +125,7 @@ struct alignas(128) Tx {
     int64_t link_held = 0;      // when the one before had passed, if this one stood behind it; 0: it did not
     bool link_passed = false;   // the head message has passed the link
     std::unique_ptr<FaultModel> faults;
+    Ways ways;  // of long messages
 };
 
 // A message that is arriving in fragments.
@@ -131,6 +138,7 @@ struct IncomingMessage {
     uint32_t remaining = 0;
     uint32_t handle = 0;  // into_memory
     uint64_t address = 0;
+    TimedMark mark{};      // kFlagTimed
     SegmentCursor cursor;  // into_receive
 };
 
@@ -145,6 +153,7 @@ struct alignas(128) Rx {
     uint32_t base = 0;  // recv.posted when `posted` in the end record was 0
     bool acknowledged = false;
     bool unreliable = false;
+    bool in_row = false;  // the line being taken was there when the one before was done
     const std::byte* blocks = nullptr;
     EndRecord* own = nullptr;
     const EndRecord* peer = nullptr;
@@ -178,6 +187,8 @@ struct Endpoint {
     // Non-zero: descriptors of the send queue wait for the peer's acknowledgement (hint for pollers). Changes
     // whenever the oldest one does.
     std::atomic<uint32_t> awaits_acks{0};
+    // The progress thread has found that the peer leaves messages for long; taken back under the send lock.
+    std::atomic<bool> left_waiting{false};
     // Receives of the peer as told by the last line that carried its count; written under the receive lock.
     std::atomic<uint32_t> peer_posted{0};
     paramnet::Tx tx;

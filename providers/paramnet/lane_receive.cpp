@@ -109,6 +109,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     m.immediate = line.immediate;
     m.total = total;
     m.remaining = total - n;
+    if ((flags & kFlagTimed) != 0) m.mark = take_mark(ep, line);
     if (!open_receive(ep, total)) {
         if (ep.vi->is_marked_broken()) return false;
         if (m.remaining != 0) {
@@ -122,6 +123,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     if (m.remaining != 0) {
         m.kind = IncomingMessage::into_receive;
     } else {
+        if ((flags & kFlagTimed) != 0) tell_time(ep, m.mark);
         close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, m.immediate, total);
     }
     return true;
@@ -146,6 +148,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     m.kind = IncomingMessage::none;
     if (kind == IncomingMessage::into_memory) return finish_served_write(ep);
     if (kind == IncomingMessage::into_receive) {
+        if ((m.flags & kFlagTimed) != 0) tell_time(ep, m.mark);
         close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, m.immediate, m.total);
     } else if ((flags & kFlagAck) != 0) {
         acknowledge(ep);
@@ -300,7 +303,7 @@ bool take_lines(Endpoint& ep, uint32_t budget) {
     ViCore& vi = *ep.vi;
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
     uint32_t next = rx.next.load(std::memory_order_relaxed);
-    const uint32_t end = next + budget;
+    const uint32_t first = next, end = next + budget;
     for (;;) {
         const Line& line = lines[next & (kLines - 1)];
         const uint64_t word = line.word.load(std::memory_order_acquire);
@@ -309,6 +312,7 @@ bool take_lines(Endpoint& ep, uint32_t budget) {
             return true;
         bool units_used = false;
         if (!receive_small(ep, vi, line, meta_of(word))) [[unlikely]] {
+            rx.in_row = next != first;
             if (!take_line(ep, line, meta_of(word))) return false;
             units_used = rx.unit_next - rx.units_published >= kPublishUnits;
         }

@@ -75,12 +75,14 @@ Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
     const uint32_t fragment = fragment_bytes(tx, m.total);
-    const auto copy = m.total >= tx.stream_from ? gather_streaming : gather;
+    const auto copy = m.streaming ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
         uint32_t unit = 0, unit_after = tx.unit_next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
+        Line& line = next_line(ep);
+        const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, m.trial, &m.begun) : 0;
         if (n != 0 && copy(m.cursor, tx.blocks + size_t{unit} * kUnitBytes, n) != n) {
             // The application changed the descriptor while it was ours (vipl-semantics §2.6): the rest is
             // void.
@@ -91,7 +93,7 @@ Step continue_message(Endpoint& ep) {
             return Step::stopped;
         }
         tx.unit_next = unit_after;
-        Line& line = next_line(ep);
+        if (unit_after >= kUnits) tx.steady = true;
         line.immediate = m.immediate;
         line.extra = m.total;
         if (m.operation == kLineWrite && m.first) {
@@ -104,9 +106,12 @@ Step continue_message(Endpoint& ep) {
         const uint32_t operation = m.first ? m.operation : uint32_t{kLineMore};
         const bool last = m.cursor.remaining == 0;
         m.first = false;
-        publish_line(ep, operation, m.flags | kFlagBlocks | (last && tx.acknowledged ? kFlagAck : 0), n);
+        publish_line(ep, operation, m.flags | kFlagBlocks | timed | (last && tx.acknowledged ? kFlagAck : 0),
+                     n);
     }
     m.active = false;
+    if (m.trial != 0) [[unlikely]]
+        note_sent(ep, m);
     const uint32_t status = m.operation == kLineWrite ? VIP_STATUS_OP_RDMA_WRITE : VIP_STATUS_OP_SEND;
     if (m.operation == kLineWrite) tell_event(ep, kEventServe);  // needs no call of the target's application
     if (tx.acknowledged) {
@@ -127,17 +132,7 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     if (receive == Step::waits) return Step::waits;
     const uint32_t flags = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0;
-    if (total > kInlineBytes) {
-        const uint32_t pull_from = tx.peer->pull_from.load(std::memory_order_relaxed);
-        if (d->CS.SegCount == 1) {
-            if (total >= kArenaPullFrom && tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 &&
-                lies_in_arena(ep, d))
-                return begin_pull(ep, d, total, true);
-            if (pull_from != 0 && total >= pull_from) return begin_pull(ep, d, total, false);
-        }
-        begin_message(ep, d, kLineSend, flags, total);
-        return Step::done;
-    }
+    if (total > kInlineBytes) return begin_long(ep, d, flags, total);
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
     Line& line = next_line(ep);
     SegmentCursor cursor;
@@ -274,6 +269,7 @@ Step push_while_room(Endpoint& ep) {
         if (tx.peer->posted.load(std::memory_order_acquire) >> 32 == 0) return Step::waits;
         tx.peer_started = true;
         tx.needs_fence = tx.peer->needs_fence.load(std::memory_order_relaxed) != 0;
+        install_ways(ep);
         update_fast(ep);
     }
     for (;;) {
@@ -337,9 +333,16 @@ void note_stuck(Endpoint& ep) {
 // The same for a message that is not taken: it must arrive without a call of the target's application.
 void note_unacked(Endpoint& ep) {
     Tx& tx = ep.tx;
-    if (++tx.ack_looks % kLooksPerTime != 0) return;
+    const uint32_t looks = ++tx.ack_looks;
+    const Outstanding& oldest = tx.outstanding[ep.vi->send.completed & ep.vi->send.mask];
+    // What is to be fetched would be done already, had it gone through the ring: a program that looks seldom
+    // must not wait for many looks.
+    const bool early = oldest.fetched && (looks & (looks - 1)) == 0;
+    if (!early && looks % kLooksPerTime != 0) return;
     const int64_t now = now_ns();
     if (tx.unacked_since == 0) tx.unacked_since = now;
+    if (oldest.fetched && now - tx.unacked_since > Ways::patience_ns(oldest.length))
+        tx.ways.not_fetched(tx.acks_seen);
     if (now - tx.unacked_since < kStuckNs) return;
     tx.unacked_since = now;
     ep.vi->stats.count(ViCount::peer_calls);
@@ -378,6 +381,7 @@ void collect_acks(Endpoint& ep) {
     if (count != tx.acks_seen) {
         tx.acks_seen = count;
         tx.unacked_since = 0;
+        tx.ack_looks = 0;
         complete_in_order(ep);
     } else if (ep.awaits_acks.load(std::memory_order_relaxed) != 0) {
         note_unacked(ep);
@@ -494,6 +498,8 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.position = q.taken++;
     m.immediate = d->CS.ImmediateData;
     m.total = total;
+    m.trial = 0;
+    m.streaming = operation == kLineWrite && tx.ways.next(total, false, false).way == Way::streaming;
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;

@@ -95,10 +95,8 @@ constexpr uint32_t kLinesAhead =
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;
     const SegmentValue s = read_segment(d->DS[0].Local);
     const uint32_t length = s.length;
-    const uint32_t pull_from = tx.peer->pull_from.load(std::memory_order_relaxed);
     if (length <= kInlineBytes || length > kMinFragment || length > vi.max_transfer ||
-        length != d->CS.Length || length >= tx.stream_from || (pull_from != 0 && length >= pull_from) ||
-        !q.buffers.covers(s.handle, s.address, length))
+        length != d->CS.Length || length >= tx.long_from || !q.buffers.covers(s.handle, s.address, length))
         return false;
     uint32_t unit, unit_after;
     if ((tx.used == tx.credits && !take_heard_credits(ep)) || !reserve_line(ep) ||

@@ -73,10 +73,17 @@ bool take_read_request(Endpoint&, const Line&);                       // [R]
 bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
 
 // large.cpp
-// `from_arena`: the message lies in our arena, which the peer has mapped.
-Step begin_pull(Endpoint&, VIP_DESCRIPTOR*, uint32_t total, bool from_arena);  // [S]
-bool lies_in_arena(const Endpoint&, const VIP_DESCRIPTOR*);
-bool take_pull(Endpoint&, const Line&, uint32_t meta);  // [R]
+void install_ways(Endpoint&);  // [S] once the peer has started
+// A message that does not go inside a line; its receive is reserved.
+Step begin_long(Endpoint&, VIP_DESCRIPTOR*, uint32_t flags, uint32_t total);  // [S]
+bool take_pull(Endpoint&, const Line&, uint32_t meta);                        // [R]
+
+// timed.cpp: how long a message takes (ways.hpp)
+uint32_t mark_timed(Line&, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
+void note_sent(Endpoint&, const OutgoingMessage&);           // [S] all of it is in the ring
+void hear_time(Endpoint&);                                   // [S] what the receiver has told
+TimedMark take_mark(const Endpoint&, const Line&);           // [R] its first line is taken
+void tell_time(Endpoint&, const TimedMark&);                 // [R] it has arrived
 
 // Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
 // their own.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Large messages by one copy: the sender describes where its bytes lie, the receiver fetches them. The send
-// completes when they have been fetched.
+// Long messages: which way they take, and the way of one copy: the sender describes where its bytes lie, the
+// receiver fetches them. The send completes when they have been fetched.
 #include "providers/paramnet/large.hpp"
+
+#include <algorithm>
 
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/lanes.hpp"
@@ -35,20 +37,12 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
                                                                                     : CrossResult::fault;
 }
 
-}  // namespace
-
-uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
-    if (peer.reach == Reach::none) return 0;
-    if (nic.settings.pull_from >= 0) return static_cast<uint32_t>(nic.settings.pull_from);
-    return peer.reach == Reach::same_process ? kPullWithinProcess : measured_pull_threshold();
-}
-
 bool lies_in_arena(const Endpoint& ep, const VIP_DESCRIPTOR* d) {
     Region region;
     return ep.vi->regions->snapshot(d->DS[0].Local.Handle, &region) && region.arena == kArena;
 }
 
-Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena) {
+Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena, uint32_t trial) {
     Tx& tx = ep.tx;
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
     Line& line = next_line(ep);
@@ -58,9 +52,54 @@ Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena
     line.immediate = d->CS.ImmediateData;
     line.extra = total;
     ++tx.used;
-    finish_on_ack(ep, ep.vi->send.taken++, VIP_STATUS_OP_SEND, total);
-    publish_line(ep, kLinePull,
-                 kFlagAck | ((d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0), 0);
+    const uint32_t position = ep.vi->send.taken++;
+    finish_on_ack(ep, position, VIP_STATUS_OP_SEND, total);
+    tx.outstanding[position & ep.vi->send.mask].fetched = !from_arena;
+    uint32_t flags = kFlagAck | ((d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0);
+    int64_t begun = 0;
+    if (trial != 0) flags |= mark_timed(line, trial, &begun);
+    publish_line(ep, kLinePull, flags, 0);
+    return Step::done;
+}
+
+// The receiver says what it can; what is set at this end counts where it leaves the choice.
+uint32_t pull_limit(const Endpoint& ep) {
+    const uint32_t limit = ep.tx.peer->pull_from.load(std::memory_order_relaxed);
+    const int64_t own = ep.nic->settings.pull_from;
+    return limit == kLearnt && own >= 0 ? static_cast<uint32_t>(own) : limit;
+}
+
+}  // namespace
+
+uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
+    if (peer.reach == Reach::none) return 0;
+    if (nic.settings.pull_from >= 0) return static_cast<uint32_t>(nic.settings.pull_from);
+    return peer.reach == Reach::same_process ? kPullWithinProcess : kLearnt;
+}
+
+void install_ways(Endpoint& ep) {
+    const Ways::Limits limits{ep.nic->settings.stream_from, pull_limit(ep)};
+    ep.tx.ways = Ways(limits);
+    ep.tx.long_from = std::min(limits.stream_from, limits.pull_from != 0 ? limits.pull_from : UINT32_MAX);
+}
+
+Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total) {
+    Tx& tx = ep.tx;
+    const bool one_piece = d->CS.SegCount == 1;
+    if (one_piece && total >= kArenaPullFrom && tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 &&
+        lies_in_arena(ep, d))
+        return begin_pull(ep, d, total, true, 0);
+    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;  // asked about once only
+    if (tx.ways.in_trial()) hear_time(ep);
+    if (ep.left_waiting.load(std::memory_order_relaxed)) [[unlikely]] {
+        ep.left_waiting.store(false, std::memory_order_relaxed);
+        tx.ways.not_fetched(tx.acks_seen);
+    }
+    const Ways::Choice choice = tx.ways.next(total, one_piece, tx.steady);
+    if (choice.way == Way::pull) return begin_pull(ep, d, total, false, choice.trial);
+    begin_message(ep, d, kLineSend, flags, total);
+    tx.message.streaming = choice.way == Way::streaming;
+    tx.message.trial = choice.trial;
     return Step::done;
 }
 
@@ -68,6 +107,8 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     Rx& rx = ep.rx;
     const PullRequest where = read_payload<PullRequest>(line);
     const uint32_t total = read_extra(line), immediate = line.immediate;
+    const uint32_t flags = flags_in(meta);
+    const TimedMark mark = (flags & kFlagTimed) != 0 ? take_mark(ep, line) : TimedMark{};
     if (rx.message.kind != IncomingMessage::none || total > ep.vi->max_transfer) return nonsense(ep);
     if (!open_receive(ep, total)) {
         if (ep.vi->is_marked_broken()) return false;
@@ -90,7 +131,8 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         break_connection(ep, VIP_ERROR_CONN_LOST, true);
         return false;
     }
-    close_receive(ep, VIP_STATUS_OP_RECEIVE, flags_in(meta), immediate, total);
+    if ((flags & kFlagTimed) != 0) tell_time(ep, mark);
+    close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, immediate, total);
     return true;
 }
 

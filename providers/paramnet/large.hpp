@@ -10,7 +10,8 @@ namespace viaduct::paramnet {
 
 struct Peer;
 
-// From which length on this end wants to pull what that peer sends; 0: never.
+// From which length on this end pulls what that peer sends; 0: never, kLearnt: where the peer finds it
+// faster.
 uint32_t pull_threshold(const NicContext&, const Peer&);
 
 }  // namespace viaduct::paramnet

@@ -139,7 +139,10 @@ bool call_for_acks(NicContext& nic, Endpoint& ep) {
         if (awaited == ep.acks_awaited) {
             const auto placed = static_cast<uint32_t>(ep.rx.peer->placed.load(std::memory_order_acquire));
             arrived = static_cast<int32_t>((placed << 1 | 1) - awaited) >= 0;
-            if (!arrived) call_peer(ep);
+            if (!arrived) {
+                ep.left_waiting.store(true, std::memory_order_relaxed);
+                call_peer(ep);
+            }
         }
     }
     ep.acks_awaited = awaited;

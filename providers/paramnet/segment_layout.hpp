@@ -11,7 +11,7 @@
 
 namespace viaduct::paramnet {
 
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -42,6 +42,7 @@ enum LineOperation : uint32_t {
 inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` is valid
 inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
 inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
+inline constexpr uint32_t kFlagTimed = 1u << 3;  // the receiver is asked how long the message took: TimedMark
 
 // Two lines of a cache, of which a message of up to kOneCacheLine bytes uses one: neighbours that are fetched
 // in pairs would be taken away from the end that is about to write the next one, and for the longer ones the
@@ -80,19 +81,26 @@ struct PullRequest {
     uint32_t
         handle;  // of a region in the sender's arena, which the receiver has mapped; 0: memory of its process
 };
+// Beside one of these two, in the first line of the message.
+inline constexpr uint32_t kTimedMarkAt = 32;
+struct TimedMark {
+    int64_t begun;    // CLOCK_MONOTONIC, ns
+    uint32_t number;  // of the trial
+};
 struct RemoteRange {
     uint32_t unit;  // as BlockPlace (writes)
     uint32_t handle;
     uint64_t address;
 };
 static_assert(sizeof(RemoteRange) <= kInlineBytes);
+static_assert(sizeof(PullRequest) <= kTimedMarkAt && kTimedMarkAt + sizeof(TimedMark) <= kOneCacheLine);
 
 // What a line holds besides its word can change while we look, if the peer is hostile: it is read once, and
 // what was checked is what is used.
 template <class Payload>
-inline Payload read_payload(const Line& line) {
+inline Payload read_payload(const Line& line, uint32_t at = 0) {
     Payload value;
-    __builtin_memcpy(&value, line.payload, sizeof value);
+    __builtin_memcpy(&value, line.payload + at, sizeof value);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler must not read it again
     return value;
 }
@@ -132,6 +140,8 @@ struct alignas(128) EndRecord {
     // Lines with kFlagAck that are done with, and in the upper half what was wrong with the next one (status
     // bits).
     alignas(128) std::atomic<uint64_t> placed;
+    // How long the last timed message took, in ns, and in the upper half the number of its trial.
+    std::atomic<uint64_t> timed;
     // Written seldom.
     alignas(128) std::atomic<uint32_t> recv_mode;  // how to tell of new lines
     std::atomic<uint32_t> send_mode;  // how to tell of `placed`, and of `consumed` if space_wanted
@@ -141,7 +151,8 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> link_down;   // fault plan of this end takes the link down
     std::atomic<uint32_t> permission;  // of the VI, for the other end's RDMA
     std::atomic<uint32_t> ptag;
-    std::atomic<uint32_t> pull_from;    // sends from this length up are best pulled by this end; 0: none
+    // Sends from this length up are pulled by this end; 0: none, kLearnt: those for which that is faster.
+    std::atomic<uint32_t> pull_from;
     std::atomic<uint32_t> needs_fence;  // this process has no membarrier
     std::atomic<uint32_t> maps_arena;   // this end reaches the other one's arena
     std::atomic<uint32_t> events[kEventKinds];

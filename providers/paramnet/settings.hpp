@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/fault/fault_plan.hpp"
+#include "providers/paramnet/ways.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::paramnet {
@@ -18,13 +19,12 @@ enum class Timing : uint8_t { none };
 struct NicSettings {
     uint32_t nics = 1;       // how many NICs this host has
     bool cross_copy = true;  // reach the memory of other processes directly where the system permits it
-    int64_t pull_from =
-        -1;  // sends from this length up are pulled out of the sender's memory; 0 never, -1 measured
+    // Sends from this length up are pulled out of the sender's memory; 0: never, -1: learnt (ways.hpp).
+    int64_t pull_from = -1;
     // Messages from this length up are written to the ring past the caches. The lines of the ring lie in the
     // caches of the processor that has read them, and stores fetch them from there one by one
-    // (docs/data-path.md, Costs). On other machines, or other days, plain stores are the better ones: these
-    // values are for those where vipperf --tune has not measured.
-    uint32_t stream_from = 8192;
+    // (docs/data-path.md, Costs); on other machines, or other days, plain stores are the better ones.
+    uint32_t stream_from = kLearnt;
     uint32_t block_bytes = 16384;  // longest piece in which a message goes through the ring
     Timing timing = Timing::none;
     // Of the NIC opened: bytes a second that its link carries, 0 as many as the machine can; and what goes

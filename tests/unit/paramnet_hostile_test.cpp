@@ -89,6 +89,24 @@ TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
         }
 }
 
+TEST(Hostile, AskingForTheTimeOfAnyLineHarmsNobody) {
+    TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
+    std::memset(pair.b.data(), 0xA5, 1 << 20);
+    for (uint32_t i = 0; i < 3; ++i) post_guarded(pair.b, i);
+    std::byte payload[64] = {};
+    std::memset(payload + kTimedMarkAt, 0x80,
+                sizeof payload - kTimedMarkAt);  // begun long before the machine
+    forge(pair.a, meta(kLineSend, kFlagTimed, 8), 0, payload, sizeof payload);
+    forge(pair.a, meta(kLineSend, kFlagTimed | kFlagBlocks, 600), 600, payload, sizeof payload);
+    for (uint32_t i = 0; i < 2; ++i) {
+        VIP_DESCRIPTOR* d = pair.b.wait_recv();
+        ASSERT_NE(d, nullptr);
+        EXPECT_EQ(d->CS.Length, i == 0 ? 8u : 600u);
+    }
+    EXPECT_TRUE(guards_intact(pair.b, 3));
+    EXPECT_EQ(pair.b.state(), uint32_t{VIP_STATE_CONNECTED});
+}
+
 TEST(Hostile, MoreMessagesThanReceivesBreakTheConnection) {
     for (const uint32_t operation : {kLineSend, kLineImmediate, kLineWriteRefused}) {
         TestPair pair(VIP_SERVICE_UNRELIABLE);

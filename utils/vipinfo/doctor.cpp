@@ -178,7 +178,8 @@ Finding measurements() {
     }
     const std::string text =
         tuning.state == Tuning::State::none
-            ? "nothing was measured on this machine: paramnet moves long messages as was best elsewhere"
+            ? "nothing was measured on this machine: each connection of paramnet learns how to move long "
+              "messages"
             : fmt::format("{} does not count here: {}", tuning.path, tuning.why);
     return {Verdict::note, "measurements", text,
             "run vipperf --tune when the machine is quiet; as root it counts for all users"};

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which way long messages take, by given times; and that they arrive whichever it is.
+#include "providers/paramnet/ways.hpp"
+
+#include <utility>
+
+#include "paramnet_fixture.hpp"
+#include "providers/paramnet/lanes.hpp"
+
+namespace viaduct::paramnet::test {
+namespace {
+
+constexpr uint32_t kK = 1024;
+
+// A machine on which a message takes so many picoseconds a byte by each way, plus a fixed time.
+struct Machine {
+    uint32_t plain, streaming, pull;
+    uint32_t pull_ns = 700;  // of one system call
+    uint32_t ns(Way way, uint32_t bytes) const {
+        switch (way) {
+            case Way::plain:
+                return 200 + static_cast<uint32_t>(uint64_t{bytes} * plain / 1000);
+            case Way::streaming:
+                return 200 + static_cast<uint32_t>(uint64_t{bytes} * streaming / 1000);
+            default:
+                return pull_ns + static_cast<uint32_t>(uint64_t{bytes} * pull / 1000);
+        }
+    }
+};
+
+// Sends `count` messages of that length, each answered before the next; the way of the one behind them.
+Way learn(Ways& ways, const Machine& machine, uint32_t bytes, uint32_t count = 100) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const Ways::Choice choice = ways.next(bytes, true, true);
+        if (choice.trial != 0) ways.answered(choice.trial, machine.ns(choice.way, bytes));
+    }
+    return ways.next(bytes, true, true).way;
+}
+
+constexpr Ways::Limits kAllLearnt{kLearnt, kLearnt};
+
+TEST(LongWays, TakeWhatHasProvedTheFastestOnThisMachine) {
+    const Machine pulls_well{110, 150, 35}, copies_well{20, 60, 60}, streams_well{500, 70, 90};
+    for (const uint32_t bytes : {64 * kK, 256 * kK, kK * kK}) {
+        SCOPED_TRACE(bytes);
+        Ways a(kAllLearnt), b(kAllLearnt), c(kAllLearnt);
+        EXPECT_EQ(learn(a, pulls_well, bytes), Way::pull);
+        EXPECT_EQ(learn(b, copies_well, bytes), Way::plain);
+        EXPECT_EQ(learn(c, streams_well, bytes), Way::streaming);
+    }
+}
+
+TEST(LongWays, ChooseForEachLengthOfItsOwn) {
+    // The system call's fixed cost weighs at 16 KiB and does not at 1 MiB.
+    const Machine machine{100, 150, 35, 3000};
+    Ways ways(kAllLearnt);
+    EXPECT_EQ(learn(ways, machine, 16 * kK), Way::plain);
+    EXPECT_EQ(learn(ways, machine, kK * kK), Way::pull);
+    EXPECT_EQ(ways.next(16 * kK, true, true).way, Way::plain);
+    EXPECT_EQ(ways.next(5 * kK, true, true).trial, 0u) << "short: nothing to learn";
+    EXPECT_EQ(ways.next(5 * kK, true, true).way, Way::plain);
+}
+
+TEST(LongWays, DoNotMakeTheSenderWaitForALittle) {
+    const Machine machine{100, 100, 93, 0};
+    Ways ways(kAllLearnt);
+    EXPECT_NE(learn(ways, machine, 256 * kK), Way::pull);
+}
+
+TEST(LongWays, LeaveAloneWhatSomebodyHasSet) {
+    Ways set({65536, 131072});
+    for (uint32_t i = 0; i < 100; ++i) {
+        EXPECT_EQ(set.next(32 * kK, true, true).way, Way::plain);
+        EXPECT_EQ(set.next(64 * kK, true, true).way, Way::streaming);
+        EXPECT_EQ(set.next(128 * kK, false, true).way, Way::streaming);
+        const Ways::Choice choice = set.next(128 * kK, true, true);
+        EXPECT_EQ(choice.way, Way::pull);
+        EXPECT_EQ(choice.trial, 0u);
+    }
+    Ways never({0, 0});
+    EXPECT_EQ(never.next(kK * kK, true, true).way, Way::plain);
+
+    // One set, the other learnt.
+    const Machine machine{110, 20, 35};
+    Ways streams_never({0, kLearnt});
+    EXPECT_EQ(learn(streams_never, machine, 64 * kK), Way::pull);
+    Ways pulls_never({kLearnt, 0});
+    EXPECT_EQ(learn(pulls_never, Machine{110, 150, 35}, 64 * kK), Way::plain);
+}
+
+TEST(LongWays, TryNothingBeforeTheRingsPagesAreThere) {
+    Ways ways(kAllLearnt);
+    for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(ways.next(64 * kK, true, false).trial, 0u);
+}
+
+TEST(LongWays, StayInTheRingWhileTheReceiverDoesNotLook) {
+    const Machine machine{110, 150, 35};
+    Ways late(kAllLearnt);
+    EXPECT_NE(learn(late, Machine{5'000'000, 5'000'000, 1'000'000}, 64 * kK), Way::pull)
+        << "times of somebody who computes tell nothing";
+
+    Ways ways(kAllLearnt);
+    ASSERT_EQ(learn(ways, machine, 64 * kK), Way::pull);
+    ASSERT_EQ(learn(ways, machine, kK * kK), Way::pull);
+    ways.not_fetched(17);
+    const auto in_ring = [&] {
+        uint32_t n = 0;
+        while (ways.next(64 * kK, true, true).way != Way::pull) ++n;
+        return n;
+    };
+    EXPECT_EQ(ways.next(kK * kK, true, true).way, Way::pull) << "the ring would not take it either";
+    const uint32_t first = in_ring();
+    EXPECT_GT(first, 10u);
+    ways.not_fetched(18);
+    ways.not_fetched(18);  // looked at twice
+    const uint32_t second = in_ring();
+    EXPECT_GT(second, first);
+    EXPECT_LT(second, 3 * first);
+    for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(ways.next(64 * kK, true, true).way, Way::pull);
+    ways.not_fetched(19);
+    EXPECT_LT(in_ring(), second) << "once in a thousand is no habit";
+}
+
+TEST(LongWays, GoOnWhenATrialIsNeverAnswered) {
+    Ways ways(kAllLearnt);
+    uint32_t trials = 0;
+    for (uint32_t i = 0; i < 60000; ++i) {
+        const Ways::Choice choice = ways.next(64 * kK, true, true);
+        if (choice.trial != 0) {
+            ++trials;
+            ways.answered(choice.trial + 1, 1);  // what was never asked
+            ways.answered(0, 1);
+        }
+    }
+    EXPECT_GE(trials, 12u);
+    EXPECT_NE(ways.next(64 * kK, true, true).way, Way::pull);
+}
+
+TEST(LongWays, GoAsFastAsTheSlowerEnd) {
+    // A receiver that finds everything in the ring takes it out fast: what it took to get there counts.
+    Ways ways(kAllLearnt);
+    for (uint32_t i = 0; i < 100; ++i) {
+        const Ways::Choice choice = ways.next(64 * kK, true, true);
+        if (choice.trial == 0) continue;
+        if (choice.way != Way::pull) ways.sent(choice.trial, 8000);
+        ways.answered(choice.trial, choice.way == Way::pull ? 3000 : 2000);
+    }
+    EXPECT_EQ(ways.next(64 * kK, true, true).way, Way::pull);
+}
+
+TEST(LongWays, LearnAnewWhenTheMachineHasChanged) {
+    Ways ways(kAllLearnt);
+    ASSERT_EQ(learn(ways, {110, 150, 35}, 64 * kK), Way::pull);
+    EXPECT_EQ(learn(ways, {20, 150, 90}, 64 * kK, 5000), Way::plain);
+}
+
+// Through a connection: `a` sends one message to `b`, which polls until it is there.
+void carry(TestPair& pair, uint32_t size, uint32_t seed) {
+    std::memset(pair.b.data(), 0xEE, size + 1);
+    fill(pair.a.data(), size, seed);
+    pair.b.receive(pair.b.data(), size);
+    pair.a.send(pair.a.data(), size);
+    VIP_DESCRIPTOR* received = pair.b.wait_recv();
+    ASSERT_NE(received, nullptr);
+    ASSERT_EQ(status_of(received), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});
+    ASSERT_EQ(received->CS.Length, size);
+    ASSERT_TRUE(filled(pair.b.data(), size, seed));
+    ASSERT_EQ(pair.b.data()[size], std::byte{0xEE});
+    VIP_DESCRIPTOR* sent = pair.a.wait_send();
+    ASSERT_NE(sent, nullptr);
+    ASSERT_EQ(status_of(sent), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_SEND});
+}
+
+class LongMessages : public testing::TestWithParam<uint16_t> {};
+
+TEST_P(LongMessages, ArriveWhicheverWayIsTaken) {
+    TestPair pair(GetParam(), Reach::cross_copy, 3u << 20);
+    uint32_t seed = 0, fetched = 0, in_ring = 0, timed = 0;
+    uint64_t told = 0;
+    for (uint32_t i = 0; i < 70; ++i) ASSERT_NO_FATAL_FAILURE(carry(pair, 4096, ++seed));  // once around
+    for (const uint32_t size : {8191u, 8192u, 16383u, 16384u, 30000u, 65536u, 100001u, 262144u, 300000u,
+                                1048576u, 2097152u, 2500000u}) {
+        SCOPED_TRACE(size);
+        for (uint32_t i = 0; i < 14; ++i) {
+            const uint32_t lines = pair.a.endpoint().tx.next;
+            ASSERT_NO_FATAL_FAILURE(carry(pair, size, ++seed));
+            const bool one_line = pair.a.endpoint().tx.next == lines + 1;
+            ++(one_line ? fetched : in_ring);
+            timed += pair.b.endpoint().rx.own->timed.load() != told;
+            told = pair.b.endpoint().rx.own->timed.load();
+        }
+    }
+    // Six classes of which the shortest is never fetched.
+    EXPECT_GE(fetched, 4u * 5) << "four trials in each class";
+    EXPECT_GE(in_ring, 8u * 6);
+    EXPECT_EQ(timed, 12u * 5 + 8) << "the receiver tells how long they took";
+    EXPECT_TRUE(pair.a.errors().empty());
+}
+
+TEST_P(LongMessages, GoThroughTheRingWhenTheReceiverLeavesThem) {
+    constexpr uint32_t kSize = 64 * kK;
+    TestPair pair(GetParam(), Reach::cross_copy);
+    for (uint32_t i = 0; i < 70; ++i) ASSERT_NO_FATAL_FAILURE(carry(pair, 4096, i));
+    Ways& ways = pair.a.endpoint().tx.ways;
+    ASSERT_EQ(learn(ways, Machine{110, 150, 35}, kSize), Way::pull);
+    for (uint32_t i = 0; i < 4; ++i) pair.b.receive(pair.b.data() + i * kSize, kSize);
+    // The other end calls nothing.
+    fill(pair.a.data(), kSize, 1);
+    pair.a.send(pair.a.data(), kSize);
+    EXPECT_EQ(pair.a.send_done(), nullptr);
+    ASSERT_NE(pair.a.wait_send(), nullptr) << "its helper thread fetches it";
+    for (uint32_t i = 1; i < 4; ++i) {
+        const uint32_t lines = pair.a.endpoint().tx.next;
+        fill(pair.a.data() + i * kSize, kSize, 1 + i);
+        pair.a.send(pair.a.data() + i * kSize, kSize);
+        EXPECT_GT(pair.a.endpoint().tx.next, lines + 1);
+        if (GetParam() != VIP_SERVICE_RELIABLE_RECEPTION) {
+            EXPECT_NE(pair.a.send_done(), nullptr) << "complete when it is on its way";
+        }
+    }
+    for (uint32_t i = 0; i < 4; ++i) {
+        ASSERT_NE(pair.b.wait_recv(), nullptr);
+        EXPECT_TRUE(filled(pair.b.data() + i * kSize, kSize, 1 + i));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Paramnet, LongMessages, testing::ValuesIn(kLevels));
+
+TEST(LongWays, ObeyTheSettings) {
+    // What is set counts, whatever is faster.
+    for (const auto& [value, lines] : {std::pair("65536", 1u), std::pair("0", 4u)}) {
+        TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY, Reach::cross_copy, 1 << 20,
+                      {{"pull_from", value}, {"stream_from", "0"}});
+        for (uint32_t i = 0; i < 40; ++i) {
+            const uint32_t before = pair.a.endpoint().tx.next;
+            ASSERT_NO_FATAL_FAILURE(carry(pair, 65536, i));
+            EXPECT_EQ(pair.a.endpoint().tx.next, before + lines);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace viaduct::paramnet::test
