@@ -11,6 +11,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "providers/verbs/calls.hpp"
+#include "providers/verbs/doubt.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
@@ -22,7 +23,6 @@ namespace {
 constexpr int64_t kGraceNs = 100'000'000;  // NO_MATCH comes after it: vipl-compat C2, C6
 constexpr int64_t kFirstPauseNs = 5'000'000;
 constexpr int64_t kLongestPauseNs = 50'000'000;
-constexpr int kResolveMs = 2000;
 
 sockaddr_in socket_address(in_addr ip, uint16_t port) {
     sockaddr_in address{};
@@ -30,22 +30,6 @@ sockaddr_in socket_address(in_addr ip, uint16_t port) {
     address.sin_addr = ip;
     address.sin_port = htons(port);
     return address;
-}
-
-// The next port of the target, with an id of its own.
-void begin_try(ConnectOp& op) {
-    NicContext& nic = *op.nic;
-    in_addr ip{};
-    op.retry_at = 0;
-    if (!ip_of(op.remote.host, &ip)) return decide(op, Status::no_match);  // no address of this kind of NIC
-    if (calls->create_id(nic.events, &op.id, nullptr, RDMA_PS_TCP) != 0)
-        return decide(op, Status::out_of_resources);
-    nic.owners[op.id].op = &op;
-    sockaddr_in from = socket_address(nic.ip, 0);
-    sockaddr_in to = socket_address(ip, static_cast<uint16_t>(port_of(nic.settings, op.remote) + op.tries));
-    if (calls->resolve_addr(op.id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
-                            kResolveMs) != 0)
-        decide(op, Status::timeout);
 }
 
 void retry_later(ConnectOp& op) {
@@ -56,32 +40,11 @@ void retry_later(ConnectOp& op) {
 // Nobody at that port waits for us: the next port, then all of them again for a while.
 void try_next(ConnectOp& op) {
     retire_id(*op.nic, op.id);
+    end_doubt(op);
     if (++op.tries < kPortTries) return begin_try(op);
     op.tries = 0;
     if (op.kind == ConnectOp::request && now_ns() >= op.begun + kGraceNs) return decide(op, Status::no_match);
     retry_later(op);
-}
-
-Hello hello_of(const ConnectOp& op) {
-    Hello hello;
-    hello.kind = op.kind == ConnectOp::peer ? HelloKind::peer : HelloKind::request;
-    hello.traits = op.traits;
-    hello.companion = op.link->companion->qp_num;
-    hello.nonce = op.nonce;
-    hello.local = op.local;
-    hello.remote = op.remote;
-    return hello;
-}
-
-void fill(const ConnectOp& op, const void* data, size_t bytes, rdma_conn_param* param) {
-    std::memset(param, 0, sizeof *param);
-    param->private_data = data;
-    param->private_data_len = static_cast<uint8_t>(bytes);
-    param->responder_resources = param->initiator_depth = std::max<uint8_t>(op.nic->reads, 1);
-    param->flow_control = 1;
-    param->retry_count = op.nic->settings.retries;
-    param->rnr_retry_count = 0;
-    param->qp_num = op.link->data->qp_num;
 }
 
 void send_request(ConnectOp& op) {
@@ -90,7 +53,8 @@ void send_request(ConnectOp& op) {
     write_request(hello_of(op), data);
     rdma_conn_param param;
     fill(op, data, sizeof data, &param);
-    if (calls->connect(op.id, &param) != 0) decide(op, Status::out_of_resources);
+    if (calls->connect(op.id, &param) != 0) return decide(op, Status::out_of_resources);
+    begin_doubt(op);
 }
 
 void take_response(ConnectOp& op, const CmEvent& event) {
@@ -122,6 +86,7 @@ void take_rejection(ConnectOp& op, const CmEvent& event) {
         case Refusal::use_mine:
             op.tries = kPortTries - 1;  // found: wait for its request instead of looking further
             return try_next(op);
+        case Refusal::known:  // no answer to a request
         case Refusal::no_match:
             break;
     }
@@ -130,6 +95,7 @@ void take_rejection(ConnectOp& op, const CmEvent& event) {
 
 // An event of an id that an attempt made or accepted.
 void advance(ConnectOp& op, const CmEvent& event) {
+    if (!op.decided && op.probe != nullptr && event.id == op.probe) return advance_probe(op, event);
     if (op.decided || event.id != op.id) return;
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -209,6 +175,52 @@ void bind(ConnectOp& op) {
 }
 
 }  // namespace
+
+bool find_way(ConnectOp& op, rdma_cm_id** id) {
+    NicContext& nic = *op.nic;
+    in_addr ip{};
+    if (!ip_of(op.remote.host, &ip)) return false;
+    if (calls->create_id(nic.events, id, nullptr, RDMA_PS_TCP) != 0) {
+        *id = nullptr;
+        return false;
+    }
+    nic.owners[*id].op = &op;
+    sockaddr_in from = socket_address(nic.ip, 0);
+    sockaddr_in to = socket_address(ip, static_cast<uint16_t>(port_of(nic.settings, op.remote) + op.tries));
+    return calls->resolve_addr(*id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
+                               kResolveMs) == 0;
+}
+
+void begin_try(ConnectOp& op) {
+    in_addr unused{};
+    op.retry_at = 0;
+    if (!ip_of(op.remote.host, &unused))
+        return decide(op, Status::no_match);  // no address of this kind of NIC
+    if (find_way(op, &op.id)) return;
+    decide(op, op.id == nullptr ? Status::out_of_resources : Status::timeout);
+}
+
+Hello hello_of(const ConnectOp& op) {
+    Hello hello;
+    hello.kind = op.kind == ConnectOp::peer ? HelloKind::peer : HelloKind::request;
+    hello.traits = op.traits;
+    hello.companion = op.link->companion->qp_num;
+    hello.nonce = op.nonce;
+    hello.local = op.local;
+    hello.remote = op.remote;
+    return hello;
+}
+
+void fill(const ConnectOp& op, const void* data, size_t bytes, rdma_conn_param* param) {
+    std::memset(param, 0, sizeof *param);
+    param->private_data = data;
+    param->private_data_len = static_cast<uint8_t>(bytes);
+    param->responder_resources = param->initiator_depth = std::max<uint8_t>(op.nic->reads, 1);
+    param->flow_control = 1;
+    param->retry_count = op.nic->settings.retries;
+    param->rnr_retry_count = 0;
+    param->qp_num = op.link->data->qp_num;
+}
 
 void answer_failed(ConnectOp& op) {
     op.answering = false;
@@ -306,8 +318,10 @@ Deadline run_timers(NicContext& nic, int64_t now) {
     for (ConnectOp* op : nic.retrying) {
         if (!op->decided && now >= op->deadline) decide(*op, Status::timeout);
         if (!op->decided && op->retry_at != 0 && now >= op->retry_at) begin_try(*op);
+        if (!op->decided && op->doubt_at != 0 && now >= op->doubt_at) doubt(*op, now);
         if (op->decided) continue;
         next = std::min(next, op->deadline);
+        if (op->doubt_at != 0) next = std::min(next, op->doubt_at);
         if (op->retry_at != 0) next = std::min(next, op->retry_at);
     }
     return next;
@@ -333,6 +347,7 @@ Status request(NicContext* nic, ViCore& vi, const EndAddress& local, const EndAd
     auto op = new_attempt(ConnectOp::request, nic, vi, local, remote, traits, deadline);
     if (!op) return Status::out_of_resources;
     const std::lock_guard lock(nic->connect_mutex);
+    op->nonce = new_nonce(*nic);
     nic->retrying.push_back(op.get());
     begin_try(*op);
     poke(*nic);
@@ -391,6 +406,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
     const std::lock_guard lock(nic.connect_mutex);
     decide(*op, Status::timeout);
     forget(*op);
+    end_doubt(*op);
     *result = op->result;
     if (op->result.status == Status::ok && op->kind != ConnectOp::listen) {
         bind(*op);

@@ -27,7 +27,11 @@ struct ConnectOp {
     uint32_t tries = 0;    // ports tried in this round
     int64_t retry_at = 0;  // 0: not waiting for a time
     int64_t retry_pause = 0;
-    bool answering = false;  // peer to peer: the other side's request is being accepted
+    // No answer by then: whether the request has arrived is open (doubt.hpp). 0: none is out.
+    int64_t doubt_at = 0;
+    int64_t doubt_pause = 0;
+    rdma_cm_id* probe = nullptr;  // asks whether the request is known
+    bool answering = false;       // peer to peer: the other side's request is being accepted
     bool decided = false;
     ConnectResult result;
 };
@@ -35,6 +39,8 @@ struct ConnectOp {
 }  // namespace viaduct
 
 namespace viaduct::verbs {
+
+inline constexpr int kResolveMs = 2000;  // for rdma_cm, to find a way to the other host
 
 Status listen(NicContext*, const EndAddress& local, ConnectOp** out);
 Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
@@ -61,7 +67,12 @@ void handle_event(NicContext&, const CmEvent&);
 // Attempts whose time to try again, or to give up, has come. The next such time, or kNever.
 Deadline run_timers(NicContext&, int64_t now);
 
-// connect.cpp, for listener.cpp [connect_mutex]
+// connect.cpp, for listener.cpp and doubt.cpp [connect_mutex]
+// The port of the target whose turn it is, with an id of its own, which learns the way there.
+void begin_try(ConnectOp&);
+bool find_way(ConnectOp&, rdma_cm_id**);
+Hello hello_of(const ConnectOp&);
+void fill(const ConnectOp&, const void* data, size_t bytes, rdma_conn_param*);
 void decide(ConnectOp&, Status);
 void retire_id(NicContext&, rdma_cm_id*&);
 void give_up_link(ConnectOp&);
@@ -78,6 +89,8 @@ int compare_ends(const EndAddress& a, const EndAddress& b);
 // Upper half: this NIC context; lower half: this request.
 uint32_t new_nonce(NicContext&);
 bool ensure_listener(NicContext&, const EndAddress& local);
+// Whether this request has arrived and is being thought about.
+bool is_known(const NicContext&, const Hello& request);
 void take_request(NicContext&, const CmEvent&);
 
 }  // namespace viaduct::verbs

@@ -16,13 +16,13 @@ inline constexpr size_t kRequestBytes = 55;  // 56 fit into a request of the TCP
 inline constexpr size_t kAcceptBytes = 16;
 inline constexpr size_t kRejectBytes = 4;
 
-enum class HelloKind : uint8_t { request = 1, peer = 2, accept = 3, reject = 4 };
+enum class HelloKind : uint8_t { request = 1, peer = 2, accept = 3, reject = 4, probe = 5 };
 
 struct Hello {
     HelloKind kind = HelloKind::request;
     ViTraits traits;
     uint32_t companion = 0;  // number of the companion queue pair
-    uint32_t nonce = 0;      // decides between two requests of equal addresses
+    uint32_t nonce = 0;      // of the request; decides between two requests of equal addresses
     EndAddress local;        // the sender's
     EndAddress remote;       // whom it wants: the discriminator counts
 };
@@ -35,6 +35,7 @@ enum class Refusal : uint8_t {
     use_mine = 5,  // peer to peer: my own request to you is the one that counts
     no_resources = 6,
     version = 7,
+    known = 8,  // to a probe: that request is being thought about
 };
 
 void write_request(const Hello&, uint8_t (&out)[kRequestBytes]);

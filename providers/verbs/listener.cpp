@@ -8,6 +8,7 @@
 #include "core/log/log.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/connect.hpp"
+#include "providers/verbs/doubt.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "providers/verbs/nic.hpp"
 
@@ -85,6 +86,7 @@ void accept_peer(ConnectOp& op, rdma_cm_id* id, const Hello& hello, uint8_t read
     // answer that names the same one for a left-over.
     if (op.id != nullptr) give_up_link(op);
     retire_id(nic, op.id);
+    end_doubt(op);
     op.retry_at = 0;
     op.answering = true;
     const Status s = answer_request(op, id, hello, reads);
@@ -126,11 +128,29 @@ bool ensure_listener(NicContext& nic, const EndAddress& local) {
     return false;
 }
 
+bool is_known(const NicContext& nic, const Hello& request) {
+    const auto same = [&request](const Hello& one) {
+        return one.nonce == request.nonce && one.local == request.local &&
+               one.remote.same_discriminator(request.remote);
+    };
+    for (const auto& [number, one] : nic.incoming)
+        if (!one.gone && same(one.hello)) return true;
+    for (const auto& [id, owner] : nic.owners) {  // accepted, and the answer is on its way
+        const ConnectOp* op = owner.op;
+        if (op != nullptr && op->kind == ConnectOp::accept && !op->decided && op->link != nullptr &&
+            same(op->link->peer))
+            return true;
+    }
+    return false;
+}
+
 void take_request(NicContext& nic, const CmEvent& event) {
     Hello hello;
     const Status read = read_request(event.data, event.bytes, &hello);
     if (read != Status::ok)
         return turn_away(nic, event.id, read == Status::version ? Refusal::version : Refusal::no_match);
+    if (hello.kind == HelloKind::probe)
+        return turn_away(nic, event.id, is_known(nic, hello) ? Refusal::known : Refusal::no_match);
     if (hello.kind == HelloKind::peer) return offer_to_peer(nic, event.id, hello, event.reads);
     offer_to_waiter(nic, event.id, hello, event.reads);
 }
