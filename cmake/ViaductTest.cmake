@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# viaduct_test(name command... LABELS label... [TIMEOUT seconds] [ENVIRONMENT NAME=value...] [SERIAL] [IN_TURN chain])
+# viaduct_test(name command... LABELS label... [TIMEOUT seconds] [ENVIRONMENT NAME=value...] [SERIAL | WAITS] [IN_TURN chain])
 #
 # A test with a deadline and an agent of its own: the agent's name holds the test's name and the build folder, so that
 # tests of two builds, or two tests at once, never share a vipkad. Labels: unit, conformance, legacy, fault, header,
-# install, stress. SERIAL is for tests that need the whole machine. Tests IN_TURN of one chain run one after the other, beside
-# tests of another kind; a chain is begun early, so that there is something to run beside it.
+# install, stress. SERIAL is for tests that need the whole machine. One that WAITS keeps less than a fifth of a processor busy:
+# two such run where one other would. They are begun early, so that there is something to run beside them. Tests IN_TURN of
+# one chain run one after the other.
 include(GoogleTest)
 
 string(SHA256 VIADUCT_BUILD_HASH ${PROJECT_BINARY_DIR})
@@ -19,7 +20,7 @@ set(VIADUCT_TEST_ENVIRONMENT
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:report_thread_leaks=0)
 
 function(viaduct_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT;IN_TURN" "COMMAND;LABELS;ENVIRONMENT")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;WAITS" "TIMEOUT;IN_TURN" "COMMAND;LABELS;ENVIRONMENT")
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 60)
     endif()
@@ -34,7 +35,12 @@ function(viaduct_test name)
     if(arg_SERIAL)
         set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
     endif()
+    if(arg_WAITS)
+        set_tests_properties(${name} PROPERTIES COST 1000)
+    else()
+        set_tests_properties(${name} PROPERTIES PROCESSORS 2)
+    endif()
     if(arg_IN_TURN)
-        set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ${arg_IN_TURN} COST 1000)
+        set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ${arg_IN_TURN})
     endif()
 endfunction()
