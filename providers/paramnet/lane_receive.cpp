@@ -7,6 +7,7 @@
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/own_memory.hpp"
 
 namespace viaduct::paramnet {
 
@@ -96,6 +97,18 @@ void refuse_receive(Endpoint& ep, uint32_t error) {
     break_connection(ep, VIP_ERROR_CONN_LOST, false);
 }
 
+// Into the receive of the message under way. False: it has been refused, or the connection is broken. A
+// thread of ours must not die of memory that the program has unmapped; the program's own calls pay nothing
+// for that.
+bool place_in_receive(Endpoint& ep, const std::byte* from, uint32_t n) {
+    SegmentCursor& cursor = ep.rx.message.cursor;
+    if (!ep.servicing)
+        return scatter(cursor, from, n) == n || nonsense(ep);  // it was changed while it was ours
+    if (scatter_where_mapped(cursor, from, n) == n) return true;
+    refuse_receive(ep, VIP_STATUS_PROTECTION_ERROR);
+    return false;
+}
+
 bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     Rx& rx = ep.rx;
     const uint32_t flags = flags_in(meta), n = length_in(meta);
@@ -110,7 +123,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     m.total = total;
     m.remaining = total - n;
     if ((flags & kFlagTimed) != 0) m.mark = take_mark(ep, line);
-    if (!open_receive(ep, total)) {
+    if (!open_receive(ep, total) || !place_in_receive(ep, from, n)) {
         if (ep.vi->is_marked_broken()) return false;
         if (m.remaining != 0) {
             m.kind = IncomingMessage::discarded;
@@ -119,7 +132,6 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
         }
         return true;
     }
-    if (scatter(m.cursor, from, n) != n) return nonsense(ep);  // the receive was changed while it was ours
     if (m.remaining != 0) {
         m.kind = IncomingMessage::into_receive;
     } else {
@@ -138,7 +150,10 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     const std::byte* from = payload_of(ep, line, flags, n, where.unit);
     if (from == nullptr) return false;
     if (m.kind == IncomingMessage::into_receive) {
-        if (scatter(m.cursor, from, n) != n) return nonsense(ep);
+        if (!place_in_receive(ep, from, n)) {
+            if (ep.servicing) m.kind = IncomingMessage::discarded;  // its receive is complete
+            if (ep.vi->is_marked_broken()) return false;
+        }
     } else if (m.kind == IncomingMessage::into_memory && !place_served(ep, from, n)) {
         return false;
     }
@@ -298,7 +313,11 @@ void take_arrivals(Endpoint& ep) {
         push_from_receive(ep);
 }
 
-bool take_lines(Endpoint& ep, uint32_t budget) {
+namespace {
+
+// By a thread of ours each line goes the general way.
+template <bool kServing>
+bool take_lines_by(Endpoint& ep, uint32_t budget) {
     Rx& rx = ep.rx;
     ViCore& vi = *ep.vi;
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
@@ -311,7 +330,7 @@ bool take_lines(Endpoint& ep, uint32_t budget) {
         if (next == end) [[unlikely]]
             return true;
         bool units_used = false;
-        if (!receive_small(ep, vi, line, meta_of(word))) [[unlikely]] {
+        if (kServing || !receive_small(ep, vi, line, meta_of(word))) [[unlikely]] {
             rx.in_row = next != first;
             if (!take_line(ep, line, meta_of(word))) return false;
             units_used = rx.unit_next - rx.units_published >= kPublishUnits;
@@ -323,6 +342,11 @@ bool take_lines(Endpoint& ep, uint32_t budget) {
             return false;
     }
 }
+
+}  // namespace
+
+bool take_lines(Endpoint& ep, uint32_t budget) { return take_lines_by<false>(ep, budget); }
+bool serve_lines(Endpoint& ep, uint32_t budget) { return take_lines_by<true>(ep, budget); }
 
 const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint32_t length, uint32_t unit) {
     Rx& rx = ep.rx;

@@ -93,6 +93,8 @@ inline constexpr uint32_t kPollBudget = 64;  // lines taken by one poll
 // lane_receive.cpp [R]
 // Takes at most `budget` lines; true when there may be more.
 bool take_lines(Endpoint&, uint32_t budget);
+// The same by the progress thread, for a program that does not look.
+bool serve_lines(Endpoint&, uint32_t budget);
 // A poll: takes what has arrived and reminds of what it leaves.
 void take_arrivals(Endpoint&);
 // Where the payload of a line lies; null (and the connection broken) when the line makes no sense.

@@ -8,6 +8,7 @@
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/own_memory.hpp"
 
 namespace viaduct::paramnet {
 
@@ -17,24 +18,27 @@ namespace {
 // would have to wait for the receiver for nothing.
 constexpr uint32_t kPullWithinProcess = kUnits * kUnitBytes;
 
+using Scatter = uint32_t (*)(SegmentCursor&, const std::byte*, uint32_t);
+
 // From the sender's arena. What it says of its region may be a lie, but leads nowhere outside of the mapping.
-CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, SegmentCursor& to, uint32_t total) {
+CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, SegmentCursor& to, uint32_t total,
+                             Scatter scatter_to) {
     Region region;
     if (!peer.regions.snapshot(where.handle, &region)) return CrossResult::fault;
     const std::byte* from = peer.arena.find(region, where.address, total);
-    return from != nullptr && scatter(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
+    return from != nullptr && scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
 CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest& where, SegmentCursor& to,
-                  uint32_t total) {
-    if (where.handle != 0) return fetch_from_arena(peer, where, to, total);
+                  uint32_t total, Scatter scatter_to) {
+    if (where.handle != 0) return fetch_from_arena(peer, where, to, total, scatter_to);
     const uint64_t address = where.address;
     static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
     if (peer.reach == Reach::cross_copy)
         return cross_read(peer.pid, to, address, total, Guard{&its_end.closed, &kAnyRegion, 0});
     if (peer.reach != Reach::same_process) return CrossResult::fault;
-    return scatter(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
-                                                                                    : CrossResult::fault;
+    return scatter_to(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
+                                                                                       : CrossResult::fault;
 }
 
 bool lies_in_arena(const Endpoint& ep, const VIP_DESCRIPTOR* d) {
@@ -123,7 +127,8 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     CrossResult result = CrossResult::gone;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)
-        result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total);
+        result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total,
+                       ep.servicing ? scatter_where_mapped : scatter);
     rx.own->busy_recv.store(0, std::memory_order_release);
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The

@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/copy/copy.hpp"
-
 namespace viaduct::paramnet {
 
 namespace {
@@ -20,9 +18,9 @@ bool is_mapped(const std::byte* at, size_t n) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(at) & ~(page - 1);
     const uintptr_t end = reinterpret_cast<uintptr_t>(at) + n;
     const int saved = errno;  // system calls of ours leave it as the application had it
-    const bool mapped = ::msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) == 0 || errno != ENOMEM;
+    const bool hole = ::msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) != 0 && errno == ENOMEM;
     errno = saved;
-    return mapped;
+    return !hole;
 }
 
 }  // namespace
@@ -37,6 +35,16 @@ bool read_own_memory(std::byte* to, const std::byte* from, size_t n) {
     if (!is_mapped(from, n)) return false;
     std::memcpy(to, from, n);
     return true;
+}
+
+uint32_t scatter_where_mapped(SegmentCursor& cursor, const std::byte* from, uint32_t n) {
+    uint32_t done = 0, piece = 0;
+    while (done < n) {
+        std::byte* to = cursor.next(n - done, &piece);
+        if (to == nullptr || !write_own_memory(to, from + done, piece)) break;
+        done += piece;
+    }
+    return done;
 }
 
 }  // namespace viaduct::paramnet

@@ -58,7 +58,7 @@ void service_connected(Endpoint& ep) {
                       ep.joint.peer->dead.load(std::memory_order_acquire) != 0;
     ep.servicing = true;
     // Once around the lane at most: a living peer that goes on sending has a living receiver's polls too.
-    for (uint32_t lap = 0; lap < kLines / kPollBudget && take_lines(ep, kPollBudget); ++lap) {
+    for (uint32_t lap = 0; lap < kLines / kPollBudget && serve_lines(ep, kPollBudget); ++lap) {
     }
     ep.servicing = false;
     collect_acks(ep);

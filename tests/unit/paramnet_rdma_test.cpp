@@ -300,13 +300,15 @@ TEST_P(Rdma, DisconnectEndsAllWriting) {
     }
 }
 
-// Memory that its program has registered, and then unmapped without a word to anybody.
+// Memory that its program has registered, and then unmapped without a word to anybody. It lies far from where
+// the system puts what it maps, so that nothing else comes to lie in the hole.
 class Vanishing {
 public:
     explicit Vanishing(size_t bytes)
         : bytes_(bytes),
-          start_(static_cast<std::byte*>(
-              ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+          start_(static_cast<std::byte*>(::mmap(reinterpret_cast<void*>(uintptr_t{0x2000} << 32), bytes,
+                                                PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0))) {}
     ~Vanishing() { ::munmap(start_, bytes_); }
     std::byte* start() const { return start_; }
     void lose(size_t from, size_t bytes) const { ::munmap(start_ + from, bytes); }
@@ -389,6 +391,37 @@ TEST_P(LostMemory, AWriteWithImmediateDataTellsItInOneReceive) {
         EXPECT_EQ(pair_.b.recv_done(), nullptr) << "one receive each";
     }
     EXPECT_TRUE(pair_.b.errors().empty());
+}
+
+// The target calls nothing: a thread of ours takes the message.
+TEST_P(LostMemory, AMessageIntoItFailsItsReceiveAndTheProcessLives) {
+    memory_.lose(kBytes / 2, kBytes / 2);
+    for (const uint32_t bytes : {8u, 6000u, kBytes}) {
+        SCOPED_TRACE(bytes);
+        TestPair pair(level(), reach());
+        const uint32_t region = pair.nic_b.add_region(memory_.start(), kBytes);
+        VIP_DESCRIPTOR* d =
+            pair.b.make(true, memory_.start() + (bytes == kBytes ? 0 : kBytes - bytes), bytes);
+        d->DS[0].Local.Handle = region;
+        pair.b.post_recv(d);
+        pair.a.send(pair.a.data(), bytes);
+        EXPECT_TRUE(eventually([&] { return (status_of(d) & VIP_STATUS_DONE) != 0; }));
+        const uint32_t error = status_of(d) & VIP_STATUS_ERROR_MASK;
+        if (bytes == kBytes && reach() == Reach::cross_copy && !unreliable() && error != 0) {
+            // Where it is fetched from the sender, that fails, and the connection with it.
+            EXPECT_TRUE(error == VIP_STATUS_PROTECTION_ERROR || error == VIP_STATUS_DESC_FLUSHED_ERROR);
+        } else {
+            EXPECT_EQ(error, uint32_t{VIP_STATUS_PROTECTION_ERROR});
+        }
+        EXPECT_TRUE(pair.b.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
+        if (!unreliable()) continue;
+        pair.b.receive(pair.b.data(), 100);
+        pair.a.send(pair.a.data(), 100);
+        VIP_DESCRIPTOR* next = nullptr;
+        ASSERT_EQ(pair.b.wait_recv(), d);
+        ASSERT_NE(next = pair.b.wait_recv(), nullptr);
+        EXPECT_EQ(status_of(next), uint32_t{VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE});
+    }
 }
 
 TEST_P(LostMemory, AReadOfItIsRefusedAndTheProcessLives) {
