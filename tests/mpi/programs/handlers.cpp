@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Among threads an error handler runs for one error at a time, also for those that are found before anything else
-// is looked at: a null pointer where an answer should go.
+// Among threads an error handler runs for one error at a time, also for those that are found before anything
+// else is looked at: a null pointer where an answer should go.
 #include <unistd.h>
 
 #include <atomic>
