@@ -110,7 +110,8 @@ VIP_RETURN destroy_ptag(Nic& nic, VIP_PROTECTION_HANDLE handle) {
     const std::lock_guard lock(nic.mutex);
     Ptag* tag = find_ptag(nic, handle);
     if (tag == nullptr) return VIP_INVALID_PARAMETER;
-    if (tag->vis != 0 || tag->returns != 0 || nic.regions->count_with_ptag(tag->id) != 0) return VIP_ERROR_RESOURCE;
+    const bool used = tag->vis != 0 || tag->returns != 0 || nic.regions->count_with_ptag(tag->id) != 0;
+    if (used) return VIP_ERROR_RESOURCE;
     handle_table.remove(handle);
     tag->handle.store(0);
     nic.ptags[tag->id] = nullptr;

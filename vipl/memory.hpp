@@ -14,8 +14,8 @@ namespace viaduct::vipl {
 struct Ptag {
     std::atomic<uintptr_t> handle{0};
     Nic* nic = nullptr;
-    uint32_t id = 0;   // in region table and VIs; never 0, which is the NULL tag
-    uint32_t vis = 0;  // VIs that carry it; under Nic::mutex
+    uint32_t id = 0;       // in region table and VIs; never 0, which is the NULL tag
+    uint32_t vis = 0;      // VIs that carry it; under Nic::mutex
     uint32_t returns = 0;  // regions on their way to another tag that may still come back; under Nic::mutex
 };
 

@@ -75,7 +75,8 @@ Verdict refuse_write(Endpoint& ep, const uint32_t* immediate) {
         ep.refusal = quietly();
         if (q.taken == q.completed) return Verdict::not_permitted;
         q.oldest_incomplete()->CS.ImmediateData = *immediate;
-        complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR, 0);
+        complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR,
+                      0);
     } else if (unreliable(ep)) {
         ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
                                    VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
@@ -254,7 +255,8 @@ Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, ui
     const RecvLock lock(*this, ep);
     if (!ep.active) return Verdict::not_permitted;
     if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
-    return permitted(ep, handle, address, total, kRegionRdmaWrite) ? Verdict::ok : refuse_write(ep, immediate);
+    return permitted(ep, handle, address, total, kRegionRdmaWrite) ? Verdict::ok
+                                                                   : refuse_write(ep, immediate);
 }
 
 Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,

@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <viaduct/ext.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <set>
@@ -283,6 +285,48 @@ TEST(MemoryUse, OneRegionRegisteredTwiceHasTwoPermissions) {
     EXPECT_TRUE(eventually([&] { return peek(&window[63]) == 'w'; }));
     pair.client.write(data, 64, {window, sealed});
     EXPECT_TRUE(pair.server.errors.wait_for(VIP_ERROR_RDMAW_PROT));
+}
+
+// Memory that is taken back while a write with immediate data comes in, wherever in its bytes that may be.
+TEST(MemoryUse, AWriteWithImmediateDataThatLosesItsTargetIsToldInTheReceiveOnly) {
+    NEEDS_LEVEL(VIP_SERVICE_UNRELIABLE);
+    EndOptions unreliable;
+    unreliable.level = VIP_SERVICE_UNRELIABLE;
+    unreliable.memory = 4 << 20;
+    Pair pair(unreliable);
+    const VIP_ULONG bytes = std::min<VIP_ULONG>(nic_attributes().MaxTransferSize, 1 << 20);
+    char* data = pair.client.buffer(bytes, 'w', 64);
+    char* window = pair.server.buffer(bytes, 0, 64);
+    VIP_MEM_ATTRIBUTES open{pair.server.ptag, VIP_TRUE, VIP_FALSE};
+    constexpr int kRounds = 20;
+    for (int i = 0; i < kRounds; ++i) pair.server.receive(64);
+    int told = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        const VIP_MEM_HANDLE writable = enroll(pair.server, window, bytes, &open);
+        std::atomic<bool> over{false};
+        auto writer = in_background([&] {
+            pair.client.write(data, bytes, {window, writable}, VIP_CONTROL_IMMEDIATE, 5);
+            const Outcome sent = reap_send(pair.client.vi);
+            over = true;
+            return sent.code;
+        });
+        // What is lost on the way never begins.
+        while (peek(window) != 'w' && !over) breathe(0);
+        require(VipDeregisterMem(pair.server.nic, window, writable), "VipDeregisterMem");
+        EXPECT_EQ(writer.get(), VIP_SUCCESS);
+        VIP_DESCRIPTOR* got = nullptr;
+        eventually([&] { return VipRecvDone(pair.server.vi, &got) != VIP_NOT_DONE; }, Millis(200));
+        if (got != nullptr) {
+            ++told;
+            EXPECT_EQ(got->CS.Status & VIP_STATUS_OP_MASK, uint32_t{VIP_STATUS_OP_REMOTE_RDMA_WRITE});
+            EXPECT_NE(got->CS.Status & VIP_STATUS_IMMEDIATE, 0u);
+            EXPECT_EQ(got->CS.Status & VIP_STATUS_ERROR_MASK & ~VIP_STATUS_RDMA_PROT_ERROR, 0u);
+        }
+        std::memset(window, 0, bytes);
+    }
+    EXPECT_NE(told, 0);
+    EXPECT_EQ(pair.server.errors.size(), 0u) << "the receives tell it instead";
+    EXPECT_EQ(pair.server.state(), VIP_STATE_CONNECTED);
 }
 
 TEST(MemoryUse, OneHandleServesAllVisOfItsNic) {

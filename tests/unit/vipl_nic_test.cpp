@@ -275,7 +275,7 @@ struct ManyMappings {
     static constexpr size_t kPages = 4000;
     const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
     char* const start = static_cast<char*>(
-        ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        ::mmap(nullptr, kPages* page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ManyMappings() {
         for (size_t i = 0; i < kPages; i += 2) ::mprotect(start + i * page, page, PROT_READ);
     }
