@@ -11,7 +11,9 @@
 
 namespace viaduct::paramnet {
 
-inline constexpr uint32_t kLayoutVersion = 5;
+// What an end that knows less may ignore (kFlagTimed, EndRecord::timed) does not change it: an agent of
+// before an upgrade serves on while it has clients.
+inline constexpr uint32_t kLayoutVersion = 4;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
