@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that messages lie in: of the library, and of a program that gives it back and takes it again.
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <chrono>
@@ -134,6 +135,97 @@ void prefetch(Job& job) {
     }
     e.barrier();
 }
+void set_word(Job& job, int value) { __atomic_store_n(job.word(), value, __ATOMIC_SEQ_CST); }
+// Without progress of this process: what the other one sends stays in the queue.
+void await_word(Job& job, int value) {
+    while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) != value) sched_yield();
+}
+
+// A receiver that comes to many requests at once takes all of them before it copies its second message, and
+// its finishes tell of the receives it posts anew: no packet for that alone.
+void stream(Job& job) {
+    Engine e(job, module);
+    constexpr int kMessages = 16;
+    constexpr size_t kBytes = 100000;
+    std::vector<std::vector<unsigned char>> data(kMessages, std::vector<unsigned char>(kBytes));
+    std::vector<mpip_req_t> requests(kMessages);
+    e.barrier();
+    if (e.rank() == 0) {
+        for (size_t i = 0; i < kMessages; ++i) {
+            fill(data[i], static_cast<uint32_t>(i));
+            e.isend(requests[i], 1, 1, data[i].data(), kBytes);
+        }
+        set_word(job, 1);
+        for (auto& req : requests) CHECK(e.wait(req) == MPIP_SUCCESS);
+    } else {
+        for (size_t i = 0; i < kMessages; ++i) e.irecv(requests[i], 0, 1, data[i].data(), kBytes);
+        await_word(job, 1);
+        const uint64_t noops = mpip_counters_of(MPIP_PROTO_VIA)->mc_noops;
+        while ((requests[0].r_state & MPIP_REQ_DONE) == 0) e.progress();
+        for (auto& req : requests) CHECK((req.r_state & (MPIP_REQ_STARTED | MPIP_REQ_DONE)) != 0);
+        CHECK((requests[2].r_state & MPIP_REQ_DONE) == 0);
+        for (auto& req : requests) CHECK(e.wait(req) == MPIP_SUCCESS);
+        while (e.progress() != 0) {
+        }
+        CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_noops == noops);
+        for (size_t i = 0; i < kMessages; ++i)
+            CHECK(holds(data[i].data(), kBytes, static_cast<uint32_t>(i)));
+    }
+    e.barrier();
+}
+
+// Where both sides copy, the cut lies on the edge of a page of the receiver's.
+void halves(Job& job) {
+    Engine e(job, module);
+    constexpr size_t kBytes = 100000;
+    constexpr size_t kPage = 4096;
+    std::vector<unsigned char> data(kBytes);
+    std::vector<unsigned char> room(kBytes + 2 * kPage);
+    unsigned char* page = room.data() + kPage - reinterpret_cast<uintptr_t>(room.data()) % kPage;
+    mpip_req_t req;
+    e.barrier();
+    for (const size_t into_page : {size_t{0}, size_t{24}, size_t{4095}}) {
+        if (e.rank() == 0) {
+            fill(data, 7);
+            e.isend(req, 1, 1, data.data(), kBytes);
+            set_word(job, 1);
+            await_word(job, 2);  // its part waits
+            CHECK(e.wait(req) == MPIP_SUCCESS);
+        } else {
+            unsigned char* at = page + into_page;
+            e.irecv(req, 0, 1, at, kBytes);
+            await_word(job, 1);
+            while ((req.r_state & MPIP_REQ_STARTED) == 0 || !via::transfer_of(&req)->own_part_done)
+                e.progress();
+            CHECK(reinterpret_cast<uintptr_t>(at + via::transfer_of(&req)->end) % kPage == 0);
+            CHECK(via::transfer_of(&req)->end > kBytes / 3);
+            set_word(job, 2);
+            CHECK(e.wait(req) == MPIP_SUCCESS);
+            CHECK(holds(at, kBytes, 7));
+        }
+        e.barrier();
+    }
+}
+
+// Up to 6 KiB in one packet, beyond by a read of the receiver's.
+void ways(Job& job) {
+    Engine e(job, module);
+    const mpip_counters* counters = mpip_counters_of(MPIP_PROTO_VIA);
+    std::vector<unsigned char> data(8192);
+    e.barrier();
+    const mpip_counters before = *counters;
+    for (const size_t size : {size_t{6144}, size_t{6145}, size_t{8192}}) {
+        if (e.rank() == 0) {
+            e.send(1, 1, data.data(), size);
+        } else {
+            CHECK(e.receive(0, 1, data.data(), data.size()) == size);
+        }
+    }
+    if (e.rank() == 0) CHECK(counters->mc_long == before.mc_long + 2);
+    if (e.rank() == 1) CHECK(counters->mc_rget == before.mc_rget + 2);
+    e.barrier();
+}
+
 }  // namespace
 
 std::vector<Case> memory_cases() {
@@ -141,6 +233,9 @@ std::vector<Case> memory_cases() {
         {"allocated", allocated, 2, 20},
         {"prefetch", prefetch, 2, 20, "rails"},
         {"prefetch", prefetch, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
+        {"stream", stream, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
+        {"halves", halves, 2, 20, "via"},
+        {"ways", ways, 2, 20, "via"},
         {"remapped", remapped, 2, 20},
         {"remapped-rget", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"remapped-rput", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},

@@ -32,7 +32,7 @@ constexpr Row kRows[] = {
      "buffers of 16 KiB beyond the posted ones, and by how many the pool grows"},
     {"CMPI_VBUF_MAX", "65536", 16, 1048576, "most buffers of 16 KiB this process may have"},
     {"CMPI_EAGER_LIMIT", "0", 0, 1048576,
-     "longest message via sends without handshake, bytes; 0: what one packet holds, or 8 KiB where auto "
+     "longest message via sends without handshake, bytes; 0: what one packet holds, or 6 KiB where auto "
      "means both"},
     {"CMPI_RENDEZVOUS", "auto", 0, 0,
      "how via moves long messages: rput (remote write), rget (remote read), both (a half each), r3 (packets) "
@@ -40,7 +40,8 @@ constexpr Row kRows[] = {
     {"CMPI_BOTH_FROM", "32768", 0, 1L << 40,
      "shortest message that both sides move at once; shorter ones the receiver reads alone"},
     {"CMPI_R3_LIMIT", "8192", 0, 1L << 40,
-     "long messages up to so many bytes travel as packets, not by remote write or read"},
+     "long messages up to so many bytes travel as packets, not by remote write or read; where both sides "
+     "move them, those up to the eager limit, unless this is set"},
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
      "additional receives posted while packets of a long message are expected"},
     {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},

@@ -120,10 +120,15 @@ int open_nic() {
     viadev.both_from = static_cast<size_t>(adi::param_number(adi::Param::both_from));
     viadev.r3_limit = static_cast<size_t>(adi::param_number(adi::Param::r3_limit));
     const size_t eager = static_cast<size_t>(adi::param_number(adi::Param::eager_limit));
-    // Four copies through packets, or one with a handshake: beyond 8 KiB the one is quicker where it is a
-    // copy that follows the request at once.
-    const size_t quickest = viadev.rendezvous == Rendezvous::both ? size_t{8192} : MAX_DATA_SIZE;
-    viadev.eager_limit = eager == 0 ? quickest : eager;
+    // Four copies through packets, or one with a handshake: beyond 6 KiB the one is quicker where it is a
+    // copy that follows the request at once. What the handshake is for then goes that way however short.
+    if (viadev.rendezvous == Rendezvous::both) {
+        constexpr size_t kQuickest = 6144;
+        viadev.eager_limit = eager == 0 ? kQuickest : eager;
+        if (!adi::param_given(adi::Param::r3_limit)) viadev.r3_limit = viadev.eager_limit;
+    } else {
+        viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
+    }
     return MPIP_SUCCESS;
 }
 

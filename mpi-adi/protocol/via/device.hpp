@@ -120,6 +120,7 @@ struct viadev_info_t {
     int local_waits = 0;          // long messages that end with the completion of a send
     bool envelopes_only = false;  // what we tell the peers
     bool closing = false;
+    bool moved = false;  // a long message since packets were last taken
     taskinfo_t* task = nullptr;
     std::vector<std::unique_ptr<viadev_connection_t>> connections;  // by world rank
     viadev_connection_t* flow_head = nullptr;

@@ -20,6 +20,9 @@ namespace {
 
 Card own_card;
 
+// Replies to requests that lie there, say: the other side begins to copy while this one does.
+constexpr int kPacketsBetweenMoves = 16;
+
 bool gone(const viadev_connection_t* c) { return c->lost || c->goodbye_had; }
 
 // Says goodbye where everything is sent, and tells whether all has been said and heard.
@@ -206,6 +209,11 @@ int mpip_via_progress_nblk(int) {
     if (viadev.finished != nullptr) {
         complete_finished();
         done = 1;
+    }
+    if (viadev.moved) {
+        viadev.moved = false;
+        int packets = 0;
+        while (packets < kPacketsBetweenMoves && MPID_VIA_DeviceCheck() != 0) ++packets;
     }
     if (done == 0) {
         if (viadev.chores_head != nullptr) done = do_chores();

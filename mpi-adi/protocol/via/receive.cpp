@@ -204,6 +204,9 @@ void take_packet(viadev_connection_t* c, vbuf* v) {
     if (c->credits.posted() <= c->credits.rules().depth / 2) [[unlikely]] {
         post_missing_receives(c);
         if (c->credits.want_noop()) send_noop(c);
+    } else if (h->type != PacketType::eager_start && c->credits.missing() >= c->credits.rules().notify) {
+        // Long messages are answered, and the answers tell of these: so neither side of a stream runs out.
+        post_missing_receives(c);
     }
     if (h->type == PacketType::eager_start && c->rhandle == nullptr) [[likely]] {
         viadev_incoming_eager_start(v, c, reinterpret_cast<const EagerStart*>(h));
