@@ -311,7 +311,7 @@ TEST(MemoryUse, AWriteWithImmediateDataThatLosesItsTargetIsToldInTheReceiveOnly)
             return sent.code;
         });
         // What is lost on the way never begins.
-        while (peek(window) != 'w' && !over) breathe(0);
+        while (glance(window) != 'w' && !over) breathe(0);
         require(VipDeregisterMem(pair.server.nic, window, writable), "VipDeregisterMem");
         EXPECT_EQ(writer.get(), VIP_SUCCESS);
         VIP_DESCRIPTOR* got = nullptr;
