@@ -193,7 +193,8 @@ struct Endpoint {
     std::atomic<uint32_t> peer_posted{0};
     paramnet::Tx tx;
 
-    // Under both queue locks: take_lines runs inside service(), which holds the send lock already.
+    // Under both queue locks: serve_lines and push_sends run inside service(), by a thread of ours, which
+    // holds the send lock already.
     bool servicing = false;
 
     // Changed with both queue locks and NicContext::slots_lock held.

@@ -7,6 +7,7 @@
 #include "core/trace/probe.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
 
 namespace viaduct::paramnet {
@@ -75,7 +76,7 @@ Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
     const uint32_t fragment = fragment_bytes(tx, m.total);
-    const auto copy = m.streaming ? gather_streaming : gather;
+    const auto copy = ep.servicing ? gather_where_mapped : m.streaming ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
         uint32_t unit = 0, unit_after = tx.unit_next;
@@ -84,11 +85,11 @@ Step continue_message(Endpoint& ep) {
         Line& line = next_line(ep);
         const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, m.trial, &m.begun) : 0;
         if (n != 0 && copy(m.cursor, tx.blocks + size_t{unit} * kUnitBytes, n) != n) {
-            // The application changed the descriptor while it was ours (vipl-semantics §2.6): the rest is
-            // void.
+            // The application changed the descriptor while it was ours (vipl-semantics §2.6), or unmapped the
+            // memory: the rest is void.
             m.active = false;
-            finish(ep, m.position,
-                   send_status_op(m.operation == kLineWrite ? 1 : 0) | VIP_STATUS_FORMAT_ERROR, 0,
+            const uint32_t error = ep.servicing ? VIP_STATUS_PROTECTION_ERROR : VIP_STATUS_FORMAT_ERROR;
+            finish(ep, m.position, send_status_op(m.operation == kLineWrite ? 1 : 0) | error, 0,
                    After::break_silently);
             return Step::stopped;
         }
@@ -137,7 +138,17 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Line& line = next_line(ep);
     SegmentCursor cursor;
     cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    const uint32_t n = gather(cursor, line.payload, total);
+    uint32_t n = 0;
+    if (ep.servicing) [[unlikely]] {
+        n = gather_where_mapped(cursor, line.payload, total);
+        if (n != total) {
+            finish(ep, q.taken++, VIP_STATUS_OP_SEND | VIP_STATUS_PROTECTION_ERROR, 0,
+                   reliable(ep) ? After::break_silently : After::nothing);
+            return Step::done;
+        }
+    } else {
+        n = gather(cursor, line.payload, total);
+    }
     line.immediate = d->CS.ImmediateData;
     line.extra = own_posted(tx);
     publish_line(ep, kLineSend, flags | (tx.acknowledged ? kFlagAck : 0), n);

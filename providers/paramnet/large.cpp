@@ -18,27 +18,29 @@ namespace {
 // would have to wait for the receiver for nothing.
 constexpr uint32_t kPullWithinProcess = kUnits * kUnitBytes;
 
-using Scatter = uint32_t (*)(SegmentCursor&, const std::byte*, uint32_t);
-
 // From the sender's arena. What it says of its region may be a lie, but leads nowhere outside of the mapping.
 CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, SegmentCursor& to, uint32_t total,
-                             Scatter scatter_to) {
+                             bool where_mapped) {
     Region region;
     if (!peer.regions.snapshot(where.handle, &region)) return CrossResult::fault;
     const std::byte* from = peer.arena.find(region, where.address, total);
+    const auto scatter_to = where_mapped ? scatter_where_mapped : scatter;
     return from != nullptr && scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
+// `where_mapped`: neither end's memory is taken for granted.
 CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest& where, SegmentCursor& to,
-                  uint32_t total, Scatter scatter_to) {
-    if (where.handle != 0) return fetch_from_arena(peer, where, to, total, scatter_to);
+                  uint32_t total, bool where_mapped) {
+    if (where.handle != 0) return fetch_from_arena(peer, where, to, total, where_mapped);
     const uint64_t address = where.address;
     static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
     if (peer.reach == Reach::cross_copy)
         return cross_read(peer.pid, to, address, total, Guard{&its_end.closed, &kAnyRegion, 0});
     if (peer.reach != Reach::same_process) return CrossResult::fault;
-    return scatter_to(to, reinterpret_cast<const std::byte*>(address), total) == total ? CrossResult::ok
-                                                                                       : CrossResult::fault;
+    const auto* from = reinterpret_cast<const std::byte*>(address);
+    if (where_mapped && !is_mapped(from, total)) return CrossResult::fault;
+    const auto scatter_to = where_mapped ? scatter_where_mapped : scatter;
+    return scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
 bool lies_in_arena(const Endpoint& ep, const VIP_DESCRIPTOR* d) {
@@ -127,8 +129,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         std::atomic_thread_fence(std::memory_order_seq_cst);
     CrossResult result = CrossResult::gone;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)
-        result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total,
-                       ep.servicing ? scatter_where_mapped : scatter);
+        result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total, ep.servicing);
     rx.own->busy_recv.store(0, std::memory_order_release);
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The

@@ -10,8 +10,6 @@
 
 namespace viaduct::paramnet {
 
-namespace {
-
 // Looks at the mappings only, and starts nothing: a tenth of a microsecond.
 bool is_mapped(const std::byte* at, size_t n) {
     static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -22,8 +20,6 @@ bool is_mapped(const std::byte* at, size_t n) {
     errno = saved;
     return !hole;
 }
-
-}  // namespace
 
 bool write_own_memory(std::byte* to, const std::byte* from, size_t n) {
     if (!is_mapped(to, n)) return false;
@@ -42,6 +38,16 @@ uint32_t scatter_where_mapped(SegmentCursor& cursor, const std::byte* from, uint
     while (done < n) {
         std::byte* to = cursor.next(n - done, &piece);
         if (to == nullptr || !write_own_memory(to, from + done, piece)) break;
+        done += piece;
+    }
+    return done;
+}
+
+uint32_t gather_where_mapped(SegmentCursor& cursor, std::byte* to, uint32_t n) {
+    uint32_t done = 0, piece = 0;
+    while (done < n) {
+        const std::byte* from = cursor.next(n - done, &piece);
+        if (from == nullptr || !read_own_memory(to + done, from, piece)) break;
         done += piece;
     }
     return done;

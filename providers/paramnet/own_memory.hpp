@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Registered memory of this process that is touched on behalf of a peer, by a thread of ours. The program may
-// have unmapped it and not told us: that must not end the process in a thread that the program knows nothing
-// of. So the kernel is asked first whether all of it is mapped. It sees neither permissions nor what another
-// thread does in the moment of the copy: to let the kernel copy (process_vm_writev) would, but halves the
-// speed.
+// Registered memory of this process that is touched on behalf of a peer, or by a thread of ours. The program
+// may have unmapped it and not told us: that must not end the process in a thread that the program knows
+// nothing of. So the kernel is asked first whether all of it is mapped. It sees neither permissions nor what
+// another thread does in the moment of the copy: to let the kernel copy (process_vm_writev) would, but halves
+// the speed.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,12 @@
 
 namespace viaduct::paramnet {
 
+bool is_mapped(const std::byte* at, size_t n);
 // False: some of the memory is not there, and nothing was copied. Writes as copy_rising() does.
 bool write_own_memory(std::byte* to, const std::byte* from, size_t n);
 bool read_own_memory(std::byte* to, const std::byte* from, size_t n);
-// As scatter(); ends before the first piece that is not there.
+// As scatter() and gather(); they end before the first piece that is not there.
 uint32_t scatter_where_mapped(SegmentCursor&, const std::byte* from, uint32_t n);
+uint32_t gather_where_mapped(SegmentCursor&, std::byte* to, uint32_t n);
 
 }  // namespace viaduct::paramnet

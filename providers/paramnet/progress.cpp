@@ -60,9 +60,9 @@ void service_connected(Endpoint& ep) {
     // Once around the lane at most: a living peer that goes on sending has a living receiver's polls too.
     for (uint32_t lap = 0; lap < kLines / kPollBudget && serve_lines(ep, kPollBudget); ++lap) {
     }
-    ep.servicing = false;
     collect_acks(ep);
     push_sends(ep);
+    ep.servicing = false;
     handle_events(ep);
     if (left) break_connection(ep, VIP_ERROR_CONN_LOST, true);
     if (lane_has_line(ep)) remind(ep);

@@ -211,10 +211,20 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
     const bool own_lock = !ep.servicing;
     if (own_lock) q.lock.lock();
     OutgoingRead& read = ep.tx.read;
-    const bool sane = read.active && n <= read.cursor.remaining &&
-                      (refused || ((n != 0 || read.total == 0) && scatter(read.cursor, from, n) == n));
+    bool sane = read.active && n <= read.cursor.remaining && (refused || n != 0 || read.total == 0);
+    bool lost = false;  // the program has unmapped what it reads into
+    if (sane && !refused) {
+        const auto scatter_to = ep.servicing ? scatter_where_mapped : scatter;
+        const bool placed = scatter_to(read.cursor, from, n) == n;
+        lost = !placed && ep.servicing;
+        sane = placed || lost;
+    }
     if (sane) {
-        if (refused) {
+        if (lost) {
+            read.active = false;
+            finish(ep, read.position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_PROTECTION_ERROR, 0,
+                   After::break_silently);
+        } else if (refused) {
             read.active = false;
             finish(ep, read.position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0,
                    After::break_silently);

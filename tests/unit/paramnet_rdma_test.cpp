@@ -440,6 +440,54 @@ TEST_P(LostMemory, AReadOfItIsRefusedAndTheProcessLives) {
     EXPECT_TRUE(pair_.b.reaches(VIP_STATE_ERROR));
 }
 
+// What the initiator has posted and then unmapped, where a thread of ours goes on with it. The test polls
+// nothing: it would touch that memory itself.
+class LostAtInitiator : public LostMemory {
+protected:
+    const uint32_t here_ = pair_.nic_a.add_region(memory_.start(), kBytes);
+
+    void expect_error(const VIP_DESCRIPTOR* d, uint32_t error) {
+        EXPECT_TRUE(eventually([&] { return (status_of(d) & VIP_STATUS_DONE) != 0; }));
+        EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, error);
+        EXPECT_TRUE(pair_.a.reaches(VIP_STATE_ERROR));
+        EXPECT_TRUE(pair_.b.reaches(VIP_STATE_ERROR));
+    }
+};
+
+TEST_P(LostAtInitiator, AReadIntoItFails) {
+    if (unreliable() || reach() == Reach::same_process) return;  // read in the caller's own call
+    VIP_DESCRIPTOR* d =
+        pair_.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, memory_.start(), kBytes, pair_.b.data(), pair_.b.region);
+    d->DS[1].Local.Handle = here_;
+    pair_.a.post_send(d);
+    memory_.lose(kBytes / 2, kBytes / 2);
+    expect_error(d, VIP_STATUS_PROTECTION_ERROR);
+}
+
+// Through the ring, or fetched by the receiver within the same process.
+TEST_P(LostAtInitiator, AMessageOutOfItFails) {
+    pair_.b.receive(pair_.b.data(), kBytes);
+    VIP_DESCRIPTOR* d = pair_.a.make(false, memory_.start(), kBytes);
+    d->DS[0].Local.Handle = here_;
+    pair_.a.post_send(d);
+    ASSERT_EQ(status_of(d) & VIP_STATUS_DONE, 0u) << "it does not fit the ring";
+    memory_.lose(kBytes / 2, kBytes / 2);
+    expect_error(d, reach() == Reach::none ? VIP_STATUS_PROTECTION_ERROR : VIP_STATUS_DESC_FLUSHED_ERROR);
+}
+
+TEST_P(LostAtInitiator, AShortMessageThatWaitsForRoomFails) {
+    if (reach() != Reach::none) return;  // one way of short messages is enough
+    for (uint32_t i = 0; i < 600; ++i) pair_.b.receive(pair_.b.data(), 8);
+    for (uint32_t i = 0; i < 300; ++i) pair_.a.send(pair_.a.data(), 8);  // more than the lane has lines
+    VIP_DESCRIPTOR* d = pair_.a.make(false, memory_.start(), 8);
+    d->DS[0].Local.Handle = here_;
+    pair_.a.post_send(d);
+    memory_.lose(0, kBytes);
+    EXPECT_TRUE(eventually([&] { return (status_of(d) & VIP_STATUS_DONE) != 0; }));
+    EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_PROTECTION_ERROR});
+    EXPECT_TRUE(pair_.a.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
+}
+
 std::string way_name(const testing::TestParamInfo<Way>& way) {
     static const char* const kWays[] = {"Served", "SameProcess", "CrossCopy"};
     return "Level" + std::to_string(std::get<0>(way.param)) + kWays[static_cast<int>(std::get<1>(way.param))];
@@ -455,6 +503,11 @@ INSTANTIATE_TEST_SUITE_P(Paramnet, Rdma,
 INSTANTIATE_TEST_SUITE_P(Paramnet, LostMemory,
                          testing::Combine(testing::ValuesIn(kLevels),
                                           testing::Values(Reach::cross_copy, Reach::none)),
+                         way_name);
+
+INSTANTIATE_TEST_SUITE_P(Paramnet, LostAtInitiator,
+                         testing::Combine(testing::ValuesIn(kLevels),
+                                          testing::Values(Reach::same_process, Reach::none)),
                          way_name);
 
 TEST(CopyBetweenProcesses, ProbeTellsRightFromWrong) {
