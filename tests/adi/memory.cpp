@@ -174,6 +174,32 @@ void stream(Job& job) {
     e.barrier();
 }
 
+// A receive that the engine ends while it waits for its turn to be moved takes its connection with it.
+void ended(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    constexpr int kMessages = 8;
+    constexpr size_t kBytes = 100000;
+    std::vector<std::vector<unsigned char>> data(kMessages, std::vector<unsigned char>(kBytes));
+    std::vector<mpip_req_t> requests(kMessages);
+    e.barrier();
+    if (e.rank() == 0) {
+        for (size_t i = 0; i < kMessages; ++i) e.isend(requests[i], 1, 1, data[i].data(), kBytes);
+        set_word(job, 1);
+    } else {
+        for (size_t i = 0; i < kMessages; ++i) e.irecv(requests[i], 0, 1, data[i].data(), kBytes);
+        await_word(job, 1);
+        while ((requests[kMessages - 1].r_state & MPIP_REQ_STARTED) == 0) e.progress();
+        mpip_req_t& one = requests[kMessages - 2];
+        CHECK((one.r_state & MPIP_REQ_DONE) == 0 && via::transfer_of(&one)->offset == 0);
+        e.process(0)->p_proto->pt_error_request(&one);
+        for (size_t i = kMessages - 2; i < kMessages; ++i)
+            CHECK(e.wait(requests[i]) == MPIP_ERR_PROC_FAILED);
+        CHECK(e.failed().size() == 1);
+    }
+    for (auto& req : requests) e.wait(req);
+}
+
 // Where both sides copy, the cut lies on the edge of a page of the receiver's.
 void halves(Job& job) {
     Engine e(job, module);
@@ -226,6 +252,25 @@ void ways(Job& job) {
     e.barrier();
 }
 
+// What is long enough is read, also where longer messages would go without a handshake.
+void synchronous(Job& job) {
+    Engine e(job, module);
+    const mpip_counters* counters = mpip_counters_of(MPIP_PROTO_VIA);
+    std::vector<unsigned char> data(65536);
+    e.barrier();
+    const mpip_counters before = *counters;
+    for (const size_t size : {size_t{6144}, size_t{6145}, size_t{65536}}) {
+        if (e.rank() == 0) {
+            e.send(1, 1, data.data(), size, MPIP_MODE_SYNC);
+        } else {
+            CHECK(e.receive(0, 1, data.data(), data.size()) == size);
+        }
+    }
+    if (e.rank() == 0) CHECK(counters->mc_long == before.mc_long + 3);
+    if (e.rank() == 1) CHECK(counters->mc_rget == before.mc_rget + 2);
+    e.barrier();
+}
+
 }  // namespace
 
 std::vector<Case> memory_cases() {
@@ -235,7 +280,9 @@ std::vector<Case> memory_cases() {
         {"prefetch", prefetch, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
         {"stream", stream, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"halves", halves, 2, 20, "via"},
+        {"ended", ended, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"ways", ways, 2, 20, "via"},
+        {"synchronous", synchronous, 2, 20, "via", {{"CMPI_EAGER_LIMIT", "65536"}}},
         {"remapped", remapped, 2, 20},
         {"remapped-rget", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"remapped-rput", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},

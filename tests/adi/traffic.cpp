@@ -160,6 +160,27 @@ void flood(Job& job) {
     e.barrier();
 }
 
+// Told again and again that it may go on, while it does not look, a process sends as ever afterwards.
+void pressed_often(Job& job) {
+    Engine e(job, module);
+    constexpr int kTimes = 40, kMessages = 300;
+    *job.word() = 0;
+    e.barrier();
+    if (e.rank() == 0) {
+        for (int i = 0; i < kTimes; ++i) e.process(1)->p_proto->pt_pressure(0);
+        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+        for (int i = 0; i < kMessages; ++i) {
+            int got = -1;
+            CHECK(e.receive(1, 1, &got, sizeof got) == sizeof got && got == i);
+        }
+    } else {
+        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) != 1)
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        for (int i = 0; i < kMessages; ++i) e.send(0, 1, &i, sizeof i);
+    }
+    e.barrier();
+}
+
 // Under pressure unexpected messages come as envelopes: what lies at the receiver stays bounded.
 void pressure(Job& job) {
     Engine e(job, module);
@@ -409,6 +430,7 @@ std::vector<Case> traffic_cases() {
         {"random-8", random_traffic, 8, 60},
         {"flood", flood, 4, 40},
         {"pressure", pressure, 3, 40},
+        {"pressed-often", pressed_often, 2, 20},
         {"truncation", truncation, 2, 20},
         {"modes", modes, 3, 20},
         {"cancel", cancel, 2, 20},

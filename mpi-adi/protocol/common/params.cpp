@@ -41,7 +41,7 @@ constexpr Row kRows[] = {
      "shortest message that both sides move at once; shorter ones the receiver reads alone"},
     {"CMPI_R3_LIMIT", "8192", 0, 1L << 40,
      "long messages up to so many bytes travel as packets, not by remote write or read; where both sides "
-     "move them, those up to the eager limit, unless this is set"},
+     "move them, those up to the eager limit or 6 KiB, whichever is less, unless this is set"},
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
      "additional receives posted while packets of a long message are expected"},
     {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},

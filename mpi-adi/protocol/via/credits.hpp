@@ -7,7 +7,7 @@
 // posted anew (Header::noops), and no side ever has more credit-free packets unanswered than the other's
 // reserve holds. That cannot lock up, as long as the reserve is refilled before the credits of a noop are
 // spent: who has no credit left has spent those of every noop it had, so its last packet answered them all,
-// and the next noop may go.
+// and the next noop may go. Noops that bring no credit take no more than half of the room.
 #pragma once
 
 #include <algorithm>
@@ -63,6 +63,8 @@ public:
     // F10: packets of long messages leave the preserved ones too.
     bool may_push() const { return remote_ > rules_.preserve; }
     bool may_send_noop() const { return unanswered() < peer_reserve_ - 1; }
+    // One that brings no credit lets the peer answer nothing: room is left for those that do.
+    bool may_send_empty_noop() const { return unanswered() < (peer_reserve_ - 1) / 2; }
 
     // A packet leaves: what its header says (F2).
     uint16_t take_local() {
@@ -113,6 +115,9 @@ public:
     bool want_noop() const {
         return local_ >= rules_.dynamic || (local_ >= rules_.notify && view_ <= rules_.preserve);
     }
+    // Any more, and a peer that goes on with eager data might come to its preserved credits before half of
+    // the receives are used, which is when all is told.
+    bool much_untold() const { return want_noop() && local_ >= rules_.depth / 2 - rules_.preserve; }
 
     int remote() const { return remote_; }
     int local() const { return local_; }

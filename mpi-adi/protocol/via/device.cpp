@@ -125,7 +125,8 @@ int open_nic() {
     if (viadev.rendezvous == Rendezvous::both) {
         constexpr size_t kQuickest = 6144;
         viadev.eager_limit = eager == 0 ? kQuickest : eager;
-        if (!adi::param_given(adi::Param::r3_limit)) viadev.r3_limit = viadev.eager_limit;
+        if (!adi::param_given(adi::Param::r3_limit))
+            viadev.r3_limit = std::min(viadev.eager_limit, kQuickest);
     } else {
         viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
     }

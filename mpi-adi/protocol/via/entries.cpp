@@ -23,6 +23,13 @@ Card own_card;
 // Replies to requests that lie there, say: the other side begins to copy while this one does.
 constexpr int kPacketsBetweenMoves = 16;
 
+// Waits for its turn to be moved.
+bool is_queued(const viadev_connection_t* c, const LongTransfer* t) {
+    const LongTransfer* one = c->shandle_head;
+    while (one != nullptr && one != t) one = one->next;
+    return one != nullptr;
+}
+
 bool gone(const viadev_connection_t* c) { return c->lost || c->goodbye_had; }
 
 // Says goodbye where everything is sent, and tells whether all has been said and heard.
@@ -238,7 +245,7 @@ void mpip_via_error_request(mpip_req_t* req) {
     viadev_connection_t* c = connection_of(req->r_proc);
     if (viadev.ids.find(req->r_id) != req) return;
     LongTransfer* t = transfer_of(req);
-    if (t == nullptr || c->shandle_head == t || t->offset != 0) {
+    if (t == nullptr || is_queued(c, t) || t->offset != 0) {
         fail_connection(c, "the engine ended one of its requests underway");  // which ends this one too
         return;
     }
@@ -249,7 +256,8 @@ void mpip_via_error_request(mpip_req_t* req) {
 void mpip_via_pressure(int on) {
     viadev.envelopes_only = on != 0;
     for (const auto& c : viadev.connections) {
-        if (c != nullptr && c->initialized) send_noop(c.get());  // tells them
+        // Tells them; else the next packet does.
+        if (c != nullptr && c->initialized && c->credits.may_send_empty_noop()) send_noop(c.get());
     }
 }
 

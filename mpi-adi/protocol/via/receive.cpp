@@ -206,7 +206,9 @@ void take_packet(viadev_connection_t* c, vbuf* v) {
         if (c->credits.want_noop()) send_noop(c);
     } else if (h->type != PacketType::eager_start && c->credits.missing() >= c->credits.rules().notify) {
         // Long messages are answered, and the answers tell of these: so neither side of a stream runs out.
+        // Data in packets is not, nor a request while its receive is not there.
         post_missing_receives(c);
+        if (c->credits.much_untold()) send_noop(c);
     }
     if (h->type == PacketType::eager_start && c->rhandle == nullptr) [[likely]] {
         viadev_incoming_eager_start(v, c, reinterpret_cast<const EagerStart*>(h));
