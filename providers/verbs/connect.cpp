@@ -47,6 +47,14 @@ void try_next(ConnectOp& op) {
     retry_later(op);
 }
 
+// There is no way to the other host. Between peers, once a request has been out, the one that asks goes on
+// until its timeout.
+void find_no_way(ConnectOp& op) {
+    if (op.kind != ConnectOp::peer || op.doubt_pause == 0) return decide(op, Status::timeout);
+    retire_id(*op.nic, op.id);
+    retry_later(op);
+}
+
 void send_request(ConnectOp& op) {
     if (!prepare_link(op, op.id)) return decide(op, Status::out_of_resources);
     uint8_t data[kRequestBytes];
@@ -99,7 +107,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
     if (op.decided || event.id != op.id) return;
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
-            if (calls->resolve_route(op.id, kResolveMs) != 0) decide(op, Status::timeout);
+            if (calls->resolve_route(op.id, kResolveMs) != 0) find_no_way(op);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
             send_request(op);
@@ -117,6 +125,8 @@ void advance(ConnectOp& op, const CmEvent& event) {
             break;
         case RDMA_CM_EVENT_ADDR_ERROR:
         case RDMA_CM_EVENT_ROUTE_ERROR:
+            find_no_way(op);
+            break;
         case RDMA_CM_EVENT_UNREACHABLE:
         case RDMA_CM_EVENT_CONNECT_ERROR:
         case RDMA_CM_EVENT_DISCONNECTED:
@@ -197,7 +207,7 @@ void begin_try(ConnectOp& op) {
     if (!ip_of(op.remote.host, &unused))
         return decide(op, Status::no_match);  // no address of this kind of NIC
     if (find_way(op, &op.id)) return;
-    decide(op, op.id == nullptr ? Status::out_of_resources : Status::timeout);
+    op.id == nullptr ? decide(op, Status::out_of_resources) : find_no_way(op);
 }
 
 Hello hello_of(const ConnectOp& op) {

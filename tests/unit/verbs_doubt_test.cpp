@@ -273,6 +273,28 @@ TEST_F(VerbsDoubt, BetweenPeersTheRequestIsMadeAnewAtOnce) {
     EXPECT_NE(cm_.asked[1].qp, cm_.asked[0].qp);
 }
 
+// ... and as the network may be gone for a while, no way to the other host does not end it, only its timeout.
+TEST_F(VerbsDoubt, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
+    const int64_t deadline = now_ns() + 30 * kSecond;
+    ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, deadline, &op_), Status::ok);
+    resolve(op_->id);
+    for (const auto failure : {RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR}) {
+        wait(kLongestDoubtNs);
+        rdma_cm_id* const id = op_->id;
+        const size_t ways = cm_.ports.size();
+        event(failure, id);
+        ASSERT_FALSE(op_->decided);
+        EXPECT_TRUE(is_retired(id));
+        wait(kSecond);
+        EXPECT_EQ(cm_.ports.size(), ways + 1);
+        resolve(op_->id);
+    }
+    EXPECT_EQ(cm_.asked.size(), 3u);
+    wait(31 * kSecond);
+    EXPECT_TRUE(op_->decided);
+    EXPECT_EQ(op_->result.status, Status::timeout);
+}
+
 // The asked side.
 TEST_F(VerbsDoubt, OnlyARequestThatIsThoughtAboutIsKnown) {
     nic_.listeners[port_of(nic_.settings, local_)] = nullptr;  // as if we listened
