@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections between two NICs, one after the other: connects NIC PEER-NIC HOST COUNT LIMIT [LOSE MEND]. The
-// VI of NIC waits, that of PEER-NIC asks, and often asks first. HOST names NIC to the asking end. No
-// connection may take longer than LIMIT seconds. LOSE is a command that makes the wire lose something: it is
-// run before each request, and MEND, which ends it, half a second later. The waiter comes after that.
+// Connections between two NICs, one after the other: connects NIC PEER-NIC HOST COUNT LIMIT
+// [LOSE MEND [meanwhile]]. The VI of NIC waits, that of PEER-NIC asks, and often asks first. HOST names NIC
+// to the asking end. No connection may take longer than LIMIT seconds. LOSE is a command that makes the wire
+// lose something: it is run before each request, and MEND, which ends it, half a second later. The waiter
+// comes after that, or `meanwhile`: what comes of its answer is lost only then.
 #include <vipl.h>
 
 #include <algorithm>
@@ -98,15 +99,16 @@ void run(const std::string& command) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 6 && argc != 8) {
-        std::fprintf(stderr, "usage: connects NIC PEER-NIC HOST COUNT LIMIT [LOSE MEND]\n");
+    if (argc != 6 && argc != 8 && argc != 9) {
+        std::fprintf(stderr, "usage: connects NIC PEER-NIC HOST COUNT LIMIT [LOSE MEND [meanwhile]]\n");
         return 2;
     }
     End waiter(argv[1]);
     End asker(argv[2]);
     const int count = std::atoi(argv[4]);
     const auto limit_ms = static_cast<VIP_ULONG>(1000 * std::atoi(argv[5]));
-    const std::string lose = argc == 8 ? argv[6] : "", mend = argc == 8 ? argv[7] : "";
+    const std::string lose = argc > 6 ? argv[6] : "", mend = argc > 6 ? argv[7] : "";
+    const bool meanwhile = argc == 9;
     Address remote;
     remote.get()->HostAddressLen = asker.own.get()->HostAddressLen;
     must(VipNSGetHostByName(asker.nic, argv[3], remote.get(), 0), "VipNSGetHostByName");
@@ -119,13 +121,15 @@ int main(int argc, char** argv) {
         double took = 0;
         Clock::time_point since = Clock::now();
         std::thread asking([&] { took = ask(asker, remote.get(), limit_ms, &since); });
+        std::thread answering;
+        if (meanwhile) answering = std::thread([&] { answer(waiter, limit_ms); });
         if (!lose.empty()) {
             std::this_thread::sleep_for(kLossLasts);
             run(mend);
         } else {
             std::this_thread::sleep_for(std::chrono::milliseconds(i % 8 * 3));
         }
-        answer(waiter, limit_ms);
+        meanwhile ? answering.join() : answer(waiter, limit_ms);
         asking.join();
         seconds.push_back(took);
         must(VipDisconnect(asker.vi), "VipDisconnect");
