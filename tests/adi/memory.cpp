@@ -3,9 +3,11 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 
 #include "cases.hpp"
 #include "mpi-adi/protocol/stream/stream.hpp"
@@ -233,43 +235,30 @@ void halves(Job& job) {
     }
 }
 
-// Up to 6 KiB in one packet, beyond by a read of the receiver's.
-void ways(Job& job) {
+// A message of each length: so many begin with a handshake, so many are read by the receiver.
+void count_ways(Job& job, std::initializer_list<size_t> sizes, int mode, uint64_t handshakes, uint64_t reads) {
     Engine e(job, module);
     const mpip_counters* counters = mpip_counters_of(MPIP_PROTO_VIA);
-    std::vector<unsigned char> data(8192);
+    std::vector<unsigned char> data(std::max(sizes));
     e.barrier();
     const mpip_counters before = *counters;
-    for (const size_t size : {size_t{6144}, size_t{6145}, size_t{8192}}) {
+    for (const size_t size : sizes) {
         if (e.rank() == 0) {
-            e.send(1, 1, data.data(), size);
+            e.send(1, 1, data.data(), size, mode);
         } else {
             CHECK(e.receive(0, 1, data.data(), data.size()) == size);
         }
     }
-    if (e.rank() == 0) CHECK(counters->mc_long == before.mc_long + 2);
-    if (e.rank() == 1) CHECK(counters->mc_rget == before.mc_rget + 2);
+    if (e.rank() == 0) CHECK(counters->mc_long == before.mc_long + handshakes);
+    if (e.rank() == 1) CHECK(counters->mc_rget == before.mc_rget + reads);
     e.barrier();
 }
 
+// Up to 6 KiB in one packet, beyond by a read of the receiver's.
+void ways(Job& job) { count_ways(job, {6144, 6145, 8192}, MPIP_MODE_STANDARD, 2, 2); }
+
 // What is long enough is read, also where longer messages would go without a handshake.
-void synchronous(Job& job) {
-    Engine e(job, module);
-    const mpip_counters* counters = mpip_counters_of(MPIP_PROTO_VIA);
-    std::vector<unsigned char> data(65536);
-    e.barrier();
-    const mpip_counters before = *counters;
-    for (const size_t size : {size_t{6144}, size_t{6145}, size_t{65536}}) {
-        if (e.rank() == 0) {
-            e.send(1, 1, data.data(), size, MPIP_MODE_SYNC);
-        } else {
-            CHECK(e.receive(0, 1, data.data(), data.size()) == size);
-        }
-    }
-    if (e.rank() == 0) CHECK(counters->mc_long == before.mc_long + 3);
-    if (e.rank() == 1) CHECK(counters->mc_rget == before.mc_rget + 2);
-    e.barrier();
-}
+void synchronous(Job& job) { count_ways(job, {6144, 6145, 65536}, MPIP_MODE_SYNC, 3, 2); }
 
 }  // namespace
 
