@@ -22,10 +22,10 @@ constexpr unsigned kYields = 200;
 // Where processors abound, after some tens of microseconds others may still want ours: ask the system now and
 // then.
 constexpr unsigned kSpinsBetweenYields = 1024;
-// Yields in a row that must take long before a rank believes in company. Where ranks and processors match a single one
-// may have met whatever a system does at times, and costs little; where they do not, each one more costs a slice.
+// Yields in a row that must take long before a rank believes in company: a single one may have met another
+// rank that was still setting itself up, and the belief then costs every message of some hundredths of a second
+// a wake-up.
 constexpr unsigned kLongYields = 2;
-constexpr unsigned kLongYieldsWhenCrowded = 1;
 // Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
 // activity, a thread.
 constexpr unsigned kSleepMicroseconds = 10'000;
@@ -105,7 +105,7 @@ void Patience::wait_a_little() {
         pause_processor();
         if (idle_ % kSpinsBetweenYields == 0) company.give_way(kLongYields);
     } else if (idle_ < kSpins + kYields) {
-        company.give_way(kLongYieldsWhenCrowded);
+        company.give_way(kLongYields);
     } else {
         sleep_a_little();
     }
