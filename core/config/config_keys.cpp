@@ -61,8 +61,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "reach the memory of other processes directly where the system permits it"},
         {"paramnet", "pull_from", "auto_or_size", "auto",
          "sends from this many bytes up are pulled out of the sender's memory; 0: never, auto: as measured "
-         "by "
-         "vipperf --tune, else as each connection learns"},
+         "by vipperf --tune, else as each connection learns"},
         {"paramnet", "stream_from", "auto_or_size", "auto",
          "messages from this many bytes up go to the ring past the caches; 0: never, auto: as measured by "
          "vipperf --tune, else as each connection learns"},
