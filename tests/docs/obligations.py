@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks the tables of docs/obligations.md: each row of the four lists is there once; each file that a row names exists;
-each test it names can be run by that name.  Usage: obligations.py ROOT [BUILD CTEST]
+"""Checks the tables of docs/obligations.md and docs/obligations-mpi.md: each row of the lists is there once; each file
+that a row names exists; each test it names can be run by that name.  Usage: obligations.py ROOT [BUILD CTEST]
 
 Without BUILD the names of tests of ctest are not looked at.  A test is written as
     PROGRAM Suite.Name      a case of a GoogleTest program of tests/, as --gtest_filter wants it
     adi_module_test MODULE [CASE]
     ctest NAME              for `ctest -R '^NAME$'`
-A row has a file and a test, or its last column begins with "open:" or "not here:" and says why."""
+A row has a file and a test, or its last column begins with "open:" or "not here:" and says why.
+
+docs/obligations-mpi.md is shorter: MODULE/CASE, `Suite.Name` of adi_unit_test ("…" for whatever follows), `name` of
+ctest; files without the folders of the device; a name beside files is one that occurs in them."""
 
 import fnmatch
 import glob
@@ -16,7 +19,7 @@ import re
 import subprocess
 import sys
 
-ROWS = {"P": 52, "N": 45, "B": 17, "T": 20}
+ROWS = {"C": 8, "P": 52, "N": 45, "B": 17, "T": 20}
 # Where the cases of a GoogleTest program are.
 PROGRAMS = {
     "unit": "tests/unit",
@@ -79,16 +82,88 @@ class Tests:
 
 
 def rows_of(text):
-    """(number of the line, cells) of each row of the four lists."""
+    """(number of the line, cells) of each row of the lists."""
     for number, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        if line.startswith("| ") and re.fullmatch(r"[PNBT]\d+", cells[0]):
+        if line.startswith("| ") and re.fullmatch(r"[CPNBT]\d+", cells[0]):
             yield number, cells
+
+
+DEVICE_ROWS = 70
+DEVICE_FOLDERS = ["", "include", "mpi-adi/protocol", "mpi-adi/protocol/via", "mpi-adi/protocol/common"]
+# What stands for many cases.
+ALL_CASES = re.compile(r"every (via )?case|all cases|the conformance suite|static assertion")
+
+
+def device_rows(cell):
+    """The numbers that "C1–C4, C6" names."""
+    for part in re.split(r",\s*", cell):
+        ends = re.fullmatch(r"C(\d+)(?:–C(\d+))?", part)
+        if ends:
+            yield from range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+
+
+def device_file_faults(root, cell):
+    """Faults of the names in a column of files."""
+    words = re.findall(r"`([^`]+)`", cell)
+    files = []
+    for word in [word for word in words if re.search(r"[/.]", word)]:
+        paths = [path for folder in DEVICE_FOLDERS if os.path.exists(path := os.path.join(root, folder, word))]
+        if not paths:
+            yield f"names {word}, which is not there"
+        files.extend(path for path in paths if os.path.isfile(path))
+    text = "".join(read(path) for path in files)
+    for word in [word for word in words if not re.search(r"[/.]", word)]:
+        if not re.search(rf"\b{re.escape(word)}\b", text):
+            yield f"names {word}, which none of its files has"
+
+
+def device_test_faults(root, tests, cell):
+    cases = re.findall(rf"\b({'|'.join(MODULES)})/([\w-]+)", cell)
+    names = [f"adi_module_test {module} {case}" for module, case in cases]
+    for word in re.findall(r"`([^`]+)`", cell):
+        if "/" in word:
+            if not os.path.exists(os.path.join(root, word)):
+                yield f"names {word}, which is not there"
+            names.append("")
+        elif word[0].isupper():
+            names.append("adi_unit_test " + word.replace("…", "*"))
+        else:
+            names.append("ctest " + word)
+    if not names and not ALL_CASES.search(cell):
+        yield "has no test"
+    for name in filter(None, names):
+        why = tests.why_not(name)
+        if why:
+            yield f"names `{name}`: {why}"
+
+
+def device_faults(root, tests):
+    page = "docs/obligations-mpi.md"
+    seen = []
+    for number, line in enumerate(read(os.path.join(root, page)).splitlines(), 1):
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if not line.startswith("| ") or len(cells) < 3 or cells[1] in ("Obligation", "File", "---"):
+            continue
+        where = f"{page}:{number}: {cells[0]}"
+        rows = list(device_rows(cells[0]))
+        if len(cells) != (4 if rows else 3):
+            yield f"{where} has {len(cells)} cells"
+            continue
+        seen.extend(rows)
+        for fault in device_file_faults(root, cells[-2]):
+            yield f"{where} {fault}"
+        for fault in device_test_faults(root, tests, cells[-1]):
+            yield f"{where} {fault}"
+    for row in range(1, DEVICE_ROWS + 1):
+        if seen.count(row) != 1:
+            yield f"{page}: C{row} is there {seen.count(row)} times"
 
 
 def faults(root, build=None, ctest=None):
     page = "docs/obligations.md"
     tests = Tests(root, build, ctest)
+    yield from device_faults(root, tests)
     seen = {}
     for number, cells in rows_of(read(os.path.join(root, page))):
         where = f"{page}:{number}: {cells[0]}"
@@ -127,7 +202,7 @@ def main():
     found = list(faults(*sys.argv[1:]))
     for fault in found:
         print(fault)
-    print(f"{sum(ROWS.values())} rows, {len(found)} faults")
+    print(f"{sum(ROWS.values()) + DEVICE_ROWS} rows, {len(found)} faults")
     sys.exit(1 if found else 0)
 
 

@@ -35,6 +35,7 @@ BAD = [
     (lambda line: cell(line, 2, "somewhere"), "has no file or no test"),
     (lambda line: cell(line, 3, "looked at it"), "has no file or no test"),
     (lambda line: cell(line, 3, "open: no"), "has no file or no test"),
+    (lambda line: cell(line, 3, "not here: no"), "has no file or no test"),
     (lambda line: cell(line, 3, "`adi_module_test rails strangers`"), "no case of that module"),
     (lambda line: cell(line, 3, "`adi_module_test shm flapping`"), "no case of that module"),
     (lambda line: cell(line, 3, "`adi_module_test ipx sizes`"), "no module"),
@@ -42,27 +43,42 @@ BAD = [
     (lambda line: cell(line, 3, "`make check`"), "is not the name of a test"),
 ]
 
+# The same for C58 of the other page.
+BAD_OF_DEVICE = [
+    (lambda line: "", "C58 is there 0 times"),
+    (lambda line: line + line, "C58 is there 2 times"),
+    (lambda line: cell(line, 2, "`gone.cpp`"), "which is not there"),
+    (lambda line: cell(line, 2, "`rendezvous.cpp` `gone`"), "which none of its files has"),
+    (lambda line: cell(line, 3, "looked at it"), "has no test"),
+    (lambda line: cell(line, 3, "via/gone"), "no case of that module"),
+    (lambda line: cell(line, 3, "`Gone.…`"), "no case in tests/adi"),
+    (lambda line: cell(line, 3, "`tests/gone`"), "which is not there"),
+]
+
 
 def main():
     root = os.path.abspath(sys.argv[1])
-    text = obligations.read(os.path.join(root, "docs/obligations.md"))
+    pages = ["docs/obligations.md", "docs/obligations-mpi.md"]
+    text, text_of_device = (obligations.read(os.path.join(root, page)) for page in pages)
     wrong = 0
     with tempfile.TemporaryDirectory() as tree:
         for folder in os.listdir(root):
             if folder not in ("docs", "build", ".git"):
                 os.symlink(os.path.join(root, folder), os.path.join(tree, folder))
         os.mkdir(os.path.join(tree, "docs"))
-        page = os.path.join(tree, "docs/obligations.md")
-        trees = [(text, None)] + [(changed(text, "P52", change), expected) for change, expected in BAD]
-        for content, expected in trees:
-            with open(page, "w", encoding="utf-8") as file:
-                file.write(content)
+        trees = [(text, text_of_device, None)]
+        trees += [(changed(text, "P52", change), text_of_device, expected) for change, expected in BAD]
+        trees += [(text, changed(text_of_device, "C58", change), expected) for change, expected in BAD_OF_DEVICE]
+        for *contents, expected in trees:
+            for page, content in zip(pages, contents):
+                with open(os.path.join(tree, page), "w", encoding="utf-8") as file:
+                    file.write(content)
             report = list(obligations.faults(tree))
             good = not report if expected is None else len(report) == 1 and re.search(expected, report[0])
             if not good:
                 print(f"expected {expected or 'nothing'}, got:\n  " + "\n  ".join(report[:5]))
                 wrong += 1
-    print(f"{len(BAD) + 1} tables, {wrong} misjudged")
+    print(f"{len(trees)} tables, {wrong} misjudged")
     sys.exit(1 if wrong else 0)
 
 
