@@ -54,6 +54,9 @@ const std::vector<ConfigKey>& Config::keys() {
         {"acenic", "mode", "auto|shared|exclusive", "auto",
          "who owns a port: an engine process that applications share, or one application; auto: shared where "
          "that can be had"},
+        {"acenic", "zero_copy", "on|off", "on",
+         "payloads of 2 KiB and more are sent from where they lie, if the port's driver copies while it "
+         "sends"},
         {"acenic", "engine", "string", "",
          "socket of the engine process; empty: that of the port, started by whoever needs it"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},

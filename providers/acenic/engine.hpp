@@ -105,6 +105,7 @@ public:
 
     // ---- wire::Host (host.cpp): E held
     bool read_source(wire::Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) override;
+    uint32_t lend_source(wire::Cookie, uint32_t tag, uint32_t offset, uint32_t n, wire::Piece*) override;
     bool place_result(wire::Cookie, uint32_t tag, uint32_t offset, const std::byte* from,
                       uint32_t n) override;
     void finished(wire::Cookie, uint32_t tag, wire::Outcome) override;

@@ -178,10 +178,10 @@ void Engine::log_counters() const {
     VIADUCT_LOG(info, "acenic",
                 "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
                 "%llu, early %llu, "
-                "bad check %llu, unknown link %llu, acks %llu, %s",
+                "bad check %llu, unknown link %llu, acks %llu, lent %llu, %s",
                 name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts),
                 n(c.losses_seen), n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link),
-                n(c.acks_out), port_->counters().c_str());
+                n(c.acks_out), n(c.lent), port_->counters().c_str());
 }
 
 void Engine::say_goodbye() {

@@ -33,7 +33,8 @@ public:
     std::string counters() const override { return counters_text(port_->counters()); }
     static std::string counters_text(const PortCounters& c) {
         return "refused by the port " + std::to_string(c.tx_refused) + ", no buffer " +
-               std::to_string(c.no_buffer) + ", foreign " + std::to_string(c.foreign);
+               std::to_string(c.no_buffer) + ", foreign " + std::to_string(c.foreign) +
+               ", lent and copied after all " + std::to_string(c.taken_in);
     }
 
 private:

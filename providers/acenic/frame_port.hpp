@@ -24,7 +24,8 @@ public:
     virtual wire::Outlet& outlet() = 0;
     // Sends what the outlet was given.
     virtual void transmit() = 0;
-    // Calls take(frame, from) for each of a burst of frames; how many.
+    // Calls take(frame, from) for each of a burst of frames, of at most kBurst; how many.
+    static constexpr uint32_t kBurst = 32;
     template <class Take>
     uint32_t receive(Take take) {
         return receive_into([](void* argument, std::span<const std::byte> frame,

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/copy/copy.hpp"
-#include "core/trace/probe.hpp"
 #include "providers/acenic/nic.hpp"
 
 namespace viaduct::acenic {
@@ -42,6 +41,20 @@ bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t l
     return ep.nic->regions->snapshot(handle, &region) && (region.flags & flag) != 0 &&
            ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
            address - region.base <= region.length - length;
+}
+
+// Makes ep.from stand at that byte of the work's memory. False: it may not be read. S held.
+bool seek_source(Endpoint& ep, uint32_t tag, uint32_t offset) {
+    if (ep.from_valid && ep.from_tag == tag && ep.from_offset == offset) return true;
+    const VIP_DESCRIPTOR* d = ep.vi->send.at(tag);
+    ep.from_valid = false;
+    ep.from.begin(d, d->CS.Length, ep.vi->regions, ep.vi->ptag);
+    for (uint32_t skip = offset, piece = 0; skip != 0; skip -= piece)
+        if (ep.from.next(skip, &piece) == nullptr) return false;
+    ep.from_valid = true;
+    ep.from_tag = tag;
+    ep.from_offset = offset;
+    return true;
 }
 
 // Takes the next receive; false: there is none. R held.
@@ -125,18 +138,25 @@ private:
 bool Engine::read_source(Cookie cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) {
     Endpoint& ep = endpoint(cookie);
     const SendLock lock(*this, ep);
-    if (!ep.active) return false;
-    const VIP_DESCRIPTOR* d = ep.vi->send.at(tag);
-    if (!ep.from_valid || ep.from_tag != tag || ep.from_offset != offset) {
-        ep.from.begin(d, d->CS.Length, ep.vi->regions, ep.vi->ptag);
-        for (uint32_t skip = offset, piece = 0; skip != 0; skip -= piece)
-            if (ep.from.next(skip, &piece) == nullptr) return false;
-    }
-    const bool whole = gather(ep.from, to, n) == n;
-    ep.from_valid = whole;
-    ep.from_tag = tag;
+    if (!ep.active || !seek_source(ep, tag, offset)) return false;
+    ep.from_valid = gather(ep.from, to, n) == n;
     ep.from_offset = offset + n;
-    return whole;
+    return ep.from_valid;
+}
+
+uint32_t Engine::lend_source(Cookie cookie, uint32_t tag, uint32_t offset, uint32_t n, wire::Piece* pieces) {
+    Endpoint& ep = endpoint(cookie);
+    const SendLock lock(*this, ep);
+    if (!ep.active || !seek_source(ep, tag, offset)) return 0;
+    ep.from_offset = offset + n;
+    for (uint32_t count = 0; count != wire::kMostPieces; ++count) {
+        pieces[count].at = ep.from.next(n, &pieces[count].bytes);
+        if (pieces[count].at == nullptr) break;
+        n -= pieces[count].bytes;
+        if (n == 0) return count + 1;
+    }
+    ep.from_valid = false;
+    return 0;
 }
 
 bool Engine::place_result(Cookie cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) {
@@ -336,76 +356,6 @@ Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
 
 uint32_t Engine::receives_posted(Cookie cookie) {
     return endpoint(cookie).receives.load(std::memory_order_acquire);
-}
-
-// ---- connecting
-
-void Engine::incoming(Cookie listener, wire::IncomingId id, const EndAddress& remote,
-                      const ViTraits& traits) {
-    auto& op = *static_cast<ConnectOp*>(listener);
-    op.result.status = Status::ok;
-    op.result.incoming = id;
-    op.result.remote = remote;
-    op.result.remote_traits = traits;
-    op.decided = true;
-    changed.notify_all();
-}
-
-void Engine::connected(Cookie cookie, const ViTraits& remote) {
-    Endpoint& ep = endpoint(cookie);
-    if (ep.op == nullptr) return;
-    ep.op->result.status = Status::ok;
-    ep.op->result.remote_traits = remote;
-    ep.op->decided = true;
-    ep.receives.store(0, std::memory_order_relaxed);
-    ep.bound.store(true, std::memory_order_release);
-    changed.notify_all();
-}
-
-void Engine::failed(Cookie cookie, Status why) {
-    Endpoint& ep = endpoint(cookie);
-    ep.link = 0;
-    if (ep.op == nullptr) return;
-    ep.op->result.status = why;
-    ep.op->decided = true;
-    changed.notify_all();
-}
-
-void Engine::ended(Cookie cookie, wire::Ended why) {
-    Endpoint& ep = endpoint(cookie);
-    ep.link = 0;
-    if (!ep.bound.load(std::memory_order_acquire)) return;
-    BreakReason reason;  // CONN_LOST
-    switch (why) {
-        case wire::Ended::refused_here:
-        case wire::Ended::bad_source:
-            reason = ep.refusal;
-            break;
-        case wire::Ended::refused_ours:
-            reason.report = !reception(ep);
-            break;
-        case wire::Ended::by_peer:
-        case wire::Ended::lost:
-        case wire::Ended::gave_up:
-        case wire::Ended::protocol:
-            break;
-    }
-    ep.vi->mark_broken(reason);
-    broken_.push_back(ep.vi);
-}
-
-// ---- for people who look
-
-void Engine::sent_again(Cookie cookie) {
-    ViCore& vi = *endpoint(cookie).vi;
-    vi.stats.count(ViCount::retries);
-    VIADUCT_PROBE1(sent_again, &vi);
-}
-
-void Engine::not_used(Cookie cookie) {
-    ViCore& vi = *endpoint(cookie).vi;
-    vi.stats.count(ViCount::drops);
-    VIADUCT_PROBE1(not_used, &vi);
 }
 
 }  // namespace viaduct::acenic

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
@@ -37,6 +38,7 @@ Status open(const OpenArgs& args, NicContext** out) {
         VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
         return Status::unknown_name;
     }
+    if (std::string_view(args.settings->get("zero_copy", "on")) == "off") nic->port.lends = false;
     nic->wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!nic->wake_fd.valid()) return Status::out_of_resources;
     std::string why, cure;

@@ -26,6 +26,7 @@
 #include "core/log/log.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/acenic/eal.hpp"
+#include "providers/acenic/lender.hpp"
 #include "providers/acenic/new_files.hpp"
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/format.hpp"
@@ -37,16 +38,18 @@ namespace {
 constexpr uint16_t kRing = 512, kSmallRing = 128;
 constexpr uint32_t kPoolBuffers = 2047;
 constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver wants
+// Payloads from this size on are lent to the driver: below, a copy costs less than a second buffer.
+constexpr uint32_t kLendsFrom = 2048;
 // A port that is joined to one other process asks every so many looks whether it still is, and calls so
 // often.
 constexpr uint32_t kLooksPerJoin = 256;
 constexpr int64_t kJoinAgain = 100'000'000;
 
 // A socket that nobody listens on is left from a process that was killed. False: somebody does.
-bool remove_stale(const std::string& path) {
+bool remove_stale(const std::string& path, int type) {
     sockaddr_un name{};
     if (path.empty() || path.size() >= sizeof name.sun_path) return true;  // the driver will say so
-    const Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const Fd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
     name.sun_family = AF_UNIX;
     std::memcpy(name.sun_path, path.data(), path.size());
     if (!socket.valid() ||
@@ -86,11 +89,19 @@ void silence(int fd) {
     if (nothing.valid()) ::dup3(nothing.get(), fd, O_CLOEXEC);
 }
 
+// Its drivers give back what they opened.
+bool is_virtio(const PortSpec& spec) { return spec.joined && spec.driver != "net_memif"; }
+
 // The driver's arguments: for af_packet rings of so many frames, for memif buffers of one frame.
 std::string arguments_of(const PortSpec& spec, uint32_t ring) {
-    if (spec.driver == "net_memif")
+    if (spec.driver == "net_memif") {
+        const bool sized = spec.arguments.find(",rsize=") != std::string::npos;
         return spec.arguments + ",bsize=" + std::to_string((spec.mtu + kRoomAbove + 255) / 256 * 256) +
-               ",rsize=10";
+               (sized ? "" : ",rsize=10");
+    }
+    if (spec.driver == "net_vhost") return spec.arguments + ",queues=1";
+    if (spec.driver == "net_virtio_user")
+        return spec.arguments + ",queues=1,queue_size=1024,mrg_rxbuf=1,in_order=1";
     if (spec.driver != "net_af_packet") return spec.arguments;
     const char* const sizes = spec.mtu > 1900 ? ",blocksz=65536,framesz=16384" : ",blocksz=4096,framesz=2048";
     return spec.arguments + sizes + ",framecnt=" + std::to_string(ring) + ",qpairs=1";
@@ -104,84 +115,113 @@ bool make_device(const std::string& name, const PortSpec& spec) {
     return ::rte_vdev_init(name.c_str(), arguments_of(spec, kSmallRing).c_str()) == 0;
 }
 
+// Of each buffer, the driver's headroom included.
+uint16_t room_for(const PortSpec& spec) {
+    return static_cast<uint16_t>((spec.mtu > 1900 ? 16384 : 2048) + RTE_PKTMBUF_HEADROOM);
+}
+
+// The buffer given back last is taken next: it is still in the processor's caches, where a queue of all of
+// them would go round megabytes. With the driver's package, which is no more than that; else as DPDK does it.
+rte_mempool* make_pool(const std::string& name, uint16_t room) {
+    rte_mempool* const pool =
+        ::rte_pktmbuf_pool_create_by_ops(name.c_str(), kPoolBuffers, 0, 0, room, SOCKET_ID_ANY, "stack");
+    if (pool != nullptr) return pool;
+    return ::rte_pktmbuf_pool_create(name.c_str(), kPoolBuffers, 0, 0, room, SOCKET_ID_ANY);
+}
+
 }  // namespace
+
+Port::Port(const PortSpec& spec) : spec_(spec), link_{spec.address} {}
 
 std::unique_ptr<Port> Port::open(const PortSpec& spec, std::string* why, std::string* cure) {
     if (!start_eal(spec.needs_channel, why, cure)) return nullptr;
     std::unique_ptr<Port> port(new Port(spec));
-    if (!port->start(spec, why, cure)) return nullptr;
+    if (!port->start(why, cure)) return nullptr;
     return port;
 }
 
-bool Port::start(const PortSpec& spec, std::string* why, std::string* cure) {
+bool Port::start(std::string* why, std::string* cure) {
     static std::atomic<uint32_t> number{0};
     const auto fail = [&](const std::string& what, int error, const char* remedy) {
-        *why = spec.text + ": " + what + (error != 0 ? std::string(": ") + ::rte_strerror(error) : "");
+        *why = spec_.text + ": " + what + (error != 0 ? std::string(": ") + ::rte_strerror(error) : "");
         *cure = remedy;
         return false;
     };
-    const NewFiles files;
-    joined_ = spec.driver == "net_memif";
-    listens_ = spec.listens;
-    if (spec.listens && !remove_stale(spec.socket))
-        return fail("another process listens on " + spec.socket, 0,
+    if (spec_.listens && !remove_stale(spec_.socket, is_virtio(spec_) ? SOCK_STREAM : SOCK_SEQPACKET))
+        return fail("another process listens on " + spec_.socket, 0,
                     "give each pair of processes a socket of its own");
-    device_ = spec.driver + std::to_string(number.fetch_add(1));
-    if (!make_device(device_, spec)) {
-        const std::string failed = std::exchange(device_, "");
-        return fail(
-            "DPDK cannot open the device " + failed, 0,
-            joined_
-                ? "is the folder of the socket there and writable, and librte-net-memif23 installed? "
-                  "VIADUCT_LOG=info says more"
-                : "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB of "
-                  "locked memory; is the driver's package (librte-net-...) installed? VIADUCT_LOG=info says "
-                  "more");
-    }
-    if (listens_) listen_fd_ = files.listening_socket(spec.socket);
-    if (::rte_eth_dev_get_port_by_name(device_.c_str(), &port_) != 0)
-        return fail("no port came of it", ENODEV, "");
-    const bool jumbo = spec.mtu > 1900;
-    const auto room = static_cast<uint16_t>((jumbo ? 16384 : 2048) + RTE_PKTMBUF_HEADROOM);
-    pool_ = ::rte_pktmbuf_pool_create((device_ + "-pool").c_str(), kPoolBuffers, 0, 0, room, SOCKET_ID_ANY);
+    device_ = spec_.driver + std::to_string(number.fetch_add(1));
+    pool_ = make_pool(device_ + "-pool", room_for(spec_));
     if (pool_ == nullptr)
         return fail("no memory for frames", rte_errno,
                     "install librte-mempool-ring23; allow 192 MiB of memory");
+    int error = 0;
+    const char* failed = nullptr;
+    const auto make = [&] { failed = plug_in(&error); };
+    // Its threads inherit that no signal of the program's is for them.
+    is_virtio(spec_) ? among_interrupts(make) : make();
+    if (failed != nullptr && !made_ && !spec_.redials)
+        return fail(
+            failed, 0,
+            spec_.joined
+                ? "is the folder of the socket there and writable, and the driver's package "
+                  "(librte-net-memif23, librte-net-vhost23) installed? VIADUCT_LOG=info says more"
+                : "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB "
+                  "of locked memory; is the driver's package (librte-net-...) installed? "
+                  "VIADUCT_LOG=info says more");
+    if (failed != nullptr && made_) return fail(failed, error, "VIADUCT_LOG=info tells what the driver says");
+    const uint32_t room = room_for(spec_) - RTE_PKTMBUF_HEADROOM - kRoomAbove - wire::Ethernet::kBytes;
+    max_frame_ = std::min({spec_.mtu, room, wire::kMaxFrame});
+    set_faults(0, spec_.faults);
+    if (spec_.lends) lender_ = Lender::make(device_ + "-lent", kBurst);
+    if (lender_ != nullptr) lends_from_ = kLendsFrom;
+    VIADUCT_LOG(info, "acenic", "%s is open, frames up to %u bytes", spec_.text.c_str(), max_frame_);
+    return true;
+}
+
+// Makes the driver's device, with one queue each way. What has failed, with DPDK's number for it; null: all
+// is well.
+const char* Port::plug_in(int* error) {
+    const NewFiles files;
+    made_ = make_device(device_, spec_);
+    if (!made_) return "DPDK cannot open the device";
+    if (spec_.listens && !is_virtio(spec_)) listen_fd_ = files.listening_socket(spec_.socket);
+    *error = ENODEV;
+    if (::rte_eth_dev_get_port_by_name(device_.c_str(), &port_) != 0) return "no port came of it";
     rte_eth_conf conf{};
     int e = ::rte_eth_dev_configure(port_, 1, 1, &conf);
     if (e == 0) e = ::rte_eth_tx_queue_setup(port_, 0, kRing, SOCKET_ID_ANY, nullptr);
     if (e == 0) e = ::rte_eth_rx_queue_setup(port_, 0, kRing, SOCKET_ID_ANY, nullptr, pool_);
-    if (e == 0 && !joined_) e = ::rte_eth_dev_start(port_);
-    started_ = !joined_;
-    if (e == 0 && joined_) join_again();
-    if (e != 0) return fail("the port does not start", -e, "VIADUCT_LOG=info tells what the driver says");
+    const bool with_care = spec_.joined && !is_virtio(spec_);
+    if (e == 0 && !with_care) e = ::rte_eth_dev_start(port_);
+    started_ = e == 0 && !with_care;
+    if (e == 0 && with_care) join_again();
+    *error = -e;
     wait_fd_ = files.packet_socket();  // af_packet does not tell its own
     files.close_on_exec();
-    const uint32_t payload =
-        std::min<uint32_t>(spec.mtu, room - RTE_PKTMBUF_HEADROOM - kRoomAbove - wire::Ethernet::kBytes);
-    max_frame_ = std::min(payload, wire::kMaxFrame);
-    set_faults(0, spec.faults);
-    VIADUCT_LOG(info, "acenic", "%s is open, frames up to %u bytes", spec.text.c_str(), max_frame_);
-    return true;
+    return e == 0 ? nullptr : "the port does not start";
+}
+
+void Port::unplug() {
+    started_ = false;
+    if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
+    if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
+    if (made_) ::rte_vdev_uninit(device_.c_str());
+    silence(std::exchange(listen_fd_, -1));
+    port_ = UINT16_MAX;
+    made_ = false;
 }
 
 Port::~Port() {
-    if (port_ != UINT16_MAX) {
-        for (uint32_t i = 0; i < out_count_; ++i) ::rte_pktmbuf_free(out_[i]);
-        while (loop_head_ != loop_tail_) ::rte_pktmbuf_free(loop_[loop_head_++ % kLoop]);
-        faults_.reset();
-    }
-    const auto close = [this] {
-        if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
-        if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
-        if (!device_.empty()) ::rte_vdev_uninit(device_.c_str());
-        silence(listen_fd_);
-    };
-    if (joined_) {
-        among_interrupts(close);
+    for (uint32_t i = 0; i < out_count_; ++i) ::rte_pktmbuf_free(out_[i]);
+    while (loop_head_ != loop_tail_) ::rte_pktmbuf_free(loop_[loop_head_++ % kLoop]);
+    faults_.reset();
+    if (spec_.joined) {
+        among_interrupts([this] { unplug(); });
     } else {
-        close();
+        unplug();
     }
+    lender_.reset();
     if (pool_ != nullptr) ::rte_mempool_free(pool_);
 }
 
@@ -211,6 +251,37 @@ void Port::end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) {
     if (faults_ != nullptr) [[unlikely]]
         return misbehave(m, frame, bytes);
     place(m, to == link_.own);
+}
+
+void Port::end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
+                    const NicAddress& to) {
+    rte_mbuf* const m = std::exchange(current_, nullptr);
+    uint32_t all = bytes;
+    for (const wire::Piece& piece : tail) all += piece.bytes;
+    link_.write(frame - wire::Ethernet::kBytes, to, all);
+    m->data_len = static_cast<uint16_t>(wire::Ethernet::kBytes + bytes);
+    m->pkt_len = m->data_len;
+    const bool to_ourselves = to == link_.own;
+    if (!lender_->append(m, tail)) {
+        ++counters_.no_buffer;
+        return ::rte_pktmbuf_free(m);  // lost as on the way
+    }
+    if (to_ourselves) Lender::take_in(m);
+    place(m, to_ourselves);
+}
+
+// Frames that the driver has not taken wait in our own memory.
+void Port::keep_lent() {
+    for (uint32_t i = 0; i < out_count_; ++i) {
+        if (out_[i]->nb_segs == 1) continue;
+        Lender::take_in(out_[i]);
+        ++counters_.taken_in;
+    }
+    if (lender_->all_back()) [[likely]]
+        return;
+    // None of the drivers that are lent memory is known to do this.
+    VIADUCT_LOG(warn, "acenic", "%s keeps what it sends: payload is copied from now on", device_.c_str());
+    lends_from_ = UINT32_MAX;
 }
 
 // There is room for one: begin_frame has seen to that.
@@ -254,16 +325,23 @@ void Port::release_held() {
     }
 }
 
-// Nobody is at the other end, or not any more. The driver goes on by itself where it listens; where it calls,
-// it does so once for each start.
+// Nobody is at the other end, or not any more. The driver goes on by itself where it listens; memif's calls
+// once for each start, virtio's only when it is made.
 void Port::join_again() {
     const int64_t now = now_ns();
-    if (started_ && (listens_ || now - tried_at_ < kJoinAgain)) return;
+    if (started_ && spec_.listens) return;
+    if ((started_ || spec_.redials) && now - tried_at_ < kJoinAgain) return;
     among_interrupts([this] {
-        if (started_) ::rte_eth_dev_stop(port_);
-        started_ = ::rte_eth_dev_start(port_) == 0;
+        int error = 0;
+        if (spec_.redials) {
+            unplug();
+            plug_in(&error);
+        } else {
+            if (started_) ::rte_eth_dev_stop(port_);
+            started_ = ::rte_eth_dev_start(port_) == 0;
+        }
     });
-    tried_at_ = now;
+    tried_at_ = now_ns();
 }
 
 bool Port::plugged() {
@@ -277,25 +355,24 @@ void Port::transmit() {
     if (out_count_ == 0) return;
     const uint32_t sent =
         started_ ? ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_)) : 0;
-    if (sent == out_count_) [[likely]] {
-        out_count_ = 0;
-        return;
-    }
-    if (sent == 0 && joined_ && !plugged()) {  // a wire without an end
+    if (sent == 0 && spec_.joined && !plugged()) [[unlikely]] {  // a wire without an end
         ::rte_pktmbuf_free_bulk(out_, out_count_);
         counters_.unplugged += out_count_;
         out_count_ = 0;
-        return;
+    } else if (sent != out_count_) [[unlikely]] {
+        counters_.tx_refused += out_count_ - sent;
+        std::copy(out_ + sent, out_ + out_count_, out_);
+        out_count_ -= sent;
+    } else {
+        out_count_ = 0;
     }
-    counters_.tx_refused += out_count_ - sent;
-    std::copy(out_ + sent, out_ + out_count_, out_);
-    out_count_ -= sent;
+    if (lends_from_ != UINT32_MAX) keep_lent();
 }
 
 uint32_t Port::fetch(rte_mbuf** burst) {
     uint32_t n = 0;
     while (n < kBurst / 2 && loop_head_ != loop_tail_) burst[n++] = loop_[loop_head_++ % kLoop];
-    if (joined_ && ++looks_ % kLooksPerJoin == 0 && !plugged()) [[unlikely]]
+    if (spec_.joined && ++looks_ % kLooksPerJoin == 0 && !plugged()) [[unlikely]]
         join_again();
     if (!started_) return n;
     return n + ::rte_eth_rx_burst(port_, 0, burst + n, static_cast<uint16_t>(kBurst - n));

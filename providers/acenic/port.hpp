@@ -19,12 +19,15 @@ struct rte_mempool;
 
 namespace viaduct::acenic {
 
+class Lender;
+
 struct PortCounters {
     uint64_t foreign = 0;     // frames of other protocols or for others
     uint64_t tx_refused = 0;  // frames the driver did not take at once
     uint64_t no_buffer = 0;   // the pool was empty
     uint64_t looped = 0;      // to ourselves
     uint64_t unplugged = 0;   // lost because nobody is at the other end
+    uint64_t taken_in = 0;    // lent payload that had to wait, and was copied after all
 };
 
 class Port final : public wire::Outlet {
@@ -35,9 +38,12 @@ public:
 
     std::byte* begin_frame(uint32_t bytes) override;
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
+    uint32_t lends_from() const override { return faults_ == nullptr ? lends_from_ : UINT32_MAX; }
+    void end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
+                  const NicAddress& to) override;
 
     // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
-    // much of it.
+    // much of it. Nothing that was lent is referred to afterwards.
     void transmit();
     // Calls take(frame, from) for each frame of ours that has come; how many.
     template <class Take>
@@ -73,26 +79,29 @@ private:
     static constexpr uint32_t kBurst = 32;
     static constexpr uint32_t kLoop = 256;
 
-    explicit Port(const PortSpec& spec) : link_{spec.address} {}
-    bool start(const PortSpec&, std::string* why, std::string* cure);
+    explicit Port(const PortSpec& spec);
+    bool start(std::string* why, std::string* cure);
+    const char* plug_in(int* error);
+    void unplug();
     void join_again();
     bool plugged();
     void misbehave(rte_mbuf*, std::byte* frame, uint32_t bytes);
     void release_held();
     void place(rte_mbuf*, bool to_ourselves);
+    void keep_lent();
     uint32_t fetch(rte_mbuf** burst);
     bool look(rte_mbuf*, NicAddress* from, std::span<const std::byte>* frame);
     void release(rte_mbuf** burst, uint32_t n);
 
+    const PortSpec spec_;
     wire::Ethernet link_;
     uint16_t port_ = UINT16_MAX;
     uint32_t max_frame_ = 0;
     int wait_fd_ = -1;
     std::string device_;
-    bool joined_ = false;   // to one other process, which may be there or not
-    bool listens_ = false;  // for that process
-    bool started_ = false;  // the device takes and gives frames
-    int listen_fd_ = -1;    // the driver's socket for that
+    bool made_ = false;     // the device exists
+    bool started_ = false;  // and takes and gives frames
+    int listen_fd_ = -1;    // the driver's socket for the process the port is joined to
     int64_t tried_at_ = 0;
     uint32_t looks_ = 0;
     rte_mempool* pool_ = nullptr;
@@ -102,6 +111,8 @@ private:
     rte_mbuf* loop_[kLoop] = {};  // frames to ourselves
     uint32_t loop_head_ = 0, loop_tail_ = 0;
     std::unique_ptr<FaultyWire> faults_;
+    std::unique_ptr<Lender> lender_;
+    uint32_t lends_from_ = UINT32_MAX;
     PortCounters counters_;
 };
 

@@ -87,20 +87,25 @@ bool is_own_address(int socket, const PortSpec& port, uint32_t ip) {
     return reinterpret_cast<const sockaddr_in*>(&r.ifr_addr)->sin_addr.s_addr == ip;
 }
 
-// Our own argument, which no driver knows.
+// Takes one of our own arguments, which the driver does not know, out of the list.
+std::string take_argument(std::string* list, const std::string& key) {
+    const std::string value = argument(*list, key);
+    const size_t at = ("," + *list).find("," + key + "=");
+    if (at == std::string::npos) return value;
+    const size_t end = list->find(',', at);
+    // With the comma before it, or behind it when it comes first.
+    list->erase(at == 0 ? 0 : at - 1, end == std::string::npos ? end : end - at + 1);
+    return value;
+}
+
 void take_mtu(PortSpec* port) {
-    const std::string mtu = argument(port->arguments, "mtu");
+    const std::string mtu = take_argument(&port->arguments, "mtu");
     port->mtu = mtu.empty() ? kOtherMtu : static_cast<uint32_t>(std::strtoul(mtu.c_str(), nullptr, 10));
     port->mtu = std::clamp(port->mtu, kLeastMtu, kMostMtu);
-    const size_t at = ("," + port->arguments).find(",mtu=");
-    if (at == std::string::npos) return;
-    const size_t end = port->arguments.find(',', at);
-    // With the comma before it, or behind it when it comes first.
-    port->arguments.erase(at == 0 ? 0 : at - 1, end == std::string::npos ? end : end - at + 1);
 }
 
 // Without an address of its own an end gets one that follows from the socket, so that both ends know both.
-NicAddress memif_address(const std::string& socket, bool listens) {
+NicAddress address_of_end(const std::string& socket, bool listens) {
     uint32_t hash = 2166136261u;  // FNV-1a
     for (const char c : socket) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
     NicAddress a;
@@ -116,19 +121,41 @@ bool read_memif(PortSpec* port, Rejection* why) {
     if (socket.empty() || (role != "server" && role != "client"))
         return refuse(port->text, why, "net_memif without a socket and a role",
                       "write net_memif,socket=/run/user/0/pair.sock,role=server here, role=client there");
+    port->joined = true;
     port->listens = role == "server";
+    port->lends = argument(port->arguments, "zero-copy") != "yes";
     const bool is_path = argument(port->arguments, "socket-abstract") != "yes";
     if (is_path) port->socket = socket;
     if (is_path && socket[0] != '/')
         return refuse(port->text, why, "the socket of net_memif is no absolute path", "begin it with /");
     const std::string mac = argument(port->arguments, "mac");
-    port->address = memif_address(socket, port->listens);
+    port->address = address_of_end(socket, port->listens);
     if (!mac.empty() && !parse_mac(mac, &port->address))
         return refuse(port->text, why, mac + " is no Ethernet address", "write it as mac=02:00:00:00:00:01");
     take_mtu(port);
     if (is_path && argument(port->arguments, "socket-abstract").empty())
         port->arguments += ",socket-abstract=no";
     if (argument(port->arguments, "id").empty()) port->arguments += ",id=0";
+    port->up = true;
+    return true;
+}
+
+// The same over virtio: net_vhost makes the socket, net_virtio_user calls there and lends net_vhost all of
+// its memory, out of which that one reads frames when it gets to it.
+bool read_virtio(PortSpec* port, Rejection* why) {
+    port->joined = true;
+    port->listens = port->driver == "net_vhost";
+    port->redials = !port->listens;
+    port->lends = port->listens;
+    port->socket = argument(port->arguments, port->listens ? "iface" : "path");
+    if (port->socket.empty() || port->socket[0] != '/')
+        return refuse(port->text, why, port->driver + " without the absolute path of a socket",
+                      "write net_vhost,iface=/run/pair.sock here, net_virtio_user,path=/run/pair.sock there");
+    const std::string mac = take_argument(&port->arguments, "mac");
+    port->address = address_of_end(port->socket, port->listens);
+    if (!mac.empty() && !parse_mac(mac, &port->address))
+        return refuse(port->text, why, mac + " is no Ethernet address", "write it as mac=02:00:00:00:00:01");
+    take_mtu(port);
     port->up = true;
     return true;
 }
@@ -158,6 +185,7 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
         return refuse(text, why, out->driver + " is no DPDK network driver",
                       "write acenic.ports as \"net_af_packet,iface=eth1\"");
     if (out->driver == "net_af_packet") {
+        out->lends = true;
         out->interface = argument(out->arguments, "iface");
         if (out->interface.empty())
             return refuse(text, why, "net_af_packet without an interface", "add iface=NAME");
@@ -168,6 +196,7 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
         return true;
     }
     if (out->driver == "net_memif") return read_memif(out, why);
+    if (out->driver == "net_vhost" || out->driver == "net_virtio_user") return read_virtio(out, why);
     if (!parse_mac(argument(out->arguments, "mac"), &out->address))
         return refuse(text, why, out->driver + " without an Ethernet address",
                       "add mac=02:00:00:00:00:01, another one for each end");

@@ -17,10 +17,13 @@ struct PortSpec {
     std::string driver;          // "net_af_packet"
     std::string arguments;       // what follows the driver, as the driver is to have it
     std::string interface;       // af_packet: its network interface
-    std::string socket;          // memif: where the two processes meet, if that is a path
-    bool listens = false;        // memif: the end that makes the socket
+    std::string socket;          // memif, vhost: where the two processes meet, if that is a path
+    bool joined = false;         // to one other process, which may be there or not
+    bool listens = false;        // joined: the end that makes the socket
+    bool redials = false;        // joined: the device exists only while the other end does
     bool needs_channel = false;  // one of the ports needs DPDK's channel between processes
-    FaultPlan faults;            // of all that leaves
+    bool lends = false;  // the driver copies while it sends: payload may stay where it is (lender.hpp)
+    FaultPlan faults;    // of all that leaves
     NicAddress address;
     uint32_t mtu = 0;  // largest Ethernet payload
     bool up = false;

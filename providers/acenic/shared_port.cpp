@@ -10,12 +10,6 @@
 
 namespace viaduct::acenic {
 
-namespace {
-
-constexpr uint32_t kBurst = 32;
-
-}  // namespace
-
 std::unique_ptr<FramePort> SharedPort::open(const PortSpec& spec, const ModeChoice& mode, bool* possible,
                                             std::string* why, std::string* cure) {
     std::unique_ptr<SharedPort> port(new SharedPort);

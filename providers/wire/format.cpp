@@ -14,11 +14,14 @@ constexpr uint32_t kAddressBytes = 8 + kMaxDiscriminator;
 // Offset of the check, which counts as zero while it is computed.
 constexpr uint32_t kCheckAt = 28;
 
-uint32_t check_of(const std::byte* frame, uint32_t length) {
+uint32_t check_of(const std::byte* frame, uint32_t length, std::span<const Piece> tail = {}) {
     static constexpr std::byte kZero[4] = {};
     uint32_t crc = crc32c(frame, kCheckAt);
     crc = crc32c(kZero, sizeof kZero, crc);
-    return crc32c(frame + kHeaderBytes, length, crc);
+    for (const Piece& piece : tail) length -= piece.bytes;
+    crc = crc32c(frame + kHeaderBytes, length, crc);
+    for (const Piece& piece : tail) crc = crc32c(piece.at, piece.bytes, crc);
+    return crc;
 }
 
 uint32_t fields_of(Kind kind) {
@@ -139,7 +142,7 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     return load32(p + kCheckAt) == check_of(p, h.length) ? Flaw::none : Flaw::check;
 }
 
-void seal(std::byte* frame, const Header& h) {
+void seal(std::byte* frame, const Header& h, std::span<const Piece> tail) {
     store8(frame, kVersion);
     store8(frame + 1, static_cast<uint8_t>(h.kind));
     store16(frame + 2, h.flags);
@@ -150,7 +153,7 @@ void seal(std::byte* frame, const Header& h) {
     store32(frame + 20, h.credit);
     store16(frame + 24, h.length);
     store16(frame + 26, 0);
-    store32(frame + kCheckAt, check_of(frame, h.length));
+    store32(frame + kCheckAt, check_of(frame, h.length, tail));
 }
 
 Flaw read_connect(const Frame& f, Connect* out) {

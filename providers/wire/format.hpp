@@ -14,7 +14,7 @@ namespace viaduct::wire {
 
 inline constexpr uint8_t kVersion = 1;
 inline constexpr uint32_t kHeaderBytes = 32;
-inline constexpr uint32_t kSourceAt = 8;  // where a header has the link id of its sender
+inline constexpr uint32_t kSourceAt = 8;       // where a header has the link id of its sender
 inline constexpr uint32_t kMinFrame = 576;     // the smallest path a connection works over
 inline constexpr uint32_t kMaxFrame = 16'384;  // and the largest frame that is ever sent
 inline constexpr uint32_t kWindow =
@@ -207,7 +207,15 @@ void write_read_data(std::byte* to, const ReadData&);
 void write_atomic_request(std::byte* to, const AtomicRequest&);
 void write_atomic_data(std::byte* to, const AtomicData&);
 
-// Writes the header and the check over header.length bytes of fields and payload.
-void seal(std::byte* frame, const Header&);
+// Memory that the end of a frame's payload is sent from.
+struct Piece {
+    const std::byte* at;
+    uint32_t bytes;
+};
+inline constexpr uint32_t kMostPieces = 4;  // of one frame
+
+// Writes the header and the check over header.length bytes of fields and payload; the last of them lie in
+// `tail`.
+void seal(std::byte* frame, const Header&, std::span<const Piece> tail = {});
 
 }  // namespace viaduct::wire

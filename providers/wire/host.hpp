@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
+#include "providers/wire/format.hpp"
 #include "viaduct/types.hpp"
 
 namespace viaduct::wire {
@@ -27,8 +29,15 @@ public:
     // Room for a frame of `bytes` (at most max_frame), or null while the wire takes no more. What the medium
     // puts in front and behind is the outlet's business.
     virtual std::byte* begin_frame(uint32_t bytes) = 0;
-    // Sends what begin_frame gave; exactly one call for each.
+    // Sends what begin_frame gave; exactly one call for each of end_frame and end_lent.
     virtual void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) = 0;
+
+    // The least payload that is better read where it lies than copied into a frame; UINT32_MAX: none is.
+    virtual uint32_t lends_from() const { return UINT32_MAX; }
+    // Sends `bytes` of the frame and the memory in `tail` behind them: at most kMostPieces, max_frame
+    // together. The outlet lets go of that memory before whoever drives the node lets others in, so that it
+    // cannot go away meanwhile. Only called when lends_from() allows it.
+    virtual void end_lent(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
 
 protected:
     ~Outlet() = default;
@@ -87,6 +96,10 @@ public:
     virtual bool read_source(Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) = 0;
     // Data of a read (or the old value of an atomic, in the host's byte order) arrives, in rising order.
     virtual bool place_result(Cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) = 0;
+    // Where those bytes lie, in at most kMostPieces; how many pieces, or 0: read_source is to be asked. They
+    // are read before the call that drives the node is over, and once; retransmissions are copied, so that
+    // memory that somebody changes meanwhile costs one frame and no more.
+    virtual uint32_t lend_source(Cookie, uint32_t, uint32_t, uint32_t, Piece*) { return 0; }
     virtual void finished(Cookie, uint32_t tag, Outcome) = 0;
 
     // ---- the peer's messages, one at a time: begin, place in rising order, then end or abandon
@@ -167,6 +180,7 @@ inline constexpr uint32_t kMaxReads = 64;
 // Every silent path has a number; read by tools, written by the driving thread.
 struct Counters {
     uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
+    uint64_t lent = 0;  // frames out whose payload was not copied
     uint64_t not_a_frame = 0, bad_check = 0, unknown_link = 0, wrong_peer = 0, wrong_state = 0;
     uint64_t duplicates = 0, early = 0, hold_full = 0, beyond_window = 0, nonsense = 0;
     uint64_t retransmitted = 0, timeouts = 0, losses_seen = 0, acks_out = 0, keep_alives_out = 0;

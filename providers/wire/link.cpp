@@ -76,10 +76,17 @@ std::byte* Link::begin_frame(uint32_t bytes) {
     return frame;
 }
 
-void Link::end_frame(std::byte* frame, const Header& h, Time now) {
-    seal(frame, h);
+void Link::end_frame(std::byte* frame, const Header& h, Time now, std::span<const Piece> tail) {
+    seal(frame, h, tail);
     const uint32_t bytes = kHeaderBytes + h.length;
-    node_.outlet_.end_frame(frame, bytes, peer_);
+    if (tail.empty()) {
+        node_.outlet_.end_frame(frame, bytes, peer_);
+    } else {
+        uint32_t written = bytes;
+        for (const Piece& piece : tail) written -= piece.bytes;
+        node_.outlet_.end_lent(frame, written, tail, peer_);
+        ++node_.counters_.lent;
+    }
     ++node_.counters_.frames_out;
     node_.counters_.bytes_out += bytes;
     said_ = now;

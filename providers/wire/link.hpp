@@ -65,7 +65,8 @@ public:
     // Header of a frame to the peer, acknowledging what has come.
     Header header(Kind, uint32_t length);
     std::byte* begin_frame(uint32_t bytes);
-    void end_frame(std::byte* frame, const Header&, Time now);
+    // The end of the payload may lie elsewhere (Outlet::end_lent).
+    void end_frame(std::byte* frame, const Header&, Time now, std::span<const Piece> tail = {});
     void want_ack(Time due);
     void wake();  // has something to send
     // The connection is over; the peer is told `reason` unless it is reset.

@@ -12,8 +12,6 @@ namespace {
 
 // How much later a frame may arrive than one sent after it before it counts as lost.
 constexpr Time kReordering = 50'000;
-// Acknowledgements are asked for so often in a long stream.
-constexpr uint32_t kAckEvery = 16;
 
 bool is_answered(Operation operation) { return operation >= Operation::read; }
 
@@ -164,75 +162,6 @@ void Sender::note_sent(const Record& r) {
     o.all_sent = true;
     o.end_sequence = sequence + 1;
     ++begun_;
-}
-
-// True when the sender will have to wait after this frame.
-bool Sender::nothing_follows(const Record& r) const {
-    if (in_flight_ + 1 >= std::min(congestion_.window(), most_in_flight_)) return true;
-    if (!r.last) {
-        if (r.kind != Kind::send && r.kind != Kind::write) return false;
-        const Open& o = work_[r.item & work_mask_];
-        return r.offset == 0 && takes_receive(o.work) && !before(o.receive_number, credit_);
-    }
-    const bool is_owed = r.kind == Kind::read_data || r.kind == Kind::atomic_data;
-    return owed_ - owed_begun_ == (is_owed ? 1u : 0u) && posted_ - begun_ == (is_owed ? 0u : 1u);
-}
-
-// Fields and payload. False: memory cannot be read.
-bool Sender::write_fields(std::byte* at, const Record& r) {
-    Host& host = link_.node().host_;
-    std::byte* const payload = at + field_bytes(r.kind);
-    switch (r.kind) {
-        case Kind::read_data: {
-            const Response& owe = response(r.item);
-            write_read_data(at, {owe.number, r.offset, owe.total});
-            return r.bytes == 0 || host.read_memory(link_.cookie(), owe.handle, owe.address + r.offset,
-                                                    payload, r.bytes) == Verdict::ok;
-        }
-        case Kind::atomic_data:
-            write_atomic_data(at, {response(r.item).number, 0, response(r.item).value});
-            return true;
-        default:
-            break;
-    }
-    const Work& w = open(r.item).work;
-    switch (r.kind) {
-        case Kind::read_request:
-            write_read_request(at, {w.address, w.handle, w.total, r.item});
-            return true;
-        case Kind::atomic_request:
-            write_atomic_request(
-                at, {w.address, w.handle, r.item, w.operand, w.compare,
-                     static_cast<uint8_t>(w.operation == Operation::fetch_add ? 1 : 2), w.width});
-            return true;
-        case Kind::write:
-            write_target(at + kMessageBytes, {w.address, w.handle});
-            [[fallthrough]];
-        default:
-            write_message(at, {r.item, r.offset, w.total, w.immediate});
-            return r.bytes == 0 || host.read_source(link_.cookie(), w.tag, r.offset, payload, r.bytes);
-    }
-}
-
-Sender::Step Sender::transmit(uint32_t sequence, Record& r, Time now) {
-    const uint32_t length = field_bytes(r.kind) + r.bytes;
-    std::byte* const frame = link_.begin_frame(kHeaderBytes + length);
-    if (frame == nullptr) return Step::blocked;
-    if (!write_fields(frame + kHeaderBytes, r)) [[unlikely]] {
-        link_.node().outlet_.end_frame(frame, 0, link_.peer());
-        failed_ = r;
-        return Step::ended;
-    }
-    Header h = link_.header(r.kind, length);
-    h.sequence = sequence;
-    if (r.last) h.flags |= kFlagLast;
-    if (r.again) h.flags |= kFlagAgain;
-    if (r.again || sequence % kAckEvery == kAckEvery - 1 || nothing_follows(r)) h.flags |= kFlagAckNow;
-    if ((r.kind == Kind::send || r.kind == Kind::write) && open(r.item).work.has_immediate)
-        h.flags |= kFlagImmediate;
-    link_.end_frame(frame, h, now);
-    r.sent = now;
-    return Step::sent;
 }
 
 Sender::Step Sender::send_new(Time now) {

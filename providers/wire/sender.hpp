@@ -92,7 +92,8 @@ private:
     Step send_new(Time now);
     Step send_lost(Time now);
     Step transmit(uint32_t sequence, Record&, Time now);
-    bool write_fields(std::byte* at, const Record&);
+    bool may_lend(const Record&) const;
+    bool write_fields(std::byte* at, const Record&, bool lent);
     bool nothing_follows(const Record&) const;
     void forget(Record&, Time now);
     void find_losses();

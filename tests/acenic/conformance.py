@@ -3,14 +3,16 @@
 """The whole conformance suite over acenic. The two ends of each pair are on two ports of one process, so that every frame passes
 through both; partner processes run on another host.
 
-    conformance.py --suite PROGRAM [--over af_packet|memif] [--mtu N] [--filter TESTS]
+    conformance.py --suite PROGRAM [--over af_packet|memif] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
 
 af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif joins two ports and no more:
 tests with a partner process have a run of their own, in which the process has one end of the link and its partner the other.
+shared: each port belongs to an engine process, which the suite starts and which leaves by itself.
 """
 import argparse
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -48,6 +50,7 @@ def tests(options, which, without):
 def over_af_packet(options):
     """v0 and v1 of host a are the two ends of pairs, v2 there is for forked children, v2 of host b for partner processes."""
     with Namespaces(2, ports=3, mtu=options.mtu) as hosts:
+        hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
         nics = ["--nic", "acenic0", "--peer-nic", "acenic1", "--child-nic", "acenic2", "--child-command", " ".join(hosts.on(1))]
         if not options.filter:
             without = [test for test, why in LEFT_OUT.items() if "memif" not in why]
@@ -55,21 +58,41 @@ def over_af_packet(options):
         suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, *LEFT_OUT])])
 
 
+def await_engines(hosts):
+    """Engine processes of these hosts' ports leave by themselves."""
+    for _ in range(100):
+        left = subprocess.run(["pgrep", "-f", "^viaduct-acenicd.*" + hosts.folder], capture_output=True, text=True, check=False).stdout
+        if not left:
+            return
+        time.sleep(0.1)
+    raise Failure("engine processes are left: " + left)
+
+
 def over_memif(options):
     with Memif(both=True, mtu=options.mtu) as hosts:
-        nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
-        suite(hosts, options.suite, "memif, two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS, *LEFT_OUT])])
-        if options.filter:
-            return
-        suite(hosts, options.suite, "memif, opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *LEFT_OUT])])
-        suite(hosts, options.suite, "memif, two processes",
-              ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, LEFT_OUT)])
+        hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
+        try:
+            on_memif(hosts, options)
+        finally:
+            if options.mode == "shared":
+                await_engines(hosts)
+
+
+def on_memif(hosts, options):
+    nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
+    suite(hosts, options.suite, "memif, two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS, *LEFT_OUT])])
+    if options.filter:
+        return
+    suite(hosts, options.suite, "memif, opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *LEFT_OUT])])
+    suite(hosts, options.suite, "memif, two processes",
+          ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, LEFT_OUT)])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", required=True, help="viaduct_conformance")
     parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif"))
+    parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
     options = parser.parse_args()

@@ -165,6 +165,20 @@ class Memif(Hosts):
         return []
 
 
+class Vhost(Memif):
+    """Two processes joined by virtio: host 1 has the end that makes the socket and copies, host 0 the end that calls there."""
+    kind = "vhost"
+
+    def port(self, end):
+        return "%s=%s,mac=%s,mtu=%d" % (("net_virtio_user,path", "net_vhost,iface")[end], os.path.join(self.folder, "pair"),
+                                        self.ADDRESSES[end], self.mtu)
+
+
+def kind_of(name):
+    """The hosts that --over NAME means."""
+    return {"af_packet": Namespaces, "memif": Memif, "vhost": Vhost}[name]
+
+
 def finish(process, what, pattern, limit=60):
     """Waits for its good end; its output. It must have said what the pattern says, and nothing on stderr."""
     try:

@@ -30,6 +30,20 @@ TEST(AcenicPorts, EndsOfAMemifKnowTheirAddressesFromTheSocket) {
     EXPECT_EQ(client.arguments, "role=client,socket=/run/pair,socket-abstract=no,id=0");
 }
 
+TEST(AcenicPorts, MemoryIsLentOnlyToDriversThatCopyWhileTheySend) {
+    Rejection why;
+    const std::pair<const char*, bool> all[] = {
+        {"net_memif,socket=/run/pair,role=client", true},
+        {"net_memif,socket=/run/pair,role=client,zero-copy=yes", false},
+        {"net_af_packet,iface=lo", true},
+        {"net_x,mac=02:00:00:00:00:01", false}};
+    for (const auto& [text, lends] : all) {
+        PortSpec port;
+        read_port(text, &port, &why);  // lo is no Ethernet interface, which is found later
+        EXPECT_EQ(port.lends, lends) << text;
+    }
+}
+
 TEST(AcenicPorts, OurOwnArgumentsAreTakenOutWhereverTheyAre) {
     Rejection why;
     const std::pair<const char*, const char*> all[] = {

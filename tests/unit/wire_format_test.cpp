@@ -104,6 +104,22 @@ TEST(WireFormat, EveryKindIsReadAsItWasWritten) {
     }
 }
 
+TEST(WireFormat, PayloadThatLiesElsewhereIsSealedAsIfItWereInTheFrame) {
+    for (const uint32_t payload : {1u, 100u, 3000u}) {
+        const auto whole = sealed(Kind::send, payload);
+        for (const uint32_t first : {0u, 1u, payload / 2, payload}) {
+            auto front = whole;
+            const size_t at = whole.size() - payload;
+            std::fill(front.begin() + static_cast<ptrdiff_t>(at), front.end(), std::byte{0xEE});
+            const Piece tail[] = {{whole.data() + at, first}, {whole.data() + at + first, payload - first}};
+            Frame f;
+            ASSERT_EQ(read_frame(whole, &f), Flaw::none);
+            seal(front.data(), f.header, tail);
+            EXPECT_EQ(load32(front.data() + 28), load32(whole.data() + 28)) << payload << " " << first;
+        }
+    }
+}
+
 TEST(WireFormat, EverySingleDamagedBitIsSeen) {
     auto frame = sealed(Kind::write, 40);
     for (size_t bit = 0; bit < frame.size() * 8; ++bit) {

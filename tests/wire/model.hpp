@@ -121,6 +121,19 @@ public:
         for (uint32_t i = 0; i < n; ++i) to[i] = out_byte(full(tag), offset + i);
         return !source_gone;
     }
+    // In pieces of different sizes, as the segments of a descriptor are.
+    uint32_t lend_source(Cookie, uint32_t tag, uint32_t offset, uint32_t n, Piece* pieces) override {
+        if (lends_nothing || source_gone) return 0;
+        lent_memory.resize(n);
+        for (uint32_t i = 0; i < n; ++i) lent_memory[i] = out_byte(full(tag), offset + i);
+        uint32_t count = 0;
+        for (uint32_t at = 0; at != n; ++count) {
+            const uint32_t rest = n - at, part = count + 1 == kMostPieces ? rest : 1 + (rest - 1) * count / 3;
+            pieces[count] = {lent_memory.data() + at, part};
+            at += part;
+        }
+        return count;
+    }
     bool place_result(Cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) override {
         const uint64_t number = full(tag);
         if (plan_out.operation(number) == Operation::read) {
@@ -272,7 +285,9 @@ public:
 
     Verdict refuse_messages = Verdict::ok;
     bool refuse_writes = false, refuse_reads = false, source_gone = false;
-    bool permission_ends = false;  // between the beginning of a write and its first byte
+    bool lends_nothing = false;
+    std::vector<std::byte> lent_memory;  // of the last frame
+    bool permission_ends = false;        // between the beginning of a write and its first byte
     bool is_connected = false;
     std::optional<Status> failure;
     std::optional<Ended> how_ended;

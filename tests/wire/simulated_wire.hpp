@@ -42,7 +42,19 @@ public:
         void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override {
             if (bytes != 0) wire_.send(frame, bytes, own, to);
         }
+        uint32_t lends_from() const override { return lends_above; }
+        void end_lent(std::byte* frame, uint32_t bytes, std::span<const Piece> tail,
+                      const NicAddress& to) override {
+            if (on_lent) on_lent();
+            for (const Piece& piece : tail) {
+                std::memcpy(frame + bytes, piece.at, piece.bytes);
+                bytes += piece.bytes;
+            }
+            wire_.send(frame, bytes, own, to);
+        }
         const NicAddress own;
+        uint32_t lends_above = UINT32_MAX;
+        std::function<void()> on_lent;  // before lent memory is read
 
     private:
         SimulatedWire& wire_;

@@ -15,6 +15,7 @@ struct Storm {
     uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY;
     Weather weather;
     uint32_t max_frame = 1460;
+    uint32_t lends_from = UINT32_MAX;
 };
 
 inline Weather bad_weather() {
@@ -32,7 +33,7 @@ inline Weather bad_weather() {
 struct StormReport {
     std::string wrong;  // empty: as it has to be
     uint64_t arrived = 0, sent = 0, lost = 0, repeated = 0, damaged = 0, flaps = 0, retransmitted = 0,
-             timeouts = 0;
+             timeouts = 0, lent = 0;
     Time took = 0;
 };
 
@@ -49,6 +50,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     tuning.max_frame = storm.max_frame;
     Pair pair(storm.seed, tuning, there, back, storm.level);
     pair.wire.weather = storm.weather;
+    pair.a.port.lends_above = pair.b.port.lends_above = storm.lends_from;
     StormReport report;
     const Time began = pair.wire.now;
     if (!pair.connect()) report.wrong = "the two never connected";
@@ -99,6 +101,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     report.flaps = pair.wire.flaps;
     report.retransmitted = a.node.counters().retransmitted + b.node.counters().retransmitted;
     report.timeouts = a.node.counters().timeouts + b.node.counters().timeouts;
+    report.lent = a.node.counters().lent + b.node.counters().lent;
     report.took = pair.wire.now - began;
     return report;
 }

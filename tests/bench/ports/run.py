@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""run.py BUILD [--over af_packet|memif] [--rounds N] [--mtu N]: VI over acenic beside bare DPDK frames on the same ports, and beside the
+"""run.py BUILD [--over af_packet|memif|vhost] [--rounds N] [--mtu N]: VI over acenic beside bare DPDK frames on the same ports, and beside the
 kernel's UDP and TCP on the same interfaces. All in turns, round after round; medians, as a Markdown table. The distance of the two
 processors is probed before and after each round, and rounds in which it changed do not count."""
 import argparse
@@ -17,7 +17,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "acenic"))
-from hosts import SKIPPED, Failure, Memif, Namespaces, end, outcome  # noqa: E402
+from hosts import SKIPPED, Failure, Memif, end, kind_of, outcome  # noqa: E402
 
 SECONDS = 30
 SMALL = 64
@@ -29,7 +29,7 @@ class Bench:
     def __init__(self, hosts, build, mtu):
         self.hosts, self.mtu = hosts, mtu
         self.program = lambda name: os.path.join(build, name)
-        self.over_frames = "memif" if isinstance(hosts, Memif) else "af_packet"
+        self.over_frames = hosts.kind
         if self.over_frames == "af_packet":
             for host, ip in enumerate(IPS):
                 subprocess.run(hosts.on(host) + ["ip", "address", "add", ip + "/24", "dev", "v0"], check=True)
@@ -53,14 +53,17 @@ class Bench:
                 shutil.rmtree(left, ignore_errors=True)
 
     def device(self, host):
+        socket = os.path.join(self.hosts.folder, "bare")
         if self.over_frames == "memif":
-            return "net_memif0,socket=%s,socket-abstract=no,id=0,role=%s,bsize=9216,rsize=10" % (
-                os.path.join(self.hosts.folder, "bare"), ("client", "server")[host])
+            return "net_memif0,socket=%s,socket-abstract=no,id=0,role=%s,bsize=9216,rsize=10" % (socket, ("client", "server")[host])
+        if self.over_frames == "vhost":
+            return "net_vhost0,queues=1,iface=" + socket if host == 1 else (
+                "net_virtio_user0,queues=1,queue_size=1024,mrg_rxbuf=1,in_order=1,path=" + socket)
         return "net_af_packet0,iface=v0,qpairs=1," + ("blocksz=65536,framesz=16384,framecnt=512" if self.mtu > 1900 else
                                                       "blocksz=4096,framesz=2048,framecnt=512")
 
     def address(self, host):
-        return Memif.ADDRESSES[host] if self.over_frames == "memif" else self.hosts.address(host, 0)
+        return self.hosts.address(host, 0) if self.over_frames == "af_packet" else Memif.ADDRESSES[host]
 
     def limit(self, wire, test, size):
         """One number: ns, or 10^6 bytes a second."""
@@ -70,7 +73,7 @@ class Bench:
         for host in (0, 1):
             if wire == "frames":
                 ends[host] = ["--device", self.device(host), "--own", self.address(host), "--other", self.address(1 - host)]
-                if self.over_frames == "memif" and host == 1 and os.path.exists(os.path.join(self.hosts.folder, "bare")):
+                if host == 1 and os.path.exists(os.path.join(self.hosts.folder, "bare")):
                     os.unlink(os.path.join(self.hosts.folder, "bare"))
             else:
                 ends[host] = ["--ip", IPS[1 - host]]
@@ -98,8 +101,8 @@ class Bench:
                  ("VI send/receive, 64 KiB", "MB/s", first, lambda: self.vi("send_bw", LARGE)),
                  ("VI RDMA write, 64 KiB", "MB/s", first, lambda: self.vi("write_bw", LARGE))]
         if self.over_frames == "af_packet":
-            rows += [("UDP, full frames", "MB/s", first, lambda: self.limit("udp", "stream", payload - 28)),
-                     ("TCP, full frames", "MB/s", first, lambda: self.limit("tcp", "stream", payload - 52))]
+            rows += [("UDP, a datagram a frame", "MB/s", first, lambda: self.limit("udp", "stream", payload - 28)),
+                     ("TCP, segments up to 64 KiB", "MB/s", first, lambda: self.limit("tcp", "stream", payload - 52))]
         return rows
 
     def distance(self):
@@ -141,7 +144,7 @@ def table(over, mtu, rows, taken, dropped):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
-    parser.add_argument("--over", choices=("af_packet", "memif"))
+    parser.add_argument("--over", choices=("af_packet", "memif", "vhost"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--mtu", type=int, default=9000)
     options = parser.parse_args()
@@ -150,8 +153,8 @@ def main():
         return SKIPPED
 
     def work():
-        for over in [options.over] if options.over else ["af_packet", "memif"]:
-            with (Memif(mtu=options.mtu) if over == "memif" else Namespaces(mtu=options.mtu)) as hosts:
+        for over in [options.over] if options.over else ["af_packet", "memif", "vhost"]:
+            with kind_of(over)(mtu=options.mtu) as hosts:
                 bench = Bench(hosts, os.path.abspath(options.build), options.mtu)
                 table(over, options.mtu, *measure(bench, options.rounds))
                 print(flush=True)

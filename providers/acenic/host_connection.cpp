@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the wire protocol tells us of connections: how they come about and end, and what happens silently. The
+// engine's lock is held.
+#include "core/trace/probe.hpp"
+#include "providers/acenic/nic.hpp"
+
+namespace viaduct::acenic {
+
+using wire::Cookie;
+
+namespace {
+
+Endpoint& end_behind(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
+
+}  // namespace
+
+// ---- connecting
+
+void Engine::incoming(Cookie listener, wire::IncomingId id, const EndAddress& remote,
+                      const ViTraits& traits) {
+    auto& op = *static_cast<ConnectOp*>(listener);
+    op.result.status = Status::ok;
+    op.result.incoming = id;
+    op.result.remote = remote;
+    op.result.remote_traits = traits;
+    op.decided = true;
+    changed.notify_all();
+}
+
+void Engine::connected(Cookie cookie, const ViTraits& remote) {
+    Endpoint& ep = end_behind(cookie);
+    if (ep.op == nullptr) return;
+    ep.op->result.status = Status::ok;
+    ep.op->result.remote_traits = remote;
+    ep.op->decided = true;
+    ep.receives.store(0, std::memory_order_relaxed);
+    ep.bound.store(true, std::memory_order_release);
+    changed.notify_all();
+}
+
+void Engine::failed(Cookie cookie, Status why) {
+    Endpoint& ep = end_behind(cookie);
+    ep.link = 0;
+    if (ep.op == nullptr) return;
+    ep.op->result.status = why;
+    ep.op->decided = true;
+    changed.notify_all();
+}
+
+void Engine::ended(Cookie cookie, wire::Ended why) {
+    Endpoint& ep = end_behind(cookie);
+    ep.link = 0;
+    if (!ep.bound.load(std::memory_order_acquire)) return;
+    BreakReason reason;  // CONN_LOST
+    switch (why) {
+        case wire::Ended::refused_here:
+        case wire::Ended::bad_source:
+            reason = ep.refusal;
+            break;
+        case wire::Ended::refused_ours:
+            reason.report = ep.vi->traits.reliability != VIP_SERVICE_RELIABLE_RECEPTION;
+            break;
+        case wire::Ended::by_peer:
+        case wire::Ended::lost:
+        case wire::Ended::gave_up:
+        case wire::Ended::protocol:
+            break;
+    }
+    ep.vi->mark_broken(reason);
+    broken_.push_back(ep.vi);
+}
+
+// ---- for people who look
+
+void Engine::sent_again(Cookie cookie) {
+    ViCore& vi = *end_behind(cookie).vi;
+    vi.stats.count(ViCount::retries);
+    VIADUCT_PROBE1(sent_again, &vi);
+}
+
+void Engine::not_used(Cookie cookie) {
+    ViCore& vi = *end_behind(cookie).vi;
+    vi.stats.count(ViCount::drops);
+    VIADUCT_PROBE1(not_used, &vi);
+}
+
+}  // namespace viaduct::acenic

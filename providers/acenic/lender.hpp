@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Payload that a port sends from where it lies: external buffers of DPDK, chained behind the frame that has
+// the headers. Only for drivers whose transmit call copies before it returns: after Port::transmit nothing of
+// anybody's memory is referred to any more, so a lock is all that taking memory back needs. Used by Port,
+// under its lock.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "providers/wire/format.hpp"
+
+namespace viaduct::acenic {
+
+class Lender {
+public:
+    // For so many frames at once; `name` is that of the pool. Null: no memory.
+    static std::unique_ptr<Lender> make(const std::string& name, uint32_t frames);
+    ~Lender();
+    Lender(const Lender&) = delete;
+    Lender& operator=(const Lender&) = delete;
+
+    // The pieces follow what the frame has. False: there are no buffers; the frame is as it was.
+    bool append(rte_mbuf* frame, std::span<const wire::Piece> pieces);
+    // Copies into the frame what is chained behind it, for a frame that has to wait. It has room for it.
+    static void take_in(rte_mbuf* frame);
+    // Nobody refers to lent memory any more.
+    bool all_back() const { return ::rte_mbuf_ext_refcnt_read(&lent_) == 1; }
+
+private:
+    Lender();
+
+    rte_mempool* pool_ = nullptr;  // of headers without room for data
+    // One for all pieces: its count is one, our own, and one for each that a driver has.
+    rte_mbuf_ext_shared_info lent_;
+};
+
+}  // namespace viaduct::acenic
