@@ -12,7 +12,7 @@ namespace {
 
 TEST(TakenBack, SendsUnderWayEndAndWhatArrivesIsWhole) {
     constexpr std::size_t kMessage = 16'384;
-    constexpr int kMessages = 48, kRounds = 8;
+    constexpr int kMessages = 48, kBefore = 3, kRounds = 8;
     EndOptions roomy;
     roomy.memory = kMessage * (kMessages + 4);
     int arrived = 0;
@@ -30,10 +30,11 @@ TEST(TakenBack, SendsUnderWayEndAndWhatArrivesIsWhole) {
             fill(d, VIP_CONTROL_OP_SENDRECV, {{data, handle, kMessage}});
             require(pair.client.post_send(d), "VipPostSend");
         }
+        for (int i = 0; i < kBefore; ++i) EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
         require(VipDeregisterMem(pair.client.nic, data, handle), "VipDeregisterMem");
         ::munmap(data, kMessage);
         bool good = true;
-        for (int i = 0; i < kMessages; ++i) {
+        for (int i = kBefore; i < kMessages; ++i) {
             const Outcome sent = reap_send(pair.client.vi);
             ASSERT_NE(sent.descriptor, nullptr) << "round " << round << ", send " << i;
             EXPECT_FALSE(sent.code == VIP_SUCCESS && !good) << "a send is good behind one that failed";
@@ -49,7 +50,7 @@ TEST(TakenBack, SendsUnderWayEndAndWhatArrivesIsWhole) {
             EXPECT_EQ(std::memcmp(bytes, bytes + 1, kMessage - 1), 0) << "a message is damaged";
         }
     }
-    EXPECT_NE(arrived, 0);
+    EXPECT_GE(arrived, kBefore * kRounds);
 }
 
 }  // namespace
