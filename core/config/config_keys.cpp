@@ -88,7 +88,7 @@ const std::vector<ConfigKey>& Config::keys() {
         {"verbs", "send_window", "int", "128", "sends of one VI that the device holds at a time"},
         {"verbs", "ack_timeout", "int", "14",
          "how long the device waits for an acknowledgement: 4.096 us times 2 to this power"},
-        {"verbs", "retries", "int", "7", "how often the device sends again before the connection is broken"},
+        {"verbs", "retries", "int", "6", "how often the device sends again before the connection is broken"},
         {"verbs", "keepalive_ms", "int", "2000",
          "how often each end of a connection says that it is there; 0: never"},
     };

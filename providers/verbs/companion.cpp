@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/log/log.hpp"
 #include "providers/verbs/calls.hpp"
@@ -44,7 +45,8 @@ bool post_receive(Link& link, uint32_t buffer) {
 
 // The owner of memory decides who may touch it: region, range, tag, enables of region and VI (vipl-semantics
 // §7).
-void answer_question(Link& link, Endpoint& ep, const Message& question) {
+// False: no room for the answer now.
+bool answer_question(Link& link, Endpoint& ep, const Message& question) {
     NicContext& nic = *link.nic;
     const ViCore& vi = *ep.vi;
     const uint32_t wanted = question.flags & (kRegionRdmaWrite | kRegionRdmaRead);
@@ -61,7 +63,7 @@ void answer_question(Link& link, Endpoint& ep, const Message& question) {
         answer.length = region.length;
         answer.flags = region.flags & enabled;
     }
-    send_message(link, answer);
+    return send_message(link, answer);
 }
 
 void take_answer(Link& link, Endpoint& ep, const Message& answer) {
@@ -103,11 +105,11 @@ void take_refused_write(Link& link, Endpoint& ep) {
     vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr, !told});
 }
 
-void handle(Link& link, Endpoint& ep, const Message& m) {
+// False: a question that is still to be answered.
+bool handle(Link& link, Endpoint& ep, const Message& m) {
     switch (m.kind) {
         case MessageKind::ask:
-            answer_question(link, ep, m);
-            break;
+            return answer_question(link, ep, m);
         case MessageKind::answer:
             take_answer(link, ep, m);
             break;
@@ -129,9 +131,25 @@ void handle(Link& link, Endpoint& ep, const Message& m) {
             hear_of_recovery(link, ep, m);
             break;
         case MessageKind::alive:
-            return;
+            return true;
     }
     ep.vi->events->settle(*ep.vi);
+    return true;
+}
+
+// What has come into a buffer. A question that cannot be answered now keeps its buffer until it can: there is
+// one at a time, and the peer waits for the answer for ever.
+void take_message(Link& link, uint32_t buffer, uint32_t bytes) {
+    Message m;
+    const bool whole = read_message(receive_buffer(link, buffer), bytes, &m);
+    Endpoint* ep = whole ? pin_endpoint(link) : nullptr;
+    const bool done = ep == nullptr || handle(link, *ep, m);
+    if (ep != nullptr) unpin_endpoint(*ep);
+    if (done) {
+        post_receive(link, buffer);
+    } else {
+        link.unanswered = static_cast<int>(buffer);
+    }
 }
 
 // Links are freed by the progress thread only, which is the caller.
@@ -152,18 +170,11 @@ void take(NicContext& nic, const ibv_wc& wc) {
         }
         // The peer's host does not answer any more. (Flushed: it is we who are leaving.)
         if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR) lose_link(*link);
+        const int waits = std::exchange(link->unanswered, -1);
+        if (waits >= 0) take_message(*link, static_cast<uint32_t>(waits), kMessageBytes);
         return;
     }
-    if (wc.status != IBV_WC_SUCCESS) return;
-    const auto buffer = static_cast<uint32_t>(wc.wr_id & 0xFF);
-    Message m;
-    const bool whole = read_message(receive_buffer(*link, buffer), wc.byte_len, &m);
-    post_receive(*link, buffer);
-    if (!whole) return;
-    Endpoint* ep = pin_endpoint(*link);
-    if (ep == nullptr) return;
-    handle(*link, *ep, m);
-    unpin_endpoint(*ep);
+    if (wc.status == IBV_WC_SUCCESS) take_message(*link, static_cast<uint32_t>(wc.wr_id & 0xFF), wc.byte_len);
 }
 
 }  // namespace

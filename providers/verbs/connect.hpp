@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connection attempts over rdma_cm (viaduct/provider.hpp, "Connecting"). The operations are called by any
-// thread without locks; everything else here runs with NicContext::connect_mutex held, most of it on the
-// progress thread. docs/verbs.md tells the protocol.
+// Connection attempts over rdma_cm (viaduct/provider.hpp, "Connecting"). The operations (attempts.cpp) are
+// called by any thread without locks; everything else here runs with NicContext::connect_mutex held, most of
+// it on the progress thread. docs/verbs.md tells the protocol.
 #pragma once
 
 #include <rdma/rdma_cma.h>

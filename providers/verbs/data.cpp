@@ -9,6 +9,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/verbs/companion.hpp"
+#include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
@@ -35,12 +36,6 @@ int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, i
     return n;
 }
 
-void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0) {
-    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, report});
-}
-
-bool unreliable(const Endpoint& ep) { return ep.vi->traits.reliability == VIP_SERVICE_UNRELIABLE; }
-
 // ------------------------------------------------------------------------------------------------ receives
 
 // A receive that no message can use (bad form, memory that is not registered). The device learns so by a key
@@ -51,44 +46,6 @@ void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
 }
 
 // ------------------------------------------------------------------------------------------------ sends
-
-void settle(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, bool breaks, bool report) {
-    Sent& one = ep.sent[position & ep.vi->send.mask];
-    one = Sent{};
-    one.state = Sent::decided;
-    one.breaks = breaks;
-    one.report = report;
-    one.status = status;
-    one.length = length;
-    if (breaks) ep.stopped = true;
-}
-
-// A mistake of the program's own in a descriptor (vipl-semantics §6.2, "local send descriptor ...").
-void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t error) {
-    settle(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
-}
-
-bool has_immediate(const VIP_DESCRIPTOR* d) { return (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0; }
-
-void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
-    if (operation_of(d) == VIP_CONTROL_OP_RDMAREAD) return tell_peer(link, MessageKind::read_refused);
-    tell_peer(link, MessageKind::write_refused, has_immediate(d) ? kWithImmediate : 0);
-}
-
-// The owner of the memory has said no (vipl-semantics §6.2, "RDMA write refused", "RDMA read refused").
-void refuse_rdma(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t position, uint32_t total) {
-    const uint32_t operation = operation_of(d);
-    const uint32_t status = send_status_op(operation);
-    const bool is_read = operation == VIP_CONTROL_OP_RDMAREAD;
-    tell_refused(*ep.link, d);
-    if (unreliable(ep)) {
-        settle(ep, position, status, total, false, false);  // dropped at the target
-    } else if (is_read || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
-        settle(ep, position, status | VIP_STATUS_RDMA_PROT_ERROR, 0, true, false);
-    } else {
-        settle(ep, position, status, total, true, true);  // the network had accepted it
-    }
-}
 
 enum class Step : uint8_t { go, wait, refuse };
 
@@ -220,49 +177,6 @@ void note_backlog(Endpoint& ep, bool now) {
         poke(*ep.nic);
     } else {
         ep.nic->backlogs.fetch_sub(1);
-    }
-}
-
-// An error completion: what it says of its descriptor, of the connection, and to the peer.
-void fail_send(Endpoint& ep, const Arrival& a) {
-    WorkQueue& q = ep.vi->send;
-    const auto status = static_cast<ibv_wc_status>(a.status);
-    const VIP_DESCRIPTOR* d = q.at(a.position);
-    const uint32_t operation = operation_of(d);
-    const Verdict v = judge_send(status, ep.vi->traits.reliability, operation == VIP_CONTROL_OP_RDMAREAD);
-    VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
-    if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
-        if (!unreliable(ep)) ep.stopped = true;
-        suspect(*ep.link);
-        return;
-    }
-    ep.on_device = a.position;  // everything before it went well
-    const uint32_t length = v.bits == 0 ? ep.sent[a.position & q.mask].length : 0;
-    settle(ep, a.position, send_status_op(operation) | v.bits, length, !v.goes_on, v.report);
-    if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);
-    if (v.refused) tell_refused(*ep.link, d);
-    if (v.goes_on) want_recovery(*ep.link);
-    complete_in_order(ep);
-}
-
-// An error completion of a receive.
-void fail_receive(Endpoint& ep, const Arrival& a) {
-    WorkQueue& q = ep.vi->recv;
-    const Verdict v = judge_receive(static_cast<ibv_wc_status>(a.status), ep.vi->traits.reliability);
-    if (!v.descriptor) {
-        suspect(*ep.link);
-        return;
-    }
-    uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
-    // Memory that went away since it was posted is what some devices call a bad work request.
-    uint64_t capacity = 0;
-    if (known == 0) known = check_receive(*ep.vi, q.oldest_incomplete(), &capacity);
-    ++ep.link->recovery.received;
-    complete_head(q, VIP_STATUS_OP_RECEIVE | (known != 0 ? known : v.bits), 0);
-    if (v.goes_on) {
-        want_recovery(*ep.link);
-    } else {
-        break_connection(ep, VIP_ERROR_CONN_LOST, v.report);
     }
 }
 

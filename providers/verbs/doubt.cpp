@@ -67,6 +67,8 @@ void advance_probe(ConnectOp& op, const CmEvent& event) {
             break;
         case RDMA_CM_EVENT_REJECTED:
             read_refusal(event.data, event.bytes, &why);
+            if (why == Refusal::unknown)
+                return end_doubt(op);  // it cannot tell: the kernel's patience remains
             retire_id(*op.nic, op.probe);
             if (why != Refusal::known) ask_anew(op);
             break;

@@ -87,7 +87,7 @@ Status read_request(const void* data, size_t bytes, Hello* out) {
     const Status head = read_head(in, out);
     if (head != Status::ok) return head;
     if (out->kind != HelloKind::request && out->kind != HelloKind::peer && out->kind != HelloKind::probe)
-        return Status::invalid;
+        return Status::not_supported;
     if (in[8] > kMaxDiscriminatorHere || in[22] > kMaxDiscriminatorHere) return Status::invalid;
     out->nonce = get32(in + 12);
     std::memcpy(out->local.host.bytes, in + 16, kNicAddressBytes);

@@ -35,14 +35,16 @@ enum class Refusal : uint8_t {
     use_mine = 5,  // peer to peer: my own request to you is the one that counts
     no_resources = 6,
     version = 7,
-    known = 8,  // to a probe: that request is being thought about
+    known = 8,    // to a probe: that request is being thought about
+    unknown = 9,  // a kind of request that this version does not have
 };
 
 void write_request(const Hello&, uint8_t (&out)[kRequestBytes]);
 void write_accept(const Hello&, uint8_t (&out)[kAcceptBytes]);
 void write_refusal(Refusal, uint8_t (&out)[kRejectBytes]);
 
-// ok, version (another one speaks there), or invalid.
+// ok, version (another one speaks there), invalid, or, of a request alone, not_supported (a kind that we do
+// not know).
 Status read_request(const void* data, size_t bytes, Hello* out);
 Status read_accept(const void* data, size_t bytes, Hello* out);
 // False: not one of ours, so nobody listens there.

@@ -98,6 +98,7 @@ struct Link {
 
     std::atomic<bool> joined{false};  // both ends know of the connection
     // Progress thread.
+    int unanswered = -1;          // buffer with a question whose answer found no room (companion.cpp)
     int64_t alive_at = 0;         // when the peer hears from us again
     bool sends_were_out = false;  // at the last look (queue_watch.cpp)
     uint32_t sends_heard = 0;

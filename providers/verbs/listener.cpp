@@ -24,6 +24,12 @@ Refusal refusal_of(Status mismatch) {
     return mismatch == Status::mismatch_level ? Refusal::mismatch_level : Refusal::mismatch_mtu;
 }
 
+// What is told to somebody whose request could not be read.
+Refusal refusal_of_unread(Status why) {
+    if (why == Status::version) return Refusal::version;
+    return why == Status::not_supported ? Refusal::unknown : Refusal::no_match;
+}
+
 // A listener nobody needs any more stays until the NIC is closed: programs wait again on what they waited on.
 bool listen_at(NicContext& nic, uint16_t port) {
     rdma_cm_id* id = nullptr;
@@ -147,8 +153,7 @@ bool is_known(const NicContext& nic, const Hello& request) {
 void take_request(NicContext& nic, const CmEvent& event) {
     Hello hello;
     const Status read = read_request(event.data, event.bytes, &hello);
-    if (read != Status::ok)
-        return turn_away(nic, event.id, read == Status::version ? Refusal::version : Refusal::no_match);
+    if (read != Status::ok) return turn_away(nic, event.id, refusal_of_unread(read));
     if (hello.kind == HelloKind::probe)
         return turn_away(nic, event.id, is_known(nic, hello) ? Refusal::known : Refusal::no_match);
     if (hello.kind == HelloKind::peer) return offer_to_peer(nic, event.id, hello, event.reads);

@@ -17,7 +17,7 @@ struct NicSettings {
     uint32_t inline_bytes = 128;  // sends of up to so many bytes travel with the work request
     uint32_t send_window = 128;   // work requests of one VI that the device holds at once
     uint8_t ack_timeout = 14;     // 4.096 us * 2^this
-    uint8_t retries = 7;
+    uint8_t retries = 6;
     uint32_t keepalive_ms = 2000;  // 0: never
 };
 

@@ -117,6 +117,33 @@ TEST_F(VerbsData, AMistakeInADescriptorLeavesAnUnreliableConnectionAlone) {
     EXPECT_EQ(fake_.sends.size(), 1u);
 }
 
+// Soft-RoCE, when the way to the peer has gone with its link.
+TEST_F(VerbsData, ABadWorkRequestWhoseDescriptorIsGoodIsTheNetworksFault) {
+    connect(VIP_SERVICE_RELIABLE_DELIVERY);
+    VIP_DESCRIPTOR* d = descriptor(8);
+    post_send(d);
+    complete(fake_.sends[0].wr.wr_id, IBV_WC_LOC_QP_OP_ERR);
+    poll_send(core_);
+    EXPECT_EQ(d->CS.Status,
+              static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_SEND | VIP_STATUS_TRANSPORT_ERROR));
+    EXPECT_TRUE(core_.is_marked_broken());
+    EXPECT_TRUE(core_.reason.report) << "as CONN_LOST";
+}
+
+TEST_F(VerbsData, ABadWorkRequestWhoseMemoryHasGoneSaysSo) {
+    connect(VIP_SERVICE_RELIABLE_DELIVERY);
+    VIP_DESCRIPTOR* d = descriptor(8);
+    post_send(d);
+    Region gone;
+    ASSERT_TRUE(regions_.remove(handle_, 0, &gone));
+    complete(fake_.sends[0].wr.wr_id, IBV_WC_LOC_QP_OP_ERR);
+    poll_send(core_);
+    EXPECT_EQ(d->CS.Status,
+              static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_SEND | VIP_STATUS_PROTECTION_ERROR));
+    EXPECT_TRUE(core_.is_marked_broken());
+    EXPECT_FALSE(core_.reason.report);
+}
+
 TEST_F(VerbsData, ANetworkThatGivesUpIsATransportErrorAndTheRestIsLeftToTheFlush) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     const auto [first, second] = two_sends(IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR);

@@ -204,6 +204,25 @@ TEST_F(VerbsDoubt, ARefusalOfTheKernelMeansNotKnown) {
     EXPECT_TRUE(is_retired(cm_.asked[0].id));
 }
 
+TEST_F(VerbsDoubt, APeerThatKnowsNoProbesIsAskedOnce) {
+    ask();
+    probe();
+    refuse_with(op_->probe, Refusal::unknown);
+    EXPECT_EQ(op_->probe, nullptr);
+    EXPECT_EQ(op_->id, cm_.asked[0].id) << "the request still counts";
+    const size_t ways = cm_.ports.size();
+    wait(60 * kSecond);
+    EXPECT_EQ(cm_.ports.size(), ways);
+    EXPECT_FALSE(op_->decided);
+}
+
+TEST_F(VerbsDoubt, ARequestOfAKindThatThePeerDoesNotKnowIsOfAnotherVersion) {
+    ask();
+    refuse_with(op_->id, Refusal::unknown);
+    EXPECT_TRUE(op_->decided);
+    EXPECT_EQ(op_->result.status, Status::version);
+}
+
 TEST_F(VerbsDoubt, AKnownRequestGoesOnAndIsAnswered) {
     ask();
     probe();
@@ -315,6 +334,12 @@ TEST_F(VerbsDoubt, OnlyARequestThatIsThoughtAboutIsKnown) {
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match);
     ConnectResult unused;
     connect_finish(accepting, &unused);
+}
+
+TEST_F(VerbsDoubt, AKindOfRequestThatIsNotKnownIsToldSo) {
+    hear_request(static_cast<HelloKind>(77), 7);
+    ASSERT_EQ(cm_.refused.size(), 1u);
+    EXPECT_EQ(cm_.refused[0], Refusal::unknown);
 }
 
 TEST_F(VerbsDoubt, ARequestThatIsTurnedAwayIsNotKnown) {

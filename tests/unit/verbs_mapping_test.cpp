@@ -230,9 +230,9 @@ TEST(HelloTest, WhatIsNotOursIsRefused) {
         size_t at;
         uint8_t value;
         Status answer;
-    } rows[] = {{0, 0, Status::invalid},   {1, 2, Status::version},  {2, 3, Status::invalid},
-                {3, 3, Status::invalid},   {8, 17, Status::invalid}, {22, 17, Status::invalid},
-                {22, 255, Status::invalid}};
+    } rows[] = {{0, 0, Status::invalid},        {1, 2, Status::version},   {2, 3, Status::not_supported},
+                {2, 77, Status::not_supported}, {3, 3, Status::invalid},   {8, 17, Status::invalid},
+                {22, 17, Status::invalid},      {22, 255, Status::invalid}};
     for (const auto& row : rows) {
         uint8_t bad[kRequestBytes];
         std::memcpy(bad, good, sizeof bad);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/verbs/failed.hpp"
+
+#include <utility>
+
+#include "core/log/log.hpp"
+#include "providers/verbs/companion.hpp"
+#include "providers/verbs/link.hpp"
+#include "providers/verbs/mapping.hpp"
+#include "providers/verbs/recover.hpp"
+
+namespace viaduct::verbs {
+
+namespace {
+
+// A descriptor whose end is known, and is told when its turn has come.
+void settle(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, bool breaks, bool report) {
+    Sent& one = ep.sent[position & ep.vi->send.mask];
+    one = Sent{};
+    one.state = Sent::decided;
+    one.breaks = breaks;
+    one.report = report;
+    one.status = status;
+    one.length = length;
+    if (breaks) ep.stopped = true;
+}
+
+void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
+    if (operation_of(d) == VIP_CONTROL_OP_RDMAREAD) return tell_peer(link, MessageKind::read_refused);
+    tell_peer(link, MessageKind::write_refused, has_immediate(d) ? kWithImmediate : 0);
+}
+
+// What an error completion says of a send. "Bad work request" is also what some devices say of memory that
+// went away since it was found good, and of a way to the peer that has gone with its link, which is not the
+// descriptor's fault.
+Verdict judge_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status status) {
+    uint32_t known = 0;
+    if (status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_EEC_OP_ERR) {
+        uint64_t total = 0;
+        known = check_send(*ep.vi, d, &total);
+        if (known == 0) status = IBV_WC_GENERAL_ERR;
+    }
+    const bool is_read = operation_of(d) == VIP_CONTROL_OP_RDMAREAD;
+    Verdict v = judge_send(status, ep.vi->traits.reliability, is_read);
+    if (known != 0) v.bits = known;
+    return v;
+}
+
+}  // namespace
+
+void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report) {
+    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, 0, nullptr, report});
+}
+
+void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t error) {
+    settle(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
+}
+
+void refuse_rdma(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t position, uint32_t total) {
+    const uint32_t operation = operation_of(d);
+    const uint32_t status = send_status_op(operation);
+    const bool is_read = operation == VIP_CONTROL_OP_RDMAREAD;
+    tell_refused(*ep.link, d);
+    if (unreliable(ep)) {
+        settle(ep, position, status, total, false, false);  // dropped at the target
+    } else if (is_read || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
+        settle(ep, position, status | VIP_STATUS_RDMA_PROT_ERROR, 0, true, false);
+    } else {
+        settle(ep, position, status, total, true, true);  // the network had accepted it
+    }
+}
+
+void fail_send(Endpoint& ep, const Arrival& a) {
+    WorkQueue& q = ep.vi->send;
+    const auto status = static_cast<ibv_wc_status>(a.status);
+    const VIP_DESCRIPTOR* d = q.at(a.position);
+    const uint32_t operation = operation_of(d);
+    const Verdict v = judge_failed(ep, d, status);
+    VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
+    if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
+        if (!unreliable(ep)) ep.stopped = true;
+        suspect(*ep.link);
+        return;
+    }
+    ep.on_device = a.position;  // everything before it went well
+    const uint32_t length = v.bits == 0 ? ep.sent[a.position & q.mask].length : 0;
+    settle(ep, a.position, send_status_op(operation) | v.bits, length, !v.goes_on, v.report);
+    if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);
+    if (v.refused) tell_refused(*ep.link, d);
+    if (v.goes_on) want_recovery(*ep.link);
+    complete_in_order(ep);
+}
+
+void fail_receive(Endpoint& ep, const Arrival& a) {
+    WorkQueue& q = ep.vi->recv;
+    const Verdict v = judge_receive(static_cast<ibv_wc_status>(a.status), ep.vi->traits.reliability);
+    if (!v.descriptor) {
+        suspect(*ep.link);
+        return;
+    }
+    uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
+    // Memory that went away since it was posted is what some devices call a bad work request.
+    uint64_t capacity = 0;
+    if (known == 0) known = check_receive(*ep.vi, q.oldest_incomplete(), &capacity);
+    ++ep.link->recovery.received;
+    complete_head(q, VIP_STATUS_OP_RECEIVE | (known != 0 ? known : v.bits), 0);
+    if (v.goes_on) {
+        want_recovery(*ep.link);
+    } else {
+        break_connection(ep, VIP_ERROR_CONN_LOST, v.report);
+    }
+}
+
+}  // namespace viaduct::verbs
