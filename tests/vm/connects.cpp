@@ -10,77 +10,17 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/vm/two_ends.hpp"
+
 namespace {
 
+using namespace viaduct::vm;
 using Clock = std::chrono::steady_clock;
-constexpr char kDiscriminator[] = "vm.connects";
 constexpr auto kLossLasts = std::chrono::milliseconds(500);
-
-void must(VIP_RETURN status, const char* what) {
-    if (status == VIP_SUCCESS) return;
-    std::printf("%s: status %d\n", what, static_cast<int>(status));
-    std::fflush(stdout);
-    std::_Exit(1);
-}
-
-struct Address {
-    alignas(VIP_NET_ADDRESS) unsigned char bytes[256] = {};
-    VIP_NET_ADDRESS* get() { return reinterpret_cast<VIP_NET_ADDRESS*>(bytes); }
-    void set_discriminator() {
-        get()->DiscriminatorLen = sizeof kDiscriminator;
-        std::memcpy(get()->HostAddress + get()->HostAddressLen, kDiscriminator, sizeof kDiscriminator);
-    }
-};
-
-// One end: a NIC with a VI of level Unreliable.
-struct End {
-    VIP_NIC_HANDLE nic = nullptr;
-    VIP_PROTECTION_HANDLE ptag = nullptr;
-    VIP_VI_HANDLE vi = nullptr;
-    Address own;
-
-    explicit End(const char* name) {
-        must(VipOpenNic(name, &nic), "VipOpenNic");
-        must(VipErrorCallback(nic, nullptr, [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}), "VipErrorCallback");
-        must(VipNSInit(nic, nullptr), "VipNSInit");
-        must(VipCreatePtag(nic, &ptag), "VipCreatePtag");
-        VIP_NIC_ATTRIBUTES nic_attributes;
-        must(VipQueryNic(nic, &nic_attributes), "VipQueryNic");
-        own.get()->HostAddressLen = nic_attributes.NicAddressLen;
-        std::memcpy(own.get()->HostAddress, nic_attributes.LocalNicAddress, nic_attributes.NicAddressLen);
-        own.set_discriminator();
-        VIP_VI_ATTRIBUTES attributes{};
-        attributes.ReliabilityLevel = VIP_SERVICE_UNRELIABLE;
-        attributes.MaxTransferSize = 4096;
-        attributes.Ptag = ptag;
-        must(VipCreateVi(nic, &attributes, nullptr, nullptr, &vi), "VipCreateVi");
-    }
-};
-
-// Asks until somebody waits. The seconds from `since` until the connection was there.
-double ask(End& end, VIP_NET_ADDRESS* remote, VIP_ULONG limit_ms, Clock::time_point* since) {
-    VIP_VI_ATTRIBUTES peer;
-    VIP_RETURN status = VIP_NO_MATCH;
-    while (status == VIP_NO_MATCH) status = VipConnectRequest(end.vi, end.own.get(), remote, limit_ms, &peer);
-    must(status, "VipConnectRequest");
-    return std::chrono::duration<double>(Clock::now() - *since).count();
-}
-
-void answer(End& end, VIP_ULONG limit_ms) {
-    Address requester;
-    requester.get()->HostAddressLen = end.own.get()->HostAddressLen;
-    requester.get()->DiscriminatorLen = sizeof kDiscriminator;
-    VIP_VI_ATTRIBUTES attributes;
-    VIP_CONN_HANDLE connection;
-    must(VipConnectWait(end.nic, end.own.get(), limit_ms, requester.get(), &attributes, &connection),
-         "VipConnectWait");
-    must(VipConnectAccept(connection, end.vi), "VipConnectAccept");
-}
 
 // Nobody answers, but whoever asks finds the place where somebody will.
 void begin_to_listen(End& end) {
@@ -88,12 +28,6 @@ void begin_to_listen(End& end) {
     VIP_VI_ATTRIBUTES attributes;
     VIP_CONN_HANDLE connection;
     VipConnectWait(end.nic, end.own.get(), 10, requester.get(), &attributes, &connection);
-}
-
-void run(const std::string& command) {
-    if (command.empty() || std::system(command.c_str()) == 0) return;
-    std::printf("failed: %s\n", command.c_str());
-    std::_Exit(1);
 }
 
 }  // namespace
@@ -109,18 +43,18 @@ int main(int argc, char** argv) {
     const auto limit_ms = static_cast<VIP_ULONG>(1000 * std::atoi(argv[5]));
     const std::string lose = argc > 6 ? argv[6] : "", mend = argc > 6 ? argv[7] : "";
     const bool meanwhile = argc == 9;
-    Address remote;
-    remote.get()->HostAddressLen = asker.own.get()->HostAddressLen;
-    must(VipNSGetHostByName(asker.nic, argv[3], remote.get(), 0), "VipNSGetHostByName");
-    remote.set_discriminator();
+    Address remote = asker.find(argv[3]);
     begin_to_listen(waiter);
 
     std::vector<double> seconds;
     for (int i = 0; i < count; ++i) {
         run(lose);
         double took = 0;
-        Clock::time_point since = Clock::now();
-        std::thread asking([&] { took = ask(asker, remote.get(), limit_ms, &since); });
+        const Clock::time_point since = Clock::now();
+        std::thread asking([&] {
+            ask(asker, remote.get(), limit_ms);
+            took = std::chrono::duration<double>(Clock::now() - since).count();
+        });
         std::thread answering;
         if (meanwhile) answering = std::thread([&] { answer(waiter, limit_ms); });
         if (!lose.empty()) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""vipperf beside perftest in one run: perf.py BUILD [SIZE...]. Prints one table; each figure is the median of three,
-taken in turns. Latency: half a round trip (read: the whole), in microseconds; bandwidth in 10^6 bytes a second. The
-ratio is ours to theirs so that above 1 is worse. Both within device rxe0 and from rxe1 to rxe0."""
+"""vipperf beside perftest in one run: perf.py BUILD [--within | --between] [SIZE...]. Prints one table; each figure is
+the median of three, taken in turns. Latency: half a round trip (read: the whole), in microseconds; bandwidth in 10^6
+bytes a second. The ratio is ours to theirs so that above 1 is worse. Within device rxe0 and from rxe1 to rxe0, or one
+of them."""
 import json
 import os
 import statistics
@@ -50,11 +51,13 @@ def vipperf(build, test, size, far):
 
 def main():
     build = sys.argv[1]
-    sizes = [int(s) for s in sys.argv[2:]] or SIZES
+    words = [word for word in sys.argv[2:] if word.startswith("--")]
+    sizes = [int(word) for word in sys.argv[2:] if word not in words] or SIZES
+    places = [far for far, word in ((False, "--within"), (True, "--between")) if not words or word in words]
     worst = 0.0
     over = 0
     print("%-8s %-9s %9s %12s %12s %7s" % ("where", "test", "bytes", "vipperf", "perftest", "ratio"))
-    for far in (False, True):
+    for far in places:
         for test, program in TESTS:
             for size in sizes:
                 ours, theirs = [], []
