@@ -94,6 +94,28 @@ void copy(const Datatype& type, char* base, uint64_t count, uint64_t offset, uin
     }
 }
 
+// See mpip_type::d_pieces.
+size_t pieces_of_items(const Datatype& type, char* base, size_t count, size_t bytes, mpip_piece* pieces,
+                       size_t room) {
+    size_t n = 0;
+    for (size_t item = 0; item < count && bytes > 0; ++item, base += type.extent()) {
+        for (const Run& run : type.runs) {
+            char* at = base + run.offset;
+            for (MPI_Count i = 0; i < run.count && bytes > 0; ++i, at += run.stride) {
+                const size_t now = std::min(size_t(run.length), bytes);
+                bytes -= now;
+                if (n > 0 && static_cast<char*>(pieces[n - 1].pc_at) + pieces[n - 1].pc_bytes == at) {
+                    pieces[n - 1].pc_bytes += now;
+                    continue;
+                }
+                if (n == room) return 0;
+                pieces[n++] = {at, now};
+            }
+        }
+    }
+    return n;
+}
+
 }  // namespace
 
 Datatype::Datatype() : mpip_type{} {
@@ -102,6 +124,11 @@ Datatype::Datatype() : mpip_type{} {
     };
     d_unpack = [](const mpip_type_t* type, void* base, size_t count, size_t offset, const void* from, size_t bytes) {
         static_cast<const Datatype*>(type)->unpack(base, count, offset, bytes, from);
+    };
+    d_pieces = [](const mpip_type_t* type, void* base, size_t count, size_t bytes, mpip_piece* pieces,
+                  size_t room) {
+        const Datatype& own = *static_cast<const Datatype*>(type);
+        return pieces_of_items(own, static_cast<char*>(base), count, bytes, pieces, room);
     };
 }
 

@@ -30,7 +30,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CMPI_ADI_VERSION 1 /* of this contract; mpip_map_functions checks it */
+#define CMPI_ADI_VERSION 2 /* of this contract; mpip_map_functions checks it */
 
 /* --------------------------------------------------------------------------------------- codes and numbers -- */
 
@@ -65,6 +65,12 @@ typedef struct mpip_type mpip_type_t;
 
 /* ----------------------------------------------------------------------------------------------- records -- */
 
+/* A piece of memory without gaps. */
+struct mpip_piece {
+    void* pc_at;
+    size_t pc_bytes;
+};
+
 /* The layout of non-contiguous data. An engine puts it in front of its own datatype record. NULL means bytes. */
 struct mpip_type {
     size_t d_size;    /* bytes of data in one element */
@@ -73,6 +79,12 @@ struct mpip_type {
     /* Copies `bytes` bytes of packed data from position `offset` of the packed stream, out of or into the buffer. */
     void (*d_pack)(const mpip_type_t*, const void* buf, size_t count, size_t offset, void* to, size_t bytes);
     void (*d_unpack)(const mpip_type_t*, void* buf, size_t count, size_t offset, const void* from, size_t bytes);
+    /*
+     * Where the first `bytes` bytes of packed data lie, in their order; neighbours may be told as one. Gives how many
+     * pieces, 0 when they are more than `room`. May be NULL: then such data is always packed and unpacked.
+     */
+    size_t (*d_pieces)(const mpip_type_t*, void* buf, size_t count, size_t bytes, struct mpip_piece*,
+                       size_t room);
 };
 
 /* What modules need of a communicator; an engine puts it in front of its own record. */
@@ -105,8 +117,8 @@ struct envelope {
 /*
  * A send or a receive. The engine fills it, and may keep it anywhere; a module holds on to it from pt_queuedsend, or from
  * the match, until it is MPIP_REQ_DONE. Memory is contiguous at r_buf unless r_type says otherwise (not NULL and not
- * MPIP_TYPE_CONTIG): then modules pack and unpack in place, packet by packet. (An engine that wants large non-contiguous
- * messages to go by RDMA hands over a packed temporary with r_type NULL instead.)
+ * MPIP_TYPE_CONTIG): then modules pack and unpack in place, packet by packet, or have the NIC gather and scatter the pieces
+ * that d_pieces tells.
  */
 struct mpip_req {
     int r_state;
@@ -366,6 +378,8 @@ int mpip_set_param(const char* name, long value);
 /* Monotonic counts since the start, per protocol number; for cmpiinfo, tests and people. */
 struct mpip_counters {
     uint64_t mc_eager, mc_long, mc_packets, mc_noops, mc_backlogged, mc_rput, mc_rget, mc_r3, mc_unexpected, mc_vbufs_grown;
+    uint64_t mc_scattered; /* of mc_rput and mc_rget: those that the NIC has gathered or scattered piece by piece */
+    uint64_t mc_lists;     /* lists of pieces fetched from the other side's memory */
 };
 const struct mpip_counters* mpip_counters_of(int proto);
 

@@ -104,12 +104,14 @@ void hostile_packets(Job& job) {
                 request->protocol = dice() % 3;
                 request->envelope.context = e.comm()->c_sndctxt;
                 request->envelope.tag = 2;
+                if (dice() % 2 == 0) request->pieces = dice() % 8;
             }
             auto* reply = via::packet_of<via::LongReply>(v);
             if (h->type == via::PacketType::long_reply && dice() % 2 == 0) {
                 reply->sreq = uint64_t{1} << 32 | 1;
                 reply->length = dice() % 400000;
                 reply->protocol = dice() % 3;
+                if (dice() % 2 == 0) reply->pieces = dice() % 8;
             }
             auto* finish = via::packet_of<via::Finish>(v);
             if (h->type > via::PacketType::long_reply && dice() % 2 == 0)

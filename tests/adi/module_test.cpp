@@ -48,7 +48,8 @@ int main(int argc, char** argv) {
     }
     module = argv[1];
     std::vector<Case> all;
-    for (const auto& cases : {traffic_cases(), memory_cases(), table_cases(), end_cases(), rail_cases()})
+    for (const auto& cases : {traffic_cases(), piece_cases(), damaged_piece_cases(), memory_cases(),
+                              table_cases(), end_cases(), rail_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
     if (std::strcmp(module, "rails") == 0) {  // via with several NICs
         ::setenv("VIADUCT_PARAMNET_NICS", "3", 0);

@@ -6,11 +6,14 @@
 #include <cstring>
 #include <random>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/common/request_ids.hpp"
 #include "mpi-adi/protocol/rails/rails.hpp"
 #include "mpi-adi/protocol/stream/stream.hpp"
+#include "mpi-adi/protocol/via/pieces.hpp"
 #include "mpi-adi/protocol/via/vbuf.hpp"
 #include "mpi-adi/protocol/via/wire.hpp"
 
@@ -66,6 +69,53 @@ TEST(Vbuf, HasItsDescriptorBehindItsBuffer) {
     EXPECT_EQ(via::vbuf_of(&v.desc), &v);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(&v.desc) % VIP_DESCRIPTOR_ALIGNMENT, 0u);
     EXPECT_EQ(static_cast<void*>(v.buffer + via::VBUF_BUFFER_SIZE), static_cast<void*>(&v.desc));
+    EXPECT_EQ(via::vbuf_of_sent(&v.desc), &v);
+    EXPECT_EQ(via::vbuf_of_sent(via::long_descriptor_of(&v)), &v);
+}
+
+via::PieceListPtr list_of(std::initializer_list<uint64_t> lengths, uint64_t bytes) {
+    std::vector<via::WirePiece> wire(lengths.size());
+    uint64_t address = 0x1000;
+    size_t i = 0;
+    for (const uint64_t length : lengths) {
+        wire[i].address = address;
+        wire[i].bytes = length;
+        wire[i++].memhandle = 7;
+        address += 2 * length;
+    }
+    return via::PieceList::read(wire.data(), wire.size(), bytes);
+}
+
+TEST(PieceLists, AreWalkedTogetherByDescriptorsOfOneRemotePieceEach) {
+    alignas(128) static via::vbuf v;
+    const auto near = list_of({10, 20, 30, 40}, 100), far = list_of({35, 5, 60}, 100);
+    ASSERT_TRUE(near && far);
+    // What each descriptor moves, in how many segments: bounded by pieces there, room for segments, and length.
+    const std::pair<uint32_t, int> wanted[] = {{30, 2}, {5, 1}, {5, 1}, {50, 2}, {10, 1}};
+    VIP_DESCRIPTOR* d = via::long_descriptor_of(&v);
+    uint64_t moved = 0;
+    for (const auto& [bytes, segments] : wanted) {
+        EXPECT_EQ(via::vbuf_init_pieces(&v, VIP_CONTROL_OP_RDMAWRITE, *near, *far, 50, 3), bytes);
+        EXPECT_EQ(d->CS.Length, bytes);
+        EXPECT_EQ(d->CS.SegCount, segments + 1);
+        EXPECT_EQ(d->DS[0].Remote.Data.AddressBits, far->address());
+        near->advance(bytes);
+        far->advance(bytes);
+        moved += bytes;
+    }
+    EXPECT_EQ(moved, 100u);
+}
+
+TEST(PieceLists, OfOthersMustMakeSense) {
+    EXPECT_TRUE(list_of({1, 2, 3}, 6));
+    EXPECT_FALSE(list_of({1, 2, 3}, 7));
+    EXPECT_FALSE(list_of({1, 0, 3}, 4));
+    EXPECT_FALSE(list_of({uint64_t{1} << 63, uint64_t{1} << 63, 5}, 5));
+    EXPECT_FALSE(list_of({UINT64_MAX - 0x800}, UINT64_MAX - 0x800));
+    via::WirePiece piece = {};
+    piece.address = 0x1000;
+    piece.bytes = 8;
+    EXPECT_FALSE(via::PieceList::read(&piece, 1, 8)) << "without a handle";
 }
 
 TEST(Params, HaveANameAHelpAndAnOrigin) {

@@ -304,7 +304,7 @@ void cancel(Job& job) {
 }
 
 // Every other word of an array: packed on the way out, unpacked on the way in.
-struct EveryOther : mpip_type_t {
+struct EveryOther : mpip_type_t {  // whose pieces are not told
     static void pack(const mpip_type_t*, const void* buf, size_t, size_t offset, void* to, size_t bytes) {
         for (size_t i = 0; i < bytes; ++i) {
             const size_t at = offset + i;
@@ -317,9 +317,8 @@ struct EveryOther : mpip_type_t {
             static_cast<char*>(buf)[at / 4 * 8 + at % 4] = static_cast<const char*>(from)[i];
         }
     }
-    EveryOther() {
+    EveryOther() : mpip_type{} {
         d_size = 4;
-        d_flags = 0;
         d_pack = pack;
         d_unpack = unpack;
     }

@@ -7,7 +7,7 @@ Without BUILD the names of tests of ctest are not looked at.  A test is written 
     PROGRAM Suite.Name      a case of a GoogleTest program of tests/, as --gtest_filter wants it
     adi_module_test MODULE [CASE]
     ctest NAME              for `ctest -R '^NAME$'`
-A row has a file and a test, or its last column begins with "open:" or "not here:" and says why.
+A row has a file and a test, or its last column begins with "not here:" and says why.
 
 docs/obligations-mpi.md is shorter: MODULE/CASE, `Suite.Name` of adi_unit_test ("…" for whatever follows), `name` of
 ctest; files without the folders of the device; a name beside files is one that occurs in them."""
@@ -178,7 +178,7 @@ def faults(root, build=None, ctest=None):
         for file in files:
             if not os.path.exists(os.path.join(root, file)):
                 yield f"{where} names {file}, which is not there"
-        if re.match(r"(open|not here): \S.{15}", shown_by):
+        if re.match(r"not here: \S.{15}", shown_by):
             continue
         names = re.findall(r"`([^`]+)`", shown_by)
         if not files or not names:

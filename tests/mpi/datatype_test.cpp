@@ -162,6 +162,32 @@ TEST_P(RandomDatatypes, PackEveryByteInTypeMapOrder) {
     m.type->release();
 }
 
+TEST_P(RandomDatatypes, TellTheirPiecesInTypeMapOrder) {
+    Random random{unsigned(GetParam()) + 104729};
+    Modelled m = random_type(random, pick(random, 1, 4));
+    std::vector<char> memory = noise(2 * kMiddle);
+    constexpr int kCount = 3;
+    const std::vector<char> expected = expected_packing(m, memory, kCount);
+    for (const size_t bytes : {expected.size(), expected.size() / 2, std::min<size_t>(1, expected.size())}) {
+        std::vector<mpip_piece> pieces(expected.size() + 1);
+        const auto tell = [&](size_t room) {
+            return m.type->d_pieces(m.type, memory.data() + kMiddle, kCount, bytes, pieces.data(), room);
+        };
+        const size_t count = tell(pieces.size());
+        std::vector<char> found;
+        for (size_t i = 0; i < count; ++i) {
+            const char* at = static_cast<const char*>(pieces[i].pc_at);
+            found.insert(found.end(), at, at + pieces[i].pc_bytes);
+        }
+        EXPECT_TRUE(found == std::vector<char>(expected.begin(), expected.begin() + std::ptrdiff_t(bytes)));
+        if (count > 0) {
+            EXPECT_EQ(tell(count), count);
+            EXPECT_EQ(tell(count - 1), 0u);
+        }
+    }
+    m.type->release();
+}
+
 TEST_P(RandomDatatypes, UnpackTouchesNothingElse) {
     Random random{unsigned(GetParam()) + 7919};
     Modelled m = random_type(random, pick(random, 1, 4));

@@ -23,6 +23,8 @@ constexpr CounterRow kCounters[] = {
     {"r3", &mpip_counters::mc_r3, "long messages moved as packets"},
     {"unexpected", &mpip_counters::mc_unexpected, "messages that arrived before their receive was posted"},
     {"vbufs_grown", &mpip_counters::mc_vbufs_grown, "times the pool of packet buffers grew"},
+    {"scattered", &mpip_counters::mc_scattered, "long messages that the NIC gathered or scattered"},
+    {"lists", &mpip_counters::mc_lists, "lists of pieces fetched from the other side's memory"},
 };
 static_assert(sizeof(mpip_counters) == sizeof kCounters / sizeof *kCounters * sizeof(uint64_t),
               "one row for each counter");

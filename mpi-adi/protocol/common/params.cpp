@@ -42,6 +42,9 @@ constexpr Row kRows[] = {
     {"CMPI_R3_LIMIT", "8192", 0, 1L << 40,
      "long messages up to so many bytes travel as packets, not by remote write or read; where both sides "
      "move them, those up to the eager limit or 6 KiB, whichever is less, unless this is set"},
+    {"CMPI_GAP_PIECE", "0", 0, 1L << 40,
+     "long messages of data with gaps go by remote write or read when their pieces have so many bytes on "
+     "average, else as packets; 0: 1024 where the NIC pins memory, else never"},
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
      "additional receives posted while packets of a long message are expected"},
     {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},

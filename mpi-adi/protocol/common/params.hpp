@@ -18,6 +18,7 @@ enum class Param : size_t {
     rendezvous,
     both_from,
     r3_limit,
+    gap_piece,
     rendezvous_extra,
     shm_ring,
     tcp_interfaces,

@@ -13,11 +13,11 @@
 #include "mpi-adi/protocol/cmpi_adi.h"
 #include "mpi-adi/protocol/common/request_ids.hpp"
 #include "mpi-adi/protocol/via/credits.hpp"
+#include "mpi-adi/protocol/via/pieces.hpp"
 #include "mpi-adi/protocol/via/vbuf.hpp"
 
 namespace viaduct::via {
 
-struct Registration;
 struct viadev_connection_t;
 
 // What an unexpected message holds (um_data) begins with this.
@@ -48,6 +48,8 @@ struct LongStart : Held {
     uint32_t src_lrank;
     uint64_t context;
     Rendezvous wanted;
+    uint32_t list_length;  // data with gaps: its pieces; 0: not told
+    PieceListPtr pieces;   // when they came with the request; else they lie at address
 };
 
 // One long message underway, on either side (C52).
@@ -61,6 +63,7 @@ struct LongTransfer {
     bool own_part_done;          // both: what this side moves is moved
     bool their_part_done;        // both: what the other side moves is moved
     bool cancelling;             // sender: asked for it back
+    bool fetching;               // the list of the other side's pieces is on its way
     uint32_t packet_no;          // of the next r3 packet
     Registration* registration;  // of the user's buffer, nullptr: not registered
     VIP_MEM_HANDLE remote_handle;
@@ -70,6 +73,9 @@ struct LongTransfer {
     size_t offset;   // moved by this side, or handed to the NIC
     size_t end;      // where the part ends that this side moves
     size_t message;  // receiver: length of the whole message
+    // Where either buffer has gaps and the NIC gathers or scatters.
+    PieceListPtr own;     // of this side, registered; nullptr: no gaps
+    PieceListPtr theirs;  // of the other side, once it is here; nullptr: no gaps, or not needed
 };
 
 struct viadev_connection_t {
@@ -107,12 +113,14 @@ struct viadev_info_t {
     VIP_CQ_HANDLE scq = nullptr;  // sends
     VIP_PROTECTION_HANDLE ptag = nullptr;
     VIP_ULONG maxtransfersize = 0;  // of one remote write or read
+    VIP_ULONG maxsegments = 2;      // of its descriptor, the address segment included
     bool rdma_read = false;
     bool pins_memory = true;
     VIP_NIC_ATTRIBUTES attributes = {};
     CreditRules rules;
     size_t eager_limit = MAX_DATA_SIZE;
     size_t r3_limit = 0;
+    size_t gap_piece = SIZE_MAX;  // data with gaps is not packed when its pieces are so long on average
     size_t both_from = SIZE_MAX;  // messages from here up are moved by both sides at once
     Rendezvous rendezvous = Rendezvous::rput;
     int send_depth = 0;           // most descriptors on one send queue
@@ -167,7 +175,7 @@ int connect_all(taskinfo_t* task);
 
 // --- post.cpp ---
 void viadev_post_send(viadev_connection_t* c, vbuf* v);  // with credit, else to the backlog
-int viadev_post_rdma(viadev_connection_t* c, vbuf* v);
+int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc);
 bool post_receive(viadev_connection_t* c, bool reserve);
 void post_missing_receives(viadev_connection_t* c);
 void send_noop(viadev_connection_t* c);
@@ -182,20 +190,33 @@ int MPID_VIA_eager_send(viadev_connection_t* c, const void* buf, size_t len, int
 void start_queued_sends(viadev_connection_t* c);
 bool eager_ok(const viadev_connection_t* c, size_t len);
 
-// --- rendezvous.cpp ---
+// --- rendezvous.cpp: long messages until it is agreed how they go ---
 int send_req_long_data(viadev_connection_t* c, mpip_req_t* req);
-void send_reply_for_long_data(LongTransfer* t, const LongStart& start);
-void start_long_receive(const LongStart& start, mpip_req_t* req);
+// Takes the list of pieces, where there is one, out of `start`.
+void start_long_receive(LongStart& start, mpip_req_t* req);
+LongTransfer* transfer_of(mpip_req_t* req);
+void forget_transfer(mpip_req_t* req);
+bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet, size_t length);
+bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet, size_t length);
+
+// --- move.cpp: and from then on ---
+// Queues a transfer whose way is settled.
+void start_moving(LongTransfer* t);
+// Reads the list of `count` pieces at the other side first, then moves. False: it cannot be read, nothing was
+// begun.
+bool start_with_list(LongTransfer* t, uint64_t address, VIP_MEM_HANDLE handle, size_t count);
+void finish_transfer(LongTransfer* t);
+// Both sides move, and this one has nothing to.
+void finish_own_part(LongTransfer* t);
 void MPID_VIA_long_send(viadev_connection_t* c);  // moves what may be moved of the connection's long messages
 void long_transfer_sent(LongTransfer* t);         // the last piece is complete
 void complete_finished();
-LongTransfer* transfer_of(mpip_req_t* req);
-void forget_transfer(mpip_req_t* req);
-bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet);
-bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet);
 bool incoming_r3(viadev_connection_t* c, const R3Next& packet, size_t length);
 bool incoming_rput_finish(viadev_connection_t* c, const Finish& packet);
 bool incoming_rget_finish(viadev_connection_t* c, const Finish& packet);
+
+inline uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length + kR3Data - 1) / kR3Data); }
+inline bool is_sender(const LongTransfer* t) { return (t->request->r_flags & MPIP_REQ_SEND) != 0; }
 
 // --- receive.cpp ---
 int MPID_VIA_DeviceCheck();

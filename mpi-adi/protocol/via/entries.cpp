@@ -245,7 +245,7 @@ void mpip_via_error_request(mpip_req_t* req) {
     viadev_connection_t* c = connection_of(req->r_proc);
     if (viadev.ids.find(req->r_id) != req) return;
     LongTransfer* t = transfer_of(req);
-    if (t == nullptr || is_queued(c, t) || t->offset != 0) {
+    if (t == nullptr || t->fetching || is_queued(c, t) || t->offset != 0) {
         fail_connection(c, "the engine ended one of its requests underway");  // which ends this one too
         return;
     }

@@ -20,19 +20,19 @@ void fill_header(viadev_connection_t* c, Header* h, uint16_t sequence) {
                                     (viadev.envelopes_only ? kFlagEnvelopesOnly : 0));
 }
 
-inline void hand_to_nic(viadev_connection_t* c, vbuf* v) {
+inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     v->connection = c;
     v->owner = Owner::send_queue;
     ++c->sends_outstanding;
     ++viadev.sends_outstanding;
-    VipPostSend(c->vi, &v->desc, v->handle);
+    VipPostSend(c->vi, desc, v->handle);
 }
 
 void post_with_credit(viadev_connection_t* c, vbuf* v) {
     c->credits.spend();
     fill_header(c, packet_of<Header>(v), c->next_packet_tosend++);
     ++adi::counters[MPIP_PROTO_VIA].mc_packets;
-    hand_to_nic(c, v);
+    hand_to_nic(c, v, &v->desc);
 }
 
 // Whether the send queue takes one more; collects finished ones first when it looks full.
@@ -58,7 +58,7 @@ void send_free(viadev_connection_t* c, PacketType type) {
     vbuf_init_sendrecv(v, sizeof(Header));
     c->credits.sent_free();
     fill_header(c, h, 0);
-    hand_to_nic(c, v);
+    hand_to_nic(c, v, &v->desc);
     if (type == PacketType::goodbye) c->goodbye_sent = true;
 }
 
@@ -88,9 +88,9 @@ void push_backlog(viadev_connection_t* c) {
     }
 }
 
-int viadev_post_rdma(viadev_connection_t* c, vbuf* v) {
+int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     if (!has_slot(c)) return MPIP_AGAIN;
-    hand_to_nic(c, v);
+    hand_to_nic(c, v, desc);
     return MPIP_SUCCESS;
 }
 
@@ -145,7 +145,7 @@ void viadev_process_send() {
         VIP_DESCRIPTOR* desc = nullptr;
         const VIP_RETURN rc = VipSendDone(vi, &desc);
         if (desc == nullptr) continue;  // of a queue that was collected directly
-        vbuf* v = vbuf_of(desc);
+        vbuf* v = vbuf_of_sent(desc);
         viadev_connection_t* c = v->connection;
         complete_send(v, rc == VIP_SUCCESS);
         if (rc != VIP_SUCCESS && !c->lost) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);

@@ -139,10 +139,10 @@ bool dispatch(vbuf* v, viadev_connection_t* c, const Header* h, size_t length) {
             if (!good) release_vbuf(v);
             return good;
         case PacketType::long_request:
-            good = incoming_long_request(c, *packet_of<LongRequest>(v));
+            good = incoming_long_request(c, *packet_of<LongRequest>(v), length);
             break;
         case PacketType::long_reply:
-            good = incoming_long_reply(c, *packet_of<LongReply>(v));
+            good = incoming_long_reply(c, *packet_of<LongReply>(v), length);
             break;
         case PacketType::r3_next:
             good = incoming_r3(c, *packet_of<R3Next>(v), length);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Long messages (adi-facts 6.2, 6.3): request, reply when the receive is there, then the data by packets
-// (R3), by remote write (RPUT) or by remote read (RGET); what a side cannot register falls back to packets.
-// Where processors do the NIC's copying, both sides copy at once (both): the receiver reads the beginning,
-// the sender writes the rest, and each tells the other when its part is done. The design marks a long send
-// done when its request has left; here it is done when its data has.
+// Long messages until it is agreed how they are moved (adi-facts 6.2, 6.3): request, and reply when the
+// receive is there. What a side cannot register, or has in too small pieces, goes by packets. Where
+// processors do the NIC's copying, both sides copy at once (both): the receiver reads the beginning, the
+// sender writes the rest. Data with gaps is moved by one side, piece by piece: T12, T13 and T14 are a packet,
+// a list behind the request or the reply, and a list that stays where it is until the other side fetches it.
 #include <algorithm>
+#include <utility>
 
-#include "mpi-adi/protocol/common/blocking.hpp"
 #include "mpi-adi/protocol/common/counters.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
 #include "mpi-adi/protocol/via/registration.hpp"
@@ -32,29 +32,6 @@ LongTransfer* new_transfer(mpip_req_t* req, viadev_connection_t* c) {
     return t;
 }
 
-void append(viadev_connection_t* c, LongTransfer* t) {
-    t->next = nullptr;
-    (c->shandle_head == nullptr ? c->shandle_head : c->shandle_tail->next) = t;
-    c->shandle_tail = t;
-}
-
-uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length + kR3Data - 1) / kR3Data); }
-
-bool is_sender(const LongTransfer* t) { return (t->request->r_flags & MPIP_REQ_SEND) != 0; }
-
-void finish(LongTransfer* t) {
-    mpip_req_t* req = t->request;
-    const bool sender = is_sender(t);
-    const size_t message = t->message;
-    forget_transfer(req);
-    if (sender) {
-        req->r_length = static_cast<int64_t>(req->r_bytes);
-    } else {
-        mpip_req_received(req, message);
-    }
-    mpip_req_done(req);
-}
-
 // Where the sender's part begins when both sides copy: the receiver starts first, by the time of a packet,
 // and has the sender's finish to wait for. On the edge of a page of the receiver's: each page that both copy
 // to costs one look-up more.
@@ -66,67 +43,124 @@ size_t first_part(const void* buffer, size_t length) {
     return std::min(length, std::max(cut, into_page) - into_page);
 }
 
-// One of the two parts is done.
-void finish_part(LongTransfer* t) {
-    if (t->own_part_done && t->their_part_done) finish(t);
+// The buffer of a transfer is known to the NIC. False: it is not, and goes by packets.
+bool enter_buffer(LongTransfer* t, size_t bytes) {
+    mpip_req_t* req = t->request;
+    if (mpip_req_is_contig(req)) {
+        if (t->registration == nullptr) t->registration = hold_buffer(req->r_buf, bytes);
+        return t->registration != nullptr;
+    }
+    if (t->own == nullptr) t->own = PieceList::of(req, bytes);
+    if (t->own != nullptr && !t->own->enter()) t->own = nullptr;
+    return t->own != nullptr;
 }
 
-void send_finish(viadev_connection_t* c, PacketType type, reqaddr_t request, LongTransfer* t) {
-    vbuf* v = get_vbuf();
-    if (v == nullptr) return fail_connection(c, "no buffer is left for a finish packet");
-    Finish* p = packet_of<Finish>(v);
-    p->header.type = type;
-    p->header.flags = 0;
-    p->request = request;
-    vbuf_init_sendrecv(v, sizeof(Finish));
-    v->transfer = t;
-    viadev_post_send(c, v);
+void leave_buffer(LongTransfer* t) {
+    t->own = nullptr;
+    t->theirs = nullptr;
+    if (t->registration != nullptr) release_buffer(t->registration);
+    t->registration = nullptr;
 }
 
-// One r3 packet; false when there is no buffer.
-bool push_packet(viadev_connection_t* c, LongTransfer* t) {
-    vbuf* v = get_vbuf();
-    if (v == nullptr) return false;
-    const size_t now = std::min(kR3Data, t->end - t->offset);
-    R3Next* p = packet_of<R3Next>(v);
-    p->header.type = PacketType::r3_next;
-    p->header.flags = 0;
-    p->rreq = t->peer_request;
-    p->packet_no = t->packet_no++;
-    mpip_req_collect(t->request, t->offset, v->buffer + sizeof(R3Next), now);
-    vbuf_init_sendrecv(v, sizeof(R3Next) + now);
-    t->offset += now;
-    viadev_post_send(c, v);
+// Tells in a request or a reply where this side's buffer lies. Adds to *length what follows the packet.
+// False: a list that does not fit and cannot be read there.
+template <class Packet>
+bool tell_buffer(Packet* p, LongTransfer* t, size_t* length) {
+    p->pieces = 0;
+    p->buffer_address = t->registration != nullptr ? reinterpret_cast<uint64_t>(t->request->r_buf) : 0;
+    p->memhandle = t->registration != nullptr ? t->registration->handle : 0;
+    if (t->own == nullptr) return true;
+    if (t->own->fits_behind(sizeof(Packet))) {
+        t->own->write(p + 1);
+        *length += t->own->wire_bytes();
+    } else {
+        VIP_MEM_HANDLE handle = 0;
+        const WirePiece* list = viadev.rdma_read ? t->own->publish(&handle) : nullptr;
+        if (list == nullptr) return false;
+        p->buffer_address = reinterpret_cast<uint64_t>(list);
+        p->memhandle = handle;
+    }
+    p->pieces = static_cast<uint32_t>(t->own->count());
     return true;
 }
 
-// One remote write or read of at most what the NIC takes; false when there is no buffer or no place in the
-// queue.
-bool push_piece(viadev_connection_t* c, LongTransfer* t) {
-    vbuf* v = get_vbuf();
-    if (v == nullptr) return false;
-    const size_t now = std::min<size_t>(viadev.maxtransfersize, t->end - t->offset);
-    const bool put = is_sender(t);
-    vbuf_init_rdma(v, put ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD, t->remote_address + t->offset,
-                   t->remote_handle, static_cast<char*>(t->request->r_buf) + t->offset,
-                   t->registration->handle, static_cast<uint32_t>(now));
-    const bool last = t->offset + now == t->end;
-    if (!put && last) v->transfer = t;
-    if (viadev_post_rdma(c, v) != MPIP_SUCCESS) {
-        release_vbuf(v);
-        return false;
+// The list that a packet of `length` bytes speaks of makes sense, as far as it is here: it is put in *list
+// when it is all here.
+template <class Packet>
+bool take_list(const Packet& packet, size_t length, uint64_t bytes, PieceListPtr* list) {
+    const uint32_t count = packet.pieces;
+    if (count > kMostPieces) return false;
+    if (count == 0 || packet.memhandle != 0) return true;
+    if (length != sizeof(Packet) + count * sizeof(WirePiece)) return false;
+    *list = PieceList::read(&packet + 1, count, bytes);
+    return *list != nullptr;
+}
+
+// Begins to move between buffers of which either has gaps. `count` pieces at the other side: in t->theirs,
+// or at that address; 0: no gaps there, and `bytes` bytes. False: it cannot be done.
+bool start_pieces(LongTransfer* t, size_t count, uint64_t address, VIP_MEM_HANDLE handle, size_t bytes) {
+    if (t->own == nullptr) t->own = PieceList::of_one(t->request->r_buf, t->end, t->registration->handle);
+    if (t->theirs == nullptr && count != 0) {
+        if (!start_with_list(t, address, handle, count)) return false;
+    } else {
+        if (t->theirs == nullptr)
+            t->theirs = PieceList::of_one(reinterpret_cast<void*>(address), bytes, handle);
+        start_moving(t);
     }
-    t->offset += now;
-    if (last) {
-        ++viadev.local_waits;
-        // The VI keeps order: the finish arrives after all that was written (H5).
-        if (put) send_finish(c, PacketType::rput_finish, t->peer_request, t);
-    }
+    ++adi::counters[MPIP_PROTO_VIA].mc_scattered;
     return true;
 }
 
-bool may_push(const viadev_connection_t* c, const LongTransfer* t) {
-    return t->protocol != Rendezvous::r3 || (c->backlog_head == nullptr && c->credits.may_push());
+void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
+    viadev_connection_t* c = t->connection;
+    vbuf* v = get_vbuf();
+    if (v == nullptr) return fail_connection(c, "no buffer is left for a reply");
+    LongReply* p = packet_of<LongReply>(v);
+    size_t length = sizeof(LongReply);
+    if (!tell_buffer(p, t, &length)) {
+        leave_buffer(t);
+        t->protocol = Rendezvous::r3;
+    }
+    p->header.type = PacketType::long_reply;
+    p->header.flags = 0;
+    p->rreq = t->request->r_id;
+    p->sreq = start.sreq;
+    p->context_id = start.context;
+    p->src_lrank = start.src_lrank;
+    p->mode = MPIP_MODE_RTS;
+    p->protocol = static_cast<uint32_t>(t->protocol);
+    p->length = t->length;
+    p->first = t->end;
+    vbuf_init_sendrecv(v, length);
+    viadev_post_send(c, v);
+}
+
+// Data with gaps is moved by whoever has it in more pieces: what is one piece at the other side takes one
+// remote write or read. Where processes wait for processors the receiver reads, as with other data.
+Rendezvous choose_way(const LongTransfer* t, const LongStart& start) {
+    if (start.wanted != Rendezvous::both) return start.wanted;
+    if (t->own == nullptr && start.list_length == 0)
+        return t->length < viadev.both_from ? Rendezvous::rget : Rendezvous::both;
+    const size_t here = t->own != nullptr ? t->own->count() : 1;
+    return start.list_length > here && viadev.both_from != SIZE_MAX ? Rendezvous::rput : Rendezvous::rget;
+}
+
+// The receiver reads, all of it or the beginning. False: it cannot.
+bool start_reading(LongTransfer* t, LongStart& start) {
+    t->remote_address = start.address;
+    t->remote_handle = start.handle;
+    if (t->own != nullptr || start.list_length != 0) {
+        t->theirs = std::move(start.pieces);
+        if (!start_pieces(t, start.list_length, start.address, start.handle, start.length)) return false;
+    } else {
+        if (t->protocol == Rendezvous::both) {
+            t->end = first_part(t->request->r_buf, t->length);
+            send_reply_for_long_data(t, start);
+        }
+        start_moving(t);
+    }
+    ++adi::counters[MPIP_PROTO_VIA].mc_rget;
+    return true;
 }
 
 }  // namespace
@@ -138,7 +172,7 @@ void forget_transfer(mpip_req_t* req) {
     viadev.ids.remove(req);
     req->r_data = nullptr;
     if (t == nullptr) return;
-    if (t->registration != nullptr) release_buffer(t->registration);
+    leave_buffer(t);
     if (t->counted) t->connection->credits.expect(-static_cast<int>(packets_of(t->length) - t->packet_no));
     t->next = free_transfers;
     free_transfers = t;
@@ -148,16 +182,21 @@ int send_req_long_data(viadev_connection_t* c, mpip_req_t* req) {
     vbuf* v = get_vbuf();
     if (v == nullptr) return MPIP_AGAIN;
     LongTransfer* t = new_transfer(req, c);
-    t->length = req->r_bytes;
-    t->protocol =
-        req->r_bytes > viadev.r3_limit && mpip_req_is_contig(req) ? viadev.rendezvous : Rendezvous::r3;
-    uint64_t address = 0;
-    if (t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both) {
-        t->registration = hold_buffer(req->r_buf, req->r_bytes);
-        if (t->registration != nullptr) address = reinterpret_cast<uint64_t>(req->r_buf);
-    }
-
     LongRequest* p = packet_of<LongRequest>(v);
+    size_t length = sizeof(LongRequest);
+    t->length = req->r_bytes;
+    if (req->r_bytes > viadev.r3_limit) t->protocol = viadev.rendezvous;
+    if (t->protocol != Rendezvous::r3 && !mpip_req_is_contig(req)) {
+        t->own = PieceList::of(req, req->r_bytes);
+        if (t->own == nullptr) t->protocol = Rendezvous::r3;
+    }
+    p->buffer_address = 0;
+    p->memhandle = p->pieces = 0;
+    if ((t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both) &&
+        (!enter_buffer(t, req->r_bytes) || !tell_buffer(p, t, &length))) {
+        leave_buffer(t);
+        t->protocol = Rendezvous::r3;
+    }
     p->header.type = PacketType::long_request;
     p->header.flags = 0;
     p->envelope.context = req->r_ctxt;
@@ -168,20 +207,18 @@ int send_req_long_data(viadev_connection_t* c, mpip_req_t* req) {
     p->envelope.data_length = req->r_bytes;
     p->envelope.sreq = req->r_id;
     p->envelope.rreq = 0;
-    p->buffer_address = address;
-    p->memhandle = t->registration != nullptr ? t->registration->handle : 0;
     p->descriptor_required = packets_of(req->r_bytes);
     p->protocol = static_cast<uint32_t>(t->protocol);
-    vbuf_init_sendrecv(v, sizeof(LongRequest));
+    vbuf_init_sendrecv(v, length);
     req->r_state = MPIP_REQ_STARTED;
     ++adi::counters[MPIP_PROTO_VIA].mc_long;
     viadev_post_send(c, v);
     // Registering takes its time, and there is some until the answer is here (N38).
-    if (t->protocol == Rendezvous::rput) t->registration = hold_buffer(req->r_buf, req->r_bytes);
+    if (t->protocol == Rendezvous::rput) enter_buffer(t, req->r_bytes);
     return MPIP_SUCCESS;
 }
 
-void start_long_receive(const LongStart& start, mpip_req_t* req) {
+void start_long_receive(LongStart& start, mpip_req_t* req) {
     viadev_connection_t* c = start.connection;
     req->r_state |= MPIP_REQ_STARTED;
     req->r_proc = c->proc;
@@ -190,24 +227,14 @@ void start_long_receive(const LongStart& start, mpip_req_t* req) {
     t->length = std::min(start.length, req->r_bytes);
     t->peer_request = start.sreq;
     t->end = t->length;
-    const bool readable = start.handle != 0 && viadev.rdma_read;
-    if (t->length > viadev.r3_limit && mpip_req_is_contig(req) && start.wanted != Rendezvous::r3 &&
-        (start.wanted == Rendezvous::rput || readable)) {
-        t->registration = hold_buffer(req->r_buf, t->length);
-        if (t->registration != nullptr) t->protocol = start.wanted;
-    }
-    if (t->protocol == Rendezvous::both && t->length < viadev.both_from) t->protocol = Rendezvous::rget;
+    const bool readable = (start.handle != 0 || start.pieces != nullptr) && viadev.rdma_read;
+    if (t->length > viadev.r3_limit && start.wanted != Rendezvous::r3 &&
+        (start.wanted == Rendezvous::rput || readable) && enter_buffer(t, t->length))
+        t->protocol = choose_way(t, start);
     if (t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both) {
-        ++adi::counters[MPIP_PROTO_VIA].mc_rget;
-        t->remote_address = start.address;
-        t->remote_handle = start.handle;
-        if (t->protocol == Rendezvous::both) {
-            t->end = first_part(req->r_buf, t->length);
-            send_reply_for_long_data(t, start);
-        }
-        append(c, t);
-        want_flow(c);
-        return;
+        if (start_reading(t, start)) return;
+        leave_buffer(t);
+        t->protocol = Rendezvous::r3;
     }
     if (t->protocol == Rendezvous::r3 && t->length != 0) {
         t->counted = true;
@@ -215,72 +242,10 @@ void start_long_receive(const LongStart& start, mpip_req_t* req) {
         post_missing_receives(c);  // the reply already tells of them (F12, F14)
     }
     send_reply_for_long_data(t, start);
-    if (t->length == 0) finish(t);
+    if (t->length == 0) finish_transfer(t);
 }
 
-void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
-    viadev_connection_t* c = t->connection;
-    vbuf* v = get_vbuf();
-    if (v == nullptr) return fail_connection(c, "no buffer is left for a reply");
-    LongReply* p = packet_of<LongReply>(v);
-    p->header.type = PacketType::long_reply;
-    p->header.flags = 0;
-    p->rreq = t->request->r_id;
-    p->sreq = start.sreq;
-    p->context_id = start.context;
-    p->src_lrank = start.src_lrank;
-    p->mode = MPIP_MODE_RTS;
-    p->protocol = static_cast<uint32_t>(t->protocol);
-    p->buffer_address = t->registration != nullptr ? reinterpret_cast<uint64_t>(t->request->r_buf) : 0;
-    p->length = t->length;
-    p->memhandle = t->registration != nullptr ? t->registration->handle : 0;
-    p->first = t->end;
-    vbuf_init_sendrecv(v, sizeof(LongReply));
-    viadev_post_send(c, v);
-}
-
-void MPID_VIA_long_send(viadev_connection_t* c) {
-    while (c->shandle_head != nullptr && !c->lost) {
-        LongTransfer* t = c->shandle_head;
-        while (t->offset < t->end) {
-            if (!may_push(c, t)) return;
-            const bool pushed = t->protocol == Rendezvous::r3 ? push_packet(c, t) : push_piece(c, t);
-            if (!pushed) return want_chores(c);
-        }
-        c->shandle_head = t->next;
-        if (t->protocol == Rendezvous::r3) {
-            finish(t);  // all of it is in our buffers
-            continue;
-        }
-        // A copy by this processor takes microseconds: what has come in meanwhile goes first.
-        viadev.moved = true;
-        if (c->shandle_head != nullptr) want_flow(c);
-        return;
-    }
-}
-
-// The last piece is complete: an rput message has left this side, an rget message is here. Sends are
-// collected in the middle of other things, so the request is completed later, from the top (G8).
-void long_transfer_sent(LongTransfer* t) {
-    t->next = viadev.finished;
-    viadev.finished = t;
-}
-
-void complete_finished() {
-    while (viadev.finished != nullptr) {
-        LongTransfer* t = viadev.finished;
-        viadev.finished = t->next;
-        if (!is_sender(t)) send_finish(t->connection, PacketType::rget_finish, t->peer_request, nullptr);
-        if (t->protocol == Rendezvous::both) {
-            t->own_part_done = true;
-            finish_part(t);
-        } else {
-            finish(t);
-        }
-    }
-}
-
-bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet) {
+bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet, size_t length) {
     LongStart start = {};
     start.kind = Held::Kind::long_start;
     start.connection = c;
@@ -292,7 +257,10 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet) {
     start.src_lrank = packet.envelope.src_lrank;
     start.context = packet.envelope.context;
     start.wanted = static_cast<Rendezvous>(static_cast<uint32_t>(packet.protocol));
-    if (start.length > INT64_MAX || start.wanted > Rendezvous::both) return false;
+    start.list_length = packet.pieces;
+    if (start.length > INT64_MAX || start.wanted > Rendezvous::both ||
+        !take_list(packet, length, start.length, &start.pieces))
+        return false;
 
     const envelope env = {start.context,
                           static_cast<int>(packet.envelope.mode & 0xff) | MPIP_MODE_RTS,
@@ -301,11 +269,11 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet) {
                           static_cast<int64_t>(start.length),
                           start.sreq,
                           0};
-    LongStart* kept = new LongStart(start);
+    LongStart* kept = new LongStart(std::move(start));
     mpip_req_t* match = nullptr;
     if (mpip_up.arrived(c->proc, &env, nullptr, 0, kept, &match) == MPIP_IN_MATCHED) {
+        start_long_receive(*kept, match);
         delete kept;
-        start_long_receive(start, match);
     } else {
         ++adi::counters[MPIP_PROTO_VIA].mc_unexpected;
     }
@@ -313,113 +281,59 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet) {
 }
 
 // The receiver is reading the beginning meanwhile. Its part may be all there is.
-static bool send_second_part(viadev_connection_t* c, LongTransfer* t) {
-    if (t->offset == t->end) {
-        t->own_part_done = true;
-        send_finish(c, PacketType::rput_finish, t->peer_request, nullptr);
-    } else {
-        append(c, t);
-        want_flow(c);
-    }
+static bool send_second_part(LongTransfer* t, size_t first) {
+    t->offset = first;
+    t->offset == t->end ? finish_own_part(t) : start_moving(t);
     return true;
 }
 
-bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet) {
+// Into the memory that the reply names, whose list of pieces is *list where it was short. False: it cannot be
+// done, for want of registrations.
+static bool start_writing(LongTransfer* t, const LongReply& packet, PieceListPtr* list) {
+    if (mpip_req_is_contig(t->request) ? !enter_buffer(t, t->length) : t->own == nullptr) return false;
+    t->protocol = Rendezvous::rput;
+    if (t->own == nullptr && packet.pieces == 0) {
+        start_moving(t);
+        return true;
+    }
+    t->theirs = std::move(*list);
+    return start_pieces(t, packet.pieces, packet.buffer_address, packet.memhandle, t->length);
+}
+
+bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet, size_t packet_length) {
     mpip_req_t* req = viadev.ids.find(packet.sreq);
     if (req == nullptr || req->r_proc != c->proc || (req->r_flags & MPIP_REQ_SEND) == 0) return false;
     LongTransfer* t = transfer_of(req);
     const uint64_t length = packet.length;
     const uint32_t chosen = packet.protocol;
     const bool both = chosen == static_cast<uint32_t>(Rendezvous::both);
+    const bool put = chosen == static_cast<uint32_t>(Rendezvous::rput);
     if (t->replied || length > req->r_bytes) return false;
     // What was not offered cannot be chosen; a remote read is begun without a reply.
     if (both ? t->protocol != Rendezvous::both || t->registration == nullptr || packet.memhandle == 0 ||
                    packet.first > length || length == 0
              : chosen > static_cast<uint32_t>(Rendezvous::rput))
         return false;
+    PieceListPtr list;
+    if (packet.pieces != 0 && (!put || !take_list(packet, packet_length, length, &list))) return false;
     t->replied = true;
     t->length = t->end = length;
     t->peer_request = packet.rreq;
     t->remote_address = packet.buffer_address;
     t->remote_handle = packet.memhandle;
-    if (both) {
-        t->offset = packet.first;
-        return send_second_part(c, t);
-    }
-    t->protocol = Rendezvous::r3;
-    if (chosen == static_cast<uint32_t>(Rendezvous::rput) && packet.memhandle != 0 &&
-        mpip_req_is_contig(req)) {
-        if (t->registration == nullptr) t->registration = hold_buffer(req->r_buf, t->length);
-        if (t->registration != nullptr) t->protocol = Rendezvous::rput;
-    } else if (t->registration != nullptr) {
-        release_buffer(t->registration);  // in vain: it goes in packets (N39)
-        t->registration = nullptr;
-    }
+    if (both) return send_second_part(t, packet.first);
     if (t->length == 0) {
-        finish(t);
+        finish_transfer(t);
         return true;
     }
-    ++(t->protocol == Rendezvous::rput ? adi::counters[MPIP_PROTO_VIA].mc_rput
-                                       : adi::counters[MPIP_PROTO_VIA].mc_r3);
-    append(c, t);
-    want_flow(c);
-    return true;
-}
-
-namespace {
-
-// The receive a packet names, if it is one of this connection's.
-LongTransfer* receive_named(viadev_connection_t* c, reqaddr_t name) {
-    mpip_req_t* req = viadev.ids.find(name);
-    if (req == nullptr || req->r_proc != c->proc || (req->r_flags & MPIP_REQ_SEND) != 0) return nullptr;
-    return transfer_of(req);
-}
-
-}  // namespace
-
-bool incoming_r3(viadev_connection_t* c, const R3Next& packet, size_t length) {
-    LongTransfer* t = receive_named(c, packet.rreq);
-    const size_t bytes = length - sizeof(R3Next);
-    if (t == nullptr || t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both ||
-        packet.packet_no != t->packet_no)
-        return false;
-    if (bytes == 0 || bytes > t->length - t->offset) return false;
-    mpip_req_deliver(t->request, t->offset, &packet + 1, bytes);
-    t->offset += bytes;
-    ++t->packet_no;
-    if (t->counted) c->credits.expect(-1);
-    if (t->offset == t->length) finish(t);
-    return true;
-}
-
-bool incoming_rput_finish(viadev_connection_t* c, const Finish& packet) {
-    LongTransfer* t = receive_named(c, packet.request);
-    if (t == nullptr) return false;
-    if (t->protocol == Rendezvous::both) {
-        if (t->their_part_done) return false;
-        t->their_part_done = true;
-        finish_part(t);
+    if (put && (packet.memhandle != 0 || list != nullptr) && start_writing(t, packet, &list)) {
+        ++adi::counters[MPIP_PROTO_VIA].mc_rput;
         return true;
     }
-    if (t->protocol != Rendezvous::rput || t->offset != 0) return false;
-    finish(t);
-    return true;
-}
-
-bool incoming_rget_finish(viadev_connection_t* c, const Finish& packet) {
-    mpip_req_t* req = viadev.ids.find(packet.request);
-    if (req == nullptr || req->r_proc != c->proc || (req->r_flags & MPIP_REQ_SEND) == 0) return false;
-    LongTransfer* t = transfer_of(req);
-    if (t->registration == nullptr) return false;
-    if (t->replied && t->protocol == Rendezvous::both) {
-        if (t->their_part_done) return false;
-        t->their_part_done = true;
-        finish_part(t);
-        return true;
-    }
-    // Both offered and the receiver read all of it, or that was offered alone.
-    if (t->replied || (t->protocol != Rendezvous::rget && t->protocol != Rendezvous::both)) return false;
-    finish(t);
+    leave_buffer(t);  // what was registered was so in vain (N39)
+    t->protocol = Rendezvous::r3;
+    ++adi::counters[MPIP_PROTO_VIA].mc_r3;
+    start_moving(t);
     return true;
 }
 

@@ -49,6 +49,20 @@ inline vbuf* vbuf_of(VIP_DESCRIPTOR* desc) {
     return reinterpret_cast<vbuf*>(reinterpret_cast<char*>(desc) - offsetof(vbuf, desc));
 }
 
+// A remote write or read of many pieces has a longer descriptor. It lies where packets have their data, which
+// its address tells from others.
+inline VIP_DESCRIPTOR* long_descriptor_of(vbuf* v) { return reinterpret_cast<VIP_DESCRIPTOR*>(v->buffer); }
+static_assert(offsetof(vbuf, desc) % alignof(vbuf) != 0 && offsetof(vbuf, buffer) % alignof(vbuf) == 0);
+constexpr size_t kMostSegments =
+    (VBUF_BUFFER_SIZE - sizeof(VIP_CONTROL_SEGMENT)) / sizeof(VIP_DESCRIPTOR_SEGMENT);
+
+// The same for what comes back from a send queue.
+inline vbuf* vbuf_of_sent(VIP_DESCRIPTOR* desc) {
+    if (reinterpret_cast<uintptr_t>(desc) % alignof(vbuf) != 0) [[likely]]
+        return vbuf_of(desc);
+    return reinterpret_cast<vbuf*>(reinterpret_cast<char*>(desc) - offsetof(vbuf, buffer));
+}
+
 template <class Packet>
 Packet* packet_of(vbuf* v) {
     return reinterpret_cast<Packet*>(v->buffer);

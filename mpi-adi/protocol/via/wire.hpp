@@ -10,7 +10,7 @@
 
 namespace viaduct::via {
 
-constexpr uint32_t kWireVersion = 2;
+constexpr uint32_t kWireVersion = 3;
 
 // A number as it lies in a packet: any alignment, lowest byte first.
 template <class T>
@@ -122,8 +122,9 @@ struct LongRequest {
     Le32 memhandle;            // 0 when not registered
     Le32 descriptor_required;  // receives that the packets of r3 will take
     Le32 protocol;             // what the sender would like: Rendezvous
+    Le32 pieces;               // data with gaps: how many (WirePiece); 0: none, or not told
 };
-static_assert(sizeof(LongRequest) == 80);
+static_assert(sizeof(LongRequest) == 84);
 
 struct LongReply {
     Header header;
@@ -136,9 +137,19 @@ struct LongReply {
     Le64 buffer_address;  // with rput and both: where to write
     Le64 length;          // how much of the message it has room for
     Le32 memhandle;
-    Le64 first;  // with both: where the rest begins that the sender writes
+    Le64 first;   // with both: where the rest begins that the sender writes
+    Le32 pieces;  // with rput and gaps: how many (WirePiece)
 };
-static_assert(sizeof(LongReply) == 76);
+static_assert(sizeof(LongReply) == 80);
+
+// Where data with gaps lies, in its order. The list stands behind the request or the reply when it fits, and
+// handle and address there are 0; else these tell where it lies in its owner's memory.
+struct WirePiece {
+    Le64 address;
+    Le64 bytes;
+    Le32 memhandle;
+};
+static_assert(sizeof(WirePiece) == 20);
 
 struct R3Next {
     Header header;
