@@ -72,9 +72,11 @@ void take_short_slice() {
 }
 
 void give_slice_back() {
-    const uint64_t before = slice_before.exchange(0);
+    const uint64_t before = slice_before;
     // Whoever ends the job may be another thread; the one that began it may be gone.
     if (before != 0 && ::syscall(SYS_tgkill, ::getpid(), taker, 0) == 0) restore(taker, before);
+    // Not sooner: whoever is forked off until here gives back what it has inherited.
+    slice_before = 0;
 }
 
 }  // namespace viaduct::mpi
