@@ -395,6 +395,7 @@ std::vector<Case> end_cases() {
         {"killed-rget", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}, {kVictim}},
         {"killed-rput", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}, {kVictim}},
         {"killed-on-demand", killed, 4, 20, "tcp", {{"CMPI_ON_DEMAND", "0"}}, {kVictim}},
+        {"killed-on-demand", killed, 4, 20, "via", {{"CMPI_ON_DEMAND", "0"}}, {kVictim}},
         {"hostile", hostile_packets, 2, 20, "via", {}, {}, 25},
         {"hostile", hostile_frames, 2, 20, "shm", {}, {}, 25},
         {"hostile", hostile_frames, 2, 20, "tcp", {}, {}, 25},

@@ -466,7 +466,9 @@ std::vector<Case> traffic_cases() {
         // Connections made by the first message, from both sides at once; buffers that are nearly always
         // full.
         {"crossing", crossing, 4, 60, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
+        {"crossing", crossing, 4, 60, "via", {{"CMPI_ON_DEMAND", "0"}}},
         {"random-on-demand", random_traffic, 8, 60, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
+        {"random-on-demand", random_traffic, 8, 60, "via", {{"CMPI_ON_DEMAND", "0"}}},
         {"random-small-buffer", random_traffic, 4, 60, "tcp", {{"CMPI_TCP_BUFFER", "8192"}}},
         {"random-small-ring", random_traffic, 4, 60, "shm", {{"CMPI_SHM_RING", "4096"}}},
         // More processes than processors by far, few credits, small buffers.

@@ -54,7 +54,7 @@ constexpr Row kRows[] = {
     {"CMPI_TCP_BUFFER", "262144", 8192, 1 << 26,
      "bytes each process keeps for a tcp connection, each way, beside the system's"},
     {"CMPI_ON_DEMAND", "32", 0, 1 << 20,
-     "jobs of more processes than so many: tcp connects two when one first sends to the other"},
+     "jobs of more processes than so many: tcp and via connect two when one first sends to the other"},
     {"CMPI_VIA_NICS", "", 0, 0,
      "NICs that via uses together, a comma between them, or all; empty: the one of CMPI_VIA_DEVICE"},
     {"CMPI_RAIL_PATIENCE", "10", 1, 86400,

@@ -4,12 +4,11 @@
 // other side may not listen yet, and everything has a deadline. The discriminator names the job and the pair,
 // so that a wait can only meet its own peer.
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "mpi-adi/protocol/common/error.hpp"
-#include "mpi-adi/protocol/common/host.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/via/address.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
 
 namespace viaduct::via {
@@ -17,29 +16,6 @@ namespace viaduct::via {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Discriminator {
-    Le64 job;
-    Le32 requester;
-    Le32 server;
-};
-static_assert(sizeof(Discriminator) == 16);
-
-union Address {
-    VIP_NET_ADDRESS head;
-    unsigned char room[4 + 64 + 64];
-};
-
-uint64_t job_number(const taskinfo_t* task) {
-    return adi::hash(adi::kHashSeed, task->ti_job, std::strlen(task->ti_job));
-}
-
-void fill(Address& address, const unsigned char* host, size_t host_len, const Discriminator& discriminator) {
-    address.head.HostAddressLen = static_cast<VIP_UINT16>(host_len);
-    address.head.DiscriminatorLen = sizeof discriminator;
-    std::memcpy(address.head.HostAddress, host, host_len);
-    std::memcpy(address.head.HostAddress + host_len, &discriminator, sizeof discriminator);
-}
 
 struct Attempt {
     Address local, remote;
@@ -87,23 +63,20 @@ VIP_RETURN accept(viadev_connection_t* c, Attempt& attempt) {
 int connect_one(taskinfo_t* task, viadev_connection_t* c, Clock::time_point deadline) {
     const int other = static_cast<int>(c->rank);
     const bool requester = viadev.me < other;
-    Discriminator discriminator;
-    discriminator.job = job_number(task);
-    discriminator.requester = static_cast<uint32_t>(requester ? viadev.me : other);
-    discriminator.server = static_cast<uint32_t>(requester ? other : viadev.me);
+    const auto me = static_cast<uint32_t>(viadev.me);
+    const Discriminator pair = discriminator(task, requester ? me : c->rank, requester ? c->rank : me);
     const Card* card = card_of(task, other);
     Attempt attempt = {};
     attempt.deadline = deadline;
-    fill(attempt.local, viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, discriminator);
-    fill(attempt.remote, card->address, card->address_len, discriminator);
+    attempt.local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, pair);
+    attempt.remote.fill(card->address, card->address_len, pair);
     const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
     if (rc != VIP_SUCCESS) {
         return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,
                          requester ? "VipConnectRequest" : "VipConnectWait or VipConnectAccept",
                          static_cast<int>(rc));
     }
-    c->initialized = true;
-    c->proc->p_flags |= MPIP_PROC_ATTACHED;
+    connected(c);
     return MPIP_SUCCESS;
 }
 
@@ -113,7 +86,8 @@ int connect_all(taskinfo_t* task) {
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
     for (const auto& c : viadev.connections) {
         if (c == nullptr || c->initialized) continue;
-        const int rc = connect_one(task, c.get(), deadline);
+        int rc = equip(c.get());
+        if (rc == MPIP_SUCCESS) rc = connect_one(task, c.get(), deadline);
         if (rc != MPIP_SUCCESS) return rc;
     }
     return MPIP_SUCCESS;

@@ -10,6 +10,7 @@
 
 #include "mpi-adi/protocol/common/error.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/via/bell.hpp"
 #include "mpi-adi/protocol/via/registration.hpp"
 
 namespace viaduct::via {
@@ -67,12 +68,6 @@ int create_queues(int peers) {
     return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipCreateCQ", rc);
 }
 
-VIP_RELIABILITY_LEVEL level() {
-    const VIP_RELIABILITY_LEVEL offered = viadev.attributes.ReliabilityLevelSupport;
-    return (offered & VIP_SERVICE_RELIABLE_DELIVERY) != 0 ? VIP_SERVICE_RELIABLE_DELIVERY
-                                                          : VIP_SERVICE_RELIABLE_RECEPTION;
-}
-
 // C21: the name service is asked for the own address as the design does; the NIC's own word is what is used.
 void look_up_own_address(taskinfo_t* task) {
     union {
@@ -86,6 +81,12 @@ void look_up_own_address(taskinfo_t* task) {
 }
 
 }  // namespace
+
+VIP_RELIABILITY_LEVEL level() {
+    const VIP_RELIABILITY_LEVEL offered = viadev.attributes.ReliabilityLevelSupport;
+    return (offered & VIP_SERVICE_RELIABLE_DELIVERY) != 0 ? VIP_SERVICE_RELIABLE_DELIVERY
+                                                          : VIP_SERVICE_RELIABLE_RECEPTION;
+}
 
 int open_nic() {
     if (viadev.nic != nullptr) return MPIP_SUCCESS;
@@ -139,39 +140,46 @@ int open_nic() {
 
 void prepare_rules(const taskinfo_t* task) { choose_rules(task->ti_nprocs); }
 
-viadev_connection_t* make_connection(int rank, process_t* proc) {
+void make_connection(int rank, process_t* proc) {
     auto c = std::make_unique<viadev_connection_t>();
+    c->rank = static_cast<uint32_t>(rank);
+    c->proc = proc;
+    c->most_credits = card_of(viadev.task, rank)->depth;
+    proc->p_pm = c.get();
+    // Only sends need a connection, and they make it (docs/adi.md, Connects).
+    if (viadev.on_demand) proc->p_flags |= MPIP_PROC_ATTACHED;
+    viadev.connections[static_cast<size_t>(rank)] = std::move(c);
+    ++mpip_protocols[MPIP_PROTO_VIA].pt_nprocs;
+}
+
+int equip(viadev_connection_t* c) {
     VIP_VI_ATTRIBUTES attributes = {level(),  viadev.maxtransfersize,
                                     nullptr,  viadev.ptag,
                                     VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
     const VIP_RETURN rc = VipCreateVi(viadev.nic, &attributes, viadev.scq, viadev.cq, &c->vi);
     if (rc != VIP_SUCCESS) {
-        fail_call("VipCreateVi", rc);
-        return nullptr;
+        c->vi = nullptr;
+        return fail_call("VipCreateVi", rc);
     }
-    c->rank = static_cast<uint32_t>(rank);
-    c->proc = proc;
-    const Card* card = card_of(viadev.task, rank);
-    c->credits.start(viadev.rules, card->depth, card->reserve);
-    c->most_credits = card->depth;
     // C20: everything is posted before anybody can send.
     for (int i = 0; i < viadev.rules.depth + viadev.rules.reserve; ++i) {
         vbuf* v = get_vbuf();
-        if (v == nullptr) {
-            adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %d", rank);
-            VipDestroyVi(c->vi);
-            return nullptr;
-        }
+        if (v == nullptr)
+            return adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %u", c->rank);
         vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
-        v->connection = c.get();
+        v->connection = c;
         v->owner = Owner::receive_queue;
         VipPostRecv(c->vi, &v->desc, v->handle);
     }
-    proc->p_pm = c.get();
-    auto& place = viadev.connections[static_cast<size_t>(rank)];
-    place = std::move(c);
-    ++mpip_protocols[MPIP_PROTO_VIA].pt_nprocs;
-    return place.get();
+    return MPIP_SUCCESS;
+}
+
+void connected(viadev_connection_t* c) {
+    // Credits begin here: before, nothing can be sent.
+    const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
+    c->credits.start(viadev.rules, card->depth, card->reserve);
+    c->initialized = true;
+    c->proc->p_flags |= MPIP_PROC_ATTACHED;
 }
 
 int do_setup(taskinfo_t* task) {
@@ -181,6 +189,7 @@ int do_setup(taskinfo_t* task) {
     viadev.maxtransfersize = viadev.attributes.MaxTransferSize;
     viadev.maxsegments = viadev.attributes.MaxSegmentsPerDesc;
     viadev.closing = false;
+    viadev.on_demand = wants_on_demand(task);
     // The other side's part would have to wait until it gets a processor.
     if ((task->ti_flags & TASK_CROWDED) != 0) viadev.both_from = SIZE_MAX;
     const int peers = peers_of(task);
@@ -190,19 +199,18 @@ int do_setup(taskinfo_t* task) {
     if (made != VIP_SUCCESS) return fail_call("VipCreatePtag", made);
     // C16: np x depth + spares.
     const size_t spares = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
-    const size_t posted =
-        static_cast<size_t>(peers) * static_cast<size_t>(viadev.rules.depth + viadev.rules.reserve);
+    const size_t each = static_cast<size_t>(viadev.rules.depth + viadev.rules.reserve);
+    const size_t posted = viadev.on_demand ? 0 : static_cast<size_t>(peers) * each;
     if (!allocate_vbufs(viadev.nic, viadev.ptag, posted + spares)) {
         return adi::fail(MPIP_ERR_NO_MEM, "no memory for %zu packet buffers", posted + spares);
     }
     viadev.connections.resize(
         static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (C19)
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
-        const int rank = info->pi_proc->p_gid.pg_wrank;
-        if (make_connection(rank, info->pi_proc) == nullptr) return MPIP_ERR_OTHER;
+        make_connection(info->pi_proc->p_gid.pg_wrank, info->pi_proc);
     }
     look_up_own_address(task);
-    return connect_all(task);
+    return viadev.on_demand ? MPIP_SUCCESS : connect_all(task);
 }
 
 int grow_queues(const taskinfo_t* task) {
@@ -213,6 +221,7 @@ int grow_queues(const taskinfo_t* task) {
 }
 
 void disconnect(viadev_connection_t* c) {
+    if (c->vi == nullptr) return;
     VipDisconnect(c->vi);
     VIP_DESCRIPTOR* desc = nullptr;
     for (;;) {
@@ -232,11 +241,12 @@ void do_stop() {
     for (auto& c : viadev.connections) {
         if (c == nullptr) continue;
         if (!c->lost) disconnect(c.get());
-        VipDestroyVi(c->vi);
+        if (c->vi != nullptr) VipDestroyVi(c->vi);
         c->proc->p_pm = nullptr;
         c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
     }
     viadev.connections.clear();
+    viadev.openings.clear();
     viadev.flow_head = viadev.chores_head = nullptr;
     mpip_protocols[MPIP_PROTO_VIA].pt_nprocs = 0;
     free_all_registered();
@@ -251,7 +261,9 @@ void do_stop() {
 void close_nic() {
     if (viadev.nic == nullptr) return;
     VipErrorCallback(viadev.nic, nullptr, nullptr);
+    silence_bell();
     VipCloseNic(viadev.nic);
+    take_down_bell();
     viadev.nic = nullptr;
 }
 

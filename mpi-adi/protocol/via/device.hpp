@@ -6,6 +6,7 @@
 #include <vipl.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -88,6 +89,7 @@ struct viadev_connection_t {
     int sends_outstanding = 0;
     int most_credits = 0;         // receives the peer posts for us at the start
     bool initialized = false;     // connected
+    bool opening = false;         // to be connected, because somebody wants to send (open.cpp)
     bool lost = false;            // broken: nothing more goes in or out
     bool envelopes_only = false;  // the peer wants no eager data
     bool goodbye_sent = false;
@@ -103,6 +105,18 @@ struct viadev_connection_t {
     LongTransfer* shandle_head = nullptr;  // long messages being moved, first come first served
     LongTransfer* shandle_tail = nullptr;
     EagerSeries* rhandle = nullptr;  // the eager receive in progress (C53)
+};
+
+// A connection on its way (open.cpp).
+struct Opening {
+    using Clock = std::chrono::steady_clock;
+    viadev_connection_t* connection;
+    bool known = false;  // the peer knows that it is wanted: it has rung, or has heard us ring
+    bool asked = false;  // our request for it is pending
+    bool stands_still = false;  // it was there and did not answer
+    Clock::time_point next = {};        // nothing is tried before
+    Clock::time_point deaf_since = {};  // since when nobody answers there; 0: somebody did
+    std::chrono::milliseconds pause{100};  // after the next ring that is not heard
 };
 
 struct viadev_info_t {
@@ -131,12 +145,15 @@ struct viadev_info_t {
     bool moved = false;  // a long message since packets were last taken
     taskinfo_t* task = nullptr;
     std::vector<std::unique_ptr<viadev_connection_t>> connections;  // by world rank
+    bool on_demand = false;  // connections are made when they are wanted
+    std::vector<Opening> openings;
+    Opening::Clock::time_point all_joined = {};  // until then some may not have called pt_addconns yet
     viadev_connection_t* flow_head = nullptr;
     viadev_connection_t* chores_head = nullptr;
     LongTransfer* finished = nullptr;     // complete, the engine not told yet
     viadev_connection_t* last = nullptr;  // of the last packet: ping-pongs need no look-up
     adi::RequestIds ids{MPIP_PROTO_VIA};
-    std::atomic<uint32_t> lost_events{0};  // counted by the error callback, on its own thread
+    std::atomic<uint32_t> lost_events{0};  // counted by the error callback and the bell, on threads of theirs
     uint32_t lost_seen = 0;
 };
 
@@ -150,7 +167,13 @@ int do_setup(taskinfo_t* task);
 // Room in the completion queues for the processes that joined (C24).
 int grow_queues(const taskinfo_t* task);
 void do_stop();
-viadev_connection_t* make_connection(int rank, process_t* proc);
+VIP_RELIABILITY_LEVEL level();
+// A record for the peer; in jobs that connect on demand that is all until somebody sends.
+void make_connection(int rank, process_t* proc);
+// A VI with its receives posted. MPIP_SUCCESS, or why not.
+int equip(viadev_connection_t* c);
+// From here on packets may go out.
+void connected(viadev_connection_t* c);
 // Disconnects one connection and collects all its descriptors.
 void disconnect(viadev_connection_t* c);
 
@@ -172,6 +195,17 @@ bool reaches(const Card& mine, const Card& theirs);
 
 // --- connect.cpp ---
 int connect_all(taskinfo_t* task);
+
+// --- open.cpp: connections that are made when they are wanted ---
+// Whether jobs as large as this connect so.
+bool wants_on_demand(const taskinfo_t* task);
+// Somebody wants to send; progress does the rest.
+void want_connection(viadev_connection_t* c);
+void answer_rings();
+// One step of each connection on its way; whether any is through, or given up.
+bool advance_openings();
+// A packet is here before progress has looked: the peer has its connection. False: it has broken meanwhile.
+bool finish_opening(viadev_connection_t* c);
 
 // --- post.cpp ---
 void viadev_post_send(viadev_connection_t* c, vbuf* v);  // with credit, else to the backlog

@@ -8,6 +8,7 @@
 #include "mpi-adi/protocol/common/entries.hpp"
 #include "mpi-adi/protocol/common/error.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/via/bell.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
 #include "mpi-adi/protocol/via/registration.hpp"
 
@@ -35,7 +36,8 @@ bool gone(const viadev_connection_t* c) { return c->lost || c->goodbye_had; }
 // Says goodbye where everything is sent, and tells whether all has been said and heard.
 bool parted(viadev_connection_t* c) {
     if (c->lost) return true;
-    if (blocked(c)) {
+    if (!c->initialized && !c->opening && !blocked(c)) return true;  // they never talked
+    if (blocked(c) || !c->initialized) {
         want_flow(c);
         return false;
     }
@@ -91,7 +93,7 @@ int mpip_via_initconns(taskinfo_t* task, void** env) {
     *env = &own_card;
     task->ti_myenv[MPIP_PROTO_VIA] = &own_card;
     task->ti_myenvsize[MPIP_PROTO_VIA] = sizeof own_card;
-    return MPIP_SUCCESS;
+    return wants_on_demand(task) ? hang_out_bell(task) : MPIP_SUCCESS;
 }
 
 int mpip_via_reach(taskinfo_t* task, int rank) {
@@ -106,15 +108,19 @@ int mpip_via_makeconns(taskinfo_t* task, void*) { return do_setup(task); }
 int mpip_via_addconns(taskinfo_t* task, void*) {
     viadev.connections.resize(static_cast<size_t>(task->ti_nprocs));
     viadev.task = task;
-    const int grown = grow_queues(task);
-    if (grown != MPIP_SUCCESS) return grown;
+    viadev.on_demand = wants_on_demand(task);
+    viadev.all_joined = std::chrono::steady_clock::now() +
+                        std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    int rc = viadev.on_demand ? hang_out_bell(task) : MPIP_SUCCESS;
+    if (rc == MPIP_SUCCESS) rc = grow_queues(task);
+    if (rc != MPIP_SUCCESS) return rc;
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
         if ((info->pi_proc->p_flags & MPIP_PROC_ATTACHED) != 0 || rank == task->ti_index) continue;
         if (viadev.connections[static_cast<size_t>(rank)] != nullptr) continue;
-        if (make_connection(rank, info->pi_proc) == nullptr) return MPIP_ERR_OTHER;
+        make_connection(rank, info->pi_proc);
     }
-    return connect_all(task);
+    return viadev.on_demand ? MPIP_SUCCESS : connect_all(task);
 }
 
 int mpip_via_completeconns(taskinfo_t*) { return MPIP_SUCCESS; }
@@ -177,6 +183,7 @@ void mpip_via_queuedsend(process_t* proc) {
         while (proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(proc), MPIP_ERR_PROC_FAILED);
         return;
     }
+    if (!c->initialized) return want_connection(c);
     start_queued_sends(c);
     if (proc->p_sendhead != nullptr && c->credits.can_send()) want_flow(c);
 }
@@ -225,6 +232,7 @@ int mpip_via_progress_nblk(int) {
     if (done == 0) {
         if (viadev.chores_head != nullptr) done = do_chores();
         look_for_lost();
+        if (!viadev.openings.empty()) done += static_cast<int>(advance_openings());
     }
     return done;
 }
@@ -232,7 +240,8 @@ int mpip_via_progress_nblk(int) {
 int mpip_via_block(unsigned timeout_us) {
     if (viadev.flow_head != nullptr || viadev.chores_head != nullptr || viadev.finished != nullptr) return 0;
     VIP_ULONG timeout = std::max(1U, timeout_us / 1000);
-    if (viadev.local_waits != 0) timeout = 1;  // what ends those is a send, and the wait is for receives
+    // What ends those is a send or a request, and the wait is for receives.
+    if (viadev.local_waits != 0 || !viadev.openings.empty()) timeout = 1;
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     if (VipCQWait(viadev.cq, timeout, &vi, &receive) == VIP_SUCCESS) take_completion(vi);
@@ -274,7 +283,12 @@ int mpip_via_getpolls(struct pollfd**, int* n, int* timeout) {
 
 int mpip_via_ping(mpip_comm_t* comm, int rank) {
     const process_t* proc = comm->c_procs[rank];
-    const viadev_connection_t* c = connection_of(proc);
+    viadev_connection_t* c = connection_of(proc);
+    while (viadev.on_demand && c != nullptr && !c->lost && !c->initialized) {
+        want_connection(c);
+        const int rc = mpip_up.progress();
+        if (rc < 0) return -rc;
+    }
     if (c == nullptr || c->lost || !c->initialized) return MPIP_ERR_PROC_FAILED;
     VIP_VI_STATE state;
     VIP_VI_ATTRIBUTES attributes;

@@ -53,6 +53,7 @@ void look_for_lost() {
     if (events == viadev.lost_seen) [[likely]]
         return;
     viadev.lost_seen = events;
+    answer_rings();
     for (const auto& c : viadev.connections) {
         if (c == nullptr || c->lost || !c->initialized) continue;
         VIP_VI_STATE state;

@@ -288,6 +288,11 @@ int take_completion(VIP_VI_HANDLE vi) {
         if (!c->lost) fail_connection(c, "the connection is broken");
         return 1;
     }
+    if (!c->initialized && !finish_opening(c)) [[unlikely]] {
+        release_vbuf(v);
+        fail_connection(c, "the connection is broken");
+        return 1;
+    }
     take_packet(c, v);
     return 1;
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connections of large jobs, made when somebody first sends (adi-facts 3.3): who wants one rings at the other's
+// bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
+// first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
+// computes asks when it next makes progress; a dead one has no bell any more.
+#include <algorithm>
+
+#include "mpi-adi/protocol/common/params.hpp"
+#include "mpi-adi/protocol/via/address.hpp"
+#include "mpi-adi/protocol/via/bell.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+using Clock = Opening::Clock;
+
+// How long a request stays before its maker rings again: the peer may have died since.
+constexpr VIP_ULONG kAttemptMilliseconds = 300;
+// Without a bell for so long a process is dead: a bell hangs out before its owner's card is published.
+constexpr auto kDeaf = std::chrono::seconds(1);
+constexpr auto kSoon = std::chrono::milliseconds(10);
+// Between rings that nobody hears, each of which costs kRingMilliseconds: at first its process may just be dying.
+constexpr auto kLongestPause = std::chrono::milliseconds(1000);
+
+enum class Step { pending, through, dead, no_memory };
+
+bool ask(const viadev_connection_t* c) {
+    const auto me = static_cast<uint32_t>(viadev.me);
+    const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
+    Address local = {}, remote = {};
+    local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen,
+               discriminator(viadev.task, me, c->rank));
+    remote.fill(card->address, card->address_len, discriminator(viadev.task, c->rank, me));
+    return VipConnectPeerRequest(c->vi, &local.head, &remote.head, kAttemptMilliseconds) == VIP_SUCCESS;
+}
+
+// Whether the peer has heard; sets the time of the next try when not.
+bool rung(Opening& o, Clock::time_point now, bool* dead) {
+    switch (ring(o.connection)) {
+        case Ring::heard:
+            o.deaf_since = {};
+            o.stands_still = false;
+            return true;
+        case Ring::unheard:
+            o.deaf_since = {};
+            o.stands_still = true;  // the next rings find nobody: its thread is still at this one
+            o.next = Clock::now() + o.pause;
+            o.pause = std::min(2 * o.pause, kLongestPause);
+            return false;
+        case Ring::nobody:
+            break;
+    }
+    if (o.deaf_since == Clock::time_point()) o.deaf_since = now;
+    const auto patience =
+        o.stands_still ? std::chrono::seconds(adi::param_number(adi::Param::connect_timeout)) : kDeaf;
+    *dead = now - o.deaf_since >= patience && now >= viadev.all_joined;
+    o.next = Clock::now() + kSoon;
+    return false;
+}
+
+Step advance(Opening& o) {
+    viadev_connection_t* c = o.connection;
+    if (o.asked) {
+        VIP_VI_ATTRIBUTES theirs;
+        const VIP_RETURN rc = VipConnectPeerDone(c->vi, &theirs);
+        if (rc == VIP_SUCCESS) return Step::through;
+        if (rc == VIP_NOT_DONE) return Step::pending;
+        o.asked = o.known = false;  // it did not come within kAttemptMilliseconds
+    }
+    const auto now = Clock::now();
+    if (now < o.next) return Step::pending;
+    if (!o.known) {
+        bool dead = false;
+        o.known = rung(o, now, &dead);
+        if (dead) return Step::dead;
+        if (!o.known) return Step::pending;
+    }
+    if (c->vi == nullptr && equip(c) != MPIP_SUCCESS) return Step::no_memory;
+    o.asked = ask(c);
+    if (!o.asked) o.next = now + kSoon;
+    return Step::pending;
+}
+
+void through(viadev_connection_t* c) {
+    connected(c);
+    want_flow(c);
+}
+
+auto opening_of(const viadev_connection_t* c) {
+    return std::find_if(viadev.openings.begin(), viadev.openings.end(),
+                        [c](const Opening& o) { return o.connection == c; });
+}
+
+}  // namespace
+
+bool wants_on_demand(const taskinfo_t* task) {
+    return task->ti_nprocs > adi::param_number(adi::Param::on_demand);
+}
+
+void want_connection(viadev_connection_t* c) {
+    if (c->initialized || c->opening || c->lost) return;
+    c->opening = true;
+    viadev.openings.push_back({c});
+}
+
+void answer_rings() {
+    for (const uint32_t rank : who_rang()) {
+        viadev_connection_t* c = rank < viadev.connections.size() ? viadev.connections[rank].get() : nullptr;
+        if (c == nullptr || c->initialized || c->lost) continue;
+        want_connection(c);
+        opening_of(c)->known = true;
+        opening_of(c)->next = {};
+    }
+}
+
+bool advance_openings() {
+    bool moved = false;
+    for (size_t i = 0; i < viadev.openings.size();) {
+        viadev_connection_t* c = viadev.openings[i].connection;
+        const Step step = c->lost ? Step::dead : advance(viadev.openings[i]);
+        if (step == Step::pending) {
+            ++i;
+            continue;
+        }
+        viadev.openings.erase(viadev.openings.begin() + static_cast<std::ptrdiff_t>(i));
+        c->opening = false;
+        moved = true;
+        if (step == Step::through) {
+            through(c);
+        } else {
+            fail_connection(c, step == Step::dead ? "it does not answer" : "no memory for its receives");
+        }
+    }
+    return moved;
+}
+
+bool finish_opening(viadev_connection_t* c) {
+    const auto found = opening_of(c);
+    if (found == viadev.openings.end()) return false;
+    VIP_VI_ATTRIBUTES theirs;
+    const bool good = VipConnectPeerWait(c->vi, &theirs) == VIP_SUCCESS;
+    viadev.openings.erase(found);
+    c->opening = false;
+    if (good) through(c);
+    return good;
+}
+
+}  // namespace viaduct::via

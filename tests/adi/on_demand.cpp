@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connections that via makes when somebody first sends: from both sides at once, towards somebody who computes, is
+// stopped or dead, and among many of whom few talk.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "cases.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::adi_test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+size_t connected_peers() {
+    size_t count = 0;
+    for (const auto& c : via::viadev.connections) count += c != nullptr && c->initialized ? 1 : 0;
+    return count;
+}
+
+// Far more at once than there are credits, of all lengths, before there is a connection. Nothing is overtaken.
+void first_flood(Job& job) {
+    Engine e(job, module);
+    constexpr int kMessages = 120;
+    const int next = (e.rank() + 1) % e.size();
+    const int before = (e.rank() + e.size() - 1) % e.size();
+    const auto size_of = [](int i) { return static_cast<size_t>(i % 10 == 3 ? 50000 + i : i * 13); };
+    CHECK(connected_peers() == 0);
+    std::vector<std::vector<unsigned char>> data;
+    for (int i = 0; i < kMessages; ++i) {
+        data.emplace_back(size_of(i));
+        fill(data.back(), static_cast<uint32_t>(i + e.rank()));
+    }
+    std::vector<mpip_req_t> out(kMessages);
+    for (size_t i = 0; i < out.size(); ++i) e.isend(out[i], next, 5, data[i].data(), data[i].size());
+    std::vector<unsigned char> in(60000);
+    for (int i = 0; i < kMessages; ++i) {
+        CHECK(e.receive(before, 5, in.data(), in.size()) == size_of(i));
+        CHECK(holds(in.data(), size_of(i), static_cast<uint32_t>(i + before)));
+    }
+    for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
+    CHECK(connected_peers() == 2);  // those who talked, and no other
+}
+
+// The receiver makes no progress for longer than several attempts take, or does not run at all.
+void unready(Job& job, bool stopped) {
+    Engine e(job, module);
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == 0) {
+        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        if (!stopped) std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+        int value = 0;
+        CHECK(e.receive(1, 1, &value, sizeof value) == 3);
+    } else {
+        pid_t receiver;
+        while ((receiver = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+        if (stopped) ::kill(receiver, SIGSTOP);
+        mpip_req_t req;
+        e.isend(req, 0, 1, "abc", 3);
+        e.progress_for(stopped ? 1500 : 1);
+        CHECK(e.failed().empty());
+        if (stopped) CHECK((req.r_state & MPIP_REQ_DONE) == 0);
+        ::kill(receiver, SIGCONT);
+        CHECK(e.wait(req) == MPIP_SUCCESS);
+    }
+    e.barrier();
+    CHECK(e.failed().empty());
+}
+void computing(Job& job) { unready(job, false); }
+void stopped(Job& job) { unready(job, true); }
+
+// One that died before anybody had talked to it is missed when somebody does, within two seconds.
+constexpr int kDead = 1;
+void dead_before(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == kDead) {
+        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        ::kill(::getpid(), SIGKILL);
+    }
+    pid_t dead;
+    while ((dead = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+    while (::kill(dead, 0) == 0) ::usleep(1000);
+    const auto start = Clock::now();
+    mpip_req_t first, second;
+    e.isend(first, kDead, 1, "abc", 3);
+    e.isend(second, kDead, 1, "abc", 3);
+    CHECK(e.wait(first) == MPIP_ERR_PROC_FAILED);
+    CHECK(e.wait(second) == MPIP_ERR_PROC_FAILED);
+    CHECK(Clock::now() - start < std::chrono::seconds(2));
+    CHECK(e.failed().size() == 1 && e.failed()[0] == kDead);
+    CHECK(e.process(kDead)->p_proto->pt_ping(e.comm(), kDead) != MPIP_SUCCESS);
+    // The others find each other.
+    const int other = e.rank() == 0 ? 2 : 0;
+    int value = 0;
+    e.send(other, 2, "abc", 3);
+    CHECK(e.receive(other, 2, &value, sizeof value) == 3);
+}
+
+// Each knows two of sixty-four: memory and connections follow use.
+void neighbours(Job& job) {
+    Engine e(job, module);
+    const int next = (e.rank() + 1) % e.size();
+    const int before = (e.rank() + e.size() - 1) % e.size();
+    for (int round = 0; round < 3; ++round) {
+        mpip_req_t out;
+        int value = -1;
+        const int mine = e.rank() * 10 + round;
+        e.isend(out, next, round, &mine, sizeof mine);
+        CHECK(e.receive(before, round, &value, sizeof value) == sizeof value);
+        CHECK(value == before * 10 + round);
+        CHECK(e.wait(out) == MPIP_SUCCESS);
+    }
+    CHECK(connected_peers() == 2);
+    const auto each = static_cast<size_t>(via::viadev.rules.depth + via::viadev.rules.reserve);
+    CHECK(via::vbuf_pool.total <= 128 + 4 * each);
+}
+
+}  // namespace
+
+std::vector<Case> on_demand_cases() {
+    return {
+        {"first-flood", first_flood, 4, 20, "via", {{"CMPI_ON_DEMAND", "0"}, {"CMPI_PREPOST_DEPTH", "4"}}},
+        {"computing", computing, 2, 20, "via", {{"CMPI_ON_DEMAND", "0"}}},
+        {"stopped", stopped, 2, 20, "via", {{"CMPI_ON_DEMAND", "0"}}},
+        {"dead-before", dead_before, 3, 20, "via", {{"CMPI_ON_DEMAND", "0"}}, {kDead}},
+        {"neighbours-64", neighbours, 64, 60, "via"},
+    };
+}
+
+}  // namespace viaduct::adi_test
