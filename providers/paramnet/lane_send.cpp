@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The sending half of a lane: from the send queue into lines and blocks, and completions in posting order.
-// What is short and usual goes by lane_send_short.cpp. Everything here runs with vi.send.lock held.
+// The sending half of a lane: from the send queue into lines and blocks. What is short and usual goes by
+// lane_send_short.cpp, completions are in send_finish.cpp. Everything here runs with vi.send.lock held.
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
@@ -13,37 +13,6 @@
 namespace viaduct::paramnet {
 
 namespace {
-
-constexpr int64_t kStuckNs = 1'000'000;  // a lane full for so long: the peer's application computes
-constexpr uint32_t kLooksPerTime = 64;   // attempts between two looks at the clock
-constexpr uint32_t kVerdictBits =
-    VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
-
-bool reliable(const Endpoint& ep) { return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE; }
-
-void complete(Endpoint& ep, uint32_t status, uint32_t length, After after) {
-    complete_head(ep.vi->send, status, length);
-    if (after != After::nothing) break_connection(ep, VIP_ERROR_CONN_LOST, after == After::break_lost);
-}
-
-// Completes what is decided, in posting order.
-void complete_in_order(Endpoint& ep) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = ep.vi->send;
-    uint32_t awaited = 0;
-    while (q.completed != q.taken) {
-        const Outstanding& o = tx.outstanding[q.completed & q.mask];
-        if (o.state == Outstanding::sending || o.state == Outstanding::waits_for_read) break;
-        if (o.state == Outstanding::waits_for_ack && static_cast<int32_t>(tx.acks_seen - o.ack_at) < 0) {
-            awaited = o.ack_at << 1 | 1;
-            break;
-        }
-        const After after = o.after;
-        complete(ep, o.status, o.length, after);
-        if (after != After::nothing) break;
-    }
-    ep.awaits_acks.store(awaited, std::memory_order_relaxed);
-}
 
 // Reads how far the peer has taken our lines. False: no correct peer would say that.
 bool refresh_room(Endpoint& ep) {
@@ -161,76 +130,6 @@ Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
-// The fault plan's verdict on one message; what it did on the way is counted.
-Fate ask_network(Endpoint& ep, FaultModel& model) {
-    const FaultCounters before = model.counters();
-    const Fate fate = model.decide(reliable(ep));
-    const FaultCounters& after = model.counters();
-    ViStats& stats = ep.vi->stats;
-    stats.count(ViCount::retries, after.retransmitted - before.retransmitted);
-    stats.count(ViCount::drops, after.duplicated - before.duplicated);
-    return fate;
-}
-
-// What the modelled network does with the head message. done: it arrives. waits: delayed. stopped: it does
-// not arrive, and its descriptor has been decided.
-Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
-    Tx& tx = ep.tx;
-    const uint32_t operation = operation_of(d);
-    if (tx.faults && tx.faults->plan().delay_us != 0) {
-        const int64_t now = now_ns();
-        if (tx.held_until == 0) {
-            tx.held_until = now + int64_t{tx.faults->plan().delay_us} * 1000;
-            tx.faults->count_delay();
-        }
-        if (now < tx.held_until) return Step::waits;
-    }
-    Fate fate = tx.faults ? ask_network(ep, *tx.faults) : Fate::arrives;
-    if (tx.link_down) fate = reliable(ep) ? Fate::failed : Fate::lost;
-    tx.held_until = 0;
-    if (fate == Fate::arrives) {
-        tx.fate_decided = true;
-        return Step::done;
-    }
-    const uint32_t position = ep.vi->send.taken++;
-    const uint32_t status = send_status_op(operation);
-    ep.vi->stats.count(ViCount::drops);
-    if (fate == Fate::failed) {
-        finish(ep, position, status | VIP_STATUS_TRANSPORT_ERROR, 0, After::break_lost);
-    } else {
-        // §6.2: an unreliable message is lost without a trace, but for a damaged RDMA write (§8 RDMAW_DATA).
-        if (fate == Fate::damaged && operation == VIP_CONTROL_OP_RDMAWRITE)
-            tell_event(ep, kEventWriteDamaged);
-        finish(ep, position, status, total, After::nothing);
-    }
-    return Step::stopped;
-}
-
-// The link carries so many bytes a second, of all VIs of this NIC together. A message holds it from when it
-// is free, and goes when it has passed. One that stood behind another was there when the link became free,
-// even if nobody looked at that moment; but nobody is excused for more than a millisecond.
-Step pass_link(Endpoint& ep, uint32_t total) {
-    constexpr int64_t kExcused = 1'000'000;
-    Tx& tx = ep.tx;
-    const int64_t now = now_ns();
-    if (tx.on_link_until == 0) {
-        const double ns = static_cast<double>(total) * 1e9 / static_cast<double>(ep.nic->settings.link_rate);
-        const int64_t there = tx.link_held == 0 ? now : std::max(tx.link_held, now - kExcused);
-        std::atomic<int64_t>& link_free = ep.nic->link_free;
-        int64_t free_from = link_free.load(std::memory_order_relaxed);
-        int64_t until;
-        do {
-            until = std::max(there, free_from) + static_cast<int64_t>(ns);
-        } while (!link_free.compare_exchange_weak(free_from, until, std::memory_order_relaxed));
-        tx.on_link_until = until;
-    }
-    if (now < tx.on_link_until) return Step::waits;
-    tx.link_held = tx.on_link_until;
-    tx.on_link_until = 0;
-    tx.link_passed = true;
-    return Step::done;
-}
-
 // Takes the descriptor at the head as far as possible.
 Step begin_next(Endpoint& ep) {
     Tx& tx = ep.tx;
@@ -245,13 +144,9 @@ Step begin_next(Endpoint& ep) {
                reliable(ep) ? After::break_silently : After::nothing);
         return Step::done;
     }
-    if ((tx.faults || tx.link_down) && !tx.fate_decided) [[unlikely]] {
-        const Step passed = pass_faults(ep, d, total);
+    if (tx.faults || tx.link_down || tx.paced) [[unlikely]] {
+        const Step passed = pass_network(ep, d, total);
         if (passed != Step::done) return passed == Step::stopped ? Step::done : passed;
-    }
-    if (tx.paced && !tx.link_passed) [[unlikely]] {
-        const Step passed = pass_link(ep, total);
-        if (passed != Step::done) return passed;
     }
     Step step;
     switch (operation_of(d)) {
@@ -341,25 +236,6 @@ void note_stuck(Endpoint& ep) {
     call_peer(ep);
 }
 
-// The same for a message that is not taken: it must arrive without a call of the target's application.
-void note_unacked(Endpoint& ep) {
-    Tx& tx = ep.tx;
-    const uint32_t looks = ++tx.ack_looks;
-    const Outstanding& oldest = tx.outstanding[ep.vi->send.completed & ep.vi->send.mask];
-    // What is to be fetched would be done already, had it gone through the ring: a program that looks seldom
-    // must not wait for many looks.
-    const bool early = oldest.fetched && (looks & (looks - 1)) == 0;
-    if (!early && looks % kLooksPerTime != 0) return;
-    const int64_t now = now_ns();
-    if (tx.unacked_since == 0) tx.unacked_since = now;
-    if (oldest.fetched && now - tx.unacked_since > Ways::patience_ns(oldest.length))
-        tx.ways.not_fetched(tx.acks_seen);
-    if (now - tx.unacked_since < kStuckNs) return;
-    tx.unacked_since = now;
-    ep.vi->stats.count(ViCount::peer_calls);
-    call_peer(ep);
-}
-
 }  // namespace
 
 void push_sends(Endpoint& ep) {
@@ -375,42 +251,6 @@ void push_sends(Endpoint& ep) {
     } else if (tx.backlog) {
         leave_backlog(ep);
     }
-}
-
-void collect_acks(Endpoint& ep) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = ep.vi->send;
-    if (!ep.connected || q.completed == q.taken) return;
-    const uint64_t placed = tx.peer->placed.load(std::memory_order_acquire);
-    const auto count = static_cast<uint32_t>(placed);
-    if (count - tx.acks_seen > tx.acks_wanted - tx.acks_seen) {
-        tx.stopped = true;
-        update_fast(ep);
-        break_connection(ep, VIP_ERROR_CONN_LOST, true);
-        return;
-    }
-    if (count != tx.acks_seen) {
-        tx.acks_seen = count;
-        tx.unacked_since = 0;
-        tx.ack_looks = 0;
-        complete_in_order(ep);
-    } else if (ep.awaits_acks.load(std::memory_order_relaxed) != 0) {
-        note_unacked(ep);
-    }
-    const auto verdict = static_cast<uint32_t>(placed >> 32) & kVerdictBits;
-    if (verdict == 0 || q.completed == q.taken) return;
-    const Outstanding& failed = tx.outstanding[q.completed & q.mask];
-    uint32_t status = failed.status;
-    if (failed.state == Outstanding::sending && tx.acks_wanted == count && tx.message.active) {
-        // Refused while its fragments are on their way: it would have been the next one.
-        status = tx.message.operation == kLineWrite ? VIP_STATUS_OP_RDMA_WRITE : VIP_STATUS_OP_SEND;
-        tx.message.active = false;
-    } else if (failed.state != Outstanding::waits_for_ack || failed.ack_at != count + 1) {
-        return;
-    }
-    tx.stopped = true;
-    update_fast(ep);
-    complete(ep, status | verdict, 0, After::break_silently);
 }
 
 bool reserve_line(Endpoint& ep) {
@@ -454,49 +294,6 @@ void publish_line(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t len
     if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
 }
 
-void finish(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, After after) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = ep.vi->send;
-    if (after != After::nothing) {
-        tx.stopped = true;
-        update_fast(ep);
-    }
-    Outstanding& o = tx.outstanding[position & q.mask];
-    o = Outstanding{0, status, length, Outstanding::ready, after};
-    if (q.completed == position) complete_in_order(ep);
-}
-
-void finish_on_ack(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length) {
-    Tx& tx = ep.tx;
-    tx.outstanding[position & ep.vi->send.mask] =
-        Outstanding{++tx.acks_wanted, status, length, Outstanding::waits_for_ack, After::nothing};
-    if (ep.awaits_acks.load(std::memory_order_relaxed) == 0)
-        ep.awaits_acks.store(tx.acks_wanted << 1 | 1, std::memory_order_relaxed);
-}
-
-void finish_without_receive(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t length) {
-    ep.vi->stats.count(ViCount::no_receive);
-    VIADUCT_PROBE2(no_receive, ep.vi, length);
-    tell_event(ep, kEventNoReceive);
-    switch (ep.vi->traits.reliability) {
-        case VIP_SERVICE_UNRELIABLE:  // dropped, the connection stays
-            finish(ep, position, operation, length, After::nothing);
-            break;
-        case VIP_SERVICE_RELIABLE_DELIVERY:  // the network had accepted it already
-            finish(ep, position, operation, length, After::break_lost);
-            break;
-        default:
-            finish(ep, position, operation | VIP_STATUS_REMOTE_DESC_ERROR, 0, After::break_silently);
-            break;
-    }
-}
-
-void tell_event(Endpoint& ep, EventKind kind) {
-    std::atomic<uint32_t>& count = ep.tx.own->events[kind];
-    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    call_peer(ep);
-}
-
 void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, uint32_t flags,
                    uint32_t total) {
     Tx& tx = ep.tx;
@@ -514,12 +311,6 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;
-}
-
-void poll_send(ViCore& vi) {
-    Endpoint& ep = *vi.endpoint;
-    collect_acks(ep);
-    if (ep.tx.backlog) push_sends(ep);
 }
 
 }  // namespace viaduct::paramnet

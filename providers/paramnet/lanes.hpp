@@ -13,9 +13,16 @@ enum class Step : uint8_t {
     stopped,  // the connection is ending
 };
 
+inline bool reliable(const Endpoint& ep) {
+    return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE;
+}
+
+// A lane full, or a message not taken, for so long: the peer's application computes.
+inline constexpr int64_t kStuckNs = 1'000'000;
+inline constexpr uint32_t kLooksPerTime = 64;  // attempts between two looks at the clock
+
 // lane_send.cpp [S]
 void push_sends(Endpoint&);
-void collect_acks(Endpoint&);
 // The next line is free; false: no room (or nonsense was found and the connection marked broken).
 bool reserve_line(Endpoint&);
 // Room for `bytes` in the block area: where, and the unit counter after it.
@@ -25,14 +32,6 @@ Step reserve_receive(Endpoint&);
 // Publishes the line at tx.next, whose other fields have been written, and tells the peer.
 void publish_line(Endpoint&, uint32_t operation, uint32_t flags, uint32_t length);
 inline Line& next_line(Endpoint& ep) { return ep.tx.lines[ep.tx.next & (kLines - 1)]; }
-// The descriptor at that position of the send queue (taken) is decided: completes it in its turn.
-void finish(Endpoint&, uint32_t position, uint32_t status, uint32_t length, After);
-// The same, once the peer has acknowledged the line with kFlagAck just published.
-void finish_on_ack(Endpoint&, uint32_t position, uint32_t status, uint32_t length);
-// A message that needs a receive met none (vipl-semantics §6.2).
-void finish_without_receive(Endpoint&, uint32_t position, uint32_t operation, uint32_t length);
-// Tells the peer's progress thread of an error that concerns it.
-void tell_event(Endpoint&, EventKind);
 // Begins a message in fragments.
 void begin_message(Endpoint&, const VIP_DESCRIPTOR*, uint32_t operation, uint32_t flags, uint32_t total);
 
@@ -49,6 +48,21 @@ inline bool take_heard_credits(Endpoint& ep) {
     ep.tx.credits = heard;
     return true;
 }
+
+// send_finish.cpp [S]
+void collect_acks(Endpoint&);
+// The descriptor at that position of the send queue (taken) is decided: completes it in its turn.
+void finish(Endpoint&, uint32_t position, uint32_t status, uint32_t length, After);
+// The same, once the peer has acknowledged the line with kFlagAck just published.
+void finish_on_ack(Endpoint&, uint32_t position, uint32_t status, uint32_t length);
+// A message that needs a receive met none (vipl-semantics §6.2).
+void finish_without_receive(Endpoint&, uint32_t position, uint32_t operation, uint32_t length);
+// Tells the peer's progress thread of an error that concerns it.
+void tell_event(Endpoint&, EventKind);
+
+// send_network.cpp [S]: what the modelled network does with the head message. done: it arrives. waits: not
+// yet. stopped: it does not arrive, and its descriptor has been decided.
+Step pass_network(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 
 // rdma.cpp [S]: the descriptor at the head, checked, `total` bytes
 Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
@@ -97,12 +111,23 @@ bool take_lines(Endpoint&, uint32_t budget);
 bool serve_lines(Endpoint&, uint32_t budget);
 // A poll: takes what has arrived and reminds of what it leaves.
 void take_arrivals(Endpoint&);
+
+// receive_message.cpp [R]
+// Whatever is not short and usual. False: the line was not taken, the connection is broken.
+bool take_line(Endpoint&, const Line&, uint32_t meta);
 // Where the payload of a line lies; null (and the connection broken) when the line makes no sense.
 const std::byte* payload_of(Endpoint&, const Line&, uint32_t flags, uint32_t length, uint32_t unit);
 // Takes the next posted receive for a message of `total` bytes. False: the message must not be placed (the
 // receive, if any, was completed in error and what has to follow was done).
 bool open_receive(Endpoint&, uint32_t total);
 void acknowledge(Endpoint&);
+// Its two halves. The first comes before the receive is completed: a program that has seen the message may end
+// at once, and its sender must still find that the message has arrived.
+inline void count_ack(Rx& rx) { rx.own->placed.store(++rx.acks, std::memory_order_release); }
+inline void tell_ack(Endpoint& ep) {
+    light_barrier();
+    if (ep.rx.peer->send_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
+}
 // Completes the receive under way and acknowledges.
 void close_receive(Endpoint&, uint32_t operation, uint32_t flags, uint32_t immediate, uint32_t length);
 // A line that no correct peer would have sent.
