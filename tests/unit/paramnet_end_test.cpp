@@ -15,8 +15,6 @@
 namespace viaduct::paramnet::test {
 namespace {
 
-constexpr uint16_t kLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-
 uint32_t open_descriptors() {
     uint32_t count = 0;
     DIR* dir = ::opendir("/proc/self/fd");

@@ -169,6 +169,15 @@ private:
     std::vector<AsyncError> errors_;
 };
 
+// While it lives nobody takes what arrives here, the threads of this end's NIC included.
+class TakesNothing {
+public:
+    explicit TakesNothing(TestVi& vi) : hold_(vi.core.recv.lock) {}
+
+private:
+    std::lock_guard<BiasedLock> hold_;
+};
+
 // Starts a peer-to-peer attempt; finish_connect() on both sides completes it.
 ConnectOp* begin_connect(TestVi&, const std::string& discriminator);
 void finish_connect(TestVi&, ConnectOp*);
@@ -187,6 +196,9 @@ struct TestPair {
 
 inline constexpr uint16_t kLevels[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
                                        VIP_SERVICE_RELIABLE_RECEPTION};
+
+// Where the level makes no difference.
+inline constexpr uint16_t kLevel = VIP_SERVICE_RELIABLE_DELIVERY;
 
 inline uint32_t status_of(const VIP_DESCRIPTOR* d) { return d->CS.Status; }
 void fill(std::byte* to, size_t n, uint32_t seed);

@@ -9,8 +9,6 @@
 namespace viaduct::paramnet::test {
 namespace {
 
-constexpr uint16_t kLevel = VIP_SERVICE_RELIABLE_DELIVERY;
-
 // One context with many VIs whose peers are VIs of another context.
 struct Star {
     explicit Star(uint32_t count, const std::function<Group*(uint32_t)>& group_of = nullptr)

@@ -204,10 +204,17 @@ TEST_P(LongMessages, GoThroughTheRingWhenTheReceiverLeavesThem) {
     Ways& ways = pair.a.endpoint().tx.ways;
     ASSERT_EQ(learn(ways, Machine{110, 150, 35}, kSize), Way::pull);
     for (uint32_t i = 0; i < 4; ++i) pair.b.receive(pair.b.data() + i * kSize, kSize);
-    // The other end calls nothing.
+    // The other end calls nothing, and its helper thread has to wait for a processor.
     fill(pair.a.data(), kSize, 1);
-    pair.a.send(pair.a.data(), kSize);
-    EXPECT_EQ(pair.a.send_done(), nullptr);
+    {
+        const TakesNothing b(pair.b);
+        pair.a.send(pair.a.data(), kSize);
+        EXPECT_TRUE(eventually([&] {
+            EXPECT_EQ(pair.a.send_done(), nullptr);
+            Ways as_they_are = ways;
+            return as_they_are.next(kSize, true, true).way != Way::pull;
+        })) << "the sender has looked in vain";
+    }
     ASSERT_NE(pair.a.wait_send(), nullptr) << "its helper thread fetches it";
     for (uint32_t i = 1; i < 4; ++i) {
         const uint32_t lines = pair.a.endpoint().tx.next;
