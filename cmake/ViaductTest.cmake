@@ -44,3 +44,21 @@ function(viaduct_test name)
         set_tests_properties(${name} PROPERTIES RESOURCE_LOCK ${arg_IN_TURN})
     endif()
 endfunction()
+
+# viaduct_compile_together(target N [NAME name SOURCES file...]): N files of it, of those given, are compiled as one, in every
+# build: reading the test framework's headers takes most of the time that compiling a test does. Names in their anonymous
+# namespaces have to differ; a local may have the name of a global of another file.
+function(viaduct_compile_together target size)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "" "NAME" "SOURCES")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+    if(arg_NAME)
+        set(number 0)
+        foreach(source IN LISTS arg_SOURCES)
+            math(EXPR group "${number} / ${size}")
+            math(EXPR number "${number} + 1")
+            set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${arg_NAME}_${group})
+        endforeach()
+        set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+    endif()
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage -Wno-shadow -Wshadow=local>)
+endfunction()

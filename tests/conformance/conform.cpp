@@ -25,7 +25,7 @@ constexpr const char* kCodeNames[] = {
     "INVALID_RDMAREAD", "DESCRIPTOR_ERROR", "INVALID_STATE",    "ERROR_NAMESERVICE", "NO_MATCH",
     "NOT_REACHABLE",   "ERROR_NOT_SUPPORTED"};
 
-struct Entry {
+struct Counted {
     long passed = 0;
     long failed = 0;
     long skipped = 0;
@@ -38,8 +38,8 @@ using RowKey = std::pair<std::string, char>;
 
 struct Record {
     std::mutex mutex;
-    std::map<CellKey, Entry> cells;
-    std::map<RowKey, Entry> rows;
+    std::map<CellKey, Counted> cells;
+    std::map<RowKey, Counted> rows;
 };
 
 Record& record() {
@@ -97,7 +97,7 @@ std::string skip_reason() {
     return "skipped without a reason";
 }
 
-std::string verdict(const Entry& entry) {
+std::string verdict(const Counted& entry) {
     if (entry.failed > 0) {
         return "FAIL";
     }
@@ -114,7 +114,7 @@ struct Tally {
     int not_shown = 0;
     int gaps = 0;
 
-    void add(const Entry& entry) {
+    void add(const Counted& entry) {
         if (entry.failed > 0) {
             ++fail;
         } else if (entry.passed > 0) {
@@ -233,7 +233,7 @@ int print_rows(const ConformanceTable& table, std::ostream& out) {
     return tally.fail + tally.gaps;
 }
 
-void add(Entry& entry, long passed, long failed, long skipped, const std::string& reason) {
+void add(Counted& entry, long passed, long failed, long skipped, const std::string& reason) {
     entry.passed += passed;
     entry.failed += failed;
     entry.skipped += skipped;
@@ -260,7 +260,7 @@ bool conform_cell(const char* file, int line, const char* call_text, VIP_RETURN 
     const std::string call = call_of(call_text);
     {
         const std::lock_guard lock(record().mutex);
-        Entry& entry = record().cells[{call, code_name(want), state_letter(state)}];
+        Counted& entry = record().cells[{call, code_name(want), state_letter(state)}];
         (got == want ? entry.passed : entry.failed) += 1;
     }
     if (got != want) {
@@ -317,7 +317,7 @@ bool load_record(const std::string& path) {
         if (fields[3].size() != 1) {
             return false;
         }
-        Entry& entry = fields[0] == "cell" ? record().cells[{fields[1], fields[2], fields[3][0]}]
+        Counted& entry = fields[0] == "cell" ? record().cells[{fields[1], fields[2], fields[3][0]}]
                                            : record().rows[{fields[1], fields[3][0]}];
         add(entry, std::stol(fields[4]), std::stol(fields[5]), std::stol(fields[6]), fields[7]);
     }

@@ -33,12 +33,6 @@ EndOptions with_one_cq(VIP_ULONG entries) {
     return chosen;
 }
 
-/// The server gets one message, taken by nobody.
-void deliver(Pair& pair) {
-    pair.client.send(pair.client.buffer(8), 8);
-    ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-}
-
 // ------------------------------------------------------------------------------------------- create and destroy
 
 TEST(CqCreate, GivesAQueueThatIsEmptyAndCanBeDestroyed) {

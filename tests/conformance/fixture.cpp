@@ -445,6 +445,11 @@ std::string level_test_name(const testing::TestParamInfo<VIP_RELIABILITY_LEVEL>&
     }
 }
 
+void deliver(Pair& pair) {
+    pair.client.send(pair.client.buffer(8), 8);
+    ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
+}
+
 const VIP_NIC_ATTRIBUTES& nic_attributes() {
     static const VIP_NIC_ATTRIBUTES kept = [] {
         VIP_NIC_HANDLE nic = nullptr;

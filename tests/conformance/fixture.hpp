@@ -275,6 +275,9 @@ public:
     End server;
 };
 
+/// The server gets one message, taken by nobody.
+void deliver(Pair& pair);
+
 /// One VI in one of the four states, with whatever keeps it there.
 class StatedVi {
 public:

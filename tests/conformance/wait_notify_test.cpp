@@ -10,11 +10,6 @@
 namespace viaduct::conformance {
 namespace {
 
-void deliver(Pair& pair) {
-    pair.client.send(pair.client.buffer(8), 8);
-    ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-}
-
 struct Handed {
     static void handler(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* d) {
         auto* self = static_cast<Handed*>(context);

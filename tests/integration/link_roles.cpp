@@ -12,8 +12,6 @@ namespace viaduct::integration {
 
 namespace {
 
-void say(const std::string& text) { std::cout << text << std::endl; }
-
 bool run(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
 /// An interface with the NIC's address, of whatever kind this kernel has.

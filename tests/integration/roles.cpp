@@ -53,8 +53,6 @@ OtherAgent::OtherAgent(const std::string& suffix)
 
 namespace {
 
-void say(const std::string& text) { std::cout << text << std::endl; }
-
 void wait_for_go() {
     char byte = 0;
     while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {

@@ -5,6 +5,7 @@
 #include <vipl.h>
 
 #include <chrono>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,6 +30,9 @@ using Arguments = std::vector<std::string>;
 
 /// --seconds of the soak (soak_test.cpp).
 int& soak_seconds();
+
+/// One line to whoever started this process.
+inline void say(const std::string& text) { std::cout << text << std::endl; }
 
 /// What main() does under --role.
 int play_role(const std::string& role, const Arguments& arguments);

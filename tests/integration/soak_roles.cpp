@@ -61,7 +61,7 @@ long kib_of(const std::string& what) {
     return 0;
 }
 
-std::size_t open_descriptors() {
+std::size_t count_descriptors() {
     std::size_t count = 0;
     DIR* folder = opendir("/proc/self/fd");
     while (readdir(folder) != nullptr) ++count;
@@ -106,12 +106,12 @@ public:
             turn(100);
             if (before == 0 && Clock::now() > warm) {
                 before = kib_of("RssAnon:");
-                descriptors = open_descriptors();
+                descriptors = count_descriptors();
             }
         }
         const long grown = kib_of("RssAnon:") - before;
         std::cout << "done " << messages_ << ' ' << bytes_ << ' ' << damaged_ << ' ' << end_.errors.size()
-                  << ' ' << grown << ' ' << (open_descriptors() - descriptors) << std::endl;
+                  << ' ' << grown << ' ' << (count_descriptors() - descriptors) << std::endl;
         char byte = 0;
         while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
         }

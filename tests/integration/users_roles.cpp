@@ -16,8 +16,6 @@ namespace {
 constexpr VIP_ULONG kPatience = 1500;
 constexpr std::uint32_t kBytes = 30'000;
 
-void say(const std::string& text) { std::cout << text << std::endl; }
-
 /// Sends where the other one may write.
 void tell(End& end, const Window& window) {
     char* message = end.buffer(sizeof window);
