@@ -91,6 +91,7 @@ struct viadev_connection_t {
     bool initialized = false;     // connected
     bool opening = false;         // to be connected, because somebody wants to send (open.cpp)
     bool lost = false;            // broken: nothing more goes in or out
+    const char* doomed = nullptr;  // why it will be
     bool envelopes_only = false;  // the peer wants no eager data
     bool goodbye_sent = false;
     bool goodbye_had = false;
@@ -267,6 +268,8 @@ bool incoming_cancel_reply(viadev_connection_t* c, const Cancel& packet);
 
 // --- lost.cpp ---
 void fail_connection(viadev_connection_t* c, const char* why);
+// The same from the top of a pass to come: for whoever is in the middle of a transfer, which fail_connection() frees.
+void doom_connection(viadev_connection_t* c, const char* why);
 void look_for_lost();
 
 // --- flow.cpp ---

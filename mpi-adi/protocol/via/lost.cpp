@@ -48,6 +48,11 @@ void fail_connection(viadev_connection_t* c, const char* why) {
     mpip_up.peer_failed(c->proc, MPIP_ERR_PROC_FAILED);
 }
 
+void doom_connection(viadev_connection_t* c, const char* why) {
+    c->doomed = why;
+    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+}
+
 void look_for_lost() {
     const uint32_t events = viadev.lost_events.load(std::memory_order_acquire);
     if (events == viadev.lost_seen) [[likely]]
@@ -56,6 +61,10 @@ void look_for_lost() {
     answer_rings();
     for (const auto& c : viadev.connections) {
         if (c == nullptr || c->lost || !c->initialized) continue;
+        if (c->doomed != nullptr) {
+            fail_connection(c.get(), c->doomed);
+            continue;
+        }
         VIP_VI_STATE state;
         VIP_VI_ATTRIBUTES attributes;
         VIP_BOOLEAN send_empty, recv_empty;

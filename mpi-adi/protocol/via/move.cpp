@@ -26,7 +26,10 @@ void finish_part(LongTransfer* t) {
 
 void send_finish(viadev_connection_t* c, PacketType type, reqaddr_t request, LongTransfer* t) {
     vbuf* v = get_vbuf();
-    if (v == nullptr) return fail_connection(c, "no buffer is left for a finish packet");
+    if (v == nullptr) {
+        if (t != nullptr) --viadev.local_waits;
+        return doom_connection(c, "no buffer is left for a finish packet");
+    }
     Finish* p = packet_of<Finish>(v);
     p->header.type = type;
     p->header.flags = 0;

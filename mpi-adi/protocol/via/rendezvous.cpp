@@ -114,7 +114,7 @@ bool start_pieces(LongTransfer* t, size_t count, uint64_t address, VIP_MEM_HANDL
 void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
     viadev_connection_t* c = t->connection;
     vbuf* v = get_vbuf();
-    if (v == nullptr) return fail_connection(c, "no buffer is left for a reply");
+    if (v == nullptr) return doom_connection(c, "no buffer is left for a reply");
     LongReply* p = packet_of<LongReply>(v);
     size_t length = sizeof(LongReply);
     if (!tell_buffer(p, t, &length)) {
