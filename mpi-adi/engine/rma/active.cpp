@@ -58,6 +58,8 @@ int complete(Window& window) {
     if (window.epoch != Epoch::started) return MPI_ERR_RMA_SYNC;
     int first_error = MPI_SUCCESS;
     order_memory();
+    // What its targets did not have attached is an error of this epoch.
+    if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) first_error = flush_members(window, 0, window.group_size());
     for (int rank = 0; rank < window.group_size(); rank++) {
         Member& member = window.member(rank);
         if (!member.accessed) continue;

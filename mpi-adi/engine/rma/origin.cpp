@@ -97,10 +97,12 @@ Head head_of(Kind kind, const Spot& spot, const Place& target, const Datatype& l
 
 // What is answered is done when the answer has come. Else the first request since a flush asks for the next
 // one itself, which spares a message where it stays the only one; behind further ones the flush must ask.
-// Between MPI_Win_start and MPI_Win_complete nobody waits for one.
+// Between MPI_Win_start and MPI_Win_complete nobody waits for one, unless the target alone knows what may be
+// accessed.
 void ask_for_flush(const Window& window, Member& member, Head& head) {
-    if (head.kind == Kind::get_accumulate || window.epoch == Epoch::started) return;
-    if (!member.sent && head.bytes <= kInlineBytes)
+    if (head.kind == Kind::get_accumulate) return;
+    if (window.epoch == Epoch::started && window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return;
+    if (!member.sent)
         head.number = ++member.flushes;
     else
         member.unflushed = true;

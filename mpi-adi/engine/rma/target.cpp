@@ -113,7 +113,23 @@ bool Target::end_receive(int source) {
     // A put has been received where it belongs.
     if (stream.head.kind != Kind::put && layout.get() != nullptr)
         operate(source, stream.head, *layout, buffer.get());
+    answer_flush(source, stream.head);
     return true;
+}
+
+// The layout of a request, mostly that of the one before. Null when it contradicts itself.
+TypeRef Target::layout_of(const Head& head, const char* runs) {
+    const size_t bytes = size_t{head.runs} * sizeof(WireRun);
+    const bool known = layout_.get() != nullptr && extent_ == head.extent && runs_.size() == head.runs &&
+                       (bytes == 0 || std::memcmp(runs_.data(), runs, bytes) == 0);
+    if (!known) {
+        runs_.resize(head.runs);
+        if (bytes > 0) std::memcpy(runs_.data(), runs, bytes);
+        extent_ = head.extent;
+        layout_ = unflatten(runs_, extent_);
+        if (layout_.get() == nullptr) return {};
+    }
+    return TypeRef::share(*layout_);
 }
 
 // A whole request: data that does not travel with it is received first.
@@ -127,9 +143,7 @@ void Target::request(int source, Bytes bytes) {
     const bool data_here = carries_data(head) && head.bytes <= kInlineBytes;
     const size_t data_bytes = head.kind == Kind::compare_swap ? 2 * head.bytes : data_here ? head.bytes : 0;
     if (bytes.size != sizeof head + runs_bytes + data_bytes) refuse(source);
-    std::vector<WireRun> runs(head.runs);
-    if (runs_bytes > 0) std::memcpy(runs.data(), bytes.data + sizeof head, runs_bytes);
-    TypeRef layout = unflatten(runs, head.extent);
+    TypeRef layout = layout_of(head, bytes.data + sizeof head);
     if (layout.get() == nullptr || !has_room(head, *layout)) refuse(source);
 
     Stream& stream = streams_[static_cast<size_t>(source)];
@@ -144,6 +158,11 @@ void Target::request(int source, Bytes bytes) {
         operate(source, head, *layout, bytes.data + sizeof head + runs_bytes);
     else if (wants_answer(head.kind))
         answer(source, head, nullptr, 0);
+    answer_flush(source, head);
+}
+
+// An operation that asks for the next flush itself is done.
+void Target::answer_flush(int source, const Head& head) {
     if (head.number != 0 && !wants_answer(head.kind)) tell_flushed(source, head.number);
 }
 

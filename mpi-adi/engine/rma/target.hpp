@@ -48,10 +48,12 @@ private:
     bool advance(int source);
     void begin(int source, Unexpected* message);
     bool end_receive(int source);
+    TypeRef layout_of(const Head& head, const char* runs);
     void request(int source, Bytes bytes);
     void receive_data(int source);
     void operate(int source, const Head& head, const Datatype& layout, const char* data);
     void answer(int source, const Head& head, const void* data, uint64_t bytes);
+    void answer_flush(int source, const Head& head);
     void tell_flushed(int source, uint64_t number);
     bool reaches(const Head& head, const Datatype& layout) const;
     [[noreturn]] void refuse(int source) const;
@@ -64,6 +66,11 @@ private:
     Window& window_;
     std::vector<Stream> streams_;
     std::vector<int> busy_;
+
+    // Of the last request, and the datatype made of it.
+    std::vector<WireRun> runs_;
+    int64_t extent_ = 0;
+    TypeRef layout_;
 
     // The lock of this process's window, when it is not a word in shared memory.
     int readers_ = 0;

@@ -47,7 +47,7 @@ struct Head {
     int32_t element = 0;  // MPI_Datatype of the basic items of accumulates
     uint32_t reply_tag = 0;
     uint32_t runs = 0;     // of the layout behind the head
-    uint64_t number = 0;   // of a flush; of short puts and accumulates: of one right behind, or 0
+    uint64_t number = 0;   // of a flush; of puts and accumulates: of one right behind, or 0
     uint64_t address = 0;  // in the target's process
     uint64_t count = 0;    // items of the layout
     int64_t extent = 0;    // bytes from item to item

@@ -400,6 +400,24 @@ void late_errors(int n) {
         EXPECT(in == out);
     }
     EXPECT(MPI_Win_unlock(right(), memory.win) == MPI_SUCCESS);
+
+    // Between start and complete: the complete of that epoch tells, not a later call.
+    MPI_Group all, to, from;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    const int r = right(), l = (rank + size - 1) % size;
+    MPI_Group_incl(all, 1, &r, &to);
+    MPI_Group_incl(all, 1, &l, &from);
+    for (int refused = 0; refused < 3 && size > 1; refused++) {
+        MPI_Win_post(from, 0, memory.win);
+        MPI_Win_start(to, 0, memory.win);
+        for (int i = 0; i < 2; i++)
+            MPI_Put(out.data(), n, MPI_INT, r, i == refused ? bad : good, n, MPI_INT, memory.win);
+        EXPECT(MPI_Win_complete(memory.win) == (refused < 2 ? MPI_ERR_RMA_RANGE : MPI_SUCCESS));
+        EXPECT(MPI_Win_wait(memory.win) == MPI_SUCCESS);
+    }
+    MPI_Group_free(&all);
+    MPI_Group_free(&to);
+    MPI_Group_free(&from);
     MPI_Win_fence(0, memory.win);
 }
 
