@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a process tells the others about its NIC, and who can reach whom. Both sides judge by the same two
 // cards.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "mpi-adi/protocol/common/host.hpp"
@@ -21,6 +23,8 @@ Card make_card() {
     card.version = kWireVersion;
     card.host = adi::host_number("net");  // NICs are a network name space's
     card.network = adi::hash(adi::kHashSeed, viadev.attributes.Name, std::strlen(viadev.attributes.Name));
+    card.pids = adi::host_number("pid");
+    card.pid = static_cast<uint32_t>(::getpid());
     card.maxtransfersize = viadev.attributes.MaxTransferSize;
     card.depth = static_cast<uint16_t>(viadev.rules.depth);
     card.reserve = static_cast<uint16_t>(viadev.rules.reserve);

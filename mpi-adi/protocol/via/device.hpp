@@ -114,7 +114,6 @@ struct Opening {
     viadev_connection_t* connection;
     bool known = false;  // the peer knows that it is wanted: it has rung, or has heard us ring
     bool asked = false;  // our request for it is pending
-    bool stands_still = false;  // it was there and did not answer
     Clock::time_point next = {};        // nothing is tried before
     Clock::time_point deaf_since = {};  // since when nobody answers there; 0: somebody did
     std::chrono::milliseconds pause{100};  // after the next ring that is not heard
@@ -184,6 +183,8 @@ struct Card {
     Le32 version;
     Le64 host;     // processes with the same number share this host's NICs
     Le64 network;  // and this one the kind of NIC
+    Le64 pids;     // pid means the same to those with the same number here
+    Le32 pid;
     Le64 maxtransfersize;
     Le16 depth;    // receives it posts for each peer
     Le16 reserve;  // and those for packets without credit

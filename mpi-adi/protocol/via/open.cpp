@@ -3,7 +3,10 @@
 // bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
 // first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
 // computes asks when it next makes progress; a dead one has no bell any more.
+#include <signal.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/via/address.hpp"
@@ -18,8 +21,6 @@ using Clock = Opening::Clock;
 
 // How long a request stays before its maker rings again: the peer may have died since.
 constexpr VIP_ULONG kAttemptMilliseconds = 300;
-// Without a bell for so long a process is dead: a bell hangs out before its owner's card is published.
-constexpr auto kDeaf = std::chrono::seconds(1);
 constexpr auto kSoon = std::chrono::milliseconds(10);
 // Between rings that nobody hears, each of which costs kRingMilliseconds: at first its process may just be dying.
 constexpr auto kLongestPause = std::chrono::milliseconds(1000);
@@ -36,26 +37,33 @@ bool ask(const viadev_connection_t* c) {
     return VipConnectPeerRequest(c->vi, &local.head, &remote.head, kAttemptMilliseconds) == VIP_SUCCESS;
 }
 
+// Whether its process has ended, as far as that can be seen from here.
+bool has_ended(const viadev_connection_t* c) {
+    const Card* mine = card_of(viadev.task, viadev.me);
+    const Card* theirs = card_of(viadev.task, static_cast<int>(c->rank));
+    return theirs->pids == mine->pids && ::kill(static_cast<pid_t>(theirs->pid), 0) != 0 && errno == ESRCH;
+}
+
 // Whether the peer has heard; sets the time of the next try when not.
 bool rung(Opening& o, Clock::time_point now, bool* dead) {
     switch (ring(o.connection)) {
         case Ring::heard:
             o.deaf_since = {};
-            o.stands_still = false;
             return true;
         case Ring::unheard:
             o.deaf_since = {};
-            o.stands_still = true;  // the next rings find nobody: its thread is still at this one
             o.next = Clock::now() + o.pause;
             o.pause = std::min(2 * o.pause, kLongestPause);
             return false;
         case Ring::nobody:
             break;
     }
+    // A bell hangs out before its owner's card is published, so one that is missing for long means a dead process.
+    // But not soon: between two rings it is missing too, and where many processes share a processor, its thread
+    // takes its time for each of those that ring.
     if (o.deaf_since == Clock::time_point()) o.deaf_since = now;
-    const auto patience =
-        o.stands_still ? std::chrono::seconds(adi::param_number(adi::Param::connect_timeout)) : kDeaf;
-    *dead = now - o.deaf_since >= patience && now >= viadev.all_joined;
+    const auto patience = std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    *dead = has_ended(o.connection) || (now - o.deaf_since >= patience && now >= viadev.all_joined);
     o.next = Clock::now() + kSoon;
     return false;
 }
