@@ -210,7 +210,9 @@ int do_setup(taskinfo_t* task) {
         make_connection(info->pi_proc->p_gid.pg_wrank, info->pi_proc);
     }
     look_up_own_address(task);
-    return viadev.on_demand ? MPIP_SUCCESS : connect_all(task);
+    if (!viadev.on_demand) return connect_all(task);
+    // Other modules may serve them all.
+    return task->ti_nproto[MPIP_PROTO_VIA] == 0 ? MPIP_SUCCESS : hang_out_bell(task);
 }
 
 int grow_queues(const taskinfo_t* task) {

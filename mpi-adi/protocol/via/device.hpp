@@ -115,13 +115,15 @@ struct Opening {
     bool known = false;  // the peer knows that it is wanted: it has rung, or has heard us ring
     bool asked = false;  // our request for it is pending
     Clock::time_point next = {};        // nothing is tried before
-    Clock::time_point deaf_since = {};  // since when nobody answers there; 0: somebody did
-    std::chrono::milliseconds pause{100};  // after the next ring that is not heard
+    Clock::time_point deaf_since = {};     // since when nobody answers there; 0: somebody did
+    Clock::time_point failing_since = {};  // since when each request fails; 0: the last one did not
+    std::chrono::milliseconds pause{10};   // after the next ring in vain
 };
 
 struct viadev_info_t {
     int np = 0;
     int me = 0;
+    uint32_t busy_passes = 0;  // of progress
     VIP_NIC_HANDLE nic = nullptr;
     VIP_CQ_HANDLE cq = nullptr;   // receives
     VIP_CQ_HANDLE scq = nullptr;  // sends

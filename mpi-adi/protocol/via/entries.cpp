@@ -23,6 +23,8 @@ Card own_card;
 
 // Replies to requests that lie there, say: the other side begins to copy while this one does.
 constexpr int kPacketsBetweenMoves = 16;
+// Passes with something to do between two looks for what is not in the receive queue.
+constexpr uint32_t kBusyPasses = 256;
 
 // Waits for its turn to be moved.
 bool is_queued(const viadev_connection_t* c, const LongTransfer* t) {
@@ -37,7 +39,11 @@ bool gone(const viadev_connection_t* c) { return c->lost || c->goodbye_had; }
 bool parted(viadev_connection_t* c) {
     if (c->lost) return true;
     if (!c->initialized && !c->opening && !blocked(c)) return true;  // they never talked
-    if (blocked(c) || !c->initialized) {
+    if (!c->initialized) {
+        want_connection(c);
+        return false;
+    }
+    if (blocked(c)) {
         want_flow(c);
         return false;
     }
@@ -93,7 +99,7 @@ int mpip_via_initconns(taskinfo_t* task, void** env) {
     *env = &own_card;
     task->ti_myenv[MPIP_PROTO_VIA] = &own_card;
     task->ti_myenvsize[MPIP_PROTO_VIA] = sizeof own_card;
-    return wants_on_demand(task) ? hang_out_bell(task) : MPIP_SUCCESS;
+    return MPIP_SUCCESS;
 }
 
 int mpip_via_reach(taskinfo_t* task, int rank) {
@@ -229,8 +235,10 @@ int mpip_via_progress_nblk(int) {
         int packets = 0;
         while (packets < kPacketsBetweenMoves && MPID_VIA_DeviceCheck() != 0) ++packets;
     }
-    if (done == 0) {
-        if (viadev.chores_head != nullptr) done = do_chores();
+    const bool idle = done == 0;
+    if (idle && viadev.chores_head != nullptr) done = do_chores();
+    // Now and then also by those who are never idle: somebody may wait for them.
+    if (idle || ++viadev.busy_passes % kBusyPasses == 0) {
         look_for_lost();
         if (!viadev.openings.empty()) done += static_cast<int>(advance_openings());
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "mpi-adi/protocol/common/error.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/via/address.hpp"
 #include "mpi-adi/protocol/via/bell.hpp"
@@ -22,19 +23,32 @@ using Clock = Opening::Clock;
 // How long a request stays before its maker rings again: the peer may have died since.
 constexpr VIP_ULONG kAttemptMilliseconds = 300;
 constexpr auto kSoon = std::chrono::milliseconds(10);
-// Between rings that nobody hears, each of which costs kRingMilliseconds: at first its process may just be dying.
+// Between rings in vain, each of which keeps progress for up to kRingMilliseconds.
 constexpr auto kLongestPause = std::chrono::milliseconds(1000);
 
-enum class Step { pending, through, dead, no_memory };
+enum class Step { pending, through, dead, no_memory, refused };
 
-bool ask(const viadev_connection_t* c) {
+auto patience() { return std::chrono::seconds(adi::param_number(adi::Param::connect_timeout)); }
+
+// Connecting has failed for a reason that time does not mend, or seldom. True: for too long.
+bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
+    const auto now = Clock::now();
+    if (o.failing_since == Clock::time_point()) o.failing_since = now;
+    o.asked = o.known = false;
+    o.next = now + kSoon;
+    if (now - o.failing_since < patience()) return false;
+    adi::fail(MPIP_ERR_OTHER, "%s answers %d", call, static_cast<int>(rc));
+    return true;
+}
+
+VIP_RETURN ask(const viadev_connection_t* c) {
     const auto me = static_cast<uint32_t>(viadev.me);
     const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
     Address local = {}, remote = {};
     local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen,
                discriminator(viadev.task, me, c->rank));
     remote.fill(card->address, card->address_len, discriminator(viadev.task, c->rank, me));
-    return VipConnectPeerRequest(c->vi, &local.head, &remote.head, kAttemptMilliseconds) == VIP_SUCCESS;
+    return VipConnectPeerRequest(c->vi, &local.head, &remote.head, kAttemptMilliseconds);
 }
 
 // Whether its process has ended, as far as that can be seen from here.
@@ -46,25 +60,23 @@ bool has_ended(const viadev_connection_t* c) {
 
 // Whether the peer has heard; sets the time of the next try when not.
 bool rung(Opening& o, Clock::time_point now, bool* dead) {
-    switch (ring(o.connection)) {
-        case Ring::heard:
-            o.deaf_since = {};
-            return true;
-        case Ring::unheard:
-            o.deaf_since = {};
-            o.next = Clock::now() + o.pause;
-            o.pause = std::min(2 * o.pause, kLongestPause);
-            return false;
-        case Ring::nobody:
-            break;
+    const Ring answer = ring(o.connection);
+    if (answer == Ring::heard) {
+        o.deaf_since = {};
+        o.pause = kSoon;
+        return true;
     }
-    // A bell hangs out before its owner's card is published, so one that is missing for long means a dead process.
-    // But not soon: between two rings it is missing too, and where many processes share a processor, its thread
-    // takes its time for each of those that ring.
+    o.next = Clock::now() + o.pause;
+    o.pause = std::min(2 * o.pause, kLongestPause);
+    if (answer == Ring::unheard) {
+        o.deaf_since = {};
+        return false;
+    }
+    // A bell that is missing for long means a dead process. But not soon: it may not hang yet, between two
+    // rings it is missing too, and where many processes share a processor, its thread takes its time for each
+    // that rings.
     if (o.deaf_since == Clock::time_point()) o.deaf_since = now;
-    const auto patience = std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    *dead = has_ended(o.connection) || (now - o.deaf_since >= patience && now >= viadev.all_joined);
-    o.next = Clock::now() + kSoon;
+    *dead = has_ended(o.connection) || (now - o.deaf_since >= patience() && now >= viadev.all_joined);
     return false;
 }
 
@@ -75,7 +87,10 @@ Step advance(Opening& o) {
         const VIP_RETURN rc = VipConnectPeerDone(c->vi, &theirs);
         if (rc == VIP_SUCCESS) return Step::through;
         if (rc == VIP_NOT_DONE) return Step::pending;
+        if (rc != VIP_TIMEOUT && rc != VIP_NO_MATCH)
+            return keeps_failing(o, "VipConnectPeerDone", rc) ? Step::refused : Step::pending;
         o.asked = o.known = false;  // it did not come within kAttemptMilliseconds
+        o.failing_since = {};
     }
     const auto now = Clock::now();
     if (now < o.next) return Step::pending;
@@ -86,9 +101,22 @@ Step advance(Opening& o) {
         if (!o.known) return Step::pending;
     }
     if (c->vi == nullptr && equip(c) != MPIP_SUCCESS) return Step::no_memory;
-    o.asked = ask(c);
-    if (!o.asked) o.next = now + kSoon;
+    const VIP_RETURN rc = ask(c);
+    if (rc != VIP_SUCCESS)
+        return keeps_failing(o, "VipConnectPeerRequest", rc) ? Step::refused : Step::pending;
+    o.asked = true;
     return Step::pending;
+}
+
+const char* reason(Step step) {
+    switch (step) {
+        case Step::no_memory:
+            return "no memory for its receives";
+        case Step::refused:
+            return "no connection to it can be made";
+        default:
+            return "it does not answer";
+    }
 }
 
 void through(viadev_connection_t* c) {
@@ -138,7 +166,7 @@ bool advance_openings() {
         if (step == Step::through) {
             through(c);
         } else {
-            fail_connection(c, step == Step::dead ? "it does not answer" : "no memory for its receives");
+            fail_connection(c, reason(step));
         }
     }
     return moved;
