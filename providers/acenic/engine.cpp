@@ -50,7 +50,7 @@ void Engine::look(int64_t now) {
         const uint32_t n = port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
             node_->input(frame, from, now);
         });
-        if (n < FramePort::kBurst) break;  // there was no more
+        if (n < FramePort::kBurst / 2) break;  // there was no more, of frames to ourselves neither
     }
     if (node_->next_deadline() <= now) node_->advance(now);
     finish_frames();

@@ -148,6 +148,7 @@ uint32_t Engine::lend_source(Cookie cookie, uint32_t tag, uint32_t offset, uint3
     Endpoint& ep = endpoint(cookie);
     const SendLock lock(*this, ep);
     if (!ep.active || !seek_source(ep, tag, offset)) return 0;
+    const SegmentCursor before = ep.from;
     ep.from_offset = offset + n;
     for (uint32_t count = 0; count != wire::kMostPieces; ++count) {
         pieces[count].at = ep.from.next(n, &pieces[count].bytes);
@@ -155,7 +156,9 @@ uint32_t Engine::lend_source(Cookie cookie, uint32_t tag, uint32_t offset, uint3
         n -= pieces[count].bytes;
         if (n == 0) return count + 1;
     }
-    ep.from_valid = false;
+    // It is copied instead, from here.
+    ep.from = before;
+    ep.from_offset = offset;
     return 0;
 }
 

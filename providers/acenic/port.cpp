@@ -165,7 +165,7 @@ bool Port::start(std::string* why, std::string* cure) {
             failed, 0,
             spec_.joined
                 ? "is the folder of the socket there and writable, and the driver's package "
-                  "(librte-net-memif23, librte-net-vhost23) installed? VIADUCT_LOG=info says more"
+                  "(librte-net-memif23, -vhost23, -virtio23) installed? VIADUCT_LOG=info says more"
                 : "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB "
                   "of locked memory; is the driver's package (librte-net-...) installed? "
                   "VIADUCT_LOG=info says more");

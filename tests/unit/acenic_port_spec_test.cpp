@@ -36,6 +36,8 @@ TEST(AcenicPorts, MemoryIsLentOnlyToDriversThatCopyWhileTheySend) {
         {"net_memif,socket=/run/pair,role=client", true},
         {"net_memif,socket=/run/pair,role=client,zero-copy=yes", false},
         {"net_af_packet,iface=lo", true},
+        {"net_vhost,iface=/run/pair", true},
+        {"net_virtio_user,path=/run/pair", false},
         {"net_x,mac=02:00:00:00:00:01", false}};
     for (const auto& [text, lends] : all) {
         PortSpec port;
