@@ -148,7 +148,9 @@ void take_message(Link& link, uint32_t buffer, uint32_t bytes) {
     if (done) {
         post_receive(link, buffer);
     } else {
-        link.unanswered = static_cast<int>(buffer);
+        // One that asks again before it has been answered, as no correct peer does, gets no answer to the first.
+        const int waits = std::exchange(link.unanswered, static_cast<int>(buffer));
+        if (waits >= 0) post_receive(link, static_cast<uint32_t>(waits));
     }
 }
 
