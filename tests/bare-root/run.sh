@@ -60,6 +60,9 @@ cp -L /etc/resolv.conf /etc/hosts "$folder/etc/"
 rm -rf "$folder/opt/viaduct"
 git -c safe.directory='*' clone -q "$source" "$folder/opt/viaduct"
 
+# A mount of its own, as a root is: `ip netns exec` changes how mounts of / spread.
+mount --bind "$folder" "$folder"
+mounts+=("$folder")
 for name in proc sys dev; do
     mount --bind "/$name" "$folder/$name"
     mounts+=("$folder/$name")
