@@ -95,7 +95,12 @@ void Child::go() { require(write(to_, "g", 1) == 1, "write to a role"); }
 
 void Child::kill() { ::kill(pid_, SIGKILL); }
 
-void Child::stop() { ::kill(pid_, SIGSTOP); }
+void Child::stop() {
+    ::kill(pid_, SIGSTOP);
+    siginfo_t stopped;  // or ended; on a busy machine its threads run on for a while
+    while (waitid(P_PID, static_cast<id_t>(pid_), &stopped, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+}
 
 void Child::resume() { ::kill(pid_, SIGCONT); }
 
