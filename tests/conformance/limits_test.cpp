@@ -43,10 +43,10 @@ TEST(Limits, AllVisCanBeCreatedConnectedAndUsedAtOnce) {
     }
     ASSERT_EQ(accepted.get(), VIP_SUCCESS);
 
-    char* in = server.buffer(8);
+    char* in = server.buffer(8 * there.size());  // each a place of its own: two threads may be at two VIs
     char* out = client.buffer(8);
     for (std::size_t i = 0; i < here.size(); ++i) {
-        require(VipPostRecv(there[i], server.message(in, 8), server.region), "VipPostRecv");
+        require(VipPostRecv(there[i], server.message(in + 8 * i, 8), server.region), "VipPostRecv");
         require(VipPostSend(here[i], client.message(out, 8), client.region), "VipPostSend");
     }
     for (std::size_t i = 0; i < here.size(); ++i) {
