@@ -3,9 +3,9 @@
 """The whole conformance suite over acenic. The two ends of each pair are on two ports of one process, so that every frame passes
 through both; partner processes run on another host.
 
-    conformance.py --suite PROGRAM [--over af_packet|memif] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
+    conformance.py --suite PROGRAM [--over af_packet|memif|vhost] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
 
-af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif joins two ports and no more:
+af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif and vhost join two ports and no more:
 tests with a partner process have a run of their own, in which the process has one end of the link and its partner the other.
 shared: each port belongs to an engine process, which the suite starts and which leaves by itself.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from hosts import Failure, Memif, Namespaces, finish, outcome
+from hosts import Failure, Namespaces, finish, kind_of, outcome
 
 # Those that start partner processes or fork.
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*"
@@ -47,15 +47,19 @@ def tests(options, which, without):
     return "--gtest_filter=%s-%s" % (which, ":".join(without))
 
 
+def left_out(options):
+    """The tests that cannot be had over these ports, and why."""
+    return {test: why for test, why in LEFT_OUT.items() if "over" not in why or "over %s:" % options.over in why}
+
+
 def over_af_packet(options):
     """v0 and v1 of host a are the two ends of pairs, v2 there is for forked children, v2 of host b for partner processes."""
     with Namespaces(2, ports=3, mtu=options.mtu) as hosts:
         hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
         nics = ["--nic", "acenic0", "--peer-nic", "acenic1", "--child-nic", "acenic2", "--child-command", " ".join(hosts.on(1))]
         if not options.filter:
-            without = [test for test, why in LEFT_OUT.items() if "memif" not in why]
-            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, without)])
-        suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, *LEFT_OUT])])
+            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, left_out(options))])
+        suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, *left_out(options)])])
 
 
 def await_engines(hosts):
@@ -68,39 +72,40 @@ def await_engines(hosts):
     raise Failure("engine processes are left: " + left)
 
 
-def over_memif(options):
-    with Memif(both=True, mtu=options.mtu) as hosts:
+def over_a_pair(options):
+    with kind_of(options.over)(both=True, mtu=options.mtu) as hosts:
         hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
         try:
-            on_memif(hosts, options)
+            on_a_pair(hosts, options)
         finally:
             if options.mode == "shared":
                 await_engines(hosts)
 
 
-def on_memif(hosts, options):
+def on_a_pair(hosts, options):
+    over = options.over
     nics = ["--nic", "acenic0", "--peer-nic", "acenic1"]
-    suite(hosts, options.suite, "memif, two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS, *LEFT_OUT])])
+    suite(hosts, options.suite, over + ", two ports", nics + ["--hold", tests(options, "*", [OPENING, WITH_PARTNERS, *left_out(options)])])
     if options.filter:
         return
-    suite(hosts, options.suite, "memif, opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *LEFT_OUT])])
-    suite(hosts, options.suite, "memif, two processes",
-          ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, LEFT_OUT)])
+    suite(hosts, options.suite, over + ", opening", nics + [tests(options, OPENING, [WITH_PARTNERS, *left_out(options)])])
+    suite(hosts, options.suite, over + ", two processes",
+          ["--nic", "acenic0", "--child-nic", "acenic1", tests(options, WITH_PARTNERS, left_out(options))])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", required=True, help="viaduct_conformance")
-    parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif"))
+    parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif", "vhost"))
     parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
     options = parser.parse_args()
     options.suite = os.path.abspath(options.suite)
-    code = outcome(lambda: (over_memif if options.over == "memif" else over_af_packet)(options))
+    code = outcome(lambda: (over_af_packet if options.over == "af_packet" else over_a_pair)(options))
     if code != 0:
         return code
-    for test, why in LEFT_OUT.items():
+    for test, why in left_out(options).items():
         print("left out: %s: %s" % (test, why))
     return 0
 

@@ -3,7 +3,7 @@
 """Messages, RDMA writes and RDMA reads through bad weather, every byte compared with what was sent, and the counters of the
 engines, which must show that there was bad weather and that it was dealt with.
 
-    storm.py --build BUILD [--over af_packet,memif] [--messages N] [--faults PLAN] [--seed N]
+    storm.py --build BUILD [--over af_packet,memif,vhost] [--messages N] [--faults PLAN] [--seed N]
 """
 import argparse
 import os
@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-from hosts import SKIPPED, Failure, Memif, Namespaces, Skipped, end
+from hosts import SKIPPED, Failure, Skipped, end, kind_of
 
 WEATHER = "drop=0.05,duplicate=0.05,corrupt=0.02,reorder=0.1"
 # Test, message size, share of the messages. At Unreliable messages may be lost, so vipperf has no stream of them.
@@ -71,7 +71,7 @@ def main():
     for over in options.over.split(","):
         print("over %s, seed %d, %s" % (over, options.seed, options.faults))
         try:
-            with (Memif(mtu=options.mtu) if over == "memif" else Namespaces(mtu=options.mtu)) as hosts:
+            with kind_of(over)(mtu=options.mtu) as hosts:
                 run_all(hosts, options)
         except Skipped as why:
             print("SKIPPED: %s" % why)

@@ -3,7 +3,8 @@
 """Runs the legacy programs between hosts over the acenic provider: network namespaces joined by veth, an af_packet port in each,
 or two processes joined by memif or vhost, where two are enough.
 
-    two_hosts.py --bin DIR [--over af_packet|memif|vhost] [--mtu N] [--faults PLAN] [--brief]
+    two_hosts.py --bin DIR [--over af_packet|memif|vhost] [--mode exclusive|shared] [--mtu N] [--faults PLAN]
+                       [--brief]
 """
 import argparse
 import os
@@ -110,6 +111,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
     parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif", "vhost"))
+    parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--faults", default="", help="fault plan of every port")
     parser.add_argument("--brief", action="store_true", help="a ping-pong at one level and the move of a file")
@@ -124,6 +126,7 @@ def main():
         for kind in kinds:
             with kind as hosts:
                 hosts.settings["VIADUCT_ACENIC_FAULTS"] = options.faults
+                hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
                 if kind is kinds[0]:
                     legacy(hosts, programs, levels, options.brief)
                     enum(hosts, programs)

@@ -26,6 +26,8 @@ constexpr int64_t kStallPatience = 20'000'000;  // with a host that takes no fra
 constexpr uint32_t kSendsPerRound = 32;         // of one host, so that none keeps the others waiting
 constexpr uint32_t kCommandsPerRound = 16;
 constexpr int kBurstsPerRound = 2;
+// For frames that wait: some of the largest messages for each of a few hosts that are behind.
+constexpr size_t kCardMemory = size_t{32} << 20;
 
 // Kinds that have to do with requests are judged by more than the header: they are few and are copied whole.
 bool is_judged_whole(std::span<const std::byte> header) {
@@ -35,7 +37,10 @@ bool is_judged_whole(std::span<const std::byte> header) {
 }  // namespace
 
 Server::Server(Options options, Fd listener)
-    : options_(std::move(options)), listener_(std::move(listener)), scratch_(wire::kMaxFrame) {
+    : options_(std::move(options)),
+      listener_(std::move(listener)),
+      memory_(kCardMemory),
+      scratch_(wire::kMaxFrame) {
     epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
     epoll_event e{};
     e.events = EPOLLIN;
@@ -82,6 +87,8 @@ void Server::run() {
 
 bool Server::round(int64_t now) {
     bool worked = false;
+    for (const auto& s : sessions_)
+        if (!s->fifo.empty()) worked = s->fifo.drain(s->firmware) || worked;
     for (int i = 0; i < kBurstsPerRound; ++i) {
         const uint32_t n = port_->receive(
             [&](std::span<const std::byte> frame, const NicAddress& from) { route(frame, {}, from, now); });
@@ -190,7 +197,8 @@ bool Server::send_out(Session& s, std::span<const std::byte> frame, const NicAdd
 // stays in its ring for a moment, and the ring of a host that sends too fast fills.
 bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t now) {
     const Session* target = by_slot_[steering_.slot_of(link)];
-    if (target == nullptr || target->stage != Session::Stage::running || target->firmware.has_room(bytes)) {
+    if (target == nullptr || target->stage != Session::Stage::running ||
+        (target->fifo.empty() && target->firmware.has_room(bytes))) {
         s.stalled_since = 0;
         return false;
     }
@@ -230,8 +238,8 @@ void Server::route(std::span<const std::byte> head, std::span<const std::byte> r
     link.write(front, port_->address(), 0);
     if (head.size() < wire::kHeaderBytes) return;
     std::memcpy(front + tigon::kEthernetHeader, head.data(), wire::kHeaderBytes);
-    // What is not delivered counts as lost on the wire, whose protocol sends it again.
-    s->firmware.deliver(front, rest.empty() ? head.subspan(wire::kHeaderBytes) : rest);
+    // What is dropped counts as lost on the wire, whose protocol sends it again, but not at Unreliable.
+    s->fifo.deliver(s->firmware, front, rest.empty() ? head.subspan(wire::kHeaderBytes) : rest);
 }
 
 // ---- frames of our own: what a node says of links it does not have
@@ -283,8 +291,8 @@ void Server::sleep(int64_t now) {
     bool work = false;
     for (const auto& s : sessions_) {
         if (s->stage != Session::Stage::running) continue;
-        s->firmware.sleep(true);
-        work = work || s->firmware.has_work();
+        s->firmware.sleep(true, !s->fifo.empty());
+        work = work || s->firmware.has_work() || s->fifo.may_drain(s->firmware);
     }
     int timeout = kLongestSleepUs;
     if (port_ != nullptr && port_->wait_fd() < 0 && !sessions_.empty()) timeout = kLookAgainUs;
@@ -295,7 +303,7 @@ void Server::sleep(int64_t now) {
         timeout = static_cast<int>(std::clamp<int64_t>((port_->held_until() - now) / 1000 + 1, 0, timeout));
     look_at_sockets(work ? 0 : timeout);
     for (const auto& s : sessions_)
-        if (s->stage == Session::Stage::running) s->firmware.sleep(false);
+        if (s->stage == Session::Stage::running) s->firmware.sleep(false, false);
 }
 
 void Server::log_counters() const {

@@ -70,6 +70,7 @@ private:
     std::unique_ptr<Port> port_;
     std::string refusal_, cure_;
     Steering steering_;
+    CardMemory memory_;  // outlives the sessions
     std::vector<std::unique_ptr<Session>> sessions_;
     std::array<Session*, kPlaces + 1> by_slot_{};
     std::vector<std::byte> scratch_;

@@ -96,7 +96,7 @@ void Server::take_connections() {
             close_socket(std::move(fd), known ? who.uid : static_cast<uid_t>(-1));
             continue;
         }
-        auto s = std::make_unique<Session>();
+        auto s = std::make_unique<Session>(memory_);
         s->socket = std::move(fd);
         s->user = who.uid;
         s->pid = who.pid;
@@ -221,9 +221,11 @@ void Server::close_over() {
             if (s.stage == Session::Stage::running) {
                 // What it has still said, its goodbyes among it.
                 for (int n = 0; n < kLastRounds && send_frames(s, now_ns()); ++n) port_->transmit();
-                VIADUCT_LOG(info, "acenicd", "host %u has gone: %llu frames in, %llu out, %u dropped", s.slot,
-                            static_cast<unsigned long long>(s.firmware.frames_in()),
-                            static_cast<unsigned long long>(s.firmware.frames_out()), s.firmware.dropped());
+                const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+                VIADUCT_LOG(info, "acenicd",
+                            "host %u has gone: %llu frames in, %llu have waited, %llu out, %u dropped",
+                            s.slot, number(s.firmware.frames_in()), number(s.fifo.waited()),
+                            number(s.firmware.frames_out()), s.firmware.dropped());
                 for (const uint32_t link : s.faulty) port_->set_faults(link, FaultPlan());
             }
             by_slot_[s.slot] = nullptr;

@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "core/shm/segment.hpp"
+#include "providers/acenic/daemon/receive_fifo.hpp"
 #include "providers/acenic/tigon/firmware.hpp"
 
 namespace viaduct::acenic {
 
 struct Session {
     enum class Stage { greeting, attaching, running };
+
+    explicit Session(CardMemory& memory) : fifo(memory) {}
 
     Stage stage = Stage::greeting;
     uint32_t slot = 0;
@@ -25,6 +28,7 @@ struct Session {
     int64_t since = 0;
     Segment segment;
     tigon::Firmware firmware;      // when running
+    ReceiveFifo fifo;              // in front of it
     std::vector<uint32_t> faulty;  // links with a fault plan
     int64_t stalled_since = 0;     // its next frame waits for room at another host; 0: it does not
     bool up = false;               // the host has said so

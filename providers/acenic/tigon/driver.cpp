@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace viaduct::acenic::tigon {
 
@@ -96,14 +97,17 @@ void Driver::end_send(uint32_t bytes) {
 
 bool Driver::ring_mailboxes() {
     flush_commands();
-    if (send_shown_ == send_producer_ && command_shown_ == command_producer_) return false;
+    const bool gave_back = std::exchange(gave_back_, false);
+    const bool news = send_shown_ != send_producer_ || command_shown_ != command_producer_;
+    if (!news && !gave_back) return false;
     send_shown_ = send_producer_;
     command_shown_ = command_producer_;
     window_->mailbox[kCommandMailbox].low.store(command_producer_, std::memory_order_release);
     window_->mailbox[kSendMailbox].low.store(send_producer_, std::memory_order_release);
     // The NIC says that it sleeps, then looks at the mailboxes once more.
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    return (window_->cpu_control.load(std::memory_order_relaxed) & kCpuHalt) != 0;
+    const auto halted = [](const Word& cpu) { return (cpu.load(std::memory_order_relaxed) & kCpuHalt) != 0; };
+    return (news && halted(window_->cpu_control)) || (gave_back && halted(window_->cpu_b_control));
 }
 
 // ---- receiving
@@ -148,6 +152,7 @@ void Driver::finish_receive() {
     for (ReceiveRing* r : {&standard_, &jumbo_}) {
         if (!r->dirty) continue;
         r->dirty = false;
+        gave_back_ = true;
         window_->mailbox[r->mailbox].low.store(r->producer, std::memory_order_release);
     }
 }

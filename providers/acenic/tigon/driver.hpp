@@ -24,7 +24,8 @@ public:
     // ---- sending. Room for an Ethernet frame, or null while the ring is full; at most one at a time.
     std::byte* begin_send();
     void end_send(uint32_t bytes);  // 0: not sent after all
-    // Writes the mailboxes of what has been begun. True: the NIC sleeps and must be rung.
+    // Writes the mailboxes of what has been begun. True: the NIC sleeps and must be rung, for what has been
+    // sent, or for receive buffers that have been given back since the last call.
     bool ring_mailboxes();
 
     // ---- receiving. Takes up to `most` frames; each buffer is the NIC's again after the call.
@@ -82,6 +83,7 @@ private:
     uint32_t return_consumer_ = 0, event_consumer_ = 0;
     ReceiveDescriptor current_;
     ReceiveRing standard_, jumbo_;
+    bool gave_back_ = false;
     uint32_t command_producer_ = 0, command_shown_ = 0;
     std::deque<uint32_t> commands_;  // that found no room
     std::vector<uint16_t> free_filters_;

@@ -220,6 +220,10 @@ Delivery Firmware::deliver(std::span<const std::byte> head, std::span<const std:
     return Delivery::done;
 }
 
+void Firmware::count_dropped(uint32_t bytes) {
+    count(bytes > standard_limit_ ? jumbo_.exhausted : standard_.exhausted);
+}
+
 // ---- telling the host
 
 bool Firmware::publish() {
@@ -249,8 +253,9 @@ bool Firmware::publish() {
 
 // ---- sleeping
 
-void Firmware::sleep(bool asleep) {
+void Firmware::sleep(bool asleep, bool frames_wait) {
     window_->cpu_control.store(asleep ? kCpuHalt : 0, std::memory_order_relaxed);
+    window_->cpu_b_control.store(asleep && frames_wait ? kCpuHalt : 0, std::memory_order_relaxed);
     if (asleep) std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 

@@ -46,14 +46,17 @@ public:
     bool has_room(uint32_t bytes) const;
     // ---- receiving: a frame made of two pieces, into the next buffer of the right ring.
     Delivery deliver(std::span<const std::byte> head, std::span<const std::byte> body);
+    // A frame of that size is lost for want of a descriptor, without having been shown to deliver().
+    void count_dropped(uint32_t bytes);
 
     // Shows the host what has been done since the last call. True: it must be interrupted (and counts as
     // being so until it says that it wants interrupts again).
     bool publish();
 
-    // ---- sleeping: asks the host to ring for its next mailbox write, or takes that back. After going to
-    // sleep has_work() must be asked once more.
-    void sleep(bool asleep);
+    // ---- sleeping: asks the host to ring for its next mailbox write, or takes that back; for those of the
+    // receive rings only when frames wait for descriptors. After going to sleep has_work() must be asked once
+    // more, and has_room() for such a frame.
+    void sleep(bool asleep, bool frames_wait);
     bool has_work() const;
 
     void update_statistics();

@@ -3,7 +3,8 @@
 // block, rings, descriptors, commands and events. Names, sizes and offsets are the chip's. What is ours: the
 // "bus" is one shared segment, so an address is an offset in it; words are in the host's byte order (no swap
 // mode); the commands from 0x20 on; and the halt bit of CPU A says that the firmware sleeps and wants to be
-// rung for a mailbox write.
+// rung for a mailbox write; that of CPU B that frames wait for receive descriptors, so that it wants to be
+// rung for those as well.
 #pragma once
 
 #include <atomic>
@@ -49,25 +50,28 @@ struct Window {
     Word host_control;  // 0x40
     std::byte none1[0x140 - 0x44];
     Word cpu_control;  // 0x140
-    std::byte none2[0x500 - 0x144];
+    std::byte none2[0x240 - 0x144];
+    Word cpu_b_control;  // 0x240
+    std::byte none3[0x500 - 0x244];
     Mailbox mailbox[32];       // 0x500
     Word mac_high, mac_low;    // 0x600
     Word info_high, info_low;  // 0x608: address of the general information block
-    std::byte none3[0x628 - 0x610];
+    std::byte none4[0x628 - 0x610];
     Word event_consumer;    // 0x628, host
     Word command_consumer;  // 0x62C, NIC
-    std::byte none4[0x660 - 0x630];
+    std::byte none5[0x660 - 0x630];
     Word if_mtu;  // 0x660: MTU + 14 + 4
-    std::byte none5[0x668 - 0x664];
+    std::byte none6[0x668 - 0x664];
     Word link_state;  // 0x668, NIC
-    std::byte none6[0x680 - 0x66C];
+    std::byte none7[0x680 - 0x66C];
     Word return_consumer;  // 0x680, host
-    std::byte none7[0x700 - 0x684];
+    std::byte none8[0x700 - 0x684];
     Word command[kCommandRing];  // 0x700
     std::byte sram[0x4000 - 0x800];
 };
 static_assert(sizeof(Window) == 0x4000 && offsetof(Window, host_control) == 0x40);
-static_assert(offsetof(Window, cpu_control) == 0x140 && offsetof(Window, mailbox) == 0x500);
+static_assert(offsetof(Window, cpu_control) == 0x140 && offsetof(Window, cpu_b_control) == 0x240);
+static_assert(offsetof(Window, mailbox) == 0x500);
 static_assert(offsetof(Window, mac_high) == 0x600 && offsetof(Window, info_high) == 0x608);
 static_assert(offsetof(Window, event_consumer) == 0x628 && offsetof(Window, command_consumer) == 0x62C);
 static_assert(offsetof(Window, if_mtu) == 0x660 && offsetof(Window, link_state) == 0x668);
