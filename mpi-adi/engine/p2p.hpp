@@ -97,13 +97,18 @@ bool progress();
 // Between two passes that moved nothing: spins, gives way or sleeps. Other threads get their turn here.
 class Patience {
 public:
-    void moved() { idle_ = 0; }
+    void moved() {
+        if (idle_ != 0) was_rewarded();
+    }
     void wait_a_little();
     // The same for a program that asks again and again by itself (MPI_Test, MPI_Iprobe): never sleeps.
     void look_again();
 
 private:
-    unsigned idle_ = 0;
+    void was_rewarded();
+
+    unsigned idle_ = 0;   // passes that moved nothing
+    unsigned limit_ = 0;  // of those, how many are spent looking
 };
 
 template <class Condition>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Progress and waiting. A pass polls every module in use, quickest first, then the activities. Between passes
-// that moved nothing a rank spins where ranks and processors match; where they do not, it spins briefly,
-// gives way for a while, and then sleeps until a module wakes it (mpi-facts 5.1: this is where others lose
-// minutes). Beside somebody who computes it spins briefly and sleeps, whatever the number of ranks.
+// that moved nothing a rank spins where ranks and processors match; where they do not, it spins for as long
+// as that pays (spins.hpp), gives way for a while, and then sleeps until a module wakes it (mpi-facts 5.1:
+// this is where others lose minutes). Beside somebody who computes it spins briefly and sleeps, whatever the
+// number of ranks.
 #include <sched.h>
 
 #include <algorithm>
@@ -10,26 +11,26 @@
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/polled.hpp"
+#include "mpi-adi/engine/spins.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-// A pass costs some tens of nanoseconds: long enough to bridge a message on its way, short against a time
-// slice.
-constexpr unsigned kSpins = 64;
 // Each lets another rank run, so all of them have had several turns before we sleep.
 constexpr unsigned kYields = 200;
 // Where processors abound, after some tens of microseconds others may still want ours: ask the system now and
 // then.
 constexpr unsigned kSpinsBetweenYields = 1024;
 // Yields in a row that must take long before a rank believes in company: a single one may have met another
-// rank that was still setting itself up, and the belief then costs every message of some hundredths of a second
-// a wake-up.
+// rank that was still setting itself up, and the belief then costs every message of some hundredths of a
+// second a wake-up.
 constexpr unsigned kLongYields = 2;
 // Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
 // activity, a thread.
 constexpr unsigned kSleepMicroseconds = 10'000;
 constexpr unsigned kShortSleepMicroseconds = 200;
+
+Spins spins;
 
 void pause_processor() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -90,10 +91,16 @@ bool progress() {
     return moved != 0;
 }
 
+void Patience::was_rewarded() {
+    if (engine.crowded && idle_ < limit_) spins.rewarded(idle_);
+    idle_ = 0;
+}
+
 void Patience::wait_a_little() {
-    idle_++;
+    if (idle_++ == 0) limit_ = engine.crowded ? spins.limit() : Spins::kMost;
     if (EngineLock::give_way()) return;
-    if (idle_ < kSpins) {
+    if (engine.crowded && idle_ == limit_) spins.in_vain();
+    if (idle_ < limit_) {
         pause_processor();
     } else if (company.computes()) {
         // Where processors abound the other threads of the program do not expect to wait for a sleeper.
@@ -104,7 +111,7 @@ void Patience::wait_a_little() {
     } else if (!engine.crowded) {
         pause_processor();
         if (idle_ % kSpinsBetweenYields == 0) company.give_way(kLongYields);
-    } else if (idle_ < kSpins + kYields) {
+    } else if (idle_ < limit_ + kYields) {
         company.give_way(kLongYields);
     } else {
         sleep_a_little();
@@ -114,7 +121,7 @@ void Patience::wait_a_little() {
 void Patience::look_again() {
     idle_++;
     if (EngineLock::give_way()) return;
-    if (engine.crowded && idle_ % kSpins == 0) ::sched_yield();
+    if (engine.crowded && idle_ % Spins::kMost == 0) ::sched_yield();
 }
 
 void begin_activity(Request& request, Activity* activity) {
