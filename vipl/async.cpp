@@ -86,12 +86,11 @@ bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
         return true;
     }
     stats::process_stats.count(stats::ProcessCount::async_told);
-    in_handler_ = true;
+    begin_handler(error.record.ViHandle, error.record.CQHandle);
     lock.unlock();
     handler(context, &error.record);
     lock.lock();
-    in_handler_ = false;
-    changed_.notify_all();
+    end_handler();
     return true;
 }
 

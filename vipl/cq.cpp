@@ -53,10 +53,9 @@ void release_cq(Cq& cq) {
     nic.library->cqs.give_back(&cq);
 }
 
-VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
-    const NicPin pin(cq.nic, cq.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
-    Nic& nic = *pin;
+namespace {
+
+VIP_RETURN destroy_pinned(Nic& nic, Cq& cq, VIP_CQ_HANDLE handle) {
     {
         const std::lock_guard lock(nic.mutex);
         if (!cq.is(handle)) return VIP_INVALID_PARAMETER;
@@ -67,6 +66,22 @@ VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
     nic.ops->wake(nic.context);  // waiters find out that it is gone
     release_cq(cq);
     nic.leases.give_back(kagent::kLeaseCqs, 1);
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
+// As destroy_vi().
+VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
+    std::shared_ptr<Dispatcher> dispatcher;
+    {
+        const NicPin pin(cq.nic, cq.handle, handle);
+        if (!pin) return VIP_INVALID_PARAMETER;
+        dispatcher = pin->dispatcher;
+        const VIP_RETURN result = destroy_pinned(*pin, cq, handle);
+        if (result != VIP_SUCCESS) return result;
+    }
+    dispatcher->await_handler_of(handle);
     return VIP_SUCCESS;
 }
 

@@ -114,7 +114,7 @@ bool Dispatcher::sleep_and_look(std::unique_lock<std::mutex>& lock, NotifyCall* 
 
 void Dispatcher::make(const NotifyCall& call, std::unique_lock<std::mutex>& lock) {
     if (closed_) return;
-    in_handler_ = true;
+    begin_handler(call.vi, call.cq);
     lock.unlock();
     if (call.vi_handler != nullptr) {
         call.vi_handler(call.context, call.nic, call.vi, call.descriptor);
@@ -122,7 +122,18 @@ void Dispatcher::make(const NotifyCall& call, std::unique_lock<std::mutex>& lock
         call.cq_handler(call.context, call.nic, call.vi, call.recv_queue);
     }
     lock.lock();
+    end_handler();
+}
+
+void Dispatcher::begin_handler(VIP_VI_HANDLE vi, VIP_CQ_HANDLE cq) {
+    in_handler_ = true;
+    vi_in_hand_ = vi;
+    cq_in_hand_ = cq;
+}
+
+void Dispatcher::end_handler() {
     in_handler_ = false;
+    vi_in_hand_ = cq_in_hand_ = nullptr;
     changed_.notify_all();
 }
 
@@ -131,6 +142,13 @@ void Dispatcher::make(const NotifyCall& call, std::unique_lock<std::mutex>& lock
 void Dispatcher::quiesce(std::unique_lock<std::mutex>& lock) {
     if (thread_ == thread_identity()) return;
     changed_.wait_until(lock, at(now_ns() + kHandlerPatience), [&] { return !in_handler_; });
+}
+
+void Dispatcher::await_handler_of(const void* handle) {
+    std::unique_lock lock(mutex_);
+    if (thread_ == thread_identity()) return;
+    changed_.wait_until(lock, at(now_ns() + kHandlerPatience),
+                        [&] { return closed_ || (vi_in_hand_ != handle && cq_in_hand_ != handle); });
 }
 
 void Dispatcher::close() {

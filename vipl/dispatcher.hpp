@@ -72,6 +72,10 @@ public:
     void forget_vi(Vi& vi);
     void forget_cq(Cq& cq);
 
+    // After this no handler is begun for what was forgotten; waits as close() does, for a handler of this VI
+    // or CQ only. Not with a pin: the handler may be closing the NIC.
+    void await_handler_of(const void* handle);
+
     // No handler is begun after this; waits a while for one that runs, unless called by it.
     void close();
 
@@ -85,9 +89,12 @@ private:
     void serve_armed(std::unique_lock<std::mutex>& lock);
     bool sleep_and_look(std::unique_lock<std::mutex>& lock, NotifyCall* call);
     bool find_ready(NotifyCall* call);
+    bool take_any(NotifyCall* call);
     bool take_for(WorkQueue& queue, NotifyCall* call);
     bool take_for(Cq& cq, NotifyCall* call);
     void make(const NotifyCall& call, std::unique_lock<std::mutex>& lock);
+    void begin_handler(VIP_VI_HANDLE vi, VIP_CQ_HANDLE cq);
+    void end_handler();
     void quiesce(std::unique_lock<std::mutex>& lock);
 
     Nic& nic_;
@@ -107,6 +114,8 @@ private:
     bool started_ = false;
     bool closed_ = false;
     bool in_handler_ = false;
+    const void* vi_in_hand_ = nullptr;  // what a handler is called for, from when that is decided
+    const void* cq_in_hand_ = nullptr;
     bool in_provider_ = false;  // sleeping on the NIC
     bool poked_ = false;
     uintptr_t thread_ = 0;

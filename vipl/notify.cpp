@@ -84,22 +84,34 @@ bool Dispatcher::take_for(Cq& cq, NotifyCall* call) {
     call->cq_handler = cq.armed.front().handler;
     call->context = cq.armed.front().context;
     call->nic = nic_.public_handle();
+    call->cq = handle;
     cq.armed.pop_front();
     cq.target.sleepers.fetch_sub(1);
     if (cq.armed.empty()) std::erase(armed_cqs_, &cq);
     return true;
 }
 
-bool Dispatcher::find_ready(NotifyCall* call) {
-    const std::lock_guard lock(armed_mutex_);
+bool Dispatcher::take_any(NotifyCall* call) {
     for (WorkQueue* queue : armed_queues_) {
         if (take_for(*queue, call)) return true;
     }
     for (Cq* cq : armed_cqs_) {
         if (take_for(*cq, call)) return true;
     }
-    anything_armed_.store(!armed_queues_.empty() || !armed_cqs_.empty());
     return false;
+}
+
+bool Dispatcher::find_ready(NotifyCall* call) {
+    const std::lock_guard lock(armed_mutex_);
+    if (!take_any(call)) {
+        anything_armed_.store(!armed_queues_.empty() || !armed_cqs_.empty());
+        return false;
+    }
+    // Known before anybody can forget what it is for, so that whoever destroys that waits for the handler.
+    const std::lock_guard decided(mutex_);
+    vi_in_hand_ = call->vi;
+    cq_in_hand_ = call->cq;
+    return true;
 }
 
 }  // namespace viaduct::vipl

@@ -12,6 +12,7 @@ struct NotifyCall {
     VIP_PVOID context = nullptr;
     VIP_NIC_HANDLE nic = nullptr;
     VIP_VI_HANDLE vi = nullptr;
+    VIP_CQ_HANDLE cq = nullptr;  // of cq_handler
     VIP_DESCRIPTOR* descriptor = nullptr;
     VIP_BOOLEAN recv_queue = VIP_FALSE;
 };

@@ -164,10 +164,9 @@ VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDL
     return VIP_ERROR_RESOURCE;
 }
 
-VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
-    const NicPin pin(vi.nic, vi.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
-    Nic& nic = *pin;
+namespace {
+
+VIP_RETURN destroy_pinned(Nic& nic, Vi& vi, VIP_VI_HANDLE handle) {
     {
         const BothQueues both(vi.core);
         if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
@@ -185,6 +184,22 @@ VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
     nic.ops->wake(nic.context);
     release_vi(vi);
     nic.leases.give_back(kagent::kLeaseVis, 1);
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
+// A handler that runs for it ends first, since programs free its context next.
+VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
+    std::shared_ptr<Dispatcher> dispatcher;
+    {
+        const NicPin pin(vi.nic, vi.handle, handle);
+        if (!pin) return VIP_INVALID_PARAMETER;
+        dispatcher = pin->dispatcher;
+        const VIP_RETURN result = destroy_pinned(*pin, vi, handle);
+        if (result != VIP_SUCCESS) return result;
+    }
+    dispatcher->await_handler_of(handle);
     return VIP_SUCCESS;
 }
 

@@ -462,6 +462,35 @@ TEST(CqNotify, IsCalledOnceForAnEntryThatComesLater) {
     EXPECT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
 }
 
+// Programs free the handler's context when the queue is gone. The handler takes the VI away itself, since
+// destroying that would wait too.
+TEST(CqNotify, DestroyWaitsForAHandlerThatRuns) {
+    struct Slow {
+        static void handler(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_BOOLEAN) {
+            auto* self = static_cast<Slow*>(context);
+            EXPECT_EQ(VipDestroyVi(vi), VIP_SUCCESS);
+            self->begun = true;
+            while (!self->destroying) std::this_thread::yield();
+            std::this_thread::sleep_for(Millis{50});
+            self->ended = true;
+        }
+        std::atomic<bool> begun{false}, destroying{false}, ended{false};
+    };
+    EndOptions chosen;
+    chosen.recv_cq = 8;
+    End end(chosen);
+    flush_one(end, end.vi);
+    end.vi = nullptr;
+    Slow slow;
+    require(VipCQNotify(end.recv_cq, &slow, &Slow::handler), "VipCQNotify");
+    ASSERT_TRUE(eventually([&] { return slow.begun.load(); }));
+    slow.destroying = true;
+    CONFORM(VIP_SUCCESS, kNone, VipDestroyCQ(end.recv_cq));
+    EXPECT_TRUE(slow.ended);
+    end.recv_cq = nullptr;
+    EXPECT_TRUE(eventually([&] { return slow.ended.load(); })) << "its context is ours";
+}
+
 TEST(CqNotify, IsCalledAtOnceForAnEntryThatIsThere) {
     EndOptions chosen;
     chosen.recv_cq = 8;

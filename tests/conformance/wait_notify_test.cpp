@@ -318,6 +318,31 @@ TEST(Notify, IsCancelledSilentlyByDestroy) {
     EXPECT_TRUE(never([&] { return handed.size() != 0; }));
 }
 
+// Programs free the handler's context when the VI is gone.
+TEST(Notify, DestroyWaitsForAHandlerThatRuns) {
+    struct Slow {
+        static void handler(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {
+            auto* self = static_cast<Slow*>(context);
+            self->begun = true;
+            while (!self->destroying) std::this_thread::yield();
+            std::this_thread::sleep_for(Millis{50});
+            self->ended = true;
+        }
+        std::atomic<bool> begun{false}, destroying{false}, ended{false};
+    };
+    End end;
+    end.receive(16);
+    Slow slow;
+    require(VipRecvNotify(end.vi, &slow, &Slow::handler), "VipRecvNotify");
+    require(VipDisconnect(end.vi), "VipDisconnect");
+    ASSERT_TRUE(eventually([&] { return slow.begun.load(); }));
+    slow.destroying = true;
+    CONFORM(VIP_SUCCESS, kIdle, VipDestroyVi(end.vi));
+    EXPECT_TRUE(slow.ended);
+    end.vi = nullptr;
+    EXPECT_TRUE(eventually([&] { return slow.ended.load(); })) << "its context is ours";
+}
+
 TEST(Notify, MayArmItselfAgainInItsHandler) {
     struct Server {
         static void handler(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* d) {
