@@ -15,10 +15,16 @@ namespace viaduct::kagent {
 
 namespace {
 
-// Device name families of VIA's own time. The number that follows, if any, counts NICs.
-constexpr std::string_view kFamilies[] = {"/dev/via_eth", "/dev/via_lo",   "/etc/via_lo",
-                                          "/dev/clanvi",  "/dev/paramnet", "VINIC",
-                                          "nic",          "\\\\.\\VI",     "paramnet"};
+// Device name families of VIA's own time. The number that follows, if any, counts NICs, from the given one
+// on.
+struct Family {
+    std::string_view name;
+    uint64_t first = 0;
+};
+
+constexpr Family kFamilies[] = {{"/dev/via_eth"},  {"/dev/via_lo"}, {"/etc/via_lo"}, {"/dev/clanvi"},
+                                {"/dev/paramnet"}, {"VINIC"},       {"nic"},         {"\\\\.\\VI", 1},
+                                {"paramnet"}};
 
 std::string_view name_of(const NicInfo& nic) { return {nic.name, ::strnlen(nic.name, sizeof nic.name)}; }
 
@@ -39,12 +45,13 @@ bool all_digits(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-std::optional<size_t> by_number(const NicNaming& naming, std::string_view digits) {
+std::optional<size_t> by_number(const NicNaming& naming, std::string_view digits, uint64_t first = 0) {
     if (digits.empty()) return default_nic(naming);
     if (digits.size() > 9) return std::nullopt;  // beyond every NIC there can be
     uint64_t n = 0;
     for (const char c : digits) n = n * 10 + static_cast<uint64_t>(c - '0');
-    return default_nic(naming, n);
+    if (n < first) return std::nullopt;
+    return default_nic(naming, n - first);
 }
 
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
@@ -95,10 +102,10 @@ std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name) {
     }
     const std::string_view path = without_prefix(name, "/dev/");
     if (const auto head = canonical(nics, path.substr(0, path.find_first_of("/:")))) return head;
-    for (const std::string_view family : kFamilies) {
-        if (!name.starts_with(family)) continue;
-        const std::string_view rest = name.substr(family.size());
-        if (all_digits(rest)) return by_number(naming, rest);
+    for (const Family& family : kFamilies) {
+        if (!name.starts_with(family.name)) continue;
+        const std::string_view rest = name.substr(family.name.size());
+        if (all_digits(rest)) return by_number(naming, rest, family.first);
     }
     if (naming.strict) return std::nullopt;
     return by_number(naming, digits_at_end(name));

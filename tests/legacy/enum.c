@@ -5,8 +5,9 @@
  *
  *   via_enum [names ...]
  *
- * First VINIC0, VINIC1, ..., then nic0, nic1, ...; an environment variable of
- * such a name may give another one.  Further names are tried once each.
+ * First VINIC0, VINIC1, ..., then nic0, nic1, ..., then \\.\VI1, \\.\VI2, ...;
+ * an environment variable of such a name may give another one.  Further names
+ * are tried once each.
  */
 #include "viautil.h"
 
@@ -62,16 +63,17 @@ int try_name(char *name)
     return 1;
 }
 
-int count(char *family)
+int count(char *family, int first)
 {
     char name[80];
-    int n = 0;
+    int n = first;
 
     do
         sprintf(name, "%s%d", family, n++);
     while (try_name(name));
-    printf("%d NICs of the family %s\n", n - 1, family);
-    return n - 1;
+    n -= first + 1;
+    printf("%d NICs of the family %s\n", n, family);
+    return n;
 }
 
 int main(int argc, char **argv)
@@ -79,8 +81,9 @@ int main(int argc, char **argv)
     int i, total;
 
     myname = "via_enum";
-    total = count("VINIC");
-    total += count("nic");
+    total = count("VINIC", 0);
+    total += count("nic", 0);
+    total += count("\\\\.\\VI", 1);
     for (i = 1; i < argc; i++)
         if (try_name(argv[i]))
             total++;

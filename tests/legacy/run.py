@@ -362,7 +362,8 @@ def enum(s, i):
     s.environment.pop("VINIC0", None)
     s.finish()
     expect(process, "(VINIC[0-9]+" + NIC_TEXT + r")+[1-9][0-9]* NICs of the family VINIC\n"
-           "(nic[0-9]+" + NIC_TEXT + r")+[1-9][0-9]* NICs of the family nic\n" +
+           "(nic[0-9]+" + NIC_TEXT + r")+[1-9][0-9]* NICs of the family nic\n"
+           r"(\\\\\.\\VI[1-9][0-9]*" + NIC_TEXT + r")+[1-9][0-9]* NICs of the family \\\\\.\\VI\n" +
            "".join(re.escape(name) + NIC_TEXT for name in names) +
            r"/dev/via_eth93: no such NIC\n[1-9][0-9]* opened and closed\n")
 

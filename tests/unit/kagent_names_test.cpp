@@ -51,7 +51,7 @@ TEST_F(NicNamesTest, AliasesWinOverTheNamesOfFormerTimes) {
 
 TEST_F(NicNamesTest, NamesOfFormerTimesCountTheDefaultProvidersNics) {
     for (const char* family :
-         {"/dev/via_eth", "/dev/via_lo", "/dev/clanvi", "VINIC", "nic", "\\\\.\\VI", "/dev/paramnet"}) {
+         {"/dev/via_eth", "/dev/via_lo", "/dev/clanvi", "VINIC", "nic", "/dev/paramnet"}) {
         EXPECT_EQ(opened((std::string(family) + "0").c_str()), "paramnet0") << family;
         EXPECT_EQ(opened((std::string(family) + "2").c_str()), "paramnet2") << family;
         EXPECT_EQ(opened((std::string(family) + "3").c_str()), "")
@@ -60,6 +60,14 @@ TEST_F(NicNamesTest, NamesOfFormerTimesCountTheDefaultProvidersNics) {
     }
     EXPECT_EQ(opened("/etc/via_lo"), "paramnet0");
     EXPECT_EQ(opened("/dev/via_lo"), "paramnet0");
+}
+
+TEST_F(NicNamesTest, WindowsNamesCountFromOne) {
+    EXPECT_EQ(opened("\\\\.\\VI"), "paramnet0");
+    EXPECT_EQ(opened("\\\\.\\VI0"), "");
+    EXPECT_EQ(opened("\\\\.\\VI1"), "paramnet0");
+    EXPECT_EQ(opened("\\\\.\\VI3"), "paramnet2");
+    EXPECT_EQ(opened("\\\\.\\VI4"), "") << "enumeration by counting must end";
 }
 
 TEST_F(NicNamesTest, HugeNumbersAreBeyondEveryNic) {
