@@ -14,7 +14,7 @@ add_compile_options(-Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer)
 # file is the main one, which this warning goes by.
 # GCC collects its garbage from 128 MiB on, again and again in files of that size: a tenth of the time (in KiB).
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    add_compile_options(-Wno-subobject-linkage --param=ggc-min-heapsize=524288)
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> --param=ggc-min-heapsize=524288)
 endif()
 
 if(VIADUCT_SANITIZE)
