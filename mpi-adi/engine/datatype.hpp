@@ -107,17 +107,20 @@ int type_free(MPI_Datatype* handle);
 
 // How many basic elements `bytes` bytes of items of this type hold; -1 when they end inside one.
 MPI_Count count_elements(const Datatype& type, MPI_Count bytes);
+// How many bytes the first `elements` basic elements of items of this type take.
+MPI_Count bytes_of_elements(const Datatype& type, MPI_Count elements);
 
-// Calls visit(basic type, address, n) for the basic elements of one item at `base`, in the order of the type map.
+// Calls visit(basic type, place, n) for the basic elements of one item at `base`, in the order of the type map. Places are
+// numbers: some ask only what the elements are, and lower bounds may be negative.
 template <typename Visit>
-void for_each_basic(const Datatype& type, char* base, Visit&& visit) {
+void for_each_basic(const Datatype& type, MPI_Aint base, Visit&& visit) {
     if (type.basic != BasicClass::none && type.basic != BasicClass::pair) {
         visit(type, base, MPI_Count(1));
         return;
     }
     for (MPI_Count r = 0; r < type.repeats; ++r) {
         for (const Datatype::Part& part : type.parts) {
-            char* at = base + r * type.stride + part.offset;
+            MPI_Aint at = base + r * type.stride + part.offset;
             if (part.type->basic != BasicClass::none && part.type->basic != BasicClass::pair &&
                 part.type->extent() == part.type->size) {
                 visit(*part.type, at, part.blocklength);

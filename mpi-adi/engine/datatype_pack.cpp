@@ -199,4 +199,23 @@ MPI_Count count_elements(const Datatype& type, MPI_Count bytes) {
     return total;
 }
 
+MPI_Count bytes_of_elements(const Datatype& type, MPI_Count elements) {
+    if (type.elements == 0) {
+        return 0;
+    }
+    MPI_Count bytes = elements / type.elements * type.size;
+    elements %= type.elements;
+    for (MPI_Count r = 0; elements > 0 && r < type.repeats; ++r) {
+        for (const Datatype::Part& part : type.parts) {
+            const MPI_Count block = part.blocklength * part.type->elements;
+            if (elements < block) {
+                return bytes + bytes_of_elements(*part.type, elements);
+            }
+            bytes += part.blocklength * part.type->size;
+            elements -= block;
+        }
+    }
+    return bytes;
+}
+
 }  // namespace viaduct::mpi

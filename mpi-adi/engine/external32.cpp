@@ -78,16 +78,16 @@ int external_size(const Datatype& basic) {
 
 MPI_Aint external_bytes(const Datatype& type, MPI_Count count) {
     MPI_Aint bytes = 0;
-    for_each_basic(type, nullptr, [&](const Datatype& basic, char*, MPI_Count n) { bytes += n * external_size(basic); });
+    for_each_basic(type, 0, [&](const Datatype& basic, MPI_Aint, MPI_Count n) { bytes += n * external_size(basic); });
     return bytes * count;
 }
 
 void external_pack(const Datatype& type, MPI_Count count, const void* base, char* out) {
     char* from = static_cast<char*>(const_cast<void*>(base));
-    for (MPI_Count i = 0; i < count; ++i, from += type.extent()) {
-        for_each_basic(type, from, [&](const Datatype& basic, char* at, MPI_Count n) {
+    for (MPI_Count i = 0; i < count; ++i) {
+        for_each_basic(type, i * type.extent(), [&](const Datatype& basic, MPI_Aint at, MPI_Count n) {
             for (; n > 0; --n, at += basic.size, out += external_size(basic)) {
-                element_out(basic, at, out);
+                element_out(basic, from + at, out);
             }
         });
     }
@@ -97,13 +97,13 @@ uint64_t external_unpack(const Datatype& type, MPI_Count count, void* base, cons
     uint64_t made = 0;
     bool ended = false;
     char* to = static_cast<char*>(base);
-    for (MPI_Count i = 0; i < count && !ended; ++i, to += type.extent()) {
-        for_each_basic(type, to, [&](const Datatype& basic, char* at, MPI_Count n) {
+    for (MPI_Count i = 0; i < count && !ended; ++i) {
+        for_each_basic(type, i * type.extent(), [&](const Datatype& basic, MPI_Aint at, MPI_Count n) {
             const auto width = uint64_t(external_size(basic));
             for (; n > 0 && !ended; --n, at += basic.size) {
                 ended = bytes < width;
                 if (!ended) {
-                    element_in(basic, in, at);
+                    element_in(basic, in, to + at);
                     in += width;
                     bytes -= width;
                     made += uint64_t(basic.size);

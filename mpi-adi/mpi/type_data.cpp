@@ -86,8 +86,10 @@ VIADUCT_MPI(Status_set_elements_x, (MPI_Status * status, MPI_Datatype datatype, 
     if (!type) {
         return call.result(MPI_ERR_TYPE);
     }
-    // Elements are basic ones; a type without any holds as many as it likes.
-    set_bytes(*status, type->elements ? count * type->size / type->elements : 0);
+    if (count < 0) {
+        return call.result(MPI_ERR_COUNT);
+    }
+    set_bytes(*status, bytes_of_elements(*type, count));
     return MPI_SUCCESS;
 }
 
@@ -98,7 +100,10 @@ VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, in
     if (!type) {
         return call.result(MPI_ERR_TYPE);
     }
-    set_bytes(*status, type->elements ? count * type->size / type->elements : 0);
+    if (count < 0) {
+        return call.result(MPI_ERR_COUNT);
+    }
+    set_bytes(*status, bytes_of_elements(*type, count));
     return MPI_SUCCESS;
 }
 

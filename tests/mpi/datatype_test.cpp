@@ -188,6 +188,29 @@ TEST_P(RandomDatatypes, TellTheirPiecesInTypeMapOrder) {
     m.type->release();
 }
 
+TEST_P(RandomDatatypes, ShowTheirElementsInTypeMapOrder) {
+    Random random{unsigned(GetParam())};
+    Modelled m = random_type(random, pick(random, 1, 4));
+    std::vector<MPI_Aint> bytes;
+    for_each_basic(*m.type, -5, [&](const Datatype& basic, MPI_Aint at, MPI_Count n) {
+        for (MPI_Count i = 0; i < n * basic.size; ++i) {
+            bytes.push_back(at + i + 5);
+        }
+    });
+    EXPECT_EQ(bytes, m.bytes);
+    m.type->release();
+}
+
+// Any number of elements takes the bytes in which it is counted again.
+TEST_P(RandomDatatypes, CountTheElementsThatTheirBytesHold) {
+    Random random{unsigned(GetParam())};
+    Modelled m = random_type(random, pick(random, 1, 4));
+    for (MPI_Count n = 0; n <= 2 * m.elements; ++n) {
+        EXPECT_EQ(count_elements(*m.type, bytes_of_elements(*m.type, n)), n);
+    }
+    m.type->release();
+}
+
 TEST_P(RandomDatatypes, UnpackTouchesNothingElse) {
     Random random{unsigned(GetParam()) + 7919};
     Modelled m = random_type(random, pick(random, 1, 4));
@@ -295,6 +318,7 @@ TEST(Datatype, CountsElementsOfAMessageThatEndsInsideAnItem) {
     EXPECT_EQ(count_elements(*mixed, 21), -1);
     mixed->release();
 }
+
 
 TEST(Datatype, HandleOfAFreedTypeIsNobodys) {
     MPI_Datatype handle = type_publish(make_repeated(2, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});

@@ -27,7 +27,7 @@ private:
 // Whether every element has the same size in the file.
 bool same_sizes(const Datatype& type, const Representation& representation) {
     bool same = true;
-    for_each_basic(type, nullptr, [&](const Datatype& basic, char*, MPI_Count) {
+    for_each_basic(type, 0, [&](const Datatype& basic, MPI_Aint, MPI_Count) {
         same = same && representation.extent_of(basic) == basic.size;
     });
     return same;

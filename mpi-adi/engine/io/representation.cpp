@@ -103,7 +103,7 @@ MPI_Aint Representation::bytes_of(const Datatype& type) const {
     if (!converts()) return type.size;
     MPI_Aint bytes = 0;
     bool failed = false;
-    for_each_basic(type, nullptr, [&](const Datatype& basic, char*, MPI_Count n) {
+    for_each_basic(type, 0, [&](const Datatype& basic, MPI_Aint, MPI_Count n) {
         const MPI_Aint one = extent_of(basic);
         failed |= one < 0;
         bytes += n * one;

@@ -26,6 +26,21 @@ void nowhere_to_answer() {
     MPI_Group_free(&group);
 }
 
+// Elements are those of the type map, whatever their sizes: three of a pair are one pair and the first half of another.
+void elements() {
+    MPI_Status status = {};
+    int elements = 0, items = 0;
+    EXPECT(MPI_Status_set_elements(&status, MPI_DOUBLE_INT, 3) == MPI_SUCCESS);
+    MPI_Get_elements(&status, MPI_DOUBLE_INT, &elements);
+    MPI_Get_count(&status, MPI_DOUBLE_INT, &items);
+    EXPECT(elements == 3 && items == MPI_UNDEFINED);
+    EXPECT(MPI_Status_set_elements_x(&status, MPI_DOUBLE_INT, 4) == MPI_SUCCESS);
+    MPI_Get_elements(&status, MPI_DOUBLE_INT, &elements);
+    MPI_Get_count(&status, MPI_DOUBLE_INT, &items);
+    EXPECT(elements == 4 && items == 2);
+    EXPECT(MPI_Status_set_elements(&status, MPI_INT, -1) == MPI_ERR_COUNT);
+}
+
 void names() {
     char text[MPI_MAX_OBJECT_NAME];
     int length = 0;
@@ -201,6 +216,7 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
     nowhere_to_answer();
+    elements();
     names();
     no_place_for_a_request();
     lists_that_are_nowhere();
