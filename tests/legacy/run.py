@@ -329,6 +329,17 @@ def watch(s, i):
     expect(server, r"server: %d requests answered by process of its own\n" % messages)
 
 
+def pages(s, i):
+    rounds = 5 if s.light else [1, 10, 30][i % 3]
+    args = ["-m", rounds, "-r", "d"]  # the level at which every NIC has RDMA read
+    server = s.start("pages", "-s", *args)
+    client = s.start_far("pages", "-c", s.host, *args)
+    s.finish()
+    expect(client, r"client: %d pages fetched, %d twins, %d pieces written home\n" %
+           (16 * rounds, 10 * rounds, 10 * rounds))
+    expect(server, r"server: 16 pages as they should be after %d rounds\n" % rounds)
+
+
 def notify(s, i):
     clients, messages = 1 + i % 6, 10 if s.light else 20
     ways = ["decb"[(i + k) % 4] for k in range(clients)]
@@ -368,7 +379,7 @@ def enum(s, i):
            r"/dev/via_eth93: no such NIC\n[1-9][0-9]* opened and closed\n")
 
 
-PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum, watch, notify]
+PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum, watch, notify, pages]
 WITH_CLIENTS = [pingpong, many2one, rdmamove, threads]  # the others know one host only
 
 
