@@ -158,6 +158,7 @@ inline void run_peer(const uint8_t* data, size_t size) {
     Stage& s = stage(script.take<uint8_t>());
     const uint8_t permissions = script.take<uint8_t>();
     TestVi& v = s.victim;
+    v.written_by_peer = permissions & 1;
     v.core.traits.rdma_write = permissions & 1;
     v.core.traits.rdma_read = permissions >> 1 & 1;
     std::memset(v.data(), static_cast<int>(kGuard), kSlots * kSlot);

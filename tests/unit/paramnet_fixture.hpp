@@ -159,6 +159,8 @@ public:
     ViCore core;
     uint32_t region = 0;
     size_t bytes = 0;
+    // The peer may write to the region by RDMA, and does: also to descriptors that have just completed.
+    bool written_by_peer = false;
 
 private:
     friend struct Events;
