@@ -60,6 +60,29 @@ TEST_P(Rdma, WriteWithImmediateTakesAReceiveAndLeavesItsSegmentsAlone) {
     ASSERT_NE(pair.a.wait_send(), nullptr);
 }
 
+// A descriptor may lie in memory that the peer may write to. What has completed is told as it was.
+TEST_P(Rdma, ACompletionIsToldAsItWasWhateverIsWrittenOverItsDescriptor) {
+    TestPair pair(level(), reach());
+    pair.b.receive(pair.b.data(), 8);
+    pair.a.send(pair.a.data(), 8);
+    WorkQueue& queue = pair.b.core.recv;
+    ASSERT_TRUE(eventually([&] {
+        pair.b.nic.poll();
+        return queue.head_complete();
+    }));
+    VIP_DESCRIPTOR* received = pair.b.descriptor(true, 0);
+    const VIP_UINT32 forged = VIP_STATUS_DONE | VIP_STATUS_LENGTH_ERROR;
+    std::memcpy(pair.a.data() + 64, &forged, sizeof forged);
+    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data() + 64, sizeof forged,
+                                      &received->CS.Status, pair.b.region));
+    ASSERT_TRUE(eventually([&] { return status_of(received) == forged; }));
+    bool in_error = true;
+    queue.lock.lock();
+    EXPECT_EQ(queue.dequeue(&in_error), received);
+    queue.lock.unlock();
+    EXPECT_FALSE(in_error) << "what the fixture takes for a mistake unless told that the peer writes";
+}
+
 TEST_P(Rdma, ASendBehindAWriteFindsItDone) {
     TestPair pair(level(), reach());
     for (uint32_t i = 0; i < 200; ++i) {
