@@ -28,7 +28,15 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
 VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths) {
     if (Widths == nullptr) return VIP_INVALID_PARAMETER;
     return with_nic(NicHandle, [&](Nic& nic) -> VIP_RETURN {
-        *Widths = (nic.info.capabilities & viaduct::kCapAtomicWords) != 0 ? 4 + 8 : 0;
+        *Widths = viaduct::atomic_widths(nic.info);
+        return VIP_SUCCESS;
+    });
+}
+
+VIP_RETURN VipxQueryAtomicScope(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Processors) {
+    if (Processors == nullptr) return VIP_INVALID_PARAMETER;
+    return with_nic(NicHandle, [&](Nic& nic) -> VIP_RETURN {
+        *Processors = (nic.info.capabilities & viaduct::kCapAtomicsGlobal) != 0 ? VIP_TRUE : VIP_FALSE;
         return VIP_SUCCESS;
     });
 }

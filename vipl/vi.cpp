@@ -41,10 +41,7 @@ void apply_attributes(Vi& vi, const NicInfo& info, const VIP_VI_ATTRIBUTES& a, P
     core.max_segments = static_cast<uint32_t>(info.max_segments);
     // Whether this end may be read is in the traits; initiating needs only the level (vipl-semantics §7).
     core.rdma_read_allowed = (info.rdma_read_mask & a.ReliabilityLevel) != 0 ? 1 : 0;
-    core.atomics_allowed = (info.capabilities & kCapAtomicWords) != 0 &&
-                                   a.ReliabilityLevel != VIP_SERVICE_UNRELIABLE
-                               ? 1
-                               : 0;
+    core.atomic_widths = a.ReliabilityLevel != VIP_SERVICE_UNRELIABLE ? atomic_widths(info) : 0;
 }
 
 // A tag of this NIC, NULL being one (vipl-compat V1). Nic::mutex held.

@@ -24,6 +24,16 @@ inline bool is_atomic(uint32_t control) {
     return control == kControlFetchAdd || control == kControlCompareSwap;
 }
 
+inline bool is_compare_swap(uint32_t control) {
+    return (control & ~uint32_t{VIP_CONTROL_QFENCE}) == kControlCompareSwap;
+}
+// Bytes of the word that an atomic operation with so many bytes of operands changes; 0: there is none.
+inline uint32_t atomic_width(uint32_t control, uint64_t operand_bytes) {
+    const uint64_t operands = is_compare_swap(control) ? 2 : 1;
+    if (operand_bytes == 4 * operands) return 4;
+    return operand_bytes == 8 * operands ? 8 : 0;
+}
+
 // First data segment: RDMA descriptors carry one address segment in front (SegCount includes it).
 inline const VIP_DESCRIPTOR_SEGMENT* segments_of(const VIP_DESCRIPTOR* d) {
     return reinterpret_cast<const VIP_DESCRIPTOR_SEGMENT*>(reinterpret_cast<const char*>(d) +
@@ -71,6 +81,11 @@ inline uint32_t send_status_op(uint32_t operation) {
         default:
             return VIP_STATUS_OP_SEND;
     }
+}
+
+// The same by its control word, for providers that have atomic operations.
+inline uint32_t sent_status_op(uint32_t control) {
+    return is_atomic(control) ? kStatusAtomic : send_status_op(control & VIP_CONTROL_OP_MASK);
 }
 
 // Writes a completion: Length and whatever was stored before become visible no later than DONE (§2.2: DONE

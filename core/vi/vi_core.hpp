@@ -112,7 +112,7 @@ struct ViCore {
     uint32_t max_segments = 0;
     uint64_t max_transfer = 0;
     uint32_t rdma_read_allowed = 0;  // EnableRdmaRead asked for and supported at this level
-    uint32_t atomics_allowed = 0;    // the NIC has atomic operations, and the level is a reliable one
+    uint32_t atomic_widths = 0;      // of words, 4 + 8 at most: what the NIC takes at a reliable level
     RegionView* regions = nullptr;
     const ViEvents* events = nullptr;
     Endpoint* endpoint = nullptr;

@@ -28,7 +28,6 @@ inline uint64_t sum_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* seg
 // What a control word other than that of a plain send gets wrong.
 uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) {
     const uint32_t operation = control & VIP_CONTROL_OP_MASK;
-    if (is_atomic(control)) return vi.atomics_allowed != 0 && segments == 2 ? 0 : VIP_STATUS_FORMAT_ERROR;
     // §2.2: reserved bits are zero; §2.1: operation 3 is reserved.
     if ((control & VIP_CONTROL_RESERVED) != 0 || operation == VIP_CONTROL_OP_RESERVED)
         return VIP_STATUS_FORMAT_ERROR;
@@ -41,6 +40,18 @@ uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) 
             return VIP_STATUS_FORMAT_ERROR;
     }
     return 0;
+}
+
+// An atomic operation of viaduct/ext.h: the address of a word, and operands for it in one piece.
+uint32_t check_atomic(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t count, uint64_t* total) {
+    if (vi.atomic_widths == 0 || count != 2) return VIP_STATUS_FORMAT_ERROR;
+    uint32_t error = 0;
+    *total = sum_segments(vi, segments_of(d) + 1, 1, &error);
+    const uint32_t width = atomic_width(d->CS.Control, *total);
+    if (*total != d->CS.Length || *total > vi.max_transfer || (width & vi.atomic_widths) == 0)
+        return error | VIP_STATUS_LENGTH_ERROR;
+    if (segments_of(d)->Remote.Data.AddressBits % width != 0) error |= VIP_STATUS_FORMAT_ERROR;
+    return error;
 }
 
 }  // namespace
@@ -65,6 +76,7 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
     // Immediate data and a fence are legal with every send (§2.2, §2.5).
     if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE}) != VIP_CONTROL_OP_SENDRECV)
         [[unlikely]] {
+        if (is_atomic(control)) return check_atomic(vi, d, count, total);
         if (const uint32_t wrong = check_rdma_form(vi, control, count); wrong != 0) return wrong;
         ++segments;
         --data_segments;
@@ -100,7 +112,7 @@ void flush_queue(WorkQueue& q) {
     while (q.completed != q.posted) {
         // §3 flush rules 1 and 2: posting order, and each a completion like any other, CQ entry included.
         const uint32_t operation =
-            q.is_receive ? VIP_STATUS_OP_RECEIVE : send_status_op(operation_of(q.oldest_incomplete()));
+            q.is_receive ? VIP_STATUS_OP_RECEIVE : sent_status_op(q.oldest_incomplete()->CS.Control);
         complete_head(q, operation | VIP_STATUS_DESC_FLUSHED_ERROR, 0);
     }
 }

@@ -42,13 +42,13 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
  * Atomic operations on a word of the other end's memory, posted by VipPostSend like an RDMA: an address segment that names
  * the word, and one data segment, CS.Length bytes long, with the operands. When the descriptor is done the first operand
  * has become the word's old value. The word has 4 or 8 bytes, lies at its alignment, is in the byte order of its machine, and
- * may be written and read by RDMA (VI and memory of the other end enable both). Nothing of any NIC handle comes between the
- * reading and the writing of the word; processors' atomic instructions on it do not either.
+ * may be written and read by RDMA (VI and memory of the other end enable both). No atomic operation of any handle of the
+ * NIC comes between the reading and the writing of the word; VipxQueryAtomicScope says whether one of a processor may.
  *   VIPX_CONTROL_OP_FETCH_ADD     operands: what is added                            (Length 4 or 8)
  *   VIPX_CONTROL_OP_COMPARE_SWAP  operands: the new value, then the expected one     (Length 8 or 16)
  * VIP_CONTROL_QFENCE may be added, immediate data not. The status of a good completion has VIPX_STATUS_OP_ATOMIC.
  * FORMAT_ERROR: the NIC has no atomics, the level is Unreliable, not one data segment, a word off its alignment.
- * LENGTH_ERROR: another Length. RDMA_PROT_ERROR: as for an RDMA read, and, on the default NIC, memory that is not from
+ * LENGTH_ERROR: another Length, or a width that the NIC has not. RDMA_PROT_ERROR: as for an RDMA read, and, on the default NIC, memory that is not from
  * VipxAllocMemory and belongs to another process.
  */
 #define VIPX_CONTROL_OP_FETCH_ADD 0x0013
@@ -60,6 +60,13 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
  * SUCCESS, INVALID_PARAMETER (dead handle, Widths NULL).
  */
 VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths);
+
+/*
+ * Whether processors' atomic instructions and a NIC's atomic operations may be used on one word. VIP_FALSE: only what the NIC
+ * does to the word is counted right, so that its owner, too, changes it through a connection. Any thread.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Processors NULL).
+ */
+VIP_RETURN VipxQueryAtomicScope(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Processors);
 
 /*
  * Whether a NIC pins registered memory. VIP_TRUE: a registration speaks of the pages that were there when it was made, and

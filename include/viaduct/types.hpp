@@ -75,11 +75,11 @@ enum Capability : uint32_t {
     kCapRdmaWrite = 1u << 0,
     kCapRdmaRead = 1u << 1,
     kCapImmediate = 1u << 2,
-    kCapAtomics = 1u << 3,
+    kCapAtomics = 1u << 3,  // its send queues take the atomic operations of viaduct/ext.h
     kCapOwnWakeup = 1u << 4,    // sleeping threads are woken by the NIC itself
     kCapLocalOnly = 1u << 5,    // reaches this host only; its connections are matched by the agent
     kCapFaultPlan = 1u << 6,    // accepts a seeded fault plan per connection
-    kCapAtomicWords = 1u << 7,  // its send queues take the atomic operations of viaduct/ext.h
+    kCapAtomicsGlobal = 1u << 7,  // and nothing of a processor comes between either
     kCapUnpinned = 1u << 8,  // finds registered memory by its virtual address in the moment of each transfer
 };
 
@@ -129,6 +129,16 @@ struct NicInfo {
     OperationLimit send, put, get, atomic;
     Profile profile;
 };
+
+// Widths of the words that atomic operations of a NIC take, the sum of 4 and 8: its limit is of the widest
+// word, its alignment of the narrowest.
+inline uint32_t atomic_widths(const NicInfo& nic) {
+    if ((nic.capabilities & kCapAtomics) == 0) return 0;
+    uint32_t widths = 0;
+    for (uint32_t width = 4; width <= 8; width *= 2)
+        if (nic.atomic.alignment <= width && width <= nic.atomic.max_bytes) widths += width;
+    return widths;
+}
 
 static_assert(std::is_trivially_copyable_v<NicInfo> && std::is_trivially_copyable_v<EndAddress>);
 

@@ -21,7 +21,8 @@ NicInfo describe_nic(uint16_t index, const PortSpec& port) {
     std::snprintf(nic.description, sizeof nic.description, "VI over Ethernet: %.70s", port.text.c_str());
     nic.address = port.address;
     nic.index = index;
-    nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapFaultPlan;
+    nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapAtomics | kCapOwnWakeup |
+                       kCapFaultPlan | kCapAtomicsGlobal;
     nic.hardware_version = 6;  // Tigon-II (hardware-facts b.1)
     nic.provider_version = 1;
     nic.link_up = port.up ? 1 : 0;
@@ -41,6 +42,7 @@ NicInfo describe_nic(uint16_t index, const PortSpec& port) {
     nic.max_ptags = 1024;
     nic.send = OperationLimit{kMaxTransfer, 1, 252, 0, 0};
     nic.put = nic.get = OperationLimit{kMaxTransfer, 1, 251, 0, 0};
+    nic.atomic = OperationLimit{8, 4, 1, 0, 0};
     nic.profile = Profile{3000, 800, 50, 0};
     return nic;
 }

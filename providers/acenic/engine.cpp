@@ -223,10 +223,13 @@ bool Engine::post_one(Endpoint& ep, VIP_DESCRIPTOR* d) {
     ViCore& vi = *ep.vi;
     WorkQueue& q = vi.send;
     uint64_t total = 0;
-    if (const uint32_t error = check_send(vi, d, &total); error != 0) {
+    wire::Work w;
+    uint32_t error = check_send(vi, d, &total);
+    if (error == 0) error = describe_work(vi, d, static_cast<uint32_t>(total), &w);
+    if (error != 0) {
         if (q.completed != q.taken) return false;  // its turn comes when those before it are finished
         ++q.taken;
-        complete_head(q, send_status_op(operation_of(d)) | error, 0);
+        complete_head(q, sent_status_op(d->CS.Control) | error, 0);
         if (vi.traits.reliability == VIP_SERVICE_UNRELIABLE) return true;
         BreakReason why;  // §6.2: descriptor in error, connection broken
         why.report = false;
@@ -234,19 +237,7 @@ bool Engine::post_one(Endpoint& ep, VIP_DESCRIPTOR* d) {
         broken_.push_back(&vi);
         return false;
     }
-    const uint32_t control = d->CS.Control;
-    const uint32_t operation = control & VIP_CONTROL_OP_MASK;
-    wire::Work w;
     w.tag = q.taken;
-    w.total = static_cast<uint32_t>(total);
-    w.has_immediate = (control & VIP_CONTROL_IMMEDIATE) != 0;
-    w.immediate = d->CS.ImmediateData;
-    w.fence = (control & VIP_CONTROL_QFENCE) != 0;
-    if (operation != VIP_CONTROL_OP_SENDRECV) {
-        w.operation = operation == VIP_CONTROL_OP_RDMAREAD ? wire::Operation::read : wire::Operation::write;
-        w.handle = d->DS[0].Remote.Handle;
-        w.address = d->DS[0].Remote.Data.AddressBits;
-    }
     ++q.taken;
     if (node_->post(ep.link, w, now_ns())) return true;
     if (q.taken == w.tag + 1 && !vi.is_marked_broken()) --q.taken;

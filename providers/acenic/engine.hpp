@@ -57,6 +57,10 @@ struct Endpoint {
 
 namespace viaduct::acenic {
 
+// What a descriptor that check_send has found in order asks the wire to do (work.cpp). VIP_STATUS_*_ERROR
+// bits when it, or its memory, has changed since.
+uint32_t describe_work(const ViCore&, const VIP_DESCRIPTOR*, uint32_t total, wire::Work*);
+
 inline constexpr uint32_t kBellSend = 1, kBellStart = 2, kBellStop = 4;
 
 class Engine final : public wire::Host {

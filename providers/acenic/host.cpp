@@ -183,7 +183,8 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
     WorkQueue& q = ep.vi->send;
     if (!ep.active || q.completed != tag || q.taken == q.completed) return;
     const VIP_DESCRIPTOR* d = q.oldest_incomplete();
-    const uint32_t operation = send_status_op(operation_of(d));
+    const uint32_t operation = sent_status_op(d->CS.Control);
+    const bool fetches = operation == VIP_STATUS_OP_RDMA_READ || operation == kStatusAtomic;
     uint32_t error = 0;
     switch (outcome) {
         case wire::Outcome::ok:
@@ -203,7 +204,7 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
             error = VIP_STATUS_REMOTE_DESC_ERROR;
             break;
         case wire::Outcome::not_permitted:
-            if (!reception(ep) && operation != VIP_STATUS_OP_RDMA_READ) return;
+            if (!reception(ep) && !fetches) return;
             error = VIP_STATUS_RDMA_PROT_ERROR;
             break;
         case wire::Outcome::gave_up:

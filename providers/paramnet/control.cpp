@@ -52,7 +52,7 @@ NicInfo describe_nic(uint32_t index) {
     nic.address = host_address(index);
     nic.index = static_cast<uint16_t>(index);
     nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapOwnWakeup | kCapLocalOnly |
-                       kCapFaultPlan | kCapAtomicWords | kCapUnpinned;
+                       kCapFaultPlan | kCapAtomics | kCapAtomicsGlobal | kCapUnpinned;
     nic.hardware_version = 2;
     nic.provider_version = 1;
     nic.link_up = 1;
@@ -74,6 +74,7 @@ NicInfo describe_nic(uint32_t index) {
     const OperationLimit limit{kMaxTransfer, 1, 252, kInlineBytes, 0};
     nic.send = limit;
     nic.put = nic.get = OperationLimit{kMaxTransfer, 1, 251, 0, 0};
+    nic.atomic = OperationLimit{8, 4, 1, 0, 0};
     nic.profile = Profile{80, 50'000, 100, 0};
     return nic;
 }

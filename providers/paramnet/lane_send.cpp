@@ -140,7 +140,7 @@ Step begin_next(Endpoint& ep) {
     const auto total = static_cast<uint32_t>(sum);
     if (error != 0) [[unlikely]] {
         // §6.2: a local error at a reliable level ends the connection, an unreliable one goes on.
-        finish(ep, q.taken++, send_status_op(operation_of(d)) | error, 0,
+        finish(ep, q.taken++, sent_status_op(d->CS.Control) | error, 0,
                reliable(ep) ? After::break_silently : After::nothing);
         return Step::done;
     }

@@ -258,25 +258,19 @@ void change_word(uint64_t at, std::byte* operands, bool swaps) {
     __builtin_memcpy(operands, &operand, sizeof operand);
 }
 
-// What only the provider can tell wrong with an atomic operation.
-uint32_t check_atomic(const VIP_DESCRIPTOR* d, uint32_t width, uint32_t total) {
-    const uint32_t operands = (d->CS.Control & ~VIP_CONTROL_QFENCE) == kControlCompareSwap ? 2 : 1;
-    if ((width != 4 && width != 8) || total != operands * width) return VIP_STATUS_LENGTH_ERROR;
-    return d->DS[0].Remote.Data.AddressBits % width != 0 ? VIP_STATUS_FORMAT_ERROR : 0;
-}
-
 }  // namespace
 
 Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
-    const bool swaps = (d->CS.Control & ~VIP_CONTROL_QFENCE) == kControlCompareSwap;
-    const uint32_t width = swaps ? total / 2 : total;
-    if (const uint32_t wrong = check_atomic(d, width, total); wrong != 0) {
-        finish(ep, ep.vi->send.taken++, wrong, 0, After::break_silently);
-        return Step::done;
-    }
+    const uint32_t control = d->CS.Control;
+    const bool swaps = is_compare_swap(control);
+    const uint32_t width = atomic_width(control, total);
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
+    if (width == 0 || address % width != 0) {  // changed since it was checked
+        finish(ep, ep.vi->send.taken++, kStatusAtomic | VIP_STATUS_FORMAT_ERROR, 0, After::break_silently);
+        return Step::done;
+    }
     bool done = false;
     {
         const Access access(ep, handle, Access::To::anywhere);

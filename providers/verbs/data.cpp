@@ -8,6 +8,7 @@
 
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
+#include "providers/verbs/atomic.hpp"
 #include "providers/verbs/companion.hpp"
 #include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
@@ -49,6 +50,18 @@ void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
 
 enum class Step : uint8_t { go, wait, refuse };
 
+// What the target's region and VI have to permit.
+uint32_t target_flags(uint32_t operation) {
+    switch (operation) {
+        case VIP_CONTROL_OP_RDMAREAD:
+            return kRegionRdmaRead;
+        case VIP_CONTROL_OP_RDMAWRITE:
+            return kRegionRdmaWrite;
+        default:  // an atomic operation
+            return kRegionRdmaRead | kRegionRdmaWrite;
+    }
+}
+
 // The peer's key for an RDMA target. Asked once per region; an answer is good as long as the region has it.
 // `alone`: everything before it has arrived, which a refusal that takes a receive must come behind.
 Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64_t total, bool alone,
@@ -56,10 +69,10 @@ Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64
     const VIP_ADDRESS_SEGMENT& remote = segments_of(d)->Remote;
     const uint32_t handle = remote.Handle;
     const uint64_t address = remote.Data.AddressBits;
-    const uint32_t flag = operation == VIP_CONTROL_OP_RDMAREAD ? kRegionRdmaRead : kRegionRdmaWrite;
+    const uint32_t flags = target_flags(operation);
     if (const auto known = link.remote_keys.find(handle); known != link.remote_keys.end()) {
         const RemoteKey& k = known->second;
-        if ((k.flags & flag) != 0 && total <= k.length && address - k.base <= k.length - total) {
+        if ((k.flags & flags) == flags && total <= k.length && address - k.base <= k.length - total) {
             *key = k.key;
             return Step::go;
         }
@@ -67,7 +80,7 @@ Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64
     Question& q = link.question;
     if (!q.asked) {
         if (!alone && has_immediate(d)) return Step::wait;
-        if (!ask_peer(link, handle, address, total, flag)) return Step::wait;
+        if (!ask_peer(link, handle, address, total, flags)) return Step::wait;
         q = Question{true, false, handle, {}};
         return Step::wait;
     }
@@ -106,9 +119,11 @@ bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint3
     wr.imm_data = htonl(d->CS.ImmediateData);
     wr.send_flags = signalled ? IBV_SEND_SIGNALED : 0;
     if ((d->CS.Control & VIP_CONTROL_QFENCE) != 0) wr.send_flags |= IBV_SEND_FENCE;
-    if (operation != VIP_CONTROL_OP_RDMAREAD && total != 0 && total <= link.inline_bytes)
+    if (operation < VIP_CONTROL_OP_RDMAREAD && total != 0 && total <= link.inline_bytes)
         wr.send_flags |= IBV_SEND_INLINE;
-    if (rdma) {
+    if (operation == VIP_CONTROL_OP_RESERVED) {  // check_send has let pass no other than an atomic operation
+        if (!make_atomic(*ep.vi, d, total, key, &wr)) return false;
+    } else if (rdma) {
         wr.wr.rdma.remote_addr = segments_of(d)->Remote.Data.AddressBits;
         wr.wr.rdma.rkey = key;
     }
@@ -116,7 +131,7 @@ bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint3
     if (ibv_post_send(link.data, &wr, &bad) != 0) return false;
     Sent& one = ep.sent[position & ep.vi->send.mask];
     one = Sent{};
-    one.status = send_status_op(operation);
+    one.status = sent_status_op(d->CS.Control);
     one.length = total;
     one.key = key;
     one.takes_receive = !rdma || wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -145,12 +160,13 @@ bool take_send(Endpoint& ep, Link& link) {
     const uint32_t operation = operation_of(d);
     uint64_t total = 0;
     if (const uint32_t error = check_send(*ep.vi, d, &total); error != 0) {
-        refuse_descriptor(ep, q.taken++, operation, error);
+        refuse_descriptor(ep, q.taken++, error);
         return true;
     }
     uint32_t key = 0;
     if (operation != VIP_CONTROL_OP_SENDRECV) {
-        const Step step = find_remote(link, d, operation, total, q.completed == q.taken, &key);
+        const uint64_t reach = is_atomic(d->CS.Control) ? atomic_width(d->CS.Control, total) : total;
+        const Step step = find_remote(link, d, operation, reach, q.completed == q.taken, &key);
         if (step == Step::wait) return false;
         if (step == Step::refuse) {
             refuse_rdma(ep, d, q.taken++, static_cast<uint32_t>(total));
@@ -161,7 +177,7 @@ bool take_send(Endpoint& ep, Link& link) {
     const bool signalled = q.taken % kSignalEvery == kSignalEvery - 1 || !another_follows(ep);
     if (!post_one(ep, link, q.taken, static_cast<uint32_t>(total), key, signalled)) {
         VIADUCT_LOG(error, "verbs", "the device does not take a send");
-        refuse_descriptor(ep, q.taken++, operation, VIP_STATUS_TRANSPORT_ERROR);
+        refuse_descriptor(ep, q.taken++, VIP_STATUS_TRANSPORT_ERROR);
         return true;
     }
     ++q.taken;
@@ -204,9 +220,9 @@ void repost(Endpoint& ep, uint32_t position) {
     const uint32_t key = ep.sent[position & ep.vi->send.mask].key;
     uint64_t total = 0;
     if (const uint32_t error = check_send(*ep.vi, d, &total); error != 0)
-        return refuse_descriptor(ep, position, operation_of(d), error);
+        return refuse_descriptor(ep, position, error);
     if (!post_one(ep, *ep.link, position, static_cast<uint32_t>(total), key, true))
-        refuse_descriptor(ep, position, operation_of(d), VIP_STATUS_TRANSPORT_ERROR);
+        refuse_descriptor(ep, position, VIP_STATUS_TRANSPORT_ERROR);
 }
 
 }  // namespace

@@ -25,8 +25,13 @@ void settle(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, b
     if (breaks) ep.stopped = true;
 }
 
+// Something comes back: a refusal is told to the descriptor at every level.
+bool fetches(const VIP_DESCRIPTOR* d) {
+    return operation_of(d) == VIP_CONTROL_OP_RDMAREAD || is_atomic(d->CS.Control);
+}
+
 void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
-    if (operation_of(d) == VIP_CONTROL_OP_RDMAREAD) return tell_peer(link, MessageKind::read_refused);
+    if (fetches(d)) return tell_peer(link, MessageKind::read_refused);
     tell_peer(link, MessageKind::write_refused, has_immediate(d) ? kWithImmediate : 0);
 }
 
@@ -40,8 +45,7 @@ Verdict judge_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status 
         known = check_send(*ep.vi, d, &total);
         if (known == 0) status = IBV_WC_GENERAL_ERR;
     }
-    const bool is_read = operation_of(d) == VIP_CONTROL_OP_RDMAREAD;
-    Verdict v = judge_send(status, ep.vi->traits.reliability, is_read);
+    Verdict v = judge_send(status, ep.vi->traits.reliability, fetches(d));
     if (known != 0) v.bits = known;
     return v;
 }
@@ -52,18 +56,17 @@ void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report) {
     ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, 0, nullptr, report});
 }
 
-void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t error) {
-    settle(ep, position, send_status_op(operation) | error, 0, !unreliable(ep), false);
+void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t error) {
+    settle(ep, position, sent_status_op(ep.vi->send.at(position)->CS.Control) | error, 0, !unreliable(ep),
+           false);
 }
 
 void refuse_rdma(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t position, uint32_t total) {
-    const uint32_t operation = operation_of(d);
-    const uint32_t status = send_status_op(operation);
-    const bool is_read = operation == VIP_CONTROL_OP_RDMAREAD;
+    const uint32_t status = sent_status_op(d->CS.Control);
     tell_refused(*ep.link, d);
     if (unreliable(ep)) {
         settle(ep, position, status, total, false, false);  // dropped at the target
-    } else if (is_read || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
+    } else if (fetches(d) || ep.vi->traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION) {
         settle(ep, position, status | VIP_STATUS_RDMA_PROT_ERROR, 0, true, false);
     } else {
         settle(ep, position, status, total, true, true);  // the network had accepted it
@@ -74,7 +77,6 @@ void fail_send(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->send;
     const auto status = static_cast<ibv_wc_status>(a.status);
     const VIP_DESCRIPTOR* d = q.at(a.position);
-    const uint32_t operation = operation_of(d);
     const Verdict v = judge_failed(ep, d, status);
     VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
     if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
@@ -84,7 +86,7 @@ void fail_send(Endpoint& ep, const Arrival& a) {
     }
     ep.on_device = a.position;  // everything before it went well
     const uint32_t length = v.bits == 0 ? ep.sent[a.position & q.mask].length : 0;
-    settle(ep, a.position, send_status_op(operation) | v.bits, length, !v.goes_on, v.report);
+    settle(ep, a.position, sent_status_op(d->CS.Control) | v.bits, length, !v.goes_on, v.report);
     if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);
     if (v.refused) tell_refused(*ep.link, d);
     if (v.goes_on) want_recovery(*ep.link);

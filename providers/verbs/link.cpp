@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
+#include "providers/verbs/atomic.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/companion.hpp"
 #include "providers/verbs/group.hpp"
@@ -90,13 +91,13 @@ bool path_attributes(rdma_cm_id* id, ibv_qp_state state, Transition* step) {
     return calls->init_qp_attr(id, &step->attr, &step->mask) == 0;
 }
 
-uint32_t access_of(const ViTraits& traits) {
+uint32_t access_of(const ViTraits& traits, bool device_has_atomics) {
     uint32_t access = IBV_ACCESS_LOCAL_WRITE;
     if (traits.rdma_write != 0) access |= IBV_ACCESS_REMOTE_WRITE;
     // Reads belong to the reliable levels (vipl-semantics §6.1).
     if (traits.rdma_read != 0 && traits.reliability != VIP_SERVICE_UNRELIABLE)
         access |= IBV_ACCESS_REMOTE_READ;
-    return access;
+    return access | atomic_access(device_has_atomics, access);
 }
 
 bool modify(ibv_qp* qp, Transition step, const char* what) {
@@ -132,7 +133,7 @@ Link* create_link(Endpoint& ep, const ViTraits& traits) {
 bool make_initial(Link& link, rdma_cm_id* id) {
     Transition& step = link.initial;
     if (!path_attributes(id, IBV_QPS_INIT, &step)) return false;
-    step.attr.qp_access_flags = access_of(link.traits);
+    step.attr.qp_access_flags = access_of(link.traits, (link.nic->info.capabilities & kCapAtomics) != 0);
     if (!modify(link.data, step, "initial")) return false;
     Transition companion = step;
     companion.attr.qp_access_flags = 0;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/memory/region_table.hpp"
+#include "providers/verbs/atomic.hpp"
 
 namespace viaduct::verbs {
 
@@ -194,7 +195,7 @@ void set_limits(const PortFacts& facts, const NicSettings& settings, NicInfo* ni
     nic->send = OperationLimit{nic->max_transfer, 1, most, settings.inline_bytes, 0};
     nic->put = OperationLimit{nic->max_transfer, 1, most - 1, settings.inline_bytes, 0};
     if (d.max_qp_rd_atom > 0) nic->get = OperationLimit{nic->max_transfer, 1, most - 1, 0, 0};
-    if (d.atomic_cap != IBV_ATOMIC_NONE) nic->atomic = OperationLimit{8, 8, 1, 0, 0};
+    if (has_atomics(d)) nic->atomic = OperationLimit{8, 8, 1, 0, 0};
 }
 
 }  // namespace
@@ -235,7 +236,8 @@ bool describe_port(const PortFacts& facts, const NicSettings& settings, uint32_t
     nic.capabilities = kCapRdmaWrite | kCapImmediate | kCapOwnWakeup;
     const bool reads = d.max_qp_rd_atom > 0 && d.max_qp_init_rd_atom > 0;
     if (reads) nic.capabilities |= kCapRdmaRead;
-    if (d.atomic_cap != IBV_ATOMIC_NONE) nic.capabilities |= kCapAtomics;
+    if (has_atomics(d)) nic.capabilities |= kCapAtomics;
+    if (has_atomics(d) && d.atomic_cap == IBV_ATOMIC_GLOB) nic.capabilities |= kCapAtomicsGlobal;
     nic.hardware_version = d.hw_ver;
     nic.link_up = facts.port_attr.state == IBV_PORT_ACTIVE ? 1 : 0;
     nic.reliability_mask = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "core/log/log.hpp"
+#include "providers/verbs/atomic.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/connect.hpp"
 #include "providers/verbs/control.hpp"
@@ -64,7 +65,7 @@ Status open_device(NicContext& nic) {
     nic.wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     nic.poke_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (nic.control_cq == nullptr || !nic.wake_fd.valid() || !nic.poke_fd.valid() ||
-        !nic.keys.allocate(nic.pd))
+        !nic.keys.allocate(nic.pd, has_atomics(attr)))
         return Status::out_of_resources;
     const bool quiet = never_block(nic.events->fd) && never_block(nic.device->async_fd) &&
                        never_block(nic.channel->fd) && never_block(nic.control_channel->fd);

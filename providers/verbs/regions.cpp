@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "providers/verbs/atomic.hpp"
 #include "providers/verbs/calls.hpp"
 
 namespace viaduct::verbs {
@@ -13,13 +14,13 @@ namespace {
 
 constexpr uint32_t kEntries = kMaxRegions + 1;
 
-uint32_t wanted_access(const Region& region) {
+uint32_t wanted_access(const Region& region, bool atomics) {
     // VIA knows no memory that may be sent but not received into. Relaxed ordering is never asked for:
     // programs watch the last bytes of an RDMA write (vipl-compat T10, T11).
     uint32_t access = IBV_ACCESS_LOCAL_WRITE;
     if ((region.flags & kRegionRdmaWrite) != 0) access |= IBV_ACCESS_REMOTE_WRITE;
     if ((region.flags & kRegionRdmaRead) != 0) access |= IBV_ACCESS_REMOTE_READ;
-    return access;
+    return access | atomic_access(atomics, access);
 }
 
 void drop(ibv_mr*& mr) {
@@ -33,8 +34,9 @@ RegionKeys::~RegionKeys() {
     if (entries_ != nullptr) ::munmap(entries_, sizeof(Entry) * kEntries);
 }
 
-bool RegionKeys::allocate(ibv_pd* pd) {
+bool RegionKeys::allocate(ibv_pd* pd, bool atomics) {
     pd_ = pd;
+    atomics_ = atomics;
     void* memory = ::mmap(nullptr, sizeof(Entry) * kEntries, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
@@ -43,7 +45,7 @@ bool RegionKeys::allocate(ibv_pd* pd) {
 }
 
 ibv_mr* RegionKeys::make(const Region& region, uint32_t* access) const {
-    *access = wanted_access(region);
+    *access = wanted_access(region, atomics_);
     auto* base = reinterpret_cast<void*>(region.base);
     ibv_mr* mr = calls->reg_mr(pd_, base, region.length, static_cast<int>(*access));
     // Memory that is mapped for reading only can still be sent from.
@@ -73,7 +75,7 @@ Status RegionKeys::change(uint32_t handle, const Region& now) {
     const std::lock_guard lock(mutex_);
     Entry& e = *entry(handle);
     if (e.handle.load(std::memory_order_relaxed) != handle) return Status::invalid;
-    const uint32_t wanted = wanted_access(now) & (e.access | ~uint32_t{IBV_ACCESS_LOCAL_WRITE});
+    const uint32_t wanted = wanted_access(now, atomics_) & (e.access | ~uint32_t{IBV_ACCESS_LOCAL_WRITE});
     if (wanted == e.access) return Status::ok;  // tags are not the device's business
     uint32_t access = 0;
     ibv_mr* mr = make(now, &access);

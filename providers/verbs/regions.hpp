@@ -21,7 +21,7 @@ public:
     RegionKeys(const RegionKeys&) = delete;
     RegionKeys& operator=(const RegionKeys&) = delete;
 
-    bool allocate(ibv_pd* pd);
+    bool allocate(ibv_pd* pd, bool atomics);
     Status add(uint32_t handle, const Region&);
     Status change(uint32_t handle, const Region& now);
     void remove(uint32_t handle);
@@ -55,6 +55,7 @@ private:
     ibv_mr* make(const Region&, uint32_t* access) const;
 
     ibv_pd* pd_ = nullptr;
+    bool atomics_ = false;  // the device has them
     Entry* entries_ = nullptr;  // pages that are never used are never touched
     std::mutex mutex_;
 };

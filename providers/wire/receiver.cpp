@@ -185,7 +185,7 @@ void Receiver::take(const Frame& f, Time now) {
             if (!link_.out().take_read_data(f, now)) nonsense(now);
             return;
         case Kind::atomic_data:
-            if (!link_.out().take_atomic_data(f)) nonsense(now);
+            if (!link_.out().take_atomic_data(f, now)) nonsense(now);
             return;
         default:
             return nonsense(now);

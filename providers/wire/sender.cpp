@@ -373,7 +373,7 @@ bool Sender::take_read_data(const Frame& f, Time now) {
     return true;
 }
 
-bool Sender::take_atomic_data(const Frame& f) {
+bool Sender::take_atomic_data(const Frame& f, Time now) {
     const AtomicData d = read_atomic_data(f);
     Open* o = open_answer(d.number, true);
     if (o == nullptr) return false;
@@ -381,7 +381,11 @@ bool Sender::take_atomic_data(const Frame& f) {
     const auto narrow = static_cast<uint32_t>(value);
     const auto* bytes = reinterpret_cast<const std::byte*>(
         o->work.width == 4 ? static_cast<const void*>(&narrow) : static_cast<const void*>(&value));
-    if (!link_.node().host_.place_result(link_.cookie(), o->work.tag, 0, bytes, o->work.width)) return false;
+    if (!link_.node().host_.place_result(link_.cookie(), o->work.tag, 0, bytes, o->work.width)) {
+        refused(d.number, Outcome::bad_source);  // as under a read
+        link_.end(Ended::bad_source, true, Reason::broken, 0, now);
+        return true;
+    }
     o->answered = true;
     --answers_open_;
     finish_in_order();

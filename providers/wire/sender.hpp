@@ -33,7 +33,7 @@ public:
     void on_acknowledge(const Header&, const Selective*, Time now);
     // Data of our reads and atomics. False: no peer sends that.
     bool take_read_data(const Frame&, Time now);
-    bool take_atomic_data(const Frame&);
+    bool take_atomic_data(const Frame&, Time now);
     // The peer refused the work of that number.
     void refused(uint32_t number, Outcome);
     // Retransmission timer. False: it is hopeless.

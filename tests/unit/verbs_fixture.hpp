@@ -55,7 +55,7 @@ protected:
         nic_.device = &context_;
         nic_.regions = &regions_;
         nic_.most_entries = 4096;
-        nic_.keys.allocate(nullptr);
+        nic_.keys.allocate(nullptr, true);
         group_.nic = &nic_;
         group_.queues[0] = std::make_unique<DeviceQueue>();
         *group_.queues[0] = DeviceQueue{&group_, &cq_, 64, 0, 0};
@@ -67,6 +67,7 @@ protected:
         core_.max_segments = 16;
         core_.max_transfer = 1 << 20;
         core_.rdma_read_allowed = 1;
+        core_.atomic_widths = 8;
         core_.regions = &regions_;
         core_.events = &kEvents;
         core_.slot = 3;

@@ -327,8 +327,15 @@ TEST(VerbsLimits, AreTheDevicesOwn) {
     EXPECT_EQ(nic.link_up, 1u);
     EXPECT_EQ(nic.reliability_mask, kUnreliable | kDelivery | kReception);
     EXPECT_EQ(nic.rdma_read_mask, kDelivery | kReception);
-    EXPECT_NE(nic.capabilities & kCapAtomics, 0u);
+    EXPECT_EQ(nic.capabilities & (kCapAtomics | kCapAtomicsGlobal), kCapAtomics) << "of the device alone";
+    EXPECT_EQ(atomic_widths(nic), 8u);
     EXPECT_EQ(nic.capabilities & kCapLocalOnly, 0u);
+    known.device_attr.atomic_cap = IBV_ATOMIC_GLOB;
+    ASSERT_TRUE(describe_port(known, NicSettings(), 1, &nic, &why));
+    EXPECT_NE(nic.capabilities & kCapAtomicsGlobal, 0u) << "beside processors";
+    known.device_attr.max_qp_init_rd_atom = 0;
+    ASSERT_TRUE(describe_port(known, NicSettings(), 1, &nic, &why));
+    EXPECT_EQ(atomic_widths(nic), 0u) << "there is nothing to answer them with";
 }
 
 TEST(VerbsLimits, SayWhatADeviceCannotDo) {
@@ -347,6 +354,7 @@ TEST(VerbsLimits, SayWhatADeviceCannotDo) {
     EXPECT_EQ(nic.get.max_bytes, 0u);
     EXPECT_EQ(nic.atomic.max_bytes, 0u);
     EXPECT_EQ(nic.capabilities & (kCapAtomics | kCapRdmaRead), 0u);
+    EXPECT_EQ(atomic_widths(nic), 0u);
     EXPECT_EQ(nic.max_segments, 4u);
     EXPECT_EQ(nic.max_vi, 50u) << "two queue pairs each";
     EXPECT_EQ(nic.link_up, 0u);

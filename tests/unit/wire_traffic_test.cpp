@@ -481,5 +481,23 @@ TEST(WireTraffic, MemoryThatGoesAwayUnderASendEndsTheConnection) {
     EXPECT_EQ(line.b.how_ended, Ended::lost);
 }
 
+// Our own fault, not nonsense from the peer.
+TEST(WireTraffic, MemoryThatGoesAwayUnderAnAnswerEndsTheConnection) {
+    for (const Operation operation : {Operation::read, Operation::fetch_add}) {
+        Line line;
+        line.a.result_gone = true;
+        Work w;
+        w.operation = operation;
+        w.handle = operation == Operation::read ? test::kReadable : test::kCounter;
+        w.total = 8;
+        ASSERT_TRUE(line.a.node.post(line.a.link, w, line.wire.now));
+        line.wire.run_for(kSecond);
+        EXPECT_EQ(line.a.last_outcome, Outcome::bad_source);
+        EXPECT_EQ(line.a.how_ended, Ended::bad_source);
+        EXPECT_EQ(line.a.node.counters().nonsense, 0u);
+        EXPECT_EQ(line.b.how_ended, Ended::lost);
+    }
+}
+
 }  // namespace
 }  // namespace viaduct::wire

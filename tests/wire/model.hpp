@@ -135,6 +135,7 @@ public:
         return count;
     }
     bool place_result(Cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) override {
+        if (result_gone) return false;
         const uint64_t number = full(tag);
         if (plan_out.operation(number) == Operation::read) {
             for (uint32_t i = 0; i < n; ++i)
@@ -284,7 +285,7 @@ public:
     std::vector<std::byte> written, expected_writes;
 
     Verdict refuse_messages = Verdict::ok;
-    bool refuse_writes = false, refuse_reads = false, source_gone = false;
+    bool refuse_writes = false, refuse_reads = false, source_gone = false, result_gone = false;
     bool lends_nothing = false;
     std::vector<std::byte> lent_memory;  // of the last frame
     bool permission_ends = false;        // between the beginning of a write and its first byte
