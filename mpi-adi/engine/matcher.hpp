@@ -21,6 +21,16 @@ struct Unexpected : unexmsg_t {
     char* behind() { return reinterpret_cast<char*>(this + 1); }
 };
 
+// Serves messages of a matcher in the moment they come, inside a call into a module: it may send and receive,
+// but neither waits nor progresses. What it does not take is kept, as unexpected.
+class Server {
+public:
+    virtual bool take(int source, int tag, const void* data, size_t bytes) = 0;
+
+protected:
+    ~Server() = default;
+};
+
 class Matcher {
 public:
     explicit Matcher(uint64_t context) : context_(context) {}
@@ -28,6 +38,9 @@ public:
     Matcher& operator=(const Matcher&) = delete;
 
     uint64_t context() const { return context_; }
+    // Who is offered whole messages that no receive waits for; null: nobody.
+    void serve_by(Server* server) { server_ = server; }
+    Server* server() const { return server_; }
     // Once the communicator is there, a source must be what it says it is.
     void bind(process_t** peers, int size) {
         peers_ = peers;
@@ -110,6 +123,7 @@ private:
     process_t** peers_ = nullptr;
     int size_ = 0;
     uint64_t posted_ = 0;
+    Server* server_ = nullptr;
     std::vector<Source> sources_;
     List<Request, &Request::posted> from_anywhere_;
     List<Unexpected, &Unexpected::of_all> messages_;

@@ -76,6 +76,12 @@ int send(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
     return request.r_error;
 }
 
+bool send_now(Comm& comm, Channel channel, int peer, int tag, const void* base, size_t bytes) {
+    int error = MPI_SUCCESS;
+    return send_at_once(comm, channel, peer, tag, {const_cast<void*>(base), bytes, nullptr, 0},
+                        Mode::standard, &error);
+}
+
 Request* isend(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode) {
     Request* request = new_request(Request::Kind::send);
     count_on(*request, comm);

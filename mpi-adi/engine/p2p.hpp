@@ -78,6 +78,8 @@ int send(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standar
 int recv(Comm&, Channel, int peer, int tag, const Payload&, MPI_Status* = MPI_STATUS_IGNORE);
 // The same for bytes in one piece from a rank, which is what most receives are.
 int recv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes, MPI_Status*);
+// Sends a short message if the module takes it now. False: nothing has happened.
+bool send_now(Comm&, Channel, int peer, int tag, const void* base, size_t bytes);
 Request* isend(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
 Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
 int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,

@@ -20,6 +20,8 @@ constexpr uint64_t kUnexpectedLimit = 64u << 20;
 
 int keep(Matcher& matcher, process_t* from, const envelope& ev, const void* data, size_t here, void* held) {
     const bool whole = here == static_cast<size_t>(ev.ev_len) && (ev.ev_mode & MPIP_MODE_RTS) == 0;
+    if (whole && matcher.server() != nullptr && matcher.server()->take(ev.ev_rank, ev.ev_tag, data, here))
+        return MPIP_IN_TAKEN;
     Unexpected* message = new_unexpected(whole ? here : 0);
     message->um_env = ev;
     message->um_proc = from;

@@ -36,18 +36,6 @@ TEST(RequestLayout, ItemsOfNothingHoldNothing) {
     EXPECT_TRUE(has_room(head_of(Kind::put, 5, 0), *none));
     EXPECT_FALSE(has_room(head_of(Kind::put, 5, 1), *none));
     EXPECT_FALSE(has_room(head_of(Kind::get, UINT64_MAX, 0), *none));
-    EXPECT_FALSE(has_room(head_of(Kind::compare_swap, 1, 8), *none));
-}
-
-TEST(RequestLayout, ComparesAndSwapsOneItemInOnePiece) {
-    const TypeRef eight = items({{0, 8, 1, 0}}, 8);
-    const TypeRef bytes = items({{0, 1, 1, 0}}, 0);  // all on the same byte
-    const TypeRef apart = items({{0, 4, 2, 64}}, 128);
-    EXPECT_TRUE(has_room(head_of(Kind::compare_swap, 1, 8), *eight));
-    EXPECT_FALSE(has_room(head_of(Kind::compare_swap, 1, 4), *eight));
-    EXPECT_FALSE(has_room(head_of(Kind::compare_swap, 1, (uint64_t{1} << 63) + 8), *eight));
-    EXPECT_FALSE(has_room(head_of(Kind::compare_swap, 8, 8), *bytes));
-    EXPECT_FALSE(has_room(head_of(Kind::compare_swap, 1, 8), *apart));
 }
 
 }  // namespace

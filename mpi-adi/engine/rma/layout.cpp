@@ -121,7 +121,6 @@ bool bounds_of(const Datatype& type, int64_t count, int64_t* low, int64_t* high)
 
 bool has_room(const Head& head, const Datatype& layout) {
     const auto size = static_cast<uint64_t>(layout.size);
-    if (head.kind == Kind::compare_swap) return head.count == 1 && layout.contiguous && head.bytes == size;
     uint64_t room = 0;
     return head.count <= INT64_MAX && (__builtin_mul_overflow(head.count, size, &room) || head.bytes <= room);
 }

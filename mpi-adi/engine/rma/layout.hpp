@@ -56,7 +56,7 @@ TypeRef unflatten(std::span<const WireRun> runs, int64_t extent);
 bool bounds_of(const Datatype& type, int64_t count, int64_t* low, int64_t* high);
 
 // Whether the items that a request names have room for the data it speaks of: what lies within their bounds
-// is all that serving it touches. A compare-and-swap is of one item in one piece.
+// is all that serving it touches.
 bool has_room(const Head& head, const Datatype& layout);
 
 // Calls visit(address, bytes) for the pieces of `count` items at `base` in the order of their data, until

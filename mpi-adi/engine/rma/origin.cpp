@@ -7,7 +7,7 @@
 
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/op.hpp"
-#include "mpi-adi/engine/rma/target.hpp"
+#include "mpi-adi/engine/rma/brief.hpp"
 #include "mpi-adi/engine/rma/transfer.hpp"
 
 namespace viaduct::mpi::rma {
@@ -42,6 +42,18 @@ Spot spot_of(Window& window, int rank, MPI_Aint displacement, int64_t count, con
         return {.error = MPI_ERR_RMA_RANGE};
     if (member.direct != nullptr) return {.direct = member.direct + offset};
     return {.address = static_cast<uint64_t>(member.base + offset)};
+}
+
+// Where items in one piece begin.
+uint64_t first_byte(const Spot& spot, const Datatype& type) {
+    return spot.address + static_cast<uint64_t>(type.true_lb);
+}
+char* first_byte(const Items& items) { return static_cast<char*>(items.base) + items.type->true_lb; }
+
+// Whether an accumulate on `bytes` of these elements is short, with nothing between them.
+bool is_brief_change(const Datatype& element, const Datatype& origin, const Datatype& target,
+                     uint64_t bytes) {
+    return element.extent() == element.size && fits_brief(origin, bytes) && fits_brief(target, bytes);
 }
 
 Guard* guard_of(const Member& member) { return member.line == nullptr ? nullptr : &member.line->guard; }
@@ -95,24 +107,11 @@ Head head_of(Kind kind, const Spot& spot, const Place& target, const Datatype& l
             .bytes = bytes};
 }
 
-// What is answered is done when the answer has come. Else the first request since a flush asks for the next
-// one itself, which spares a message where it stays the only one; behind further ones the flush must ask.
-// Between MPI_Win_start and MPI_Win_complete nobody waits for one, unless the target alone knows what may be
-// accessed.
-void ask_for_flush(const Window& window, Member& member, Head& head) {
-    if (head.kind == Kind::get_accumulate) return;
-    if (window.epoch == Epoch::started && window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return;
-    if (!member.sent)
-        head.number = ++member.flushes;
-    else
-        member.unflushed = true;
-    member.sent = true;
-}
-
 // Sends the request, and its data with it or behind it. `mine` is complete when the data has left.
 void send_with_data(Window& window, int rank, Head head, const std::vector<WireRun>& runs,
                     const Items& origin, const Datatype& origin_layout, Request* mine) {
-    ask_for_flush(window, window.member(rank), head);
+    // What is answered is done when the answer has come.
+    if (head.kind != Kind::get_accumulate) head.number = ask_for_flush(window, window.member(rank));
     if (head.bytes <= kInlineBytes) {
         Message message(head, runs, head.bytes);
         origin_layout.pack(origin.base, static_cast<uint64_t>(origin.count), 0, head.bytes, message.data());
@@ -178,6 +177,11 @@ int put(Window& window, const Items& origin, const Place& target, Request** requ
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    if (fits_brief(*origin.type, origin.bytes()) && fits_brief(*target.type, origin.bytes())) {
+        send_put(window, target.rank, first_byte(spot, *target.type), first_byte(origin), origin.bytes(),
+                 mine);
+        return MPI_SUCCESS;
+    }
     const std::vector<WireRun> runs = flatten(*target.type);
     const Head head = head_of(Kind::put, spot, target, *target.type, origin.bytes(), runs.size());
     send_with_data(window, target.rank, head, runs, origin, *origin.type, mine);
@@ -195,6 +199,11 @@ int get(Window& window, const Items& origin, const Place& target, Request** requ
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    if (fits_brief(*origin.type, target.bytes()) && fits_brief(*target.type, target.bytes())) {
+        send_get(window, target.rank, first_byte(spot, *target.type),
+                 {first_byte(origin), static_cast<uint8_t>(target.bytes()), mine});
+        return MPI_SUCCESS;
+    }
     const std::vector<WireRun> runs = flatten(*target.type);
     Head head = head_of(Kind::get, spot, target, *target.type, target.bytes(), runs.size());
     head.reply_tag = new_reply_tag(window);
@@ -223,6 +232,11 @@ int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op 
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    if (is_brief_change(*element, *from, *to, bytes)) {
+        send_accumulate(window, target.rank, first_byte(spot, *to), first_byte(origin), bytes, op, *element,
+                        mine);
+        return MPI_SUCCESS;
+    }
     const std::vector<WireRun> runs = flatten(*to);
     Head head = head_of(Kind::accumulate, spot, target, *to, bytes, runs.size());
     head.op = op;
@@ -257,6 +271,12 @@ int get_accumulate(Window& window, const Items& origin, const Items& result, con
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
+    if (is_brief_change(*element, changes ? *origin.type : *to, *to, bytes) && back->contiguous) {
+        send_get_accumulate(window, target.rank, first_byte(spot, *to),
+                            changes ? first_byte(origin) : nullptr, op, *element,
+                            {first_byte(result), static_cast<uint8_t>(bytes), mine});
+        return MPI_SUCCESS;
+    }
     const std::vector<WireRun> runs = flatten(*to);
     Head head = head_of(Kind::get_accumulate, spot, target, *to, bytes, runs.size());
     head.op = op;
@@ -301,21 +321,9 @@ int compare_and_swap(Window& window, const void* origin, const void* compare, vo
                      static_cast<char*>(result), guard_of(window.member(rank)));
         return MPI_SUCCESS;
     }
-    const std::vector<WireRun> runs = flatten(type);
-    Head head = head_of(Kind::compare_swap, spot, {rank, displacement, 1, &type}, type, width, runs.size());
-    head.element = type.handle;
-    head.reply_tag = new_reply_tag(window);
-    (new Transfer(window, rank, nullptr))->receive({result, width, nullptr, 0}, head.reply_tag, width);
-    Message message(head, runs, 2 * width);
-    std::memcpy(message.data(), origin, width);
-    std::memcpy(message.data() + width, compare, width);
-    message.send(window, rank);
+    send_compare_swap(window, rank, first_byte(spot, type), origin, compare,
+                      {result, static_cast<uint8_t>(width), nullptr});
     return MPI_SUCCESS;
-}
-
-void tell(Window& window, int rank, Head head) {
-    if (rank == window.comm->rank) return window.target->control(rank, head);
-    Message(head, {}, 0).send(window, rank);
 }
 
 }  // namespace viaduct::mpi::rma

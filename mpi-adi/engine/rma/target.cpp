@@ -12,11 +12,7 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-bool wants_answer(Kind kind) {
-    return kind == Kind::get || kind == Kind::get_accumulate || kind == Kind::compare_swap;
-}
-
-bool is_operation(Kind kind) { return kind <= Kind::compare_swap; }
+bool wants_answer(Kind kind) { return kind == Kind::get || kind == Kind::get_accumulate; }
 
 // Items of long data types need their alignment, which data behind a head may not have.
 std::unique_ptr<char[]> aligned_copy(const char* data, uint64_t bytes) {
@@ -27,25 +23,45 @@ std::unique_ptr<char[]> aligned_copy(const char* data, uint64_t bytes) {
 
 }  // namespace
 
+Target::Target(Window& window) : window_(window), streams_(static_cast<size_t>(window.comm->size)) {
+    matcher().serve_by(this);
+}
+
 Target::~Target() {
+    matcher().serve_by(nullptr);
     for (Stream& stream : streams_)
         for (Unexpected* message : stream.waiting) discard(message);
 }
 
+void Target::keep_busy(int source) {
+    Stream& stream = streams_[static_cast<size_t>(source)];
+    if (stream.busy) return;
+    stream.busy = true;
+    busy_.push_back(source);
+}
+
+// Only when nothing of the same origin is to be done before.
+bool Target::take(int source, int tag, const void* data, size_t bytes) {
+    const Stream& stream = streams_[static_cast<size_t>(source)];
+    if (tag != kRequestTag || serving_ || stream.busy || matcher().find(source, kRequestTag) != nullptr)
+        return false;
+    serving_ = true;
+    request(source, {static_cast<const char*>(data), bytes});
+    serving_ = false;
+    if (stream.receive != nullptr) keep_busy(source);
+    return true;
+}
+
 bool Target::serve() {
-    Matcher& matcher = *window_.comm->matchers[static_cast<unsigned>(Channel::p2p)];
     bool moved = false;
-    while (Unexpected* message = matcher.find(MPI_ANY_SOURCE, kRequestTag)) {
+    while (Unexpected* message = matcher().find(MPI_ANY_SOURCE, kRequestTag)) {
         moved = true;
-        matcher.remove(message);
+        matcher().remove(message);
         const int source = message->um_env.ev_rank;
-        Stream& stream = streams_[static_cast<size_t>(source)];
-        stream.waiting.push_back(message);
-        if (!stream.busy) {
-            stream.busy = true;
-            busy_.push_back(source);
-        }
+        streams_[static_cast<size_t>(source)].waiting.push_back(message);
+        keep_busy(source);
     }
+    serving_ = true;
     for (size_t i = 0; i < busy_.size();) {
         const int source = busy_[i];
         moved |= advance(source);
@@ -58,6 +74,7 @@ bool Target::serve() {
             i++;
         }
     }
+    serving_ = false;
     return moved;
 }
 
@@ -132,16 +149,19 @@ TypeRef Target::layout_of(const Head& head, const char* runs) {
     return TypeRef::share(*layout_);
 }
 
-// A whole request: data that does not travel with it is received first.
+// A whole request: data that does not travel with it is received first. Its memory may be the sender's too,
+// so that what is checked is copied before.
 void Target::request(int source, Bytes bytes) {
+    if (bytes.size == 0) refuse(source);
+    if (is_brief(static_cast<Kind>(*bytes.data))) return brief(source, bytes.data, bytes.size);
     Head head;
     if (bytes.size < sizeof head) refuse(source);
     std::memcpy(&head, bytes.data, sizeof head);
-    if (!is_operation(head.kind)) return control(source, head);
+    if (is_brief(head.kind)) refuse(source);
 
     const size_t runs_bytes = size_t{head.runs} * sizeof(WireRun);
     const bool data_here = carries_data(head) && head.bytes <= kInlineBytes;
-    const size_t data_bytes = head.kind == Kind::compare_swap ? 2 * head.bytes : data_here ? head.bytes : 0;
+    const size_t data_bytes = data_here ? head.bytes : 0;
     if (bytes.size != sizeof head + runs_bytes + data_bytes) refuse(source);
     TypeRef layout = layout_of(head, bytes.data + sizeof head);
     if (layout.get() == nullptr || !has_room(head, *layout)) refuse(source);
@@ -190,6 +210,11 @@ bool Target::reaches(const Head& head, const Datatype& layout) const {
     const auto address = static_cast<int64_t>(head.address);
     if (__builtin_add_overflow(address, low, &low) || __builtin_add_overflow(address, high, &high))
         return false;
+    return reaches(low, high);
+}
+
+// Of addresses.
+bool Target::reaches(int64_t low, int64_t high) const {
     if (low == high) return true;
     if (window_.flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return window_.holds(reinterpret_cast<const char*>(low), high - low);
@@ -214,12 +239,6 @@ void Target::operate(int source, const Head& head, const Datatype& layout, const
     }
     const Datatype* const element = type_of(head.element);
     if (element == nullptr || element->basic == BasicClass::none || element->size == 0) refuse(source);
-    if (head.kind == Kind::compare_swap) {
-        char old[8];
-        if (head.bytes > sizeof old || head.bytes != static_cast<uint64_t>(element->size)) refuse(source);
-        compare_swap(head.bytes, at + layout.true_lb, data, data + head.bytes, old, guard);
-        return answer(source, head, old, head.bytes);
-    }
     if (head.op != MPI_REPLACE && head.op != MPI_NO_OP && op_loop(head.op, *element) == nullptr)
         refuse(source);
     const auto width = static_cast<uint64_t>(element->extent());
@@ -256,17 +275,17 @@ void Target::answer(int source, const Head& head, const void* data, uint64_t byt
 // All that came from there before has been done.
 void Target::tell_flushed(int source, uint64_t number) {
     const int error = std::exchange(streams_[static_cast<size_t>(source)].error, MPI_SUCCESS);
-    tell(window_, source, {.kind = Kind::flushed, .error = error, .number = number});
+    tell(window_, source, {.kind = Kind::flushed, .code = error, .number = number});
 }
 
-void Target::control(int source, const Head& head) {
+void Target::control(int source, const Brief& brief) {
     Member& member = window_.member(source);
-    switch (head.kind) {
+    switch (brief.kind) {
         case Kind::flush:
-            return tell_flushed(source, head.number);
+            return tell_flushed(source, brief.number);
         case Kind::flushed:
-            member.flushed = head.number;
-            if (head.error != MPI_SUCCESS && member.error == MPI_SUCCESS) member.error = head.error;
+            member.flushed = brief.number;
+            if (brief.code != MPI_SUCCESS && member.error == MPI_SUCCESS) member.error = brief.code;
             return;
         case Kind::lock_shared:
             return lock(source, LockKind::shared);
@@ -277,7 +296,7 @@ void Target::control(int source, const Head& head) {
             return;
         case Kind::unlock:
             unlock(source);
-            return tell_flushed(source, head.number);
+            return tell_flushed(source, brief.number);
         case Kind::post:
             member.posts++;
             return;

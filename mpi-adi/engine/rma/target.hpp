@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The target's side: requests of each origin are served one after the other, in the order in which they came,
-// while this process is inside any MPI call. One that waits for its data holds back only those of the same
-// origin.
+// while this process is inside any MPI call: in the moment they come, or, behind one that waits for its data,
+// in a later pass of progress. Such a one holds back only those of the same origin.
 #pragma once
 
 #include <deque>
@@ -14,17 +14,19 @@
 
 namespace viaduct::mpi::rma {
 
-class Target {
+class Target final : public Server {
 public:
-    explicit Target(Window& window) : window_(window), streams_(static_cast<size_t>(window.comm->size)) {}
+    explicit Target(Window& window);
     ~Target();
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
 
-    // Serves what has come; true when there was something.
+    // A message that comes now.
+    bool take(int source, int tag, const void* data, size_t bytes) override;
+    // Serves what has been kept; true when there was something.
     bool serve();
-    // A head without data, also from this process itself.
-    void control(int source, const Head& head);
+    // A request that is no operation, also from this process itself.
+    void control(int source, const Brief& brief);
 
 private:
     // What came in, in memory of its own or the message's.
@@ -45,17 +47,23 @@ private:
         bool busy = false;        // in the list of those to look at
     };
 
+    Matcher& matcher() const { return *window_.comm->matchers[static_cast<unsigned>(Channel::p2p)]; }
+    void keep_busy(int source);
     bool advance(int source);
     void begin(int source, Unexpected* message);
     bool end_receive(int source);
     TypeRef layout_of(const Head& head, const char* runs);
     void request(int source, Bytes bytes);
+    void brief(int source, const char* bytes, size_t size);
+    void change(int source, const Brief& brief, const char* data, char* old);
+    void answer_briefly(int source, int error, const char* data, size_t bytes);
     void receive_data(int source);
     void operate(int source, const Head& head, const Datatype& layout, const char* data);
     void answer(int source, const Head& head, const void* data, uint64_t bytes);
     void answer_flush(int source, const Head& head);
     void tell_flushed(int source, uint64_t number);
     bool reaches(const Head& head, const Datatype& layout) const;
+    bool reaches(int64_t low, int64_t high) const;
     [[noreturn]] void refuse(int source) const;
 
     void lock(int source, LockKind kind);
@@ -66,6 +74,7 @@ private:
     Window& window_;
     std::vector<Stream> streams_;
     std::vector<int> busy_;
+    bool serving_ = false;  // what comes meanwhile has to wait
 
     // Of the last request, and the datatype made of it.
     std::vector<WireRun> runs_;

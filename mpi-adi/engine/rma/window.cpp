@@ -53,6 +53,7 @@ Window::~Window() {
     if (all_windows().empty()) engine.serve = nullptr;
     windows->remove(handle);
     errhandler_release(errhandler);
+    target.reset();
     if (comm != nullptr) comm_release(*comm);
     std::free(own_memory);
 }
@@ -65,7 +66,8 @@ bool Window::holds(const char* from, int64_t bytes) const {
     if (from - start > length) return false;
     // An operation may cross from one range into the next, where they meet.
     const char* end = start + length;
-    for (; bytes > end - from && after != attached.end() && after->first == end; ++after) end += after->second;
+    for (; bytes > end - from && after != attached.end() && after->first == end; ++after)
+        end += after->second;
     return bytes <= end - from;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/rma/awaited.hpp"
 #include "mpi-adi/engine/rma/shared_region.hpp"
 #include "mpi-adi/engine/rma/wire.hpp"
 
@@ -43,6 +44,7 @@ struct Member {
     bool unflushed = false;    // something of that kind has not asked for its flush itself
     uint64_t flushes = 0;      // asked for
     uint64_t flushed = 0;      // answered
+    AwaitedQueue awaited;      // answers to brief requests
     int error = MPI_SUCCESS;   // of an operation that was found out later
 };
 
@@ -147,8 +149,8 @@ int begin_access(Window& window, int rank);
 void wait_local(Window& window, int rank);
 int flush_members(Window& window, int first, int last);
 int take_error(Member& member);
-// Sends a head without data; to oneself it is delivered at once.
-void tell(Window& window, int rank, Head head);
+// Sends a Brief without data; to oneself it is delivered at once.
+void tell(Window& window, int rank, const Brief& brief);
 void serve_window(Window& window, bool* moved);
 // Orders loads and stores of this process and of its neighbours in shared memory.
 inline void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }

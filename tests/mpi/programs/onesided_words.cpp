@@ -223,6 +223,37 @@ void order(Flavor flavor) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Hundreds of answers under way at a time, of few bytes and of many in turns: each comes to the operation
+// that it belongs to, and they took effect in their order.
+void answers(Flavor flavor) {
+    constexpr int kRounds = 300, kItems = 100;
+    Window window(flavor, size * kItems * 8, 8);
+    const int to = (rank + 1) % size;
+    const MPI_Aint at = rank * kItems;
+    const std::vector<int64_t> ones(kItems, 1);
+    std::vector<int64_t> drawn(kRounds, -1), seen(kRounds, -1), many(kRounds * kItems, -1);
+    std::vector<MPI_Request> requests;
+    MPI_Win_lock_all(0, window.win);
+    for (size_t i = 0; i < kRounds; i++) {
+        if (i % 7 == 3)
+            MPI_Get_accumulate(ones.data(), kItems, MPI_INT64_T, &many[i * kItems], kItems, MPI_INT64_T, to,
+                               at, kItems, MPI_INT64_T, MPI_SUM, window.win);
+        else
+            MPI_Fetch_and_op(ones.data(), &drawn[i], MPI_INT64_T, to, at, MPI_SUM, window.win);
+        if (i % 5 == 1) {
+            requests.emplace_back();
+            MPI_Rget_accumulate(nullptr, 0, MPI_INT64_T, &seen[i], 1, MPI_INT64_T, to, at, 1, MPI_INT64_T,
+                                MPI_NO_OP, window.win, &requests.back());
+        }
+    }
+    MPI_Waitall(int(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    for (size_t i = 1; i < kRounds; i += 5) EXPECT(seen[i] == int64_t(i) + 1);
+    MPI_Win_flush(to, window.win);
+    for (size_t i = 0; i < kRounds; i++) EXPECT((i % 7 == 3 ? many[i * kItems] : drawn[i]) == int64_t(i));
+    MPI_Win_unlock_all(window.win);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // The four operations of one int with these arguments; all of them shall answer this.
 void all_answer(MPI_Win win, int to, MPI_Aint at, int code) {
     const int x = 1;
@@ -481,6 +512,7 @@ int main(int argc, char** argv) {
         tickets<int64_t>(flavor, MPI_INT64_T);
         bytes(flavor);
         order(flavor);
+        answers(flavor);
         refusals(flavor);
         exposed(flavor);
         pairs<int>(flavor, MPI_2INT);
