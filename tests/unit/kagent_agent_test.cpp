@@ -159,6 +159,37 @@ TEST(AgentNicTest, ProviderThatThrowsOrLiesIsARejection) {
     EXPECT_EQ(named, 2u);
 }
 
+// Whoever joins later, and however often.
+TEST(AgentNicTest, AProviderIsAskedWhatItHasOnceAndBeforeAnythingIsOpened) {
+    static int asked = 0;
+    static const Provider counted =
+        fake::provider("counted", [](const Settings&, const Hints& hints, NicSink& sink) -> Status {
+            ++asked;
+            EXPECT_EQ(hints.expected_peers, 0u) << "the agent serves many jobs";
+            sink.offer(fake::nic("counted", 0));
+            return Status::ok;
+        });
+    static const NoSettings none;
+    Providers p;
+    p.add(counted, none);
+    EXPECT_EQ(asked, 1);
+    Letterbox out;
+    Agent agent({}, p, out);
+    for (const uint64_t id : {1, 2}) {
+        const uint64_t s = agent.arrive({static_cast<pid_t>(5000 + id), 1000}, Bench::some_fd(), 1);
+        agent.handle(s, Mail::of(Type::kHello, Hello{}, 1), 1);
+        agent.handle(s, Mail::of(Type::kListNics, Empty{}, 2), 1);
+        OpenNic o;
+        std::strcpy(o.device, "counted0");
+        o.context_id = id;
+        Mail m = Mail::of(Type::kOpenNic, o, 3);
+        m.descriptors.push_back(Bench::some_fd());
+        agent.handle(s, std::move(m), 1);
+        EXPECT_EQ(out.boxes[s].back().type(), Type::kOpened);
+    }
+    EXPECT_EQ(asked, 1);
+}
+
 TEST(AgentNicTest, OpenGivesTheNicAndAFirstLease) {
     Bench b;
     const uint64_t s = b.join();

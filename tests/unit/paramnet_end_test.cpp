@@ -292,6 +292,32 @@ TEST(Control, OffersAsManyNicsAsConfiguredWithAddressesOfTheirOwn) {
     EXPECT_EQ(addresses.size(), 4u);
 }
 
+// What an engine above chooses by: data, never the name.
+TEST(Control, TellsWhatTheNicCanDoItsLimitsAndHowGoodItIs) {
+    const MapSettings settings;
+    Offers offers;
+    ASSERT_EQ(viaduct_provider_v1.control.discover(settings, Hints(), offers), Status::ok);
+    ASSERT_FALSE(offers.offered.empty());
+    const NicInfo& nic = offers.offered[0];
+    constexpr uint32_t kAll = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapAtomics | kCapAtomicsGlobal |
+                              kCapOwnWakeup | kCapLocalOnly | kCapUnpinned;
+    EXPECT_EQ(nic.capabilities & kAll, kAll);
+    for (const OperationLimit& limit : {nic.send, nic.put, nic.get}) {
+        EXPECT_EQ(limit.max_bytes, nic.max_transfer);
+        EXPECT_EQ(limit.alignment, 1u);
+        EXPECT_GE(limit.max_segments, nic.max_segments - 1);  // an RDMA's address takes one
+        EXPECT_LE(limit.max_segments, nic.max_segments);
+    }
+    EXPECT_GT(nic.send.inline_bytes, 0u);
+    EXPECT_EQ(nic.atomic.max_bytes, 8u);
+    EXPECT_EQ(nic.atomic.alignment, 4u) << "of the narrowest word";
+    EXPECT_EQ(atomic_widths(nic), 4u + 8u);
+    EXPECT_GT(nic.profile.latency_ns, 0u);
+    EXPECT_LT(nic.profile.latency_ns, 1000u);
+    EXPECT_GT(nic.profile.bandwidth_mb_s, 1000u);
+    EXPECT_GT(nic.profile.exclusivity, 50u) << "before networks";
+}
+
 TEST(Control, RefusesSettingsThatMakeNoSenseWithACure) {
     const std::pair<const char*, const char*> wrong[] = {
         {"nics", "65"}, {"nics", "-1"}, {"cross_copy", "maybe"}, {"timing", "paramnet2"}};
