@@ -11,7 +11,7 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-bool wants_answer(Kind kind) {
+bool asks_back(Kind kind) {
     return kind == Kind::brief_get || kind == Kind::brief_get_accumulate || kind == Kind::compare_swap;
 }
 
@@ -64,7 +64,7 @@ void Target::brief(int source, const char* bytes, size_t size) {
     const bool good = !__builtin_add_overflow(from, int64_t{brief.bytes}, &to) && reaches(from, to);
     char old[kBriefBytes];
     if (good) change(source, brief, data, old);
-    if (wants_answer(brief.kind))
+    if (asks_back(brief.kind))
         answer_briefly(source, good ? MPI_SUCCESS : MPI_ERR_RMA_RANGE, old, good ? brief.bytes : 0);
     else if (!good)
         streams_[static_cast<size_t>(source)].error = MPI_ERR_RMA_RANGE;
