@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -103,16 +104,33 @@ Pair::~Pair() {
         std::fflush(nullptr);
         ::_exit(0);
     }
-    ::waitpid(follower_, nullptr, 0);
+    follower_ended(true);
     ::munmap(shared_, mapped_);
+}
+
+bool Pair::follower_ended(bool wait) {
+    while (!follower_ended_) {
+        const pid_t found = ::waitpid(follower_, &follower_status_, wait ? 0 : WNOHANG);
+        follower_ended_ = found == follower_;
+        if (found >= 0 || errno != EINTR) break;
+    }
+    return follower_ended_;
+}
+
+int Pair::follower_code(int otherwise) const {
+    return follower_ended_ && WIFEXITED(follower_status_) ? WEXITSTATUS(follower_status_) : otherwise;
 }
 
 void Pair::keep_watch() { ::alarm(kWatchdogSeconds); }
 
 void Pair::fail(const std::string& why) {
     std::fprintf(stderr, "%s: %s\n", leader() ? "leader" : "follower", why.c_str());
-    ::kill(leader() ? follower_ : ::getppid(), SIGKILL);
-    if (leader()) ::waitpid(follower_, nullptr, 0);
+    if (!leader()) {
+        ::kill(::getppid(), SIGKILL);
+    } else if (!follower_ended(false)) {
+        ::kill(follower_, SIGKILL);
+        follower_ended(true);
+    }
     ::_exit(1);
 }
 
@@ -121,10 +139,9 @@ void Pair::leave(const std::string& why, int exit_code) {
     if (first) std::fprintf(stderr, "%s\n", why.c_str());
     std::fflush(nullptr);
     if (!leader()) ::_exit(exit_code);
-    if (first) ::kill(follower_, SIGKILL);
-    int status = 0;
-    ::waitpid(follower_, &status, 0);
-    ::_exit(!first && WIFEXITED(status) ? WEXITSTATUS(status) : exit_code);
+    if (first && !follower_ended(false)) ::kill(follower_, SIGKILL);
+    follower_ended(true);
+    ::_exit(first ? exit_code : follower_code(exit_code));
 }
 
 void Pair::meet() {
@@ -134,10 +151,11 @@ void Pair::meet() {
         cpu_pause();
         if (looks % 4096 == 4095) {
             ::sched_yield();
-            if (leader() && ::waitpid(follower_, nullptr, WNOHANG) == follower_) {
+            if (leader() && follower_ended(false)) {
                 // It may have been here, for the last time.
                 if (shared_->arrived.load(std::memory_order_acquire) >= 2 * meetings_) break;
-                if (!shared_->failed.load()) std::fprintf(stderr, "the other process has ended\n");
+                if (shared_->failed.load()) ::_exit(follower_code(1));
+                std::fprintf(stderr, "the other process has ended\n");
                 ::_exit(1);
             }
         }

@@ -57,6 +57,11 @@ public:
 
 private:
     Pair() = default;
+    // Whether the follower has ended, or, with `wait`, once it has. The system tells its status once; it is
+    // kept.
+    bool follower_ended(bool wait);
+    // Its exit code; `otherwise` if it ended in another way.
+    int follower_code(int otherwise) const;
     Shared* shared_ = nullptr;
     std::byte* arena_ = nullptr;
     size_t half_ = 0;
@@ -64,6 +69,8 @@ private:
     int side_ = 0;
     int cpus_[2] = {};
     pid_t follower_ = -1;
+    bool follower_ended_ = false;
+    int follower_status_ = 0;
     uint32_t meetings_ = 0;
     uint64_t used_numbers_ = 0;
 };
