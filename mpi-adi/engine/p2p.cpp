@@ -160,6 +160,31 @@ int sendrecv(Comm& comm, Channel channel, int to, int send_tag, const Payload& o
     return receive.r_error != MPI_SUCCESS ? receive.r_error : sent;
 }
 
+int sendrecv_all(Comm& comm, Channel channel, int tag, std::span<const Swap> swaps) {
+    Request receives[kMostSwaps];
+    for (size_t i = 0; i < swaps.size(); i++) {
+        receives[i].kind = Request::Kind::receive;
+        if (swaps[i].from == MPI_PROC_NULL) {
+            complete_as_no_process(receives[i]);
+            continue;
+        }
+        set_up_receive(receives[i], comm, channel, swaps[i].from, tag, swaps[i].in);
+        start_receive(*comm.matchers[static_cast<unsigned>(channel)], receives[i]);
+    }
+    int first_error = MPI_SUCCESS;
+    const auto note = [&](int error) {
+        if (first_error == MPI_SUCCESS) first_error = error;
+    };
+    for (const Swap& swap : swaps) note(send(comm, channel, swap.to, tag, swap.out));
+    size_t come = 0;
+    progress_until([&] {
+        while (come != swaps.size() && receives[come].is_done()) come++;
+        return come == swaps.size();
+    });
+    for (size_t i = 0; i < swaps.size(); i++) note(receives[i].r_error);
+    return first_error;
+}
+
 void note_protocols(mpip_comm& comm) {
     comm.c_nprotos = 0;
     comm.c_latency = 0;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "mpi-adi/engine/critical.hpp"
@@ -84,6 +85,17 @@ Request* isend(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::s
 Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
 int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
              const Payload& in, MPI_Status* = MPI_STATUS_IGNORE);
+
+// Several of these at once, at most kMostSwaps: all receives wait before the first message leaves, and the call
+// returns when all have come.
+struct Swap {
+    int to = MPI_PROC_NULL;
+    Payload out;
+    int from = MPI_PROC_NULL;
+    Payload in;
+};
+inline constexpr size_t kMostSwaps = 3;
+int sendrecv_all(Comm&, Channel, int tag, std::span<const Swap>);
 
 // True when the request is complete; looks only, see progress().
 bool done(const Request*);

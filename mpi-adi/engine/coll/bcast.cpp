@@ -97,18 +97,6 @@ void bcast_within(Schedule& s, Items items, int root) {
     }
 }
 
-int barrier_at_once(Communicator& comm) {
-    const int tag = comm.next_tag();
-    int first_error = MPI_SUCCESS;
-    for (int step = 1; step < comm.size; step *= 2) {
-        const int to = (comm.rank + step) % comm.size;
-        const int from = (comm.rank - step + comm.size) % comm.size;
-        const int error = sendrecv(comm, Channel::collective, to, tag, {}, from, tag, {});
-        if (first_error == MPI_SUCCESS) first_error = error;
-    }
-    return first_error;
-}
-
 void barrier(Schedule& s) {
     Communicator& comm = s.comm();
     if (!comm.inter) {

@@ -59,7 +59,7 @@ struct TypedShares {
 };
 
 void barrier(Schedule& s);
-// The same for a blocking call within one group, without a schedule: there is too little to do.
+// The same for a blocking call within one group, without a schedule: there is too little to do (at_once.cpp).
 int barrier_at_once(Communicator& comm);
 void bcast(Schedule& s, Items items, int root);
 void gather(Schedule& s, Items in, Shares out, int root);
@@ -69,6 +69,8 @@ void alltoall(Schedule& s, Shares in, Shares out);
 void alltoallw(Schedule& s, TypedShares in, TypedShares out);
 void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, int root);
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op);
+// The same for a few built-in items and a blocking call. False: they are not that, and nothing has been done.
+bool allreduce_at_once(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op);
 void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& counts, const Datatype& type, Operator& op);
 void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive);
 

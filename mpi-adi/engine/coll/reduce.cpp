@@ -9,8 +9,6 @@
 namespace viaduct::mpi::coll {
 namespace {
 
-// Up to here an allreduce of a blocking call needs no schedule.
-constexpr size_t kAtOnceBytes = 256;
 // From here on it pays that each process reduces a part only.
 constexpr MPI_Count kHalvingBytes = 32 << 10;
 
@@ -211,31 +209,6 @@ void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datat
         reduce_within(s, own_copy(s, in, count, type), count, type, op, root);
     }
 }
-
-namespace {
-
-// Recursive doubling of a few built-in items. False: they are not that, and nothing has been done.
-bool allreduce_at_once(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op) {
-    alignas(16) char other[kAtOnceBytes];
-    Communicator& comm = s.comm();
-    const auto bytes = static_cast<uint64_t>(count * type.size);
-    if ((comm.size & (comm.size - 1)) != 0 || op.function || !type.builtin || !type.contiguous || type.true_lb != 0 ||
-        type.extent() != type.size || count == 0 || bytes > sizeof other) {
-        return false;
-    }
-    if (in != MPI_IN_PLACE) {
-        std::memcpy(out, in, bytes);
-    }
-    for (int mask = 1; mask < comm.size; mask *= 2) {
-        const int partner = comm.rank ^ mask;
-        s.note(sendrecv(comm, Channel::collective, partner, s.tag(), {out, bytes, nullptr, 0}, partner, s.tag(),
-                        {other, bytes, nullptr, 0}));
-        op_apply(op, other, out, count, type);
-    }
-    return true;
-}
-
-}  // namespace
 
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op) {
     Communicator& comm = s.comm();

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Barrier and small reductions of blocking calls, without a schedule: there is too little to do. Three or
+// four ranks do it in one round, in which everybody tells everybody: a round costs more than a message, and
+// is a switch of every rank where ranks are more than processors. (Eight in one round wait so long there that
+// they go to sleep.)
+#include <cstring>
+
+#include "mpi-adi/engine/coll/coll.hpp"
+
+namespace viaduct::mpi::coll {
+namespace {
+
+constexpr size_t kAtOnceBytes = 256;
+constexpr int kFew = static_cast<int>(kMostSwaps) + 1;
+
+// Between two, one message each is one round already.
+bool is_few(const Comm& comm) { return comm.size > 2 && comm.size <= kFew; }
+
+// Everybody's items, in the order of ranks, so that all come to the same bits.
+int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count, const Datatype& type,
+                        Operator& op) {
+    alignas(16) char items[kFew][kAtOnceBytes];
+    Swap swaps[kMostSwaps];
+    size_t n = 0;
+    std::memcpy(items[comm.rank], out, bytes);
+    for (int step = 1; step < comm.size; ++step) {
+        const int to = (comm.rank + step) % comm.size;
+        const int from = (comm.rank - step + comm.size) % comm.size;
+        swaps[n++] = {to, {items[comm.rank], bytes, nullptr, 0}, from, {items[from], bytes, nullptr, 0}};
+    }
+    const int error = sendrecv_all(comm, Channel::collective, tag, {swaps, n});
+    std::memcpy(out, items[0], bytes);
+    for (int rank = 1; rank < comm.size; ++rank) op_apply(op, items[rank], out, count, type);
+    return error;
+}
+
+int allreduce_by_doubling(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count,
+                          const Datatype& type, Operator& op) {
+    alignas(16) char other[kAtOnceBytes];
+    int first_error = MPI_SUCCESS;
+    for (int mask = 1; mask < comm.size; mask *= 2) {
+        const int partner = comm.rank ^ mask;
+        const int error = sendrecv(comm, Channel::collective, partner, tag, {out, bytes, nullptr, 0}, partner,
+                                   tag, {other, bytes, nullptr, 0});
+        if (first_error == MPI_SUCCESS) first_error = error;
+        op_apply(op, other, out, count, type);
+    }
+    return first_error;
+}
+
+}  // namespace
+
+int barrier_at_once(Communicator& comm) {
+    const int tag = comm.next_tag();
+    const auto ahead = [&](int step) { return (comm.rank + step) % comm.size; };
+    const auto behind = [&](int step) { return (comm.rank - step + comm.size) % comm.size; };
+    if (is_few(comm)) {
+        Swap swaps[kMostSwaps];
+        for (int step = 1; step < comm.size; ++step) swaps[step - 1] = {ahead(step), {}, behind(step), {}};
+        return sendrecv_all(comm, Channel::collective, tag, {swaps, static_cast<size_t>(comm.size - 1)});
+    }
+    int first_error = MPI_SUCCESS;
+    for (int step = 1; step < comm.size; step *= 2) {
+        const int error = sendrecv(comm, Channel::collective, ahead(step), tag, {}, behind(step), tag, {});
+        if (first_error == MPI_SUCCESS) first_error = error;
+    }
+    return first_error;
+}
+
+bool allreduce_at_once(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type,
+                       Operator& op) {
+    Communicator& comm = s.comm();
+    const auto bytes = static_cast<uint64_t>(count * type.size);
+    const bool power_of_two = (comm.size & (comm.size - 1)) == 0;
+    if ((!is_few(comm) && !power_of_two) || op.function || !type.builtin || !type.contiguous ||
+        type.true_lb != 0 || type.extent() != type.size || count == 0 || bytes > kAtOnceBytes) {
+        return false;
+    }
+    if (in != MPI_IN_PLACE) {
+        std::memcpy(out, in, bytes);
+    }
+    s.note(is_few(comm) ? allreduce_among_few(comm, s.tag(), out, bytes, count, type, op)
+                        : allreduce_by_doubling(comm, s.tag(), out, bytes, count, type, op));
+    return true;
+}
+
+}  // namespace viaduct::mpi::coll
