@@ -50,6 +50,9 @@ inline void store16(std::byte* to, uint16_t v) { detail::store(to, v); }
 inline void store32(std::byte* to, uint32_t v) { detail::store(to, v); }
 inline void store64(std::byte* to, uint64_t v) { detail::store(to, v); }
 
+// As that number lies in a frame.
+inline uint64_t on_wire(uint64_t v) { return detail::big_endian(v); }
+
 // Sequence numbers wrap: a comes before b when the shorter way from a to b leads upward.
 inline bool before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 

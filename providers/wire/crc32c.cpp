@@ -84,7 +84,13 @@ __attribute__((target("sse4.2"))) uint32_t by_instruction(const unsigned char* p
     }
     for (; n >= 8; p += 8, n -= 8) crc = __builtin_ia32_crc32di(crc, eight(p));
     auto rest = static_cast<uint32_t>(crc);
-    for (; n != 0; ++p, --n) rest = __builtin_ia32_crc32qi(rest, *p);
+    if ((n & 4) != 0) {
+        uint32_t four;
+        std::memcpy(&four, p, sizeof four);
+        rest = __builtin_ia32_crc32si(rest, four);
+        p += 4;
+    }
+    for (n &= 3; n != 0; ++p, --n) rest = __builtin_ia32_crc32qi(rest, *p);
     return rest;
 }
 
@@ -93,6 +99,22 @@ const bool kHasInstruction = [] {
     return __builtin_cpu_supports("sse4.2") != 0;
 }();
 const bool kFolds = can_fold_crc32c();
+
+__attribute__((target("sse4.2"))) uint32_t by_processor(const unsigned char* p, size_t n, uint32_t crc) {
+    if (size_t taken; n >= kFoldedFrom && kFolds) {
+        crc = crc32c_folded(p, n, crc, &taken);
+        p += taken;
+        n -= taken;
+    }
+    return by_instruction(p, n, crc);
+}
+
+__attribute__((target("sse4.2"))) uint32_t behind_words(const uint64_t (&words)[4], const unsigned char* p,
+                                                        size_t n) {
+    uint64_t crc = UINT32_MAX;
+    for (const uint64_t word : words) crc = __builtin_ia32_crc32di(crc, word);
+    return ~by_processor(p, n, static_cast<uint32_t>(crc));
+}
 
 #endif
 
@@ -114,18 +136,18 @@ uint32_t crc32c_by_table(const void* data, size_t bytes, uint32_t so_far) {
 
 uint32_t crc32c(const void* data, size_t bytes, uint32_t so_far) {
 #if defined(__x86_64__)
-    if (kHasInstruction) [[likely]] {
-        const auto* p = static_cast<const unsigned char*>(data);
-        uint32_t crc = ~so_far;
-        if (size_t taken; bytes >= kFoldedFrom && kFolds) {
-            crc = crc32c_folded(p, bytes, crc, &taken);
-            p += taken;
-            bytes -= taken;
-        }
-        return ~by_instruction(p, bytes, crc);
-    }
+    if (kHasInstruction) [[likely]]
+        return ~by_processor(static_cast<const unsigned char*>(data), bytes, ~so_far);
 #endif
     return crc32c_by_table(data, bytes, so_far);
+}
+
+uint32_t crc32c(const uint64_t (&first)[4], const void* data, size_t bytes) {
+#if defined(__x86_64__)
+    if (kHasInstruction) [[likely]]
+        return behind_words(first, static_cast<const unsigned char*>(data), bytes);
+#endif
+    return crc32c_by_table(data, bytes, crc32c_by_table(first, sizeof first, 0));
 }
 
 }  // namespace viaduct::wire

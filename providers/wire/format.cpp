@@ -8,55 +8,20 @@ namespace viaduct::wire {
 
 namespace {
 
-constexpr uint32_t kNoSuchKind = UINT32_MAX;
 constexpr uint32_t kAddressBytes = 8 + kMaxDiscriminator;
 
 // Offset of the check, which counts as zero while it is computed.
 constexpr uint32_t kCheckAt = 28;
 
-uint32_t check_of(const std::byte* frame, uint32_t length, std::span<const Piece> tail = {}) {
-    static constexpr std::byte kZero[4] = {};
-    uint32_t crc = crc32c(frame, kCheckAt);
-    crc = crc32c(kZero, sizeof kZero, crc);
+// A header as it lies in a frame.
+using HeaderWords = uint64_t[kHeaderBytes / 8];
+
+uint32_t check_of(const HeaderWords& header, const std::byte* fields, uint32_t length,
+                  std::span<const Piece> tail = {}) {
     for (const Piece& piece : tail) length -= piece.bytes;
-    crc = crc32c(frame + kHeaderBytes, length, crc);
+    uint32_t crc = crc32c(header, fields, length);
     for (const Piece& piece : tail) crc = crc32c(piece.at, piece.bytes, crc);
     return crc;
-}
-
-uint32_t fields_of(Kind kind) {
-    switch (kind) {
-        case Kind::request:
-        case Kind::peer_request:
-        case Kind::accept:
-            return kConnectBytes;
-        case Kind::confirm:
-        case Kind::reject:
-        case Kind::no_match:
-        case Kind::pending:
-            return kAnswerBytes;
-        case Kind::disconnect:
-            return kEndingBytes;
-        case Kind::disconnected:
-        case Kind::reset:
-            return 0;
-        case Kind::keep_alive:
-        case Kind::acknowledge:
-            return kSelectiveBytes;
-        case Kind::send:
-            return kMessageBytes;
-        case Kind::write:
-            return kMessageBytes + kTargetBytes;
-        case Kind::read_request:
-            return kReadRequestBytes;
-        case Kind::read_data:
-            return kReadDataBytes;
-        case Kind::atomic_request:
-            return kAtomicRequestBytes;
-        case Kind::atomic_data:
-            return kAtomicDataBytes;
-    }
-    return kNoSuchKind;
 }
 
 bool read_address(const std::byte* from, EndAddress* to) {
@@ -118,15 +83,13 @@ const char* name_of(Kind kind) {
     return "unknown";
 }
 
-uint32_t field_bytes(Kind kind) { return fields_of(kind); }
-
 Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     if (bytes.size() < kHeaderBytes) return Flaw::too_short;
     const std::byte* p = bytes.data();
     if (load8(p) != kVersion) return Flaw::version;
     Header& h = out->header;
     h.kind = static_cast<Kind>(load8(p + 1));
-    const uint32_t fields = fields_of(h.kind);
+    const uint32_t fields = field_bytes(h.kind);
     if (fields == kNoSuchKind) return Flaw::kind;
     h.length = load16(p + 24);
     if (h.length < fields || h.length > bytes.size() - kHeaderBytes || h.length > kMaxFrame - kHeaderBytes)
@@ -139,21 +102,20 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     h.credit = load32(p + 20);
     out->fields = p + kHeaderBytes;
     out->bytes = kHeaderBytes + h.length;
-    return load32(p + kCheckAt) == check_of(p, h.length) ? Flaw::none : Flaw::check;
+    HeaderWords words;
+    std::memcpy(words, p, sizeof words);
+    words[3] &= ~on_wire(UINT32_MAX);
+    return load32(p + kCheckAt) == check_of(words, out->fields, h.length) ? Flaw::none : Flaw::check;
 }
 
 void seal(std::byte* frame, const Header& h, std::span<const Piece> tail) {
-    store8(frame, kVersion);
-    store8(frame + 1, static_cast<uint8_t>(h.kind));
-    store16(frame + 2, h.flags);
-    store32(frame + 4, h.destination);
-    store32(frame + 8, h.source);
-    store32(frame + 12, h.sequence);
-    store32(frame + 16, h.acknowledge);
-    store32(frame + 20, h.credit);
-    store16(frame + 24, h.length);
-    store16(frame + 26, 0);
-    store32(frame + kCheckAt, check_of(frame, h.length, tail));
+    const uint64_t kind = uint64_t{kVersion} << 56 | uint64_t{static_cast<uint8_t>(h.kind)} << 48 |
+                          uint64_t{h.flags} << 32 | h.destination;
+    const HeaderWords words = {on_wire(kind), on_wire(uint64_t{h.source} << 32 | h.sequence),
+                               on_wire(uint64_t{h.acknowledge} << 32 | h.credit),
+                               on_wire(uint64_t{h.length} << 48)};
+    std::memcpy(frame, words, sizeof words);
+    store32(frame + kCheckAt, check_of(words, frame + kHeaderBytes, h.length, tail));
 }
 
 Flaw read_connect(const Frame& f, Connect* out) {

@@ -4,8 +4,10 @@
 // tests and tools.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include "viaduct/types.hpp"
@@ -163,6 +165,31 @@ struct AtomicData {  // 16 bytes
 };
 inline constexpr uint32_t kAtomicDataBytes = 16;
 
+// Bytes of fields in a frame of that kind: payload begins behind them. kNoSuchKind: there is none.
+inline constexpr uint32_t kNoSuchKind = UINT8_MAX;
+namespace detail {
+inline constexpr auto kFieldBytes = [] {
+    std::array<uint8_t, 256> bytes;
+    bytes.fill(kNoSuchKind);
+    const auto set = [&](std::initializer_list<Kind> kinds, uint32_t n) {
+        for (const Kind kind : kinds) bytes[static_cast<uint8_t>(kind)] = static_cast<uint8_t>(n);
+    };
+    set({Kind::request, Kind::peer_request, Kind::accept}, kConnectBytes);
+    set({Kind::confirm, Kind::reject, Kind::no_match, Kind::pending}, kAnswerBytes);
+    set({Kind::disconnect}, kEndingBytes);
+    set({Kind::disconnected, Kind::reset}, 0);
+    set({Kind::keep_alive, Kind::acknowledge}, kSelectiveBytes);
+    set({Kind::send}, kMessageBytes);
+    set({Kind::write}, kMessageBytes + kTargetBytes);
+    set({Kind::read_request}, kReadRequestBytes);
+    set({Kind::read_data}, kReadDataBytes);
+    set({Kind::atomic_request}, kAtomicRequestBytes);
+    set({Kind::atomic_data}, kAtomicDataBytes);
+    return bytes;
+}();
+}  // namespace detail
+inline uint32_t field_bytes(Kind kind) { return detail::kFieldBytes[static_cast<uint8_t>(kind)]; }
+
 // ---- reading
 
 // Why bytes are no frame.
@@ -189,8 +216,6 @@ ReadData read_read_data(const Frame&);
 AtomicRequest read_atomic_request(const Frame&);
 AtomicData read_atomic_data(const Frame&);
 
-// Bytes of fields in a frame of that kind: payload begins behind them.
-uint32_t field_bytes(Kind);
 inline const std::byte* payload_of(const Frame& f) { return f.fields + field_bytes(f.header.kind); }
 inline uint32_t payload_bytes(const Frame& f) { return f.header.length - field_bytes(f.header.kind); }
 

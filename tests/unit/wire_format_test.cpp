@@ -60,6 +60,17 @@ TEST(WireCrc, PartsJoin) {
     EXPECT_EQ(crc32c(text + 7, 10, crc32c(text, 7)), crc32c(text, 17));
 }
 
+TEST(WireCrc, WordsInFrontCountAsTheirBytes) {
+    std::mt19937_64 random(5);
+    std::vector<unsigned char> data(5000);
+    for (auto& byte : data) byte = static_cast<unsigned char>(random());
+    for (size_t n = 32; n < data.size(); n += n < 200 ? 1 : 97) {
+        uint64_t words[4];
+        std::memcpy(words, data.data(), sizeof words);
+        EXPECT_EQ(crc32c(words, data.data() + 32, n - 32), crc32c_by_table(data.data(), n)) << n;
+    }
+}
+
 // crc32c() takes the fastest way that this processor has; here the folding one by itself, with lengths that
 // end its loops everywhere.
 TEST(WireCrc, FoldingAndTheTableAgree) {
