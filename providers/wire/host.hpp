@@ -109,6 +109,16 @@ public:
     // The rest of it is lost (Unreliable): the receive is for the next one.
     virtual void abandon_message(Cookie) = 0;
 
+    // All of that at once, for a message that came in one frame. What it answers is what begin_message would.
+    virtual Verdict whole_message(Cookie cookie, const std::byte* from, uint32_t total,
+                                  const uint32_t* immediate) {
+        const Verdict verdict = begin_message(cookie, total);
+        if (verdict != Verdict::ok) return verdict;
+        if (total != 0) place_message(cookie, 0, from, total);
+        end_message(cookie, total, immediate);
+        return Verdict::ok;
+    }
+
     // ---- the peer's RDMA writes, the same way; with immediate data they take a receive
     virtual Verdict begin_write(Cookie, uint32_t handle, uint64_t address, uint32_t total,
                                 const uint32_t* immediate) = 0;

@@ -103,9 +103,11 @@ void Link::send_selective(Kind kind, Time now) {
     ++(kind == Kind::acknowledge ? node_.counters_.acks_out : node_.counters_.keep_alives_out);
 }
 
-void Link::want_ack(Time due) {
-    if (due < ack_due_) ack_due_ = due;
-    wake();  // flush sends it when it is due, or sets the timer
+// By a frame that is sent until then, or else alone.
+void Link::want_ack(Time due, Time now) {
+    if (due >= ack_due_) return;
+    ack_due_ = due;
+    due <= now ? wake() : arm(due);
 }
 
 void Link::wake() { node_.make_ready(*this); }
@@ -242,7 +244,8 @@ void Link::on_connected_frame(const Frame& f, Time now) {
         out_.on_acknowledge(f.header, nullptr, now);
         if (is_connected()) in_.on_frame(f, now);
     }
-    if (is_connected()) wake();
+    // What has been acknowledged may have shortened the time that the rest is waited for.
+    if (is_connected()) arm(out_.deadline());
 }
 
 // ---- the end

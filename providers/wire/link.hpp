@@ -67,7 +67,7 @@ public:
     std::byte* begin_frame(uint32_t bytes);
     // The end of the payload may lie elsewhere (Outlet::end_lent).
     void end_frame(std::byte* frame, const Header&, Time now, std::span<const Piece> tail = {});
-    void want_ack(Time due);
+    void want_ack(Time due, Time now);
     void wake();  // has something to send
     // The connection is over; the peer is told `reason` unless it is reset.
     void end(Ended why, bool tell_peer, Reason reason, uint32_t message, Time now);

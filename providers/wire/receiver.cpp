@@ -63,7 +63,7 @@ void Receiver::on_frame(const Frame& f, Time now) {
     const uint32_t ahead = f.header.sequence - expected_;
     if (before(f.header.sequence, expected_)) {
         note_duplicate();
-        link_.want_ack(now);  // our acknowledgement may have been lost
+        link_.want_ack(now, now);  // our acknowledgement may have been lost
         return;
     }
     if (ahead >= kWindow) {
@@ -74,7 +74,7 @@ void Receiver::on_frame(const Frame& f, Time now) {
         if (!hold(f)) return;
         if (started_) {
             ++counters.early;
-            link_.want_ack(now);
+            link_.want_ack(now, now);
         }
         return;
     }
@@ -86,9 +86,9 @@ void Receiver::on_frame(const Frame& f, Time now) {
     const bool asked = (f.header.flags & kFlagAckNow) != 0;
     const bool whole = current_.phase == Phase::none;
     if ((f.header.flags & kFlagAgain) != 0 || (asked && !whole)) {
-        link_.want_ack(now);
+        link_.want_ack(now, now);
     } else {
-        link_.want_ack(now + (asked ? tuning.ack_delay : tuning.ack_delay_max));
+        link_.want_ack(now + (asked ? tuning.ack_delay : tuning.ack_delay_max), now);
     }
     if (early_ != 0) take_held(now);
 }
@@ -168,7 +168,7 @@ void Receiver::take_held(Time now) {
         room.release(place);
         if (!link_.is_connected()) return;
         if (reliable_) ++expected_;
-        link_.want_ack(now);
+        link_.want_ack(now, now);
     }
 }
 
@@ -204,6 +204,7 @@ void Receiver::take_fragment(const Frame& f, Time now) {
             if (reliable_) return nonsense(now);
             abandon();
         }
+        if (n == m.total && !write) return take_whole(f, m, now);
         if (!begin_current(f, m, now)) return;
     } else {
         const bool fits = current_.phase != Phase::none && m.number == current_.number &&
@@ -216,6 +217,15 @@ void Receiver::take_fragment(const Frame& f, Time now) {
         }
     }
     place(f, now);
+}
+
+void Receiver::take_whole(const Frame& f, const Message& m, Time now) {
+    const bool has_immediate = (f.header.flags & kFlagImmediate) != 0;
+    const Verdict verdict = link_.node().host_.whole_message(link_.cookie(), payload_of(f), m.total,
+                                                             has_immediate ? &m.immediate : nullptr);
+    if (verdict == Verdict::ok) return;
+    refuse(verdict, m.number, now);
+    current_ = Current{};  // nothing more of it comes
 }
 
 // False: it was refused, and nothing more is to be done with this frame.

@@ -48,6 +48,7 @@ private:
     void take_held(Time now);
     void take(const Frame&, Time now);
     void take_fragment(const Frame&, Time now);
+    void take_whole(const Frame&, const Message&, Time now);
     bool begin_current(const Frame&, const Message&, Time now);
     void place(const Frame&, Time now);
     void abandon();

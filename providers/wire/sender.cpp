@@ -64,10 +64,7 @@ bool Sender::takes_receive(const Work& w) const {
 
 bool Sender::post(const Work& work) {
     if (posted_ - finished_ > work_mask_) return false;
-    Open& o = open(posted_);
-    o = Open{};
-    o.work = work;
-    o.receive_number = receives_;
+    open(posted_) = Open{.work = work, .receive_number = receives_};
     if (takes_receive(work)) ++receives_;
     ++posted_;
     return true;
@@ -211,13 +208,14 @@ void Sender::source_failed(Time now) {
 
 bool Sender::pump(Time now) {
     if (!reliable_) return pump_unreliable(now);
-    for (;;) {
+    while (has_to_send()) {
         Step step = send_lost(now);
         if (step == Step::nothing) step = send_new(now);
         if (step == Step::sent) continue;
         if (step == Step::ended) source_failed(now);
         return step != Step::blocked;
     }
+    return true;
 }
 
 // Everything once and as it comes: a message is finished when its last fragment has gone.
@@ -266,7 +264,7 @@ void Sender::forget(Record& r, Time now) {
 void Sender::note_credit(const Header& h) {
     if (!before(credit_, h.credit)) return;
     credit_ = h.credit;
-    link_.wake();
+    if (has_to_send()) link_.wake();
 }
 
 void Sender::on_acknowledge(const Header& h, const Selective* selective, Time now) {
@@ -306,7 +304,7 @@ void Sender::on_acknowledge(const Header& h, const Selective* selective, Time no
     if (sacked_ != 0 || again_ != 0) find_losses();
     finish_in_order();
     release_responses();
-    if (newly != 0 || lost_ != 0) link_.wake();
+    if (has_to_send()) link_.wake();
 }
 
 // A frame is lost when one that was sent clearly later has arrived.
@@ -369,7 +367,7 @@ bool Sender::take_read_data(const Frame& f, Time now) {
     o->answered = true;
     --answers_open_;
     finish_in_order();
-    link_.wake();
+    if (has_to_send()) link_.wake();
     return true;
 }
 
@@ -389,7 +387,7 @@ bool Sender::take_atomic_data(const Frame& f, Time now) {
     o->answered = true;
     --answers_open_;
     finish_in_order();
-    link_.wake();
+    if (has_to_send()) link_.wake();
     return true;
 }
 

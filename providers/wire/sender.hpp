@@ -87,6 +87,7 @@ private:
     bool takes_receive(const Work& w) const;
     bool waits_for_credit(const Open&) const;
     uint32_t room(Kind) const;
+    bool has_to_send() const { return lost_ != 0 || begun_ != posted_ || owed_begun_ != owed_; }
     bool next_record(Record*);
     void note_sent(const Record&);
     Step send_new(Time now);

@@ -101,6 +101,29 @@ TEST(WireTraffic, AnAcknowledgementThatHasNothingToRideOnComesAlone) {
     EXPECT_LE(line.wire.now - began, 100'000);
 }
 
+// The timer that sends it alone is set with the frame; nothing is left to be done after every frame.
+TEST(WireTraffic, AFrameThatCanWaitForItsAnswerLeavesNothingToFlush) {
+    Line line;
+    line.a.work(1, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
+    EXPECT_FALSE(line.b.node.wants_flush());
+    EXPECT_LE(line.b.node.next_deadline(), line.wire.now + Tuning{}.ack_delay);
+}
+
+// The first round trip that is measured is a thousandth of what is waited for before.
+TEST(WireTraffic, AnAcknowledgementShortensTheWaitForTheRest) {
+    Line line;
+    int data = 0;
+    line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
+        const bool is_data = from == address(1) && load8(frame + 1) == static_cast<uint8_t>(Kind::send);
+        return !(is_data && ++data == 2);
+    };
+    const Time began = line.wire.now;
+    line.a.work(2, line.wire.now);
+    ASSERT_TRUE(line.until([&] { return line.b.messages_in == 2; }));
+    EXPECT_LT(line.wire.now - began, Tuning{}.first_timeout / 2);
+}
+
 TEST(WireTraffic, OneLostFrameCostsOneRetransmissionAndNoTimeout) {
     Line line;
     int data = 0;
