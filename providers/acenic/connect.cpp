@@ -34,7 +34,7 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     ep.op = op.get();
     ep.bound.store(false);
     Status why = Status::out_of_resources;
-    const wire::LinkId link = begin(engine.node(), now_ns(), &why);
+    const wire::LinkId link = begin(engine.node(), engine.now(), &why);
     ep.link = link;
     engine.finish_frames();
     engine.wake_helper();
@@ -57,7 +57,7 @@ Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
     op->engine->poll();
     std::unique_lock lock(op->engine->mutex);
     if (op->engine->is_lost()) return Status::broken;
-    op->listener = op->engine->node().listen(local, op.get(), now_ns());
+    op->listener = op->engine->node().listen(local, op.get(), op->engine->now());
     op->expected = op->listener != 0 ? op->engine->port().expect_request(local) : 0;
     if (op->expected == 0) {
         op->engine->node().unlisten(op->listener);
@@ -107,7 +107,7 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
 
 Status reject(NicContext* nic, uint64_t incoming) {
     const std::scoped_lock lock(nic->engine->mutex);
-    nic->engine->node().reject(incoming, now_ns());
+    nic->engine->node().reject(incoming, nic->engine->now());
     nic->engine->finish_frames();
     return Status::ok;
 }
@@ -137,7 +137,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         if (op->ep == nullptr) {
             engine.node().unlisten(op->listener);
         } else if (op->ep->link != 0) {
-            engine.node().disconnect(op->ep->link, now_ns());
+            engine.node().disconnect(op->ep->link, engine.now());
             op->ep->link = 0;
             engine.finish_frames();
         }

@@ -16,7 +16,9 @@
 
 #include "core/copy/copy.hpp"
 #include "core/shm/segment.hpp"
+#include "core/sync/biased_lock.hpp"
 #include "core/vi/vi_core.hpp"
+#include "providers/acenic/engine_clock.hpp"
 #include "providers/acenic/frame_port.hpp"
 #include "providers/acenic/mode.hpp"
 #include "providers/acenic/port_spec.hpp"
@@ -87,19 +89,22 @@ public:
     void start(Endpoint&);
     void stop(Endpoint&);
 
-    // Taken first, by calls that hold no VI lock.
-    std::mutex mutex;
-    std::condition_variable changed;  // attempts are decided
+    // Taken first, by calls that hold no VI lock. Biased to the thread that opened the port, which usually is
+    // the one that polls it.
+    BiasedLock mutex;
+    std::condition_variable_any changed;  // attempts are decided
     wire::Node& node() { return *node_; }
+    int64_t now() { return clock_.now(); }  // E: the node's time
     FramePort& port() { return *port_; }
     // The process that owned the port is gone: nothing comes of this engine any more.
     bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
     void add_context(uint64_t id);
     void remove_context(uint64_t id);
-    void join(Endpoint*);        // E
-    void leave(Endpoint*);       // E: does what its bells ask for first
-    void settle_old(Endpoint&);  // E: does what the bells of an earlier connection asked for
-    void finish_frames();        // E: sends what was written, answers bells of others after unlock
+    void join(Endpoint*);             // E
+    void leave(Endpoint*);            // E: does what its bells ask for first
+    void settle_old(Endpoint&);       // E: does what the bells of an earlier connection asked for
+    void finish_frames(int64_t now);  // E: sends what was written
+    void finish_frames() { finish_frames(now()); }
     int wait_fd() const { return is_lost() ? -1 : port_->wait_fd(); }
     // How long nobody has to look again, at most `longest`.
     int64_t idle_ns(int64_t longest);
@@ -117,6 +122,8 @@ public:
     void place_message(wire::Cookie, uint32_t offset, const std::byte* from, uint32_t n) override;
     void end_message(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
     void abandon_message(wire::Cookie) override;
+    wire::Verdict whole_message(wire::Cookie, const std::byte* from, uint32_t total,
+                                const uint32_t* immediate) override;
     wire::Verdict begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total,
                               const uint32_t* immediate) override;
     wire::Verdict place_write(wire::Cookie, uint32_t handle, uint64_t address, const std::byte* from,
@@ -146,11 +153,13 @@ private:
     void look(int64_t now);
     void lose_port();
     void settle(std::vector<ViCore*>& broken);
-    void answer_bells();
-    void answer(Endpoint&);
-    void post_work(Endpoint&);
-    bool post_one(Endpoint&, VIP_DESCRIPTOR*);
+    void answer_bells(int64_t now);
+    void answer(Endpoint&, int64_t now);
+    void post_work(Endpoint&, int64_t now);
+    bool post_one(Endpoint&, VIP_DESCRIPTOR*, int64_t now);
+    uint32_t check_work(ViCore&, const VIP_DESCRIPTOR*, uint64_t* total);
     void ring(Endpoint&, uint32_t bell);
+    bool take_plain_message(Endpoint&, const std::byte* from, uint32_t total, const uint32_t* immediate);
 
     class SendLock;
     class RecvLock;
@@ -159,6 +168,7 @@ private:
     Fd only_one_;  // exclusive mode: nobody else on this host uses the port
     std::unique_ptr<FramePort> port_;
     std::unique_ptr<wire::Node> node_;
+    EngineClock clock_;  // E
     Fd wake_fd_;
     std::vector<Endpoint*> endpoints_;  // E
     std::vector<ViCore*> broken_;       // E: to be settled when no lock is held

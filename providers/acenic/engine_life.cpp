@@ -160,6 +160,7 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
     }
     endpoints_.reserve(kMaxVi);
     broken_.reserve(kMaxVi);
+    { const std::scoped_lock before_the_helper(mutex); }
     helper_gone_ = false;
     const Status spawned = agent->spawn(
         "vipl-acenic", [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
@@ -192,7 +193,7 @@ void Engine::say_goodbye() {
         if (tries == 100) return;
         ::usleep(100);
     }
-    node_->say_goodbye(now_ns());
+    node_->say_goodbye(now());
     port_->transmit();
     mutex.unlock();
 }
@@ -202,7 +203,7 @@ void Engine::wait_for_goodbyes(int64_t until) {
     if (owner_ != ::getpid()) return;
     for (bool all = false; !all && !is_lost() && now_ns() < until;) {
         if (mutex.try_lock()) {
-            const int64_t now = now_ns();
+            const int64_t now = this->now();
             port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
                 node_->input(frame, from, now);
             });
@@ -221,7 +222,7 @@ Engine::~Engine() {
     std::unique_lock lock(mutex);
     if (node_ != nullptr && !is_lost()) {
         log_counters();
-        node_->say_goodbye(now_ns());
+        node_->say_goodbye(now());
         port_->transmit();
         for (const int64_t until = now_ns() + kGoodbye; node_->links_in_use() != 0 && now_ns() < until;) {
             lock.unlock();

@@ -5,6 +5,7 @@
 
 #include "core/copy/copy.hpp"
 #include "providers/acenic/nic.hpp"
+#include "providers/acenic/plain_descriptor.hpp"
 
 namespace viaduct::acenic {
 
@@ -138,7 +139,13 @@ private:
 bool Engine::read_source(Cookie cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) {
     Endpoint& ep = endpoint(cookie);
     const SendLock lock(*this, ep);
-    if (!ep.active || !seek_source(ep, tag, offset)) return false;
+    if (!ep.active) return false;
+    const WorkQueue& q = ep.vi->send;
+    if (SegmentValue s; offset == 0 && is_plain(q, q.at(tag), &s) && s.length == n) {
+        copy_payload(to, s.bytes(), n);
+        return true;
+    }
+    if (!seek_source(ep, tag, offset)) return false;
     ep.from_valid = gather(ep.from, to, n) == n;
     ep.from_offset = offset + n;
     return ep.from_valid;
@@ -234,6 +241,7 @@ Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
         ep.refusal.report = false;
         return Verdict::bad_receive;
     }
+    remember_region(*ep.vi, q, d);
     ep.into.begin(d, total, ep.vi->regions, ep.vi->ptag);
     return Verdict::ok;
 }
@@ -269,6 +277,33 @@ void Engine::abandon_message(Cookie cookie) {
     Endpoint& ep = endpoint(cookie);
     const RecvLock lock(*this, ep);
     if (ep.active) ep.kept = true;
+}
+
+Verdict Engine::whole_message(Cookie cookie, const std::byte* from, uint32_t total,
+                              const uint32_t* immediate) {
+    if (take_plain_message(endpoint(cookie), from, total, immediate)) [[likely]]
+        return Verdict::ok;
+    return wire::Host::whole_message(cookie, from, total, immediate);
+}
+
+// False: its receive is not the usual one, or there is none, and nothing has happened.
+bool Engine::take_plain_message(Endpoint& ep, const std::byte* from, uint32_t total,
+                                const uint32_t* immediate) {
+    const RecvLock lock(*this, ep);
+    WorkQueue& q = ep.vi->recv;
+    if (!ep.active || ep.kept || q.taken != q.completed || !q.has_untaken()) return false;
+    VIP_DESCRIPTOR* d = q.next_untaken();
+    SegmentValue s;
+    if (!is_plain(q, d, &s) || total > s.length) return false;
+    ++q.taken;
+    copy_payload(s.bytes(), from, total);
+    uint32_t status = VIP_STATUS_OP_RECEIVE;
+    if (immediate != nullptr) {
+        d->CS.ImmediateData = *immediate;
+        status |= VIP_STATUS_IMMEDIATE;
+    }
+    complete_head(q, status, total);
+    return true;
 }
 
 // ---- the peer's RDMA writes

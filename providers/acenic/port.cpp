@@ -40,9 +40,10 @@ constexpr uint32_t kPoolBuffers = 2047;
 constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver wants
 // Payloads from this size on are lent to the driver: below, a copy costs less than a second buffer.
 constexpr uint32_t kLendsFrom = 2048;
-// A port that is joined to one other process asks every so many looks whether it still is, and calls so
-// often.
-constexpr uint32_t kLooksPerJoin = 256;
+// A port that is joined to one other process asks every so often whether it still is, which makes some
+// drivers ask the kernel, and calls so often. The clock is read at every so many looks.
+constexpr uint32_t kLooksPerTime = 64;
+constexpr int64_t kAskAgain = 10'000'000;
 constexpr int64_t kJoinAgain = 100'000'000;
 
 // A socket that nobody listens on is left from a process that was killed. False: somebody does.
@@ -213,7 +214,8 @@ void Port::unplug() {
 }
 
 Port::~Port() {
-    for (uint32_t i = 0; i < out_count_; ++i) ::rte_pktmbuf_free(out_[i]);
+    ::rte_pktmbuf_free_bulk(out_, out_count_);
+    ::rte_pktmbuf_free_bulk(spare_, spare_count_);
     while (loop_head_ != loop_tail_) ::rte_pktmbuf_free(loop_[loop_head_++ % kLoop]);
     faults_.reset();
     if (spec_.joined) {
@@ -225,11 +227,18 @@ Port::~Port() {
     if (pool_ != nullptr) ::rte_mempool_free(pool_);
 }
 
+rte_mbuf* Port::take_buffer() {
+    if (spare_count_ == 0) return ::rte_pktmbuf_alloc(pool_);
+    rte_mbuf* const m = spare_[--spare_count_];
+    ::rte_pktmbuf_reset(m);
+    return m;
+}
+
 std::byte* Port::begin_frame(uint32_t) {
     if (out_count_ == kBurst) transmit();
     if (out_count_ == kBurst || loop_tail_ - loop_head_ == kLoop) return nullptr;
-    current_ = ::rte_pktmbuf_alloc(pool_);
-    if (current_ == nullptr) {
+    current_ = take_buffer();
+    if (current_ == nullptr) [[unlikely]] {
         ++counters_.no_buffer;
         return nullptr;
     }
@@ -344,6 +353,13 @@ void Port::join_again() {
     tried_at_ = now_ns();
 }
 
+void Port::stay_joined() {
+    const int64_t now = now_ns();
+    if (now - asked_at_ < kAskAgain) return;
+    asked_at_ = now;
+    if (!plugged()) join_again();
+}
+
 bool Port::plugged() {
     rte_eth_link link{};
     return started_ && ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
@@ -372,8 +388,8 @@ void Port::transmit() {
 uint32_t Port::fetch(rte_mbuf** burst) {
     uint32_t n = 0;
     while (n < kBurst / 2 && loop_head_ != loop_tail_) burst[n++] = loop_[loop_head_++ % kLoop];
-    if (spec_.joined && ++looks_ % kLooksPerJoin == 0 && !plugged()) [[unlikely]]
-        join_again();
+    if (spec_.joined && ++looks_ % kLooksPerTime == 0) [[unlikely]]
+        stay_joined();
     if (!started_) return n;
     return n + ::rte_eth_rx_burst(port_, 0, burst + n, static_cast<uint16_t>(kBurst - n));
 }
@@ -386,7 +402,15 @@ bool Port::look(rte_mbuf* m, NicAddress* from, std::span<const std::byte>* frame
 }
 
 void Port::release(rte_mbuf** burst, uint32_t n) {
-    for (uint32_t i = 0; i < n; ++i) ::rte_pktmbuf_free(burst[i]);
+    for (uint32_t i = 0; i < n; ++i) {
+        rte_mbuf* const m = burst[i];
+        const bool ours =
+            m->pool == pool_ && m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && ::rte_mbuf_refcnt_read(m) == 1;
+        if (ours && spare_count_ != kSpare)
+            spare_[spare_count_++] = m;
+        else
+            ::rte_pktmbuf_free(m);
+    }
 }
 
 }  // namespace viaduct::acenic

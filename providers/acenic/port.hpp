@@ -59,7 +59,7 @@ public:
                 ++taken;
             }
         }
-        release(burst, n);
+        if (n != 0) release(burst, n);
         return taken;
     }
 
@@ -78,15 +78,18 @@ public:
 private:
     static constexpr uint32_t kBurst = 32;
     static constexpr uint32_t kLoop = 256;
+    static constexpr uint32_t kSpare = 32;
 
     explicit Port(const PortSpec& spec);
     bool start(std::string* why, std::string* cure);
     const char* plug_in(int* error);
     void unplug();
     void join_again();
+    void stay_joined();
     bool plugged();
     void misbehave(rte_mbuf*, std::byte* frame, uint32_t bytes);
     void release_held();
+    rte_mbuf* take_buffer();
     void place(rte_mbuf*, bool to_ourselves);
     void keep_lent();
     uint32_t fetch(rte_mbuf** burst);
@@ -102,10 +105,14 @@ private:
     bool made_ = false;     // the device exists
     bool started_ = false;  // and takes and gives frames
     int listen_fd_ = -1;    // the driver's socket for the process the port is joined to
-    int64_t tried_at_ = 0;
+    int64_t tried_at_ = 0, asked_at_ = 0;
     uint32_t looks_ = 0;
     rte_mempool* pool_ = nullptr;
     rte_mbuf* current_ = nullptr;  // between begin_frame and end_frame
+    // Of frames that have been read: the next ones to be sent are written into them, without a way through
+    // the pool.
+    rte_mbuf* spare_[kSpare] = {};
+    uint32_t spare_count_ = 0;
     rte_mbuf* out_[kBurst] = {};
     uint32_t out_count_ = 0;
     rte_mbuf* loop_[kLoop] = {};  // frames to ourselves

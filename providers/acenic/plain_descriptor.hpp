@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The usual descriptor: a message with one data segment, which lies in the region that its queue has met
+// last. It is checked in a few instructions; every other goes the general way (core/vi/work_queue.cpp,
+// core/copy). Used by the engine with the queue's lock held.
+#pragma once
+
+#include <vipl.h>
+
+#include "core/copy/copy.hpp"
+#include "core/vi/vi_core.hpp"
+
+namespace viaduct::acenic {
+
+// True: it has the form of a message, and *s is its segment, which may be used as it was read: the descriptor
+// itself may be changed by a peer at any time. False only says that the general way has to be gone.
+inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s) {
+    uint32_t form;  // SegCount and Control in one load
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;
+    *s = read_segment(d->DS[0].Local);
+    return s->length != 0 && q.buffers.covers(s->handle, s->address, s->length);
+}
+
+// Its region, for the next one.
+inline void remember_region(const ViCore& vi, WorkQueue& q, const VIP_DESCRIPTOR* d) {
+    if (operation_of(d) != VIP_CONTROL_OP_SENDRECV || read_segment_count(d) != 1) return;
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    if (s.length != 0) vi.regions->check_and_remember(q.buffers, s.handle, s.address, s.length, vi.ptag);
+}
+
+inline void copy_payload(std::byte* to, const std::byte* from, uint32_t n) {
+    constexpr uint32_t kSmall = 128;
+    n <= kSmall ? copy_small(to, from, n) : static_cast<void>(std::memcpy(to, from, n));
+}
+
+}  // namespace viaduct::acenic

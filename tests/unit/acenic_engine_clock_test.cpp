@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/acenic/engine_clock.hpp"
+
+#include <gtest/gtest.h>
+
+namespace viaduct::acenic {
+namespace {
+
+TEST(AcenicEngineClock, IsNeverMuchBehindAndNeverGoesBack) {
+    EngineClock clock;
+    int64_t last = 0;
+    for (int i = 0; i < 100'000; ++i) {
+        const int64_t before = now_ns(), told = clock.now(), after = now_ns();
+        ASSERT_GE(told, last);
+        ASSERT_GE(told, before - 5'000);
+        ASSERT_LE(told, after);
+        last = told;
+    }
+}
+
+}  // namespace
+}  // namespace viaduct::acenic
