@@ -188,7 +188,7 @@ void Engine::kick_send(Endpoint& ep) {
     post_work(ep, now());
     send_held_ = nullptr;
     port_->transmit();
-    std::erase(broken_, ep.vi);  // the caller settles this one itself
+    if (!broken_.empty()) std::erase(broken_, ep.vi);  // the caller settles this one itself
     mutex.unlock();
 }
 

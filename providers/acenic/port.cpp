@@ -259,7 +259,7 @@ void Port::end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) {
     }
     if (faults_ != nullptr) [[unlikely]]
         return misbehave(m, frame, bytes);
-    place(m, to == link_.own);
+    place(m, wire::is_same(to, link_.own));
 }
 
 void Port::end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,

@@ -197,7 +197,7 @@ void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
     // Whoever guesses an id still has to come from the right place and know the other id.
     const bool known = state_ == LinkState::accepting || state_ == LinkState::connected ||
                        state_ == LinkState::closing || (state_ == LinkState::peering && peer_known_);
-    if (!(from == peer_) || (known && f.header.source != peer_id_)) {
+    if (!is_same(from, peer_) || (known && f.header.source != peer_id_)) {
         ++node_.counters_.wrong_peer;
         return;
     }
