@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // hot_calls MODE ROUNDS: both ends of a connection in one thread, and so many rounds of the hot calls.
-// Nothing is timed: instructions.py runs it under callgrind and counts. Modes: queue, cq, idle (polls that
-// find nothing).
+// Nothing is timed: instructions.py runs it under callgrind and counts. Modes: queue, cq, echo (each message
+// is answered, and sends are taken back behind the answer), idle (polls that find nothing).
 #include <sys/mman.h>
 #include <vipl.h>
 
@@ -42,7 +42,7 @@ struct Ends {
     VIP_CQ_HANDLE cq = nullptr;
     VIP_VI_HANDLE from = nullptr, to = nullptr;
     VIP_MEM_HANDLE memory = 0;
-    VIP_DESCRIPTOR* descriptors = nullptr;  // [0] sends, the others receive
+    VIP_DESCRIPTOR* descriptors = nullptr;  // [0] sends, the last two answer, the others receive
     std::byte* data = nullptr;
 };
 
@@ -85,6 +85,38 @@ Ends connect(bool with_cq) {
     return ends;
 }
 
+VIP_DESCRIPTOR* receive(VIP_VI_HANDLE vi) {
+    VIP_DESCRIPTOR* d = nullptr;
+    VIP_RETURN answer;
+    while ((answer = VipRecvDone(vi, &d)) == VIP_NOT_DONE) {
+    }
+    check(answer, "VipRecvDone");
+    return d;
+}
+
+void post(const Ends& ends, VIP_VI_HANDLE vi, VIP_DESCRIPTOR* d, decltype(&VipPostSend) call) {
+    d->CS.Status = 0;
+    check(call(vi, d, ends.memory), "posting");
+}
+
+void take_back(VIP_VI_HANDLE vi) {
+    VIP_DESCRIPTOR* d = nullptr;
+    VIP_RETURN answer;
+    while ((answer = VipSendDone(vi, &d)) == VIP_NOT_DONE) {
+    }
+    check(answer, "VipSendDone");
+}
+
+// There and back; each end takes back what it sent when the answer is there.
+void echo(const Ends& ends, VIP_DESCRIPTOR* send, VIP_DESCRIPTOR* answer, bool first) {
+    post(ends, ends.from, send, VipPostSend);
+    post(ends, ends.to, receive(ends.to), VipPostRecv);
+    if (!first) take_back(ends.to);
+    post(ends, ends.to, answer, VipPostSend);
+    post(ends, ends.from, receive(ends.from), VipPostRecv);
+    take_back(ends.from);
+}
+
 void await_arrival(const Ends& ends) {
     VIP_VI_HANDLE vi = nullptr;
     VIP_BOOLEAN is_receive = VIP_FALSE;
@@ -95,19 +127,10 @@ void await_arrival(const Ends& ends) {
 }
 
 void exchange(const Ends& ends, VIP_DESCRIPTOR* send) {
-    VIP_DESCRIPTOR* d = nullptr;
-    VIP_RETURN answer;
-    send->CS.Status = 0;
-    check(VipPostSend(ends.from, send, ends.memory), "VipPostSend");
-    while ((answer = VipSendDone(ends.from, &d)) == VIP_NOT_DONE) {
-    }
-    check(answer, "VipSendDone");
+    post(ends, ends.from, send, VipPostSend);
+    take_back(ends.from);
     if (ends.cq != nullptr) await_arrival(ends);
-    while ((answer = VipRecvDone(ends.to, &d)) == VIP_NOT_DONE) {
-    }
-    check(answer, "VipRecvDone");
-    d->CS.Status = 0;
-    check(VipPostRecv(ends.to, d, ends.memory), "VipPostRecv");
+    post(ends, ends.to, receive(ends.to), VipPostRecv);
 }
 
 void poll_in_vain(const Ends& ends) {
@@ -123,15 +146,23 @@ void poll_in_vain(const Ends& ends) {
 int main(int argc, char** argv) {
     const char* mode = argc == 3 ? argv[1] : "";
     const bool queue = std::strcmp(mode, "queue") == 0, idle = std::strcmp(mode, "idle") == 0;
-    if (!queue && !idle && std::strcmp(mode, "cq") != 0) {
-        std::fprintf(stderr, "usage: hot_calls queue|cq|idle ROUNDS\n");
+    const bool echoes = std::strcmp(mode, "echo") == 0;
+    if (!queue && !idle && !echoes && std::strcmp(mode, "cq") != 0) {
+        std::fprintf(stderr, "usage: hot_calls queue|cq|echo|idle ROUNDS\n");
         return 2;
     }
     const long rounds = std::atol(argv[2]);
-    const Ends ends = connect(!queue);
+    const Ends ends = connect(!queue && !echoes);
     VIP_DESCRIPTOR* send = prepare(ends, 0);
-    exchange(ends, send);
-    for (long i = 0; i < rounds; ++i) idle ? poll_in_vain(ends) : exchange(ends, send);
+    VIP_DESCRIPTOR* answer = prepare(ends, kReceives + 1);
+    if (echoes) {
+        post(ends, ends.from, prepare(ends, kReceives + 2), VipPostRecv);
+        echo(ends, send, answer, true);
+    } else {
+        exchange(ends, send);
+    }
+    for (long i = 0; i < rounds; ++i)
+        echoes ? echo(ends, send, answer, false) : idle ? poll_in_vain(ends) : exchange(ends, send);
     VipDisconnect(ends.from);
     VipDisconnect(ends.to);
     return 0;
