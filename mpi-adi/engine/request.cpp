@@ -164,13 +164,25 @@ int Generalized::cancel(int complete) const {
     return fortran ? call_fortran(cancel_function, extra_state, &complete) : cancel_function(extra_state, complete);
 }
 
+namespace {
+
+// Calls that return one status leave its error alone.
+void clear_status(MPI_Status* status) {
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    status->count_lo = 0;
+    status->count_hi_and_cancelled = 0;
+}
+
+}  // namespace
+
 void fill_status(const Request& request, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;
     if (request.no_process) return fill_no_process_status(status);
     const bool received_parts =
         request.persistent != nullptr && request.persistent->parts != nullptr && !request.persistent->parts->sends();
     if (request.kind != Request::Kind::receive && !received_parts) {
-        fill_empty_status(status);
+        clear_status(status);
         if (request.kind == Request::Kind::file) set_count(status, request.r_length);
     } else {
         status->MPI_SOURCE = request.r_rank;
@@ -183,15 +195,14 @@ void fill_status(const Request& request, MPI_Status* status) {
 
 void fill_empty_status(MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;
-    status->MPI_SOURCE = MPI_ANY_SOURCE;
-    status->MPI_TAG = MPI_ANY_TAG;
-    status->count_lo = 0;
-    status->count_hi_and_cancelled = 0;
+    clear_status(status);
+    status->MPI_ERROR = MPI_SUCCESS;
 }
 
 void fill_no_process_status(MPI_Status* status) {
-    fill_empty_status(status);
-    if (status != MPI_STATUS_IGNORE) status->MPI_SOURCE = MPI_PROC_NULL;
+    if (status == MPI_STATUS_IGNORE) return;
+    clear_status(status);
+    status->MPI_SOURCE = MPI_PROC_NULL;
 }
 
 }  // namespace viaduct::mpi

@@ -117,6 +117,7 @@ void complete_as_no_process(Request& request);
 void complete(Request* request, int error);
 
 void fill_status(const Request& request, MPI_Status* status);
+// What the standard calls an empty status: of no request, or one that is not active. Its error is MPI_SUCCESS.
 void fill_empty_status(MPI_Status* status);
 void fill_no_process_status(MPI_Status* status);
 void set_count(MPI_Status* status, int64_t bytes);

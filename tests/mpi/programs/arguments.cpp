@@ -41,6 +41,41 @@ void elements() {
     EXPECT(MPI_Status_set_elements(&status, MPI_INT, -1) == MPI_ERR_COUNT);
 }
 
+// A status of no request, or one that is not active, says so in every field; that of a message leaves the error as
+// it was.
+void empty_statuses() {
+    const MPI_Status before = {1, 3, 5, 6, 77};
+    const auto is_empty = [](const MPI_Status& status) {
+        int items = -1;
+        MPI_Get_count(&status, MPI_BYTE, &items);
+        return status.MPI_SOURCE == MPI_ANY_SOURCE && status.MPI_TAG == MPI_ANY_TAG &&
+               status.MPI_ERROR == MPI_SUCCESS && items == 0;
+    };
+    MPI_Request persistent, none = MPI_REQUEST_NULL;
+    int v = 0, flag = 0, which = 0;
+    MPI_Recv_init(&v, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &persistent);
+    for (MPI_Request* request : {&none, &persistent}) {
+        MPI_Status status = before;
+        EXPECT(MPI_Request_get_status(*request, &flag, &status) == MPI_SUCCESS && flag && is_empty(status));
+        status = before;
+        EXPECT(MPI_Wait(request, &status) == MPI_SUCCESS && is_empty(status));
+        status = before;
+        EXPECT(MPI_Test(request, &flag, &status) == MPI_SUCCESS && flag && is_empty(status));
+        status = before;
+        EXPECT(MPI_Waitany(1, request, &which, &status) == MPI_SUCCESS && which == MPI_UNDEFINED && is_empty(status));
+        status = before;
+        EXPECT(MPI_Testany(1, request, &which, &flag, &status) == MPI_SUCCESS && flag && is_empty(status));
+    }
+    MPI_Status status = before;
+    MPI_Start(&persistent);
+    EXPECT(MPI_Wait(&persistent, &status) == MPI_SUCCESS && status.MPI_SOURCE == MPI_PROC_NULL);
+    EXPECT(status.MPI_ERROR == 77);
+    MPI_Request_free(&persistent);
+    status = before;
+    EXPECT(MPI_Sendrecv(&rank, 1, MPI_INT, rank, 1, &v, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &status) == MPI_SUCCESS);
+    EXPECT(status.MPI_SOURCE == rank && status.MPI_ERROR == 77);
+}
+
 void names() {
     char text[MPI_MAX_OBJECT_NAME];
     int length = 0;
@@ -217,6 +252,7 @@ int main(int argc, char** argv) {
     MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
     nowhere_to_answer();
     elements();
+    empty_statuses();
     names();
     no_place_for_a_request();
     lists_that_are_nowhere();
