@@ -71,6 +71,11 @@ struct Payload {
 // Payload of `count` items of a datatype: in one piece whenever the type is contiguous.
 Payload payload_of(const void* base, uint64_t count, const Datatype& type);
 
+// Bytes that were received, as a status tells.
+inline MPI_Count bytes_of(const MPI_Status& status) {
+    return (MPI_Count(unsigned(status.count_hi_and_cancelled) >> 1) << 32) | unsigned(status.count_lo);
+}
+
 enum class Mode { standard, buffered, synchronous, ready };
 
 // Peers are ranks in the remote group, MPI_PROC_NULL, or, for receives, MPI_ANY_SOURCE; tags may be

@@ -36,7 +36,7 @@ class Exchange final : public Activity {
         owner_->kind = Request::Kind::receive;
         owner_->r_rank = status.MPI_SOURCE;
         owner_->r_tag = status.MPI_TAG;
-        owner_->r_length = (int64_t(unsigned(status.count_hi_and_cancelled) >> 1) << 32) | unsigned(status.count_lo);
+        owner_->r_length = bytes_of(status);
         return true;
     }
 

@@ -17,10 +17,6 @@ Count as(MPI_Count value) {
     return value > std::numeric_limits<Count>::max() ? MPI_UNDEFINED : Count(value);
 }
 
-MPI_Count bytes_of(const MPI_Status& status) {
-    return (MPI_Count(unsigned(status.count_hi_and_cancelled) >> 1) << 32) | unsigned(status.count_lo);
-}
-
 void set_bytes(MPI_Status& status, MPI_Count bytes) {
     status.count_lo = int(bytes & 0xffffffff);
     status.count_hi_and_cancelled = int(unsigned(bytes >> 32) << 1) | (status.count_hi_and_cancelled & 1);

@@ -29,7 +29,7 @@ void binomial(Schedule& s, Items items, int root) {
         mask *= 2;
     }
     if (relative) {
-        s.recv(items.at(0), items.count, *items.type, (relative - mask + root) % size);
+        s.recv_whole(items.at(0), items.count, *items.type, (relative - mask + root) % size);
         s.round();
     }
     for (mask /= 2; mask > 0; mask /= 2) {
@@ -125,7 +125,7 @@ void bcast(Schedule& s, Items items, int root) {
         s.send(items.base, items.count, *items.type, 0);
     } else if (root != MPI_PROC_NULL) {
         if (comm.rank == 0) {
-            s.recv(items.at(0), items.count, *items.type, root);
+            s.recv_whole(items.at(0), items.count, *items.type, root);
             s.round();
         }
         s.through(*comm.within);

@@ -3,6 +3,7 @@
 #include "mpi-adi/engine/coll/schedule.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace viaduct::mpi {
 
@@ -27,6 +28,11 @@ void Schedule::send(const void* buffer, MPI_Count count, const Datatype& type, i
 
 void Schedule::recv(void* buffer, MPI_Count count, const Datatype& type, int peer) {
     steps_.push_back({Kind::recv, peer, messages_, nullptr, buffer, count, &type, 0, nullptr, nullptr});
+}
+
+void Schedule::recv_whole(void* buffer, MPI_Count count, const Datatype& type, int peer) {
+    recv(buffer, count, type, peer);
+    steps_.back().whole = true;
 }
 
 void Schedule::copy(const void* in, MPI_Count in_count, const Datatype& in_type, void* out, MPI_Count out_count,
@@ -99,11 +105,25 @@ int Schedule::local(const Step& step) {
     }
 }
 
+Payload Schedule::payload(const Step& step) const {
+    if (step.kind == Kind::send) {
+        return broken_ ? Payload{} : payload_of(step.in, uint64_t(step.count), *step.type);
+    }
+    return payload_of(step.out, uint64_t(step.count), *step.type);
+}
+
 Request* Schedule::begin(const Step& step) {
-    const void* base = step.kind == Kind::send ? step.in : step.out;
-    Payload payload = payload_of(base, uint64_t(step.count), *step.type);
-    return step.kind == Kind::send ? isend(*step.comm, Channel::collective, step.peer, tag_, payload)
-                                   : irecv(*step.comm, Channel::collective, step.peer, tag_, payload);
+    whole_ = step.whole ? &step : nullptr;
+    return step.kind == Kind::send ? isend(*step.comm, Channel::collective, step.peer, tag_, payload(step))
+                                   : irecv(*step.comm, Channel::collective, step.peer, tag_, payload(step));
+}
+
+int Schedule::check_whole(const Step& step, const MPI_Status& status, int error) {
+    if (error == MPI_SUCCESS && bytes_of(status) != step.count * step.type->size) {
+        error = MPI_ERR_COUNT;
+    }
+    broken_ = error != MPI_SUCCESS;
+    return error;
 }
 
 bool Schedule::advance(int* error) {
@@ -113,8 +133,10 @@ bool Schedule::advance(int* error) {
             if (!done(pending_.back())) {
                 return false;
             }
-            note(finish(pending_.back()));
+            MPI_Status status;
+            const int failed = finish(pending_.back(), &status);
             pending_.pop_back();
+            note(whole_ ? check_whole(*std::exchange(whole_, nullptr), status, failed) : failed);
         }
         if (at_ == steps_.size()) {
             *error = error_;
@@ -162,17 +184,18 @@ int Schedule::run_round(size_t first, size_t last) {
         return error;
     }
     if (out && in) {
-        return viaduct::mpi::sendrecv(*out->comm, Channel::collective, out->peer, tag_,
-                                      payload_of(out->in, uint64_t(out->count), *out->type), in->peer, tag_,
-                                      payload_of(in->out, uint64_t(in->count), *in->type));
+        return viaduct::mpi::sendrecv(*out->comm, Channel::collective, out->peer, tag_, payload(*out), in->peer, tag_,
+                                      payload(*in));
     }
     if (out) {
-        return viaduct::mpi::send(*out->comm, Channel::collective, out->peer, tag_,
-                                  payload_of(out->in, uint64_t(out->count), *out->type));
+        return viaduct::mpi::send(*out->comm, Channel::collective, out->peer, tag_, payload(*out));
     }
-    return in ? viaduct::mpi::recv(*in->comm, Channel::collective, in->peer, tag_,
-                                   payload_of(in->out, uint64_t(in->count), *in->type))
-              : MPI_SUCCESS;
+    if (!in) {
+        return MPI_SUCCESS;
+    }
+    MPI_Status status;
+    const int failed = viaduct::mpi::recv(*in->comm, Channel::collective, in->peer, tag_, payload(*in), &status);
+    return in->whole ? check_whole(*in, status, failed) : failed;
 }
 
 int Schedule::run() {

@@ -32,6 +32,9 @@ class Schedule final : public Activity {
     // Steps. Peers are ranks of the communicator messages go through, or MPI_PROC_NULL.
     void send(const void* buffer, MPI_Count count, const Datatype& type, int peer);
     void recv(void* buffer, MPI_Count count, const Datatype& type, int peer);
+    // All of it or an error, and then nothing but empty messages from here on, so that those behind learn of it too.
+    // Alone in its round.
+    void recv_whole(void* buffer, MPI_Count count, const Datatype& type, int peer);
     void copy(const void* in, MPI_Count in_count, const Datatype& in_type, void* out, MPI_Count out_count,
               const Datatype& out_type);
     void reduce(const void* in, void* inout, MPI_Count count, const Datatype& type, Operator& op);
@@ -71,16 +74,20 @@ class Schedule final : public Activity {
         MPI_Count out_count;
         const Datatype* out_type;
         Operator* op;
+        bool whole = false;
     };
 
     int local(const Step& step);
+    Payload payload(const Step& step) const;
     Request* begin(const Step& step);
+    int check_whole(const Step& step, const MPI_Status& status, int error);
     int run_round(size_t first, size_t last);
     Communicator* comm_;
     Communicator* messages_;
     int tag_;
     bool blocking_ = false;
     int error_ = MPI_SUCCESS;
+    bool broken_ = false;  // what was to be passed on has not come
     size_t at_ = 0;
     // The steps of most operations lie in the schedule itself.
     static constexpr size_t kOwnSteps = 16;
@@ -88,6 +95,7 @@ class Schedule final : public Activity {
     std::pmr::monotonic_buffer_resource step_memory_{room_, sizeof room_};
     std::pmr::vector<Step> steps_{&step_memory_};
     std::vector<Request*> pending_;
+    const Step* whole_ = nullptr;  // whose request is under way, when it must bring all
     std::vector<std::function<int()>> calls_;
     std::vector<std::unique_ptr<char[]>> memory_;
     std::vector<const Datatype*> types_;

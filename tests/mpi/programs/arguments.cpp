@@ -182,6 +182,28 @@ void no_grid() {
     EXPECT(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &grid) != MPI_SUCCESS && grid == MPI_COMM_NULL);
 }
 
+// Processes that do not mean the same length by a broadcast: all but the root learn of it, also those that get it from
+// one that has less or more than they want, and the next broadcast is one again.
+void broadcasts_of_several_lengths() {
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    int v[10] = {};
+    for (const int root_count : {1, 10}) {
+        const int count = rank == 0 ? root_count : 11 - root_count;
+        EXPECT((MPI_Bcast(v, count, MPI_INT, 0, comm) == MPI_SUCCESS) == (rank == 0));
+        MPI_Request request;
+        EXPECT(MPI_Ibcast(v, count, MPI_INT, 0, comm, &request) == MPI_SUCCESS);
+        EXPECT((MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS) == (rank == 0));
+        v[9] = rank == 0 ? root_count : 0;
+        EXPECT(MPI_Bcast(v, 10, MPI_INT, 0, comm) == MPI_SUCCESS && v[9] == root_count);
+    }
+    // The same bytes described in two ways are the same length.
+    MPI_Datatype pairs;
+    MPI_Type_vector(5, 1, 2, MPI_INT, &pairs);
+    MPI_Type_commit(&pairs);
+    EXPECT(MPI_Bcast(v, rank == 0 ? 5 : 1, rank == 0 ? MPI_INT : pairs, 0, comm) == MPI_SUCCESS);
+    MPI_Type_free(&pairs);
+}
+
 // The same memory given and taken, by every process and by one alone.
 void aliases() {
     std::vector<int> v(size_t(size) * 2, rank), counts(size_t(size), 1), at(size_t(size), 0);
@@ -258,6 +280,7 @@ int main(int argc, char** argv) {
     lists_that_are_nowhere();
     files_and_sessions();
     no_grid();
+    broadcasts_of_several_lengths();
     aliases();
     return report();
 }
