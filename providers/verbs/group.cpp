@@ -155,6 +155,7 @@ void group_destroy(Group* group) {
         const std::lock_guard lock(nic.groups_mutex);
         nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), group));
     }
+    wake(&nic);  // those of other groups were meant for somebody who sleeps, or is about to
     for (uint32_t i = 0; i < group->count; ++i) {
         const DeviceQueue& q = *group->queues[i];
         if (q.unacknowledged != 0) calls->ack_cq_events(q.cq, q.unacknowledged);
@@ -183,8 +184,8 @@ void give_back(DeviceQueue& queue, uint32_t entries) {
 }
 
 void arm(Group& group) {
+    const std::lock_guard lock(group.cq_lock);  // who finds it armed may rely on that: it has been done
     if (group.armed.exchange(1) != 0) return;
-    const std::lock_guard lock(group.cq_lock);
     for (uint32_t i = 0; i < group.count; ++i) ibv_req_notify_cq(group.queues[i]->cq, 0);
 }
 

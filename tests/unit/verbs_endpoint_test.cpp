@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <fstream>
-#include <string>
 #include <thread>
 
 #include "tests/unit/verbs_fixture.hpp"
@@ -29,15 +27,6 @@ TEST_F(VerbsEndpoint, TheSendingSideWritesNoLineOfTheReceivingSide) {
     }
 }
 
-// How often a thread of ours has slept; -1: it is gone.
-int sleeps_of(pid_t thread) {
-    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
-    const std::string wanted = "voluntary_ctxt_switches:";
-    for (std::string line; std::getline(status, line);)
-        if (line.rfind(wanted, 0) == 0) return std::stoi(line.substr(wanted.size()));
-    return -1;
-}
-
 TEST_F(VerbsEndpoint, WhoDestroysAPinnedOneSleepsSoThatOthersCanRun) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     Endpoint* pinned = pin_endpoint(link_);
@@ -52,9 +41,9 @@ TEST_F(VerbsEndpoint, WhoDestroysAPinnedOneSleepsSoThatOthersCanRun) {
         gone = true;
     });
     while (id == 0) std::this_thread::yield();
-    const int before = sleeps_of(id);
+    const int before = test::sleeps_of(id);
     // Yielding counts as none. Should it never sleep, this test has its time limit.
-    while (sleeps_of(id) < before + 10) std::this_thread::yield();
+    while (test::sleeps_of(id) < before + 10) std::this_thread::yield();
     EXPECT_FALSE(gone);
     unpin_endpoint(*pinned);
     destroyer.join();

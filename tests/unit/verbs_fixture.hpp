@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,15 @@ inline Told* told = nullptr;
 inline const ViEvents kEvents = {[](ViCore&, VIP_ERROR_CODE code, VIP_RESOURCE_CODE, VIP_ULONG,
                                     VIP_DESCRIPTOR*) { told->errors.push_back(code); },
                                  [](ViCore&) { ++told->settled; }, [](WorkQueue&) {}, [](WorkQueue&) {}};
+
+// How often a thread of ours has slept; -1: it is gone.
+inline int sleeps_of(pid_t thread) {
+    std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+    const std::string wanted = "voluntary_ctxt_switches:";
+    for (std::string line; std::getline(status, line);)
+        if (line.rfind(wanted, 0) == 0) return std::stoi(line.substr(wanted.size()));
+    return -1;
+}
 
 class VerbsFixture : public testing::Test {
 protected:
