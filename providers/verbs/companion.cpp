@@ -9,6 +9,7 @@
 
 #include "core/log/log.hpp"
 #include "providers/verbs/calls.hpp"
+#include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
@@ -89,16 +90,16 @@ void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) 
 }
 
 // A write with immediate data was refused: the receive that it would have taken says so (vipl-semantics §7).
-void take_refused_write(Link& link, Endpoint& ep) {
+void take_refused_write(Link& link, Endpoint& ep, uint32_t immediate) {
     ViCore& vi = *ep.vi;
-    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return refuse_later(link);
+    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return refuse_later(link, immediate);
     vi.recv.lock.lock();
     bool told = false;
     if (ep.link == &link && ep.connected) {
         while (collect(*ep.recv_group)) drain_receives(ep);
         drain_receives(ep);
         told = vi.recv.completed != vi.recv.taken && !vi.is_marked_broken();
-        if (told) complete_head(vi.recv, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, 0);
+        if (told) complete_refused_write(vi.recv, immediate);
     }
     vi.recv.lock.unlock();
     const VIP_ERROR_CODE code = told ? VIP_ERROR_CONN_LOST : VIP_ERROR_RDMAW_PROT;
@@ -118,7 +119,7 @@ bool handle(Link& link, Endpoint& ep, const Message& m) {
             break;
         case MessageKind::write_refused:
             if ((m.flags & kWithImmediate) != 0) {
-                take_refused_write(link, ep);
+                take_refused_write(link, ep, m.key);
                 break;
             }
             take_news(link, ep, VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);

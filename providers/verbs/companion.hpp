@@ -26,7 +26,7 @@ struct Message {
     uint32_t handle = 0;
     uint64_t address = 0;  // answer: base of the region
     uint64_t length = 0;
-    uint32_t key = 0;
+    uint32_t key = 0;  // write_refused: the immediate data, if there were any
     uint32_t flags = 0;  // kRegionRdmaWrite, kRegionRdmaRead; write_refused: kWithImmediate
 };
 

@@ -32,7 +32,13 @@ bool fetches(const VIP_DESCRIPTOR* d) {
 
 void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
     if (fetches(d)) return tell_peer(link, MessageKind::read_refused);
-    tell_peer(link, MessageKind::write_refused, has_immediate(d) ? kWithImmediate : 0);
+    Message m;
+    m.kind = MessageKind::write_refused;
+    if (has_immediate(d)) {
+        m.flags = kWithImmediate;
+        m.key = d->CS.ImmediateData;
+    }
+    send_message(link, m);
 }
 
 // What an error completion says of a send. "Bad work request" is also what some devices say of memory that
@@ -71,6 +77,11 @@ void refuse_rdma(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t position, uint3
     } else {
         settle(ep, position, status, total, true, true);  // the network had accepted it
     }
+}
+
+void complete_refused_write(WorkQueue& q, uint32_t immediate) {
+    q.oldest_incomplete()->CS.ImmediateData = immediate;
+    complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR, 0);
 }
 
 void fail_send(Endpoint& ep, const Arrival& a) {

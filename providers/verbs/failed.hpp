@@ -21,6 +21,8 @@ void refuse_descriptor(Endpoint&, uint32_t position, uint32_t error);
 void refuse_rdma(Endpoint&, const VIP_DESCRIPTOR*, uint32_t position, uint32_t total);
 // [S] An error completion of a send: what it says of its descriptor, of the connection, and to the peer.
 void fail_send(Endpoint&, const Arrival&);
+// [R] The other side of it: a write with immediate data takes the head of the receive queue, good or not.
+void complete_refused_write(WorkQueue&, uint32_t immediate);
 // [R] An error completion of a receive.
 void fail_receive(Endpoint&, const Arrival&);
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "providers/verbs/hello.hpp"
 #include "viaduct/provider.hpp"
@@ -59,7 +60,7 @@ struct Recovery {
     bool peer_ready = false;
     uint32_t peer_received = 0;
     uint32_t peer_psn = 0;
-    uint32_t refusals = 0;  // writes with immediate data that were refused: each takes a receive
+    std::vector<uint32_t> refused;  // immediate data of refused writes: each takes a receive
     uint32_t received = 0;  // [R] messages that took a receive in this epoch
     uint32_t sent = 0;      // [S] work requests posted in this epoch that take one at the peer
 };

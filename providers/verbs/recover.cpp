@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/log/log.hpp"
+#include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
@@ -40,14 +41,15 @@ void take_everything(Endpoint& ep) {
 // Refused writes with immediate data come behind everything that arrived before them.
 void complete_refusals(Endpoint& ep, Link& link) {
     WorkQueue& q = ep.vi->recv;
-    for (; link.recovery.refusals != 0; --link.recovery.refusals) {
+    for (const uint32_t immediate : link.recovery.refused) {
         if (q.completed == q.taken) {
             ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
                                        VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
             continue;
         }
-        complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, 0);
+        complete_refused_write(q, immediate);
     }
+    link.recovery.refused.clear();
 }
 
 bool tell_reset(Link& link, int64_t now) {
@@ -134,8 +136,8 @@ void want_recovery(Link& link) {
     if (!link.recovery.wanted.exchange(true)) poke(*link.nic);
 }
 
-void refuse_later(Link& link) {
-    ++link.recovery.refusals;  // the progress thread's alone
+void refuse_later(Link& link, uint32_t immediate) {
+    link.recovery.refused.push_back(immediate);  // the progress thread's alone
     want_recovery(link);
 }
 

@@ -107,7 +107,7 @@ TEST(NicOpen, FilesOfTheLibraryAreCloseOnExecAndAboveStandardError) {
 }
 
 TEST(NicClose, OpeningAndClosingLeavesNoFileBehind) {
-    { End warm_up; }
+    { Pair warm_up; }  // librdmacm keeps each device open that it has met
     const std::size_t before = open_files().size();
     for (int i = 0; i < 20; ++i) {
         Pair pair;

@@ -62,5 +62,41 @@ TEST_F(VerbsCompanion, AnAnswerThatFindsNoRoomComesAsSoonAsThereIsSome) {
     EXPECT_EQ(fake_.messages.size(), 1u) << "once";
 }
 
+Message refused_write(uint32_t immediate) {
+    Message m;
+    m.kind = MessageKind::write_refused;
+    m.flags = kWithImmediate;
+    m.key = immediate;
+    return m;
+}
+constexpr uint32_t kRefused =
+    VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR;
+
+TEST_F(VerbsCompanion, ARefusedWriteIsToldInTheReceiveWithItsImmediateData) {
+    connect(VIP_SERVICE_RELIABLE_RECEPTION);
+    VIP_DESCRIPTOR* d = descriptor(8);
+    post_recv(d);
+    hear(refused_write(7), 3);
+    EXPECT_EQ(d->CS.Status, kRefused);
+    EXPECT_EQ(d->CS.ImmediateData, 7u);
+    EXPECT_TRUE(core_.is_marked_broken());
+}
+
+TEST_F(VerbsCompanion, AtUnreliableEachOfSeveralIsToldInItsTurn) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* const d[] = {descriptor(8), descriptor(8)};
+    for (VIP_DESCRIPTOR* one : d) post_recv(one);
+    const std::vector<test::PostedReceive> posted = fake_.receives;
+    hear(refused_write(7), 3);
+    hear(refused_write(8), 4);
+    for (const test::PostedReceive& r : posted) complete(r.wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    recover_links(nic_, now_);
+    for (uint32_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(d[i]->CS.Status, kRefused);
+        EXPECT_EQ(d[i]->CS.ImmediateData, 7 + i);
+    }
+    EXPECT_FALSE(core_.is_marked_broken());
+}
+
 }  // namespace
 }  // namespace viaduct::verbs::test

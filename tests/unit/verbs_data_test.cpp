@@ -308,7 +308,9 @@ TEST_F(VerbsData, ARefusedWriteIsWhatTheLevelSays) {
 TEST_F(VerbsData, ARefusedWriteWithImmediateDataComesBehindWhatWasSentBefore) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     post_send(descriptor(8));
-    post_send(rdma(100, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, 5, 0x10000));
+    VIP_DESCRIPTOR* d = rdma(100, VIP_CONTROL_OP_RDMAWRITE | VIP_CONTROL_IMMEDIATE, 5, 0x10000);
+    d->CS.ImmediateData = 0x01020304;
+    post_send(d);
     EXPECT_TRUE(fake_.messages.empty()) << "the send may still be under way";
     complete(fake_.sends[0].wr.wr_id, IBV_WC_SUCCESS);
     poll_send(core_);
@@ -317,6 +319,7 @@ TEST_F(VerbsData, ARefusedWriteWithImmediateDataComesBehindWhatWasSentBefore) {
     ASSERT_EQ(fake_.messages.size(), 2u);
     EXPECT_EQ(message(1).kind, MessageKind::write_refused);
     EXPECT_EQ(message(1).flags, kWithImmediate) << "a receive has to say it";
+    EXPECT_EQ(message(1).key, 0x01020304u) << "and what came with the write";
 }
 
 TEST_F(VerbsData, RegistrationAsksForWhatTheRegionAllows) {
