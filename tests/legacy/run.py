@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the legacy-style programs as separate processes, many times, and checks all they say and leave behind.
 
-    run.py --bin DIR --program NAME|all [--repeat N] [--pin CORE] [--timeout S] [--size N] [--light] [--far HOST=NIC]
+    run.py --bin DIR --program NAME|all [--repeat N] [--pin CORE] [--timeout S] [--size N] [--light]
+           [--far HOST=NIC@OTHER] [--when-stuck COMMAND]
 
 Each run must end before its deadline, every process with exit status 0, an empty stderr and exactly the stdout the
 program prints. After the last run no process, no file and no agent may be left.
@@ -21,6 +22,7 @@ import time
 
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
+CLONE_NEWUTS = 0x04000000
 MARK = "VIADUCT_LEGACY_RUN"
 AGENT_LEAVES_WITHIN = 15.0  # seconds
 OURS = re.compile(r"via|vip|paramnet", re.IGNORECASE)
@@ -33,14 +35,15 @@ class Failure(Exception):
 class Process:
     """One started program, its output in files (a full pipe must never stop it)."""
 
-    def __init__(self, session, name, args, environment=None):
+    def __init__(self, session, name, args, environment=None, calls_this_host=None):
         self.command = [os.path.join(session.bin, "via_" + name)] + [str(a) for a in args]
         self.out_path = session.new_file("out")
         self.err_path = session.new_file("err")
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
             self.popen = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                           cwd=session.folder, env=environment or session.environment,
-                                          start_new_session=True, preexec_fn=session.before_exec)
+                                          start_new_session=True,
+                                          preexec_fn=lambda: session.before_exec(calls_this_host))
 
     def stdout(self):
         return read_text(self.out_path)
@@ -68,6 +71,7 @@ class Session:
         self.pin = options.pin
         self.light = options.light or options.pin is not None
         self.timeout = options.timeout
+        self.when_stuck = options.when_stuck
         self.size = options.size
         self.folder = tempfile.mkdtemp(prefix="legacy-run-")
         self.private = {}
@@ -84,8 +88,10 @@ class Session:
         self.agent = self.environment.setdefault("VIADUCT_AGENT", "@viaduct-legacy-%d" % os.getpid())
         self.host = socket.gethostname().split(".")[0]
         self.far_environment = None
+        self.hosts = []
         if options.far:
-            self.host, nic = options.far.split("=", 1)
+            self.host, nic, other = re.fullmatch(r"(.*)=(.*)@(.*)", options.far).groups()
+            self.hosts = [self.host, other]
             self.far_environment = dict(self.environment)
             self.far_environment["VIADUCT_NICS"] = ",".join("%s=%s" % (name, nic) for name in DEVICES)
         self.started = time.time()
@@ -98,8 +104,12 @@ class Session:
         self.files += 1
         return os.path.join(self.folder, "%s.%d" % (kind, self.files))
 
-    def before_exec(self):
+    def before_exec(self, calls_this_host):
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if calls_this_host:
+            if LIBC.unshare(CLONE_NEWUTS) != 0:
+                raise OSError("no host name of its own")
+            socket.sethostname(calls_this_host)
         if self.pin is not None:
             os.sched_setaffinity(0, {self.pin})
 
@@ -111,6 +121,13 @@ class Session:
     def start_far(self, name, *args):
         """A client: on the NIC of --far, where it has to look for its server at another address."""
         process = Process(self, name, args, self.far_environment)
+        self.processes.append(process)
+        return process
+
+    def start_rank(self, rank, name, *args, calls_this_host=None):
+        """With --far every other one is on the other NIC."""
+        environment = self.far_environment if rank % 2 else None
+        process = Process(self, name, args, environment, calls_this_host)
         self.processes.append(process)
         return process
 
@@ -143,6 +160,9 @@ class Session:
                 text += subprocess.run([debugger, "-p", str(process.popen.pid), "-batch", "-ex",
                                         "thread apply all bt 12"], capture_output=True, text=True,
                                        timeout=60, check=False).stdout[-4000:]
+        if self.when_stuck:
+            text += subprocess.run(self.when_stuck, shell=True, capture_output=True, text=True, timeout=60,
+                                   check=False).stdout
         return text
 
     def clear(self):
@@ -268,7 +288,8 @@ def many2one(s, i):
 def alltoall(s, i):
     size = s.size or 2 + i % 5
     rounds = 12 if size < 32 else 3
-    ranks = [s.start("alltoall", "-r", r, "-n", size, "-k", rounds, "-l", "dru"[i % 3], "-j", i) for r in range(size)]
+    ranks = [s.start_rank(r, "alltoall", "-r", r, "-n", size, "-k", rounds, "-l", "dru"[i % 3], "-j", i, *s.hosts)
+             for r in range(size)]
     s.finish()
     for r, process in enumerate(ranks):
         expect(process, r"rank %d of %d: %d messages, [0-9]+ bytes, all sums right\n" % (r, size, rounds * (size - 1)))
@@ -308,10 +329,13 @@ def threads(s, i):
 
 def ring(s, i):
     size = s.size or 2 + i % 4
+    # Each looks for its neighbours on "this host". Between two NICs that has to be the other one, of an even number.
+    neighbours = s.hosts[::-1] or [None, None]
+    size -= size % 2 if s.hosts else 0
     laps = 20 if s.light else 50
     logs = [s.new_file("log") for _ in range(size)]
-    ranks = [s.start("ring", "-r", r, "-n", size, "-k", laps, "-l", logs[r], "-j", i, "-x", "xud"[i % 3])
-             for r in range(size)]
+    ranks = [s.start_rank(r, "ring", "-r", r, "-n", size, "-k", laps, "-l", logs[r], "-j", i, "-x", "xud"[i % 3],
+                          calls_this_host=neighbours[r % 2]) for r in range(size)]
     s.finish()
     for r, process in enumerate(ranks):
         expect(process, r"rank %d of %d starts\n" % (r, size))
@@ -380,7 +404,7 @@ def enum(s, i):
 
 
 PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum, watch, notify, pages]
-WITH_CLIENTS = [pingpong, many2one, rdmamove, threads]  # the others know one host only
+ALONE = [enum]  # has nobody to connect to
 
 
 def repeat(session, program, times):
@@ -422,10 +446,11 @@ def main():
     parser.add_argument("--timeout", type=float, default=60, help="deadline of one run, in seconds")
     parser.add_argument("--size", type=int, help="number of processes of alltoall and ring")
     parser.add_argument("--light", action="store_true", help="fewer messages, as with --pin: for slow machines")
-    parser.add_argument("--far", metavar="HOST=NIC", help="clients open that NIC and look for their server at that host; "
-                        "\"all\" are then the programs that have clients")
+    parser.add_argument("--far", metavar="HOST=NIC@OTHER", help="clients open NIC and look for their server at HOST; of "
+                        "equals (alltoall, ring: root only) every other one opens NIC, where the rest finds it at OTHER")
+    parser.add_argument("--when-stuck", metavar="COMMAND", help="what else to show when a deadline has passed")
     options = parser.parse_args()
-    programs = list(WITH_CLIENTS if options.far else PROGRAMS)
+    programs = [p for p in PROGRAMS if not options.far or p not in ALONE]
     if watch in programs and os.environ.get("VIADUCT_NAMES_DEFAULT_PROVIDER") == "verbs":
         programs.remove(watch)
         print("watch      SKIPPED: a verbs NIC completes the descriptors of who does not call it late")

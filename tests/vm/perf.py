@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""vipperf beside perftest in one run: perf.py BUILD [--within | --between] [SIZE...]. Prints one table; each figure is
-the median of three, taken in turns. Latency: half a round trip (read: the whole), in microseconds; bandwidth in 10^6
-bytes a second. The ratio is ours to theirs so that above 1 is worse. Within device rxe0 and from rxe1 to rxe0, or one
-of them."""
+"""vipperf beside perftest in one run: perf.py BUILD [--within | --between] [TEST...] [SIZE...]. Prints one table; each
+figure is the median of PERF_ROUNDS runs (3), taken in turns. Latency: half a round trip (read: the whole), in microseconds;
+bandwidth in 10^6 bytes a second. The ratio is ours to theirs so that above 1 is worse. Within device rxe0 and from rxe1
+to rxe0, or one of them; tests are send_lat, write_lat, write_bw, read_bw; without sizes every power of two from 2 bytes
+to a MiB."""
 import json
 import os
 import statistics
@@ -11,21 +12,31 @@ import subprocess
 import sys
 import time
 
-ROUNDS = 3
+ROUNDS = int(os.environ.get("PERF_ROUNDS", "3"))
 LIMIT = 1.15
-SIZES = [2, 64, 512, 4096, 16384, 65536, 1 << 20]
-TESTS = [("send_lat", "ib_send_lat"), ("write_lat", "ib_write_lat"), ("write_bw", "ib_write_bw"), ("read_bw", "ib_read_bw")]
+SIZES = [1 << k for k in range(1, 21)]
+TESTS = ["send_lat", "write_lat", "write_bw", "read_bw"]
+PERFTEST_PORT = 18515
 
 
 def iterations(test, size):
     return max(100, min(1000, (16 << 20) // size)) if test.endswith("lat") else max(64, min(2000, (64 << 20) // size))
 
 
-def perftest(program, test, size, far):
+def wait_for_listener(port):
+    """A client of perftest whose server does not listen yet gives up."""
+    while True:
+        with open("/proc/net/tcp", encoding="ascii") as f:
+            if any(line.split()[1].endswith(":%04X" % port) and line.split()[3] == "0A" for line in f.readlines()[1:]):
+                return
+        time.sleep(0.01)
+
+
+def perftest(test, size, far):
     def command(device):
-        return [program, "-F", "-d", device, "-x", "1", "-s", str(size), "-n", str(iterations(test, size))]
+        return ["ib_" + test, "-F", "-d", device, "-x", "1", "-s", str(size), "-n", str(iterations(test, size))]
     server = subprocess.Popen(command("rxe0"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(0.7)
+    wait_for_listener(PERFTEST_PORT)
     client = subprocess.run(command("rxe1" if far else "rxe0") + ["127.0.0.1"], capture_output=True, text=True,
                             timeout=120, check=False)
     server.wait(timeout=30)
@@ -33,7 +44,7 @@ def perftest(program, test, size, far):
         words = line.split()
         if len(words) >= 5 and words[0] == str(size):
             return float(words[4]) if test.endswith("lat") else float(words[3]) * 1.048576
-    raise RuntimeError("%s printed no figure:\n%s%s" % (program, client.stdout, client.stderr))
+    raise RuntimeError("ib_%s printed no figure:\n%s%s" % (test, client.stdout, client.stderr))
 
 
 def vipperf(build, test, size, far):
@@ -50,19 +61,20 @@ def vipperf(build, test, size, far):
 
 
 def main():
-    build = sys.argv[1]
-    words = [word for word in sys.argv[2:] if word.startswith("--")]
-    sizes = [int(word) for word in sys.argv[2:] if word not in words] or SIZES
-    places = [far for far, word in ((False, "--within"), (True, "--between")) if not words or word in words]
+    build, words = sys.argv[1], sys.argv[2:]
+    places = [far for far, word in ((False, "--within"), (True, "--between"))
+              if word in words or not {"--within", "--between"} & set(words)]
+    tests = [test for test in TESTS if test in words] or TESTS
+    sizes = [int(word) for word in words if word.isdigit()] or SIZES
     worst = 0.0
     over = 0
     print("%-8s %-9s %9s %12s %12s %7s" % ("where", "test", "bytes", "vipperf", "perftest", "ratio"))
     for far in places:
-        for test, program in TESTS:
+        for test in tests:
             for size in sizes:
                 ours, theirs = [], []
                 for _ in range(ROUNDS):
-                    theirs.append(perftest(program, test, size, far))
+                    theirs.append(perftest(test, size, far))
                     ours.append(vipperf(build, test, size, far))
                 a, b = statistics.median(ours), statistics.median(theirs)
                 ratio = a / b if test.endswith("lat") else b / a
