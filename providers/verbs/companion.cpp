@@ -92,7 +92,7 @@ void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) 
 // A write with immediate data was refused: the receive that it would have taken says so (vipl-semantics §7).
 void take_refused_write(Link& link, Endpoint& ep, uint32_t immediate) {
     ViCore& vi = *ep.vi;
-    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return refuse_later(link, immediate);
+    if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return refuse_later(link, ep, immediate);
     vi.recv.lock.lock();
     bool told = false;
     if (ep.link == &link && ep.connected) {

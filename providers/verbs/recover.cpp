@@ -38,13 +38,17 @@ void take_everything(Endpoint& ep) {
     drain_sends(ep);
 }
 
+void tell_refusal(const Endpoint& ep) {
+    ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE,
+                               nullptr);
+}
+
 // Refused writes with immediate data come behind everything that arrived before them.
 void complete_refusals(Endpoint& ep, Link& link) {
     WorkQueue& q = ep.vi->recv;
     for (const uint32_t immediate : link.recovery.refused) {
         if (q.completed == q.taken) {
-            ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_PROT, VIP_RESOURCE_VI,
-                                       VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
+            tell_refusal(ep);
             continue;
         }
         complete_refused_write(q, immediate);
@@ -83,6 +87,7 @@ void settle_sends(Endpoint& ep, uint32_t received) {
 bool renew(Endpoint& ep, Link& link) {
     Recovery& r = link.recovery;
     settle_sends(ep, r.peer_received);
+    complete_refusals(ep, link);  // those that the peer told of before it began with the round
     if (!renew_data(link, r.psn, r.peer_psn)) return false;
     WorkQueue& q = ep.vi->recv;
     link.receives_end = ep.recv_seen = q.completed;
@@ -136,8 +141,10 @@ void want_recovery(Link& link) {
     if (!link.recovery.wanted.exchange(true)) poke(*link.nic);
 }
 
-void refuse_later(Link& link, uint32_t immediate) {
-    link.recovery.refused.push_back(immediate);  // the progress thread's alone
+void refuse_later(Link& link, const Endpoint& ep, uint32_t immediate) {
+    std::vector<uint32_t>& refused = link.recovery.refused;              // the progress thread's alone
+    if (refused.size() == ep.vi->recv.depth()) return tell_refusal(ep);  // no receive can be left for it
+    refused.push_back(immediate);
     want_recovery(link);
 }
 

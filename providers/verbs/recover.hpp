@@ -21,7 +21,7 @@ namespace viaduct::verbs {
 void want_recovery(Link&);
 // Progress thread, no locks: the peer's word about the round, and a refused write that has to take a receive.
 void hear_of_recovery(Link&, Endpoint&, const Message&);
-void refuse_later(Link&, uint32_t immediate);
+void refuse_later(Link&, const Endpoint&, uint32_t immediate);
 // Progress thread: one step of every recovery. The time of the next, or kNever.
 Deadline recover_links(NicContext&, int64_t now);
 

@@ -99,6 +99,48 @@ TEST_F(VerbsRecovery, ReceivesAreKeptOverARecovery) {
     EXPECT_FALSE(core_.is_marked_broken());
 }
 
+// The peer may have refused its own write before it heard that we begin anew.
+TEST_F(VerbsRecovery, ARefusalThatComesInTheMiddleOfARoundTakesItsReceiveInThatRound) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* shorter = descriptor(8);
+    VIP_DESCRIPTOR* refused = descriptor(8);
+    VIP_DESCRIPTOR* kept = descriptor(8);
+    for (VIP_DESCRIPTOR* d : {shorter, refused, kept}) post_recv(d);
+    complete(fake_.receives[0].wr.wr_id, IBV_WC_LOC_LEN_ERR);
+    complete(fake_.receives[1].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    complete(fake_.receives[2].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    poll_recv(core_);
+    recover_links(nic_, now_);
+    ASSERT_EQ(fake_.messages.size(), 1u);
+    ASSERT_EQ(message(0).kind, MessageKind::reset);
+    refuse_later(link_, *core_.endpoint, 7);
+    peer_says(MessageKind::reset, 0);
+    EXPECT_EQ(refused->CS.Status, static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE |
+                                                        VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR));
+    EXPECT_EQ(refused->CS.ImmediateData, 7u);
+    ASSERT_EQ(fake_.receives.size(), 4u);
+    EXPECT_EQ(position_of(fake_.receives[3].wr.wr_id), 2u) << "the next message is for the one behind it";
+    peer_says(MessageKind::ready);
+    EXPECT_EQ(kept->CS.Status, 0u);
+    EXPECT_FALSE(link_.recovery.wanted.load());
+}
+
+TEST_F(VerbsRecovery, RefusalsThatNoReceiveCanBeThereForAreNotKept) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* d = descriptor(8);
+    post_recv(d);
+    constexpr uint32_t kMore = 100;
+    for (uint32_t i = 0; i < test::kDepth + kMore; ++i) refuse_later(link_, *core_.endpoint, i);
+    EXPECT_EQ(link_.recovery.refused.size(), test::kDepth);
+    EXPECT_EQ(told_.errors.size(), kMore) << "they are told as those are that find none";
+    complete(fake_.receives[0].wr.wr_id, IBV_WC_WR_FLUSH_ERR);
+    recover_links(nic_, now_);
+    EXPECT_EQ(d->CS.ImmediateData, 0u);
+    EXPECT_NE(d->CS.Status & VIP_STATUS_RDMA_PROT_ERROR, 0u);
+    EXPECT_EQ(told_.errors.size(), test::kDepth - 1 + kMore);
+    EXPECT_EQ(told_.errors.back(), VIP_ERROR_RDMAW_PROT);
+}
+
 TEST_F(VerbsRecovery, APeerThatDoesNotAnswerIsLost) {
     connect(VIP_SERVICE_UNRELIABLE);
     post_send(descriptor(8));
