@@ -41,6 +41,13 @@ Verdict here(uint32_t bits) {
     return v;
 }
 
+// A read or an atomic operation that the target has not done, or cannot do: no level may call that good.
+Verdict not_fetched() {
+    Verdict v = here(VIP_STATUS_RDMA_PROT_ERROR);
+    v.refused = true;
+    return v;
+}
+
 Verdict connection_only() {
     Verdict v;
     v.report = true;
@@ -56,7 +63,7 @@ Verdict at_level(Verdict v, uint16_t level, ibv_wc_status status) {
     return v;
 }
 
-Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool is_read) {
+Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool fetches) {
     Verdict v;
     switch (status) {
         case IBV_WC_SUCCESS:
@@ -70,7 +77,8 @@ Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool is_read) {
         case IBV_WC_LOC_PROT_ERR:
             return here(VIP_STATUS_PROTECTION_ERROR);
         case IBV_WC_REM_ACCESS_ERR:
-            v = is_read ? here(VIP_STATUS_RDMA_PROT_ERROR) : at_target(VIP_STATUS_RDMA_PROT_ERROR, level);
+            if (fetches) return not_fetched();
+            v = at_target(VIP_STATUS_RDMA_PROT_ERROR, level);
             v.refused = true;
             return v;
         case IBV_WC_REM_INV_REQ_ERR:
@@ -78,8 +86,10 @@ Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool is_read) {
         case IBV_WC_REM_INV_RD_REQ_ERR:
             // The receive was too short, or could not be used (§6.2 rows "larger than", "receive
             // descriptor").
+            if (fetches) return not_fetched();
             return at_target(VIP_STATUS_REMOTE_DESC_ERROR, level);
         case IBV_WC_RNR_RETRY_EXC_ERR:
+            if (fetches) return not_fetched();
             v = at_target(VIP_STATUS_REMOTE_DESC_ERROR, level);
             v.no_receive = true;
             return v;
@@ -134,8 +144,8 @@ Verdict judge_receive_at_all(ibv_wc_status status) {
 
 }  // namespace
 
-Verdict judge_send(ibv_wc_status status, uint16_t level, bool is_read) {
-    return at_level(judge_send_at_all(status, level, is_read), level, status);
+Verdict judge_send(ibv_wc_status status, uint16_t level, bool fetches) {
+    return at_level(judge_send_at_all(status, level, fetches), level, status);
 }
 
 Verdict judge_receive(ibv_wc_status status, uint16_t level) {

@@ -24,7 +24,7 @@ struct Verdict {
     bool refused = false;     // the target's memory was out of bounds: it is told so
 };
 
-Verdict judge_send(ibv_wc_status status, uint16_t level, bool is_read);
+Verdict judge_send(ibv_wc_status status, uint16_t level, bool fetches);
 Verdict judge_receive(ibv_wc_status status, uint16_t level);
 
 // NIC addresses: "VB" and the four bytes of the IPv4 address that rdma_cm knows the port by.

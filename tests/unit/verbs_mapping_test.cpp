@@ -116,6 +116,19 @@ TEST(SendStatus, ARefusedReadIsToldAtBothReliableLevels) {
     }
 }
 
+// Nothing has come: a read or an atomic operation that the other end has not done must not look like one.
+TEST(SendStatus, WhatWasNotFetchedIsToldAtBothReliableLevels) {
+    for (const ibv_wc_status status :
+         {IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_REM_INV_RD_REQ_ERR, IBV_WC_RNR_RETRY_EXC_ERR})
+        for (const uint16_t level : {kDelivery, kReception}) {
+            const Verdict v = judge_send(status, level, true);
+            EXPECT_TRUE(v.descriptor) << status;
+            EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_RDMA_PROT_ERROR)) << status;
+            EXPECT_TRUE(v.refused) << "the owner is told";
+            EXPECT_FALSE(v.report) << status;
+        }
+}
+
 TEST(SendStatus, SuccessIsSuccess) {
     const Verdict v = judge_send(IBV_WC_SUCCESS, kReception, false);
     EXPECT_TRUE(v.descriptor);
