@@ -152,15 +152,16 @@ void group_destroy(Group* group) {
     NicContext& nic = *group->nic;
     drain_channel(nic);  // events that are not taken would keep the queue alive
     {
+        // Until it is gone: for an event that somebody took meanwhile its end would be waited for in vain.
         const std::lock_guard lock(nic.groups_mutex);
         nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), group));
+        for (uint32_t i = 0; i < group->count; ++i) {
+            const DeviceQueue& q = *group->queues[i];
+            if (q.unacknowledged != 0) calls->ack_cq_events(q.cq, q.unacknowledged);
+            if (calls->destroy_cq(q.cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
+        }
     }
     wake(&nic);  // those of other groups were meant for somebody who sleeps, or is about to
-    for (uint32_t i = 0; i < group->count; ++i) {
-        const DeviceQueue& q = *group->queues[i];
-        if (q.unacknowledged != 0) calls->ack_cq_events(q.cq, q.unacknowledged);
-        if (calls->destroy_cq(q.cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
-    }
     delete group;
 }
 

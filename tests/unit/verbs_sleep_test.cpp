@@ -42,6 +42,28 @@ TEST_F(VerbsSleep, WhoDestroysAGroupWakesTheSleepersOfOthersWhoseEventsItHasTake
     sleep_end(&nic_);
 }
 
+// The library waits for the end of a queue until each of its events that was taken has been acknowledged, and
+// the group has done that for the last time.
+NicContext* of_the_queue = nullptr;
+bool others_may_take_events = false;
+int destroy_and_look(ibv_cq*) {
+    std::thread([] {
+        others_may_take_events = of_the_queue->groups_mutex.try_lock();
+        if (others_may_take_events) of_the_queue->groups_mutex.unlock();
+    }).join();
+    return 0;
+}
+
+TEST_F(VerbsSleep, NobodyTakesAnEventOfAQueueThatIsBeingDestroyed) {
+    table_.destroy_cq = destroy_and_look;
+    of_the_queue = &nic_;
+    others_may_take_events = true;
+    Group* other = nullptr;
+    ASSERT_EQ(group_create(&nic_, &other), Status::ok);
+    group_destroy(other);
+    EXPECT_FALSE(others_may_take_events);
+}
+
 TEST_F(VerbsSleep, AGroupCountsAsArmedNoSoonerThanTheDeviceIsTold) {
     std::atomic<pid_t> id{0};
     std::atomic<int> slept{0};
