@@ -373,7 +373,7 @@ Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
     if (!ep.active || w.address % w.width != 0 ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaRead)) {
-        ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+        ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);  // as of a read (viaduct/ext.h)
         return Verdict::not_permitted;
     }
     const auto apply = [&](auto reference, auto operand, auto compare) {

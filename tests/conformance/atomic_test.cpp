@@ -214,6 +214,7 @@ TEST(Atomics, NeedBothPermissionsOfTheOtherEnd) {
         fill(d, VIPX_CONTROL_OP_FETCH_ADD, {pair.client.piece(pair.client.buffer(8), 8)}, words.at(0));
         require(pair.client.post_send(d), "VipPostSend");
         EXPECT_NE(reap_send(pair.client.vi).status() & VIP_STATUS_RDMA_PROT_ERROR, 0u);
+        EXPECT_TRUE(pair.server.errors.wait_for(VIP_ERROR_RDMAR_PROT)) << "as of an RDMA read";
     }
 }
 
