@@ -43,8 +43,6 @@ MPI_Op publish(Operator* made) {
     return made->handle;
 }
 
-bool is_builtin(const Operator& op) { return !op.function && !op.function_c; }
-
 }  // namespace
 
 MPI_Op op_create(MPI_User_function* function, bool commutative) {
@@ -55,10 +53,10 @@ MPI_Op op_create(MPI_User_function_c* function, bool commutative) {
     return publish(new Operator{MPI_OP_NULL, nullptr, function, commutative, 1, nullptr});
 }
 
-void op_retain(Operator* op) { op->references += !is_builtin(*op); }
+void op_retain(Operator* op) { op->references += !op->is_builtin(); }
 
 void op_release(Operator* op) {
-    if (!is_builtin(*op) && --op->references == 0) {
+    if (!op->is_builtin() && --op->references == 0) {
         operators->remove(op->handle);
         delete op;
     }
@@ -75,7 +73,7 @@ int op_free(MPI_Op* handle) {
 }
 
 int op_check(const Operator& op, const Datatype& type) {
-    if (!is_builtin(op) || op_loop(op.handle, type)) {
+    if (!op.is_builtin() || op_loop(op.handle, type)) {
         return MPI_SUCCESS;
     }
     return MPI_ERR_OP;

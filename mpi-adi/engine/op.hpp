@@ -18,6 +18,8 @@ struct Operator {
     bool commutative = true;
     int references = 1;
     OperatorProxy proxy = nullptr;  // how to call a function written in C++
+
+    bool is_builtin() const { return function == nullptr && function_c == nullptr; }
 };
 
 Operator* op_of(MPI_Op handle);

@@ -35,7 +35,7 @@ int check_place(const WindowCall& call, int rank, MPI_Aint displacement, MPI_Cou
 // Only predefined operators, of which MPI_NO_OP is for those that fetch.
 int check_op(MPI_Op handle, bool fetches) {
     const Operator* op = op_of(handle);
-    const bool predefined = op != nullptr && op->function == nullptr && op->function_c == nullptr;
+    const bool predefined = op != nullptr && op->is_builtin();
     return predefined && (handle != MPI_NO_OP || fetches) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 

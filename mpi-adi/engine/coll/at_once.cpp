@@ -72,7 +72,7 @@ bool allreduce_at_once(Schedule& s, const void* in, void* out, MPI_Count count, 
     Communicator& comm = s.comm();
     const auto bytes = static_cast<uint64_t>(count * type.size);
     const bool power_of_two = (comm.size & (comm.size - 1)) == 0;
-    if ((!is_few(comm) && !power_of_two) || op.function || !type.builtin || !type.contiguous ||
+    if ((!is_few(comm) && !power_of_two) || !op.is_builtin() || !type.builtin || !type.contiguous ||
         type.true_lb != 0 || type.extent() != type.size || count == 0 || bytes > kAtOnceBytes) {
         return false;
     }

@@ -141,7 +141,7 @@ void allreduce_within(Schedule& s, void* buffer, MPI_Count count, const Datatype
     const int excess = s.size() - all;
     int me = fold(s, inout, other, count, type, op, excess);
     if (me >= 0) {
-        bool halve = op.commutative && !op.function && count >= all && count * type.size >= kHalvingBytes;
+        bool halve = op.commutative && op.is_builtin() && count >= all && count * type.size >= kHalvingBytes;
         (halve ? halve_and_double : recursive_doubling)(s, inout, other, count, type, op, me, all, excess);
     }
     unfold(s, inout, count, type, excess);

@@ -86,7 +86,7 @@ const Datatype& Schedule::keep(const Datatype& type) {
 }
 
 Operator& Schedule::keep(Operator& op) {
-    if (op.function) {
+    if (!op.is_builtin()) {
         op_retain(&op);
         operators_.push_back(&op);
     }

@@ -178,10 +178,11 @@ void reduce(int n) {
 }
 
 // a, b -> the map x -> b(a(x)) of maps modulo 97: associative, and the order shows.
-void compose(void* in, void* inout, int* n, MPI_Datatype*) {
+template <typename Count>
+void compose(void* in, void* inout, Count* n, MPI_Datatype*) {
     auto* a = static_cast<int*>(in);
     auto* b = static_cast<int*>(inout);
-    for (int i = 0; i < 2 * *n; i += 2) {
+    for (Count i = 0; i < 2 * *n; i += 2) {
         int factor = a[i] * b[i] % 97;
         int term = (a[i + 1] * b[i] + b[i + 1]) % 97;
         b[i] = factor;
@@ -189,19 +190,25 @@ void compose(void* in, void* inout, int* n, MPI_Datatype*) {
     }
 }
 
-void reduce_in_order() {
+// With an operator made with counts of int, or of 64 bits.
+void make_compose(bool wide, MPI_Op* op) {
+    if (wide) {
+        MPI_Op_create_c(compose<MPI_Count>, 0, op);
+    } else {
+        MPI_Op_create(compose<int>, 0, op);
+    }
+}
+
+void reduce_in_order(bool wide, MPI_Datatype pair) {
     MPI_Op op;
-    MPI_Op_create(compose, 0, &op);
-    MPI_Datatype pair;
-    MPI_Type_contiguous(2, MPI_INT, &pair);
-    MPI_Type_commit(&pair);
+    make_compose(wide, &op);
     std::vector<int> prefix;
     int expected[2] = {1, 0};
     for (int r = 0; r < size; ++r) {
         int step[2] = {r + 2, r * 5 + 1};
         int so_far[2] = {expected[0], expected[1]};
         int one = 1;
-        compose(so_far, step, &one, nullptr);
+        compose<int>(so_far, step, &one, nullptr);
         std::copy(step, step + 2, expected);
         if (r == rank) {
             prefix.assign(expected, expected + 2);
@@ -215,8 +222,39 @@ void reduce_in_order() {
     EXPECT(rank != root || std::equal(result, result + 2, expected));
     COLLECTIVE(scan, mine, result, 1, pair, op);
     EXPECT(std::equal(result, result + 2, prefix.begin()));
-    MPI_Type_free(&pair);
+
+    // Freed while it is still wanted, with others of other functions made after it.
+    MPI_Request requests[2];
+    int results[2][2];
+    MPI_Allreduce_init(mine, results[0], 1, pair, op, comm, MPI_INFO_NULL, &requests[0]);
+    MPI_Iallreduce(mine, results[1], 1, pair, op, comm, &requests[1]);
     MPI_Op_free(&op);
+    MPI_Op others[4];
+    for (MPI_Op& other : others) {
+        if (wide) {
+            MPI_Op_create_c([](void*, void*, MPI_Count*, MPI_Datatype*) {}, 0, &other);
+        } else {
+            MPI_Op_create([](void*, void*, int*, MPI_Datatype*) {}, 0, &other);
+        }
+    }
+    MPI_Start(&requests[0]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    EXPECT(std::equal(results[0], results[0] + 2, expected) && std::equal(results[1], results[1] + 2, expected));
+    MPI_Request_free(&requests[0]);
+    for (MPI_Op& other : others) {
+        MPI_Op_free(&other);
+    }
+}
+
+void reduce_in_order() {
+    MPI_Datatype pair;
+    MPI_Type_contiguous(2, MPI_INT, &pair);
+    MPI_Type_commit(&pair);
+    for (bool wide : {false, true}) {
+        reduce_in_order(wide, pair);
+        reduce_in_order(wide, MPI_2INT);
+    }
+    MPI_Type_free(&pair);
 }
 
 void all_of(MPI_Comm which) {
