@@ -31,9 +31,11 @@ void acquire(Window& window, int rank, LockKind kind) {
     } else if (window.all_direct) {
         acquire_word(member.line->lock, kind);
     } else {
+        member.asked = true;
         member.granted = false;
         tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
         progress_until([&] { return member.granted; });
+        member.asked = false;
     }
     member.held = kind;
     order_memory();
@@ -101,9 +103,14 @@ void wait_for_memory(bool (*holds)(void*), void* argument) {
 }
 
 int begin_access(Window& window, int rank) {
-    if (!access_is_open(window, window.member(rank))) {
+    const Member& member = window.member(rank);
+    if (!access_is_open(window, member)) {
         if (window.epoch != Epoch::locked_all) return MPI_ERR_RMA_SYNC;
-        acquire(window, rank, LockKind::shared);
+        // Of several threads that come here first, one asks.
+        if (member.asked)
+            progress_until([&] { return member.held != LockKind::none; });
+        else
+            acquire(window, rank, LockKind::shared);
     }
     note_access(window);
     return MPI_SUCCESS;

@@ -33,7 +33,8 @@ struct Member {
     MemberLine* line = nullptr;  // locks and guard, of memory that is shared
 
     LockKind held = LockKind::none;  // by this process, at that member
-    bool granted = false;            // the answer to a lock that was asked for by message
+    bool asked = false;              // for a lock, by message
+    bool granted = false;            // the answer to that
     bool accessed = false;           // in the group of MPI_Win_start
     bool exposed = false;            // in the group of MPI_Win_post
     unsigned posts = 0;              // MPI_Win_post there that no MPI_Win_start here has used

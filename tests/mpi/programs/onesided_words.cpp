@@ -4,6 +4,8 @@
 // do, is the same by either way: in windows that are allocated or shared, and in created ones, which have the
 // long way only.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -489,6 +491,43 @@ void threads(Flavor flavor) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Threads that access a member first at the same time, while somebody else has its lock: it is asked for, and
+// given back, once for all of them.
+void first_accesses() {
+    constexpr int kThreads = 3;
+    Window window(Flavor::create, 8, 8);
+    const int64_t one = 1;
+    int token = 0;
+    if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
+        for (int other = 1; other < size; other++)
+            MPI_Recv(&token, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        MPI_Win_unlock(0, window.win);
+    } else {
+        MPI_Win_lock_all(0, window.win);
+        std::atomic<int> begun = 0;
+        std::vector<std::thread> all;
+        for (int t = 0; t < kThreads; t++)
+            all.emplace_back([&] {
+                begun++;
+                MPI_Accumulate(&one, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, MPI_SUM, window.win);
+            });
+        while (begun != kThreads) std::this_thread::yield();
+        MPI_Send(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        for (std::thread& thread : all) thread.join();
+        MPI_Win_unlock_all(window.win);
+    }
+    // Not to be had as long as anybody has any of it.
+    int64_t sum = -1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);
+    MPI_Get(&sum, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, window.win);
+    MPI_Win_unlock(0, window.win);
+    EXPECT(sum == int64_t{kThreads} * (size - 1));
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -520,5 +559,6 @@ int main(int argc, char** argv) {
         if (with_threads) threads(flavor);
     }
     attached();
+    if (with_threads) first_accesses();
     return report();
 }
