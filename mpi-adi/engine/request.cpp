@@ -164,17 +164,12 @@ int Generalized::cancel(int complete) const {
     return fortran ? call_fortran(cancel_function, extra_state, &complete) : cancel_function(extra_state, complete);
 }
 
-namespace {
-
-// Calls that return one status leave its error alone.
 void clear_status(MPI_Status* status) {
     status->MPI_SOURCE = MPI_ANY_SOURCE;
     status->MPI_TAG = MPI_ANY_TAG;
     status->count_lo = 0;
     status->count_hi_and_cancelled = 0;
 }
-
-}  // namespace
 
 void fill_status(const Request& request, MPI_Status* status) {
     if (status == MPI_STATUS_IGNORE) return;

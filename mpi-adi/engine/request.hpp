@@ -120,6 +120,8 @@ void fill_status(const Request& request, MPI_Status* status);
 // What the standard calls an empty status: of no request, or one that is not active. Its error is MPI_SUCCESS.
 void fill_empty_status(MPI_Status* status);
 void fill_no_process_status(MPI_Status* status);
+// All of a status but its error, which calls that return one status leave alone.
+void clear_status(MPI_Status* status);
 void set_count(MPI_Status* status, int64_t bytes);
 
 }  // namespace viaduct::mpi

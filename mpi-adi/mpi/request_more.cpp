@@ -117,7 +117,7 @@ int PMPI_Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) {
     if (request->kind == Request::Kind::generalized) {
         MPI_Status own;
         MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
-        fill_empty_status(told);
+        clear_status(told);
         return request->generalized->query(told);
     }
     fill_status(*request, status);

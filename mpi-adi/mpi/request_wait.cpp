@@ -10,7 +10,7 @@ int end_request(Request* request, MPI_Request* handle, MPI_Status* status) {
     if (request->kind == Request::Kind::generalized) {
         MPI_Status own;
         MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
-        fill_empty_status(told);
+        clear_status(told);
         const Generalized g = *request->generalized;
         int error = request->r_error;
         if (const int asked = g.query(told); error == MPI_SUCCESS) error = asked;

@@ -164,8 +164,10 @@ int transfer(File& file, const Transfer& what, MPI_Status* status) {
     // The end of a transfer is not to be reached twice: it converts what was read.
     bool finished = false;
     progress_until([&] { return finished = finished || running.advance(&error); });
-    fill_empty_status(status);
-    if (status != MPI_STATUS_IGNORE) set_count(status, running.data());
+    if (status != MPI_STATUS_IGNORE) {
+        clear_status(status);
+        set_count(status, running.data());
+    }
     return error;
 }
 

@@ -74,6 +74,21 @@ void empty_statuses() {
     status = before;
     EXPECT(MPI_Sendrecv(&rank, 1, MPI_INT, rank, 1, &v, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, &status) == MPI_SUCCESS);
     EXPECT(status.MPI_SOURCE == rank && status.MPI_ERROR == 77);
+
+    // Of a generalized request, whose function says nothing of the error either.
+    const auto query = [](void*, MPI_Status* told) {
+        told->MPI_SOURCE = 8;
+        return MPI_Status_set_elements(told, MPI_BYTE, 3);
+    };
+    MPI_Request general;
+    MPI_Grequest_start(query, [](void*) { return MPI_SUCCESS; }, [](void*, int) { return MPI_SUCCESS; }, nullptr, &general);
+    MPI_Grequest_complete(general);
+    status = before;
+    EXPECT(MPI_Request_get_status(general, &flag, &status) == MPI_SUCCESS && flag && status.MPI_SOURCE == 8);
+    EXPECT(status.MPI_TAG == MPI_ANY_TAG && status.MPI_ERROR == 77);
+    status = before;
+    EXPECT(MPI_Wait(&general, &status) == MPI_SUCCESS && status.MPI_SOURCE == 8);
+    EXPECT(status.MPI_TAG == MPI_ANY_TAG && status.MPI_ERROR == 77);
 }
 
 void names() {
