@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <span>
 #include <string>
@@ -89,6 +90,18 @@ Datatype* mutable_type_of(MPI_Datatype handle);
 // Whether a handle is one of the types of one basic element, whose size its bits 8-15 give.
 constexpr bool is_basic_handle(MPI_Datatype handle) { return (unsigned(handle) & 0xffff0000u) == 0x4c000000u; }
 constexpr int basic_handle_size(MPI_Datatype handle) { return (handle >> 8) & 0xff; }
+
+// What hot paths ask of those types without looking for them; each stands where its handle's last byte says.
+struct BasicItem {
+    MPI_Datatype handle = MPI_DATATYPE_NULL;
+    BasicClass basic = BasicClass::none;
+};
+extern const std::array<BasicItem, 256> basic_items;
+// None for all other types and handles, and for those without data.
+inline BasicClass basic_class(MPI_Datatype handle) {
+    const BasicItem& item = basic_items[handle & 0xff];
+    return item.handle == handle ? item.basic : BasicClass::none;
+}
 
 // The makers behind the MPI constructors; arguments have been checked. They return a type with one reference, without a
 // handle and contents.

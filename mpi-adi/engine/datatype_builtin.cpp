@@ -94,6 +94,16 @@ constexpr PairRow kPairs[] = {
     {MPI_2DOUBLE_PRECISION, "MPI_2DOUBLE_PRECISION", MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION},
 };
 
+constexpr std::array<BasicItem, 256> make_basic_items() {
+    std::array<BasicItem, 256> items{};
+    for (const Row& row : kBasics) {
+        if (basic_handle_size(row.handle) > 0) {
+            items[row.handle & 0xff] = {row.handle, row.basic};
+        }
+    }
+    return items;
+}
+
 class Builtins {
   public:
     Builtins() {
@@ -176,6 +186,8 @@ Datatype* mutable_type_of(MPI_Datatype handle) {
     Datatype* found = derived->find(handle);
     return found ? found : builtins().find(handle);
 }
+
+constinit const std::array<BasicItem, 256> basic_items = make_basic_items();
 
 const Datatype* type_of(MPI_Datatype handle) { return mutable_type_of(handle); }
 

@@ -45,25 +45,11 @@ bool are_alike(MPI_Count origin_count, MPI_Datatype origin_type, MPI_Count targe
     return origin_count == target_count && origin_type == target_type;
 }
 
-// Types of one basic item, as the single-element operations take them; both answer a class of error.
+// Types of one basic item, as the single-element operations take them.
 int check_single(MPI_Datatype handle, const Datatype** type) {
     *type = type_of(handle);
     return *type != nullptr && (*type)->basic != BasicClass::none && (*type)->size > 0 ? MPI_SUCCESS
                                                                                        : MPI_ERR_TYPE;
-}
-
-int check_swappable(MPI_Datatype handle, const Datatype** type) {
-    if (const int error = check_single(handle, type)) return error;
-    switch ((*type)->basic) {
-        case BasicClass::signed_integer:
-        case BasicClass::unsigned_integer:
-        case BasicClass::logical:
-        case BasicClass::byte:
-        case BasicClass::character:
-            return MPI_SUCCESS;
-        default:
-            return MPI_ERR_TYPE;
-    }
 }
 
 // Runs `operation` with the request the program asked for, if any. Nothing is done to MPI_PROC_NULL.
@@ -130,6 +116,77 @@ int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_
                [&](Request** made) { return rma::get_accumulate(*call, items, results, place, op, made); });
 }
 
+// What the functions below do when it is not done at once, and where threads need the lock.
+
+[[gnu::noinline]] int put_slowly(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
+                                 int rank, MPI_Aint displacement, MPI_Count target_count,
+                                 MPI_Datatype target_type, MPI_Win win) {
+    WindowCall call("MPI_Put", win);
+    if (call.valid() && are_alike(origin_count, origin_type, target_count, target_type) &&
+        rma::short_put(*call, origin, origin_count, origin_type, rank, displacement))
+        return MPI_SUCCESS;
+    return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, false, nullptr));
+}
+
+[[gnu::noinline]] int get_slowly(void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
+                                 int rank, MPI_Aint displacement, MPI_Count target_count,
+                                 MPI_Datatype target_type, MPI_Win win) {
+    WindowCall call("MPI_Get", win);
+    if (call.valid() && are_alike(origin_count, origin_type, target_count, target_type) &&
+        rma::short_get(*call, origin, origin_count, origin_type, rank, displacement))
+        return MPI_SUCCESS;
+    return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, false, nullptr));
+}
+
+[[gnu::noinline]] int accumulate_slowly(const void* origin, MPI_Count origin_count,
+                                        MPI_Datatype origin_type, int rank, MPI_Aint displacement,
+                                        MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
+                                        MPI_Win win) {
+    WindowCall call("MPI_Accumulate", win);
+    if (call.valid() && are_alike(origin_count, origin_type, target_count, target_type) &&
+        origin != nullptr && op != MPI_NO_OP &&
+        rma::short_change(*call, origin, nullptr, origin_count, origin_type, rank, displacement, op))
+        return MPI_SUCCESS;
+    return call.result(accumulate(call, origin, origin_count, origin_type, rank, displacement,
+                                  target_count, target_type, op, false, nullptr));
+}
+
+[[gnu::noinline]] int fetch_and_op_slowly(const void* origin, void* result, MPI_Datatype datatype, int rank,
+                                          MPI_Aint displacement, MPI_Op op, MPI_Win win) {
+    WindowCall call("MPI_Fetch_and_op", win);
+    return call.result([&]() -> int {
+        if (!call.valid()) return MPI_ERR_WIN;
+        const bool given = result != nullptr && (origin != nullptr || op == MPI_NO_OP);
+        if (given && rma::short_change(*call, origin, result, 1, datatype, rank, displacement, op))
+            return MPI_SUCCESS;
+        const Datatype* type = nullptr;
+        if (const int error = check_single(datatype, &type)) return error;
+        if (const int error = check_op(op, true)) return error;
+        if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
+        if (!given) return MPI_ERR_BUFFER;
+        if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+        return rma::fetch_and_op(*call, origin, result, *type, rank, displacement, op);
+    }());
+}
+
+[[gnu::noinline]] int compare_and_swap_slowly(const void* origin, const void* compare, void* result,
+                                              MPI_Datatype type, int rank, MPI_Aint displacement,
+                                              MPI_Win win) {
+    WindowCall call("MPI_Compare_and_swap", win);
+    return call.result([&]() -> int {
+        if (!call.valid()) return MPI_ERR_WIN;
+        if (rma::short_compare_and_swap(*call, origin, compare, result, type, rank, displacement))
+            return MPI_SUCCESS;
+        if (!rma::is_swappable(type)) return MPI_ERR_TYPE;
+        if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
+        if (origin == nullptr || compare == nullptr || result == nullptr) return MPI_ERR_BUFFER;
+        if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+        return rma::compare_and_swap(*call, origin, compare, result, *type_of(type), rank, displacement);
+    }());
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
 
@@ -139,15 +196,14 @@ VIADUCT_MPI_COUNTED(Put,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
                     {
-                        WindowCall call("MPI_Put", win);
-                        if (call.valid() &&
+                        rma::Window* const window = window_without_lock(win);
+                        if (window != nullptr &&
                             are_alike(origin_count, origin_type, target_count, target_type) &&
-                            rma::short_put(*call, origin, origin_count, type_of(origin_type), rank,
-                                           displacement))
+                            rma::short_put(*window, origin, origin_count, origin_type, rank, displacement))
+                            [[likely]]
                             return MPI_SUCCESS;
-                        return call.result(put_or_get(call, true, origin, origin_count, origin_type, rank,
-                                                      displacement, target_count, target_type, false,
-                                                      nullptr));
+                        return put_slowly(origin, origin_count, origin_type, rank, displacement, target_count,
+                                          target_type, win);
                     })
 
 VIADUCT_MPI_COUNTED(Rput,
@@ -165,15 +221,14 @@ VIADUCT_MPI_COUNTED(Get,
                     (void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
                     {
-                        WindowCall call("MPI_Get", win);
-                        if (call.valid() &&
+                        rma::Window* const window = window_without_lock(win);
+                        if (window != nullptr &&
                             are_alike(origin_count, origin_type, target_count, target_type) &&
-                            rma::short_get(*call, origin, origin_count, type_of(origin_type), rank,
-                                           displacement))
+                            rma::short_get(*window, origin, origin_count, origin_type, rank, displacement))
+                            [[likely]]
                             return MPI_SUCCESS;
-                        return call.result(put_or_get(call, false, origin, origin_count, origin_type, rank,
-                                                      displacement, target_count, target_type, false,
-                                                      nullptr));
+                        return get_slowly(origin, origin_count, origin_type, rank, displacement, target_count,
+                                          target_type, win);
                     })
 
 VIADUCT_MPI_COUNTED(Rget,
@@ -192,15 +247,15 @@ VIADUCT_MPI_COUNTED(Accumulate,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Op op,
                      MPI_Win win),
                     {
-                        WindowCall call("MPI_Accumulate", win);
-                        if (call.valid() &&
+                        rma::Window* const window = window_without_lock(win);
+                        if (window != nullptr &&
                             are_alike(origin_count, origin_type, target_count, target_type) &&
-                            rma::short_accumulate(*call, origin, origin_count, type_of(origin_type), rank,
-                                                  displacement, op))
+                            origin_count == 1 && origin != nullptr && op != MPI_NO_OP &&
+                            rma::short_step(*window, origin, nullptr, origin_type, rank, displacement, op))
+                            [[likely]]
                             return MPI_SUCCESS;
-                        return call.result(accumulate(call, origin, origin_count, origin_type, rank,
-                                                      displacement, target_count, target_type, op, false,
-                                                      nullptr));
+                        return accumulate_slowly(origin, origin_count, origin_type, rank, displacement,
+                                                 target_count, target_type, op, win);
                     })
 
 VIADUCT_MPI_COUNTED(Raccumulate,
@@ -237,32 +292,20 @@ VIADUCT_MPI_COUNTED(Rget_accumulate,
                                                           target_count, target_type, op, true, request));
                     })
 
-VIADUCT_MPI_WIN(Fetch_and_op,
-                (const void* origin, void* result, MPI_Datatype datatype, int rank, MPI_Aint displacement,
-                 MPI_Op op, MPI_Win win),
-                {
-                    const Datatype* type = nullptr;
-                    if (const int error = check_single(datatype, &type)) return error;
-                    if (rma::short_fetch_and_op(*call, origin, result, type, rank, displacement, op))
-                        return MPI_SUCCESS;
-                    if (const int error = check_op(op, true)) return error;
-                    if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
-                    if (result == nullptr || (origin == nullptr && op != MPI_NO_OP)) return MPI_ERR_BUFFER;
-                    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-                    return rma::fetch_and_op(*call, origin, result, *type, rank, displacement, op);
-                })
+VIADUCT_MPI(Fetch_and_op, (const void* origin, void* result, MPI_Datatype type, int rank,
+                           MPI_Aint displacement, MPI_Op op, MPI_Win win)) {
+    rma::Window* const window = window_without_lock(win);
+    if (window != nullptr && (origin != nullptr || op == MPI_NO_OP) && result != nullptr &&
+        rma::short_step(*window, origin, result, type, rank, displacement, op)) [[likely]]
+        return MPI_SUCCESS;
+    return fetch_and_op_slowly(origin, result, type, rank, displacement, op, win);
+}
 
-VIADUCT_MPI_WIN(Compare_and_swap,
-                (const void* origin, const void* compare, void* result, MPI_Datatype datatype, int rank,
-                 MPI_Aint displacement, MPI_Win win),
-                {
-                    const Datatype* type = nullptr;
-                    if (const int error = check_swappable(datatype, &type)) return error;
-                    if (!call.has_rank(rank) && rank != MPI_PROC_NULL) return MPI_ERR_RANK;
-                    if (origin == nullptr || compare == nullptr || result == nullptr) return MPI_ERR_BUFFER;
-                    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-                    if (rma::short_compare_and_swap(*call, origin, compare, result, *type, rank,
-                                                    displacement))
-                        return MPI_SUCCESS;
-                    return rma::compare_and_swap(*call, origin, compare, result, *type, rank, displacement);
-                })
+VIADUCT_MPI(Compare_and_swap, (const void* origin, const void* compare, void* result, MPI_Datatype type,
+                               int rank, MPI_Aint displacement, MPI_Win win)) {
+    rma::Window* const window = window_without_lock(win);
+    if (window != nullptr &&
+        rma::short_compare_and_swap(*window, origin, compare, result, type, rank, displacement)) [[likely]]
+        return MPI_SUCCESS;
+    return compare_and_swap_slowly(origin, compare, result, type, rank, displacement, win);
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions that open and close epochs of a window.
+#include "mpi-adi/engine/rma/short_way.hpp"
 #include "mpi-adi/mpi/window.hpp"
 
 namespace viaduct::mpi {
@@ -10,6 +11,13 @@ constexpr int kPostAssertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_N
 
 // Assertions that the call knows, and no others.
 int check_assertion(int given, int known) { return (given & ~known) == 0 ? MPI_SUCCESS : MPI_ERR_ASSERT; }
+
+[[gnu::noinline]] int flush_slowly(int rank, MPI_Win win) {
+    WindowCall call("MPI_Win_flush", win);
+    if (!call.valid()) return call.result(MPI_ERR_WIN);
+    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+    return call.result(call.has_rank(rank) ? rma::flush(*call, rank, false) : MPI_ERR_RANK);
+}
 
 }  // namespace
 }  // namespace viaduct::mpi
@@ -69,10 +77,13 @@ VIADUCT_MPI_WIN(Win_lock_all, (int assertion, MPI_Win win), {
 
 VIADUCT_MPI_WIN(Win_unlock_all, (MPI_Win win), { return rma::unlock_all(*call); })
 
-VIADUCT_MPI_WIN(Win_flush, (int rank, MPI_Win win), {
-    if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-    return call.has_rank(rank) ? rma::flush(*call, rank, false) : MPI_ERR_RANK;
-})
+VIADUCT_MPI(Win_flush, (int rank, MPI_Win win)) {
+    rma::Window* const window = window_without_lock(win);
+    if (window != nullptr && static_cast<unsigned>(rank) < window->group && rma::short_flush(*window, rank))
+        [[likely]]
+        return MPI_SUCCESS;
+    return flush_slowly(rank, win);
+}
 
 VIADUCT_MPI_WIN(Win_flush_local, (int rank, MPI_Win win), {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;

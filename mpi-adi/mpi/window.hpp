@@ -25,6 +25,11 @@ private:
     rma::Window* window_;
 };
 
+// The window of a call that is done before anything else is looked at: null where the lock is needed.
+inline rma::Window* window_without_lock(MPI_Win handle) {
+    return EngineLock::enabled() ? nullptr : rma::win_of(handle);
+}
+
 }  // namespace viaduct::mpi
 
 // Defines MPI_Win_name for a window that exists, `call`; the body gives an error class.

@@ -56,6 +56,7 @@ int agree(Communicator& comm, int flavor, void* base, MPI_Aint size, int disp_un
     window->size = size;
     window->disp_unit = disp_unit;
     window->members.resize(cards->size());
+    window->group = static_cast<unsigned>(cards->size());
     for (size_t i = 0; i < cards->size(); i++) {
         const Card& card = (*cards)[i];
         Member& member = window->members[i];

@@ -8,6 +8,7 @@
 
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/rma/short_way.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 
@@ -61,23 +62,15 @@ int release(Window& window, int rank) {
     return take_error(member);
 }
 
-// Others get on while this one asks again and again.
+// As short_flush() does; where not all is shared, progress is what the others wait for.
 void let_others(Window& window) {
-    if (window.all_direct)
-        window.patience.look_again();
-    else
-        progress();
+    if (!window.all_direct || is_time_to_look(window)) progress();
+    if (window.all_direct) window.patience.look_again();
 }
 
 bool may_lock(const Window& window) {
     return window.epoch == Epoch::none || window.epoch == Epoch::locked ||
            (window.epoch == Epoch::fence && !window.fence_used);
-}
-
-bool is_passive(const Window& window, int rank) {
-    if (window.epoch == Epoch::locked_all) return true;
-    return window.epoch == Epoch::locked &&
-           (rank < 0 || window.members[static_cast<size_t>(rank)].held != LockKind::none);
 }
 
 }  // namespace
@@ -183,10 +176,10 @@ int flush_members(Window& window, int first, int last) {
 }
 
 int flush(Window& window, int rank, bool local) {
+    if (short_flush(window, rank)) return MPI_SUCCESS;
     if (!is_passive(window, rank)) return MPI_ERR_RMA_SYNC;
     order_memory();
     let_others(window);
-    if (window.all_direct) return MPI_SUCCESS;
     const int first = rank < 0 ? 0 : rank;
     const int last = rank < 0 ? window.group_size() : rank + 1;
     if (!local) return flush_members(window, first, last);

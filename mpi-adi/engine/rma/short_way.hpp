@@ -7,22 +7,29 @@
 // begins at the beginning.
 #pragma once
 
+#include "mpi-adi/engine/critical.hpp"
+#include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/rma/apply.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 #include "mpi-adi/engine/rma/word.hpp"
 
 namespace viaduct::mpi::rma {
 
-// Where the items lie in the memory of a member: null when there is no short way to them. Else the operation
-// is made.
-inline char* short_way(Window& window, const Datatype& type, int64_t count, int rank, MPI_Aint displacement) {
-    if (rank < 0 || rank >= window.group_size()) return nullptr;
+// The bytes of an item of one basic type; 0 of any other.
+inline int64_t item_bytes(MPI_Datatype type) {
+    return basic_class(type) != BasicClass::none ? basic_handle_size(type) : 0;
+}
+
+// Where `count` items of so many bytes lie in the memory of a member: null when there is no short way to
+// them. Else the operation is made.
+inline char* short_way(Window& window, int64_t item, int64_t count, int rank, MPI_Aint displacement) {
+    if (static_cast<unsigned>(rank) >= window.group) return nullptr;
     const Member& member = window.member(rank);
     int64_t bytes = 0;
     int64_t offset = 0;
     // A line stands before memory that is shared, whoever else is a member.
-    if (member.line == nullptr || !type.builtin || !type.contiguous || !access_is_open(window, member) ||
-        __builtin_mul_overflow(count, type.size, &bytes) || bytes <= 0 ||
+    if (member.line == nullptr || !access_is_open(window, member) ||
+        __builtin_mul_overflow(count, item, &bytes) || bytes <= 0 ||
         __builtin_mul_overflow(displacement, member.disp_unit, &offset) || offset < 0 ||
         offset > member.size - bytes)
         return nullptr;
@@ -44,69 +51,97 @@ inline void copy_item(void* to, const void* from, size_t bytes) {
     }
 }
 
-inline bool short_put(Window& window, const void* origin, int64_t count, const Datatype* type, int rank,
+inline bool short_put(Window& window, const void* origin, int64_t count, MPI_Datatype type, int rank,
                       MPI_Aint displacement) {
-    if (origin == nullptr || type == nullptr) return false;
-    char* const at = short_way(window, *type, count, rank, displacement);
+    const int64_t item = item_bytes(type);
+    if (origin == nullptr) return false;
+    char* const at = short_way(window, item, count, rank, displacement);
     if (at == nullptr) return false;
-    copy_item(at, origin, static_cast<size_t>(count * type->size));
+    copy_item(at, origin, static_cast<size_t>(count * item));
     return true;
 }
 
-inline bool short_get(Window& window, void* origin, int64_t count, const Datatype* type, int rank,
+inline bool short_get(Window& window, void* origin, int64_t count, MPI_Datatype type, int rank,
                       MPI_Aint displacement) {
-    if (origin == nullptr || type == nullptr) return false;
-    const char* const at = short_way(window, *type, count, rank, displacement);
+    const int64_t item = item_bytes(type);
+    if (origin == nullptr) return false;
+    const char* const at = short_way(window, item, count, rank, displacement);
     if (at == nullptr) return false;
-    copy_item(origin, at, static_cast<size_t>(count * type->size));
+    copy_item(origin, at, static_cast<size_t>(count * item));
     return true;
 }
 
-// Of any number of items; `result` gets the old values unless it is null. The operator may be anything.
+// One item, by a single step of the processor; `result` gets the old value unless it is null.
+[[gnu::always_inline]] inline bool short_step(Window& window, const void* origin, void* result,
+                                              MPI_Datatype type, int rank, MPI_Aint displacement,
+                                              MPI_Op op) {
+    const BasicClass basic = basic_class(type);
+    const auto width = static_cast<size_t>(basic_handle_size(type));
+    if (basic == BasicClass::none || !is_one_step(op, basic, type)) return false;
+    char* const at = short_way(window, static_cast<int64_t>(width), 1, rank, displacement);
+    if (at == nullptr || !is_word(width, at)) return false;
+    with_word(width, at, [&](auto* word) __attribute__((always_inline)) {
+        const auto was = change_at_once(op, word, static_cast<const char*>(origin));
+        if (result != nullptr) std::memcpy(result, &was, sizeof was);
+    });
+    if (op != MPI_NO_OP) note_locked_step(window);
+    return true;
+}
+
+// Any number of items, by any operator.
 inline bool short_change(Window& window, const void* origin, void* result, int64_t count,
-                         const Datatype* type, int rank, MPI_Aint displacement, MPI_Op op) {
-    if (type == nullptr) return false;
-    const bool at_once = is_one_step(op, *type);
-    if (!at_once && op_loop(op, *type) == nullptr) return false;
-    char* const at = short_way(window, *type, count, rank, displacement);
+                         MPI_Datatype handle, int rank, MPI_Aint displacement, MPI_Op op) {
+    const Datatype* const type = type_of(handle);
+    if (type == nullptr || !type->builtin || !type->contiguous) return false;
+    if (!is_one_step(op, *type) && op_loop(op, *type) == nullptr) return false;
+    char* const at = short_way(window, type->size, count, rank, displacement);
     if (at == nullptr) return false;
-    const auto* const data = static_cast<const char*>(origin);
-    auto* const old = static_cast<char*>(result);
-    if (at_once && count == 1 && is_word(*type, at))
-        with_word(static_cast<size_t>(type->size), at, [&](auto* word) {
-            const auto was = change_at_once(op, word, data);
-            if (old != nullptr) std::memcpy(old, &was, sizeof was);
-        });
-    else
-        apply(op, *type, at, data, old, static_cast<size_t>(count), &window.member(rank).line->guard);
+    apply(op, *type, at, static_cast<const char*>(origin), static_cast<char*>(result),
+          static_cast<size_t>(count), &window.member(rank).line->guard);
     return true;
 }
 
-inline bool short_accumulate(Window& window, const void* origin, int64_t count, const Datatype* type,
-                             int rank, MPI_Aint displacement, MPI_Op op) {
-    return origin != nullptr && op != MPI_NO_OP &&
-           short_change(window, origin, nullptr, count, type, rank, displacement, op);
+// Whether items of this type may be compared.
+inline bool is_swappable(MPI_Datatype type) {
+    switch (basic_class(type)) {
+        case BasicClass::signed_integer:
+        case BasicClass::unsigned_integer:
+        case BasicClass::logical:
+        case BasicClass::byte:
+        case BasicClass::character:
+            return true;
+        default:
+            return false;
+    }
 }
 
-inline bool short_fetch_and_op(Window& window, const void* origin, void* result, const Datatype* type,
-                               int rank, MPI_Aint displacement, MPI_Op op) {
-    return result != nullptr && (origin != nullptr || op == MPI_NO_OP) &&
-           short_change(window, origin, result, 1, type, rank, displacement, op);
-}
-
-// The caller has looked whether items of this type may be compared.
 inline bool short_compare_and_swap(Window& window, const void* origin, const void* compare, void* result,
-                                   const Datatype& type, int rank, MPI_Aint displacement) {
-    char* const at = short_way(window, type, 1, rank, displacement);
+                                   MPI_Datatype type, int rank, MPI_Aint displacement) {
+    if (origin == nullptr || compare == nullptr || result == nullptr || !is_swappable(type)) return false;
+    const int64_t item = basic_handle_size(type);
+    char* const at = short_way(window, item, 1, rank, displacement);
     if (at == nullptr) return false;
-    const auto width = static_cast<size_t>(type.size);
+    const auto width = static_cast<size_t>(item);
     const auto* const value = static_cast<const char*>(origin);
     const auto* const expected = static_cast<const char*>(compare);
     auto* const old = static_cast<char*>(result);
-    if (is_word(width, at))
+    if (is_word(width, at)) {
         with_word(width, at, [&](auto* word) { swap_word(word, value, expected, old); });
-    else
+        note_locked_step(window);
+    } else {
         compare_swap(width, at, value, expected, old, &window.member(rank).line->guard);
+    }
+    return true;
+}
+
+// A flush where all members share memory, of any kind, of one member or, rank < 0, of all.
+inline bool short_flush(Window& window, int rank) {
+    if (!window.all_direct || !is_passive(window, rank)) return false;
+    settle(window);
+    if (is_time_to_look(window)) [[unlikely]]
+        progress();
+    if (engine.crowded || EngineLock::enabled()) [[unlikely]]
+        window.patience.look_again();
     return true;
 }
 

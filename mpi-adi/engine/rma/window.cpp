@@ -12,7 +12,6 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-Immortal<ObjectTable<Window, HandleType::win>> windows;
 // Those that exist, for progress.
 std::vector<Window*>& all_windows() {
     static auto* all = new std::vector<Window*>();
@@ -39,6 +38,8 @@ constexpr Hint kHints[] = {{"no_locks", "false"},
                            {"alloc_shared_noncontig", "false"}};
 
 }  // namespace
+
+Immortal<ObjectTable<Window, HandleType::win>> windows;
 
 Window::Window() {
     handle = windows->add(this);
@@ -70,8 +71,6 @@ bool Window::holds(const char* from, int64_t bytes) const {
         end += after->second;
     return bytes <= end - from;
 }
-
-Window* win_of(MPI_Win handle) { return windows->find(handle); }
 
 int raise(Window* window, int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]]

@@ -25,14 +25,15 @@ class Target;
 enum class LockKind : uint8_t { none, shared, exclusive, unchecked };
 
 // What this process knows of one member of a window, itself included.
-struct Member {
-    MPI_Aint base = 0;  // of the window in that process; 0 in dynamic windows
-    MPI_Aint size = 0;  // bytes
+// What every operation looks at stands together.
+struct alignas(64) Member {
+    char* direct = nullptr;          // where the window lies here; null: only messages get there
+    MemberLine* line = nullptr;      // locks and guard, of memory that is shared
+    MPI_Aint size = 0;               // bytes
     int disp_unit = 1;
-    char* direct = nullptr;      // where the window lies here; null: only messages get there
-    MemberLine* line = nullptr;  // locks and guard, of memory that is shared
-
     LockKind held = LockKind::none;  // by this process, at that member
+
+    MPI_Aint base = 0;               // of the window in that process; 0 in dynamic windows
     bool asked = false;              // for a lock, by message
     bool granted = false;            // the answer to that
     bool accessed = false;           // in the group of MPI_Win_start
@@ -65,9 +66,11 @@ struct Window {
     MPI_Aint size = 0;
     int disp_unit = 1;
     std::vector<Member> members;
+    unsigned group = 0;  // how many members
 
     Epoch epoch = Epoch::none;
     bool fence_used = false;  // an operation has begun since the fence
+    bool settled = false;     // see settle()
     unsigned locks = 0;       // held by MPI_Win_lock
     bool exposed = false;     // between MPI_Win_post and MPI_Win_wait
 
@@ -77,7 +80,8 @@ struct Window {
     void* own_memory = nullptr;          // of an allocated window that is not shared
     std::map<char*, MPI_Aint> attached;  // of a dynamic one
     std::unique_ptr<Target> target;
-    Patience patience;  // of a program that asks again and again
+    Patience patience;   // of a program that asks again and again
+    unsigned calls = 0;  // see is_time_to_look()
     uint32_t next_reply = 0;
 
     Errhandler* errhandler = nullptr;
@@ -87,12 +91,13 @@ struct Window {
 
     Member& member(int rank) { return members[static_cast<size_t>(rank)]; }
     Member& self() { return member(comm->rank); }
-    int group_size() const { return static_cast<int>(members.size()); }
+    int group_size() const { return static_cast<int>(group); }
     // Whether this process has attached these bytes; any empty range is.
     bool holds(const char* from, int64_t bytes) const;
 };
 
-Window* win_of(MPI_Win handle);
+extern Immortal<ObjectTable<Window, HandleType::win>> windows;
+inline Window* win_of(MPI_Win handle) { return windows->find(handle); }
 // Runs the error handler of the window; null: that of the world.
 int raise(Window* window, int code, const char* function);
 
@@ -128,21 +133,21 @@ int sync(Window& window);
 
 // Whether the epoch lets operations be made to that member, with nothing to wait for first.
 inline bool access_is_open(const Window& window, const Member& member) {
-    switch (window.epoch) {
-        case Epoch::locked:
-        case Epoch::locked_all:
-            return member.held != LockKind::none;
-        case Epoch::fence:
-            return true;
-        case Epoch::started:
-            return member.accessed;
-        case Epoch::none:
-            break;
-    }
-    return false;
+    if (window.epoch == Epoch::locked_all || window.epoch == Epoch::locked)
+        return member.held != LockKind::none;
+    return window.epoch == Epoch::fence || (window.epoch == Epoch::started && member.accessed);
+}
+// Whether flushes are allowed; rank < 0: of all members.
+inline bool is_passive(const Window& window, int rank) {
+    if (window.epoch == Epoch::locked_all) return true;
+    return window.epoch == Epoch::locked &&
+           (rank < 0 || window.members[static_cast<size_t>(rank)].held != LockKind::none);
 }
 // An operation is being made: a fence's epoch counts from now on.
-inline void note_access(Window& window) { window.fence_used = window.epoch == Epoch::fence; }
+inline void note_access(Window& window) {
+    window.fence_used = window.epoch == Epoch::fence;
+    window.settled = false;
+}
 // Whether an operation may be made to that member now; waits for what must be there first.
 int begin_access(Window& window, int rank);
 // Until no buffer of the program is in use for that member; and, in flush_members, until all has been done
@@ -155,6 +160,30 @@ void tell(Window& window, int rank, const Brief& brief);
 void serve_window(Window& window, bool* moved);
 // Orders loads and stores of this process and of its neighbours in shared memory.
 inline void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+// After a locked step of the processor others see all that this process has stored before: until the next
+// operation, a flush has nothing to wait for. True of x86, whose locked instructions are fences, whichever
+// order was asked of them; elsewhere nothing is settled.
+inline void note_locked_step(Window& window) {
+#if defined(__x86_64__) || defined(__i386__)
+    window.settled = true;
+#else
+    (void)window;
+#endif
+}
+// Of one flush only, so that one without operations is the fence some programs take it for.
+inline void settle(Window& window) {
+    if (window.settled)
+        window.settled = false;
+    else
+        order_memory();
+}
+// A program may ask again and again, by nothing but operations on shared memory and flushes, for what another
+// process stores there once it has been served by this one. In such calls, which take nanoseconds, a pass of
+// progress is made now and then.
+inline bool is_time_to_look(Window& window) {
+    constexpr unsigned kCallsBetweenLooks = 128;
+    return ++window.calls % kCallsBetweenLooks == 0;
+}
 // Waits until something holds that others bring about in shared memory, where nobody rings for it.
 void wait_for_memory(bool (*holds)(void*), void* argument);
 template <typename Condition>

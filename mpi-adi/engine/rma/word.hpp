@@ -15,7 +15,7 @@ namespace viaduct::mpi::rma {
 
 inline bool is_word(size_t width, const char* at) {
     return (width == 1 || width == 2 || width == 4 || width == 8) &&
-           reinterpret_cast<uintptr_t>(at) % width == 0;
+           (reinterpret_cast<uintptr_t>(at) & (width - 1)) == 0;
 }
 // The same element is a word for everybody, or for nobody: a pair never is one.
 inline bool is_word(const Datatype& element, const char* at) {
@@ -24,7 +24,7 @@ inline bool is_word(const Datatype& element, const char* at) {
 
 // Calls visit with the address as that of an unsigned integer of `width` bytes.
 template <typename Visit>
-void with_word(size_t width, char* at, Visit&& visit) {
+[[gnu::always_inline]] inline void with_word(size_t width, char* at, Visit&& visit) {
     switch (width) {
         case 1:
             return visit(reinterpret_cast<uint8_t*>(at));
@@ -38,9 +38,8 @@ void with_word(size_t width, char* at, Visit&& visit) {
 }
 
 // Whether the operator is defined for these elements, and one instruction of the processor on a word.
-inline bool is_one_step(MPI_Op op, const Datatype& element) {
-    const bool integer =
-        element.basic == BasicClass::signed_integer || element.basic == BasicClass::unsigned_integer;
+inline bool is_one_step(MPI_Op op, BasicClass basic, MPI_Datatype handle) {
+    const bool integer = basic == BasicClass::signed_integer || basic == BasicClass::unsigned_integer;
     switch (op) {
         case MPI_REPLACE:
         case MPI_NO_OP:
@@ -50,15 +49,18 @@ inline bool is_one_step(MPI_Op op, const Datatype& element) {
         case MPI_BOR:
         case MPI_BAND:
         case MPI_BXOR:
-            return integer || element.handle == MPI_BYTE;
+            return integer || handle == MPI_BYTE;
         default:
             return false;
     }
 }
+inline bool is_one_step(MPI_Op op, const Datatype& element) {
+    return is_one_step(op, element.basic, element.handle);
+}
 
 // By an operator of one step; the old value. For MPI_NO_OP data is not read.
 template <typename Word>
-Word change_at_once(MPI_Op op, Word* target, const char* data) {
+[[gnu::always_inline]] inline Word change_at_once(MPI_Op op, Word* target, const char* data) {
     std::atomic_ref<Word> cell(*target);
     if (op == MPI_NO_OP) return cell.load(std::memory_order_acquire);
     Word operand;
