@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
+#include <random>
 
 #include "cases.hpp"
 #include "mpi-adi/protocol/stream/stream.hpp"
@@ -71,6 +73,93 @@ void remapped(Job& job) {
         }
     }
     CHECK(::munmap(place, kBytes) == 0);
+    e.barrier();
+}
+
+// Blocks of pages that come, go, move and are replaced at random in one stretch of addresses, smaller and larger
+// than what was there before and across its edges. Nothing else of the process is mapped into the stretch.
+class Blocks {
+public:
+    explicit Blocks(uint32_t seed) : random_(seed) {
+        stretch_ = static_cast<unsigned char*>(
+            ::mmap(nullptr, kPages * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        CHECK(stretch_ != MAP_FAILED);
+    }
+    ~Blocks() { ::munmap(stretch_, kPages * kPage); }
+    Blocks(const Blocks&) = delete;
+    Blocks& operator=(const Blocks&) = delete;
+
+    // Something happens to one of them, or to several.
+    void change() {
+        const size_t first = below(kPages), pages = 1 + below(std::min<size_t>(kPages - first, kMost));
+        switch (below(3)) {
+            case 0:
+                return map(first, pages, PROT_NONE);
+            case 1:
+                return map(first, pages, PROT_READ | PROT_WRITE);
+            default:
+                return move();
+        }
+    }
+
+    // Bytes that may be used, in the middle of other such bytes as it happens.
+    unsigned char* room(size_t bytes) {
+        const size_t pages = (bytes + 2 * kPage - 1) / kPage;
+        const size_t from = below(kPages);
+        for (size_t i = 0, run = 0; i < kPages; ++i) {
+            const size_t at = (from + i) % kPages;
+            run = at == 0 || !usable_[at] ? usable_[at] : run + 1;
+            if (run >= pages) return stretch_ + (at + 1) * kPage - bytes - below(pages * kPage - bytes + 1);
+        }
+        map(std::min(from, kPages - pages), pages, PROT_READ | PROT_WRITE);
+        return stretch_ + std::min(from, kPages - pages) * kPage + below(pages * kPage - bytes + 1);
+    }
+
+private:
+    static constexpr size_t kPage = 4096, kPages = 1024, kMost = 160;
+
+    size_t below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
+    void map(size_t first, size_t pages, int protection) {
+        CHECK(::mmap(stretch_ + first * kPage, pages * kPage, protection,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED);
+        for (size_t i = first; i < first + pages; ++i) usable_[i] = protection != PROT_NONE;
+    }
+    // The pages themselves go to another place, in front of others or over them.
+    void move() {
+        const size_t from = below(kPages), to = below(kPages);
+        if (!usable_[from] || from == to) return;
+        CHECK(::mremap(stretch_ + from * kPage, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED,
+                       stretch_ + to * kPage) != MAP_FAILED);
+        usable_[to] = true;
+        map(from, 1, PROT_NONE);
+    }
+
+    std::mt19937 random_;
+    unsigned char* stretch_;
+    std::array<bool, kPages> usable_{};
+};
+
+// Messages, long ones mostly, between such blocks: each brings what the sender's bytes are now to where the
+// receiver's are now.
+void remapped_at_random(Job& job) {
+    Engine e(job, module);
+    constexpr size_t kLongest = 500000;
+    constexpr uint32_t kRounds = 600;
+    std::mt19937 lengths(1);  // the same on both sides
+    Blocks blocks(static_cast<uint32_t>(2 + e.rank()));
+    for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t i = 0; i < round % 4; ++i) blocks.change();
+        const size_t bytes = 1 + lengths() % (round % 8 == 0 ? kLongest : kLongest / 16);
+        unsigned char* const data = blocks.room(bytes);
+        if (e.rank() == static_cast<int>(round / 3 % 2)) {
+            for (size_t i = 0; i < bytes; ++i) data[i] = byte_at(round, i);
+            e.send(1 - e.rank(), 1, data, bytes);
+        } else {
+            std::memset(data, 0xee, bytes);
+            CHECK(e.receive(1 - e.rank(), 1, data, bytes) == bytes);
+            CHECK(holds(data, bytes, round));
+        }
+    }
     e.barrier();
 }
 
@@ -273,6 +362,9 @@ std::vector<Case> memory_cases() {
         {"ways", ways, 2, 20, "via"},
         {"synchronous", synchronous, 2, 20, "via", {{"CMPI_EAGER_LIMIT", "65536"}}},
         {"remapped", remapped, 2, 20},
+        {"random-maps", remapped_at_random, 2, 30},
+        {"random-maps-rget", remapped_at_random, 2, 30, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
+        {"random-maps-rput", remapped_at_random, 2, 30, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
         {"remapped-rget", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"remapped-rput", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
     };
