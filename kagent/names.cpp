@@ -97,9 +97,6 @@ std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index) {
 std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name) {
     const auto& nics = *naming.nics;
     if (const auto exact = canonical(nics, name)) return exact;
-    if (const auto alias = naming.aliases->find(std::string(name)); alias != naming.aliases->end()) {
-        return canonical(nics, alias->second);
-    }
     const std::string_view path = without_prefix(name, "/dev/");
     if (const auto head = canonical(nics, path.substr(0, path.find_first_of("/:")))) return head;
     for (const Family& family : kFamilies) {

@@ -3,7 +3,6 @@
 // functions of their arguments; used by Agent.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,13 +15,12 @@ namespace viaduct::kagent {
 
 struct NicNaming {
     const std::vector<NicInfo>* nics = nullptr;
-    const std::map<std::string, std::string>* aliases = nullptr;
     std::string default_provider;
     bool strict = false;
 };
 
-// Index of the NIC that VipOpenNic(name) opens. In this order: canonical name; alias of the configuration; a
-// path that begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0,
+// Index of the NIC that VipOpenNic(name) opens, where the program's own configuration does not say
+// (Config::nic_of_alias). In this order: canonical name; a path that begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0,
 // VINIC0, nic0, ...), whose number counts the default provider's NICs and must exist, since programs
 // enumerate by counting until it fails; any other name, by the same rule, unless `strict`.
 std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name);

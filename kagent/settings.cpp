@@ -44,7 +44,6 @@ AgentSettings AgentSettings::from(const Config& config) {
     s.limits.descriptors = count("max_descriptors");
     if (s.limits.descriptors == 0) s.limits.descriptors = half_of_all_descriptors();
     s.limits.sessions = std::min(s.limits.sessions, uint64_t{1} << 32);  // sums with it must not wrap
-    s.nic_aliases = config.nic_aliases();
     return s;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "core/config/config.hpp"
@@ -32,7 +31,6 @@ struct AgentSettings {
     bool strict_names = false;
     std::string default_provider = "paramnet";
     UserLimits limits;
-    std::map<std::string, std::string> nic_aliases;
 
     static AgentSettings from(const Config& config);
 };

@@ -82,7 +82,9 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
     return nic.ops->describe(nic.context, mail);
 }
 
-Status find_nic(Library& library, Nic& nic) {
+Status find_nic(Library& library, Nic& nic, const char* given) {
+    const std::string* const alias = library.config.nic_of_alias(given);
+    nic.device = alias != nullptr ? *alias : given;
     kagent::NameText name;
     std::strncpy(name.name, nic.device.c_str(), sizeof(name.name) - 1);
     Mail answer;
@@ -98,6 +100,8 @@ Status find_nic(Library& library, Nic& nic) {
     nic.info = entry.nic;
     nic.info.provider[sizeof(nic.info.provider) - 1] = '\0';
     nic.info.name[sizeof(nic.info.name) - 1] = '\0';
+    // An alias is of one NIC, and of no other that stands in for it.
+    if (alias != nullptr && *alias != nic.info.name) return Status::unknown_name;
     const LoadedProvider loaded = load_provider(nic.info.provider);
     if (loaded.provider == nullptr) {
         VIADUCT_LOG(error, "nic", "provider %s: %s", nic.info.provider, loaded.error.c_str());
@@ -161,11 +165,8 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     if (fresh == nullptr) return VIP_ERROR_RESOURCE;
     Nic& nic = *fresh;
     nic.library = library;
-    const auto& aliases = library->config.nic_aliases();
-    const auto alias = aliases.find(name);
-    nic.device = alias != aliases.end() ? alias->second : name;
 
-    Status status = find_nic(*library, nic);
+    Status status = find_nic(*library, nic, name);
     const uint64_t epoch = library->link.epoch();
     if (status == Status::ok) status = open_context(*library, nic);
     if (status == Status::ok) status = open_at_agent(*library, nic);

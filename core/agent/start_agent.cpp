@@ -44,10 +44,12 @@ namespace {
 
 constexpr size_t kStackBytes = 128 * 1024;
 
-// Variables that concern the application alone: its preloads must not run in the agent, and the service
-// manager's words for the application must not be answered by the agent.
-constexpr const char* kNotForAgent[] = {"LD_PRELOAD=", "LD_AUDIT=",       "NOTIFY_SOCKET=", "LISTEN_FDS=",
-                                        "LISTEN_PID=", "LISTEN_FDNAMES=", "WATCHDOG_PID=",  "WATCHDOG_USEC="};
+// Variables that concern the application alone: its preloads must not run in the agent, the service manager's
+// words for the application must not be answered by the agent, and the names that it gives to NICs (which its
+// own library looks up) must not mean the same to every other application.
+constexpr const char* kNotForAgent[] = {
+    "LD_PRELOAD=",     "LD_AUDIT=",     "NOTIFY_SOCKET=", "LISTEN_FDS=",  "LISTEN_PID=",
+    "LISTEN_FDNAMES=", "WATCHDOG_PID=", "WATCHDOG_USEC=", "VIADUCT_NICS="};
 
 // The mapping that holds `address`, for objects that were loaded by a relative name.
 std::string mapped_file(const void* address) {

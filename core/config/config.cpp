@@ -250,6 +250,11 @@ bool Config::get_bool(const char* section, const char* key) const { return get_i
 
 const std::map<std::string, std::string>& Config::nic_aliases() const { return state().aliases; }
 
+const std::string* Config::nic_of_alias(const std::string& name) const {
+    const auto found = nic_aliases().find(name);
+    return found == nic_aliases().end() ? nullptr : &found->second;
+}
+
 const Settings& Config::settings(const char* section) const {
     static const SectionSettings none;
     const auto found = state().sections.find(section);

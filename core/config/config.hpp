@@ -42,6 +42,9 @@ public:
     // [nics]: a VipOpenNic name -> canonical NIC name ("paramnet0"); from files and
     // VIADUCT_NICS="name=nic,name=nic".
     const std::map<std::string, std::string>& nic_aliases() const;
+    // The NIC that [nics] gives this name to; null when it gives it to none. What a program's names mean is the
+    // program's own: whoever asks the agent for a NIC asks here first, and the agent does not.
+    const std::string* nic_of_alias(const std::string& name) const;
     // A provider's section as it sees it; lives as long as the Config.
     const Settings& settings(const char* section) const;
     const std::vector<std::string>& problems() const;

@@ -133,6 +133,22 @@ class Names(Case):
             self.assertIsNone(failure["opens"])
             self.assertNotEqual("", failure["error"])
 
+    def test_names_of_the_configuration_are_this_programs_own(self):
+        two = {"VIADUCT_PARAMNET_NICS": "2", **agent("-names")}
+        mine = {"VIADUCT_NICS": "/dev/via_eth0=paramnet1,mine=paramnet1,broken=paramnet7,gone=verbs9"}
+        for name in ("/dev/via_eth0", "mine"):
+            self.expect(run(name, **two, **mine), WELL, r"\Aparamnet1 ")
+        for name in ("broken", "gone"):
+            self.expect(run(name, **two, **mine), PROBLEM, r"\A\Z", re.escape(f'VipOpenNic("{name}") would fail: '))
+        self.expect(run("/dev/via_eth0", **two), WELL, r"\Aparamnet0 ")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "names.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write('[nics]\n"/dev/via_eth0" = "paramnet1"\n')
+            other = {"VIADUCT_PARAMNET_NICS": "2", **agent("-names-by-file")}
+            self.expect(run("/dev/via_eth0", VIADUCT_CONFIG=path, **other), WELL, r"\Aparamnet1 ")
+            self.expect(run("/dev/via_eth0", **other), WELL, r"\Aparamnet0 ")
+
     def test_a_name_too_long_fails(self):
         self.expect(run("n" * 300), PROBLEM, r"\A\Z", "longer than 255")
 
@@ -175,6 +191,8 @@ class Doctor(Case):
         findings = self.examine("VINIC1", VIADUCT_PARAMNET_NICS="2", **agent("-doctor-two"))
         self.assertIn("paramnet1", self.finding(findings, "message")["finding"])
         self.assertEqual("problem", self.finding(self.examine("VINIC5"), "message")["verdict"])
+        gone = self.examine("gone", VIADUCT_NICS="gone=verbs9")
+        self.assertEqual("problem", self.finding(gone, "message")["verdict"])
 
     def test_low_limit_of_files(self):
         command = 'ulimit -n 100; exec "$0" --doctor --json'

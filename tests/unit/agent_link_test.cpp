@@ -477,6 +477,25 @@ TEST(AgentLinkTest, AgentNoticesADeadClientEvenIfAChildHoldsItsSocket) {
     ::close(ready[1]);
 }
 
+// One agent serves many applications: what one calls its NICs must not become what the others call theirs.
+TEST(AgentLinkTest, TheNamesThatAnApplicationGivesToNicsAreItsOwn) {
+    Place place;
+    place.set("VIADUCT_NICS", "/dev/via_eth0=fake1");
+    place.set("VIADUCT_NAMES_DEFAULT_PROVIDER", "fake");
+    char folder[] = "/tmp/viaduct-agent-XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    const std::string file = std::string(folder) + "/environment";
+    const std::string write_it = "env >" + file + ".new; mv " + file + ".new " + file;
+    ASSERT_EQ(spawn_detached("/bin/sh", {"sh", "-c", write_it}), 0);
+    ASSERT_TRUE(eventually([&] { return ::access(file.c_str(), R_OK) == 0; }, 5000));
+    std::stringstream environment;
+    environment << std::ifstream(file).rdbuf();
+    EXPECT_EQ(environment.str().find("VIADUCT_NICS"), std::string::npos);
+    EXPECT_NE(environment.str().find("VIADUCT_NAMES_DEFAULT_PROVIDER=fake"), std::string::npos);
+    ::unlink(file.c_str());
+    ::rmdir(folder);
+}
+
 TEST(AgentLinkTest, FindsVipkadByItsVariableOnly) {
     Place place;
     EXPECT_EQ(find_vipkad(), VIADUCT_TEST_VIPKAD);

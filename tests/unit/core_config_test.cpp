@@ -143,6 +143,9 @@ TEST(Config, MapsNicNames) {
     const Config c = Config::parse("[nics]\n\"/dev/via_eth0\" = \"paramnet0\"\nfast = \"verbs0\"\n", "f");
     EXPECT_EQ(c.nic_aliases().at("/dev/via_eth0"), "paramnet0");
     EXPECT_EQ(c.nic_aliases().at("fast"), "verbs0");
+    ASSERT_NE(c.nic_of_alias("fast"), nullptr);
+    EXPECT_EQ(*c.nic_of_alias("fast"), "verbs0");
+    EXPECT_EQ(c.nic_of_alias("verbs0"), nullptr);
     EXPECT_THAT(c.problems(), IsEmpty());
 }
 

@@ -17,7 +17,6 @@ protected:
         for (uint16_t i = 0; i < 2; ++i) add("acenic", i);
         for (uint16_t i = 0; i < 3; ++i) add("paramnet", i);
         naming.nics = &nics;
-        naming.aliases = &aliases;
         naming.default_provider = "paramnet";
     }
     void add(const char* provider, uint16_t index) {
@@ -30,7 +29,6 @@ protected:
         return found ? nics[*found].name : "";
     }
     std::vector<NicInfo> nics;
-    std::map<std::string, std::string> aliases;
     NicNaming naming;
 };
 
@@ -38,15 +36,6 @@ TEST_F(NicNamesTest, CanonicalNamesNameThemselves) {
     EXPECT_EQ(opened("paramnet2"), "paramnet2");
     EXPECT_EQ(opened("acenic1"), "acenic1");
     EXPECT_EQ(opened("paramnet3"), "");
-}
-
-TEST_F(NicNamesTest, AliasesWinOverTheNamesOfFormerTimes) {
-    aliases["/dev/via_eth0"] = "acenic1";
-    aliases["mine"] = "paramnet1";
-    aliases["broken"] = "nothing0";
-    EXPECT_EQ(opened("/dev/via_eth0"), "acenic1");
-    EXPECT_EQ(opened("mine"), "paramnet1");
-    EXPECT_EQ(opened("broken"), "");
 }
 
 TEST_F(NicNamesTest, NamesOfFormerTimesCountTheDefaultProvidersNics) {

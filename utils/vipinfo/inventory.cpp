@@ -138,8 +138,12 @@ Inventory take_inventory() {
     return all;
 }
 
-Status resolve_name(const std::string& name, NicInfo* nic, std::string* why) {
+// As vipl/nic.cpp finds it.
+Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     kagent::NameText request;
+    const Config config = Config::load();
+    const std::string* const alias = config.nic_of_alias(given);
+    const std::string& name = alias != nullptr ? *alias : given;
     if (name.size() >= sizeof(request.name)) {
         *why = fmt::format("longer than {} characters", sizeof(request.name) - 1);
         return Status::invalid;
@@ -157,7 +161,9 @@ Status resolve_name(const std::string& name, NicInfo* nic, std::string* why) {
     kagent::NicEntry entry;
     if (answer.type() == kagent::Type::kNicEntry && answer.get(&entry)) {
         *nic = entry.nic;
-        return Status::ok;
+        if (alias == nullptr || text_of(nic->name) == *alias) return Status::ok;
+        *why = fmt::format("the configuration gives that name to {}, and there is no such NIC", *alias);
+        return Status::unknown_name;
     }
     *why = status_text(answer);
     return Status::unknown_name;

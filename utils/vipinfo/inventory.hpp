@@ -60,7 +60,7 @@ struct Inventory {
 Inventory take_inventory();
 
 // Which NIC VipOpenNic(name) would open. ok | unknown_name | broken and so on, with the reason in *why.
-Status resolve_name(const std::string& name, NicInfo* nic, std::string* why);
+Status resolve_name(const std::string& given, NicInfo* nic, std::string* why);
 
 std::string address_text(const NicAddress&);
 
