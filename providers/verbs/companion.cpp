@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/verbs/companion.hpp"
 
-#include <endian.h>
-
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "core/log/log.hpp"
@@ -149,10 +146,45 @@ void take_message(Link& link, uint32_t buffer, uint32_t bytes) {
     if (done) {
         post_receive(link, buffer);
     } else {
-        // One that asks again before it has been answered, as no correct peer does, gets no answer to the first.
+        // One that asks again before it has been answered, as no correct peer does, gets no answer to the
+        // first.
         const int waits = std::exchange(link.unanswered, static_cast<int>(buffer));
         if (waits >= 0) post_receive(link, static_cast<uint32_t>(waits));
     }
+}
+
+// companion_mutex held. False: as send_message.
+bool post_message(Link& link, const Message& m) {
+    if (link.free_sends == 0) return false;
+    const uint32_t buffer = link.next_send % kCompanionDepth;
+    write_message(m, send_buffer(link, buffer));
+    ibv_sge sge = piece(link, send_buffer(link, buffer));
+    ibv_send_wr wr{};
+    wr.wr_id = companion_wr_id(link, false, buffer);
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* bad = nullptr;
+    if (ibv_post_send(link.companion, &wr, &bad) != 0) return false;
+    ++link.next_send;
+    --link.free_sends;
+    return true;
+}
+
+// companion_mutex held.
+void tell_waiting(Link& link) {
+    while (!link.untold.empty() && post_message(link, link.untold.front())) link.untold.pop_front();
+}
+
+// Without room much is under way already, and tells as well whether the peer is there. What waits is tried
+// too: a device that did not take it, with nothing under way, has no completion to come.
+void say_alive(Link& link) {
+    const std::lock_guard lock(link.companion_mutex);
+    tell_waiting(link);
+    Message m;
+    m.kind = MessageKind::alive;
+    post_message(link, m);
 }
 
 // Links are freed by the progress thread only, which is the caller.
@@ -170,6 +202,7 @@ void take(NicContext& nic, const ibv_wc& wc) {
         {
             const std::lock_guard lock(link->companion_mutex);
             ++link->free_sends;
+            tell_waiting(*link);
         }
         // The peer's host does not answer any more. (Flushed: it is we who are leaving.)
         if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR) lose_link(*link);
@@ -182,30 +215,6 @@ void take(NicContext& nic, const ibv_wc& wc) {
 
 }  // namespace
 
-void write_message(const Message& m, std::byte* out) {
-    std::memset(out, 0, kMessageBytes);
-    out[0] = static_cast<std::byte>(m.kind);
-    const uint32_t small[3] = {htobe32(m.handle), htobe32(m.key), htobe32(m.flags)};
-    const uint64_t large[2] = {htobe64(m.address), htobe64(m.length)};
-    std::memcpy(out + 4, small, sizeof small);
-    std::memcpy(out + 16, large, sizeof large);
-}
-
-bool read_message(const std::byte* in, uint32_t bytes, Message* out) {
-    if (bytes != kMessageBytes) return false;
-    uint32_t small[3];
-    uint64_t large[2];
-    std::memcpy(small, in + 4, sizeof small);
-    std::memcpy(large, in + 16, sizeof large);
-    out->kind = static_cast<MessageKind>(in[0]);
-    out->handle = be32toh(small[0]);
-    out->key = be32toh(small[1]);
-    out->flags = be32toh(small[2]);
-    out->address = be64toh(large[0]);
-    out->length = be64toh(large[1]);
-    return out->kind >= MessageKind::ask && out->kind <= MessageKind::alive;
-}
-
 bool post_companion_receives(Link& link) {
     for (uint32_t i = 0; i < kCompanionDepth; ++i)
         if (!post_receive(link, i)) return false;
@@ -214,21 +223,14 @@ bool post_companion_receives(Link& link) {
 
 bool send_message(Link& link, const Message& m) {
     const std::lock_guard lock(link.companion_mutex);
-    if (link.free_sends == 0) return false;
-    const uint32_t buffer = link.next_send % kCompanionDepth;
-    write_message(m, send_buffer(link, buffer));
-    ibv_sge sge = piece(link, send_buffer(link, buffer));
-    ibv_send_wr wr{};
-    wr.wr_id = companion_wr_id(link, false, buffer);
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_SEND;
-    wr.send_flags = IBV_SEND_SIGNALED;
-    ibv_send_wr* bad = nullptr;
-    if (ibv_post_send(link.companion, &wr, &bad) != 0) return false;
-    ++link.next_send;
-    --link.free_sends;
-    return true;
+    tell_waiting(link);
+    return link.untold.empty() && post_message(link, m);
+}
+
+void tell_peer(Link& link, const Message& m) {
+    const std::lock_guard lock(link.companion_mutex);
+    link.untold.push_back(m);
+    tell_waiting(link);
 }
 
 bool ask_peer(Link& link, uint32_t region, uint64_t address, uint64_t length, uint32_t flags) {
@@ -269,8 +271,8 @@ Deadline keep_alive(NicContext& nic, int64_t now) {
     for (Link* link : all_links(nic)) {
         if (!link->joined.load()) continue;
         if (now >= link->alive_at) {
-            // Not at once: the connection has just been made. No room: much is under way already.
-            if (link->alive_at != 0) tell_peer(*link, MessageKind::alive);
+            // Not at once: the connection has just been made.
+            if (link->alive_at != 0) say_alive(*link);
             link->alive_at = now + pause;
         }
         next = std::min(next, link->alive_at);

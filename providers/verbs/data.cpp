@@ -109,8 +109,8 @@ bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint3
     const VIP_DESCRIPTOR* d = ep.vi->send.at(position);
     const uint32_t operation = operation_of(d);
     ibv_sge list[kMostSegments];
-    ibv_send_wr wr;
-    std::memset(&wr, 0, sizeof wr);
+    ibv_send_wr wr;  // of its unions, what the operation is about is set, and nothing else is looked at
+    wr.next = nullptr;
     const bool rdma = operation != VIP_CONTROL_OP_SENDRECV;
     wr.wr_id = make_wr_id(ep.slot, link.generation, false, position);
     wr.sg_list = list;
@@ -257,7 +257,8 @@ void post_receives(Endpoint& ep, Link& link) {
     for (; link.receives_end != q.posted; ++link.receives_end) {
         const VIP_DESCRIPTOR* d = q.at(link.receives_end);
         ibv_sge list[kMostSegments];
-        ibv_recv_wr wr{};
+        ibv_recv_wr wr;
+        wr.next = nullptr;
         uint64_t capacity = 0;
         const uint32_t error = check_receive(*ep.vi, d, &capacity);
         ep.bad_receive[link.receives_end & q.mask] = error;
@@ -288,7 +289,8 @@ void push_sends(Endpoint& ep) {
             break;
         }
     }
-    complete_in_order(ep);  // what was decided here without the device
+    if (q.completed != q.taken && ep.sent[q.completed & q.mask].state == Sent::decided) [[unlikely]]
+        complete_in_order(ep);  // without the device
     note_backlog(ep, waits && !ep.stopped);
     note_sends(ep);
 }
@@ -332,8 +334,10 @@ void drain_receives(Endpoint& ep) {
     }
 }
 
+// Posting a send is a system call where the driver is software; posting a receive and polling may be one in
+// any driver that meets an error (some print what the device said).
 void kick_send(ViCore& vi) {
-    const CancellationHeldOff inside_hot_calls;  // drivers in software make system calls
+    const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
     if (ep.backlog && !has_room(ep)) collect(*ep.send_group);
     if (!ep.send_arrivals.empty()) drain_sends(ep);
@@ -350,6 +354,7 @@ void poll_send(ViCore& vi) {
     const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
     if (ep.send_arrivals.empty()) collect(*ep.send_group);
+    if (ep.send_arrivals.empty() && !ep.backlog) return;
     drain_sends(ep);
     if (ep.backlog) push_sends(ep);
 }

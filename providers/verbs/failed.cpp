@@ -38,7 +38,7 @@ void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
         m.flags = kWithImmediate;
         m.key = d->CS.ImmediateData;
     }
-    send_message(link, m);
+    tell_peer(link, m);
 }
 
 // What an error completion says of a send. "Bad work request" is also what some devices say of memory that

@@ -9,17 +9,18 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "providers/verbs/hello.hpp"
+#include "providers/verbs/message.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::verbs {
 
 inline constexpr uint32_t kCompanionDepth = 16;  // messages each way that may be under way
-inline constexpr uint32_t kMessageBytes = 48;
 
 // What a peer has told us of a region of its own.
 struct RemoteKey {
@@ -61,8 +62,8 @@ struct Recovery {
     uint32_t peer_received = 0;
     uint32_t peer_psn = 0;
     std::vector<uint32_t> refused;  // immediate data of refused writes: each takes a receive
-    uint32_t received = 0;  // [R] messages that took a receive in this epoch
-    uint32_t sent = 0;      // [S] work requests posted in this epoch that take one at the peer
+    uint32_t received = 0;          // [R] messages that took a receive in this epoch
+    uint32_t sent = 0;              // [S] work requests posted in this epoch that take one at the peer
 };
 
 struct Link {
@@ -89,6 +90,7 @@ struct Link {
     std::mutex companion_mutex;  // leaf
     uint32_t free_sends = kCompanionDepth;
     uint32_t next_send = 0;
+    std::deque<Message> untold;  // what the peer has to know and there was no room to tell
 
     Transition initial, to_receive, to_send;  // of the data queue pair
     Recovery recovery;

@@ -48,6 +48,13 @@ Verdict not_fetched() {
     return v;
 }
 
+// The other end could not, for a reason of its own, do what it had not refused.
+Verdict failed_there() {
+    Verdict v = here(VIP_STATUS_TRANSPORT_ERROR);
+    v.report = true;
+    return v;
+}
+
 Verdict connection_only() {
     Verdict v;
     v.report = true;
@@ -82,14 +89,16 @@ Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool fetches) {
             v.refused = true;
             return v;
         case IBV_WC_REM_INV_REQ_ERR:
-        case IBV_WC_REM_OP_ERR:
         case IBV_WC_REM_INV_RD_REQ_ERR:
             // The receive was too short, or could not be used (§6.2 rows "larger than", "receive
-            // descriptor").
+            // descriptor"); of a fetch, that the target's queue pair does not permit it.
             if (fetches) return not_fetched();
             return at_target(VIP_STATUS_REMOTE_DESC_ERROR, level);
+        case IBV_WC_REM_OP_ERR:
+            if (fetches) return failed_there();
+            return at_target(VIP_STATUS_REMOTE_DESC_ERROR, level);
         case IBV_WC_RNR_RETRY_EXC_ERR:
-            if (fetches) return not_fetched();
+            if (fetches) return failed_there();  // takes no receive: it is the device that was not ready
             v = at_target(VIP_STATUS_REMOTE_DESC_ERROR, level);
             v.no_receive = true;
             return v;

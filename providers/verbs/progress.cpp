@@ -14,6 +14,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/sync/cancellation.hpp"
 #include "core/sync/futex.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/companion.hpp"
@@ -143,7 +144,7 @@ Deadline settle_links(NicContext& nic, int64_t now) {
 // What this end has still to tell is under way while the companion has sends out.
 bool all_told(Link& link) {
     const std::lock_guard lock(link.companion_mutex);
-    return link.free_sends == kCompanionDepth;
+    return link.untold.empty() && link.free_sends == kCompanionDepth;
 }
 
 // One step of a link that leaves. True: it is gone.
@@ -290,6 +291,7 @@ void stop_progress(NicContext& nic) {
 }
 
 void poke(NicContext& nic) {
+    const CancellationHeldOff inside_hot_calls;
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(nic.poke_fd.get(), &one, sizeof one);
 }

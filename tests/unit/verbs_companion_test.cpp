@@ -62,6 +62,54 @@ TEST_F(VerbsCompanion, AnAnswerThatFindsNoRoomComesAsSoonAsThereIsSome) {
     EXPECT_EQ(fake_.messages.size(), 1u) << "once";
 }
 
+// What one end has found out about the other waits for room, and comes in order.
+TEST_F(VerbsCompanion, WhatThePeerHasToKnowComesAsSoonAsThereIsRoom) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    link_.free_sends = 0;
+    tell_peer(link_, MessageKind::no_receive);
+    tell_peer(link_, MessageKind::write_refused);
+    EXPECT_TRUE(fake_.messages.empty());
+    hear_that_one_has_gone();
+    ASSERT_EQ(fake_.messages.size(), 1u);
+    EXPECT_EQ(message(0).kind, MessageKind::no_receive);
+    EXPECT_FALSE(ask_peer(link_, handle_, 0, 8, 0)) << "nothing passes what waits";
+    hear_that_one_has_gone();
+    ASSERT_EQ(fake_.messages.size(), 2u);
+    EXPECT_EQ(message(1).kind, MessageKind::write_refused);
+    hear_that_one_has_gone();
+    EXPECT_EQ(fake_.messages.size(), 2u) << "once each";
+    EXPECT_TRUE(ask_peer(link_, handle_, 0, 8, 0));
+}
+
+// The same through a descriptor: an RDMA that the owner has refused while there is no room.
+TEST_F(VerbsCompanion, ARefusedRdmaIsToldItsOwnerThoughThereIsNoRoomNow) {
+    connect(VIP_SERVICE_RELIABLE_RECEPTION);
+    VIP_DESCRIPTOR* d = rdma(8, VIP_CONTROL_OP_RDMAWRITE, 77, 0x1000);
+    post_send(d);
+    link_.free_sends = 0;
+    answer(77, RemoteKey{});
+    EXPECT_TRUE(d->CS.Status & VIP_STATUS_RDMA_PROT_ERROR);
+    ASSERT_EQ(fake_.messages.size(), 1u) << "the question";
+    hear_that_one_has_gone();
+    ASSERT_EQ(fake_.messages.size(), 2u);
+    EXPECT_EQ(message(1).kind, MessageKind::write_refused);
+}
+
+// A device that takes nothing has no completion to come.
+TEST_F(VerbsCompanion, WhatTheDeviceDidNotTakeIsTriedAgainWithTheWordThatWeAreAlive) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    link_.joined.store(true);
+    keep_alive(nic_, now_);
+    fake_.refuse_sends = true;
+    tell_peer(link_, MessageKind::no_receive);
+    EXPECT_EQ(link_.free_sends, kCompanionDepth);
+    fake_.refuse_sends = false;
+    keep_alive(nic_, link_.alive_at);
+    ASSERT_EQ(fake_.messages.size(), 2u);
+    EXPECT_EQ(message(0).kind, MessageKind::no_receive);
+    EXPECT_EQ(message(1).kind, MessageKind::alive);
+}
+
 Message refused_write(uint32_t immediate) {
     Message m;
     m.kind = MessageKind::write_refused;

@@ -35,11 +35,13 @@ struct FakeDevice {
     int armed = 0;
     int resized_to = 0;
     bool refuse_registration = false;
+    bool refuse_sends = false;
 };
 inline FakeDevice* device = nullptr;
 inline ibv_qp* companion_qp = nullptr;
 
 inline int fake_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr**) {
+    if (device->refuse_sends) return ENOMEM;
     PostedSend posted{*wr, {wr->sg_list, wr->sg_list + wr->num_sge}};
     (qp == companion_qp ? device->messages : device->sends).push_back(posted);
     return 0;

@@ -118,14 +118,25 @@ TEST(SendStatus, ARefusedReadIsToldAtBothReliableLevels) {
 
 // Nothing has come: a read or an atomic operation that the other end has not done must not look like one.
 TEST(SendStatus, WhatWasNotFetchedIsToldAtBothReliableLevels) {
-    for (const ibv_wc_status status :
-         {IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_REM_INV_RD_REQ_ERR, IBV_WC_RNR_RETRY_EXC_ERR})
+    for (const ibv_wc_status status : {IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_INV_RD_REQ_ERR})
         for (const uint16_t level : {kDelivery, kReception}) {
             const Verdict v = judge_send(status, level, true);
             EXPECT_TRUE(v.descriptor) << status;
             EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_RDMA_PROT_ERROR)) << status;
             EXPECT_TRUE(v.refused) << "the owner is told";
             EXPECT_FALSE(v.report) << status;
+        }
+}
+
+// The owner has refused nothing, so nobody is told of a refusal.
+TEST(SendStatus, WhatTheOtherEndCouldNotFetchIsATransportErrorAndReported) {
+    for (const ibv_wc_status status : {IBV_WC_REM_OP_ERR, IBV_WC_RNR_RETRY_EXC_ERR})
+        for (const uint16_t level : {kDelivery, kReception}) {
+            const Verdict v = judge_send(status, level, true);
+            EXPECT_TRUE(v.descriptor) << status;
+            EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_TRANSPORT_ERROR)) << status;
+            EXPECT_FALSE(v.refused || v.no_receive) << status;
+            EXPECT_TRUE(v.report) << status;
         }
 }
 
