@@ -7,6 +7,26 @@ function(viaduct_sources out)
     set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
+# viaduct_few_compilations(target N): N of its files are compiled as one, in every build: for parts whose files are many, small and
+# read the same headers. As in sanitizer builds, names in the anonymous namespaces of its files have to differ.
+function(viaduct_few_compilations target size)
+    if(NOT CMAKE_UNITY_BUILD)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+        target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    endif()
+endfunction()
+
+# viaduct_not_hot(source...): files of the current folder that read a command line, and whose compilation is longer than all the
+# time ever spent in them. Nearly all of it is the parser's: a sanitizer of undefined behaviour, which would double it, looks
+# at what they call.
+function(viaduct_not_hot)
+    set(options -O0)
+    if(VIADUCT_SANITIZE MATCHES "undefined")
+        list(APPEND options -fno-sanitize=undefined)
+    endif()
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+endfunction()
+
 # What code that ends in a library loaded by others needs: no lazy binding on hot paths, and thread-local variables
 # at a fixed offset, because __tls_get_addr on every post would cost more than the post.
 add_library(viaduct_library_flags INTERFACE)
