@@ -29,9 +29,23 @@ namespace {
 std::atomic<Library*> instance{nullptr};
 std::mutex start_mutex;
 
+// What this thread holds while it forks.
+thread_local EventThread* held = nullptr;
+
+void before_fork() {
+    Library* library = instance.load(std::memory_order_acquire);
+    held = library == nullptr ? nullptr : library->events.get();
+    if (held != nullptr) held->hold_for_fork();
+}
+
+void after_fork() {
+    if (held != nullptr) held->let_go_after_fork();
+}
+
 // The child shares no NIC with its parent: handles are unknown there (their table is wiped by the kernel),
 // the parent's objects stay where they are and are never touched, except that descriptors are closed so that
-// the parent's end is seen. A later VipOpenNic makes a library of the child's own.
+// the parent's end is seen. A later VipOpenNic makes a library of the child's own. Nothing is allocated or
+// freed here: at the fork another thread may have held a lock of the allocator.
 void forget_in_child() {
     const CancellationHeldOff held_off;
     new (&start_mutex) std::mutex;
@@ -41,7 +55,7 @@ void forget_in_child() {
     Library* parents = instance.exchange(nullptr);
     if (parents == nullptr) return;
     parents->link.reset_after_fork();
-    if (parents->events) parents->events->forget();
+    if (held != nullptr) held->forget();
 }
 
 }  // namespace
@@ -88,7 +102,8 @@ Library* Library::start() {
     const std::lock_guard lock(start_mutex);
     ready = instance.load(std::memory_order_acquire);
     if (ready != nullptr) return ready;
-    static const bool watching = ::pthread_atfork(nullptr, nullptr, forget_in_child) == 0 && watch_exit();
+    static const bool watching =
+        ::pthread_atfork(before_fork, after_fork, forget_in_child) == 0 && watch_exit();
     if (!watching) return nullptr;
     auto* fresh = new (std::nothrow) Library;
     if (fresh == nullptr || !fresh->prepare())

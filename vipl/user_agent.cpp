@@ -42,6 +42,7 @@ void EventThread::forget() {
     epoll_.reset();
     wake_.reset();
     for (auto& [id, watch] : watches_) watch.fd.reset();
+    mutex_.unlock();
 }
 
 void EventThread::poke() {

@@ -28,7 +28,10 @@ public:
     void agent_changed() { poke(); }
     // Has `task` done on the event thread, where no lock of the user agent is held. Any thread, any locks.
     void defer(std::function<void()> task);
-    // In a forked child: closes the descriptors; the thread is not here.
+    // Around a fork, so that the child finds the watches whole. In the child `forget` instead of the second:
+    // closes the descriptors; the thread is not here.
+    void hold_for_fork() { mutex_.lock(); }
+    void let_go_after_fork() { mutex_.unlock(); }
     void forget();
 
     Status agent_start(const Mail& request, uint32_t* ticket) override;

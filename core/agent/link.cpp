@@ -212,7 +212,10 @@ Status AgentLink::Impl::await(uint32_t ticket, Deadline deadline, Mail* answer) 
     return result;
 }
 
-AgentLink::AgentLink(LinkOptions options) : impl_(new Impl) { impl_->options = options; }
+AgentLink::AgentLink(LinkOptions options) : impl_(new Impl) {
+    impl_->options = options;
+    impl_->heir = std::make_unique<Impl>();
+}
 
 AgentLink::~AgentLink() { delete impl_; }
 
@@ -297,13 +300,17 @@ void AgentLink::reset_after_fork() {
     // only the descriptors are taken from the old state. Closing them is needed: the agent shall see the
     // parent's end as soon as the parent has ended.
     Impl* old = impl_;
-    impl_ = new Impl;
+    if (!old->heir) {  // a child's own, which has not connected
+        new (&old->mutex) std::mutex;
+        return;
+    }
+    impl_ = old->heir.release();
     impl_->options = old->options;
     impl_->ancestor = old;
     old->socket.reset();
     old->wake.reset();
-    impl_->reattach = old->reattach;
-    impl_->event = old->event;
+    impl_->reattach = std::move(old->reattach);
+    impl_->event = std::move(old->event);
 }
 
 }  // namespace viaduct

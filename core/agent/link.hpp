@@ -57,7 +57,7 @@ public:
     uint64_t epoch() const;  // counts connections made
     const kagent::Welcome& welcome() const;
     std::string last_error() const;  // for people
-    // In a forked child: forget the parent's connection without touching it.
+    // In a forked child: forget the parent's connection without touching it. Allocates nothing.
     void reset_after_fork();
 
 private:

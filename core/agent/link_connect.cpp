@@ -111,6 +111,7 @@ Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const R
 Status AgentLink::Impl::connect(AgentLink& link, Lock& lock) {
     while (connecting) connect_done.wait(lock);
     if (socket.valid()) return Status::ok;
+    if (!heir) heir = std::make_unique<Impl>();
     if (!wake.valid()) wake = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     if (!wake.valid()) {
         error = "no descriptor is left to talk to the agent (see ulimit -n)";
