@@ -2,18 +2,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Payload that ports send from where it lies: messages and writes with every byte checked, once so and once copied, by the engines'
 counters; through a ring that is smaller than the window, so that lent frames have to wait, while their memory is taken back, too;
-and to the port's own address, where frames wait in any case.
+with a peer that stands still, so that lent frames are sure to wait when the VI or the registration ends; and to the port's own
+address, where frames wait in any case.
 
     zero_copy.py --build BUILD
 """
 import argparse
 import os
 import re
+import signal
+import subprocess
 import sys
 
 from conformance import suite
 from hosts import Failure, Memif, Namespaces, end, outcome
 
+WARM_UP = 200  # messages of taken_back.cpp before the ones that matter
 WORK = (("send_bw", 30000, 1500), ("write_bw", 65536, 1000))
 
 
@@ -57,6 +61,45 @@ def compare(hosts, program):
                 raise Failure("no frame had to wait for the small ring")
 
 
+def expect(process, word):
+    """The next line it says."""
+    line = process.stdout.readline().split()
+    if line[:1] != [word]:
+        raise Failure("%s: no \"%s\", but %s %s" % (os.path.basename(process.args[0]), word, line, process.communicate()[1][-3000:]))
+    return line[1:]
+
+
+def peer_stands_still(hosts, program, what):
+    """The receiver is stopped while frames that lend memory wait for the ring; then `what` ends, and the memory with it."""
+    receiver = hosts.start(1, program, "receive")
+    sender = hosts.start(0, program, "send", "hostb", what, stdin=subprocess.PIPE)
+
+    def go_on():
+        sender.stdin.write("\n")
+        sender.stdin.flush()
+
+    try:
+        expect(receiver, "open")
+        expect(sender, "warm")
+        receiver.send_signal(signal.SIGSTOP)
+        go_on()
+        expect(sender, "gone")
+        receiver.send_signal(signal.SIGCONT)
+        go_on()
+        expect(sender, "done")
+        first, second = int(expect(receiver, "received")[0]), int(expect(receiver, "received")[0])
+        says = [process.communicate(timeout=20) for process in (sender, receiver)]
+    finally:
+        receiver.send_signal(signal.SIGCONT)
+        end([sender, receiver])
+    waited = sum(int(n) for n in re.findall(r"\blent and copied after all (\d+)", says[0][1]))
+    print("%-10s peer stands still, %s ends: %d messages before, %d frames had to wait" % (
+        type(hosts).__name__, what, first - WARM_UP, waited), flush=True)
+    # What was in the ring and before it arrives, whole: the receiver has looked at every byte.
+    if (sender.returncode, receiver.returncode) != (0, 0) or second != 1 or waited < 10 or first < WARM_UP + 15:
+        raise Failure("peer stands still: %d and %d messages, %d frames waited\n%s" % (first, second, waited, says))
+
+
 def to_ourselves(hosts, program):
     """Both ends on one port: such frames lie there until somebody takes them, so their payload must not be the program's memory."""
     hosts.settings["VIADUCT_LOG"] = "info"
@@ -88,6 +131,10 @@ def main():
             # Often, since only now and then another thread is sending when the memory goes.
             suite(hosts, conformance, "memory taken back",
                   ["--nic", "acenic0", "--peer-nic", "acenic1", "--hold", "--gtest_filter=TakenBack.*", "--gtest_repeat=150"])
+        for what in ("vi", "memory"):
+            with SmallRing() as hosts:
+                hosts.settings["VIADUCT_LOG"] = "info"
+                peer_stands_still(hosts, os.path.join(os.path.abspath(options.build), "tests", "legacy", "acenic_taken_back"), what)
         with Memif() as hosts:
             to_ourselves(hosts, conformance)
         # Last, since it may not be had everywhere: then all of this counts as skipped.
