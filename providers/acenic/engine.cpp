@@ -31,6 +31,7 @@ constexpr int kBurstsPerPoll = 4;
 }  // namespace
 
 void Engine::wake_helper() {
+    const CancellationHeldOff inside_hot_calls;
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(wake_fd_.get(), &one, sizeof one);
 }
@@ -58,7 +59,6 @@ void Engine::look(int64_t now) {
 }
 
 bool Engine::poll() {
-    const CancellationHeldOff inside_hot_calls;  // ports make system calls
     if (!mutex.try_lock()) return false;
     const int64_t now = this->now();
     polled_at_.store(now, std::memory_order_relaxed);
@@ -71,7 +71,6 @@ bool Engine::poll() {
 }
 
 void Engine::poll_for(Endpoint& ep) {
-    const CancellationHeldOff inside_hot_calls;
     if (!mutex.try_lock()) return;
     const int64_t now = this->now();
     polled_at_.store(now, std::memory_order_relaxed);
@@ -181,7 +180,6 @@ void Engine::ring(Endpoint& ep, uint32_t bell) {
 }
 
 void Engine::kick_send(Endpoint& ep) {
-    const CancellationHeldOff inside_hot_calls;
     if (!ep.active) return;
     if (!mutex.try_lock()) return ring(ep, kBellSend);
     send_held_ = &ep;

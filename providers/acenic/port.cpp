@@ -25,6 +25,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/segment.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/acenic/eal.hpp"
 #include "providers/acenic/lender.hpp"
 #include "providers/acenic/new_files.hpp"
@@ -132,7 +133,11 @@ rte_mempool* make_pool(const std::string& name, uint16_t room) {
 
 }  // namespace
 
-Port::Port(const PortSpec& spec) : spec_(spec), link_{spec.address} {}
+// virtio's ends ring for each other when one of them has asked for it.
+Port::Port(const PortSpec& spec)
+    : spec_(spec),
+      link_{spec.address},
+      quiet_(spec.driver == "net_af_packet" || spec.driver == "net_memif") {}
 
 std::unique_ptr<Port> Port::open(const PortSpec& spec, std::string* why, std::string* cure) {
     if (!start_eal(spec.needs_channel, why, cure)) return nullptr;
@@ -356,6 +361,7 @@ void Port::join_again() {
 void Port::stay_joined() {
     const int64_t now = now_ns();
     if (now - asked_at_ < kAskAgain) return;
+    const CancellationHeldOff inside_hot_calls;
     asked_at_ = now;
     if (!plugged()) join_again();
 }
@@ -369,6 +375,7 @@ void Port::transmit() {
     if (faults_ != nullptr) [[unlikely]]
         release_held();
     if (out_count_ == 0) return;
+    const CancellationHeldOff inside_hot_calls;
     const uint32_t sent =
         started_ ? ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_)) : 0;
     if (sent == 0 && spec_.joined && !plugged()) [[unlikely]] {  // a wire without an end
@@ -391,7 +398,10 @@ uint32_t Port::fetch(rte_mbuf** burst) {
     if (spec_.joined && ++looks_ % kLooksPerTime == 0) [[unlikely]]
         stay_joined();
     if (!started_) return n;
-    return n + ::rte_eth_rx_burst(port_, 0, burst + n, static_cast<uint16_t>(kBurst - n));
+    const auto room = static_cast<uint16_t>(kBurst - n);
+    if (quiet_) return n + ::rte_eth_rx_burst(port_, 0, burst + n, room);
+    const CancellationHeldOff inside_hot_calls;
+    return n + ::rte_eth_rx_burst(port_, 0, burst + n, room);
 }
 
 bool Port::look(rte_mbuf* m, NicAddress* from, std::span<const std::byte>* frame) {

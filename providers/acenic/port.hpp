@@ -104,6 +104,7 @@ private:
     std::string device_;
     bool made_ = false;     // the device exists
     bool started_ = false;  // and takes and gives frames
+    bool quiet_ = false;    // looking for frames makes no system call
     int listen_fd_ = -1;    // the driver's socket for the process the port is joined to
     int64_t tried_at_ = 0, asked_at_ = 0;
     uint32_t looks_ = 0;

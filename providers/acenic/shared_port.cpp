@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/log/log.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/wire/format.hpp"
 
 namespace viaduct::acenic {
@@ -48,7 +49,9 @@ void SharedPort::end_frame(std::byte* frame, uint32_t bytes, const NicAddress& t
 }
 
 void SharedPort::transmit() {
-    if (driver_.ring_mailboxes()) send_look(link_.socket.get());
+    if (!driver_.ring_mailboxes()) return;
+    const CancellationHeldOff inside_hot_calls;
+    send_look(link_.socket.get());
 }
 
 uint32_t SharedPort::receive_into(Take take, void* argument) {

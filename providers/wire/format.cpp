@@ -114,7 +114,8 @@ void seal(std::byte* frame, const Header& h, std::span<const Piece> tail) {
     const HeaderWords words = {on_wire(kind), on_wire(uint64_t{h.source} << 32 | h.sequence),
                                on_wire(uint64_t{h.acknowledge} << 32 | h.credit),
                                on_wire(uint64_t{h.length} << 48)};
-    std::memcpy(frame, words, sizeof words);
+    for (uint32_t i = 0; i < std::size(words); ++i)  // as they were written, not from memory in larger pieces
+        std::memcpy(frame + size_t{i} * 8, &words[i], 8);
     store32(frame + kCheckAt, check_of(words, frame + kHeaderBytes, h.length, tail));
 }
 

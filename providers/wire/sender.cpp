@@ -64,7 +64,13 @@ bool Sender::takes_receive(const Work& w) const {
 
 bool Sender::post(const Work& work) {
     if (posted_ - finished_ > work_mask_) return false;
-    open(posted_) = Open{.work = work, .receive_number = receives_};
+    // Field by field and where it stays. What is copied in larger pieces than it was written in cannot be
+    // read before all earlier writes of the processor are done, those to memory of the other end included.
+    Open& o = open(posted_);
+    o.work = work;
+    o.sent = o.first_sequence = o.end_sequence = o.result = 0;
+    o.receive_number = receives_;
+    o.begun = o.all_sent = o.answered = false;
     if (takes_receive(work)) ++receives_;
     ++posted_;
     return true;
@@ -163,12 +169,11 @@ void Sender::note_sent(const Record& r) {
 
 Sender::Step Sender::send_new(Time now) {
     if (next_ - una_ >= most_in_flight_ || in_flight_ >= congestion_.window()) return Step::nothing;
-    Record next;
+    Record& next = record(next_);  // of nothing yet; in its place for the reason of post()
     if (!next_record(&next)) return Step::nothing;
     const Step step = transmit(next_, next, now);
     if (step != Step::sent) return step;
     if (una_ == next_) timer_from_ = stalled_from_ = now;
-    record(next_) = next;
     ++in_flight_;
     note_sent(next);
     return Step::sent;
