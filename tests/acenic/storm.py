@@ -3,11 +3,15 @@
 """Messages, RDMA writes and RDMA reads through bad weather, every byte compared with what was sent, and the counters of the
 engines, which must show that there was bad weather and that it was dealt with.
 
-    storm.py --build BUILD [--over af_packet,memif,vhost] [--messages N] [--faults PLAN] [--seed N]
+    storm.py --build BUILD [--over af_packet,memif,vhost] [--mode exclusive|shared] [--messages N] [--faults PLAN] [--seed N]
+
+shared: an engine process on each host, which is where frames go wrong; the programs' ends of the protocol deal with it.
 """
 import argparse
+import contextlib
 import os
 import re
+import signal
 import sys
 import time
 
@@ -44,9 +48,33 @@ def storm(hosts, program, test, size, count, level):
     return counters
 
 
+@contextlib.contextmanager
+def weather(hosts, options):
+    """Where frames leave: in the programs, or in two engine processes, which end well."""
+    faults = "seed=%d,%s" % (options.seed, options.faults)
+    hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
+    if options.mode == "exclusive":
+        hosts.settings["VIADUCT_ACENIC_FAULTS"] = faults
+        yield
+        return
+    daemon = os.path.join(os.path.abspath(options.build), "sbin", "viaduct-acenicd")
+    engines = [hosts.start(host, daemon, "--port", hosts.ports(host), "--faults", faults, "--foreground", "--linger-ms", -1)
+               for host in (0, 1)]
+    try:
+        for engine in engines:  # else a program starts one in which the weather is good
+            if not any(" serves " in line for line in engine.stderr):
+                raise Failure("an engine process has ended: %s" % engine.wait())
+        yield
+        for engine in engines:
+            engine.send_signal(signal.SIGTERM)
+            _, err = engine.communicate(timeout=10)
+            if engine.returncode != 0:
+                raise Failure("an engine process: exit status %d\n%s" % (engine.returncode, err[-3000:]))
+    finally:
+        end(engines)
+
+
 def run_all(hosts, options):
-    hosts.settings["VIADUCT_ACENIC_FAULTS"] = "seed=%d,%s" % (options.seed, options.faults)
-    hosts.settings["VIADUCT_LOG"] = "info"
     program = os.path.join(os.path.abspath(options.build), "bin", "vipperf")
     total = {}
     for level in ("delivery", "reception"):
@@ -62,6 +90,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="build tree")
     parser.add_argument("--over", default="af_packet,memif")
+    parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--messages", type=int, default=20000)
     parser.add_argument("--faults", default=WEATHER)
     parser.add_argument("--seed", type=int, default=1)
@@ -69,9 +98,10 @@ def main():
     options = parser.parse_args()
     skipped = []
     for over in options.over.split(","):
-        print("over %s, seed %d, %s" % (over, options.seed, options.faults))
+        print("over %s, %s, seed %d, %s" % (over, options.mode, options.seed, options.faults))
         try:
-            with kind_of(over)(mtu=options.mtu) as hosts:
+            with kind_of(over)(mtu=options.mtu) as hosts, weather(hosts, options):
+                hosts.settings["VIADUCT_LOG"] = "info"
                 run_all(hosts, options)
         except Skipped as why:
             print("SKIPPED: %s" % why)
