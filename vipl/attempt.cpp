@@ -14,7 +14,7 @@ VIP_RETURN begin_attempt(Vi& vi, VIP_VI_HANDLE handle, bool peer) {
     if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
     const auto next = next_state(vi.state(), ViEvent::attempt_begins);
     if (!next) return VIP_INVALID_STATE;
-    vi.core.state.store(*next);
+    vi.set_state(*next);
     vi.core.stats.note_state();
     vi.core.broken.store(0);
     attempt.active = true;
@@ -46,7 +46,7 @@ Status conclude_attempt(Vi& vi, Status ended) {
             ended = Status::closed;
         }
         const auto event = ended == Status::ok ? ViEvent::attempt_succeeds : ViEvent::attempt_fails;
-        core.state.store(*next_state(vi.state(), event));
+        vi.set_state(*next_state(vi.state(), event));
         note_attempt(vi, ended == Status::ok);
         if (ended == Status::ok) vi.ops->start(core);
         attempt.active = false;

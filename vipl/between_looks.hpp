@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "core/sync/holds.hpp"
 #include "core/sync/pause.hpp"
 #include "core/sync/spin.hpp"
 
@@ -11,20 +12,27 @@ namespace viaduct::vipl {
 
 inline std::atomic<const void*> last_polled_in_vain{nullptr};
 
+inline bool must_give_way() { return crowd_hint.load(std::memory_order_relaxed); }
+
 // One pause between two looks at the same queue: looking without a break takes the line away from its writer
 // again and again (performance-facts, "What makes the fast ones fast" 4). A program that looks at many queues
-// in turn needs none. Where others want this processor it is given to them at once: programs poll without
-// ever yielding (vipl-compat T16). True: somebody else may have run; look once more.
-inline bool pause_between_looks(const void* queue) {
-    if (crowd_hint.load(std::memory_order_relaxed)) [[unlikely]] {
-        give_way();
-        return true;
-    }
-    if (last_polled_in_vain.load(std::memory_order_relaxed) == queue) {
+// in turn needs none.
+inline void pause_if_again(const void* queue) {
+    if (holds(last_polled_in_vain, queue)) {
         cpu_pause();
     } else {
         last_polled_in_vain.store(queue, std::memory_order_relaxed);
     }
+}
+
+// The same; but where others want this processor it is given to them at once: programs poll without ever
+// yielding (vipl-compat T16). True: somebody else may have run; look once more.
+inline bool pause_between_looks(const void* queue) {
+    if (must_give_way()) [[unlikely]] {
+        give_way();
+        return true;
+    }
+    pause_if_again(queue);
     return false;
 }
 

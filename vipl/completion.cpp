@@ -87,12 +87,33 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     return answer;
 }
 
-// Hands out the completed head and leaves the queue, which the caller has entered as its owner.
-inline VIP_RETURN hand_out_and_leave(Vi& vi, WorkQueue& q, VIP_DESCRIPTOR** out) {
-    const VIP_RETURN answer = hand_out(q, out);
+[[gnu::noinline, gnu::cold]] VIP_RETURN settle_and_succeed(Vi& vi) {
+    settle(vi);
+    return VIP_SUCCESS;
+}
+
+[[gnu::noinline, gnu::cold]] VIP_RETURN hand_out_error_and_leave(Vi& vi, WorkQueue& q, VIP_DESCRIPTOR** out) {
+    hand_out(q, out);
     q.lock.leave();
     settle_if_broken(vi);
-    return answer;
+    return VIP_DESCRIPTOR_ERROR;
+}
+
+// Hands out the completed head and leaves the queue, which the caller has entered as its owner.
+[[gnu::always_inline]] inline VIP_RETURN hand_out_and_leave(Vi& vi, WorkQueue& q, VIP_DESCRIPTOR** out) {
+    if (q.head_in_error()) [[unlikely]]
+        return hand_out_error_and_leave(vi, q, out);
+    hand_out(q, out);
+    q.lock.leave();
+    if (is_broken(vi)) [[unlikely]]
+        return settle_and_succeed(vi);
+    return VIP_SUCCESS;
+}
+
+[[gnu::noinline, gnu::cold]] VIP_RETURN give_way_and_look(Vi* vi, VIP_VI_HANDLE handle,
+                                                          VIP_DESCRIPTOR** out) {
+    give_way();
+    return recv_done_in_general(vi, handle, out);
 }
 
 }  // namespace
@@ -105,18 +126,23 @@ VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     WorkQueue& q = vi->core.recv;
     if (!q.lock.try_enter()) [[unlikely]]
         return recv_done_in_general(vi, handle, out);
-    if (vi->is(handle) && vi->state() == VIP_STATE_CONNECTED) [[likely]] {
-        if (!q.head_complete()) vi->ops->poll_recv(vi->core);
+    if (q.open_to == handle) [[likely]] {
+        if (!q.head_complete()) [[likely]]
+            vi->ops->poll_recv(vi->core);
         if (q.head_complete()) {
             vi->recv_side.empty_polls = 0;
             return hand_out_and_leave(*vi, q, out);
         }
+        handle = vi->public_handle();  // what it was: not kept in a register over the poll
         // Nothing there, and nothing else to be done this time.
         if (!q.empty() && (vi->recv_side.empty_polls + 1) % kEmptyPollsBetweenRounds != 0 &&
             vi->core.broken.load(std::memory_order_relaxed) == 0) [[likely]] {
             ++vi->recv_side.empty_polls;
             q.lock.leave();
-            return pause_between_looks(vi) ? recv_done_in_general(vi, handle, out) : VIP_NOT_DONE;
+            if (must_give_way()) [[unlikely]]
+                return give_way_and_look(vi, handle, out);
+            pause_if_again(vi);
+            return VIP_NOT_DONE;
         }
     }
     q.lock.leave();
@@ -131,7 +157,7 @@ VIP_RETURN send_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     WorkQueue& q = vi->core.send;
     if (!q.lock.try_enter()) [[unlikely]]
         return send_done_in_general(vi, handle, out);
-    if (vi->is(handle) && q.head_complete()) [[likely]]
+    if (q.open_to == handle && q.head_complete()) [[likely]]
         return hand_out_and_leave(*vi, q, out);
     q.lock.leave();
     return send_done_in_general(vi, handle, out);

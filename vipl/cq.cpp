@@ -179,13 +179,13 @@ VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN*
         return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
     }
     const bool around = (cq.empty_polls + 1) % kEmptyPollsBetweenRounds == 0;
-    if (!alive || around || crowd_hint.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (!alive || around || must_give_way()) [[unlikely]] {
         cq.poll.lock.leave();
         return cq_take_in_general(cq, handle, vi, recv_queue);
     }
     ++cq.empty_polls;
     cq.poll.lock.leave();
-    pause_between_looks(&cq);
+    pause_if_again(&cq);
     return VIP_NOT_DONE;
 }
 

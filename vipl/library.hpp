@@ -28,7 +28,7 @@ class EventThread;
 void* vi_records(uint32_t bytes, uint32_t* count);
 
 // All handles of the process. Lies outside of Library, because generations must go on in a forked child.
-extern HandleTable handle_table;
+[[gnu::visibility("hidden")]] extern HandleTable handle_table;
 
 class Library {
 public:

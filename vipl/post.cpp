@@ -119,8 +119,7 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
     if (!q.lock.try_enter()) [[unlikely]]
         return post_in_general<receive>(vi, handle, d, memory);
     // A null descriptor lies in no region.
-    if (!vi->is(handle) || !may_trust_at_once(q, d, memory) || q.full() || vi->state() != VIP_STATE_CONNECTED)
-        [[unlikely]] {
+    if (q.open_to != handle || !may_trust_at_once(q, d, memory) || q.full()) [[unlikely]] {
         q.lock.leave();
         return post_in_general<receive>(vi, handle, d, memory);
     }

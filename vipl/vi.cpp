@@ -110,7 +110,7 @@ VIP_RETURN build_vi(Nic& nic, Vi& vi, const VIP_VI_ATTRIBUTES& a, Ptag* tag, Cq*
     vi.core.owner = &vi;
     vi.core.events = &vi_events;
     vi.core.regions = nic.regions.get();
-    vi.core.state.store(VIP_STATE_IDLE);
+    vi.set_state(VIP_STATE_IDLE);
     vi.core.broken.store(0);
     prepare_queue(vi, vi.core.send, send_cq, false);
     prepare_queue(vi, vi.core.recv, recv_cq, true);
@@ -221,7 +221,7 @@ void kill_vi(Vi& vi) {
             divert_completions(vi.core.recv, vi.nowhere);
             divert_completions(vi.core.send, vi.nowhere);
             vi.ops->disconnect(vi.core);
-            vi.core.state.store(VIP_STATE_IDLE);
+            vi.set_state(VIP_STATE_IDLE);
         }
     }
     handle_table.remove(reinterpret_cast<void*>(handle));

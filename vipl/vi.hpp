@@ -9,6 +9,7 @@
 #include <deque>
 #include <mutex>
 
+#include "core/sync/holds.hpp"
 #include "core/vi/vi_core.hpp"
 #include "viaduct/provider.hpp"
 #include "vipl/library.hpp"
@@ -70,9 +71,13 @@ struct Vi {
     VIP_VI_STATE state() const {
         return static_cast<VIP_VI_STATE>(core.state.load(std::memory_order_relaxed));
     }
-    bool is(const void* wanted) const {
-        return handle.load(std::memory_order_relaxed) == reinterpret_cast<uintptr_t>(wanted);
+    // Both queue locks held. Hot calls look only at WorkQueue::open_to: the handle and the state at once.
+    void set_state(VIP_VI_STATE now) {
+        core.state.store(now);
+        const void* open_to = now == VIP_STATE_CONNECTED ? public_handle() : nullptr;
+        core.recv.open_to = core.send.open_to = open_to;
     }
+    bool is(const void* wanted) const { return holds(handle, reinterpret_cast<uintptr_t>(wanted)); }
     VIP_VI_HANDLE public_handle() const { return reinterpret_cast<VIP_VI_HANDLE>(handle.load()); }
     QueueSide& side_of(const WorkQueue& q) { return q.is_receive ? recv_side : send_side; }
     static Vi& of(ViCore& core) { return *static_cast<Vi*>(core.owner); }
@@ -121,8 +126,9 @@ extern const ViEvents vi_events;
 
 // Carries out a break that was marked. No VI lock may be held.
 void settle(Vi& vi);
+inline bool is_broken(const Vi& vi) { return holds(vi.core.broken, 2u); }
 inline void settle_if_broken(Vi& vi) {
-    if (vi.core.broken.load(std::memory_order_relaxed) == 2) [[unlikely]]
+    if (is_broken(vi)) [[unlikely]]
         settle(vi);
 }
 

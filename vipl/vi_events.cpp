@@ -94,7 +94,7 @@ bool enter_error(Vi& vi, BreakReason* why) {
     }
     *why = core.reason;
     if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
-    core.state.store(*next);
+    vi.set_state(*next);
     core.broken.store(kSettled);
     core.stats.note_state();
     flush_queue(core.recv);
@@ -156,7 +156,7 @@ VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
             ViCore& core = vi.core;
             if (vi.state() != VIP_STATE_CONNECT_PENDING) {
                 if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
-                core.state.store(VIP_STATE_IDLE);
+                vi.set_state(VIP_STATE_IDLE);
                 core.stats.note_state();
                 VIADUCT_PROBE1(disconnect, handle);
                 core.broken.store(kWhole);

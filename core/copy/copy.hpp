@@ -20,23 +20,27 @@
 
 namespace viaduct {
 
-// At most 128 bytes by a few moves of fixed size: a call of memcpy would cost more than the copy.
-inline void copy_small(std::byte* to, const std::byte* from, uint32_t n) {
+// Sixteen bytes at `at`, and those at the same distance from the end.
+[[gnu::always_inline]] inline void copy_both_ends(std::byte* to, const std::byte* from, size_t n, size_t at) {
     typedef unsigned char Sixteen __attribute__((vector_size(16)));
-    if (n >= 16) {
-        Sixteen first, last;
-        __builtin_memcpy(&first, from, 16);
-        __builtin_memcpy(&last, from + n - 16, 16);
-        if (n > 32) {
-            for (uint32_t at = 16; at + 16 < n; at += 16) {
-                Sixteen middle;
-                __builtin_memcpy(&middle, from + at, 16);
-                __builtin_memcpy(to + at, &middle, 16);
-            }
+    Sixteen near_start, near_end;
+    __builtin_memcpy(&near_start, from + at, 16);
+    __builtin_memcpy(&near_end, from + n - 16 - at, 16);
+    __builtin_memcpy(to + at, &near_start, 16);
+    __builtin_memcpy(to + n - 16 - at, &near_end, 16);
+}
+
+// At most 128 bytes by a few moves of fixed size: a call of memcpy would cost more than the copy, and a loop
+// registers.
+[[gnu::always_inline]] inline void copy_small(std::byte* to, const std::byte* from, size_t n) {
+    if (n > 16) [[unlikely]] {
+        copy_both_ends(to, from, n, 0);
+        if (n > 32) copy_both_ends(to, from, n, 16);
+        if (n > 64) {
+            copy_both_ends(to, from, n, 32);
+            copy_both_ends(to, from, n, 48);
         }
-        __builtin_memcpy(to, &first, 16);
-        __builtin_memcpy(to + n - 16, &last, 16);
-    } else if (n >= 8) {
+    } else if (n >= 8) [[likely]] {
         uint64_t first, last;
         __builtin_memcpy(&first, from, 8);
         __builtin_memcpy(&last, from + n - 8, 8);

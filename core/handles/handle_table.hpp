@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "core/sync/holds.hpp"
+
 namespace viaduct {
 
 enum class HandleKind : uint32_t { nic = 1, vi = 2, cq = 3, ptag = 4, connection = 5 };
@@ -32,11 +34,12 @@ public:
     void* find(const void* handle, HandleKind kind) const {
         const auto bits = reinterpret_cast<uintptr_t>(handle);
         const Slot* slots = slots_.load(std::memory_order_acquire);
+        const uintptr_t rest = bits - static_cast<uintptr_t>(kind);
         // The kind is never 0, so a null handle ends here too.
-        if (slots == nullptr || (bits & kKindMask) != static_cast<uintptr_t>(kind)) [[unlikely]]
+        if (slots == nullptr || (rest & kKindMask) != 0) [[unlikely]]
             return nullptr;
-        const Slot& slot = slots[(bits >> kKindShift) & (kCapacity - 1)];
-        if (slot.handle.load(std::memory_order_acquire) != bits) [[unlikely]]
+        const Slot& slot = slots[(rest >> kKindShift) & (kCapacity - 1)];
+        if (!holds_acquire(slot.handle, bits)) [[unlikely]]
             return nullptr;
         // A slot serves objects of one kind only: had it been emptied and filled again in between, this would
         // still be an object of the kind asked for, and its lock tells whether the handle is its own.

@@ -62,13 +62,14 @@ RegionCheck RegionView::check_and_remember(RegionCache& cache, uint32_t handle, 
     const RegionEntry& e = entries_[handle & kIndexMask];
     RegionCache fresh;
     fresh.entry = &e;
-    fresh.version = e.version.load(std::memory_order_acquire);
+    const uint32_t version = e.version.load(std::memory_order_acquire);
+    fresh.live = uint64_t{version} << 32 | handle;
     fresh.base = e.base.load(std::memory_order_relaxed);
     fresh.length = e.length.load(std::memory_order_relaxed);
     const uint32_t tag = e.ptag.load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
     // Remembered only if all of it was read between two changes, and the tag is still right.
-    if ((fresh.version & 1) == 0 && e.version.load(std::memory_order_relaxed) == fresh.version &&
+    if ((version & 1) == 0 && e.version.load(std::memory_order_relaxed) == version &&
         e.handle.load(std::memory_order_relaxed) == handle && ptags_agree(tag, ptag))
         cache = fresh;
     return answer;

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
 #include "core/shm/segment.hpp"
+#include "core/sync/holds.hpp"
 
 namespace viaduct {
 
@@ -44,8 +46,11 @@ struct alignas(64) RegionEntry {
     std::atomic<uint32_t> arena;
     std::atomic<uint32_t> generation;
     std::atomic<uint64_t> arena_offset;
+
+    // Whether it has that handle and, in the upper half, that version.
+    bool is_still(uint64_t live) const { return hold_acquire(handle, version, live); }
 };
-static_assert(sizeof(RegionEntry) == 64);
+static_assert(sizeof(RegionEntry) == 64 && offsetof(RegionEntry, version) == sizeof(uint32_t));
 
 inline constexpr uint32_t kRegionIndexBits = 17;
 inline constexpr uint32_t kMaxRegions = 65536;  // vipl-semantics §9; indices 1..kMaxRegions
@@ -58,16 +63,16 @@ enum class RegionCheck : uint8_t { ok, bad_handle, out_of_range, wrong_ptag };
 // looked at.
 struct RegionCache {
     const RegionEntry* entry = &kNoRegion;
-    uint32_t version = 1;  // of *entry; odd matches none
+    uint64_t live = uint64_t{1} << 32;  // handle and version of *entry; an odd version matches none
     uint64_t base = 0;
     uint64_t length = 0;
 
     void forget() { *this = RegionCache(); }
     // The check in a few instructions; false only says that the whole one has to be made.
     bool covers(uint32_t handle, uint64_t address, uint64_t bytes) const {
-        return entry->handle.load(std::memory_order_acquire) == handle &&
-               entry->version.load(std::memory_order_acquire) == version && bytes <= length &&
-               address - base <= length - bytes;
+        uint64_t end;
+        return entry->is_still(live) && static_cast<uint32_t>(live) == handle &&
+               !__builtin_add_overflow(address - base, bytes, &end) && end <= length;
     }
 
 private:

@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "core/sync/asymmetric_barrier.hpp"
+#include "core/sync/holds.hpp"
 
 namespace viaduct {
 
@@ -42,7 +43,7 @@ public:
     bool try_enter() {
 #ifndef VIADUCT_TSAN  // the sanitizer cannot see through membarrier: there every lock is an ordinary one
         const uintptr_t me = thread_identity();
-        return owner_.load(std::memory_order_relaxed) == me && enter(me);
+        return holds(owner_, me) && enter(me);
 #else
         return false;
 #endif
@@ -103,7 +104,7 @@ private:
         free_barrier();
         // Acquire: what others did under word_ before the bias came back to us was seen when we took word_;
         // this keeps our own section from starting before the check.
-        if (owner_.load(std::memory_order_acquire) == me) [[likely]]
+        if (holds_acquire(owner_, me)) [[likely]]
             return true;
         held_.store(0, std::memory_order_release);
         return false;

@@ -40,6 +40,7 @@ struct alignas(128) WorkQueue {
     uint32_t dequeued = 0;   // handed back by Done, Wait or Notify
     uint32_t mask = 0;
     std::unique_ptr<uintptr_t[]> slots;  // descriptor address; bit 0 set: completed in error
+    const void* open_to = nullptr;       // the handle of the VI while it is connected, for the user agent
     CompletionTarget* cq = nullptr;      // the CQ of this queue, or nullptr
     std::atomic<uint32_t> sleepers{0};   // threads or notifications waiting on this queue itself
     ViCore* vi = nullptr;
@@ -69,7 +70,8 @@ struct alignas(128) WorkQueue {
     VIP_DESCRIPTOR* next_untaken() const { return at(taken); }
     VIP_DESCRIPTOR* oldest_incomplete() const { return at(completed); }
 
-    // Hands the head back. Only when head_complete().
+    // Both only when head_complete().
+    bool head_in_error() const { return (slots[dequeued & mask] & 1) != 0; }
     VIP_DESCRIPTOR* dequeue(bool* in_error) {
         const uintptr_t slot = slots[dequeued++ & mask];
         *in_error = (slot & 1) != 0;

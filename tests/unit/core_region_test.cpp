@@ -40,6 +40,39 @@ TEST(RegionTable, ChecksToTheByte) {
     EXPECT_EQ(table.check(h, UINT64_MAX - 10, 2000, 0), RegionCheck::out_of_range);
 }
 
+TEST(RegionCache, CoversToTheByteWhatItRemembers) {
+    RegionTable table;
+    RegionCache cache;
+    EXPECT_FALSE(cache.covers(0, 0, 0)) << "nothing is remembered yet";
+    const uint32_t h = table.add(region(1000, 100));
+    EXPECT_FALSE(cache.covers(h, 1000, 100));
+    ASSERT_EQ(table.check_and_remember(cache, h, 1050, 1, 0), RegionCheck::ok);
+    EXPECT_TRUE(cache.covers(h, 1000, 100));
+    EXPECT_TRUE(cache.covers(h, 1099, 1));
+    EXPECT_TRUE(cache.covers(h, 1100, 0));
+    EXPECT_FALSE(cache.covers(h + 1, 1000, 1));
+    EXPECT_FALSE(cache.covers(h, 999, 1));
+    EXPECT_FALSE(cache.covers(h, 999, 2)) << "reaches into it from below";
+    EXPECT_FALSE(cache.covers(h, 1099, 2));
+    EXPECT_FALSE(cache.covers(h, 1101, 0));
+    EXPECT_FALSE(cache.covers(h, 1000, UINT64_MAX));
+    EXPECT_FALSE(cache.covers(h, UINT64_MAX - 10, 2000));
+}
+
+TEST(RegionCache, KnowsNothingOfARegionThatWasChangedOrHasGone) {
+    RegionTable table;
+    RegionCache changed, gone;
+    const uint32_t h = table.add(region(1000, 100));
+    ASSERT_EQ(table.check_and_remember(changed, h, 1000, 1, 0), RegionCheck::ok);
+    ASSERT_TRUE(table.change(h, 1000, 7, 0));
+    EXPECT_FALSE(changed.covers(h, 1000, 1));
+    ASSERT_EQ(table.check_and_remember(gone, h, 1000, 1, 7), RegionCheck::ok);
+    EXPECT_TRUE(gone.covers(h, 1000, 1));
+    ASSERT_TRUE(table.remove(h, 0, nullptr));
+    EXPECT_FALSE(gone.covers(h, 1000, 1));
+    EXPECT_FALSE(gone.covers(0, 1000, 1));
+}
+
 TEST(RegionTable, WorksAtTheEndsOfTheAddressSpace) {
     RegionTable table;
     const uint32_t low = table.add(region(0, 10));
