@@ -188,6 +188,7 @@ void disconnect(ViCore& vi) {
         if (ep.tx.backlog) nic.backlogs.fetch_sub(1, std::memory_order_relaxed);
         ep.tx.backlog = false;
         ep.tx.fast = false;
+        ep.tx.room = 0;
         ep.tx.stopped = true;
         ep.send_attention.store(0, std::memory_order_relaxed);
         ep.awaits_acks.store(0, std::memory_order_relaxed);
@@ -223,6 +224,7 @@ void reap(Endpoint& ep) {
 
 void update_fast(Endpoint& ep) {
     Tx& tx = ep.tx;
+    tx.room = 0;
     tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.link_down &&
               !tx.needs_fence && asymmetric_barrier_available() && !tx.faults && !tx.paced && !tx.read.active;
 }

@@ -89,6 +89,7 @@ struct alignas(128) Tx {
     bool backlog = false;
     bool link_down = false;  // by the plan of either end
     bool paced = false;      // the link of this NIC has a rate
+    uint32_t room = 0;       // so many small sends may go without another look (lane_send_short.cpp)
     uint32_t small_limit = 0;
     uint64_t small_meta = 0;  // upper half of the word of a small send's line, its length excepted
     uint32_t next = 0;        // position of the next line
@@ -145,8 +146,9 @@ struct IncomingMessage {
 struct alignas(128) Rx {
     std::atomic<const Line*> lines;  // a lane of zeros while not connected
     std::atomic<uint32_t> next{0};
-    uint32_t alone = 0;      // so many more lines to take without a look at the one behind (lane_receive.cpp)
-    uint32_t published = 0;  // lines told to the sender
+    uint32_t alone = 0;  // so many more lines to take without a look at the one behind (lane_receive.cpp)
+    std::atomic<uint32_t> polled{0};  // recv_mode of our end record is kModePolled
+    uint32_t published = 0;           // lines told to the sender
     uint32_t unit_next = 0;
     uint32_t units_published = 0;
     uint32_t acks = 0;

@@ -182,6 +182,7 @@ void write_modes(NicContext& nic, Endpoint& ep) {
     const auto mode = [&](const std::atomic<bool>& hot) {
         return awake && hot.load(std::memory_order_relaxed) ? kModePolled : kModeRing;
     };
+    ep.rx.polled.store(mode(ep.recv_hot) == kModePolled ? 1 : 0, std::memory_order_relaxed);
     ep.rx.own->recv_mode.store(mode(ep.recv_hot), std::memory_order_relaxed);
     ep.rx.own->send_mode.store(mode(ep.send_hot), std::memory_order_relaxed);
 }

@@ -2,8 +2,10 @@
 // The receiving half of a lane: looks for lines, and takes the short and usual messages. What else a line may
 // be is in receive_message.cpp. Everything here runs with vi.recv.lock held; its instructions are counted
 // (tests/bench/instructions.json).
+#include <algorithm>
 #include <cstring>
 
+#include "core/sync/holds.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -105,9 +107,10 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     const uint32_t before = rx.next.load(std::memory_order_relaxed);
     rx.alone = 0;
     if (take_lines(ep, kPollBudget)) remind(ep);
-    const bool was_alone = rx.next.load(std::memory_order_relaxed) - before == 1;
-    if (was_alone && rx.message.kind == IncomingMessage::none && asymmetric_barrier_available())
-        rx.alone = kAlone;
+    const uint32_t next = rx.next.load(std::memory_order_relaxed);
+    // No further than to the line with which we tell the sender how far we are.
+    if (next - before == 1 && rx.message.kind == IncomingMessage::none && asymmetric_barrier_available())
+        rx.alone = std::min(kAlone, kPublishLines - (next - rx.published));
     if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
         try_promote(ep, ep.recv_group);
     if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -147,14 +150,13 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     return true;
 }
 
-// The lane's next line, with its word, is there. Where messages come one at a time, this takes it and leaves
-// the line behind it alone: the sender has that line ready for writing. A look would fetch it from there, and
-// no store of ours, the answer to this message among them, is seen by others before that look has its result.
-[[gnu::always_inline]] inline void take_arrived(Endpoint& ep, ViCore& vi, const Line& line, uint64_t word) {
+// The lane's next line is there, and is not for the hot path.
+[[gnu::noinline]] void take_unusual(Endpoint& ep, ViCore& vi) {
     Rx& rx = ep.rx;
-    // Who is rung for messages instead takes all there are: nobody rings again for those he leaves.
-    if (rx.alone == 0 || rx.own->recv_mode.load(std::memory_order_relaxed) != kModePolled) [[unlikely]]
-        return take_in_general(ep);
+    if (rx.alone == 0 || !holds(rx.polled, 1u)) return take_in_general(ep);
+    const uint32_t position = rx.next.load(std::memory_order_relaxed);
+    const Line& line = rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
+    const uint64_t word = line.word.load(std::memory_order_acquire);
     uint32_t status;
     const uint32_t meta = meta_of(word);
     VIP_DESCRIPTOR* d = place_small(ep, vi, line, meta, Acks::none, &status);
@@ -166,23 +168,53 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     const auto next = static_cast<uint32_t>(word);  // the tag of a line is the position behind it
     rx.next.store(next, std::memory_order_relaxed);
     publish_status(d, status, length_in(meta));
+    finish_alone(ep);
+}
+
+// The hot path, which checks exactly what check_receive checks for this form. Where messages come one at a
+// time, this takes one and leaves the line behind it alone: the sender has that line ready for writing. A
+// look would fetch it from there, and no store of ours, the answer to this message among them, is seen by
+// others before that look has its result. Who is rung for messages instead takes all there are: nobody rings
+// again for those he leaves.
+[[gnu::always_inline]] inline void take_arrivals_now(Endpoint& ep, ViCore& vi) {
+    Rx& rx = ep.rx;
+    const uint32_t position = rx.next.load(std::memory_order_relaxed);
+    const Line& line = rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
+    const uint64_t word = line.word.load(std::memory_order_acquire);
+    const uint32_t next = line_tag(position);  // the tag of a line is the position behind it
+    if (static_cast<uint32_t>(word) != next) {
+        if (!holds(ep.send_attention, 0u)) [[unlikely]]
+            push_from_receive(ep);
+        return;
+    }
     WorkQueue& q = vi.recv;
-    if (!nobody_to_tell(q, free_barrier) || next - rx.published >= kPublishLines ||
-        ep.send_attention.load(std::memory_order_relaxed) != 0)
+    const uint32_t meta = meta_of(word);
+    // A send without flags, its length within the line.
+    if (rx.alone == 0 || !holds(rx.polled, 1u) || (meta & 0xFF) != kLineSend ||
+        meta >= (kInlineBytes + 1) << 8 || !q.has_untaken()) [[unlikely]]
+        return take_unusual(ep, vi);
+    auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[q.taken & q.mask]);
+    uint32_t form;  // SegCount and Control in one load: they were written long ago
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    const uint32_t length = length_in(meta);
+    if (form != 1 || length > s.length || !q.buffers.covers(s.handle, s.address, s.length)) [[unlikely]]
+        return take_unusual(ep, vi);
+    copy_small(s.bytes(), line.payload, length);
+    ep.peer_posted.store(line.extra, std::memory_order_relaxed);
+    q.taken = q.taken + 1;
+    rx.alone = rx.alone - 1;
+    rx.next.store(next, std::memory_order_relaxed);
+    publish_status(d, VIP_STATUS_OP_RECEIVE, length);
+    free_barrier();  // pairs with the heavy barrier of a thread going to sleep
+    if (q.cq != nullptr || !holds(q.sleepers, 0u) || !holds(ep.send_attention, 0u)) [[unlikely]]
         return finish_alone(ep);
-    ++q.completed;
+    q.completed = q.completed + 1;
 }
 
 }  // namespace
 
-void take_arrivals(Endpoint& ep) {
-    const uint32_t next = ep.rx.next.load(std::memory_order_relaxed);
-    const Line& line = ep.rx.lines.load(std::memory_order_relaxed)[next & (kLines - 1)];
-    const uint64_t word = line.word.load(std::memory_order_acquire);
-    if (static_cast<uint32_t>(word) == line_tag(next)) return take_arrived(ep, *ep.vi, line, word);
-    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
-        push_from_receive(ep);
-}
+void take_arrivals(Endpoint& ep) { take_arrivals_now(ep, *ep.vi); }
 
 namespace {
 
@@ -226,6 +258,6 @@ void kick_recv(ViCore& vi) {
     ep.rx.own->posted.store((uint64_t{1} << 32) | (vi.recv.posted - ep.rx.base), std::memory_order_release);
 }
 
-void poll_recv(ViCore& vi) { take_arrivals(*vi.endpoint); }
+void poll_recv(ViCore& vi) { take_arrivals_now(*vi.endpoint, vi); }
 
 }  // namespace viaduct::paramnet

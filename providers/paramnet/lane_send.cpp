@@ -240,6 +240,7 @@ void note_stuck(Endpoint& ep) {
 
 void push_sends(Endpoint& ep) {
     Tx& tx = ep.tx;
+    tx.room = 0;
     if (!ep.connected) return;
     Step step = push_while_room(ep);
     if (step == Step::waits && !tx.backlog) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/sync/holds.hpp"
 #include "core/sync/pause.hpp"
 #include "providers/paramnet/lanes.hpp"
 
@@ -32,9 +33,9 @@ constexpr uint32_t kLinesAhead =
     if (tx.peer->recv_mode.load(std::memory_order_relaxed) != kModePolled) ring_peer(ep);
 }
 
-// The hot path: one new descriptor, one segment, at most kInlineBytes, into the next line. False: anything
-// unusual, and nothing has changed. Checks exactly what check_send checks for this form.
-[[gnu::always_inline]] inline bool send_small(Endpoint& ep, ViCore& vi) {
+// One new descriptor, one segment, at most kInlineBytes, into the next line. False: anything unusual, and
+// nothing has changed. Checks exactly what check_send checks for this form.
+[[gnu::noinline]] bool send_small(Endpoint& ep, ViCore& vi) {
     Tx& tx = ep.tx;
     WorkQueue& q = vi.send;
     const uint32_t position = q.taken;
@@ -135,18 +136,69 @@ constexpr uint32_t kLinesAhead =
         vi.regions->check_and_remember(q.buffers, s.handle, s.address, s.length, vi.ptag);
 }
 
+// How many small sends may follow without another look at what allows them: kick_send() counts them down, and
+// whoever else sends or changes something sets this to zero first (push_sends, update_fast).
+void look_for_room(Tx& tx, const WorkQueue& q) {
+    if (!tx.fast || tx.acknowledged || q.cq != nullptr) return;
+    tx.room = std::min(tx.limit - tx.next, tx.credits - tx.used);
+}
+
 [[gnu::noinline]] void kick_in_general(Endpoint& ep, ViCore& vi) {
-    if (ep.tx.fast && (write_direct(ep, vi) || send_block(ep, vi))) return;
+    Tx& tx = ep.tx;
+    tx.room = 0;
+    if (tx.fast && (send_small(ep, vi) || write_direct(ep, vi) || send_block(ep, vi))) {
+        look_for_room(tx, vi.send);
+        return;
+    }
     remember_buffer(vi);
     push_sends(ep);
 }
 
 }  // namespace
 
+// The hot path: a message of at most kInlineBytes without immediate data, while no other send is on its way
+// and nobody but this thread waits for it. All else is found out by Tx::room.
 void kick_send(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;
-    if (!ep.tx.fast || !send_small(ep, vi)) [[unlikely]]
-        kick_in_general(ep, vi);
+    Tx& tx = ep.tx;
+    WorkQueue& q = vi.send;
+    if (tx.room == 0 || q.posted - q.completed != 1) [[unlikely]]
+        return kick_in_general(ep, vi);
+    auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[q.completed & q.mask]);
+    if (d->CS.SegCount != 1) [[unlikely]]
+        return kick_in_general(ep, vi);
+    // Two loads, although one would do: the program has just written both, and a load that needs two stores
+    // waits until they are in the cache, behind all that were made before, those to lines of the peer too.
+    asm volatile("");
+    if (d->CS.Control != VIP_CONTROL_OP_SENDRECV) [[unlikely]]
+        return kick_in_general(ep, vi);
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    const uint32_t length = s.length;
+    if (length > tx.small_limit || length != d->CS.Length || !q.buffers.covers(s.handle, s.address, length))
+        [[unlikely]]
+        return kick_in_general(ep, vi);
+
+    const uint32_t next = tx.next;
+    Line* const lines = tx.lines;
+    Line& line = lines[next & (kLines - 1)];
+    copy_small(line.payload, s.bytes(), length);
+    line.extra = own_posted(tx);
+    line.word.store((tx.small_meta | uint64_t{length} << kLengthShift) + line_tag(next),
+                    std::memory_order_release);
+    tx.next = next + 1;
+    Line& later = lines[(next + kLinesAhead) & (kLines - 1)];
+    prefetch_for_writing(&later);
+    if (length > kOneCacheLine) [[unlikely]]
+        prefetch_for_writing(later.payload + kOneCacheLine);
+    tx.room = tx.room - 1;
+    tx.used = tx.used + 1;
+    q.taken = q.taken + 1;
+    // Pairs with the heavy barriers of a peer that stops polling and of a thread going to sleep.
+    free_barrier();
+    if (!holds(tx.peer->recv_mode, uint32_t{kModePolled}) || !holds(q.sleepers, 0u)) [[unlikely]]
+        return finish_small(ep, q.completed, length);
+    publish_status(d, VIP_STATUS_OP_SEND, length);
+    q.completed = q.completed + 1;
 }
 
 }  // namespace viaduct::paramnet

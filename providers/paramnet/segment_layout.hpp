@@ -63,8 +63,9 @@ static_assert(sizeof(Line) == 128 && offsetof(Line, payload) == 16);
 // Positions are free-running; a line's word holds its position plus one, so that neither zeroed memory nor
 // the word of an older lap can be taken for the line that is waited for.
 inline constexpr uint32_t line_tag(uint32_t position) { return position + 1; }
+inline constexpr uint32_t kLengthShift = 40;  // of the length in a word
 inline constexpr uint64_t make_meta(uint32_t operation, uint32_t flags, uint32_t length) {
-    return uint64_t{operation | flags << 4 | length << 8} << 32;
+    return uint64_t{operation | flags << 4 | length << (kLengthShift - 32)} << 32;
 }
 inline constexpr uint64_t make_word(uint32_t position, uint32_t operation, uint32_t flags, uint32_t length) {
     return line_tag(position) | make_meta(operation, flags, length);

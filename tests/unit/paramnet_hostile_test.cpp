@@ -41,6 +41,7 @@ void forge(TestVi& from, uint64_t word_meta, uint32_t extra, const void* payload
 void look_at_one_line(TestVi& vi) {
     Endpoint& ep = vi.endpoint();
     ep.rx.own->recv_mode.store(kModePolled);
+    ep.rx.polled.store(1);
     ep.rx.alone = 1;
 }
 
@@ -144,6 +145,7 @@ TEST(Hostile, WrongCountersBreakTheSendersConnection) {
         for (int i = 0; i < 300; ++i) pair.b.receive(pair.b.data(), 8);
         EndRecord& forged = pair.b.endpoint().joint.shared()->ends[pair.b.endpoint().joint.side];
         for (uint32_t i = 0; i < 2; ++i) pair.a.send(pair.a.data(), 8);
+        pair.a.endpoint().tx.room = 0;
         pair.a.endpoint().tx.limit = pair.a.endpoint().tx.next;  // looks at the counter now
         forged.consumed.store(consumed);
         pair.a.send(pair.a.data(), 8);
