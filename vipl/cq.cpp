@@ -154,11 +154,11 @@ bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
     bool around = false;
     WorkQueue* queue = nullptr;
     if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
-    if (queue == nullptr && around) {
-        look_around(cq, handle);
-    } else if (queue == nullptr && pause_between_looks(&cq)) {
+    // Either look may be the one after which it is time: of a program that gets two each time, always the second.
+    if (queue == nullptr && !around && pause_between_looks(&cq)) {
         if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
     }
+    if (queue == nullptr && around) look_around(cq, handle);
     if (queue == nullptr) return VIP_NOT_DONE;
     // Never a dead handle with SUCCESS (vipl-compat Q8).
     return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;

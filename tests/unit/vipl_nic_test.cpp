@@ -21,6 +21,8 @@
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
+#include "core/stats/reader.hpp"
+#include "core/sync/spin.hpp"
 #include "viaduct/kagent.hpp"
 #include "vipl/library.hpp"
 #include "vipl/vi.hpp"
@@ -242,6 +244,36 @@ TEST(NotifyTest, WhatIsRefusedOnACompletionQueueIsNeverMadeEither) {
     for (int i = 0; i < 20000 && refused + made == 0; ++i) ::poll(nullptr, 0, 1);
     EXPECT_EQ(refused, 0);
     EXPECT_EQ(made, 1);
+}
+
+// How often polls in vain have looked at everything else of the process' NICs.
+uint64_t rounds() {
+    stats::Picture picture;
+    EXPECT_EQ(stats::look_at(::getpid(), &picture), stats::Look::ok);
+    return stats::number_of(picture.process, "rounds");
+}
+
+// A poll beside others that want the processor gives way and looks twice; what is due every so many looks is
+// due whichever of the two it falls on.
+TEST(CqPollTest, LooksAroundAlsoWhereOthersWantTheProcessor) {
+    const End end;
+    VIP_CQ_HANDLE cq = nullptr;
+    ASSERT_EQ(VipCreateCQ(end.nic, 4, &cq), VIP_SUCCESS);
+    const auto polls_in_vain = [&](int count, bool crowd) {
+        for (int i = 0; i < count; ++i) {
+            crowd_hint.store(crowd);
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN is_receive = VIP_FALSE;
+            EXPECT_EQ(VipCQDone(cq, &vi, &is_receive), VIP_NOT_DONE);
+        }
+    };
+    for (const int looks_before : {0, 1}) {
+        polls_in_vain(looks_before, false);
+        const uint64_t before = rounds();
+        polls_in_vain(640, true);
+        EXPECT_GE(rounds(), before + 10) << "after " << looks_before;
+    }
+    EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
 }
 
 TEST(CqResizeTest, SeesCompletionsThatNobodyHasLookedAt) {
