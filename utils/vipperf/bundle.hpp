@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/clock/clock.hpp"
@@ -126,6 +127,9 @@ public:
     void verify(Channel&, const std::byte* data, uint64_t bytes);
     const std::byte* expected(uint64_t number) const { return pattern_.data() + offset_of(number); }
     static uint64_t offset_of(uint64_t number) { return number % kOffsets * 8; }
+    // Messages of the next stream that came while this end was still in the one before.
+    void keep_early(uint64_t count) { early_ = count; }
+    uint64_t take_early() { return std::exchange(early_, 0); }
     // A flag that differs from the one before and is never 0, for RDMA writes.
     uint8_t next_flag() { return static_cast<uint8_t>(++flags_ % 251 + 1); }
 
@@ -160,6 +164,7 @@ private:
     Window remote_;
     std::vector<std::byte> pattern_;
     uint32_t flags_ = 0;
+    uint64_t early_ = 0;
 };
 
 template <Completion how>
