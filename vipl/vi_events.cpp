@@ -48,6 +48,7 @@ AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resou
 
 void on_async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
                     VIP_DESCRIPTOR* descriptor) {
+    const CancellationHeldOff inside_hot_calls;  // the provider may hold locks of its own
     Vi& vi = Vi::of(core);
     note_error(vi, code);
     vi.nic->dispatcher->report(make_error(vi, code, resource, opcode, descriptor));

@@ -187,6 +187,49 @@ TEST(NicCloseTest, WaitsForAThreadOfTheProviderThatSettlesABrokenConnection) {
     EXPECT_TRUE(SlowWake::nic_is_gone);
 }
 
+// Operations of a NIC whose wake-up is a cancellation point, as a write is.
+struct CancellableWake {
+    static inline const DataOps* real;
+    static inline DataOps ops;
+    static inline thread_local int wakes = 0;
+
+    static void put_under(Nic& nic) {
+        real = nic.ops;
+        ops = *real;
+        ops.wake = [](NicContext* context) {
+            ++wakes;
+            ::pthread_testcancel();
+            real->wake(context);
+        };
+        nic.ops = &ops;
+    }
+};
+
+// A provider tells errors with locks of its own held, inside calls that hold off no cancellation.
+TEST(AsyncErrorTest, AThreadThatIsCancelledDoesNotEndWhereItTellsOne) {
+    End there, here;
+    Errors errors;
+    ASSERT_EQ(VipErrorCallback(here.nic, &errors, Errors::handler), VIP_SUCCESS);
+    connect(here, there);
+    ASSERT_EQ(VipPostRecv(here.vi, here.descriptor(1), here.region), VIP_SUCCESS);
+    const auto ignore = [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {};
+    ASSERT_EQ(VipRecvNotify(here.vi, nullptr, ignore), VIP_SUCCESS);  // the handler thread sleeps in the provider
+    CancellableWake::put_under(inside(here.nic));
+    ViCore& core = find_vi(here.vi)->core;
+    std::atomic<bool> came_back{false};
+    std::thread teller([&] {
+        ::pthread_cancel(::pthread_self());
+        while (CancellableWake::wakes == 0) {
+            core.events->async_error(core, VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, 0, nullptr);
+            std::this_thread::yield();
+        }
+        came_back = true;
+    });
+    teller.join();
+    EXPECT_TRUE(came_back);
+    EXPECT_EQ(VipErrorCallback(here.nic, nullptr, nullptr), VIP_SUCCESS);
+}
+
 // While it lasts, no thread can be started that leaves the size of its stack to the system.
 class NoMoreThreads {
 public:
