@@ -226,6 +226,7 @@ bool take_lines_by(Endpoint& ep, uint32_t budget) {
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
     uint32_t next = rx.next.load(std::memory_order_relaxed);
     const uint32_t first = next, end = next + budget;
+    if constexpr (kServing) rx.alone = 0;  // it counted from where the application was
     for (;;) {
         const Line& line = lines[next & (kLines - 1)];
         const uint64_t word = line.word.load(std::memory_order_acquire);

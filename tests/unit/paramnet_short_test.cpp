@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "providers/paramnet/lanes.hpp"
+
 namespace viaduct::paramnet::test {
 namespace {
 
@@ -82,6 +84,23 @@ TEST_P(ShortSends, StayInOrderAmongAllOthers) {
             ASSERT_NE(pair.a.wait_send(), nullptr) << i;
         }
     }
+}
+
+// How many lines may be taken one at a time is counted from where the application was when it counted.
+TEST_P(ShortSends, AreTakenInGeneralAfterAThreadOfOursHasTakenSome) {
+    TestPair pair(GetParam());
+    post(pair.b, 2);
+    Endpoint& ep = pair.b.endpoint();
+    ep.rx.alone = 5;
+    send(pair.a, 2);
+    {
+        const Holding recv(pair.b.core.recv.lock), send(pair.b.core.send.lock);
+        ep.servicing = true;
+        serve_lines(ep, 8);
+        ep.servicing = false;
+        EXPECT_EQ(ep.rx.alone, 0u);
+    }
+    expect_arrivals(pair.b, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Paramnet, ShortSends, testing::ValuesIn(kLevels));
