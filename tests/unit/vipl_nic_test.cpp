@@ -211,10 +211,10 @@ TEST(AsyncErrorTest, AThreadThatIsCancelledDoesNotEndWhereItTellsOne) {
     Errors errors;
     ASSERT_EQ(VipErrorCallback(here.nic, &errors, Errors::handler), VIP_SUCCESS);
     connect(here, there);
+    CancellableWake::put_under(inside(here.nic));  // before there is a handler thread that could read it
     ASSERT_EQ(VipPostRecv(here.vi, here.descriptor(1), here.region), VIP_SUCCESS);
     const auto ignore = [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {};
     ASSERT_EQ(VipRecvNotify(here.vi, nullptr, ignore), VIP_SUCCESS);  // the handler thread sleeps in the provider
-    CancellableWake::put_under(inside(here.nic));
     ViCore& core = find_vi(here.vi)->core;
     std::atomic<bool> came_back{false};
     std::thread teller([&] {
