@@ -21,9 +21,21 @@ constexpr int kBatchesPerPoll = 8;
 constexpr uint32_t kFirstEntries = 64;
 constexpr uint32_t kBroken = 32;  // broken VIs one poll can settle
 
+// cq_lock held.
 void mark_ready(Group& group, uint32_t slot) {
-    group.ready[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
-    group.any_ready.store(1, std::memory_order_release);
+    group.ready[slot / 64] |= uint64_t{1} << (slot % 64);
+    group.any_ready.store(1, std::memory_order_relaxed);
+}
+
+// Moves the marks to `out`. False: there are none. Called behind collect(), whose lock shows what others
+// marked.
+bool take_ready(Group& group, uint64_t (&out)[kReadyWords]) {
+    if (group.any_ready.load(std::memory_order_relaxed) == 0) return false;
+    const std::lock_guard lock(group.cq_lock);
+    group.any_ready.store(0, std::memory_order_relaxed);
+    std::copy_n(group.ready, kReadyWords, out);
+    std::fill_n(group.ready, kReadyWords, 0);
+    return true;
 }
 
 // cq_lock held.
@@ -118,14 +130,14 @@ void poll_group(Group* group) {
     group->lock.lock();
     for (int batch = 0; batch < kBatchesPerPoll && collect(*group); ++batch) {
     }
-    if (group->any_ready.exchange(0, std::memory_order_acquire) != 0) {
-        for (uint32_t word = 0; word < kMaxVi / 64; ++word) {
-            if (group->ready[word].load(std::memory_order_relaxed) == 0) continue;
-            uint64_t bits = group->ready[word].exchange(0, std::memory_order_acquire);
-            for (; bits != 0; bits &= bits - 1) {
+    uint64_t ready[kReadyWords];
+    if (take_ready(*group, ready)) {
+        for (uint32_t word = 0; word < kReadyWords; ++word) {
+            for (uint64_t bits = ready[word]; bits != 0; bits &= bits - 1) {
                 const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
                 if (count == kBroken) {
-                    mark_ready(*group, slot);
+                    const std::lock_guard lock(group->cq_lock);
+                    mark_ready(*group, slot);  // next time
                 } else {
                     serve(*group, slot, broken, &count);
                 }

@@ -18,6 +18,8 @@ namespace viaduct {
 
 namespace verbs {
 
+inline constexpr uint32_t kReadyWords = kMaxVi / 64;
+
 struct DeviceQueue {
     Group* group = nullptr;
     ibv_cq* cq = nullptr;
@@ -37,9 +39,9 @@ struct Group {
     std::unique_ptr<verbs::DeviceQueue> queues[kMaxQueues];  // under cq_lock
     uint32_t count = 0;                                      // under cq_lock
     std::atomic<uint32_t> armed{0};
-    std::atomic<uint64_t> ready[verbs::kMaxVi / 64] = {};  // slots with arrivals
-    std::atomic<uint32_t> any_ready{0};
-    std::atomic<uint32_t> looks{0};  // how many times its queues have been polled
+    uint64_t ready[verbs::kReadyWords] = {};  // slots with arrivals; under cq_lock
+    std::atomic<uint32_t> any_ready{0};       // written under cq_lock
+    std::atomic<uint32_t> looks{0};           // how many times its queues have been polled
 
     // Progress thread (queue_watch.cpp).
     uint32_t looks_seen = 0;

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Instructions of the hot calls, counted by callgrind: the same on every machine with the same compiler.
 
-usage: instructions.py HOT_CALLS [--table FILE [--update]] [--acenic]
+usage: instructions.py HOT_CALLS [--table FILE [--update]] [--acenic] [--verbs VERBS_CALLS]
 
 Runs HOT_CALLS with few and with many rounds per mode; the difference is what so many rounds cost, set-up taken off. With
 --table the counts are compared with the recorded ones, and growth is a failure; --update records them. --acenic counts
 that provider too, by messages that are answered; its frames go to the port's own address, which leaves the driver out.
+--verbs counts that provider's part of the calls, by a program of its own over a device made of functions.
 """
 import argparse
 import json
@@ -24,8 +25,10 @@ CALLS = {
     "idle": ["VipRecvDone", "VipCQDone"],
     ACENIC: ["VipPostSend", "VipSendDone", "VipRecvDone", "VipPostRecv"],
 }
+VERBS = {f"verbs {what}": ["kick_send", "poll_send", "poll_recv", "kick_recv"] for what in ("send", "write", "read")}
+CALLS.update(VERBS)
 # Polls in vain give way where the machine is busy: their count is shown, not compared.
-GUARDED = ("queue", "cq", ACENIC)
+GUARDED = ("queue", "cq", ACENIC, *VERBS)
 ROUNDS = (1000, 5000)
 # A helper thread that comes in between takes locks, which makes the program's own calls longer from then on, never
 # shorter. acenic's comes whenever the program has not polled for a millisecond: the least of some runs is without it.
@@ -63,12 +66,20 @@ def least(program, mode, rounds, folder):
     return {call: min(run[call] for run in runs) for call in CALLS[mode]}
 
 
+def exported(name):
+    """The name of one of the library's calls, or of those of the verbs provider; else nothing."""
+    if name.startswith("Vip"):
+        return name
+    match = re.fullmatch(r"viaduct::verbs::(\w+)\(viaduct::ViCore&\)", name)
+    return match and match.group(1)
+
+
 def costs_of_calls(profile):
-    """Sums what the program's calls of each Vip function cost, from the lines of a callgrind profile."""
+    """Sums what the program's calls of each of these functions cost, from the lines of a callgrind profile."""
     names, costs, callee, next_is_cost = {}, {}, "", False
     for line in profile:
         if next_is_cost:
-            if callee.startswith("Vip"):
+            if callee := exported(callee):
                 costs[callee] = costs.get(callee, 0) + int(line.split()[-1])
             next_is_cost = False
         elif line.startswith("calls="):
@@ -82,12 +93,11 @@ def costs_of_calls(profile):
     return costs
 
 
-def measure(program, modes):
+def measure(programs):
     counts = {}
     with tempfile.TemporaryDirectory() as folder:
-        for mode, calls in CALLS.items():
-            if mode not in modes:
-                continue
+        for mode, program in programs.items():
+            calls = CALLS[mode]
             few, many = (least(program, mode, rounds, folder) for rounds in ROUNDS)
             span = ROUNDS[1] - ROUNDS[0]
             counts[mode] = {call: round((many[call] - few[call]) / span, 1) for call in calls}
@@ -100,12 +110,15 @@ def main():
     parser.add_argument("--table")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--acenic", action="store_true")
+    parser.add_argument("--verbs", metavar="VERBS_CALLS")
     options = parser.parse_args()
     if shutil.which("valgrind") is None:
         skip("valgrind is not installed")
     if os.uname().machine != "x86_64":
         skip(f"the recorded counts are of x86_64, this is {os.uname().machine}")
-    counts = measure(options.program, [mode for mode in CALLS if mode != ACENIC or options.acenic])
+    programs = {mode: options.verbs if mode in VERBS else options.program for mode in CALLS
+                if options.acenic or mode != ACENIC}
+    counts = measure({mode: program for mode, program in programs.items() if program})
     if options.update:
         with open(options.table, "w", encoding="utf-8") as table:
             json.dump({mode: counts[mode] for mode in GUARDED if mode in counts}, table, indent=4)
