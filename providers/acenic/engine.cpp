@@ -55,7 +55,9 @@ void Engine::look(int64_t now) {
         if (n < FramePort::kBurst / 2) break;  // there was no more, of frames to ourselves neither
     }
     if (node_->next_deadline() <= now) node_->advance(now);
-    finish_frames(now);
+    if (node_->wants_flush()) [[unlikely]]
+        node_->flush(now);
+    port_->transmit();
 }
 
 bool Engine::poll() {
@@ -218,6 +220,17 @@ void Engine::post_work(Endpoint& ep, int64_t now) {
         if (!post_one(ep, q.next_untaken(), now)) return;
 }
 
+// The usual message, without a description of the work. False: nothing has happened.
+bool Engine::post_plain(Endpoint& ep, const VIP_DESCRIPTOR* d, int64_t now) {
+    const ViCore& vi = *ep.vi;
+    SegmentValue s;
+    if (!is_plain(vi.send, d, &s) || s.length != d->CS.Length || s.length > vi.max_transfer) return false;
+    const uint32_t immediate = d->CS.ImmediateData;
+    const bool has_immediate = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0;
+    return node_->post_at_once(ep.link, vi.send.taken, {s.bytes(), s.length},
+                               has_immediate ? &immediate : nullptr, now);
+}
+
 // As check_send, with a shorter way for the usual descriptor.
 uint32_t Engine::check_work(ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) {
     SegmentValue s;
@@ -233,6 +246,10 @@ uint32_t Engine::check_work(ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total
 bool Engine::post_one(Endpoint& ep, VIP_DESCRIPTOR* d, int64_t now) {
     ViCore& vi = *ep.vi;
     WorkQueue& q = vi.send;
+    if (post_plain(ep, d, now)) [[likely]] {
+        ++q.taken;
+        return true;
+    }
     uint64_t total = 0;
     wire::Work w;
     uint32_t error = check_work(vi, d, &total);

@@ -157,12 +157,14 @@ private:
     void answer(Endpoint&, int64_t now);
     void post_work(Endpoint&, int64_t now);
     bool post_one(Endpoint&, VIP_DESCRIPTOR*, int64_t now);
+    bool post_plain(Endpoint&, const VIP_DESCRIPTOR*, int64_t now);
     uint32_t check_work(ViCore&, const VIP_DESCRIPTOR*, uint64_t* total);
     void ring(Endpoint&, uint32_t bell);
     bool take_plain_message(Endpoint&, const std::byte* from, uint32_t total, const uint32_t* immediate);
 
-    class SendLock;
-    class RecvLock;
+    class QueueLock;
+    QueueLock send_lock(Endpoint&);
+    QueueLock recv_lock(Endpoint&);
 
     std::string name_;
     Fd only_one_;  // exclusive mode: nobody else on this host uses the port

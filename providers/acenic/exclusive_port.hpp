@@ -39,10 +39,7 @@ public:
 
 private:
     explicit ExclusivePort(std::unique_ptr<Port> port) : port_(std::move(port)) {}
-    uint32_t receive_into(Take take, void* argument) override {
-        return port_->receive(
-            [=](std::span<const std::byte> frame, const NicAddress& from) { take(argument, frame, from); });
-    }
+    uint32_t receive_into(Take take, void* argument) override { return port_->receive_into(take, argument); }
 
     std::unique_ptr<Port> port_;
 };

@@ -102,43 +102,35 @@ Verdict refuse_write(Endpoint& ep, const uint32_t* immediate) {
 
 }  // namespace
 
-// The send queue's lock, unless this thread has had it since before it got the engine.
-class Engine::SendLock {
+// A queue's lock, unless this thread has had it since before it got the engine.
+class Engine::QueueLock {
 public:
-    SendLock(Engine& engine, Endpoint& ep) : lock_(engine.send_held_ == &ep ? nullptr : &ep.vi->send.lock) {
-        if (lock_ != nullptr) lock_->lock();
+    QueueLock(BiasedLock& lock, bool held) : lock_(held ? nullptr : &lock) {
+        if (held) return;
+        as_owner_ = lock.try_enter();
+        if (!as_owner_) [[unlikely]]
+            lock.lock();
     }
-    ~SendLock() {
-        if (lock_ != nullptr) lock_->unlock();
+    ~QueueLock() {
+        if (lock_ == nullptr) return;
+        as_owner_ ? lock_->leave() : lock_->unlock();
     }
-    SendLock(const SendLock&) = delete;
-    SendLock& operator=(const SendLock&) = delete;
+    QueueLock(const QueueLock&) = delete;
+    QueueLock& operator=(const QueueLock&) = delete;
 
 private:
     BiasedLock* lock_;
+    bool as_owner_ = false;
 };
 
-// The same of the receive queue's.
-class Engine::RecvLock {
-public:
-    RecvLock(Engine& engine, Endpoint& ep) : lock_(engine.recv_held_ == &ep ? nullptr : &ep.vi->recv.lock) {
-        if (lock_ != nullptr) lock_->lock();
-    }
-    ~RecvLock() {
-        if (lock_ != nullptr) lock_->unlock();
-    }
-    RecvLock(const RecvLock&) = delete;
-    RecvLock& operator=(const RecvLock&) = delete;
-
-private:
-    BiasedLock* lock_;
-};
+inline Engine::QueueLock Engine::send_lock(Endpoint& ep) { return {ep.vi->send.lock, send_held_ == &ep}; }
+inline Engine::QueueLock Engine::recv_lock(Endpoint& ep) { return {ep.vi->recv.lock, recv_held_ == &ep}; }
 
 // ---- our own work
 
 bool Engine::read_source(Cookie cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) {
     Endpoint& ep = endpoint(cookie);
-    const SendLock lock(*this, ep);
+    const QueueLock lock = send_lock(ep);
     if (!ep.active) return false;
     const WorkQueue& q = ep.vi->send;
     if (SegmentValue s; offset == 0 && is_plain(q, q.at(tag), &s) && s.length == n) {
@@ -153,7 +145,7 @@ bool Engine::read_source(Cookie cookie, uint32_t tag, uint32_t offset, std::byte
 
 uint32_t Engine::lend_source(Cookie cookie, uint32_t tag, uint32_t offset, uint32_t n, wire::Piece* pieces) {
     Endpoint& ep = endpoint(cookie);
-    const SendLock lock(*this, ep);
+    const QueueLock lock = send_lock(ep);
     if (!ep.active || !seek_source(ep, tag, offset)) return 0;
     const SegmentCursor before = ep.from;
     ep.from_offset = offset + n;
@@ -171,7 +163,7 @@ uint32_t Engine::lend_source(Cookie cookie, uint32_t tag, uint32_t offset, uint3
 
 bool Engine::place_result(Cookie cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) {
     Endpoint& ep = endpoint(cookie);
-    const SendLock lock(*this, ep);
+    const QueueLock lock = send_lock(ep);
     if (!ep.active) return false;
     const VIP_DESCRIPTOR* d = ep.vi->send.at(tag);
     if (offset == 0) {
@@ -186,22 +178,26 @@ bool Engine::place_result(Cookie cookie, uint32_t tag, uint32_t offset, const st
 
 void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
     Endpoint& ep = endpoint(cookie);
-    const SendLock lock(*this, ep);
+    const QueueLock lock = send_lock(ep);
     WorkQueue& q = ep.vi->send;
     if (!ep.active || q.completed != tag || q.taken == q.completed) return;
-    const VIP_DESCRIPTOR* d = q.oldest_incomplete();
+    VIP_DESCRIPTOR* d = q.oldest_incomplete();
     const uint32_t operation = sent_status_op(d->CS.Control);
+    if (outcome == wire::Outcome::ok) [[likely]] {
+        publish_status(d, operation, d->CS.Length);
+        tell_completion(q, light_barrier);
+        // A malformed descriptor waits until everything before it is finished.
+        if (q.completed == q.taken && q.has_untaken() && send_held_ != &ep) {
+            ep.bells.fetch_or(kBellSend, std::memory_order_acq_rel);
+            any_bell_.store(1, std::memory_order_seq_cst);
+        }
+        return;
+    }
     const bool fetches = operation == VIP_STATUS_OP_RDMA_READ || operation == kStatusAtomic;
     uint32_t error = 0;
     switch (outcome) {
         case wire::Outcome::ok:
-            complete_head(q, operation, d->CS.Length);
-            // A malformed descriptor waits until everything before it is finished.
-            if (q.completed == q.taken && q.has_untaken() && send_held_ != &ep) {
-                ep.bells.fetch_or(kBellSend, std::memory_order_acq_rel);
-                any_bell_.store(1, std::memory_order_seq_cst);
-            }
-            return;
+            break;
         case wire::Outcome::bad_source:
             error = VIP_STATUS_PROTECTION_ERROR;
             break;
@@ -226,7 +222,7 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
 
 Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     ep.discards = false;
     if (!ep.active) return Verdict::bad_receive;
     if (!take_receive(ep)) return no_receive(ep);
@@ -248,14 +244,14 @@ Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
 
 void Engine::place_message(Cookie cookie, uint32_t, const std::byte* from, uint32_t n) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (!ep.active || ep.discards) return;
     ep.discards = scatter(ep.into, from, n) != n;  // its memory went away
 }
 
 void Engine::end_message(Cookie cookie, uint32_t total, const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     WorkQueue& q = ep.vi->recv;
     if (!ep.active || q.taken == q.completed) return;
     uint32_t status = VIP_STATUS_OP_RECEIVE;
@@ -275,7 +271,7 @@ void Engine::end_message(Cookie cookie, uint32_t total, const uint32_t* immediat
 
 void Engine::abandon_message(Cookie cookie) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (ep.active) ep.kept = true;
 }
 
@@ -289,7 +285,7 @@ Verdict Engine::whole_message(Cookie cookie, const std::byte* from, uint32_t tot
 // False: its receive is not the usual one, or there is none, and nothing has happened.
 bool Engine::take_plain_message(Endpoint& ep, const std::byte* from, uint32_t total,
                                 const uint32_t* immediate) {
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     WorkQueue& q = ep.vi->recv;
     if (!ep.active || ep.kept || q.taken != q.completed || !q.has_untaken()) return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
@@ -302,7 +298,8 @@ bool Engine::take_plain_message(Endpoint& ep, const std::byte* from, uint32_t to
         d->CS.ImmediateData = *immediate;
         status |= VIP_STATUS_IMMEDIATE;
     }
-    complete_head(q, status, total);
+    publish_status(d, status, total);
+    tell_completion(q, light_barrier);
     return true;
 }
 
@@ -311,7 +308,7 @@ bool Engine::take_plain_message(Endpoint& ep, const std::byte* from, uint32_t to
 Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total,
                             const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (!ep.active) return Verdict::not_permitted;
     if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
     return permitted(ep, handle, address, total, kRegionRdmaWrite) ? Verdict::ok
@@ -321,7 +318,7 @@ Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, ui
 Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
                             uint32_t n, const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (!ep.active) return Verdict::not_permitted;
     // It may have gone away meanwhile.
     if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) return refuse_write(ep, immediate);
@@ -332,7 +329,7 @@ Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, co
 void Engine::end_write(Cookie cookie, uint32_t total, const uint32_t* immediate) {
     if (immediate == nullptr) return;
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     WorkQueue& q = ep.vi->recv;
     if (!ep.active || q.taken == q.completed) return;
     q.oldest_incomplete()->CS.ImmediateData = *immediate;
@@ -345,7 +342,7 @@ void Engine::abandon_write(Cookie cookie, const uint32_t* immediate) {
 
 void Engine::damaged_write(Cookie cookie) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (!ep.active) return;
     ep.vi->events->async_error(*ep.vi, VIP_ERROR_RDMAW_DATA, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE,
                                nullptr);
@@ -355,7 +352,7 @@ void Engine::damaged_write(Cookie cookie) {
 
 Verdict Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return Verdict::ok;
     ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
     return Verdict::not_permitted;
@@ -369,7 +366,7 @@ Verdict Engine::read_memory(Cookie cookie, uint32_t handle, uint64_t address, st
 
 Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
     Endpoint& ep = endpoint(cookie);
-    const RecvLock lock(*this, ep);
+    const QueueLock lock = recv_lock(ep);
     if (!ep.active || w.address % w.width != 0 ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaRead)) {

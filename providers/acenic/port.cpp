@@ -106,7 +106,8 @@ std::string arguments_of(const PortSpec& spec, uint32_t ring) {
         return spec.arguments + ",queues=1,queue_size=1024,mrg_rxbuf=1,in_order=1";
     if (spec.driver != "net_af_packet") return spec.arguments;
     const char* const sizes = spec.mtu > 1900 ? ",blocksz=65536,framesz=16384" : ",blocksz=4096,framesz=2048";
-    return spec.arguments + sizes + ",framecnt=" + std::to_string(ring) + ",qpairs=1";
+    const bool counted = spec.arguments.find(",framecnt=") != std::string::npos;
+    return spec.arguments + sizes + (counted ? "" : ",framecnt=" + std::to_string(ring)) + ",qpairs=1";
 }
 
 // Frames wait in af_packet's ring while we have no processor; what does not fit is lost. It is locked memory:
@@ -180,7 +181,7 @@ bool Port::start(std::string* why, std::string* cure) {
     max_frame_ = std::min({spec_.mtu, room, wire::kMaxFrame});
     set_faults(0, spec_.faults);
     if (spec_.lends) lender_ = Lender::make(device_ + "-lent", kBurst);
-    if (lender_ != nullptr) lends_from_ = kLendsFrom;
+    if (lender_ != nullptr && faults_ == nullptr) lends_from_ = kLendsFrom;
     VIADUCT_LOG(info, "acenic", "%s is open, frames up to %u bytes", spec_.text.c_str(), max_frame_);
     return true;
 }
@@ -311,6 +312,7 @@ void Port::place(rte_mbuf* m, bool to_ourselves) {
 void Port::set_faults(uint32_t link, const FaultPlan& plan) {
     if (faults_ == nullptr && !plan.active()) return;
     if (faults_ == nullptr) faults_ = std::make_unique<FaultyWire>();
+    lends_from_ = UINT32_MAX;       // frames may be held back
     faults_->set_plan(link, plan);  // it stays: there may be frames in it
 }
 
@@ -371,7 +373,7 @@ bool Port::plugged() {
     return started_ && ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-void Port::transmit() {
+void Port::give_to_driver() {
     if (faults_ != nullptr) [[unlikely]]
         release_held();
     if (out_count_ == 0) return;
@@ -392,7 +394,7 @@ void Port::transmit() {
     if (lends_from_ != UINT32_MAX) keep_lent();
 }
 
-uint32_t Port::fetch(rte_mbuf** burst) {
+inline uint32_t Port::fetch(rte_mbuf** burst) {
     uint32_t n = 0;
     while (n < kBurst / 2 && loop_head_ != loop_tail_) burst[n++] = loop_[loop_head_++ % kLoop];
     if (spec_.joined && ++looks_ % kLooksPerTime == 0) [[unlikely]]
@@ -404,23 +406,33 @@ uint32_t Port::fetch(rte_mbuf** burst) {
     return n + ::rte_eth_rx_burst(port_, 0, burst + n, room);
 }
 
-bool Port::look(rte_mbuf* m, NicAddress* from, std::span<const std::byte>* frame) {
-    const std::span<const std::byte> packet(rte_pktmbuf_mtod(m, const std::byte*), m->data_len);
-    if (m->nb_segs == 1 && link_.read(packet, from, frame)) return true;
-    ++counters_.foreign;
-    return false;
+inline void Port::release(rte_mbuf* m) {
+    const bool ours =
+        m->pool == pool_ && m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && ::rte_mbuf_refcnt_read(m) == 1;
+    if (ours && spare_count_ != kSpare)
+        spare_[spare_count_++] = m;
+    else
+        ::rte_pktmbuf_free(m);
 }
 
-void Port::release(rte_mbuf** burst, uint32_t n) {
+uint32_t Port::receive_into(TakeFrame take, void* argument) {
+    rte_mbuf* burst[kBurst];
+    const uint32_t n = fetch(burst);
+    uint32_t taken = 0;
     for (uint32_t i = 0; i < n; ++i) {
         rte_mbuf* const m = burst[i];
-        const bool ours =
-            m->pool == pool_ && m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && ::rte_mbuf_refcnt_read(m) == 1;
-        if (ours && spare_count_ != kSpare)
-            spare_[spare_count_++] = m;
-        else
-            ::rte_pktmbuf_free(m);
+        NicAddress from;
+        std::span<const std::byte> frame;
+        if (m->nb_segs == 1 &&
+            link_.read({rte_pktmbuf_mtod(m, const std::byte*), m->data_len}, &from, &frame)) [[likely]] {
+            take(argument, frame, from);
+            ++taken;
+        } else {
+            ++counters_.foreign;
+        }
+        release(m);
     }
+    return taken;
 }
 
 }  // namespace viaduct::acenic

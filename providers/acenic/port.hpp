@@ -38,30 +38,23 @@ public:
 
     std::byte* begin_frame(uint32_t bytes) override;
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
-    uint32_t lends_from() const override { return faults_ == nullptr ? lends_from_ : UINT32_MAX; }
     void end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
                   const NicAddress& to) override;
 
     // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
     // much of it. Nothing that was lent is referred to afterwards.
-    void transmit();
+    void transmit() {
+        if (out_count_ != 0 || faults_ != nullptr) give_to_driver();
+    }
     // Calls take(frame, from) for each frame of ours that has come; how many.
     template <class Take>
     uint32_t receive(Take take) {
-        uint32_t taken = 0;
-        rte_mbuf* burst[kBurst];
-        const uint32_t n = fetch(burst);
-        for (uint32_t i = 0; i < n; ++i) {
-            NicAddress from;
-            std::span<const std::byte> frame;
-            if (look(burst[i], &from, &frame)) {
-                take(frame, from);
-                ++taken;
-            }
-        }
-        if (n != 0) release(burst, n);
-        return taken;
+        return receive_into([](void* argument, std::span<const std::byte> frame,
+                               const NicAddress& from) { (*static_cast<Take*>(argument))(frame, from); },
+                            &take);
     }
+    using TakeFrame = void (*)(void* argument, std::span<const std::byte> frame, const NicAddress& from);
+    uint32_t receive_into(TakeFrame, void* argument);
 
     // Makes what leaves misbehave: frames of that link, or 0: of all that have no plan of their own. An idle
     // plan ends it.
@@ -82,6 +75,7 @@ private:
 
     explicit Port(const PortSpec& spec);
     bool start(std::string* why, std::string* cure);
+    void give_to_driver();
     const char* plug_in(int* error);
     void unplug();
     void join_again();
@@ -93,8 +87,7 @@ private:
     void place(rte_mbuf*, bool to_ourselves);
     void keep_lent();
     uint32_t fetch(rte_mbuf** burst);
-    bool look(rte_mbuf*, NicAddress* from, std::span<const std::byte>* frame);
-    void release(rte_mbuf** burst, uint32_t n);
+    void release(rte_mbuf*);
 
     const PortSpec spec_;
     wire::Ethernet link_;
@@ -120,7 +113,6 @@ private:
     uint32_t loop_head_ = 0, loop_tail_ = 0;
     std::unique_ptr<FaultyWire> faults_;
     std::unique_ptr<Lender> lender_;
-    uint32_t lends_from_ = UINT32_MAX;
     PortCounters counters_;
 };
 

@@ -68,6 +68,20 @@ inline uint64_t eight(const unsigned char* p) {
     return v;
 }
 
+__attribute__((target("sse4.2"), always_inline)) inline uint32_t in_a_row(const unsigned char* p, size_t n,
+                                                                          uint64_t crc) {
+    for (; n >= 8; p += 8, n -= 8) crc = __builtin_ia32_crc32di(crc, eight(p));
+    auto rest = static_cast<uint32_t>(crc);
+    if ((n & 4) != 0) {
+        uint32_t four;
+        std::memcpy(&four, p, sizeof four);
+        rest = __builtin_ia32_crc32si(rest, four);
+        p += 4;
+    }
+    for (n &= 3; n != 0; ++p, --n) rest = __builtin_ia32_crc32qi(rest, *p);
+    return rest;
+}
+
 __attribute__((target("sse4.2"))) uint32_t by_instruction(const unsigned char* p, size_t n, uint32_t start) {
     uint64_t crc = start;
     while (n >= 3 * kStream) {
@@ -82,16 +96,7 @@ __attribute__((target("sse4.2"))) uint32_t by_instruction(const unsigned char* p
         p += 3 * kStream;
         n -= 3 * kStream;
     }
-    for (; n >= 8; p += 8, n -= 8) crc = __builtin_ia32_crc32di(crc, eight(p));
-    auto rest = static_cast<uint32_t>(crc);
-    if ((n & 4) != 0) {
-        uint32_t four;
-        std::memcpy(&four, p, sizeof four);
-        rest = __builtin_ia32_crc32si(rest, four);
-        p += 4;
-    }
-    for (n &= 3; n != 0; ++p, --n) rest = __builtin_ia32_crc32qi(rest, *p);
-    return rest;
+    return in_a_row(p, n, crc);
 }
 
 const bool kHasInstruction = [] {
@@ -113,6 +118,7 @@ __attribute__((target("sse4.2"))) uint32_t behind_words(const uint64_t (&words)[
                                                         size_t n) {
     uint64_t crc = UINT32_MAX;
     for (const uint64_t word : words) crc = __builtin_ia32_crc32di(crc, word);
+    if (n < kFoldedFrom) return ~in_a_row(p, n, crc);
     return ~by_processor(p, n, static_cast<uint32_t>(crc));
 }
 

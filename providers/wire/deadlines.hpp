@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The deadlines of a node's links: a binary heap with one place per link, made once. Used by Node only.
+// The deadlines of a node's links: a binary heap with one place per link, made once. One more deadline lies
+// beside it: an acknowledgement is due soon after each frame and rides on the answer in most cases, which
+// would move the heap twice for nothing. Used by Node and Link.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,9 +19,22 @@ public:
         heap_.reserve(links);
     }
 
-    Time earliest() const { return heap_.empty() ? kNoTime : due_[heap_[0]]; }
-    uint32_t first() const { return heap_[0]; }
+    Time earliest() const { return std::min(soon_, in_heap()); }
+    uint32_t first() const { return soon_ <= in_heap() ? soon_link_ : heap_[0]; }
     Time of(uint32_t link) const { return due_[link]; }
+
+    // Beside the heap, where that is free; not later than the link's deadline there.
+    void set_soon(uint32_t link, Time due) {
+        if (soon_ == kNoTime || soon_link_ == link) {
+            soon_link_ = link;
+            soon_ = due;
+        } else if (due < due_[link]) {
+            set(link, due);
+        }
+    }
+    void drop_soon(uint32_t link) {
+        if (soon_link_ == link) soon_ = kNoTime;
+    }
 
     // kNoTime takes the link out.
     void set(uint32_t link, Time due) {
@@ -40,6 +56,7 @@ public:
 private:
     static constexpr uint32_t kNowhere = UINT32_MAX;
 
+    Time in_heap() const { return heap_.empty() ? kNoTime : due_[heap_[0]]; }
     void put(uint32_t place, uint32_t link) {
         heap_[place] = link;
         place_[link] = place;
@@ -78,6 +95,8 @@ private:
     std::vector<Time> due_;
     std::vector<uint32_t> place_;
     std::vector<uint32_t> heap_;
+    uint32_t soon_link_ = kNowhere;
+    Time soon_ = kNoTime;
 };
 
 }  // namespace viaduct::wire

@@ -13,12 +13,6 @@ constexpr uint16_t kIpv4 = 0x0800;
 constexpr uint8_t kUdpProtocol = 17;
 constexpr uint32_t kEthernet = 14, kIp = 20, kUdp = 8;
 
-void write_ethernet(std::byte* at, const NicAddress& to, const NicAddress& from, uint16_t type) {
-    std::memcpy(at, to.bytes, kNicAddressBytes);
-    std::memcpy(at + 6, from.bytes, kNicAddressBytes);
-    store16(at + 12, type);
-}
-
 uint16_t ip_checksum(const std::byte* header) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < kIp; i += 2) sum += load16(header + i);
@@ -37,21 +31,8 @@ NicAddress udp_address(uint32_t ipv4, uint16_t port) {
     return a;
 }
 
-void Ethernet::write(std::byte* at, const NicAddress& to, uint32_t) const {
-    write_ethernet(at, to, own, kEtherType);
-}
-
-bool Ethernet::read(std::span<const std::byte> packet, NicAddress* from,
-                    std::span<const std::byte>* frame) const {
-    if (packet.size() < kBytes || load16(packet.data() + 12) != kEtherType) return false;
-    if (std::memcmp(packet.data(), own.bytes, kNicAddressBytes) != 0) return false;
-    std::memcpy(from->bytes, packet.data() + 6, kNicAddressBytes);
-    *frame = packet.subspan(kBytes);
-    return true;
-}
-
 void Udp::write(std::byte* at, const NicAddress& to, uint32_t frame_bytes) const {
-    write_ethernet(at, next_hop, own_mac, kIpv4);
+    detail::write_ethernet(at, next_hop, own_mac, kIpv4);
     std::byte* const ip = at + kEthernet;
     store16(ip, 0x4500);
     store16(ip + 2, static_cast<uint16_t>(kIp + kUdp + frame_bytes));

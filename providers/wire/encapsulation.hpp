@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
+#include "providers/wire/bytes.hpp"
 #include "viaduct/types.hpp"
 
 namespace viaduct::wire {
@@ -17,13 +19,29 @@ inline constexpr uint16_t kUdpPort = 4792;      // of no service: beside RoCE's
 // For UDP a node's address is its IPv4 address and port.
 NicAddress udp_address(uint32_t ipv4, uint16_t port);
 
+namespace detail {
+inline void write_ethernet(std::byte* at, const NicAddress& to, const NicAddress& from, uint16_t type) {
+    std::memcpy(at, to.bytes, kNicAddressBytes);
+    std::memcpy(at + 6, from.bytes, kNicAddressBytes);
+    store16(at + 12, type);
+}
+}  // namespace detail
+
 struct Ethernet {
     static constexpr uint32_t kBytes = 14;
     NicAddress own;
 
-    void write(std::byte* at, const NicAddress& to, uint32_t frame_bytes) const;
+    void write(std::byte* at, const NicAddress& to, uint32_t) const {
+        detail::write_ethernet(at, to, own, kEtherType);
+    }
     // False: not ours. The frame may be followed by padding.
-    bool read(std::span<const std::byte> packet, NicAddress* from, std::span<const std::byte>* frame) const;
+    bool read(std::span<const std::byte> packet, NicAddress* from, std::span<const std::byte>* frame) const {
+        if (packet.size() < kBytes || load16(packet.data() + 12) != kEtherType) return false;
+        if (std::memcmp(packet.data(), own.bytes, kNicAddressBytes) != 0) return false;
+        std::memcpy(from->bytes, packet.data() + 6, kNicAddressBytes);
+        *frame = packet.subspan(kBytes);
+        return true;
+    }
 };
 
 struct Udp {

@@ -3,18 +3,13 @@
 
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/crc32c.hpp"
+#include "providers/wire/header_words.hpp"
 
 namespace viaduct::wire {
 
 namespace {
 
 constexpr uint32_t kAddressBytes = 8 + kMaxDiscriminator;
-
-// Offset of the check, which counts as zero while it is computed.
-constexpr uint32_t kCheckAt = 28;
-
-// A header as it lies in a frame.
-using HeaderWords = uint64_t[kHeaderBytes / 8];
 
 uint32_t check_of(const HeaderWords& header, const std::byte* fields, uint32_t length,
                   std::span<const Piece> tail = {}) {
@@ -103,19 +98,14 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     out->fields = p + kHeaderBytes;
     out->bytes = kHeaderBytes + h.length;
     HeaderWords words;
-    std::memcpy(words, p, sizeof words);
-    words[3] &= ~on_wire(UINT32_MAX);
+    read_words(p, words);
     return load32(p + kCheckAt) == check_of(words, out->fields, h.length) ? Flaw::none : Flaw::check;
 }
 
 void seal(std::byte* frame, const Header& h, std::span<const Piece> tail) {
-    const uint64_t kind = uint64_t{kVersion} << 56 | uint64_t{static_cast<uint8_t>(h.kind)} << 48 |
-                          uint64_t{h.flags} << 32 | h.destination;
-    const HeaderWords words = {on_wire(kind), on_wire(uint64_t{h.source} << 32 | h.sequence),
-                               on_wire(uint64_t{h.acknowledge} << 32 | h.credit),
-                               on_wire(uint64_t{h.length} << 48)};
-    for (uint32_t i = 0; i < std::size(words); ++i)  // as they were written, not from memory in larger pieces
-        std::memcpy(frame + size_t{i} * 8, &words[i], 8);
+    HeaderWords words;
+    make_words(h, words);
+    write_words(frame, words);
     store32(frame + kCheckAt, check_of(words, frame + kHeaderBytes, h.length, tail));
 }
 
@@ -186,10 +176,9 @@ Message read_message(const Frame& f) {
 }
 
 void write_message(std::byte* p, const Message& m) {
-    store32(p, m.number);
-    store32(p + 4, m.offset);
-    store32(p + 8, m.total);
-    store32(p + 12, m.immediate);
+    // In the pieces in which the check reads them back.
+    store64(p, uint64_t{m.number} << 32 | m.offset);
+    store64(p + 8, uint64_t{m.total} << 32 | m.immediate);
 }
 
 Target read_target(const Frame& f) {

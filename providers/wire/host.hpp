@@ -33,7 +33,7 @@ public:
     virtual void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) = 0;
 
     // The least payload that is better read where it lies than copied into a frame; UINT32_MAX: none is.
-    virtual uint32_t lends_from() const { return UINT32_MAX; }
+    uint32_t lends_from() const { return lends_from_; }
     // Sends `bytes` of the frame and the memory in `tail` behind them: at most kMostPieces, max_frame
     // together. The outlet lets go of that memory before whoever drives the node lets others in, so that it
     // cannot go away meanwhile. Only called when lends_from() allows it.
@@ -41,6 +41,7 @@ public:
 
 protected:
     ~Outlet() = default;
+    uint32_t lends_from_ = UINT32_MAX;
 };
 
 // What became of something the peer asked for.

@@ -87,11 +87,7 @@ void Link::end_frame(std::byte* frame, const Header& h, Time now, std::span<cons
         node_.outlet_.end_lent(frame, written, tail, peer_);
         ++node_.counters_.lent;
     }
-    ++node_.counters_.frames_out;
-    node_.counters_.bytes_out += bytes;
-    said_ = now;
-    // Every frame acknowledges; only a gap needs a frame of its own to tell of it.
-    if (is_connected() && !in_.has_early()) ack_due_ = kNoTime;
+    note_said(bytes, now);
 }
 
 void Link::send_selective(Kind kind, Time now) {
@@ -99,7 +95,7 @@ void Link::send_selective(Kind kind, Time now) {
     if (frame == nullptr) return wake();
     write_selective(frame + kHeaderBytes, in_.selective());
     end_frame(frame, header(kind, kSelectiveBytes), now);
-    ack_due_ = kNoTime;
+    drop_ack();
     ++(kind == Kind::acknowledge ? node_.counters_.acks_out : node_.counters_.keep_alives_out);
 }
 
@@ -107,7 +103,7 @@ void Link::send_selective(Kind kind, Time now) {
 void Link::want_ack(Time due, Time now) {
     if (due >= ack_due_) return;
     ack_due_ = due;
-    due <= now ? wake() : arm(due);
+    due <= now ? wake() : node_.deadlines_.set_soon(index_, due);
 }
 
 void Link::wake() { node_.make_ready(*this); }
@@ -150,16 +146,14 @@ Time Link::own_deadline() const {
     return kNoTime;
 }
 
-// A timer that comes too early finds nothing to do and is set anew: so most frames move no timer.
-void Link::arm(Time due) {
-    if (due < node_.deadlines_.of(index_)) node_.deadlines_.set(index_, due);
-}
-
 void Link::rearm(Time) {
     if (state_ != LinkState::closed) arm(own_deadline());
 }
 
 void Link::on_time(Time now) {
+    node_.deadlines_.drop_soon(index_);
+    if (const Time due = own_deadline(); is_connected() && due > now) [[likely]]
+        return node_.deadlines_.set(index_, due);  // too early
     node_.deadlines_.set(index_, kNoTime);
     switch (state_) {
         case LinkState::closed:

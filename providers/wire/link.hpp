@@ -45,6 +45,9 @@ public:
     void disconnect(Time now);
     bool post(const Work&, Time now);
     void on_frame(const Frame&, const NicAddress& from, Time now);
+    // usual_message.cpp. False: something is not as usual, and nothing has happened.
+    bool post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate, Time now);
+    bool take_usual(const std::byte* frame, uint32_t length, const NicAddress& from, Time now);
     void on_peer_request(const Frame&, const Connect&, const NicAddress& from, Time now);
     void on_time(Time now);
     void flush(Time now);
@@ -67,6 +70,7 @@ public:
     std::byte* begin_frame(uint32_t bytes);
     // The end of the payload may lie elsewhere (Outlet::end_lent).
     void end_frame(std::byte* frame, const Header&, Time now, std::span<const Piece> tail = {});
+    void note_said(uint32_t bytes, Time now);  // a frame has gone
     void want_ack(Time due, Time now);
     void wake();  // has something to send
     // The connection is over; the peer is told `reason` unless it is reset.
@@ -75,6 +79,10 @@ public:
     Receiver& in() { return in_; }
 
 private:
+    void drop_ack() {
+        ack_due_ = kNoTime;
+        node_.deadlines_.drop_soon(index_);
+    }
     void arm(Time due);
     void rearm(Time now);
     Time own_deadline() const;
@@ -132,5 +140,25 @@ private:
     Sender out_;
     Receiver in_;
 };
+
+inline void Link::note_said(uint32_t bytes, Time now) {
+    ++node_.counters_.frames_out;
+    node_.counters_.bytes_out += bytes;
+    said_ = now;
+    // Every frame acknowledges; only a gap needs a frame of its own to tell of it.
+    if (is_connected() && !in_.has_early()) drop_ack();
+}
+
+// A timer that comes too early finds nothing to do and is set anew: so most frames move no timer.
+inline void Link::arm(Time due) {
+    if (due < node_.deadlines_.of(index_)) node_.deadlines_.set(index_, due);
+}
+
+inline Link* Node::find(LinkId id) const {
+    const uint32_t index = slot_of(id);
+    if (index >= tuning_.max_links) return nullptr;
+    const Slot& slot = slots_[index];
+    return slot.in_use && slot.link->id() == id ? slot.link.get() : nullptr;
+}
 
 }  // namespace viaduct::wire

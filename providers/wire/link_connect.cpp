@@ -180,7 +180,7 @@ void Link::on_accept(const Frame& f, Time now) {
         if (!peer_known_) learn(c, f.header.source);
         peer_nonce_ = state_ == LinkState::requesting ? nonce_ : peer_nonce_;
         path_ = std::clamp<uint32_t>(c.arrived, kMinFrame, kMaxFrame);
-        out_.note_credit(f.header);
+        out_.note_credit(f.header.credit);
         become_connected(now);
     }
     // Peer to peer, its own request may not have come yet: its nonce is unknown, and it is answered when it
@@ -201,7 +201,7 @@ void Link::on_confirm(const Frame& f, Time now) {
     }
     if (state_ == LinkState::accepting || state_ == LinkState::peering) {
         path_ = std::clamp<uint32_t>(a.arrived, kMinFrame, kMaxFrame);
-        out_.note_credit(f.header);
+        out_.note_credit(f.header.credit);
         become_connected(now);
     }
     if (is_connected()) heard_ = now;

@@ -62,13 +62,6 @@ uint64_t Node::random() {  // splitmix64
 
 // ---- links
 
-Link* Node::find(LinkId id) const {
-    const uint32_t index = slot_of(id);
-    if (index >= slots_.size()) return nullptr;
-    const Slot& slot = slots_[index];
-    return slot.in_use && slot.link->id() == id ? slot.link.get() : nullptr;
-}
-
 Link* Node::take_link(Cookie cookie) {
     if (free_.empty()) return nullptr;
     const uint32_t index = free_.back();
@@ -88,6 +81,7 @@ void Node::free_link(Link& link) {
     if (!slot.in_use) return;
     slot.in_use = false;
     deadlines_.set(index, kNoTime);
+    deadlines_.drop_soon(index);
     // First in, first out would keep ids apart longer, but the generation does that already.
     free_.push_back(index);
 }
@@ -338,6 +332,8 @@ void Node::on_damaged_write(const Header& h, const NicAddress& from) {
 // ---- driving
 
 void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
+    if (take_usual(bytes, from, now)) [[likely]]
+        return;
     Frame f;
     const Flaw flaw = read_frame(bytes, &f);
     if (flaw != Flaw::none) [[unlikely]] {
@@ -362,7 +358,7 @@ void Node::advance(Time now) {
         slots_[deadlines_.first()].link->on_time(now);
 }
 
-void Node::flush(Time now) {
+[[gnu::noinline]] void Node::flush(Time now) {
     being_flushed_.swap(ready_);
     for (const uint32_t index : being_flushed_) {
         slots_[index].ready = false;

@@ -65,6 +65,10 @@ public:
     // ---- working
     // False: not connected, or queue_depth pieces of work are open.
     bool post(LinkId, const Work&, Time now);
+    // The short way of a message that fits a frame, lies in one piece and may be read now; Host::read_source
+    // is asked for it when it is sent again. False: nothing has happened, and post has to be asked.
+    bool post_at_once(LinkId, uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate,
+                      Time now);
 
     // ---- driving
     void input(std::span<const std::byte> frame, const NicAddress& from, Time now);
@@ -121,7 +125,8 @@ private:
     };
 
     uint32_t slot_of(LinkId id) const { return (id & 0xFFFF) - tuning_.first_link; }
-    Link* find(LinkId) const;
+    Link* find(LinkId) const;  // link.hpp
+    bool take_usual(std::span<const std::byte> frame, const NicAddress& from, Time now);
     Link* take_link(Cookie);
     void free_link(Link&);
     void make_ready(Link&);

@@ -28,8 +28,8 @@ public:
             deviation_ = measured / 2;
         } else {
             const Time error = measured > smooth_ ? measured - smooth_ : smooth_ - measured;
-            deviation_ += (error - deviation_) / 4;
-            smooth_ += (measured - smooth_) / 8;
+            deviation_ += (error - deviation_) >> 2;
+            smooth_ += (measured - smooth_) >> 3;
         }
         timeout_ = std::clamp(smooth_ + 4 * deviation_, min_, max_);
         backed_off_ = 0;

@@ -26,6 +26,9 @@ public:
     void end(bool tell_host);
 
     void on_frame(const Frame&, Time now);
+    // usual_message.cpp: the next frame is a message of so many bytes by itself, and nothing is half done.
+    bool is_next(uint32_t sequence, uint32_t total) const;
+    void take_next(const std::byte* message, uint32_t total, uint16_t flags, Time now);  // when it is
 
     uint32_t expected() const { return expected_; }
     bool has_early() const { return early_ != 0; }

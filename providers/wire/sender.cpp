@@ -266,15 +266,15 @@ void Sender::forget(Record& r, Time now) {
     }
 }
 
-void Sender::note_credit(const Header& h) {
-    if (!before(credit_, h.credit)) return;
-    credit_ = h.credit;
+void Sender::note_credit(uint32_t credit) {
+    if (!before(credit_, credit)) return;
+    credit_ = credit;
     if (has_to_send()) link_.wake();
 }
 
 void Sender::on_acknowledge(const Header& h, const Selective* selective, Time now) {
     if (!reliable_) return;
-    note_credit(h);
+    note_credit(h.credit);
     if (before(next_, h.acknowledge)) {
         ++link_.node().counters_.nonsense;
         return;

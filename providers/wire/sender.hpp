@@ -23,13 +23,19 @@ public:
     void set_path(uint32_t frame_bytes, uint32_t window);
 
     bool post(const Work&);
+    // usual_message.cpp
+    bool can_send_at_once(size_t bytes) const;
+    uint32_t next_number() const { return posted_; }
+    void note_at_once(uint32_t tag, uint32_t bytes, const uint32_t* immediate, Time now);
+    bool is_in_order(uint32_t acknowledge) const;
+    void acknowledged_in_order(uint32_t acknowledge, uint32_t credit, Time now);  // when it is
     // What the peer has asked us for. False: more than it may ask at once.
     bool respond_read(const ReadRequest&);
     bool respond_atomic(uint32_t number, uint64_t value);
 
     // Sends what may be sent. False: the outlet is full, try again.
     bool pump(Time now);
-    void note_credit(const Header&);
+    void note_credit(uint32_t credit);
     void on_acknowledge(const Header&, const Selective*, Time now);
     // Data of our reads and atomics. False: no peer sends that.
     bool take_read_data(const Frame&, Time now);

@@ -42,7 +42,6 @@ public:
         void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override {
             if (bytes != 0) wire_.send(frame, bytes, own, to);
         }
-        uint32_t lends_from() const override { return lends_above; }
         void end_lent(std::byte* frame, uint32_t bytes, std::span<const Piece> tail,
                       const NicAddress& to) override {
             if (on_lent) on_lent();
@@ -53,7 +52,7 @@ public:
             wire_.send(frame, bytes, own, to);
         }
         const NicAddress own;
-        uint32_t lends_above = UINT32_MAX;
+        uint32_t& lends_above = lends_from_;
         std::function<void()> on_lent;  // before lent memory is read
 
     private:
