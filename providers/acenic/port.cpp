@@ -106,8 +106,7 @@ std::string arguments_of(const PortSpec& spec, uint32_t ring) {
         return spec.arguments + ",queues=1,queue_size=1024,mrg_rxbuf=1,in_order=1";
     if (spec.driver != "net_af_packet") return spec.arguments;
     const char* const sizes = spec.mtu > 1900 ? ",blocksz=65536,framesz=16384" : ",blocksz=4096,framesz=2048";
-    const bool counted = spec.arguments.find(",framecnt=") != std::string::npos;
-    return spec.arguments + sizes + (counted ? "" : ",framecnt=" + std::to_string(ring)) + ",qpairs=1";
+    return spec.arguments + sizes + ",framecnt=" + std::to_string(ring) + ",qpairs=1";
 }
 
 // Frames wait in af_packet's ring while we have no processor; what does not fit is lost. It is locked memory:
@@ -134,11 +133,9 @@ rte_mempool* make_pool(const std::string& name, uint16_t room) {
 
 }  // namespace
 
-// virtio's ends ring for each other when one of them has asked for it.
-Port::Port(const PortSpec& spec)
-    : spec_(spec),
-      link_{spec.address},
-      quiet_(spec.driver == "net_af_packet" || spec.driver == "net_memif") {}
+// virtio's ends ring for each other when one of them has asked for it; memif's driver reads its descriptor
+// when its peer has not said that it need not.
+Port::Port(const PortSpec& spec) : spec_(spec), link_{spec.address}, quiet_(spec.driver == "net_af_packet") {}
 
 std::unique_ptr<Port> Port::open(const PortSpec& spec, std::string* why, std::string* cure) {
     if (!start_eal(spec.needs_channel, why, cure)) return nullptr;
@@ -206,11 +203,15 @@ const char* Port::plug_in(int* error) {
     *error = -e;
     wait_fd_ = files.packet_socket();  // af_packet does not tell its own
     files.close_on_exec();
+    // Where it is to be heard by others on the same interface, frames have to go the driver's way.
+    if (spec_.driver == "net_af_packet" && spec_.arguments.find("qdisc_bypass=0") == std::string::npos)
+        socket_ = PacketSocket::open(spec_.interface);
     return e == 0 ? nullptr : "the port does not start";
 }
 
 void Port::unplug() {
     started_ = false;
+    socket_.reset();
     if (port_ != UINT16_MAX) ::rte_eth_dev_stop(port_);
     if (port_ != UINT16_MAX) ::rte_eth_dev_close(port_);
     if (made_) ::rte_vdev_uninit(device_.c_str());
@@ -373,13 +374,19 @@ bool Port::plugged() {
     return started_ && ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-void Port::give_to_driver() {
+// How many frames are taken: they are not ours any more.
+uint32_t Port::send_burst() {
+    if (!started_) return 0;
+    if (socket_ != nullptr) return socket_->send(out_, out_count_);
+    return ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_));
+}
+
+void Port::send_frames() {
     if (faults_ != nullptr) [[unlikely]]
         release_held();
     if (out_count_ == 0) return;
     const CancellationHeldOff inside_hot_calls;
-    const uint32_t sent =
-        started_ ? ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_)) : 0;
+    const uint32_t sent = send_burst();
     if (sent == 0 && spec_.joined && !plugged()) [[unlikely]] {  // a wire without an end
         ::rte_pktmbuf_free_bulk(out_, out_count_);
         counters_.unplugged += out_count_;

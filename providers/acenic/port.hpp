@@ -10,6 +10,7 @@
 #include <string>
 
 #include "providers/acenic/faulty_wire.hpp"
+#include "providers/acenic/packet_socket.hpp"
 #include "providers/acenic/port_spec.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "providers/wire/host.hpp"
@@ -44,7 +45,7 @@ public:
     // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
     // much of it. Nothing that was lent is referred to afterwards.
     void transmit() {
-        if (out_count_ != 0 || faults_ != nullptr) give_to_driver();
+        if (out_count_ != 0 || faults_ != nullptr) send_frames();
     }
     // Calls take(frame, from) for each frame of ours that has come; how many.
     template <class Take>
@@ -69,13 +70,14 @@ public:
     const PortCounters& counters() const { return counters_; }
 
 private:
-    static constexpr uint32_t kBurst = 32;
+    static constexpr uint32_t kBurst = PacketSocket::kBurst;
     static constexpr uint32_t kLoop = 256;
     static constexpr uint32_t kSpare = 32;
 
     explicit Port(const PortSpec& spec);
     bool start(std::string* why, std::string* cure);
-    void give_to_driver();
+    void send_frames();
+    uint32_t send_burst();
     const char* plug_in(int* error);
     void unplug();
     void join_again();
@@ -111,6 +113,7 @@ private:
     uint32_t out_count_ = 0;
     rte_mbuf* loop_[kLoop] = {};  // frames to ourselves
     uint32_t loop_head_ = 0, loop_tail_ = 0;
+    std::unique_ptr<PacketSocket> socket_;  // null: the driver sends
     std::unique_ptr<FaultyWire> faults_;
     std::unique_ptr<Lender> lender_;
     PortCounters counters_;
