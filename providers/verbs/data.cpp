@@ -362,7 +362,7 @@ void poll_send(ViCore& vi) {
 void poll_recv(ViCore& vi) {
     const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
-    if (ep.recv_arrivals.empty()) collect(*ep.recv_group);
+    if (ep.recv_arrivals.empty() && !collect(*ep.recv_group)) return;
     drain_receives(ep);
 }
 

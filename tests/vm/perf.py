@@ -27,7 +27,7 @@ PERFTEST_PORT = 18515
 
 
 def iterations(test, size):
-    return max(100, min(1000, (16 << 20) // size)) if test.endswith("lat") else max(64, min(2000, (64 << 20) // size))
+    return max(100, min(3000, (16 << 20) // size)) if test.endswith("lat") else max(64, min(8000, (64 << 20) // size))
 
 
 def wait_for_listener(port):
