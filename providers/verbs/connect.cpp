@@ -68,7 +68,11 @@ void take_response(ConnectOp& op, const CmEvent& event) {
     if (read != Status::ok) return decide(op, read == Status::version ? read : Status::broken);
     op.link->peer = hello;
     op.link->peer_reads = event.reads;
-    if (!make_ready(*op.link, op.id) || calls->establish(op.id) != 0) return decide(op, Status::broken);
+    if (!make_ready(*op.link, op.id)) return decide(op, Status::broken);
+    // A requester waits for this answer and starts at once: it confirms when it does. Between peers it may be
+    // long until the program asks how far the connection is.
+    op.link->confirms_at_start = op.kind == ConnectOp::request;
+    if (!op.link->confirms_at_start && calls->establish(op.id) != 0) return decide(op, Status::broken);
     op.result.remote = op.remote;
     op.result.remote_traits = hello.traits;
     decide(op, Status::ok);

@@ -125,6 +125,9 @@ void start(ViCore& vi) {
     note_sends(ep);
     post_receives(ep, link);
     drain_receives(ep);
+    // Not before: a receive that another thread has posted during the attempt must be there for the first
+    // message.
+    if (link.confirms_at_start && calls->establish(link.id) != 0) lose_link(link);
     poke(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on
 }
 

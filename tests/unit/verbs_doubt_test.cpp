@@ -29,6 +29,8 @@ struct FakeCm {
     std::vector<Asked> asked;
     std::vector<Refusal> refused;
     int accepted = 0;
+    std::vector<size_t> confirmed;  // with how many receives posted
+    bool refuses_confirmation = false;
     ibv_context* context = nullptr;
 };
 FakeCm* cm = nullptr;
@@ -50,7 +52,10 @@ int cm_connect(rdma_cm_id* id, rdma_conn_param* param) {
     cm->asked.push_back(one);
     return 0;
 }
-int cm_establish(rdma_cm_id*) { return 0; }
+int cm_establish(rdma_cm_id*) {
+    cm->confirmed.push_back(device->receives.size());
+    return cm->refuses_confirmation ? -1 : 0;
+}
 int cm_accept(rdma_cm_id*, rdma_conn_param*) {
     ++cm->accepted;
     return 0;
@@ -93,6 +98,10 @@ protected:
         remote_ = end_at(far, "waiter");
     }
     ~VerbsDoubt() override {
+        if (core_.endpoint->link != nullptr) {
+            disconnect(core_);
+            for (Link* link : nic_.leaving) destroy_link(link);
+        }
         if (op_ != nullptr) {
             give_up_link(*op_);
             op_->decided = true;
@@ -156,6 +165,22 @@ protected:
         cm_create_id(nullptr, &id, nullptr, RDMA_PS_TCP);
         event(RDMA_CM_EVENT_CONNECT_REQUEST, id, data, sizeof data);
     }
+    void accept_it(rdma_cm_id* id) {
+        Hello hello;
+        hello.traits = traits_;
+        uint8_t data[kAcceptBytes];
+        write_accept(hello, data);
+        event(RDMA_CM_EVENT_CONNECT_RESPONSE, id, data, sizeof data);
+    }
+    void finish() {
+        ConnectResult result;
+        EXPECT_EQ(connect_finish(std::exchange(op_, nullptr), &result), Status::ok);
+    }
+    void begin() {
+        core_.state.store(VIP_STATE_CONNECTED);
+        const std::scoped_lock both(core_.recv.lock, core_.send.lock);
+        start(core_);
+    }
     Refusal answer_to_probe(uint32_t nonce) {
         const size_t before = cm_.refused.size();
         hear_request(HelloKind::probe, nonce);
@@ -168,6 +193,40 @@ protected:
     EndAddress local_, remote_;
     ConnectOp* op_ = nullptr;
 };
+
+TEST_F(VerbsDoubt, ARequesterConfirmsWhenItTakesReceivesAsTheyArePosted) {
+    ask();
+    accept_it(cm_.asked[0].id);
+    ASSERT_TRUE(op_->decided);
+    EXPECT_TRUE(cm_.confirmed.empty());
+    finish();
+    core_.recv.push(descriptor(64));  // another thread's, which finds the VI not connected yet
+    const size_t before = fake_.receives.size();
+    begin();
+    ASSERT_EQ(cm_.confirmed.size(), 1u);
+    EXPECT_EQ(cm_.confirmed[0], before + 1) << "the first message may be for it";
+    EXPECT_FALSE(core_.endpoint->link->lost);
+}
+
+TEST_F(VerbsDoubt, AConfirmationThatCannotBeSentLosesTheConnection) {
+    ask();
+    accept_it(cm_.asked[0].id);
+    finish();
+    cm_.refuses_confirmation = true;
+    begin();
+    EXPECT_TRUE(core_.endpoint->link->lost);
+}
+
+TEST_F(VerbsDoubt, BetweenPeersNobodyHasToAskForTheConfirmation) {
+    ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, kNever, &op_), Status::ok);
+    ASSERT_NE(op_->id, nullptr);
+    resolve(op_->id);
+    accept_it(op_->id);
+    EXPECT_EQ(cm_.confirmed.size(), 1u);
+    finish();
+    begin();
+    EXPECT_EQ(cm_.confirmed.size(), 1u);
+}
 
 TEST_F(VerbsDoubt, AProbeAsksForTheRequestAtTheSamePort) {
     ask();
