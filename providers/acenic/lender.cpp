@@ -48,6 +48,11 @@ void Lender::take_in(rte_mbuf* frame) {
                     rte_pktmbuf_mtod(part, const std::byte*), part->data_len);
         frame->data_len = static_cast<uint16_t>(frame->data_len + part->data_len);
     }
+    give_back(frame);
+}
+
+void Lender::give_back(rte_mbuf* frame) {
+    if (frame->nb_segs == 1) return;
     ::rte_pktmbuf_free(frame->next);
     frame->next = nullptr;
     frame->nb_segs = 1;

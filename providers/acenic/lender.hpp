@@ -27,6 +27,8 @@ public:
     bool append(rte_mbuf* frame, std::span<const wire::Piece> pieces);
     // Copies into the frame what is chained behind it, for a frame that has to wait. It has room for it.
     static void take_in(rte_mbuf* frame);
+    // Takes off what is chained behind it: it has been sent.
+    static void give_back(rte_mbuf* frame);
     // Nobody refers to lent memory any more.
     bool all_back() const { return ::rte_mbuf_ext_refcnt_read(&lent_) == 1; }
 

@@ -17,6 +17,13 @@ namespace {
 
 constexpr int kBuffer = 1 << 20;  // two bursts of large frames on their way to a NIC
 
+// What a frame is handed over with, as in <linux/virtio_net.h>, which C++ cannot read.
+struct VirtioHeader {
+    uint8_t flags, segmentation;
+    uint16_t header_bytes, segment_bytes, checksum_start, checksum_offset;
+};
+static_assert(sizeof(VirtioHeader) == 10);
+
 // The wire takes no more for now; anything else will not be better the next time.
 bool is_full(int error) { return error == EAGAIN || error == ENOBUFS || error == EINTR; }
 
@@ -31,6 +38,7 @@ std::unique_ptr<PacketSocket> PacketSocket::open(const std::string& interface) {
     const int on = 1;
     if (!socket.valid() || at.sll_ifindex == 0 ||
         ::setsockopt(socket.get(), SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on) != 0 ||
+        ::setsockopt(socket.get(), SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0 ||
         ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
         return nullptr;
     if (::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kBuffer, sizeof kBuffer) != 0)
@@ -38,14 +46,20 @@ std::unique_ptr<PacketSocket> PacketSocket::open(const std::string& interface) {
     return std::unique_ptr<PacketSocket>(new PacketSocket(std::move(socket)));
 }
 
-uint32_t PacketSocket::send(rte_mbuf** frames, uint32_t count) {
-    constexpr uint32_t kPieces = 1 + wire::kMostPieces;
+uint32_t PacketSocket::send(rte_mbuf* const* frames, uint32_t count) {
+    constexpr uint32_t kPieces = 2 + wire::kMostPieces;
     mmsghdr messages[kBurst];
     iovec pieces[kBurst * kPieces];
+    // All of the frame is "header": the kernel takes one piece of memory for it, which is the one that the
+    // frame before has left, and no pages.
+    VirtioHeader headers[kBurst];
     iovec* piece = pieces;
     for (uint32_t i = 0; i < count; ++i) {
+        headers[i] = {};
+        headers[i].header_bytes = static_cast<uint16_t>(frames[i]->pkt_len);
         messages[i] = {};
         messages[i].msg_hdr.msg_iov = piece;
+        *piece++ = {&headers[i], sizeof headers[i]};
         for (rte_mbuf* part = frames[i]; part != nullptr; part = part->next)
             *piece++ = {rte_pktmbuf_mtod(part, void*), part->data_len};
         messages[i].msg_hdr.msg_iovlen = static_cast<size_t>(piece - messages[i].msg_hdr.msg_iov);
@@ -57,7 +71,6 @@ uint32_t PacketSocket::send(rte_mbuf** frames, uint32_t count) {
         // A frame that the kernel refuses for good is lost, as on the way: the interface is down, or gone.
         done += sent > 0 ? static_cast<uint32_t>(sent) : 1;
     }
-    ::rte_pktmbuf_free_bulk(frames, done);
     return done;
 }
 

@@ -23,9 +23,9 @@ public:
     // Null: it cannot be had, and the driver is left to send.
     static std::unique_ptr<PacketSocket> open(const std::string& interface);
 
-    // As rte_eth_tx_burst: how many of the frames, at most kBurst, are taken and freed. Their memory is not
-    // referred to any more. May meet a cancellation point.
-    uint32_t send(rte_mbuf** frames, uint32_t count);
+    // How many of the frames, at most kBurst, are taken. Their memory is not referred to any more; unlike
+    // those that a driver takes they stay the caller's. May meet a cancellation point.
+    uint32_t send(rte_mbuf* const* frames, uint32_t count);
 
 private:
     explicit PacketSocket(Fd socket) : socket_(std::move(socket)) {}

@@ -374,10 +374,27 @@ bool Port::plugged() {
     return started_ && ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
+// The next frame is written into it, if it is one that can be.
+inline void Port::release(rte_mbuf* m) {
+    const bool ours =
+        m->pool == pool_ && m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && ::rte_mbuf_refcnt_read(m) == 1;
+    if (ours && spare_count_ != kSpare)
+        spare_[spare_count_++] = m;
+    else
+        ::rte_pktmbuf_free(m);
+}
+
 // How many frames are taken: they are not ours any more.
 uint32_t Port::send_burst() {
     if (!started_) return 0;
-    if (socket_ != nullptr) return socket_->send(out_, out_count_);
+    if (socket_ != nullptr) {
+        const uint32_t sent = socket_->send(out_, out_count_);
+        for (uint32_t i = 0; i < sent; ++i) {
+            Lender::give_back(out_[i]);
+            release(out_[i]);
+        }
+        return sent;
+    }
     return ::rte_eth_tx_burst(port_, 0, out_, static_cast<uint16_t>(out_count_));
 }
 
@@ -411,15 +428,6 @@ inline uint32_t Port::fetch(rte_mbuf** burst) {
     if (quiet_) return n + ::rte_eth_rx_burst(port_, 0, burst + n, room);
     const CancellationHeldOff inside_hot_calls;
     return n + ::rte_eth_rx_burst(port_, 0, burst + n, room);
-}
-
-inline void Port::release(rte_mbuf* m) {
-    const bool ours =
-        m->pool == pool_ && m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && ::rte_mbuf_refcnt_read(m) == 1;
-    if (ours && spare_count_ != kSpare)
-        spare_[spare_count_++] = m;
-    else
-        ::rte_pktmbuf_free(m);
 }
 
 uint32_t Port::receive_into(TakeFrame take, void* argument) {

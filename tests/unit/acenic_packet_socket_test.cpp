@@ -20,7 +20,6 @@ namespace viaduct::acenic {
 namespace {
 
 constexpr uint16_t kType = 0x88B6;  // IEEE local experimental 2: not acenic's
-constexpr uint16_t kOurs = 1000;    // references: no pool stands behind the frames
 
 class AcenicPacketSocket : public testing::Test {
 protected:
@@ -47,11 +46,11 @@ protected:
             m.buf_addr = memory.data();
             m.data_len = bytes;
             m.nb_segs = 1;
-            rte_mbuf_refcnt_set(&m, kOurs);
             (first == nullptr ? first : last->next) = &m;
             last = &m;
         }
         first->nb_segs = static_cast<uint16_t>(pieces);
+        first->pkt_len = pieces * uint32_t{bytes};
         auto* head = static_cast<std::byte*>(first->buf_addr);
         std::memset(head, 0, 12);
         head[12] = std::byte{kType >> 8};
@@ -75,7 +74,7 @@ protected:
     std::deque<std::vector<std::byte>> memories_;
 };
 
-TEST_F(AcenicPacketSocket, AFrameOfPiecesArrivesWholeAndIsGivenBack) {
+TEST_F(AcenicPacketSocket, AFrameOfPiecesArrivesWhole) {
     rte_mbuf* burst[] = {frame(1, 64, std::byte{1}), frame(5, 2000, std::byte{2}),
                          frame(1, 60, std::byte{3})};
     ASSERT_EQ(socket_->send(burst, 3), 3u);
@@ -85,7 +84,6 @@ TEST_F(AcenicPacketSocket, AFrameOfPiecesArrivesWholeAndIsGivenBack) {
         const std::byte filling{bytes == 64 ? uint8_t{1} : bytes == 60 ? uint8_t{3} : uint8_t{2}};
         for (size_t i = 14; i < bytes; ++i) ASSERT_EQ(got[i], filling) << i;
     }
-    for (const rte_mbuf& m : frames_) EXPECT_EQ(rte_mbuf_refcnt_read(&m), kOurs - 1);
 }
 
 TEST_F(AcenicPacketSocket, AFrameThatIsRefusedForGoodIsLostAndHoldsNobodyUp) {
@@ -94,7 +92,6 @@ TEST_F(AcenicPacketSocket, AFrameThatIsRefusedForGoodIsLostAndHoldsNobodyUp) {
     ASSERT_EQ(socket_->send(burst, 4), 4u);  // the interface takes 65,536 bytes
     EXPECT_EQ(heard().size(), 64u);
     EXPECT_EQ(heard().size(), 65u);
-    for (const rte_mbuf& m : frames_) EXPECT_EQ(rte_mbuf_refcnt_read(&m), kOurs - 1);
 }
 
 TEST_F(AcenicPacketSocket, ThereIsNoneForAnInterfaceThatDoesNotExist) {
