@@ -47,6 +47,10 @@ constexpr Row kRows[] = {
      "average, else as packets; 0: 1024 where the NIC pins memory, else never"},
     {"CMPI_RENDEZVOUS_EXTRA", "64", 0, 4096,
      "additional receives posted while packets of a long message are expected"},
+    {"CMPI_SLOTS_AFTER", "8", 0, 65535,
+     "packets of a peer after which via lends it slots to write into, where the NIC maps memory and ranks "
+     "are no more "
+     "than processors; 0: never"},
     {"CMPI_SHM_RING", "262144", 4096, 1 << 26, "bytes of the shared memory between two processes, each way"},
     {"CMPI_TCP_INTERFACES", "", 0, 0,
      "interfaces tcp listens on and calls by, a comma between them; empty: lo, and in jobs on several hosts "
@@ -79,8 +83,9 @@ struct Values {
             given[i] = found != nullptr && (!is_number(row) || in_range(row, found));
             text[i] = given[i] ? found : row.standard;
             number[i] = is_number(row) ? std::strtol(text[i].c_str(), nullptr, 0) : 0;
-            table[i] = {row.name, row.help, row.standard, text[i].c_str(),
-                        given[i] ? "environment" : "default", row.low, row.high};
+            table[i] = {
+                row.name, row.help, row.standard, text[i].c_str(), given[i] ? "environment" : "default",
+                row.low,  row.high};
         }
     }
 

@@ -58,13 +58,20 @@ VIP_ULONG send_entries(int peers) {
     const VIP_ULONG most = viadev.attributes.MaxCQEntries;
     viadev.send_depth = static_cast<int>(std::min<VIP_ULONG>(
         {viadev.attributes.MaxDescriptorsPerQueue, 128, most / static_cast<VIP_ULONG>(peers)}));
+    // Where a send is mostly complete when it is posted, few buffers that stay in the cache are better than
+    // many.
+    constexpr int kFew = 8;
+    viadev.collect_from = viadev.mapped ? std::min(kFew, viadev.send_depth) : viadev.send_depth;
     return static_cast<VIP_ULONG>(peers) * static_cast<VIP_ULONG>(viadev.send_depth);
 }
 
 int create_queues(int peers) {
     VIP_RETURN rc = VipCreateCQ(viadev.nic, receive_entries(peers), &viadev.cq);
     if (rc != VIP_SUCCESS) return fail_call("VipCreateCQ", rc);
-    rc = VipCreateCQ(viadev.nic, send_entries(peers), &viadev.scq);
+    const VIP_ULONG entries = send_entries(peers);
+    // There the queues themselves are as quickly looked at.
+    if (viadev.mapped) return MPIP_SUCCESS;
+    rc = VipCreateCQ(viadev.nic, entries, &viadev.scq);
     return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipCreateCQ", rc);
 }
 
@@ -109,6 +116,11 @@ int open_nic() {
     VIP_BOOLEAN pinned = VIP_TRUE;
     VipxQueryPinned(viadev.nic, &pinned);
     viadev.pins_memory = pinned != VIP_FALSE;
+    // Where processors do the NIC's copying, and its atomic operations, the memory that it gives is mapped by
+    // all.
+    VIP_BOOLEAN processors = VIP_FALSE;
+    VipxQueryAtomicScope(viadev.nic, &processors);
+    viadev.mapped = !viadev.pins_memory && processors != VIP_FALSE;
     viadev.rendezvous = Rendezvous::rput;
     // A NIC that finds memory by virtual addresses is a processor that copies: then the fewer packets the
     // better, and two processors are better than one.
@@ -179,6 +191,7 @@ void connected(viadev_connection_t* c) {
     const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
     c->credits.start(viadev.rules, card->depth, card->reserve);
     c->initialized = true;
+    ++viadev.by_queue;
     c->proc->p_flags |= MPIP_PROC_ATTACHED;
 }
 
@@ -190,8 +203,12 @@ int do_setup(taskinfo_t* task) {
     viadev.maxsegments = viadev.attributes.MaxSegmentsPerDesc;
     viadev.closing = false;
     viadev.on_demand = wants_on_demand(task);
+    const bool crowded = (task->ti_flags & TASK_CROWDED) != 0;
     // The other side's part would have to wait until it gets a processor.
-    if ((task->ti_flags & TASK_CROWDED) != 0) viadev.both_from = SIZE_MAX;
+    if (crowded) viadev.both_from = SIZE_MAX;
+    // Who sleeps soon, as in a crowd, is woken by packets in the queue alone.
+    viadev.slots_after = viadev.mapped && !crowded ? adi::param_number(adi::Param::slots_after) : 0;
+    if (viadev.slots_after != 0) asymmetric_barrier_init();
     const int peers = peers_of(task);
     int rc = create_queues(peers);
     if (rc != MPIP_SUCCESS) return rc;
@@ -218,7 +235,8 @@ int do_setup(taskinfo_t* task) {
 int grow_queues(const taskinfo_t* task) {
     const int peers = peers_of(task);
     VIP_RETURN rc = VipResizeCQ(viadev.cq, receive_entries(peers));
-    if (rc == VIP_SUCCESS) rc = VipResizeCQ(viadev.scq, send_entries(peers));
+    const VIP_ULONG entries = send_entries(peers);
+    if (rc == VIP_SUCCESS && viadev.scq != nullptr) rc = VipResizeCQ(viadev.scq, entries);
     return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipResizeCQ", rc);
 }
 
@@ -244,12 +262,15 @@ void do_stop() {
         if (c == nullptr) continue;
         if (!c->lost) disconnect(c.get());
         if (c->vi != nullptr) VipDestroyVi(c->vi);
+        free_slots(c.get());
         c->proc->p_pm = nullptr;
         c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
     }
     viadev.connections.clear();
     viadev.openings.clear();
-    viadev.flow_head = viadev.chores_head = nullptr;
+    viadev.flow_head = viadev.chores_head = viadev.sending_head = nullptr;
+    viadev.lenders.clear();
+    viadev.by_queue = 0;
     mpip_protocols[MPIP_PROTO_VIA].pt_nprocs = 0;
     free_all_registered();
     deallocate_vbufs(viadev.nic);

@@ -11,11 +11,14 @@
 #include <memory>
 #include <vector>
 
+#include "core/sync/asymmetric_barrier.hpp"
 #include "mpi-adi/protocol/cmpi_adi.h"
 #include "mpi-adi/protocol/common/request_ids.hpp"
 #include "mpi-adi/protocol/via/credits.hpp"
 #include "mpi-adi/protocol/via/pieces.hpp"
+#include "mpi-adi/protocol/via/slots.hpp"
 #include "mpi-adi/protocol/via/vbuf.hpp"
+#include "mpi-adi/protocol/via/ways.hpp"
 
 namespace viaduct::via {
 
@@ -60,12 +63,13 @@ struct LongTransfer {
     viadev_connection_t* connection;
     Rendezvous protocol;
     bool replied;                // sender: the reply is here
-    bool counted;                // receiver: packets are expected (F12)
+    uint32_t awaited;            // receiver: packets for which receives are posted (F12)
     bool own_part_done;          // both: what this side moves is moved
     bool their_part_done;        // both: what the other side moves is moved
     bool cancelling;             // sender: asked for it back
     bool fetching;               // the list of the other side's pieces is on its way
     uint32_t packet_no;          // of the next r3 packet
+    uint32_t piece;              // sender: how much of the data goes into a slot
     Registration* registration;  // of the user's buffer, nullptr: not registered
     VIP_MEM_HANDLE remote_handle;
     uint64_t remote_address;
@@ -74,33 +78,56 @@ struct LongTransfer {
     size_t offset;   // moved by this side, or handed to the NIC
     size_t end;      // where the part ends that this side moves
     size_t message;  // receiver: length of the whole message
+    bool measured;   // receiver: how long this takes is to be learnt (ways.hpp)
+    Ways::Way way;
+    uint64_t began;  // when it was asked for, ns
     // Where either buffer has gaps and the NIC gathers or scatters.
     PieceListPtr own;     // of this side, registered; nullptr: no gaps
     PieceListPtr theirs;  // of the other side, once it is here; nullptr: no gaps, or not needed
 };
 
+// The slots between this process and a peer (slots.hpp).
+struct SlotPair {
+    std::byte* lent = nullptr;  // the area the peer writes into
+    VIP_MEM_HANDLE lent_handle = 0;
+    uint64_t theirs = 0;  // the one we write into
+    VIP_MEM_HANDLE theirs_handle = 0;
+    bool tried = false;        // to lend
+    bool told = false;         // the peer will hear of ours before it hears of anything that follows
+    bool open = false;         // and we have heard of his: packets may go either way
+    bool wanted = false;       // something waits for a free slot
+    bool said_asleep = false;  // the peer believes that nobody looks at them
+    SlotCounts counts[kSlotKinds] = {SlotCounts(kShort), SlotCounts(kLong)};
+};
+
 struct viadev_connection_t {
     VIP_VI_HANDLE vi = nullptr;
     Credits credits;
+    SlotPair slots;
+    Ways ways;                   // of long messages that come here
+    uint64_t last_measured = 0;  // when the last of those that are measured was here, ns
     process_t* proc = nullptr;
     uint32_t rank = 0;
     uint16_t next_packet_tosend = 0;
     uint16_t next_packet_expected = 0;
     int sends_outstanding = 0;
-    int most_credits = 0;         // receives the peer posts for us at the start
-    bool initialized = false;     // connected
-    bool opening = false;         // to be connected, because somebody wants to send (open.cpp)
-    bool lost = false;            // broken: nothing more goes in or out
+    int most_credits = 0;          // receives the peer posts for us at the start
+    bool initialized = false;      // connected
+    bool opening = false;          // to be connected, because somebody wants to send (open.cpp)
+    bool lost = false;             // broken: nothing more goes in or out
     const char* doomed = nullptr;  // why it will be
-    bool envelopes_only = false;  // the peer wants no eager data
+    bool envelopes_only = false;   // the peer wants no eager data
     bool goodbye_sent = false;
     bool goodbye_had = false;
     bool inflow = false;        // on the flow list (C54)
     bool in_chores = false;     // on the list of those with receives to post or credits to tell
     bool answer_late = false;   // no buffer was left to refill the reserve at once
-    bool slots_wanted = false;  // something waits for a place in the send queue
+    bool place_wanted = false;  // something waits for a place in the send queue
     viadev_connection_t* nextflow = nullptr;
     viadev_connection_t* next_chore = nullptr;
+    bool in_sending =
+        false;  // on the list of those with sends to collect, where these have no completion queue
+    viadev_connection_t* next_sending = nullptr;
     vbuf* backlog_head = nullptr;  // packets that wait for credit, in order (F4)
     vbuf* backlog_tail = nullptr;
     LongTransfer* shandle_head = nullptr;  // long messages being moved, first come first served
@@ -112,10 +139,10 @@ struct viadev_connection_t {
 struct Opening {
     using Clock = std::chrono::steady_clock;
     viadev_connection_t* connection;
-    bool known = false;  // the peer knows that it is wanted: it has rung, or has heard us ring
-    bool asked = false;  // our request for it is pending
+    bool known = false;                 // the peer knows that it is wanted: it has rung, or has heard us ring
+    bool asked = false;                 // our request for it is pending
     Clock::time_point next = {};        // nothing is tried before
-    Clock::time_point deaf_since = {};     // since when nobody answers there; 0: somebody did
+    Clock::time_point deaf_since = {};  // since when nobody answers there; 0: somebody did
     Clock::time_point failing_since = {};  // since when each request fails; 0: the last one did not
     std::chrono::milliseconds pause{10};   // after the next ring in vain
 };
@@ -126,12 +153,13 @@ struct viadev_info_t {
     uint32_t busy_passes = 0;  // of progress
     VIP_NIC_HANDLE nic = nullptr;
     VIP_CQ_HANDLE cq = nullptr;   // receives
-    VIP_CQ_HANDLE scq = nullptr;  // sends
+    VIP_CQ_HANDLE scq = nullptr;  // sends; nullptr: each queue is looked at
     VIP_PROTECTION_HANDLE ptag = nullptr;
     VIP_ULONG maxtransfersize = 0;  // of one remote write or read
     VIP_ULONG maxsegments = 2;      // of its descriptor, the address segment included
     bool rdma_read = false;
     bool pins_memory = true;
+    bool mapped = false;  // what VipxAllocMemory gives, by connected processes
     VIP_NIC_ATTRIBUTES attributes = {};
     CreditRules rules;
     size_t eager_limit = MAX_DATA_SIZE;
@@ -139,10 +167,17 @@ struct viadev_info_t {
     size_t gap_piece = SIZE_MAX;  // data with gaps is not packed when its pieces are so long on average
     size_t both_from = SIZE_MAX;  // messages from here up are moved by both sides at once
     Rendezvous rendezvous = Rendezvous::rput;
-    int send_depth = 0;           // most descriptors on one send queue
-    int sends_outstanding = 0;    // on all
-    int local_waits = 0;          // long messages that end with the completion of a send
-    bool envelopes_only = false;  // what we tell the peers
+    int send_depth = 0;                         // most descriptors on one send queue
+    int collect_from = 0;                       // from how many on finished ones are collected
+    int sends_outstanding = 0;                  // on all
+    int local_waits = 0;                        // long messages that end with the completion of a send
+    std::vector<viadev_connection_t*> lenders;  // whose slots are open
+    size_t lent = 0;                            // areas of slots
+    int by_queue = 0;                           // connections whose packets come through the queue alone
+    size_t next_lender = 0;                     // who is looked at first
+    uint32_t looks = 0;                         // at slots alone since the queue was looked at
+    long slots_after = 0;                       // packets of a peer; 0: no slots are lent
+    bool envelopes_only = false;                // what we tell the peers
     bool closing = false;
     bool moved = false;  // a long message since packets were last taken
     taskinfo_t* task = nullptr;
@@ -152,6 +187,7 @@ struct viadev_info_t {
     Opening::Clock::time_point all_joined = {};  // until then some may not have called pt_addconns yet
     viadev_connection_t* flow_head = nullptr;
     viadev_connection_t* chores_head = nullptr;
+    viadev_connection_t* sending_head = nullptr;
     LongTransfer* finished = nullptr;     // complete, the engine not told yet
     viadev_connection_t* last = nullptr;  // of the last packet: ping-pongs need no look-up
     adi::RequestIds ids{MPIP_PROTO_VIA};
@@ -211,8 +247,71 @@ bool advance_openings();
 // A packet is here before progress has looked: the peer has its connection. False: it has broken meanwhile.
 bool finish_opening(viadev_connection_t* c);
 
+// --- slots.cpp: packets that are written into memory which the other side watches (slots.hpp) ---
+// Lends the peer slots, where that is possible and worth it.
+void lend_slots(viadev_connection_t* c);
+// The packet that says so has left: what follows may go into the slots that the peer lends.
+void slots_are_told(viadev_connection_t* c);
+bool incoming_slots(viadev_connection_t* c, const Slots& packet);
+// Nobody looks at them any more; and nobody can write to them either.
+void close_slots(viadev_connection_t* c);
+void free_slots(viadev_connection_t* c);
+// What the peer tells of those that we write into.
+void hear_slot_news(viadev_connection_t* c);
+// And what we tell it of those that we have taken packets out of.
+void tell_slot_news(viadev_connection_t* c);
+// One look at those of everybody, for packets and for what waits for free ones. As for take_from_slots().
+int look_at_slots();
+// The packet that comes next, if it is in a slot: 1. 0: none is there; -1: one that is behind a packet in the
+// queue.
+int take_from_slots(viadev_connection_t* c);
+// Before and after a sleep on the queue: whoever sends meanwhile uses packets there. False: do not sleep.
+bool leave_slots();
+void return_to_slots();
+
+inline const SlotNews* slot_news(const viadev_connection_t* c) {
+    return reinterpret_cast<const SlotNews*>(c->slots.lent);
+}
+// Whether the peer looks at its slots.
+inline bool by_slots(const viadev_connection_t* c) {
+    return c->slots.open &&
+           __atomic_load_n(reinterpret_cast<const uint64_t*>(&slot_news(c)->asleep), __ATOMIC_RELAXED) == 0;
+}
+// Whether a packet of so many bytes finds a free one. When not, the connection is pushed as soon as there is.
+inline bool slot_is_free(viadev_connection_t* c, size_t length) {
+    const SlotCounts& counts = c->slots.counts[slot_kind_for(length)];
+    if (counts.room()) [[likely]]
+        return true;
+    hear_slot_news(c);
+    if (!counts.room()) c->slots.wanted = true;
+    return counts.room();
+}
+// After something was written into the peer's memory. Partner: leave_slots(). Whoever fell asleep before may
+// not have seen it. Without a credit packets are on the way that wake him; else he looks by himself after
+// some milliseconds.
+void send_wake(viadev_connection_t* c);
+inline void wake(viadev_connection_t* c) {
+    light_barrier();
+    if (!by_slots(c)) [[unlikely]]
+        send_wake(c);
+}
+// The longest packet that a slot takes: a vbuf holds its end too.
+constexpr size_t kMostInSlot = VBUF_BUFFER_SIZE - sizeof(SlotEnd);
+
 // --- post.cpp ---
-void viadev_post_send(viadev_connection_t* c, vbuf* v);  // with credit, else to the backlog
+void viadev_post_send(viadev_connection_t* c, vbuf* v);  // by slot or with credit, else to the backlog
+// A whole message, whose data lies at the beginning of the vbuf, into a slot that is free.
+void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
+                        uint64_t context, int mode);
+// A packet of `head` bytes and data out of a registered buffer, for which a slot is free and a place in the
+// queue is. Its head lies at split_head().
+void post_split(viadev_connection_t* c, vbuf* v, size_t head, const void* data, VIP_MEM_HANDLE handle,
+                size_t bytes);
+inline char* split_head(vbuf* v, size_t head, size_t bytes) {
+    // Behind its descriptor, so that it ends where the data and the pad to the next line end.
+    return v->buffer + 256 + slot_bytes_for(head + bytes) - bytes - sizeof(SlotEnd) - head;
+}
+bool has_place(viadev_connection_t* c);  // the send queue takes one more
 int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc);
 bool post_receive(viadev_connection_t* c, bool reserve);
 void post_missing_receives(viadev_connection_t* c);
@@ -223,10 +322,12 @@ void complete_send(vbuf* v, bool good);
 void push_backlog(viadev_connection_t* c);
 
 // --- send.cpp ---
+// How a message can go at once.
+enum class EagerWay { none, queue, slot };
 int MPID_VIA_eager_send(viadev_connection_t* c, const void* buf, size_t len, int src_lrank, int tag,
-                        uint64_t context, int mode);
+                        uint64_t context, int mode, EagerWay way);
 void start_queued_sends(viadev_connection_t* c);
-bool eager_ok(const viadev_connection_t* c, size_t len);
+EagerWay eager_way(viadev_connection_t* c, size_t len);
 
 // --- rendezvous.cpp: long messages until it is agreed how they go ---
 int send_req_long_data(viadev_connection_t* c, mpip_req_t* req);
@@ -244,12 +345,13 @@ void start_moving(LongTransfer* t);
 // begun.
 bool start_with_list(LongTransfer* t, uint64_t address, VIP_MEM_HANDLE handle, size_t count);
 void finish_transfer(LongTransfer* t);
+uint64_t now_ns();  // for what is measured
 // Both sides move, and this one has nothing to.
 void finish_own_part(LongTransfer* t);
 void MPID_VIA_long_send(viadev_connection_t* c);  // moves what may be moved of the connection's long messages
 void long_transfer_sent(LongTransfer* t);         // the last piece is complete
 void complete_finished();
-bool incoming_r3(viadev_connection_t* c, const R3Next& packet, size_t length);
+bool incoming_r3(viadev_connection_t* c, const R3Next& packet, const char* data, size_t bytes);
 bool incoming_rput_finish(viadev_connection_t* c, const Finish& packet);
 bool incoming_rget_finish(viadev_connection_t* c, const Finish& packet);
 
@@ -257,10 +359,16 @@ inline uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length
 inline bool is_sender(const LongTransfer* t) { return (t->request->r_flags & MPIP_REQ_SEND) != 0; }
 
 // --- receive.cpp ---
-int MPID_VIA_DeviceCheck();
+int MPID_VIA_DeviceCheck(bool everywhere = false);
 int take_completion(VIP_VI_HANDLE vi);
 void keep_series(EagerSeries* s);
-bool viadev_incoming_eager_start(vbuf* v, viadev_connection_t* c, const EagerStart* header);
+// A packet as it lies in a slot: in one piece (head 0), or its data first and its header elsewhere.
+struct SlotPacket {
+    const char* first;
+    const char* header;
+    size_t length, head;
+};
+void take_slot_packet(viadev_connection_t* c, const SlotPacket& packet);
 void deliver_series(EagerSeries* s, mpip_req_t* req);
 void abandon_series(EagerSeries* s);
 
@@ -271,7 +379,8 @@ bool incoming_cancel_reply(viadev_connection_t* c, const Cancel& packet);
 
 // --- lost.cpp ---
 void fail_connection(viadev_connection_t* c, const char* why);
-// The same from the top of a pass to come: for whoever is in the middle of a transfer, which fail_connection() frees.
+// The same from the top of a pass to come: for whoever is in the middle of a transfer, which
+// fail_connection() frees.
 void doom_connection(viadev_connection_t* c, const char* why);
 void look_for_lost();
 
@@ -292,6 +401,13 @@ inline void want_chores(viadev_connection_t* c) {
     c->in_chores = true;
     c->next_chore = viadev.chores_head;
     viadev.chores_head = c;
+}
+
+inline void want_sends(viadev_connection_t* c) {
+    if (c->in_sending) return;
+    c->in_sending = true;
+    c->next_sending = viadev.sending_head;
+    viadev.sending_head = c;
 }
 
 inline viadev_connection_t* connection_of(const process_t* proc) {

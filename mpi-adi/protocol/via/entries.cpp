@@ -155,7 +155,11 @@ int mpip_via_closeconns(process_t** procs, int count, void*) {
         return rc;
     }
     for (viadev_connection_t* c : all) {
-        if (!c->lost) disconnect(c);
+        if (!c->lost) {
+            close_slots(c);
+            disconnect(c);
+        }
+        free_slots(c);
         c->lost = true;
         adi::detach(c->proc);
     }
@@ -174,10 +178,13 @@ int mpip_via_fsend(process_t* proc, const void* buf, size_t count, const mpip_ty
     const size_t len = adi::bytes_of(count, type);
     const bool contiguous = type == nullptr || (type->d_flags & MPIP_TYPE_CONTIG) != 0;
     if (proc->p_sendhead == nullptr && contiguous && len <= MAX_DATA_SIZE && (mode & MPIP_MODE_SYNC) == 0 &&
-        !c->lost && eager_ok(c, len)) [[likely]] {
-        const int rc = MPID_VIA_eager_send(c, buf, len, comm->c_rank, tag, comm->c_sndctxt, mode);
-        if (rc == MPIP_SUCCESS) [[likely]]
-            return rc;
+        !c->lost) [[likely]] {
+        const EagerWay way = eager_way(c, len);
+        if (way != EagerWay::none) [[likely]] {
+            const int rc = MPID_VIA_eager_send(c, buf, len, comm->c_rank, tag, comm->c_sndctxt, mode, way);
+            if (rc == MPIP_SUCCESS) [[likely]]
+                return rc;
+        }
     }
     if ((mode & MPIP_MODE_TRY) != 0) return MPIP_AGAIN;
     return adi::blocking_send(proc, buf, count, type, tag, comm, mode);
@@ -252,7 +259,10 @@ int mpip_via_block(unsigned timeout_us) {
     if (viadev.local_waits != 0 || !viadev.openings.empty()) timeout = 1;
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    if (VipCQWait(viadev.cq, timeout, &vi, &receive) == VIP_SUCCESS) take_completion(vi);
+    if (!leave_slots()) return 0;
+    const VIP_RETURN rc = VipCQWait(viadev.cq, timeout, &vi, &receive);
+    return_to_slots();
+    if (rc == VIP_SUCCESS) take_completion(vi);
     return 0;
 }
 

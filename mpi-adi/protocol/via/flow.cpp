@@ -36,6 +36,7 @@ int do_chores() {
         list = c->next_chore;
         c->in_chores = false;
         if (c->lost) continue;
+        if (c->slots.open) tell_slot_news(c);
         post_missing_receives(c);
         const bool answer = c->answer_late && c->credits.missing_reserve() == 0;
         if (answer) c->answer_late = false;

@@ -29,6 +29,7 @@ void end_requests(viadev_connection_t* c) {
 void fail_connection(viadev_connection_t* c, const char* why) {
     if (c->lost) return;
     c->lost = true;
+    close_slots(c);
     disconnect(c);
     complete_finished();
     while (c->backlog_head != nullptr) {
@@ -70,8 +71,8 @@ void look_for_lost() {
         VIP_BOOLEAN send_empty, recv_empty;
         if (VipQueryVi(c->vi, &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS) continue;
         if (state == VIP_STATE_CONNECTED) continue;
-        // What came in before the end is still in the completion queue: it is taken first.
-        while (MPID_VIA_DeviceCheck() > 0) {
+        // What came in before the end is still in the completion queue, or in slots: it is taken first.
+        while (MPID_VIA_DeviceCheck(true) > 0) {
         }
         if (!c->lost) fail_connection(c.get(), "the connection is broken");
     }

@@ -4,6 +4,7 @@
 // that has not moved. The design marks a long send done when its request has left; here it is done when its
 // data has.
 #include <algorithm>
+#include <chrono>
 
 #include "mpi-adi/protocol/common/blocking.hpp"
 #include "mpi-adi/protocol/common/counters.hpp"
@@ -39,20 +40,42 @@ void send_finish(viadev_connection_t* c, PacketType type, reqaddr_t request, Lon
     viadev_post_send(c, v);
 }
 
-// One r3 packet; false when there is no buffer.
-bool push_packet(viadev_connection_t* c, LongTransfer* t) {
+// The data of a message is cut into equal pieces.
+uint32_t slot_piece(size_t length) {
+    constexpr size_t kMost = (kMostInSlot - sizeof(R3Next)) & ~(kSlotLine - 1);
+    const size_t pieces = std::max<size_t>((length + kMost - 1) / kMost, 2);
+    return static_cast<uint32_t>(((length + pieces - 1) / pieces + kSlotLine - 1) & ~(kSlotLine - 1));
+}
+
+// One r3 packet; false when there is no buffer or no place in the queue. Out of registered memory it goes by
+// slot without a copy, and the message ends with the completion of the last one.
+bool push_packet(viadev_connection_t* c, LongTransfer* t, bool by_slot) {
+    const bool split = by_slot && t->registration != nullptr;
+    if (split && !has_place(c)) return false;
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
-    const size_t now = std::min(kR3Data, t->end - t->offset);
-    R3Next* p = packet_of<R3Next>(v);
+    if (t->piece == 0) t->piece = slot_piece(t->end);
+    const size_t left = t->end - t->offset;
+    const size_t now = std::min<size_t>(by_slot ? t->piece : kR3Data, left);
+    R3Next* p = split ? reinterpret_cast<R3Next*>(split_head(v, sizeof(R3Next), now)) : packet_of<R3Next>(v);
     p->header.type = PacketType::r3_next;
     p->header.flags = 0;
     p->rreq = t->peer_request;
     p->packet_no = t->packet_no++;
-    mpip_req_collect(t->request, t->offset, v->buffer + sizeof(R3Next), now);
-    vbuf_init_sendrecv(v, sizeof(R3Next) + now);
+    const size_t offset = t->offset;
     t->offset += now;
-    viadev_post_send(c, v);
+    if (!split) {
+        mpip_req_collect(t->request, offset, v->buffer + sizeof(R3Next), now);
+        vbuf_init_sendrecv(v, sizeof(R3Next) + now);
+    }
+    v->transfer = t->registration != nullptr && now == left ? t : nullptr;
+    if (v->transfer != nullptr) ++viadev.local_waits;
+    if (split) {
+        post_split(c, v, sizeof(R3Next), static_cast<const char*>(t->request->r_buf) + offset,
+                   t->registration->handle, now);
+    } else {
+        viadev_post_send(c, v);
+    }
     return true;
 }
 
@@ -115,8 +138,12 @@ void list_is_here(LongTransfer* t) {
     fail_connection(t->connection, "its list of pieces makes no sense");
 }
 
-bool may_push(const viadev_connection_t* c, const LongTransfer* t) {
-    return t->protocol != Rendezvous::r3 || (c->backlog_head == nullptr && c->credits.may_push());
+enum class Push { wait, now, by_slot };
+Push may_push(viadev_connection_t* c, const LongTransfer* t) {
+    if (t->protocol != Rendezvous::r3) return Push::now;
+    if (c->backlog_head != nullptr) return Push::wait;
+    if (by_slots(c)) return slot_is_free(c, kMostInSlot) ? Push::by_slot : Push::wait;
+    return c->credits.may_push() ? Push::now : Push::wait;
 }
 
 // The receive a packet names, if it is one of this connection's.
@@ -142,8 +169,20 @@ bool start_with_list(LongTransfer* t, uint64_t address, VIP_MEM_HANDLE handle, s
     return true;
 }
 
+uint64_t now_ns() {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+}
+
 void finish_transfer(LongTransfer* t) {
     mpip_req_t* req = t->request;
+    if (t->measured) {  // of one that waited behind another, only its own part
+        viadev_connection_t* c = t->connection;
+        const uint64_t now = now_ns();
+        c->ways.tell(t->length, t->way, now - std::max(t->began, c->last_measured));
+        c->last_measured = now;
+    }
     const bool sender = is_sender(t);
     const size_t message = t->message;
     forget_transfer(req);
@@ -169,13 +208,15 @@ void MPID_VIA_long_send(viadev_connection_t* c) {
             continue;
         }
         while (t->offset < t->end) {
-            if (!may_push(c, t)) return;
-            const bool pushed = t->protocol == Rendezvous::r3 ? push_packet(c, t) : push_piece(c, t);
+            const Push way = may_push(c, t);
+            if (way == Push::wait) return;
+            const bool pushed =
+                t->protocol == Rendezvous::r3 ? push_packet(c, t, way == Push::by_slot) : push_piece(c, t);
             if (!pushed) return want_chores(c);
         }
         c->shandle_head = t->next;
         if (t->protocol == Rendezvous::r3) {
-            finish_transfer(t);  // all of it is in our buffers
+            if (t->registration == nullptr) finish_transfer(t);  // all of it is in our buffers
             continue;
         }
         // A copy by this processor takes microseconds: what has come in meanwhile goes first.
@@ -210,17 +251,19 @@ void complete_finished() {
     }
 }
 
-bool incoming_r3(viadev_connection_t* c, const R3Next& packet, size_t length) {
+bool incoming_r3(viadev_connection_t* c, const R3Next& packet, const char* data, size_t bytes) {
     LongTransfer* t = receive_named(c, packet.rreq);
-    const size_t bytes = length - sizeof(R3Next);
     if (t == nullptr || t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both ||
         packet.packet_no != t->packet_no)
         return false;
     if (bytes == 0 || bytes > t->length - t->offset) return false;
-    mpip_req_deliver(t->request, t->offset, &packet + 1, bytes);
+    mpip_req_deliver(t->request, t->offset, data, bytes);
     t->offset += bytes;
     ++t->packet_no;
-    if (t->counted) c->credits.expect(-1);
+    if (t->awaited != 0) {
+        --t->awaited;
+        c->credits.expect(-1);
+    }
     if (t->offset == t->length) finish_transfer(t);
     return true;
 }

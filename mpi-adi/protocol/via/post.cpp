@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (F2),
-// packets without credit wait in order (F4), finished sends are collected in batches.
+// packets without credit or a slot wait in order (F4), finished sends are collected in batches.
 #include <algorithm>
 
 #include "mpi-adi/protocol/common/counters.hpp"
@@ -10,14 +10,25 @@ namespace viaduct::via {
 
 namespace {
 
-void fill_header(viadev_connection_t* c, Header* h, uint16_t sequence) {
+inline void fill_origin(Header* h, uint16_t sequence) {
     h->sequence = sequence;
-    h->credit = c->credits.take_local();
-    h->view = c->credits.view();
-    h->noops = c->credits.free_had();
     h->source = static_cast<uint32_t>(viadev.me);
     h->flags = static_cast<uint8_t>((h->flags & ~kFlagEnvelopesOnly) |
                                     (viadev.envelopes_only ? kFlagEnvelopesOnly : 0));
+}
+
+void fill_header(viadev_connection_t* c, Header* h, uint16_t sequence) {
+    fill_origin(h, sequence);
+    h->credit = c->credits.take_local();
+    h->view = c->credits.view();
+    h->noops = c->credits.free_had();
+}
+
+// In a slot it says nothing of credits: packets without a sequence, which do, could overtake it.
+inline void fill_slot_header(viadev_connection_t* c, Header* h) {
+    fill_origin(h, c->next_packet_tosend++);
+    h->credit = 0;
+    h->view = h->noops = 0;
 }
 
 inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
@@ -25,6 +36,7 @@ inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     v->owner = Owner::send_queue;
     ++c->sends_outstanding;
     ++viadev.sends_outstanding;
+    if (viadev.scq == nullptr) want_sends(c);
     VipPostSend(c->vi, desc, v->handle);
 }
 
@@ -35,19 +47,38 @@ void post_with_credit(viadev_connection_t* c, vbuf* v) {
     hand_to_nic(c, v, &v->desc);
 }
 
-// Whether the send queue takes one more; collects finished ones first when it looks full.
-bool has_slot(viadev_connection_t* c) {
-    if (c->sends_outstanding < viadev.send_depth) [[likely]]
-        return true;
-    viadev_process_send();
-    if (c->sends_outstanding < viadev.send_depth) return true;
-    c->slots_wanted = true;
-    return false;
+// What ends a packet in its slot. Returns the address of the slot's end on the other side.
+uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length, size_t head) {
+    const SlotKind kind = slot_kind_for(length);
+    SlotCounts* counts = c->slots.counts;
+    const uint32_t position = counts[kind].next();
+    counts[kind].sent();
+    for (unsigned each = 0; each < kSlotKinds; ++each) end->taken[each] = counts[each].tell();
+    end->length = static_cast<uint16_t>(length);
+    end->head = static_cast<uint16_t>(head);
+    end->position = position + 1;
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+    return c->slots.theirs + slot_end(kind, position);
+}
+
+// The packet in a vbuf, as it is.
+void post_in_slot(viadev_connection_t* c, vbuf* v) {
+    const size_t length = v->desc.CS.Length;
+    const size_t whole = slot_bytes_for(length);
+    fill_slot_header(c, packet_of<Header>(v));
+    const uint64_t end =
+        end_packet(c, reinterpret_cast<SlotEnd*>(v->buffer + whole - sizeof(SlotEnd)), length, 0);
+    LongTransfer* transfer = v->transfer;
+    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->slots.theirs_handle, v->buffer, v->handle,
+                   static_cast<uint32_t>(whole));
+    v->transfer = transfer;
+    hand_to_nic(c, v, &v->desc);
+    wake(c);
 }
 
 void send_free(viadev_connection_t* c, PacketType type) {
     vbuf* v = get_vbuf();
-    if (v == nullptr || !has_slot(c)) {
+    if (v == nullptr || !has_place(c)) {
         if (v != nullptr) release_vbuf(v);
         want_chores(c);
         return;
@@ -62,17 +93,50 @@ void send_free(viadev_connection_t* c, PacketType type) {
     if (type == PacketType::goodbye) c->goodbye_sent = true;
 }
 
+// Sends the packet, if there is room for it now.
+inline bool post_now(viadev_connection_t* c, vbuf* v) {
+    if (!has_place(c)) return false;
+    if (by_slots(c) && v->desc.CS.Length <= kMostInSlot && slot_is_free(c, v->desc.CS.Length)) {
+        post_in_slot(c, v);
+        return true;
+    }
+    if (!c->credits.can_send()) return false;
+    const bool loan = packet_of<Header>(v)->type == PacketType::slots;
+    post_with_credit(c, v);
+    if (loan) [[unlikely]]
+        slots_are_told(c);
+    return true;
+}
+
 }  // namespace
+
+// Nothing is collected here: a transfer may be in the middle of its last piece.
+void send_wake(viadev_connection_t* c) {
+    const bool place = c->sends_outstanding < viadev.send_depth && vbuf_pool.free_head != nullptr;
+    vbuf* v = place && c->credits.can_send() ? get_vbuf() : nullptr;
+    if (v == nullptr) return;
+    packet_of<Header>(v)->type = PacketType::wake;
+    packet_of<Header>(v)->flags = 0;
+    vbuf_init_sendrecv(v, sizeof(Header));
+    post_with_credit(c, v);
+}
+
+bool has_place(viadev_connection_t* c) {
+    if (c->sends_outstanding < viadev.collect_from) [[likely]]
+        return true;
+    viadev_process_send();  // some have finished, it may be
+    if (c->sends_outstanding < viadev.send_depth) return true;
+    c->place_wanted = true;
+    return false;
+}
 
 void viadev_post_send(viadev_connection_t* c, vbuf* v) {
     if (c->lost) {
         release_vbuf(v);
         return;
     }
-    if (c->backlog_head == nullptr && c->credits.can_send() && has_slot(c)) [[likely]] {
-        post_with_credit(c, v);
+    if (c->backlog_head == nullptr && post_now(c, v)) [[likely]]
         return;
-    }
     ++adi::counters[MPIP_PROTO_VIA].mc_backlogged;
     v->owner = Owner::backlog;
     v->next = nullptr;
@@ -81,15 +145,68 @@ void viadev_post_send(viadev_connection_t* c, vbuf* v) {
 }
 
 void push_backlog(viadev_connection_t* c) {
-    while (c->backlog_head != nullptr && c->credits.can_send() && has_slot(c)) {
+    while (c->backlog_head != nullptr) {
         vbuf* v = c->backlog_head;
-        c->backlog_head = v->next;
-        post_with_credit(c, v);
+        vbuf* next = v->next;
+        if (!post_now(c, v)) return;
+        c->backlog_head = next;
     }
 }
 
+// Header and end are made of whole words, as the NIC reads them (see set_form).
+void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
+                        uint64_t context, int mode) {
+    const size_t length = bytes + sizeof(EagerInSlot);
+    const size_t whole = slot_bytes_for(length);
+    const SlotKind kind = slot_kind_for(length);
+    SlotCounts* counts = c->slots.counts;
+    const uint32_t position = counts[kind].next();
+    counts[kind].sent();
+    const uint32_t flags =
+        ((mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U) | (viadev.envelopes_only ? kFlagEnvelopesOnly : 0U);
+    const uint32_t first = static_cast<uint32_t>(PacketType::eager_start) | flags << 8 |
+                           static_cast<uint32_t>(c->next_packet_tosend++) << 16;
+    Le64* const end = reinterpret_cast<Le64*>(v->buffer + whole);
+    end[-6] = uint64_t{first} << 32;
+    end[-5] = uint64_t{static_cast<uint32_t>(viadev.me)} << 32;
+    end[-4] = context;
+    end[-3] = uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag);
+    end[-2] = uint64_t{counts[kLong].tell()} << 32 | counts[kShort].tell();
+    end[-1] = uint64_t{position + 1} << 32 | sizeof(EagerInSlot) << 16 | length;
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + slot_end(kind, position) - whole,
+                   c->slots.theirs_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
+    hand_to_nic(c, v, &v->desc);
+    wake(c);
+}
+
+void post_split(viadev_connection_t* c, vbuf* v, size_t head, const void* data, VIP_MEM_HANDLE handle,
+                size_t bytes) {
+    const size_t whole = slot_bytes_for(head + bytes);
+    char* at = split_head(v, head, bytes);
+    fill_slot_header(c, reinterpret_cast<Header*>(at));
+    const uint64_t end = end_packet(c, reinterpret_cast<SlotEnd*>(at + head), head + bytes, head);
+    VIP_DESCRIPTOR* d = long_descriptor_of(v);
+    set_form(d, 3, VIP_CONTROL_OP_RDMAWRITE);
+    d->CS.Reserved = 0;
+    d->CS.Length = static_cast<VIP_UINT32>(whole);
+    d->CS.Status = 0;
+    VIP_DESCRIPTOR_SEGMENT* segments = d->DS;
+    segments[0].Remote.Data.AddressBits = end - whole;
+    segments[0].Remote.Handle = c->slots.theirs_handle;
+    segments[0].Remote.Reserved = 0;
+    segments[1].Local.Data.Address = const_cast<void*>(data);
+    segments[1].Local.Handle = handle;
+    segments[1].Local.Length = static_cast<VIP_UINT32>(bytes);
+    segments[2].Local.Data.Address = v->buffer + 256;
+    segments[2].Local.Handle = v->handle;
+    segments[2].Local.Length = static_cast<VIP_UINT32>(whole - bytes);
+    hand_to_nic(c, v, d);
+    wake(c);
+}
+
 int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
-    if (!has_slot(c)) return MPIP_AGAIN;
+    if (!has_place(c)) return MPIP_AGAIN;
     hand_to_nic(c, v, desc);
     return MPIP_SUCCESS;
 }
@@ -131,24 +248,43 @@ void complete_send(vbuf* v, bool good) {
     LongTransfer* transfer = v->transfer;
     release_vbuf(v);
     if (transfer != nullptr) --viadev.local_waits;
-    if (c->slots_wanted) {
-        c->slots_wanted = false;
+    if (c->place_wanted) {
+        c->place_wanted = false;
         want_flow(c);
     }
     if (transfer != nullptr && good) long_transfer_sent(transfer);
 }
 
+static void take_back(vbuf* v, VIP_RETURN rc) {
+    viadev_connection_t* c = v->connection;
+    complete_send(v, rc == VIP_SUCCESS);
+    if (rc != VIP_SUCCESS && !c->lost) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+}
+
 void viadev_process_send() {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    while (VipCQDone(viadev.scq, &vi, &receive) == VIP_SUCCESS) {
-        VIP_DESCRIPTOR* desc = nullptr;
-        const VIP_RETURN rc = VipSendDone(vi, &desc);
-        if (desc == nullptr) continue;  // of a queue that was collected directly
-        vbuf* v = vbuf_of_sent(desc);
-        viadev_connection_t* c = v->connection;
-        complete_send(v, rc == VIP_SUCCESS);
-        if (rc != VIP_SUCCESS && !c->lost) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+    VIP_DESCRIPTOR* desc = nullptr;
+    if (viadev.scq != nullptr) {
+        while (VipCQDone(viadev.scq, &vi, &receive) == VIP_SUCCESS) {
+            const VIP_RETURN rc = VipSendDone(vi, &desc);
+            if (desc != nullptr)
+                take_back(vbuf_of_sent(desc), rc);  // else of a queue that was collected directly
+        }
+        return;
+    }
+    viadev_connection_t* list = viadev.sending_head;
+    viadev.sending_head = nullptr;
+    while (list != nullptr) {
+        viadev_connection_t* c = list;
+        list = c->next_sending;
+        c->in_sending = false;
+        while (c->sends_outstanding != 0) {
+            const VIP_RETURN rc = VipSendDone(c->vi, &desc);
+            if (desc == nullptr) break;
+            take_back(vbuf_of_sent(desc), rc);
+        }
+        if (c->sends_outstanding != 0) want_sends(c);
     }
 }
 

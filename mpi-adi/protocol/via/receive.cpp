@@ -2,6 +2,7 @@
 // What comes in: one completion at a time, every field checked before it is used (adi-facts 7). A peer that
 // sends what cannot be loses its connection and nothing else.
 #include <algorithm>
+#include <cstring>
 
 #include "mpi-adi/protocol/common/counters.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
@@ -30,14 +31,36 @@ EagerSeries* new_series(viadev_connection_t* c) {
     return s;
 }
 
-// A piece of a series: into the receive, or into the chain of what waits for one. Takes the vbuf.
-void place(EagerSeries* s, vbuf* v, const char* data, size_t bytes) {
+// A packet that came in: in a vbuf, or in a slot (v is nullptr), where only such types are that are taken at
+// once.
+struct Incoming {
+    vbuf* v;
+    const char* data;  // behind the header, or before it
+    size_t bytes;      // of data
+};
+
+void release(const Incoming& in) {
+    if (in.v != nullptr) release_vbuf(in.v);
+}
+
+// A piece of a series: into the receive, or into the chain of what waits for one. Takes the vbuf. False:
+// there is no memory to keep it in.
+bool place(EagerSeries* s, const Incoming& in) {
+    const size_t bytes = in.bytes;
     if (s->request != nullptr) {
-        mpip_req_deliver(s->request, s->got, data, bytes);
-        release_vbuf(v);
+        mpip_req_deliver(s->request, s->got, in.data, bytes);
+        release(in);
     } else if (s->abandoned) {
-        release_vbuf(v);
+        release(in);
     } else {
+        vbuf* v = in.v;
+        const char* data = in.data;
+        if (v == nullptr) {
+            v = get_vbuf();
+            if (v == nullptr) return false;
+            std::memcpy(v->buffer, data, bytes);
+            data = v->buffer;
+        }
         v->owner = Owner::unexpected;
         v->data = data;
         v->bytes = static_cast<uint32_t>(bytes);
@@ -47,6 +70,7 @@ void place(EagerSeries* s, vbuf* v, const char* data, size_t bytes) {
     }
     s->got += bytes;
     ++s->packets;
+    return true;
 }
 
 void finish_series(EagerSeries* s) {
@@ -80,26 +104,27 @@ void attach(EagerSeries* s, mpip_req_t* req) {
     viadev.ids.add(req);  // so that it is found when the peer is lost
 }
 
-bool incoming_eager_first(vbuf* v, viadev_connection_t* c, const EagerFirst* p, size_t length) {
-    const size_t here = length - sizeof(EagerFirst);
-    const uint64_t total = p->envelope.data_length;
-    if (here != p->bytes_in_this_packet || total > INT64_MAX || here > total) return false;
-    const envelope env = {p->envelope.context,
-                          static_cast<int>(p->envelope.mode & (MPIP_MODE_SYNC | MPIP_MODE_READY)),
-                          static_cast<int>(static_cast<uint32_t>(p->envelope.src_lrank)),
-                          static_cast<int>(static_cast<uint32_t>(p->envelope.tag)),
+// These two take the vbuf when they answer true.
+bool incoming_eager_first(viadev_connection_t* c, const EagerFirst& p, const Incoming& in) {
+    const size_t here = in.bytes;
+    const uint64_t total = p.envelope.data_length;
+    if (here != p.bytes_in_this_packet || total > INT64_MAX || here > total) return false;
+    const envelope env = {p.envelope.context,
+                          static_cast<int>(p.envelope.mode & (MPIP_MODE_SYNC | MPIP_MODE_READY)),
+                          static_cast<int>(static_cast<uint32_t>(p.envelope.src_lrank)),
+                          static_cast<int>(static_cast<uint32_t>(p.envelope.tag)),
                           static_cast<int64_t>(total),
                           0,
                           0};
     EagerSeries* s = new_series(c);
     s->total = total;
-    const char* data = reinterpret_cast<const char*>(p + 1);
     mpip_req_t* match = nullptr;
-    switch (mpip_up.arrived(c->proc, &env, data, here, s, &match)) {
+    switch (mpip_up.arrived(c->proc, &env, in.data, here, s, &match)) {
         case MPIP_IN_TAKEN:  // whole after all
             keep_series(s);
-            release_vbuf(v);
-            return here == total;
+            if (here != total) return false;
+            release(in);
+            return true;
         case MPIP_IN_MATCHED:
             attach(s, match);
             break;
@@ -107,18 +132,37 @@ bool incoming_eager_first(vbuf* v, viadev_connection_t* c, const EagerFirst* p, 
             ++adi::counters[MPIP_PROTO_VIA].mc_unexpected;
             break;
     }
-    place(s, v, data, here);
+    if (!place(s, in)) return false;
     settle_series(c, s);
     return true;
 }
 
-bool incoming_eager_next(vbuf* v, viadev_connection_t* c, const EagerNext* p, size_t length) {
+bool incoming_eager_next(viadev_connection_t* c, const EagerNext& p, const Incoming& in) {
     EagerSeries* s = c->rhandle;
-    const size_t bytes = length - sizeof(EagerNext);
-    if (s == nullptr || p->packet_no != s->packets || bytes == 0 || bytes > s->total - s->got) return false;
-    place(s, v, reinterpret_cast<const char*>(p + 1), bytes);
+    if (s == nullptr || p.packet_no != s->packets || in.bytes == 0 || in.bytes > s->total - s->got ||
+        !place(s, in))
+        return false;
     settle_series(c, s);
     return true;
+}
+
+void incoming_eager_start(viadev_connection_t* c, const EagerStart& p, const Incoming& in) {
+    const envelope env = {p.context,
+                          (p.header.flags & kFlagReady) != 0 ? MPIP_MODE_READY : MPIP_MODE_STANDARD,
+                          static_cast<int>(static_cast<uint32_t>(p.src_lrank)),
+                          static_cast<int>(static_cast<uint32_t>(p.tag)),
+                          static_cast<int64_t>(in.bytes),
+                          0,
+                          0};
+    mpip_req_t* match = nullptr;
+    if (mpip_up.arrived(c->proc, &env, in.data, in.bytes, nullptr, &match) == MPIP_IN_MATCHED) {
+        mpip_req_deliver_all(match, in.data, in.bytes);
+    }
+}
+
+template <class Packet>
+Incoming data_of(vbuf* v, size_t length) {
+    return {v, v->buffer + sizeof(Packet), length - sizeof(Packet)};
 }
 
 // The handler of a packet's type. False: the packet is not what it should be. Takes the vbuf either way.
@@ -131,11 +175,11 @@ bool dispatch(vbuf* v, viadev_connection_t* c, const Header* h, size_t length) {
     bool good;
     switch (type) {
         case PacketType::eager_first:
-            good = incoming_eager_first(v, c, packet_of<EagerFirst>(v), length);
-            if (!good && v->owner == Owner::handler) release_vbuf(v);
+            good = incoming_eager_first(c, *packet_of<EagerFirst>(v), data_of<EagerFirst>(v, length));
+            if (!good) release_vbuf(v);
             return good;
         case PacketType::eager_next:
-            good = incoming_eager_next(v, c, packet_of<EagerNext>(v), length);
+            good = incoming_eager_next(c, *packet_of<EagerNext>(v), data_of<EagerNext>(v, length));
             if (!good) release_vbuf(v);
             return good;
         case PacketType::long_request:
@@ -145,7 +189,7 @@ bool dispatch(vbuf* v, viadev_connection_t* c, const Header* h, size_t length) {
             good = incoming_long_reply(c, *packet_of<LongReply>(v), length);
             break;
         case PacketType::r3_next:
-            good = incoming_r3(c, *packet_of<R3Next>(v), length);
+            good = incoming_r3(c, *packet_of<R3Next>(v), v->buffer + sizeof(R3Next), length - sizeof(R3Next));
             break;
         case PacketType::rput_finish:
             good = incoming_rput_finish(c, *packet_of<Finish>(v));
@@ -159,7 +203,11 @@ bool dispatch(vbuf* v, viadev_connection_t* c, const Header* h, size_t length) {
         case PacketType::cancel_reply:
             good = incoming_cancel_reply(c, *packet_of<Cancel>(v));
             break;
+        case PacketType::slots:
+            good = incoming_slots(c, *packet_of<Slots>(v));
+            break;
         case PacketType::noop:
+        case PacketType::wake:
             good = true;
             break;
         case PacketType::goodbye:
@@ -175,9 +223,22 @@ bool dispatch(vbuf* v, viadev_connection_t* c, const Header* h, size_t length) {
     return good;
 }
 
-bool header_is_good(viadev_connection_t* c, const Header* h, size_t length) {
+// Packets in slots that were sent before this one of the queue are taken first. They are no more than slots.
+void catch_up(viadev_connection_t* c, const Header* h) {
+    const bool all = costs_no_credit(h->type);
+    uint32_t most = kSlotCount[kShort] + kSlotCount[kLong];
+    while (!c->lost && (all || h->sequence != c->next_packet_expected) && most-- != 0 &&
+           take_from_slots(c) == 1) {
+    }
+}
+
+bool is_a_packet(const Header* h, size_t length) {
     const size_t least = length < sizeof(Header) ? 0 : least_length(h->type);
-    if (least == 0 || length < least || length > VBUF_BUFFER_SIZE) return false;
+    return least != 0 && length >= least && length <= VBUF_BUFFER_SIZE;
+}
+
+bool header_is_good(viadev_connection_t* c, const Header* h, size_t length) {
+    if (!is_a_packet(h, length)) return false;
     const bool free_packet = costs_no_credit(h->type);
     if (h->source != c->rank) return false;
     if (h->sequence != (free_packet ? 0 : c->next_packet_expected)) return false;
@@ -191,16 +252,20 @@ void take_packet(viadev_connection_t* c, vbuf* v) {
     const size_t length = v->desc.CS.Length;
     Header* h = packet_of<Header>(v);
     v->owner = Owner::handler;
+    if (c->slots.open && length >= sizeof(Header)) catch_up(c, h);
+    if (c->lost) return release_vbuf(v);
     if (!header_is_good(c, h, length)) [[unlikely]] {
         release_vbuf(v);
         return fail_connection(c, "it sent a packet that cannot be");
     }
+    if (h->sequence == viadev.slots_after) lend_slots(c);
     c->envelopes_only = (h->flags & kFlagEnvelopesOnly) != 0;
     if (h->credit != 0 && blocked(c)) want_flow(c);
     want_chores(c);
     // Of the reserve at once: before the credits that came with this packet can be spent (credits.hpp).
     if (costs_no_credit(h->type) && !post_receive(c, true)) c->answer_late = true;
-    // In a stream there is no quiet moment for chores: the sender hears of its credits while it still has some.
+    // In a stream there is no quiet moment for chores: the sender hears of its credits while it still has
+    // some.
     if (c->credits.posted() <= c->credits.rules().depth / 2) [[unlikely]] {
         post_missing_receives(c);
         if (c->credits.want_noop()) send_noop(c);
@@ -211,7 +276,7 @@ void take_packet(viadev_connection_t* c, vbuf* v) {
         if (c->credits.much_untold()) send_noop(c);
     }
     if (h->type == PacketType::eager_start && c->rhandle == nullptr) [[likely]] {
-        viadev_incoming_eager_start(v, c, reinterpret_cast<const EagerStart*>(h));
+        incoming_eager_start(c, *packet_of<EagerStart>(v), data_of<EagerStart>(v, length));
         release_vbuf(v);
     } else if (!dispatch(v, c, h, length)) {
         fail_connection(c, "it sent a packet that makes no sense here");
@@ -220,20 +285,45 @@ void take_packet(viadev_connection_t* c, vbuf* v) {
 
 }  // namespace
 
-bool viadev_incoming_eager_start(vbuf* v, viadev_connection_t* c, const EagerStart* header) {
-    const size_t bytes = v->desc.CS.Length - sizeof(EagerStart);
-    const envelope env = {header->context,
-                          (header->header.flags & kFlagReady) != 0 ? MPIP_MODE_READY : MPIP_MODE_STANDARD,
-                          static_cast<int>(static_cast<uint32_t>(header->src_lrank)),
-                          static_cast<int>(static_cast<uint32_t>(header->tag)),
-                          static_cast<int64_t>(bytes),
-                          0,
-                          0};
-    mpip_req_t* match = nullptr;
-    if (mpip_up.arrived(c->proc, &env, header + 1, bytes, nullptr, &match) == MPIP_IN_MATCHED) {
-        mpip_req_deliver_all(match, header + 1, bytes);
+// The same for one that lies in a slot, where it may change while it is looked at: the header is copied, data
+// is nothing but data, and what is more than that is copied before anybody looks at it.
+void take_slot_packet(viadev_connection_t* c, const SlotPacket& p) {
+    alignas(8) char copy[sizeof(EagerFirst)];
+    const auto* h = reinterpret_cast<const Header*>(copy);
+    std::memcpy(copy, p.header, sizeof(Header));
+    const PacketType type = h->type;
+    const size_t least = least_length(type);
+    // A header behind its data takes whole words.
+    const size_t head = p.head == 0 ? least : (least + 7) & ~size_t{7};
+    bool good = is_a_packet(h, p.length) && !costs_no_credit(type) && h->source == c->rank &&
+                h->sequence == c->next_packet_expected && (p.head == 0 || p.head == head) && p.length >= head;
+    if (good) {
+        ++c->next_packet_expected;
+        c->envelopes_only = (h->flags & kFlagEnvelopesOnly) != 0;
+        const Incoming in = {nullptr, p.head != 0 ? p.first : p.first + least, p.length - head};
+        const bool in_series = c->rhandle != nullptr;
+        if (type == PacketType::eager_start && !in_series) [[likely]] {
+            std::memcpy(copy + sizeof(Header), p.header + sizeof(Header),
+                        sizeof(EagerStart) - sizeof(Header));
+            incoming_eager_start(c, *reinterpret_cast<const EagerStart*>(copy), in);
+        } else if (type == PacketType::r3_next && !in_series) {
+            std::memcpy(copy, p.header, sizeof(R3Next));
+            good = incoming_r3(c, *reinterpret_cast<const R3Next*>(copy), in.data, in.bytes);
+        } else if (type == PacketType::eager_next) {
+            std::memcpy(copy, p.header, sizeof(EagerNext));
+            good = incoming_eager_next(c, *reinterpret_cast<const EagerNext*>(copy), in);
+        } else if (type == PacketType::eager_first && !in_series) {
+            std::memcpy(copy, p.header, sizeof(EagerFirst));
+            good = incoming_eager_first(c, *reinterpret_cast<const EagerFirst*>(copy), in);
+        } else {
+            vbuf* v = p.head == 0 ? get_vbuf() : nullptr;
+            if (v == nullptr) return fail_connection(c, "there is no buffer for its packet");
+            std::memcpy(v->buffer, p.first, p.length);
+            *packet_of<Header>(v) = *h;
+            good = dispatch(v, c, packet_of<Header>(v), p.length);
+        }
     }
-    return true;
+    if (!good) fail_connection(c, "it wrote a packet that makes no sense");
 }
 
 void deliver_series(EagerSeries* s, mpip_req_t* req) {
@@ -266,9 +356,18 @@ void abandon_series(EagerSeries* s) {
     if (s->got == s->total || s->connection->lost) keep_series(s);
 }
 
-// One look at the receive completion queue. One packet a call: whoever waits for it need not wait for a
-// second, empty look.
-int MPID_VIA_DeviceCheck() {
+// Looks at slots alone between two at the queue as well, where nothing but credits comes through that.
+static constexpr uint32_t kLooksAtSlots = 8;
+
+// One look at the slots and the receive completion queue. One packet a call: whoever waits for it need not
+// wait for a second, empty look.
+int MPID_VIA_DeviceCheck(bool everywhere) {
+    if (!viadev.lenders.empty()) {
+        const int answer = look_at_slots();
+        if (answer > 0) return 1;
+        if (answer == 0 && viadev.by_queue == 0 && ++viadev.looks % kLooksAtSlots != 0 && !everywhere)
+            return 0;
+    }
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     if (VipCQDone(viadev.cq, &vi, &receive) != VIP_SUCCESS) return 0;

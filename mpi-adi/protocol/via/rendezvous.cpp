@@ -137,10 +137,16 @@ void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
 
 // Data with gaps is moved by whoever has it in more pieces: what is one piece at the other side takes one
 // remote write or read. Where processes wait for processors the receiver reads, as with other data.
-Rendezvous choose_way(const LongTransfer* t, const LongStart& start) {
+Rendezvous choose_way(LongTransfer* t, const LongStart& start) {
     if (start.wanted != Rendezvous::both) return start.wanted;
-    if (t->own == nullptr && start.list_length == 0)
+    if (t->own == nullptr && start.list_length == 0) {
+        if (t->connection->slots.open) {
+            t->way = t->connection->ways.choose(t->length, &t->measured);
+            if (t->measured) t->began = now_ns();
+            if (t->way == Ways::slots) return Rendezvous::r3;
+        }
         return t->length < viadev.both_from ? Rendezvous::rget : Rendezvous::both;
+    }
     const size_t here = t->own != nullptr ? t->own->count() : 1;
     return start.list_length > here && viadev.both_from != SIZE_MAX ? Rendezvous::rput : Rendezvous::rget;
 }
@@ -173,7 +179,7 @@ void forget_transfer(mpip_req_t* req) {
     req->r_data = nullptr;
     if (t == nullptr) return;
     leave_buffer(t);
-    if (t->counted) t->connection->credits.expect(-static_cast<int>(packets_of(t->length) - t->packet_no));
+    t->connection->credits.expect(-static_cast<int>(t->awaited));
     t->next = free_transfers;
     free_transfers = t;
 }
@@ -236,9 +242,9 @@ void start_long_receive(LongStart& start, mpip_req_t* req) {
         leave_buffer(t);
         t->protocol = Rendezvous::r3;
     }
-    if (t->protocol == Rendezvous::r3 && t->length != 0) {
-        t->counted = true;
-        c->credits.expect(static_cast<int>(packets_of(t->length)));
+    if (t->protocol == Rendezvous::r3 && t->length != 0 && !c->slots.open) {
+        t->awaited = packets_of(t->length);
+        c->credits.expect(static_cast<int>(t->awaited));
         post_missing_receives(c);  // the reply already tells of them (F12, F14)
     }
     send_reply_for_long_data(t, start);
@@ -330,8 +336,9 @@ bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet, size_t
         ++adi::counters[MPIP_PROTO_VIA].mc_rput;
         return true;
     }
-    leave_buffer(t);  // what was registered was so in vain (N39)
     t->protocol = Rendezvous::r3;
+    // Out of registered memory data goes into slots without a copy; else it was registered in vain (N39).
+    if (!by_slots(c) || !mpip_req_is_contig(req) || !enter_buffer(t, t->length)) leave_buffer(t);
     ++adi::counters[MPIP_PROTO_VIA].mc_r3;
     start_moving(t);
     return true;

@@ -24,9 +24,14 @@ void eager_header(EagerStart* h, int src_lrank, int tag, uint64_t context, int m
     h->src_lrank = static_cast<uint32_t>(src_lrank);
 }
 
-bool send_one_packet(viadev_connection_t* c, const mpip_req_t* req) {
+bool send_one_packet(viadev_connection_t* c, const mpip_req_t* req, EagerWay way) {
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
+    if (way == EagerWay::slot) {
+        mpip_req_collect(req, 0, v->buffer, req->r_bytes);
+        post_eager_in_slot(c, v, req->r_bytes, req->r_rank, req->r_tag, req->r_ctxt, req->r_mode);
+        return true;
+    }
     eager_header(packet_of<EagerStart>(v), req->r_rank, req->r_tag, req->r_ctxt, req->r_mode);
     mpip_req_collect(req, 0, v->buffer + sizeof(EagerStart), req->r_bytes);
     vbuf_init_sendrecv(v, sizeof(EagerStart) + req->r_bytes);
@@ -87,18 +92,30 @@ bool send_series(viadev_connection_t* c, const mpip_req_t* req) {
 
 }  // namespace
 
-bool eager_ok(const viadev_connection_t* c, size_t len) {
-    if (c->envelopes_only || len > viadev.eager_limit) return false;
+EagerWay eager_way(viadev_connection_t* c, size_t len) {
+    if (c->envelopes_only || len > viadev.eager_limit || c->backlog_head != nullptr) return EagerWay::none;
+    // Asked once: the peer may fall asleep between two looks.
+    if (len <= kMostInSlot - sizeof(EagerInSlot) && by_slots(c)) {
+        return slot_is_free(c, len + sizeof(EagerInSlot)) && has_place(c) ? EagerWay::slot : EagerWay::none;
+    }
     const int packets = packets_needed(len);
-    return c->backlog_head == nullptr && c->credits.eager_ok(packets) &&
-           (packets == 1 || c->sends_outstanding + packets <= viadev.send_depth);
+    return c->credits.eager_ok(packets) &&
+                   (packets == 1 || c->sends_outstanding + packets <= viadev.send_depth)
+               ? EagerWay::queue
+               : EagerWay::none;
 }
 
 int MPID_VIA_eager_send(viadev_connection_t* c, const void* buf, size_t len, int src_lrank, int tag,
-                        uint64_t context, int mode) {
+                        uint64_t context, int mode, EagerWay way) {
     vbuf* v = get_vbuf();
     if (v == nullptr) [[unlikely]]
         return MPIP_AGAIN;
+    if (way == EagerWay::slot) [[likely]] {
+        if (len != 0) mpip_copy(v->buffer, buf, len);
+        ++adi::counters[MPIP_PROTO_VIA].mc_eager;
+        post_eager_in_slot(c, v, len, src_lrank, tag, context, mode);
+        return MPIP_SUCCESS;
+    }
     eager_header(packet_of<EagerStart>(v), src_lrank, tag, context, mode);
     if (len != 0) mpip_copy(v->buffer + sizeof(EagerStart), buf, len);  // an empty message may have no buffer
     vbuf_init_sendrecv(v, sizeof(EagerStart) + len);
@@ -119,14 +136,21 @@ bool may_be_eager(const viadev_connection_t* c, const mpip_req_t* req) {
            (packets <= c->most_credits - viadev.rules.preserve && packets <= viadev.send_depth);
 }
 
+// Or for anything else that is not data.
+bool room_for_request(viadev_connection_t* c) {
+    return (by_slots(c) && slot_is_free(c, sizeof(LongRequest))) || c->credits.can_send();
+}
+
 }  // namespace
 
 void start_queued_sends(viadev_connection_t* c) {
     process_t* proc = c->proc;
     while (proc->p_sendhead != nullptr) {
         mpip_req_t* req = proc->p_sendhead;
-        if (may_be_eager(c, req) && eager_ok(c, req->r_bytes)) {
-            const bool sent = req->r_bytes <= MAX_DATA_SIZE ? send_one_packet(c, req) : send_series(c, req);
+        const EagerWay way = may_be_eager(c, req) ? eager_way(c, req->r_bytes) : EagerWay::none;
+        if (way != EagerWay::none) {
+            const bool sent =
+                req->r_bytes <= MAX_DATA_SIZE ? send_one_packet(c, req, way) : send_series(c, req);
             if (!sent) return want_chores(c);
             ++adi::counters[MPIP_PROTO_VIA].mc_eager;
             mpip_deqsend(proc);
@@ -137,10 +161,10 @@ void start_queued_sends(viadev_connection_t* c) {
         // A message short enough waits for credits, which come back whenever the receiver polls: a handshake
         // would make the send wait for its receive. Only handshakes use the preserved credits (F9).
         if (may_be_eager(c, req)) {
-            c->slots_wanted = true;  // a series may wait for places in the queue instead
+            c->place_wanted = true;  // a series may wait for places in the queue instead
             return;
         }
-        if (c->backlog_head != nullptr || !c->credits.can_send()) return;
+        if (c->backlog_head != nullptr || !room_for_request(c)) return;
         if (send_req_long_data(c, req) != MPIP_SUCCESS) return want_chores(c);
         mpip_deqsend(proc);
     }

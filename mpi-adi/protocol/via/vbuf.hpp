@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "mpi-adi/protocol/via/wire.hpp"
 
@@ -103,10 +104,19 @@ inline void release_vbuf(vbuf* v) {
 }
 
 // Descriptors: a packet of `len` bytes to send; a whole buffer to receive into; a remote write or read.
+// Count and control in one store: the NIC reads them so, and a load that needs two stores waits for both, and
+// for all that were made before.
+inline void set_form(VIP_DESCRIPTOR* d, unsigned segments, unsigned control) {
+    const VIP_UINT16 form[2] = {static_cast<VIP_UINT16>(segments), static_cast<VIP_UINT16>(control)};
+    static_assert(offsetof(VIP_CONTROL_SEGMENT, Control) == offsetof(VIP_CONTROL_SEGMENT, SegCount) + 2);
+    uint32_t both;
+    std::memcpy(&both, form, sizeof both);
+    std::memcpy(&d->CS.SegCount, &both, sizeof both);
+}
+
 inline void vbuf_init_sendrecv(vbuf* v, unsigned long len) {
     VIP_DESCRIPTOR& d = v->desc;
-    d.CS.SegCount = 1;
-    d.CS.Control = VIP_CONTROL_OP_SENDRECV;
+    set_form(&d, 1, VIP_CONTROL_OP_SENDRECV);
     d.CS.Reserved = 0;
     d.CS.Length = static_cast<VIP_UINT32>(len);
     d.CS.Status = 0;
@@ -119,8 +129,7 @@ inline void vbuf_init_sendrecv(vbuf* v, unsigned long len) {
 inline void vbuf_init_rdma(vbuf* v, unsigned control, uint64_t remote, VIP_MEM_HANDLE remote_handle,
                            void* local, VIP_MEM_HANDLE local_handle, uint32_t len) {
     VIP_DESCRIPTOR& d = v->desc;
-    d.CS.SegCount = 2;
-    d.CS.Control = static_cast<VIP_UINT16>(control);
+    set_form(&d, 2, control);
     d.CS.Reserved = 0;
     d.CS.Length = len;
     d.CS.Status = 0;

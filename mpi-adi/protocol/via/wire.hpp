@@ -10,7 +10,7 @@
 
 namespace viaduct::via {
 
-constexpr uint32_t kWireVersion = 3;
+constexpr uint32_t kWireVersion = 4;
 
 // A number as it lies in a packet: any alignment, lowest byte first.
 template <class T>
@@ -59,6 +59,8 @@ enum class PacketType : uint8_t {
     cancel_reply = 10,
     noop = 11,     // credits; costs none itself
     goodbye = 12,  // nothing more comes; costs no credit
+    slots = 13,    // memory that the other side may write packets into (slots.hpp)
+    wake = 14,     // there are some, and their reader sleeps
 };
 
 // Bits of Header::flags.
@@ -68,8 +70,9 @@ constexpr uint8_t kFlagReady = 0x2;          // ready mode, for eager_start
 struct Header {
     PacketType type;
     uint8_t flags;
-    Le16 sequence;  // counts packets that cost credit; 0 in noop and goodbye
-    Le16 credit;    // receives posted anew for the other side since the last packet
+    Le16 sequence;  // counts packets that cost credit or a slot; 0 in noop and goodbye
+    Le16 credit;    // receives posted anew for the other side since the last packet; 0 in slots, as are the
+                    // next two
     uint8_t view;   // credits the sender of this packet has left, 255: that or more (remote_cc)
     uint8_t noops;  // receives for credit-free packets its sender has posted anew, modulo 256
     Le32 source;    // world rank
@@ -85,6 +88,13 @@ struct EagerStart {
     Le32 src_lrank;
 };
 static_assert(sizeof(EagerStart) == 28);
+
+// How it ends in a slot: the data lies in front. Made of whole words, see post_eager_in_slot().
+struct EagerInSlot {
+    Le32 unused;
+    EagerStart start;
+};
+static_assert(sizeof(EagerInSlot) == 32);
 
 struct Envelope {
     Le64 context;
@@ -171,6 +181,14 @@ struct Cancel {
 };
 static_assert(sizeof(Cancel) == 24);
 
+// Where the slots lie that its sender lends.
+struct Slots {
+    Header header;
+    Le64 address;
+    Le32 memhandle;
+};
+static_assert(sizeof(Slots) == 24);
+
 // Shortest length a packet of a type may have; 0: no such type.
 constexpr size_t least_length(PacketType type) {
     switch (type) {
@@ -197,6 +215,10 @@ constexpr size_t least_length(PacketType type) {
         case PacketType::noop:
             return sizeof(Header);
         case PacketType::goodbye:
+            return sizeof(Header);
+        case PacketType::slots:
+            return sizeof(Slots);
+        case PacketType::wake:
             return sizeof(Header);
     }
     return 0;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Packets in slots that are not what they should be: whoever finds one takes its writer for lost, and nothing
+// worse. And a reader that sleeps.
+#include <unistd.h>
+
+#include <cstring>
+
+#include "cases.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::adi_test {
+namespace {
+
+using via::SlotEnd;
+using via::Slots;
+
+// Both sides have lent theirs.
+via::viadev_connection_t* open_slots(Engine& e, int other) {
+    via::viadev_connection_t* c = via::connection_of(e.process(other));
+    for (int i = 0; i < 1000 && !c->slots.open; ++i) {
+        uint64_t word = 0;
+        e.send(other, 1, &word, sizeof word);
+        e.receive(other, 1, &word, sizeof word);
+    }
+    CHECK(c->slots.open);
+    return c;
+}
+
+constexpr int kDamages = 13, kGood = 1;
+
+struct Damage {
+    size_t length = sizeof(via::EagerInSlot) + 8;
+    size_t head = sizeof(via::EagerInSlot);
+    via::PacketType type = via::PacketType::eager_start;
+    uint32_t source = 1;
+    uint32_t taken = 0;  // more than were
+};
+
+Damage damage() {
+    Damage d;
+    switch (seed) {
+        case 2:
+            d.length = via::kSlotBytes[via::kShort] - sizeof(SlotEnd) + 1;
+            break;
+        case 3:
+            d.length = UINT16_MAX;
+            break;
+        case 4:
+            d.length = 3;
+            break;
+        case 5:
+            d.head = d.length + 1;
+            break;
+        case 6:
+            d.head = UINT16_MAX;
+            break;
+        case 7:
+            d.head = 8;
+            break;
+        case 8:
+            d.type = static_cast<via::PacketType>(99);
+            break;
+        case 9:
+            d.type = via::PacketType::goodbye;
+            break;
+        case 10:
+            d.type = via::PacketType::r3_next;
+            break;
+        case 11:
+            d.source = 7;
+            break;
+        case 12:
+            d.taken = 1;
+            break;
+        case 13:
+            d.type = via::PacketType::long_reply;
+            break;
+        default:
+            break;
+    }
+    return d;
+}
+
+void write_damaged(Engine& e, via::viadev_connection_t* c, const Damage& d) {
+    via::vbuf* v = via::get_vbuf();
+    CHECK(v != nullptr);
+    std::memset(v->buffer, 0, 64);
+    auto* p =
+        reinterpret_cast<via::EagerInSlot*>(v->buffer + 64 - sizeof(SlotEnd) - sizeof(via::EagerInSlot));
+    auto* end = reinterpret_cast<SlotEnd*>(v->buffer + 64 - sizeof(SlotEnd));
+    const uint64_t data = 4711;
+    std::memcpy(v->buffer, &data, sizeof data);
+    p->start.header.type = d.type;
+    p->start.header.sequence = c->next_packet_tosend;
+    p->start.header.source = d.source;
+    p->start.context = e.comm()->c_sndctxt;
+    p->start.tag = 2;
+    p->start.src_lrank = 1;
+    via::SlotCounts& counts = c->slots.counts[via::kShort];
+    end->taken[via::kShort] = counts.awaited() + d.taken;
+    end->taken[via::kLong] = c->slots.counts[via::kLong].awaited();
+    end->length = static_cast<uint16_t>(d.length);
+    end->head = static_cast<uint16_t>(d.head);
+    end->position = counts.next() + 1;
+    via::vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE,
+                        c->slots.theirs + via::slot_end(via::kShort, counts.next()) - 64,
+                        c->slots.theirs_handle, v->buffer, v->handle, 64);
+    CHECK(via::viadev_post_rdma(c, v, &v->desc) == MPIP_SUCCESS);
+}
+
+// Rank 1 writes one thing each round and makes no progress: its peer loses it, unless what it wrote was
+// right.
+void damaged_slots(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    *job.word() = 0;
+    via::viadev_connection_t* c = open_slots(e, 1 - e.rank());
+    job.barrier();
+    if (e.rank() == 1) {
+        write_damaged(e, c, damage());
+        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        ::_exit(0);
+    }
+    uint64_t data = 0;
+    mpip_req_t req;
+    e.irecv(req, 1, 2, &data, sizeof data);
+    CHECK(e.wait(req) == (seed == kGood ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED));
+    CHECK(data == (seed == kGood ? 4711u : 0u));
+    CHECK(e.failed().empty() == (seed == kGood));
+    __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    ::_exit(0);  // nothing orderly is left to be done
+}
+
+// Slots that cannot be lent: a second time, at an odd address, beyond the end of memory, without a handle.
+void damaged_loan(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    *job.word() = 0;
+    if (seed == 1) open_slots(e, 1 - e.rank());
+    job.barrier();
+    if (e.rank() == 1) {
+        via::viadev_connection_t* c = via::connection_of(e.process(0));
+        via::vbuf* v = via::get_vbuf();
+        CHECK(v != nullptr);
+        Slots* p = via::packet_of<Slots>(v);
+        p->header.type = via::PacketType::slots;
+        p->header.flags = 0;
+        p->address = seed == 2 ? 4096 + 8 : seed == 3 ? UINT64_MAX - 63 : seed == 4 ? 0 : 4096;
+        p->memhandle = seed == 5 ? 0 : 77;
+        via::vbuf_init_sendrecv(v, sizeof(Slots));
+        via::viadev_post_send(c, v);
+        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        ::_exit(0);
+    }
+    uint64_t data = 0;
+    mpip_req_t req;
+    e.irecv(req, 1, 2, &data, sizeof data);
+    CHECK(e.wait(req) == MPIP_ERR_PROC_FAILED);
+    __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    ::_exit(0);
+}
+
+// Rank 0 sleeps on the queue, for longer than the job may take, whenever nothing is there; rank 1 sends by
+// whichever way it believes in.
+void sleeper(Job& job) {
+    Engine e(job, module);
+    open_slots(e, 1 - e.rank());
+    e.barrier();
+    std::vector<unsigned char> data(3000);
+    for (uint32_t round = 0; round < 300; ++round) {
+        if (e.rank() == 1) {
+            fill(data, round);
+            if (round % 3 == 0) ::usleep(300);
+            e.send(0, 3, data.data(), data.size());
+            if (round % 7 == 0) e.receive(0, 4, data.data(), 1);
+        } else {
+            mpip_req_t req;
+            e.irecv(req, 1, 3, data.data(), data.size());
+            while ((req.r_state & MPIP_REQ_DONE) == 0) {
+                if (e.progress() == 0) mpip_protocols[MPIP_PROTO_VIA].pt_block(100'000'000);
+            }
+            CHECK(holds(data.data(), data.size(), round));
+            if (round % 7 == 0) e.send(1, 4, data.data(), 1);
+        }
+    }
+    e.barrier();
+}
+
+}  // namespace
+
+std::vector<Case> slot_cases() {
+    return {{"slots-damaged", damaged_slots, 2, 20, "via", {}, {}, kDamages},
+            {"slots-loan", damaged_loan, 2, 20, "via", {}, {}, 5},
+            {"slots-sleeper", sleeper, 2, 60, "via"}};
+}
+
+}  // namespace viaduct::adi_test
