@@ -10,7 +10,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr char kVersion = 2;
+constexpr char kVersion = 3;
 constexpr size_t kLongestPart = 65535;
 
 void append_part(std::string* card, std::string_view part) {
@@ -42,6 +42,7 @@ std::string Card::encode() const {
     append_part(&card, host);
     append_part(&card, processors);
     append_part(&card, group);
+    append_part(&card, seats);
     for (const auto& environment : environments) append_part(&card, environment);
     return card;
 }
@@ -51,7 +52,7 @@ std::optional<Card> Card::decode(std::string_view bytes) {
     bytes.remove_prefix(1);
     Card card;
     if (!take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors) ||
-        !take_part(&bytes, &card.group))
+        !take_part(&bytes, &card.group) || !take_part(&bytes, &card.seats))
         return std::nullopt;
     for (auto& environment : card.environments)
         if (!take_part(&bytes, &environment)) return std::nullopt;

@@ -76,12 +76,23 @@ void fill_task() {
     task.ti_nhosts = static_cast<int>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
 }
 
+size_t index_of(int rank) { return static_cast<size_t>(rank); }
+
+bool first_of_node() {
+    const std::vector<int> nodes = engine.job->nodes();
+    const auto own = nodes.begin() + engine.world.rank;
+    return std::find(nodes.begin(), own, *own) == own;
+}
+
 // A module that cannot work here is left out: others may reach everybody.
 Card open_modules() {
     Card card;
     card.host = host_name();
     card.processors = own_processors();
     card.group = own_quota().group;
+    if (engine.task.ti_nlocal > 1 && first_of_node() &&
+        engine.seats.create(index_of(engine.world.rank), engine.processes.size()))
+        card.seats = engine.seats.name();
     for (int p = 0; p < NPROTO; p++) {
         protocol& module = mpip_protocols[p];
         const auto number = static_cast<size_t>(p);
@@ -108,6 +119,7 @@ bool exchange(const Card& own) {
     const int own_node = job.nodes()[static_cast<size_t>(job.rank())];
     std::vector<std::string> neighbours;
     int sharers = 0;  // ranks that live on our ration of processor time
+    std::string seats;
     for (int rank = 0; rank < job.size(); rank++) {
         const auto bytes = job.get(rank, "cmpi");
         const auto card = bytes ? Card::decode(*bytes) : std::nullopt;
@@ -118,6 +130,7 @@ bool exchange(const Card& own) {
         procinfo& info = engine.infos[static_cast<size_t>(rank)];
         std::snprintf(info.pi_host, sizeof info.pi_host, "%s", card->host.c_str());
         if (info.pi_nodeid == own_node) {
+            if (neighbours.empty()) seats = card->seats;
             neighbours.push_back(card->processors);
             sharers += !own.group.empty() && card->group == own.group ? 1 : 0;
         }
@@ -134,6 +147,8 @@ bool exchange(const Card& own) {
     engine.crowded = is_crowded(own.processors, masks.data(), masks.size()) ||
                      (!own.group.empty() && sharers > own_quota().processors);
     if (engine.crowded) engine.task.ti_flags |= TASK_CROWDED;
+    if (own.seats.empty() && engine.crowded)
+        engine.seats.open(seats, index_of(job.rank()), engine.processes.size());
     return true;
 }
 
@@ -266,6 +281,7 @@ int leave_job() {
     for (protocol& module : mpip_protocols)
         if (module.pt_loaded) module.pt_finalize();
     give_slice_back();
+    engine.seats.leave();
     engine.active_count = engine.sleeper_count = 0;
     const bool left = engine.job->finalize();
     engine.stage = Stage::after;

@@ -72,7 +72,7 @@ int send(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
     request.kind = Request::Kind::send;
     set_up_send(request, comm, channel, peer, tag, payload, mode_for_module(mode));
     queue_send(request);
-    progress_until([&] { return request.is_done(); });
+    progress_until_done(request);
     return request.r_error;
 }
 
@@ -113,7 +113,7 @@ int recv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
     request.kind = Request::Kind::receive;
     set_up_receive(request, comm, channel, peer, tag, payload);
     start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
-    progress_until([&] { return request.is_done(); });
+    progress_until_done(request);
     fill_status(request, status);
     return request.r_error;
 }
@@ -124,7 +124,7 @@ int recv_bytes(Comm& comm, Channel channel, int peer, int tag, void* base, uint6
     request.kind = Request::Kind::receive;
     set_up_receive_of_bytes(request, comm, channel, peer, tag, base, bytes);
     start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
-    progress_until([&] { return request.is_done(); });
+    progress_until_done(request);
     if (status != MPI_STATUS_IGNORE) fill_status(request, status);
     return request.r_error;
 }
@@ -155,7 +155,7 @@ int sendrecv(Comm& comm, Channel channel, int to, int send_tag, const Payload& o
         start_receive(*comm.matchers[static_cast<unsigned>(channel)], receive);
     }
     const int sent = send(comm, channel, to, send_tag, out);
-    progress_until([&] { return receive.is_done(); });
+    progress_until_done(receive);
     fill_status(receive, status);
     return receive.r_error != MPI_SUCCESS ? receive.r_error : sent;
 }
@@ -177,10 +177,12 @@ int sendrecv_all(Comm& comm, Channel channel, int tag, std::span<const Swap> swa
     };
     for (const Swap& swap : swaps) note(send(comm, channel, swap.to, tag, swap.out));
     size_t come = 0;
-    progress_until([&] {
-        while (come != swaps.size() && receives[come].is_done()) come++;
-        return come == swaps.size();
-    });
+    progress_until(
+        [&] {
+            while (come != swaps.size() && receives[come].is_done()) come++;
+            return come == swaps.size();
+        },
+        [&] { return std::any_of(receives + come, receives + swaps.size(), awaits_one_here); });
     for (size_t i = 0; i < swaps.size(); i++) note(receives[i].r_error);
     return first_error;
 }

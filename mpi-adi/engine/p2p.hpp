@@ -91,8 +91,8 @@ Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
 int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
              const Payload& in, MPI_Status* = MPI_STATUS_IGNORE);
 
-// Several of these at once, at most kMostSwaps: all receives wait before the first message leaves, and the call
-// returns when all have come.
+// Several of these at once, at most kMostSwaps: all receives wait before the first message leaves, and the
+// call returns when all have come.
 struct Swap {
     int to = MPI_PROC_NULL;
     Payload out;
@@ -119,7 +119,8 @@ public:
     void moved() {
         if (idle_ != 0) was_rewarded();
     }
-    void wait_a_little();
+    // Whoever is waited for sits on our processor and cannot run until we give way.
+    void wait_a_little(bool for_one_here = false);
     // The same for a program that asks again and again by itself (MPI_Test, MPI_Iprobe): never sleeps.
     void look_again();
 
@@ -130,16 +131,27 @@ private:
     unsigned limit_ = 0;  // of those, how many are spent looking
 };
 
-template <class Condition>
-void progress_until(Condition condition) {
+// Whether what the request waits for comes from a rank on our processor, where ranks are more than processors
+// (seats.hpp); false where nobody knows.
+bool awaits_one_here(const Request&);
+
+// The second tells whether somebody who is waited for sits on our processor.
+template <class Condition, class Here>
+void progress_until(Condition condition, Here here) {
     Patience patience;
     while (!condition()) {
         if (progress())
             patience.moved();
         else if (!condition())
-            patience.wait_a_little();
+            patience.wait_a_little(here());
     }
 }
+template <class Condition>
+void progress_until(Condition condition) {
+    progress_until(condition, [] { return false; });
+}
+// Until a request of ours is done.
+void progress_until_done(const Request&);
 
 // Work that goes on beside messages (a non-blocking collective): advanced in each pass of progress() until it
 // says that it is finished. Then its request, if any, is complete.

@@ -25,6 +25,8 @@ constexpr unsigned kSpinsBetweenYields = 1024;
 // rank that was still setting itself up, and the belief then costs every message of some hundredths of a
 // second a wake-up.
 constexpr unsigned kLongYields = 2;
+// Requests that are asked whom they wait for: a pass should not take longer with each message under way.
+constexpr int kMostAsked = 16;
 // Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
 // activity, a thread.
 constexpr unsigned kSleepMicroseconds = 10'000;
@@ -96,9 +98,11 @@ void Patience::was_rewarded() {
     idle_ = 0;
 }
 
-void Patience::wait_a_little() {
+void Patience::wait_a_little(bool for_one_here) {
     if (idle_++ == 0) limit_ = engine.crowded ? spins.limit() : Spins::kMost;
     if (EngineLock::give_way()) return;
+    // That says nothing about how long to look for those who run.
+    if (for_one_here && idle_ <= limit_) idle_ = limit_ + 1;
     if (engine.crowded && idle_ == limit_) spins.in_vain();
     if (idle_ < limit_) {
         pause_processor();
@@ -170,14 +174,31 @@ int finish(Request* request, MPI_Status* status) {
     return error;
 }
 
+bool awaits_one_here(const Request& request) {
+    if (!engine.crowded || request.is_done()) return false;
+    if (request.kind != Request::Kind::send && request.kind != Request::Kind::receive) return false;
+    return request.r_proc != nullptr &&
+           engine.seats.shared_with(static_cast<size_t>(world_rank_of(*request.r_proc)));
+}
+
+void progress_until_done(const Request& request) {
+    progress_until([&] { return request.is_done(); }, [&] { return awaits_one_here(request); });
+}
+
 int wait(Request* request, MPI_Status* status) {
-    progress_until([&] { return request->is_done(); });
+    progress_until_done(*request);
     return finish(request, status);
 }
 
 int wait_all(Request** requests, int count) {
     int first_error = MPI_SUCCESS;
     for (int i = 0; i < count; i++) {
+        progress_until([&] { return requests[i]->is_done(); },
+                       [&] {
+                           const int last = std::min(count, i + kMostAsked);
+                           return std::any_of(requests + i, requests + last,
+                                              [](const Request* one) { return awaits_one_here(*one); });
+                       });
         const int error = wait(requests[i], MPI_STATUS_IGNORE);
         if (first_error == MPI_SUCCESS) first_error = error;
     }

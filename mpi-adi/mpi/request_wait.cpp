@@ -158,7 +158,7 @@ int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
     if (handle == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Wait");
     Request* request = nullptr;
     if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Wait");
-    if (!is_idle(request)) progress_until([&] { return request->is_done(); });
+    if (!is_idle(request)) progress_until_done(*request);
     return end_one(handle, status, "MPI_Wait");
 }
 
@@ -184,7 +184,7 @@ int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitall");
     // One after the other: each is looked at until it is done, and not again.
     for (int i = 0; i < count; i++)
-        if (Request* request = active_request(handles[i])) progress_until([&] { return request->is_done(); });
+        if (Request* request = active_request(handles[i])) progress_until_done(*request);
     Comm* of = nullptr;
     const int error = end_all(count, handles, statuses, &of);
     return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Waitall");

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mpi-adi/engine/seats.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <sstream>
+
+namespace viaduct::mpi {
+
+void Seats::place(size_t own, size_t count) {
+    static_assert(sizeof(Head) <= sizeof(Seat));
+    seats_ = reinterpret_cast<Seat*>(segment_.data() + sizeof(Seat));
+    own_ = own;
+    count_ = count;
+}
+
+bool Seats::create(size_t own, size_t count) {
+    leave();
+    if (::getrandom(&token_, sizeof token_, GRND_NONBLOCK) != sizeof token_) return false;
+    segment_ = Segment::create("cmpi-seats", bytes_for(count));
+    if (!segment_.valid()) return false;
+    reinterpret_cast<Head*>(segment_.data())->token = token_;
+    place(own, count);
+    return true;
+}
+
+std::string Seats::name() const {
+    if (!segment_.valid()) return {};
+    return std::to_string(::getpid()) + ' ' + std::to_string(segment_.fd()) + ' ' + std::to_string(token_);
+}
+
+bool Seats::open(const std::string& name, size_t own, size_t count) {
+    leave();
+    std::istringstream words(name);
+    int pid = 0, fd = 0;
+    if (!(words >> pid >> fd >> token_)) return false;
+    const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+    Fd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    if (!opened.valid()) return false;
+    segment_ = Segment::map(std::move(opened), bytes_for(count), Segment::Access::read_write);
+    if (!segment_.valid() || reinterpret_cast<const Head*>(segment_.data())->token != token_) {
+        leave();
+        return false;
+    }
+    place(own, count);
+    return true;
+}
+
+void Seats::leave() {
+    segment_.reset();
+    seats_ = nullptr;
+    count_ = 0;
+}
+
+bool Seats::shared_with(size_t other) {
+    if (other >= count_) return false;
+    const uint32_t here = static_cast<uint32_t>(::sched_getcpu()) + 1;
+    // Written when it is another one, so that those who look keep the line.
+    std::atomic<uint32_t>& own = seats_[own_].taken;
+    if (own.load(std::memory_order_relaxed) != here) own.store(here, std::memory_order_relaxed);
+    return seats_[other].taken.load(std::memory_order_relaxed) == here;
+}
+
+}  // namespace viaduct::mpi
