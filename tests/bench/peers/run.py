@@ -156,6 +156,8 @@ def mpi_contenders(build, folder, cpus, sizes):
 def peers(build, folder, cpus, sizes):
     """Those that are installed, and why the others are left out."""
     found, missing = mpi_contenders(build, folder, cpus, sizes)
+    crowd = ["taskset", "-c", f"{cpus[0]},{cpus[1]}", os.path.join(build, "tests/bench/peers/viaduct_crowd_limit"), "4"]
+    found.append(Contender("limit: flags", lambda: {("coll4", 0): float(output_of(crowd).split()[2])}))
     if shutil.which("ucx_perftest"):
         found.append(Contender("UCX tag", lambda: ucx_tag(sizes, folder, cpus)))
         found.append(Contender("UCT am, posix", lambda: uct_am(sizes, folder, cpus)))
