@@ -138,12 +138,11 @@ TEST(Slots, LieInTheAreaOneBesideTheOther) {
 int run(Ways& ways, size_t length, int messages, uint64_t by_remote, uint64_t by_slots) {
     int slots = 0;
     for (int i = 0; i < messages; ++i) {
-        bool measured = false;
-        const Ways::Way way = ways.choose(length, &measured);
-        // The first ones find cold caches, and a receiver that does not look.
+        const Ways::Choice c = ways.choose(length);
+        // Some find cold caches, and a receiver that does not look.
         const uint64_t late = i < 3 ? 1'000'000 : 0;
-        if (measured) ways.tell(length, way, (way == Ways::slots ? by_slots : by_remote) + late);
-        if (i >= messages - 1000) slots += way == Ways::slots ? 1 : 0;
+        if (c.counts) ways.tell(length, c.way, (c.way == Ways::slots ? by_slots : by_remote) + late);
+        if (i >= messages - 1000) slots += c.way == Ways::slots ? 1 : 0;
     }
     return slots;
 }
@@ -166,9 +165,27 @@ TEST(Ways, AreTriedAnew) {
 
 // What was measured while slots were new is soon forgotten.
 TEST(Ways, AreTriedAgainSoonTheFirstTime) {
+    constexpr int kTrial = Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots];
     Ways ways;
-    run(ways, 16384, 8, 3000, 40'000);
-    EXPECT_EQ(run(ways, 16384, Ways::kFirstPause + 8 + 400, 3000, 700), 400 + 4);
+    run(ways, 16384, kTrial, 3000, 40'000);
+    EXPECT_EQ(run(ways, 16384, Ways::kFirstPause + kTrial + 400, 3000, 700),
+              400 + static_cast<int>(Ways::kTrials[Ways::slots]));
+}
+
+// Of a group only the last ones count: the first meet new slots, or end with the last of the other group.
+TEST(Ways, AreNotLearntFromTheFirstOfAGroup) {
+    Ways ways;
+    unsigned of[2] = {}, counted[2] = {};
+    for (unsigned i = 0; i < Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots]; ++i) {
+        const Ways::Choice c = ways.choose(16384);
+        const unsigned at = of[c.way]++;
+        EXPECT_TRUE(c.timed);
+        EXPECT_EQ(c.counts, at >= Ways::kTrials[c.way] - Ways::kCounted);
+        EXPECT_TRUE(c.way == Ways::slots || of[Ways::slots] == 0);
+        counted[c.way] += c.counts ? 1 : 0;
+    }
+    EXPECT_EQ(counted[Ways::remote], Ways::kCounted);
+    EXPECT_EQ(counted[Ways::slots], Ways::kCounted);
 }
 
 }  // namespace

@@ -74,13 +74,12 @@ struct LongTransfer {
     VIP_MEM_HANDLE remote_handle;
     uint64_t remote_address;
     reqaddr_t peer_request;
-    size_t length;   // to be moved
-    size_t offset;   // moved by this side, or handed to the NIC
-    size_t end;      // where the part ends that this side moves
-    size_t message;  // receiver: length of the whole message
-    bool measured;   // receiver: how long this takes is to be learnt (ways.hpp)
-    Ways::Way way;
-    uint64_t began;  // when it was asked for, ns
+    size_t length;        // to be moved
+    size_t offset;        // moved by this side, or handed to the NIC
+    size_t end;           // where the part ends that this side moves
+    size_t message;       // receiver: length of the whole message
+    Ways::Choice choice;  // receiver
+    uint64_t began;       // when it was asked for, ns
     // Where either buffer has gaps and the NIC gathers or scatters.
     PieceListPtr own;     // of this side, registered; nullptr: no gaps
     PieceListPtr theirs;  // of the other side, once it is here; nullptr: no gaps, or not needed

@@ -177,10 +177,11 @@ uint64_t now_ns() {
 
 void finish_transfer(LongTransfer* t) {
     mpip_req_t* req = t->request;
-    if (t->measured) {  // of one that waited behind another, only its own part
+    if (t->choice.timed) {  // of one that waited behind another, only its own part
         viadev_connection_t* c = t->connection;
         const uint64_t now = now_ns();
-        c->ways.tell(t->length, t->way, now - std::max(t->began, c->last_measured));
+        if (t->choice.counts)
+            c->ways.tell(t->length, t->choice.way, now - std::max(t->began, c->last_measured));
         c->last_measured = now;
     }
     const bool sender = is_sender(t);

@@ -141,9 +141,9 @@ Rendezvous choose_way(LongTransfer* t, const LongStart& start) {
     if (start.wanted != Rendezvous::both) return start.wanted;
     if (t->own == nullptr && start.list_length == 0) {
         if (t->connection->slots.open) {
-            t->way = t->connection->ways.choose(t->length, &t->measured);
-            if (t->measured) t->began = now_ns();
-            if (t->way == Ways::slots) return Rendezvous::r3;
+            t->choice = t->connection->ways.choose(t->length);
+            if (t->choice.timed) t->began = now_ns();
+            if (t->choice.way == Ways::slots) return Rendezvous::r3;
         }
         return t->length < viadev.both_from ? Rendezvous::rget : Rendezvous::both;
     }

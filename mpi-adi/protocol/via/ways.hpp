@@ -18,14 +18,22 @@ class Ways {
 public:
     enum Way : uint8_t { remote, slots };
 
-    // The way of the next message of this length. *measured: tell() is to be called when it is here.
-    Way choose(size_t length, bool* measured) {
+    struct Choice {
+        Way way;
+        bool timed;   // how long it takes is of interest
+        bool counts;  // and to be told
+    };
+
+    // The way of the next message of this length. Those that are tried go in two groups, so that messages
+    // which overlap are mostly of one way; the first ones of a group tell nothing: the last of the other
+    // group may have hidden them, and the first slots may never have been written to.
+    Choice choose(size_t length) {
         Class& c = of(length);
-        *measured = c.trials < 2 * kTrials;
-        if (*measured) {
-            const Way way = c.trials % 2 == 0 ? remote : slots;
-            ++c.trials;
-            return way;
+        if (c.trials < kTrials[remote] + kTrials[slots]) {
+            const unsigned at = c.trials++;
+            return at < kTrials[remote]
+                       ? Choice{remote, true, at >= kTrials[remote] - kCounted}
+                       : Choice{slots, true, c.trials > kTrials[remote] + kTrials[slots] - kCounted};
         }
         const Way way = c.best;
         if (++c.since == c.pause) {
@@ -33,7 +41,7 @@ public:
             c = Class();
             c.pause = pause;
         }
-        return way;
+        return {way, false, false};
     }
     void tell(size_t length, Way way, uint64_t ns) {
         Class& c = of(length);
@@ -41,7 +49,8 @@ public:
         c.best = c.least[slots] < c.least[remote] ? slots : remote;
     }
 
-    static constexpr unsigned kTrials = 4;                             // each way
+    static constexpr unsigned kCounted = 4;                            // messages of each way
+    static constexpr unsigned kTrials[2] = {5, 12};                    // and with those before
     static constexpr unsigned kFirstPause = 64, kLongestPause = 4096;  // messages between trials
 
 private:
