@@ -22,6 +22,7 @@ ALLOWED = {
     "utils/": ["include/", "core/", "utils/"],
     "mpi-adi/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/"],
     "mpi-adi/engine/rma/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/shm/"],  # shared windows
+    "mpi-adi/engine/seats": ["mpi-adi/", "core/shm/"],  # where ranks of a node sit: memory of all of them
     # The modules that are no users of VIPL stand on these small parts of core.
     "mpi-adi/protocol/shm/": ["mpi-adi/", "core/shm/", "core/sync/"],
     "mpi-adi/protocol/tcp/": ["mpi-adi/", "core/shm/"],
