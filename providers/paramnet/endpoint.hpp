@@ -12,6 +12,7 @@
 #include "core/copy/copy.hpp"
 #include "core/shm/segment.hpp"
 #include "core/vi/vi_core.hpp"
+#include "providers/paramnet/ahead.hpp"
 #include "providers/paramnet/faults.hpp"
 #include "providers/paramnet/peer.hpp"
 #include "providers/paramnet/segment_layout.hpp"
@@ -126,7 +127,11 @@ struct alignas(128) Tx {
     int64_t link_held = 0;      // when the one before had passed, if this one stood behind it; 0: it did not
     bool link_passed = false;   // the head message has passed the link
     std::unique_ptr<FaultModel> faults;
-    Ways ways;  // of long messages
+    Ways ways;               // of long messages
+    Ahead ahead_answered;    // of messages of one fragment that are answered one by one,
+    Ahead ahead_in_row;      // and of those that follow each other
+    uint32_t heard = 0;      // the line looked at next when the last of them went
+    uint32_t ahead_end = 0;  // units before this one, from unit_next on, have been fetched for writing
 };
 
 // A message that is arriving in fragments.

@@ -124,8 +124,8 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     ViCore& vi = *ep.vi;
     WorkQueue& q = vi.recv;
     const uint32_t meta = meta_of(word), length = length_in(meta);
-    if ((meta & (15 | (kFlagBlocks | kFlagAck) << 4)) != (kLineSend | kFlagBlocks << 4) || length == 0 ||
-        read_extra(line) != length || !q.has_untaken())
+    if ((meta & (15 | (kFlagBlocks | kFlagAck | kFlagTimed) << 4)) != (kLineSend | kFlagBlocks << 4) ||
+        length == 0 || read_extra(line) != length || !q.has_untaken())
         return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
     uint32_t form;  // SegCount and Control in one load

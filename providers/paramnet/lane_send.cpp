@@ -35,8 +35,9 @@ bool refresh_room(Endpoint& ep) {
 
 // About four fragments a message, so that the receiver begins to copy early, and none so small that lines
 // rather than bytes take the time.
-uint32_t fragment_bytes(const Tx& tx, uint32_t total) {
-    const uint32_t quarter = (total / 4 + kUnitBytes - 1) & ~(kUnitBytes - 1);
+uint32_t fragment_bytes(const Tx& tx, const OutgoingMessage& m) {
+    if (m.total <= kOnePiece && !m.streaming) return tx.block_bytes;
+    const uint32_t quarter = (m.total / 4 + kUnitBytes - 1) & ~(kUnitBytes - 1);
     return std::clamp(quarter, kMinFragment, tx.block_bytes);
 }
 
@@ -44,7 +45,7 @@ uint32_t fragment_bytes(const Tx& tx, uint32_t total) {
 Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
-    const uint32_t fragment = fragment_bytes(tx, m.total);
+    const uint32_t fragment = fragment_bytes(tx, m);
     const auto copy = ep.servicing ? gather_where_mapped : m.streaming ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;

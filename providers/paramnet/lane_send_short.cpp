@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/clock/clock.hpp"
 #include "core/sync/holds.hpp"
 #include "core/sync/pause.hpp"
 #include "providers/paramnet/lanes.hpp"
@@ -82,9 +83,27 @@ constexpr uint32_t kLinesAhead =
     return true;
 }
 
-// The same for a message of one fragment, which goes through the block area. The blocks behind it are fetched
-// for writing meanwhile: the next message is probably as long, and the receiver's cache still holds them from
-// the last lap.
+// The blocks behind a message that has gone are fetched for writing: the next message is probably as long,
+// and the receiver's cache still holds them from the last lap.
+void fetch_ahead(Tx& tx, uint32_t length) {
+    const uint32_t offset = tx.unit_next % kUnits;
+    const uint32_t units = std::min(units_for(length), kUnits - offset);
+    for (uint32_t i = 0; i < units; ++i) prefetch_for_writing(tx.blocks + size_t{offset + i} * kUnitBytes);
+    tx.ahead_end = tx.unit_next + units;
+}
+
+// Into blocks that have been fetched for writing. From 2 KiB up a C library copies by string instructions,
+// which are slow on such lines: they are good at those they need not fetch.
+void copy_into_fetched(std::byte* to, const std::byte* from, uint32_t n) {
+    constexpr uint32_t kPiece = 1024;
+    for (; n > kPiece; n -= kPiece, to += kPiece, from += kPiece) {
+        std::memcpy(to, from, kPiece);
+        asm volatile("" ::: "memory");  // the compiler must not make one copy of all
+    }
+    std::memcpy(to, from, n);
+}
+
+// The same for a message of one fragment, which goes through the block area.
 [[gnu::noinline]] bool send_block(Endpoint& ep, ViCore& vi) {
     Tx& tx = ep.tx;
     WorkQueue& q = vi.send;
@@ -96,21 +115,46 @@ constexpr uint32_t kLinesAhead =
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;
     const SegmentValue s = read_segment(d->DS[0].Local);
     const uint32_t length = s.length;
-    if (length <= kInlineBytes || length > kMinFragment || length > vi.max_transfer ||
-        length != d->CS.Length || length >= tx.long_from || !q.buffers.covers(s.handle, s.address, length))
+    if (length <= kInlineBytes || length > kOnePiece || length > vi.max_transfer || length != d->CS.Length ||
+        length >= tx.long_from || !q.buffers.covers(s.handle, s.address, length))
         return false;
     uint32_t unit, unit_after;
     if ((tx.used == tx.credits && !take_heard_credits(ep)) || !reserve_line(ep) ||
-        !reserve_units(ep, length, &unit, &unit_after))
+        !reserve_units(ep, length, &unit, &unit_after) || !goes_in_one_piece(ep, s.handle, length))
         return false;
-    std::memcpy(tx.blocks + size_t{unit} * kUnitBytes, s.bytes(), length);
-    tx.unit_next = unit_after;
     Line& line = next_line(ep);
+    uint32_t trial = 0;
+    int64_t begun = 0;
+    const bool fetched = length >= Ahead::kLearntFrom && static_cast<int32_t>(tx.ahead_end - unit_after) >= 0;
+    const uint32_t heard = ep.rx.next.load(std::memory_order_relaxed);
+    const bool in_row = heard == tx.heard;
+    tx.heard = heard;
+    Ahead& ahead = in_row ? tx.ahead_in_row : tx.ahead_answered;
+    if (length >= Ahead::kLearntFrom && length <= kMinFragment) {
+        if (ahead.in_trial()) [[unlikely]]
+            hear_time(ep);
+        trial = ahead.next(length, fetched, tx.steady);
+        if (trial != 0) [[unlikely]] {
+            if (in_row)
+                begun = now_ns();
+            else
+                mark_timed(line, trial, &begun);
+        }
+    }
+    std::byte* const to = tx.blocks + size_t{unit} * kUnitBytes;
+    if (fetched) {
+        copy_into_fetched(to, s.bytes(), length);
+    } else {
+        std::memcpy(to, s.bytes(), length);
+    }
+    tx.unit_next = unit_after;
+    if (unit_after >= kUnits) tx.steady = true;
     line.immediate = d->CS.ImmediateData;
     line.extra = length;
     const BlockPlace where{unit};
     __builtin_memcpy(line.payload, &where, sizeof where);
-    const uint32_t flags = kFlagBlocks | (form >> 18 & 1);  // Control's IMMEDIATE bit is kFlagImmediate
+    // Control's IMMEDIATE bit is kFlagImmediate.
+    const uint32_t flags = kFlagBlocks | (form >> 18 & 1) | (trial != 0 && !in_row ? kFlagTimed : 0);
     line.word.store(tx.small_meta | make_meta(0, flags, length) | line_tag(tx.next),
                     std::memory_order_release);
     ++tx.next;
@@ -118,9 +162,13 @@ constexpr uint32_t kLinesAhead =
     q.taken = position + 1;
     finish_small(ep, position, length);
     prefetch_for_writing(&next_line(ep));
-    const uint32_t offset = tx.unit_next % kUnits;
-    const uint32_t ahead = std::min(units_for(length), kUnits - offset);
-    for (uint32_t i = 0; i < ahead; ++i) prefetch_for_writing(tx.blocks + size_t{offset + i} * kUnitBytes);
+    if (length <= kMinFragment && ahead.fetches(length)) fetch_ahead(tx, length);
+    if (trial != 0) [[unlikely]] {
+        ahead.sent(trial, now_ns() - begun);
+        // The pace of a row is that of its sender; for a receiver that waits for each it would be the
+        // latency.
+        if (in_row) ahead.answered(trial, 0);
+    }
     return true;
 }
 
@@ -154,6 +202,11 @@ void look_for_room(Tx& tx, const WorkQueue& q) {
     push_sends(ep);
 }
 
+// An RDMA write that goes at once leaves the count of short sends as it is.
+[[gnu::noinline]] void kick_write(Endpoint& ep, ViCore& vi) {
+    if (!write_direct(ep, vi)) kick_in_general(ep, vi);
+}
+
 }  // namespace
 
 // The hot path: a message of at most kInlineBytes without immediate data, while no other send is on its way
@@ -166,7 +219,7 @@ void kick_send(ViCore& vi) {
         return kick_in_general(ep, vi);
     auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[q.completed & q.mask]);
     if (d->CS.SegCount != 1) [[unlikely]]
-        return kick_in_general(ep, vi);
+        return kick_write(ep, vi);
     // Two loads, although one would do: the program has just written both, and a load that needs two stores
     // waits until they are in the cache, behind all that were made before, those to lines of the peer too.
     asm volatile("");

@@ -13,9 +13,7 @@ enum class Step : uint8_t {
     stopped,  // the connection is ending
 };
 
-inline bool reliable(const Endpoint& ep) {
-    return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE;
-}
+inline bool reliable(const Endpoint& ep) { return ep.vi->traits.reliability != VIP_SERVICE_UNRELIABLE; }
 
 // A lane full, or a message not taken, for so long: the peer's application computes.
 inline constexpr int64_t kStuckNs = 1'000'000;
@@ -90,7 +88,10 @@ bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
 void install_ways(Endpoint&);  // [S] once the peer has started
 // A message that does not go inside a line; its receive is reserved.
 Step begin_long(Endpoint&, VIP_DESCRIPTOR*, uint32_t flags, uint32_t total);  // [S]
-bool take_pull(Endpoint&, const Line&, uint32_t meta);                        // [R]
+// A message of one segment of up to kOnePiece goes into the blocks at once, and begin_long has nothing else
+// to do for it.
+bool goes_in_one_piece(Endpoint&, uint32_t handle, uint32_t length);  // [S]
+bool take_pull(Endpoint&, const Line&, uint32_t meta);                // [R]
 
 // timed.cpp: how long a message takes (ways.hpp)
 uint32_t mark_timed(Line&, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
@@ -121,8 +122,8 @@ const std::byte* payload_of(Endpoint&, const Line&, uint32_t flags, uint32_t len
 // receive, if any, was completed in error and what has to follow was done).
 bool open_receive(Endpoint&, uint32_t total);
 void acknowledge(Endpoint&);
-// Its two halves. The first comes before the receive is completed: a program that has seen the message may end
-// at once, and its sender must still find that the message has arrived.
+// Its two halves. The first comes before the receive is completed: a program that has seen the message may
+// end at once, and its sender must still find that the message has arrived.
 inline void count_ack(Rx& rx) { rx.own->placed.store(++rx.acks, std::memory_order_release); }
 inline void tell_ack(Endpoint& ep) {
     light_barrier();

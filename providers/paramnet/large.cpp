@@ -43,9 +43,11 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
     return scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
-bool lies_in_arena(const Endpoint& ep, const VIP_DESCRIPTOR* d) {
+// What the receiver copies straight out of the arena.
+bool lies_in_mapped_arena(const Endpoint& ep, uint32_t handle) {
     Region region;
-    return ep.vi->regions->snapshot(d->DS[0].Local.Handle, &region) && region.arena == kArena;
+    return ep.tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 &&
+           ep.vi->regions->snapshot(handle, &region) && region.arena == kArena;
 }
 
 Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena, uint32_t trial) {
@@ -92,8 +94,7 @@ void install_ways(Endpoint& ep) {
 Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total) {
     Tx& tx = ep.tx;
     const bool one_piece = d->CS.SegCount == 1;
-    if (one_piece && total >= kArenaPullFrom && tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 &&
-        lies_in_arena(ep, d))
+    if (one_piece && total >= kArenaPullFrom && lies_in_mapped_arena(ep, d->DS[0].Local.Handle))
         return begin_pull(ep, d, total, true, 0);
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;  // asked about once only
     if (tx.ways.in_trial()) hear_time(ep);
@@ -107,6 +108,13 @@ Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total)
     tx.message.streaming = choice.way == Way::streaming;
     tx.message.trial = choice.trial;
     return Step::done;
+}
+
+bool goes_in_one_piece(Endpoint& ep, uint32_t handle, uint32_t length) {
+    Tx& tx = ep.tx;
+    if (length < kArenaPullFrom) return true;
+    return length <= tx.block_bytes && !ep.left_waiting.load(std::memory_order_relaxed) &&
+           !lies_in_mapped_arena(ep, handle) && tx.ways.stays_plain(length);
 }
 
 bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {

@@ -2,6 +2,7 @@
 // RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies: into
 // memory of the target's arena by plain stores, else by a cross-process copy. Where the target's memory
 // cannot be reached, rdma_served.cpp does it with the target's help.
+#include "core/sync/holds.hpp"
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -14,13 +15,11 @@ namespace {
 // False: the target has left, do not touch.
 class Access {
 public:
-    // What may lie outside of the arena is taken back without a heavy barrier (region_removed): before it is
-    // touched there is a fence, which is little beside the system call.
-    enum class To { arena, anywhere };
-    Access(Endpoint& ep, uint32_t handle, To to) : own_(*ep.tx.own), peer_(*ep.tx.peer) {
+    // Pairs with the heavy barrier of disconnect. What may lie outside of the arena is taken back without one
+    // (region_removed): before it is touched there is a fence, which is little beside the system call.
+    Access(Endpoint& ep, uint32_t handle) : own_(*ep.tx.own), peer_(*ep.tx.peer) {
         own_.busy_send.store(handle, std::memory_order_relaxed);
-        light_barrier();  // pairs with the heavy barrier of disconnect and region_removed
-        if (to == To::anywhere || ep.tx.needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Access() { own_.busy_send.store(0, std::memory_order_release); }
     Access(const Access&) = delete;
@@ -134,7 +133,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 
     CrossResult result = CrossResult::fault;
     {
-        const Access access(ep, handle, Access::To::anywhere);
+        const Access access(ep, handle);
         if (!access.open()) return Step::waits;  // its goodbye is on the way to us
         Region region;
         if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite, &region)) {
@@ -186,14 +185,16 @@ bool write_direct(Endpoint& ep, ViCore& vi) {
     if (s.length == 0 || s.length != d->CS.Length || s.length > vi.max_transfer ||
         !q.buffers.covers(s.handle, s.address, s.length))
         return false;
+    // As Access does it, for memory of the arena and where no fence is needed (Tx::fast).
+    tx.own->busy_send.store(target.handle, std::memory_order_relaxed);
+    free_barrier();
     bool done = false;
-    {
-        const Access access(ep, target.handle, Access::To::arena);
-        if (access.open() && tx.target.region.covers(target.handle, target.address, s.length)) {
-            copy_rising(tx.target.at + (target.address - tx.target.region.base), s.bytes(), s.length);
-            done = access.open();  // if it has left meanwhile, its goodbye decides
-        }
+    if (holds_acquire(tx.peer->closed, 0u) &&
+        tx.target.region.covers(target.handle, target.address, s.length)) {
+        copy_rising(tx.target.at + (target.address - tx.target.region.base), s.bytes(), s.length);
+        done = holds_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
     }
+    tx.own->busy_send.store(0, std::memory_order_release);
     if (!done) return false;
     q.taken = position + 1;
     if (q.completed != position) {
@@ -212,7 +213,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     if (!in_reach(peer, handle)) return begin_served_read(ep, d, total);
     CrossResult result = CrossResult::fault;
     {
-        const Access access(ep, handle, Access::To::anywhere);
+        const Access access(ep, handle);
         if (!access.open()) return Step::waits;
         Region region;
         if (permitted(ep, handle, address, total, kMayRead, kRegionRdmaRead, &region)) {
@@ -273,7 +274,7 @@ Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     bool done = false;
     {
-        const Access access(ep, handle, Access::To::anywhere);
+        const Access access(ep, handle);
         if (!access.open()) return Step::waits;
         Region region;
         if (in_reach(peer, handle) &&

@@ -24,6 +24,9 @@ inline constexpr uint32_t kUnitBytes = 64;       // allocation unit of the block
 inline constexpr uint32_t kUnits = 4096;         // of a lane: 256 KiB, which stays in a second-level cache
 inline constexpr uint32_t kMinFragment = 4096;   // bytes a line points to, of a message that needs several
 inline constexpr uint32_t kMaxFragment = 65536;  // bytes a line can point to
+// Up to here a message that goes through the caches is one piece: to copy at both ends at once would save
+// less than more lines cost.
+inline constexpr uint32_t kOnePiece = 16384;
 inline constexpr uint32_t kPublishLines = 64;    // the receiver tells its progress after so many lines,
 inline constexpr uint32_t kPublishUnits = 1024;  // or so many units
 

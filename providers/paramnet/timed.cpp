@@ -34,7 +34,9 @@ void tell_time(Endpoint& ep, const TimedMark& mark) {
 
 void hear_time(Endpoint& ep) {
     const uint64_t timed = ep.tx.peer->timed.load(std::memory_order_relaxed);
-    ep.tx.ways.answered(static_cast<uint32_t>(timed >> 32), static_cast<uint32_t>(timed));
+    const auto trial = static_cast<uint32_t>(timed >> 32), ns = static_cast<uint32_t>(timed);
+    ep.tx.ways.answered(trial, ns);
+    ep.tx.ahead_answered.answered(trial, ns);
 }
 
 }  // namespace viaduct::paramnet

@@ -41,6 +41,10 @@ bool clearly_less(uint32_t a, uint32_t b, uint32_t per_cent) {
 
 const Ways::Class Ways::kShort{.streams = false};
 
+Ways::Class& Ways::class_of(uint32_t bytes) {
+    return classes_[std::min<uint32_t>(static_cast<uint32_t>(std::bit_width(bytes)) - 14, kClasses - 1)];
+}
+
 bool Ways::learns_pulling(uint32_t bytes) const {
     return limits_.pull_from == kLearnt && bytes >= kLeastPulled;
 }
@@ -78,8 +82,7 @@ Ways::Choice Ways::next(uint32_t bytes, bool can_pull, bool steady) {
     if (bytes < kLeastStreamed) return {settled(kShort, bytes, false), 0};
     const bool waits_in_vain = pause_ != 0 && bytes <= kRingBytes;
     if (pause_ != 0) --pause_;
-    const auto number = std::min<uint32_t>(static_cast<uint32_t>(std::bit_width(bytes)) - 14, kClasses - 1);
-    Class& c = classes_[number];
+    Class& c = class_of(bytes);
     if (in_trial() && ++trial_.waited > kUnanswered) trial_.open = false;
     if (c.decided) {
         if (++c.since >= kAgain) {
@@ -90,7 +93,7 @@ Ways::Choice Ways::next(uint32_t bytes, bool can_pull, bool steady) {
     } else if (steady && !in_trial() && (can_pull || !learns_pull) && !waits_in_vain) {
         if (const std::optional<Way> way = untried(c, bytes)) {
             ++c.rounds[index_of(*way)];
-            trial_ = {true, *way, number, bytes, 0, 0};
+            trial_ = {true, *way, static_cast<uint32_t>(&c - classes_.data()), bytes, 0, 0};
             if (++number_ == 0) ++number_;
             if (way == Way::pull) ++fetched_;
             return {*way, number_};
@@ -100,6 +103,15 @@ Ways::Choice Ways::next(uint32_t bytes, bool can_pull, bool steady) {
     const Way way = settled(c, bytes, can_pull);
     if (way == Way::pull) ++fetched_;
     return {way, 0};
+}
+
+bool Ways::stays_plain(uint32_t bytes) {
+    if (!learns_streaming()) return false;
+    if (bytes < kLeastStreamed) return true;
+    Class& c = class_of(bytes);
+    if (pause_ != 0 || !c.decided || c.streams || c.pulls || c.since + 1 >= kAgain) return false;
+    ++c.since;
+    return true;
 }
 
 void Ways::decide(Class& c, uint32_t bytes) {

@@ -43,6 +43,10 @@ public:
     // ring has been written to all over once, so that its pages are there.
     Choice next(uint32_t bytes, bool can_pull, bool steady);
 
+    // Whether a message of that length takes the plain way without another look at the rest; if so it counts
+    // as one that has gone. Where it does not know, next() does.
+    bool stays_plain(uint32_t bytes);
+
     // True while a trial has not been answered: then its result is worth a look.
     bool in_trial() const { return trial_.open; }
     // How long the sender was at work on the message of the last trial. Of two ends that work at once on
@@ -78,6 +82,7 @@ private:
         uint32_t waited = 0;  // messages that have gone meanwhile
     };
 
+    Class& class_of(uint32_t bytes);
     Way settled(const Class&, uint32_t bytes, bool can_pull) const;
     // The way to be tried next: each several times in a row, since caches have to get used to it. None when
     // all were.

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whether blocks are fetched ahead, by given times; and that messages of one piece arrive whole and in one
+// line.
+#include "providers/paramnet/ahead.hpp"
+
+#include "paramnet_fixture.hpp"
+#include "providers/paramnet/lanes.hpp"
+
+namespace viaduct::paramnet::test {
+namespace {
+
+constexpr uint32_t kBytes = 4096;
+
+// Sends `count` messages, each answered before the next, which take so many ns with and without blocks that
+// were fetched. How many of them were timed.
+uint32_t learn(Ahead& ahead, uint32_t with, uint32_t without, uint32_t count = 100) {
+    uint32_t timed = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const bool fetched = ahead.fetches(kBytes);
+        const uint32_t trial = ahead.next(kBytes, fetched, true);
+        if (trial == 0) continue;
+        ++timed;
+        ahead.answered(trial, fetched ? with : without);
+    }
+    return timed;
+}
+
+TEST(FetchingAhead, IsDoneWhereItHasProvedFaster) {
+    Ahead gains, loses;
+    EXPECT_EQ(learn(gains, 200, 300), 8u);
+    EXPECT_TRUE(gains.fetches(kBytes));
+    EXPECT_EQ(learn(loses, 300, 200), 8u);
+    EXPECT_FALSE(loses.fetches(kBytes));
+    EXPECT_TRUE(loses.fetches(Ahead::kLearntFrom - 1)) << "short ones always gain";
+}
+
+TEST(FetchingAhead, IsTriedAgainNowAndThen) {
+    Ahead ahead;
+    learn(ahead, 300, 200);
+    ASSERT_FALSE(ahead.fetches(kBytes));
+    EXPECT_EQ(learn(ahead, 200, 300, 10000), 16u);
+    EXPECT_TRUE(ahead.fetches(kBytes)) << "the processors were moved";
+}
+
+TEST(FetchingAhead, StaysAsItIsForALittleAndForTimesThatTellNothing) {
+    Ahead ahead;
+    learn(ahead, 200, 195);
+    EXPECT_TRUE(ahead.fetches(kBytes));
+    Ahead late;
+    learn(late, 1'000'000, 200);
+    EXPECT_TRUE(late.fetches(kBytes)) << "the receiver was not looking";
+}
+
+TEST(FetchingAhead, CountsTheSlowerOfTheTwoEnds) {
+    Ahead ahead;
+    for (uint32_t i = 0; i < 100; ++i) {
+        const bool fetched = ahead.fetches(kBytes);
+        const uint32_t trial = ahead.next(kBytes, fetched, true);
+        if (trial == 0) continue;
+        ahead.sent(trial, fetched ? 250 : 90);
+        ahead.answered(trial, 80);
+    }
+    EXPECT_FALSE(ahead.fetches(kBytes));
+}
+
+TEST(FetchingAhead, TimesOnlyMessagesOfTheKindItTries) {
+    Ahead ahead;
+    for (uint32_t i = 0; i < 10; ++i) {
+        EXPECT_EQ(ahead.next(kBytes, false, true), 0u) << "their blocks have not been fetched";
+        EXPECT_EQ(ahead.next(kBytes, true, false), 0u) << "pages of the ring are missing";
+    }
+    const uint32_t trial = ahead.next(kBytes, true, true);
+    ASSERT_NE(trial, 0u);
+    EXPECT_EQ(ahead.next(kBytes, true, true), 0u) << "one at a time";
+    ahead.answered(trial - 1, 1);
+    EXPECT_TRUE(ahead.in_trial()) << "the answer to another one";
+    for (uint32_t i = 0; ahead.in_trial() && i < 10000; ++i) ahead.next(kBytes, true, true);
+    EXPECT_FALSE(ahead.in_trial()) << "a peer that does not answer";
+}
+
+class OnePiece : public testing::TestWithParam<uint16_t> {};
+
+// Receives of that length, known to the sender before it sends: one that has to ask for them goes the general
+// way.
+void post(TestVi& vi, uint32_t bytes, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) vi.receive(vi.data(), bytes);
+}
+
+// How many lines the message took.
+uint32_t send(TestVi& from, TestVi& to, uint32_t bytes, uint32_t seed) {
+    const uint32_t before = from.endpoint().tx.next;
+    fill(from.data(), bytes, seed);
+    from.send(from.data(), bytes);
+    const VIP_DESCRIPTOR* d = to.wait_recv();
+    EXPECT_TRUE(d != nullptr && d->CS.Length == bytes && filled(to.data(), bytes, seed)) << bytes;
+    EXPECT_NE(from.wait_send(), nullptr) << bytes;
+    return from.endpoint().tx.next - before;
+}
+
+TEST_P(OnePiece, TakesOneLineWherePlainStoresWriteIt) {
+    TestPair pair(GetParam(), Reach::same_process, 1 << 20, {{"stream_from", "1000000"}, {"pull_from", "0"}});
+    post(pair.b, 20000, 20);
+    uint32_t seed = 0;
+    for (const uint32_t bytes : {2111u, 2112u, 4096u, 4097u, 8191u, 8192u, 12345u, 16384u})
+        EXPECT_EQ(send(pair.a, pair.b, bytes, ++seed), 1u) << bytes;
+    EXPECT_GT(send(pair.a, pair.b, 16385, ++seed), 1u);
+}
+
+TEST_P(OnePiece, ArrivesWholeWhileTheConnectionLearns) {
+    TestPair pair(GetParam());
+    post(pair.b, kOnePiece, 1000);
+    uint32_t seed = 0;
+    for (uint32_t i = 0; i < 240; ++i)
+        for (const uint32_t bytes : {4096u, 5000u, 8192u, 16384u}) send(pair.a, pair.b, bytes, ++seed);
+    EXPECT_EQ(send(pair.a, pair.b, 5000, ++seed), 1u);
+}
+
+// Where messages are answered one by one, each that is timed has its answer, so that nothing waits in vain.
+TEST_P(OnePiece, IsTimedWhereThatIsAskedFor) {
+    TestPair pair(GetParam());
+    post(pair.a, 8, 1000);
+    post(pair.b, kBytes, 1000);
+    uint32_t answered = 0;
+    for (uint32_t i = 0; i < 1000; ++i) {
+        send(pair.a, pair.b, kBytes, i);
+        send(pair.b, pair.a, 8, i);
+        Tx& tx = pair.a.endpoint().tx;
+        if (!tx.ahead_answered.in_trial()) continue;
+        const std::lock_guard lock(pair.a.core.send.lock);
+        hear_time(pair.a.endpoint());
+        EXPECT_FALSE(tx.ahead_answered.in_trial()) << i;
+        ++answered;
+    }
+    EXPECT_GE(answered, 4u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paramnet, OnePiece, testing::ValuesIn(kLevels));
+
+}  // namespace
+}  // namespace viaduct::paramnet::test
