@@ -56,8 +56,10 @@ void Seats::leave() {
 }
 
 bool Seats::shared_with(size_t other) {
-    if (other >= count_) return false;
-    const uint32_t here = static_cast<uint32_t>(::sched_getcpu()) + 1;
+    if (other >= count_ || other == own_) return false;
+    const int cpu = ::sched_getcpu();
+    if (cpu < 0) return false;
+    const uint32_t here = static_cast<uint32_t>(cpu) + 1;
     // Written when it is another one, so that those who look keep the line.
     std::atomic<uint32_t>& own = seats_[own_].taken;
     if (own.load(std::memory_order_relaxed) != here) own.store(here, std::memory_order_relaxed);

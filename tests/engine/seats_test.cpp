@@ -45,7 +45,8 @@ TEST_F(SeatsTest, WhoeverAskedLastOnAProcessorIsSeenThere) {
     EXPECT_FALSE(first.shared_with(2)) << "it has told nothing yet";
     EXPECT_TRUE(second.shared_with(0));
     EXPECT_TRUE(first.shared_with(2));
-    EXPECT_FALSE(first.shared_with(1));
+    EXPECT_FALSE(first.shared_with(1)) << "it has never asked";
+    EXPECT_FALSE(first.shared_with(0)) << "nobody gives way to himself";
     if (cpus.size() < 2) return;
     go_to(cpus[1]);
     EXPECT_FALSE(second.shared_with(0)) << "it sits on the other one";
