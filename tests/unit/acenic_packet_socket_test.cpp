@@ -54,8 +54,8 @@ protected:
         first->pkt_len = pieces * uint32_t{bytes};
         auto* head = static_cast<std::byte*>(first->buf_addr);
         std::memset(head, 0, 12);
-        head[12] = std::byte{kType >> 8};
-        head[13] = std::byte{kType & 0xFF};
+        head[12] = static_cast<std::byte>(kType >> 8);
+        head[13] = static_cast<std::byte>(kType & 0xFF);
         return first;
     }
 
