@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/sync/asymmetric_barrier.hpp"
+#include "core/sync/holds.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 
@@ -196,7 +197,9 @@ Status group_create(NicContext* nic, Group** out) {
 
 void group_destroy(Group* group) { delete group; }
 
-void poll_group(Group* group) {
+namespace {
+
+[[gnu::noinline]] void poll_in_general(Group* group) {
     NicContext& nic = *group->nic;
     BrokenList broken;
     bool look = false;
@@ -216,6 +219,54 @@ void poll_group(Group* group) {
     if (look) [[unlikely]]
         look_everywhere(nic);
     for (uint32_t i = 0; i < broken.count; ++i) broken.vis[i]->events->settle(*broken.vis[i]);
+}
+
+// The group has one hot endpoint, whose receive queue it watches, and nothing else to look after now. Its
+// lock held.
+inline bool has_one_receiver_only(const Group& group, const Endpoint& ep) {
+    const NicContext& nic = *group.nic;
+    return ((group.polls + 1) & kTidyEvery) != 0 && ep.recv_group == &group &&
+           holds(ep.send_attention, 0u) &&
+           (holds(ep.awaits_acks, 0u) || ep.send_group != &group) &&
+           nic.hub->rings.load(std::memory_order_acquire) == nic.rings_seen.load(std::memory_order_acquire) &&
+           holds(group.any_pending, 0u);
+}
+
+enum class Looked : uint8_t { elsewhere, done, broken };
+
+// What a poll of a dialogue consists of. The group's lock held.
+inline Looked poll_only(Group& group, Endpoint& ep) {
+    if (!has_one_receiver_only(group, ep)) [[unlikely]]
+        return Looked::elsewhere;
+    ++group.polls;
+    if (!lane_has_line(ep)) return Looked::done;
+    ViCore& vi = *ep.vi;
+    if (!vi.recv.lock.try_enter()) [[unlikely]]
+        return Looked::elsewhere;
+    group.hot[0].last_hit = group.polls;
+    if (ep.connected) [[likely]]
+        take_arrivals(ep);
+    vi.recv.lock.leave();
+    return vi.is_marked_broken() ? Looked::broken : Looked::done;
+}
+
+}  // namespace
+
+void poll_group(Group* group) {
+    if (!group->lock.try_enter()) [[unlikely]]
+        return poll_in_general(group);
+    Looked looked = Looked::elsewhere;
+    ViCore* vi = nullptr;
+    if (holds(group->hot_count, 1u)) [[likely]] {
+        Endpoint& ep = *group->hot[0].endpoint;
+        vi = ep.vi;
+        looked = poll_only(*group, ep);
+    }
+    group->lock.leave();
+    if (looked == Looked::done) [[likely]]
+        return;
+    if (looked == Looked::broken) return vi->events->settle(*vi);
+    poll_in_general(group);
 }
 
 void try_promote(Endpoint& ep, Group* group) {

@@ -102,6 +102,13 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
         push_from_receive(ep);
 }
 
+// The same for a message inside its line, for which nothing has to be published yet (Rx::alone).
+[[gnu::noinline]] void finish_short(Endpoint& ep, WorkQueue& q) {
+    tell_completion(q, free_barrier);
+    if (!holds(ep.send_attention, 0u)) [[unlikely]]
+        push_from_receive(ep);
+}
+
 [[gnu::noinline]] void take_in_general(Endpoint& ep) {
     Rx& rx = ep.rx;
     const uint32_t before = rx.next.load(std::memory_order_relaxed);
@@ -208,7 +215,7 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     publish_status(d, VIP_STATUS_OP_RECEIVE, length);
     free_barrier();  // pairs with the heavy barrier of a thread going to sleep
     if (q.cq != nullptr || !holds(q.sleepers, 0u) || !holds(ep.send_attention, 0u)) [[unlikely]]
-        return finish_alone(ep);
+        return finish_short(ep, q);
     q.completed = q.completed + 1;
 }
 
