@@ -108,6 +108,20 @@ TEST(Groups, ForgetVisThatAreDestroyed) {
     EXPECT_EQ(star.hub.back()->core.recv.completed, 4u);
 }
 
+// The only busy VI of a group has a short way of its own through a poll.
+TEST(Groups, SettleTheirOnlyBusyViWhenAMessageBreaksIt) {
+    Star star(1);
+    for (int i = 0; i < 6; ++i) {
+        star.rays[0]->send(star.rays[0]->data(), 8);
+        star.nic_hub.poll();
+    }
+    ASSERT_EQ(star.completed(0), 6u);
+    star.rays[0]->send(star.rays[0]->data(), 100);  // its receive holds 64 bytes
+    star.nic_hub.poll();
+    EXPECT_EQ(star.hub[0]->state(), VIP_STATE_ERROR);
+    EXPECT_EQ(star.completed(0), 8u) << "what was posted behind it is flushed";
+}
+
 // The same questions as VipRecvWait: sleep_begin, one more poll, sleep_wait.
 VIP_DESCRIPTOR* sleep_for_receive(TestVi& vi, double seconds) {
     NicContext* nic = vi.nic.context;
