@@ -74,8 +74,15 @@ inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_M
 }
 
 // Not Connected: the state machine says what happens. The lock is held.
-[[gnu::noinline, gnu::cold]] void post_unconnected(const Vi& vi, WorkQueue& q) {
-    if (post_rule(vi.state(), q.is_receive) == PostRule::flush) flush_queue(q);
+[[gnu::noinline, gnu::cold]] void post_unconnected(Vi& vi, WorkQueue& q) {
+    switch (post_rule(vi.state(), q.is_receive)) {
+        case PostRule::hold:
+            return;
+        case PostRule::hand_on:
+            return vi.ops->kick_recv(vi.core);
+        case PostRule::flush:
+            return flush_queue(q);
+    }
 }
 
 [[gnu::noinline, gnu::cold]] VIP_RETURN dead_handle(WorkQueue& q) {

@@ -29,8 +29,9 @@ PostRule post_rule(VIP_VI_STATE now, bool is_receive) {
     switch (now) {
         case VIP_STATE_CONNECTED:
             return PostRule::hand_on;
-        case VIP_STATE_IDLE:
         case VIP_STATE_CONNECT_PENDING:
+            return is_receive ? PostRule::hand_on : PostRule::flush;
+        case VIP_STATE_IDLE:
             return is_receive ? PostRule::hold : PostRule::flush;
         case VIP_STATE_ERROR:
             return PostRule::flush;

@@ -24,8 +24,8 @@ std::optional<VIP_VI_STATE> next_state(VIP_VI_STATE now, ViEvent event);
 
 // What happens to a descriptor that is posted.
 enum class PostRule : uint8_t {
-    hold,     // stays on the queue until the VI is connected
-    hand_on,  // the provider gets it
+    hold,     // stays on the queue until an attempt to connect begins
+    hand_on,  // the provider gets it; a receive already while we connect, as the peer may send before we are
     flush,    // completes at once as flushed
 };
 

@@ -185,7 +185,10 @@ struct DataOps {
     // peer. Bounded; may block briefly. Descriptors are left to the user agent to flush.
     void (*disconnect)(ViCore&);
     void (*kick_send)(ViCore&);  // [S] send.posted has grown
-    void (*kick_recv)(ViCore&);  // [R] recv.posted has grown
+    // [R] recv.posted has grown, on a connected VI or while it connects: the peer may start earlier than we
+    // do and send what these receives are meant for. No message may fail to find a receive that was kicked
+    // before it was sent. Providers whose senders wait for the peer's start leave it to start.
+    void (*kick_recv)(ViCore&);
     void (*poll_send)(ViCore&);  // [S] move backlog, find acknowledgements
     void (*poll_recv)(ViCore&);  // [R] take what has arrived
 

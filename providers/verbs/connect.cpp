@@ -68,11 +68,7 @@ void take_response(ConnectOp& op, const CmEvent& event) {
     if (read != Status::ok) return decide(op, read == Status::version ? read : Status::broken);
     op.link->peer = hello;
     op.link->peer_reads = event.reads;
-    if (!make_ready(*op.link, op.id)) return decide(op, Status::broken);
-    // A requester waits for this answer and starts at once: it confirms when it does. Between peers it may be
-    // long until the program asks how far the connection is.
-    op.link->confirms_at_start = op.kind == ConnectOp::request;
-    if (!op.link->confirms_at_start && calls->establish(op.id) != 0) return decide(op, Status::broken);
+    if (!make_ready(*op.link, op.id) || calls->establish(op.id) != 0) return decide(op, Status::broken);
     op.result.remote = op.remote;
     op.result.remote_traits = hello.traits;
     decide(op, Status::ok);
@@ -206,6 +202,9 @@ void decide(ConnectOp& op, Status status) {
 
 void give_up_link(ConnectOp& op) {
     if (op.link == nullptr) return;
+    op.vi->recv.lock.lock();  // whoever posts receives to its queue pair is out after this
+    op.vi->endpoint->takes_receives = nullptr;
+    op.vi->recv.lock.unlock();
     drop_link(op.link);
     op.link = nullptr;
     op.link_initial = false;
@@ -225,8 +224,11 @@ bool prepare_link(ConnectOp& op, rdma_cm_id* id) {
     if (op.link == nullptr) return false;
     if (op.link_initial) return true;
     if (!make_initial(*op.link, id)) return false;
-    // Before the peer can know of the connection: a message that meets no receive breaks it.
+    // Before the peer can know of the connection: a message that meets no receive breaks it. From now on
+    // those that are posted go to the device at once (kick_recv): the peer may be connected, and send, before
+    // we are.
     op.vi->recv.lock.lock();
+    ep.takes_receives = op.link;
     op.link->receives_end = op.vi->recv.completed;
     post_receives(ep, *op.link);
     op.vi->recv.lock.unlock();

@@ -347,7 +347,7 @@ void kick_send(ViCore& vi) {
 void kick_recv(ViCore& vi) {
     const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
-    if (ep.link != nullptr) post_receives(ep, *ep.link);
+    if (ep.takes_receives != nullptr) post_receives(ep, *ep.takes_receives);
 }
 
 void poll_send(ViCore& vi) {

@@ -125,9 +125,6 @@ void start(ViCore& vi) {
     note_sends(ep);
     post_receives(ep, link);
     drain_receives(ep);
-    // Not before: a receive that another thread has posted during the attempt must be there for the first
-    // message.
-    if (link.confirms_at_start && calls->establish(link.id) != 0) lose_link(link);
     poke(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on
 }
 
@@ -142,7 +139,7 @@ void disconnect(ViCore& vi) {
     ep.backlog = false;
     ep.connected = false;
     ep.stopped = true;
-    ep.link = nullptr;
+    ep.link = ep.takes_receives = nullptr;
     destroy_data(*link);
     {
         const std::lock_guard lock(nic.links_mutex);

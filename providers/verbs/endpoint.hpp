@@ -107,6 +107,7 @@ struct Endpoint {
     verbs::Arrivals send_arrivals;
 
     // [R]
+    verbs::Link* takes_receives = nullptr;    // has a queue pair for them: `link`, or that of an attempt
     uint32_t recv_seen = 0;                   // as send_seen
     std::unique_ptr<uint32_t[]> bad_receive;  // by position: error bits of a receive that cannot be used
     verbs::Arrivals recv_arrivals;

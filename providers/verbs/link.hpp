@@ -80,10 +80,9 @@ struct Link {
     DeviceQueue* recv_queue = nullptr;
     uint32_t send_room = 0;
     uint32_t recv_room = 0;
-    uint32_t inline_bytes = 0;       // what the device allows on this queue pair
-    uint8_t peer_reads = 1;          // RDMA reads that the peer serves at a time
-    uint32_t receives_end = 0;       // [R] position up to which receives have been posted
-    bool confirms_at_start = false;  // the peer has not been told that we are connected
+    uint32_t inline_bytes = 0;  // what the device allows on this queue pair
+    uint8_t peer_reads = 1;     // RDMA reads that the peer serves at a time
+    uint32_t receives_end = 0;  // [R] position up to which receives have been posted
 
     // The companion's buffers: kCompanionDepth to receive into, kCompanionDepth to send from.
     std::byte* buffers = nullptr;

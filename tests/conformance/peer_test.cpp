@@ -248,6 +248,25 @@ TEST(Peer, DataSentOnOneSideBeforeTheOtherAskedForTheResultArrives) {
     EXPECT_EQ(reap_recv(peers.right.vi).descriptor, posted);
 }
 
+TEST(Peer, AReceiveThatIsPostedBehindTheRequestIsThereForTheFirstMessage) {
+    // Its own end may be connected later than the other, which sends at once.
+    for (const bool left_first : {false, true}) {
+        Peers peers;
+        VIP_VI_ATTRIBUTES attributes{};
+        ASSERT_EQ(left_first ? peers.ask_left() : peers.ask_right(), VIP_SUCCESS);
+        ASSERT_EQ(left_first ? peers.ask_right() : peers.ask_left(), VIP_SUCCESS);
+        ASSERT_EQ(VipConnectPeerWait(peers.left.vi, &attributes), VIP_SUCCESS);
+        VIP_DESCRIPTOR* posted = peers.right.receive(16);
+        peers.left.send(peers.left.buffer(16, 'e'), 16);
+        EXPECT_TRUE(never([&] { return peers.left.state() != VIP_STATE_CONNECTED; }));
+        ASSERT_EQ(VipConnectPeerWait(peers.right.vi, &attributes), VIP_SUCCESS);
+        const Outcome got = reap_recv(peers.right.vi);
+        EXPECT_EQ(got.code, VIP_SUCCESS);
+        EXPECT_EQ(got.descriptor, posted);
+        EXPECT_EQ(reap_send(peers.left.vi).code, VIP_SUCCESS);
+    }
+}
+
 TEST(Peer, ManyPeersConnectFromManyThreads) {
     std::vector<std::future<int>> workers;
     for (int i = 0; i < 6; ++i) {

@@ -1,147 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Requests and refusals that the network loses (providers/verbs/doubt.hpp), with an rdma_cm made of
 // functions.
-#include <arpa/inet.h>
-
-#include <algorithm>
-#include <mutex>
+#include "providers/verbs/doubt.hpp"
 
 #include "core/clock/clock.hpp"
 #include "providers/verbs/connect.hpp"
-#include "providers/verbs/doubt.hpp"
-#include "tests/unit/verbs_fixture.hpp"
+#include "tests/unit/verbs_cm_fixture.hpp"
 
 namespace viaduct::verbs::test {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-struct Asked {
-    rdma_cm_id* id;
-    uint32_t qp;
-    Hello hello;
-};
-// What rdma_cm has been told.
-struct FakeCm {
-    std::vector<std::unique_ptr<rdma_cm_id>> ids;
-    std::vector<std::unique_ptr<ibv_qp>> qps;
-    std::vector<uint16_t> ports;  // that a way was looked for to
-    std::vector<Asked> asked;
-    std::vector<Refusal> refused;
-    int accepted = 0;
-    std::vector<size_t> confirmed;  // with how many receives posted
-    bool refuses_confirmation = false;
-    ibv_context* context = nullptr;
-};
-FakeCm* cm = nullptr;
-
-int cm_create_id(rdma_event_channel*, rdma_cm_id** out, void*, rdma_port_space) {
-    cm->ids.push_back(std::make_unique<rdma_cm_id>());
-    *out = cm->ids.back().get();
-    return 0;
-}
-int cm_resolve_addr(rdma_cm_id*, sockaddr*, sockaddr* to, int) {
-    cm->ports.push_back(ntohs(reinterpret_cast<sockaddr_in*>(to)->sin_port));
-    return 0;
-}
-int cm_resolve_route(rdma_cm_id*, int) { return 0; }
-int cm_init_qp_attr(rdma_cm_id*, ibv_qp_attr*, int*) { return 0; }
-int cm_connect(rdma_cm_id* id, rdma_conn_param* param) {
-    Asked one{id, param->qp_num, {}};
-    EXPECT_EQ(read_request(param->private_data, param->private_data_len, &one.hello), Status::ok);
-    cm->asked.push_back(one);
-    return 0;
-}
-int cm_establish(rdma_cm_id*) {
-    cm->confirmed.push_back(device->receives.size());
-    return cm->refuses_confirmation ? -1 : 0;
-}
-int cm_accept(rdma_cm_id*, rdma_conn_param*) {
-    ++cm->accepted;
-    return 0;
-}
-int cm_reject(rdma_cm_id*, const void* data, uint8_t bytes) {
-    Refusal why{};
-    EXPECT_TRUE(read_refusal(data, bytes, &why));
-    cm->refused.push_back(why);
-    return 0;
-}
-ibv_qp* cm_create_qp(ibv_pd*, ibv_qp_init_attr*) {
-    cm->qps.push_back(std::make_unique<ibv_qp>());
-    cm->qps.back()->context = cm->context;
-    cm->qps.back()->qp_num = static_cast<uint32_t>(cm->qps.size());
-    return cm->qps.back().get();
-}
-
-class VerbsDoubt : public VerbsFixture {
+class VerbsDoubt : public VerbsCmFixture {
 protected:
-    VerbsDoubt() {
-        cm = &cm_;
-        cm_.context = &context_;
-        table_.create_id = cm_create_id;
-        table_.resolve_addr = cm_resolve_addr;
-        table_.resolve_route = cm_resolve_route;
-        table_.init_qp_attr = cm_init_qp_attr;
-        table_.connect = cm_connect;
-        table_.establish = cm_establish;
-        table_.accept = cm_accept;
-        table_.reject = cm_reject;
-        table_.create_qp = cm_create_qp;
-        nic_.control_cq = &cq_;
-        std::call_once(nic_.progress_once, [] {});  // the test is the progress thread
-        nic_.ip.s_addr = htonl(0xC0000202);
-        nic_.info.address = address_of(nic_.ip);
-        traits_.reliability = VIP_SERVICE_RELIABLE_DELIVERY;
-        local_ = end_at(nic_.ip, "asker");
-        in_addr far{};
-        far.s_addr = htonl(0xC0000201);
-        remote_ = end_at(far, "waiter");
-    }
-    ~VerbsDoubt() override {
-        if (core_.endpoint->link != nullptr) {
-            disconnect(core_);
-            for (Link* link : nic_.leaving) destroy_link(link);
-        }
-        if (op_ != nullptr) {
-            give_up_link(*op_);
-            op_->decided = true;
-            op_->result.status = Status::timeout;
-            ConnectResult unused;
-            connect_finish(op_, &unused);
-        }
-        for (Link* link : nic_.dropped) destroy_link(link);
-    }
-
-    static EndAddress end_at(in_addr ip, const char* discriminator) {
-        EndAddress end;
-        end.host = address_of(ip);
-        end.discriminator_len = static_cast<uint16_t>(std::strlen(discriminator));
-        std::memcpy(end.discriminator, discriminator, end.discriminator_len);
-        return end;
-    }
-    void event(rdma_cm_event_type type, rdma_cm_id* id, const void* data = nullptr, size_t bytes = 0) {
-        CmEvent e;
-        e.type = type;
-        e.id = id;
-        e.bytes = bytes;
-        if (bytes != 0) std::memcpy(e.data, data, bytes);
-        handle_event(nic_, e);
-    }
-    void resolve(rdma_cm_id* id) {
-        event(RDMA_CM_EVENT_ADDR_RESOLVED, id);
-        event(RDMA_CM_EVENT_ROUTE_RESOLVED, id);
-    }
-    void refuse_with(rdma_cm_id* id, Refusal why) {
-        uint8_t data[kRejectBytes];
-        write_refusal(why, data);
-        event(RDMA_CM_EVENT_REJECTED, id, data, sizeof data);
-    }
-    // A request that is out and has had no answer.
-    void ask() {
-        ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, kNever, &op_), Status::ok);
-        resolve(op_->id);
-        ASSERT_EQ(cm_.asked.size(), 1u);
-    }
     // ... nor has it after so long.
     void wait(int64_t ns) { run_timers(nic_, now_ns() + ns); }
     void probe() {
@@ -149,84 +21,13 @@ protected:
         ASSERT_NE(op_->probe, nullptr);
         resolve(op_->probe);
     }
-    bool is_retired(rdma_cm_id* id) const {
-        return std::find(nic_.graveyard.begin(), nic_.graveyard.end(), id) != nic_.graveyard.end();
-    }
-    void hear_request(HelloKind kind, uint32_t nonce) {
-        Hello hello;
-        hello.kind = kind;
-        hello.traits = traits_;
-        hello.nonce = nonce;
-        hello.local = remote_;
-        hello.remote = local_;
-        uint8_t data[kRequestBytes];
-        write_request(hello, data);
-        rdma_cm_id* id = nullptr;
-        cm_create_id(nullptr, &id, nullptr, RDMA_PS_TCP);
-        event(RDMA_CM_EVENT_CONNECT_REQUEST, id, data, sizeof data);
-    }
-    void accept_it(rdma_cm_id* id) {
-        Hello hello;
-        hello.traits = traits_;
-        uint8_t data[kAcceptBytes];
-        write_accept(hello, data);
-        event(RDMA_CM_EVENT_CONNECT_RESPONSE, id, data, sizeof data);
-    }
-    void finish() {
-        ConnectResult result;
-        EXPECT_EQ(connect_finish(std::exchange(op_, nullptr), &result), Status::ok);
-    }
-    void begin() {
-        core_.state.store(VIP_STATE_CONNECTED);
-        const std::scoped_lock both(core_.recv.lock, core_.send.lock);
-        start(core_);
-    }
     Refusal answer_to_probe(uint32_t nonce) {
         const size_t before = cm_.refused.size();
         hear_request(HelloKind::probe, nonce);
         EXPECT_EQ(cm_.refused.size(), before + 1);
         return cm_.refused.back();
     }
-
-    FakeCm cm_;
-    ViTraits traits_;
-    EndAddress local_, remote_;
-    ConnectOp* op_ = nullptr;
 };
-
-TEST_F(VerbsDoubt, ARequesterConfirmsWhenItTakesReceivesAsTheyArePosted) {
-    ask();
-    accept_it(cm_.asked[0].id);
-    ASSERT_TRUE(op_->decided);
-    EXPECT_TRUE(cm_.confirmed.empty());
-    finish();
-    core_.recv.push(descriptor(64));  // another thread's, which finds the VI not connected yet
-    const size_t before = fake_.receives.size();
-    begin();
-    ASSERT_EQ(cm_.confirmed.size(), 1u);
-    EXPECT_EQ(cm_.confirmed[0], before + 1) << "the first message may be for it";
-    EXPECT_FALSE(core_.endpoint->link->lost);
-}
-
-TEST_F(VerbsDoubt, AConfirmationThatCannotBeSentLosesTheConnection) {
-    ask();
-    accept_it(cm_.asked[0].id);
-    finish();
-    cm_.refuses_confirmation = true;
-    begin();
-    EXPECT_TRUE(core_.endpoint->link->lost);
-}
-
-TEST_F(VerbsDoubt, BetweenPeersNobodyHasToAskForTheConfirmation) {
-    ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, kNever, &op_), Status::ok);
-    ASSERT_NE(op_->id, nullptr);
-    resolve(op_->id);
-    accept_it(op_->id);
-    EXPECT_EQ(cm_.confirmed.size(), 1u);
-    finish();
-    begin();
-    EXPECT_EQ(cm_.confirmed.size(), 1u);
-}
 
 TEST_F(VerbsDoubt, AProbeAsksForTheRequestAtTheSamePort) {
     ask();

@@ -21,6 +21,7 @@ struct PostedSend {
 struct PostedReceive {
     ibv_recv_wr wr;
     std::vector<ibv_sge> pieces;
+    const ibv_qp* qp;
 };
 
 // What the device has been given, and what it will say.
@@ -46,8 +47,8 @@ inline int fake_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr**) {
     (qp == companion_qp ? device->messages : device->sends).push_back(posted);
     return 0;
 }
-inline int fake_post_recv(ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr**) {
-    device->receives.push_back({*wr, {wr->sg_list, wr->sg_list + wr->num_sge}});
+inline int fake_post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr**) {
+    device->receives.push_back({*wr, {wr->sg_list, wr->sg_list + wr->num_sge}, qp});
     return 0;
 }
 inline int fake_poll_cq(ibv_cq*, int n, ibv_wc* out) {

@@ -123,7 +123,7 @@ protected:
         link_.to_send.attr.qp_state = IBV_QPS_RTS;
         link_.buffers = buffers_;
         link_.buffers_mr = fake_reg_mr(nullptr, buffers_, sizeof buffers_, IBV_ACCESS_LOCAL_WRITE);
-        core_.endpoint->link = &link_;
+        core_.endpoint->link = core_.endpoint->takes_receives = &link_;
         core_.state.store(VIP_STATE_CONNECTED);
         start(core_);
     }

@@ -59,17 +59,15 @@ TEST(ViStateTest, DisconnectLeadsToIdleFromEverywhere) {
         EXPECT_EQ(next_state(state, ViEvent::disconnect), VIP_STATE_IDLE);
 }
 
-TEST(ViStateTest, OnlyAConnectedViHandsDescriptorsOn) {
-    for (const VIP_VI_STATE state : kStates) {
-        for (const bool receive : {false, true}) {
-            EXPECT_EQ(post_rule(state, receive) == PostRule::hand_on, state == VIP_STATE_CONNECTED);
-        }
-    }
+TEST(ViStateTest, OnlyAConnectedViHandsSendsOn) {
+    for (const VIP_VI_STATE state : kStates)
+        EXPECT_EQ(post_rule(state, false) == PostRule::hand_on, state == VIP_STATE_CONNECTED);
 }
 
-TEST(ViStateTest, ReceivesAreHeldBeforeConnecting) {
+TEST(ViStateTest, ReceivesAreHandedOnFromTheAttemptToConnect) {
     EXPECT_EQ(post_rule(VIP_STATE_IDLE, true), PostRule::hold);
-    EXPECT_EQ(post_rule(VIP_STATE_CONNECT_PENDING, true), PostRule::hold);
+    EXPECT_EQ(post_rule(VIP_STATE_CONNECT_PENDING, true), PostRule::hand_on);
+    EXPECT_EQ(post_rule(VIP_STATE_CONNECTED, true), PostRule::hand_on);
 }
 
 TEST(ViStateTest, SendsAreFlushedBeforeConnecting) {
