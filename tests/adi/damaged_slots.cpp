@@ -186,11 +186,55 @@ void sleeper(Job& job) {
     e.barrier();
 }
 
+// Data of a synchronous message follows its reply when all short slots are taken by messages that nobody has
+// looked at yet: it waits for one.
+void full_slots(Job& job) {
+    Engine e(job, module);
+    *job.word() = 0;
+    const int other = 1 - e.rank();
+    via::viadev_connection_t* c = open_slots(e, other);
+    constexpr uint64_t kMessages = via::kSlotCount[via::kShort];
+    uint64_t value = 4711, word = 0;
+    mpip_req_t late;
+    if (e.rank() == 0) {
+        e.isend(late, other, 5, &value, sizeof value, MPIP_MODE_SYNC);
+        e.send(other, 6, &word, sizeof word);
+        e.receive(other, 7, &word, sizeof word);  // and with it that all slots are free
+        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
+        mpip_req_t out[kMessages];
+        uint64_t numbers[kMessages];
+        for (uint64_t i = 0; i < kMessages; ++i) {
+            numbers[i] = i;
+            e.isend(out[i], other, 8, &numbers[i], sizeof numbers[i]);
+        }
+        CHECK(!c->slots.counts[via::kShort].room());
+        while ((late.r_state & MPIP_REQ_DONE) == 0 && !via::transfer_of(&late)->replied) e.progress();
+        CHECK(c->slots.counts[via::kShort].free() == 0);
+        __atomic_store_n(job.word(), 2, __ATOMIC_SEQ_CST);
+        for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
+        CHECK(e.wait(late) == MPIP_SUCCESS);
+    } else {
+        e.receive(other, 6, &word, sizeof word);  // behind the request of the other one
+        e.send(other, 7, &word, sizeof word);
+        value = 0;
+        e.irecv(late, other, 5, &value, sizeof value);  // which is answered here
+        __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 1) ::usleep(100);
+        for (uint64_t i = 0; i < kMessages; ++i) {
+            e.receive(other, 8, &word, sizeof word);
+            CHECK(word == i);
+        }
+        CHECK(e.wait(late) == MPIP_SUCCESS && value == 4711);
+    }
+    e.barrier();
+}
+
 }  // namespace
 
 std::vector<Case> slot_cases() {
     return {{"slots-damaged", damaged_slots, 2, 20, "via", {}, {}, kDamages},
             {"slots-loan", damaged_loan, 2, 20, "via", {}, {}, 5},
+            {"slots-full", full_slots, 2, 20, "via"},
             {"slots-sleeper", sleeper, 2, 60, "via"}};
 }
 

@@ -47,6 +47,12 @@ uint32_t slot_piece(size_t length) {
     return static_cast<uint32_t>(((length + pieces - 1) / pieces + kSlotLine - 1) & ~(kSlotLine - 1));
 }
 
+// How much of it the next r3 packet takes.
+size_t next_piece(LongTransfer* t, bool by_slot) {
+    if (t->piece == 0) t->piece = slot_piece(t->end);
+    return std::min<size_t>(by_slot ? t->piece : kR3Data, t->end - t->offset);
+}
+
 // One r3 packet; false when there is no buffer or no place in the queue. Out of registered memory it goes by
 // slot without a copy, and the message ends with the completion of the last one.
 bool push_packet(viadev_connection_t* c, LongTransfer* t, bool by_slot) {
@@ -54,9 +60,8 @@ bool push_packet(viadev_connection_t* c, LongTransfer* t, bool by_slot) {
     if (split && !has_place(c)) return false;
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
-    if (t->piece == 0) t->piece = slot_piece(t->end);
     const size_t left = t->end - t->offset;
-    const size_t now = std::min<size_t>(by_slot ? t->piece : kR3Data, left);
+    const size_t now = next_piece(t, by_slot);
     R3Next* p = split ? reinterpret_cast<R3Next*>(split_head(v, sizeof(R3Next), now)) : packet_of<R3Next>(v);
     p->header.type = PacketType::r3_next;
     p->header.flags = 0;
@@ -139,10 +144,12 @@ void list_is_here(LongTransfer* t) {
 }
 
 enum class Push { wait, now, by_slot };
-Push may_push(viadev_connection_t* c, const LongTransfer* t) {
+Push may_push(viadev_connection_t* c, LongTransfer* t) {
     if (t->protocol != Rendezvous::r3) return Push::now;
     if (c->backlog_head != nullptr) return Push::wait;
-    if (by_slots(c)) return slot_is_free(c, kMostInSlot) ? Push::by_slot : Push::wait;
+    // Of its own kind: the last piece, or all of a short message that must be synchronous, is a short packet.
+    if (by_slots(c))
+        return slot_is_free(c, sizeof(R3Next) + next_piece(t, true)) ? Push::by_slot : Push::wait;
     return c->credits.may_push() ? Push::now : Push::wait;
 }
 
