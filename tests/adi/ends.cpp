@@ -28,6 +28,7 @@ void killed(Job& job) {
     e.expect_loss = true;
     std::vector<unsigned char> big(2 * 1024 * 1024);
     e.barrier();
+    job.barrier();  // where connections are made on demand, its last message would go with it
     if (e.rank() == kVictim) {
         mpip_req_t req;
         e.irecv(req, 0, 1, big.data(), big.size());  // matched, data under way

@@ -122,11 +122,31 @@ void membership(Job& job) {
     talk(0, last, 1000);
     CHECK(e.failed().empty());
 }
+
+// Who parts from several tells all of them at once: one that answers late keeps none of the others.
+void parting(Job& job) {
+    Engine e(job, module);
+    e.barrier();
+    switch (e.rank()) {
+        case 0:
+            while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) e.progress();
+            e.part_from({1});
+            break;
+        case 1:
+            e.part_from({0, 2});
+            break;
+        default:
+            e.part_from({1});
+            __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
+    }
+    CHECK(e.failed().empty());
+}
 }  // namespace
 
 std::vector<Case> table_cases() {
     return {
         {"membership", membership, 5, 30},
+        {"parting", parting, 3, 20},
         {"table", table, 2, 20},
         {"table-1", table, 1, 20},
     };
