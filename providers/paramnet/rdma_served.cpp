@@ -2,6 +2,8 @@
 // RDMA with the target's help, where its memory cannot be reached from outside: the bytes travel through the
 // lanes as fragments, and whoever takes the target's lane (its application or its progress thread) moves
 // them.
+#include <algorithm>
+
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
@@ -170,7 +172,8 @@ Step push_reply(Endpoint& ep) {
     ReadReply& reply = tx.reply;
     while (!reply.refused) {
         const uint32_t left = reply.total - reply.done;
-        const uint32_t n = left < tx.block_bytes ? left : tx.block_bytes;
+        const uint32_t most = std::min(tx.block_bytes, kOnePiece);
+        const uint32_t n = std::min(left, most);
         uint32_t unit = 0, unit_after = tx.unit_next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;

@@ -25,7 +25,7 @@ struct NicSettings {
     // caches of the processor that has read them, and stores fetch them from there one by one
     // (docs/data-path.md, Costs); on other machines, or other days, plain stores are the better ones.
     uint32_t stream_from = kLearnt;
-    uint32_t block_bytes = 16384;  // longest piece in which a message goes through the ring
+    uint32_t block_bytes = 65536;  // longest piece in which a message goes through the ring
     Timing timing = Timing::none;
     // Of the NIC opened: bytes a second that its link carries, 0 as many as the machine can; and what goes
     // wrong on it, for tests.
