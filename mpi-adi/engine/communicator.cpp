@@ -122,11 +122,8 @@ void add_hints(const Info& given, std::unique_ptr<Info>& hints) {
     }
 }
 
-void comm_retain(Comm& comm) { ++static_cast<Communicator&>(comm).references; }
-
-namespace {
-
-void destroy(Communicator& comm) {
+void comm_destroy(Comm& base) {
+    auto& comm = static_cast<Communicator&>(base);
     detach(comm);
     if (comm.within) {
         comm_release(*comm.within);
@@ -135,16 +132,6 @@ void destroy(Communicator& comm) {
     group_release(comm.remote);
     errhandler_release(comm.errhandler);
     delete &comm;
-}
-
-}  // namespace
-
-void comm_release(Comm& base) {
-    auto& comm = static_cast<Communicator&>(base);
-    if (--comm.references > 0) {
-        return;
-    }
-    destroy(comm);
 }
 
 int comm_free(Communicator* comm) {

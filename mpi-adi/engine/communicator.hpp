@@ -37,7 +37,6 @@ struct Communicator : Comm {
     // The file whose private communicator this is: errors are told to its handler.
     MPI_File file = MPI_FILE_NULL;
     int collective_tag = 0;  // of the next collective call: all processes make them in one order
-    int references = 1;
     std::vector<process_t*> processes;  // what Comm::peers shows
 
     int next_tag() {
@@ -68,9 +67,6 @@ Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uin
 // Takes over the hints that mean something, those of the MPI standard; others are ignored, as it allows.
 void add_hints(const Info& given, std::unique_ptr<Info>& hints);
 
-// Pending operations keep a communicator that the program has freed.
-void comm_retain(Comm& comm);
-void comm_release(Comm& comm);
 // Runs the attributes' delete functions and drops the program's reference.
 int comm_free(Communicator* comm);
 

@@ -66,6 +66,22 @@ public:
         return named;
     }
 
+    // The earliest message that a receive takes; null: there is none yet, and the receive is posted.
+    Unexpected* find_or_post(Request* receive) {
+        const int source = receive->r_rank;
+        if (source == MPI_ANY_SOURCE) [[unlikely]] {
+            Unexpected* const one = first_with_tag_of_all(receive->r_tag);
+            if (one == nullptr) post(receive);
+            return one;
+        }
+        grow(source + 1);
+        Source& of = sources_[static_cast<size_t>(source)];
+        Unexpected* const one = first_of_source(of.messages.first(), receive->r_tag);
+        if (one != nullptr) return one;
+        receive->order = ++posted_;
+        of.receives.push_back(receive);
+        return nullptr;
+    }
     // A receive for which there is no message yet.
     void post(Request* receive) {
         receive->order = ++posted_;
@@ -78,9 +94,7 @@ public:
     Unexpected* find(int source, int tag) {
         if (source == MPI_ANY_SOURCE) return first_with_tag_of_all(tag);
         grow(source + 1);
-        Unexpected* one = sources_[static_cast<size_t>(source)].messages.first();
-        while (one != nullptr && tag != MPI_ANY_TAG && one->um_env.ev_tag != tag) one = one->of_source.next;
-        return one;
+        return first_of_source(sources_[static_cast<size_t>(source)].messages.first(), tag);
     }
     void add(Unexpected* message);
     void remove(Unexpected* message);
@@ -101,6 +115,10 @@ private:
 
     static Request* first_with_tag(Request* one, int tag) {
         while (one != nullptr && one->r_tag != tag && one->r_tag != MPI_ANY_TAG) one = one->posted.next;
+        return one;
+    }
+    static Unexpected* first_of_source(Unexpected* one, int tag) {
+        while (one != nullptr && tag != MPI_ANY_TAG && one->um_env.ev_tag != tag) one = one->of_source.next;
         return one;
     }
     Unexpected* first_with_tag_of_all(int tag) const {

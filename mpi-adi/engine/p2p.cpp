@@ -41,11 +41,9 @@ void queue_send(Request& request) {
 
 // The matched message, or a place in the queue.
 inline void start_receive(Matcher& matcher, Request& request) {
-    if (Unexpected* message = matcher.find(request.r_rank, request.r_tag)) {
+    if (Unexpected* message = matcher.find_or_post(&request)) {
         matcher.remove(message);
         take_unexpected(message, &request);
-    } else {
-        matcher.post(&request);
     }
 }
 
@@ -133,6 +131,14 @@ Request* irecv(Comm& comm, Channel channel, int peer, int tag, const Payload& pa
     Request* request = new_request(Request::Kind::receive);
     count_on(*request, comm);
     begin_receive(*request, comm, channel, peer, tag, payload);
+    return request;
+}
+
+Request* irecv_bytes(Comm& comm, Channel channel, int peer, int tag, void* base, uint64_t bytes) {
+    Request* request = new_request(Request::Kind::receive);
+    count_on(*request, comm);
+    set_up_receive_of_bytes(*request, comm, channel, peer, tag, base, bytes);
+    start_receive(*comm.matchers[static_cast<unsigned>(channel)], *request);
     return request;
 }
 

@@ -50,15 +50,20 @@ struct Comm {
 
     mpip_comm channels[2] = {};  // the same for the modules; the engine's
     Matcher* matchers[2] = {};   // the engine's
+    int references = 1;          // the program's handle, and what is under way
 };
 
 // From attach() on messages are matched; those that came before (a peer may be ahead of us in making a
 // communicator) are then found. detach() drops what was never received.
 void attach(Comm& comm);
 void detach(Comm& comm);
-// Defined where communicators are managed: a request under way keeps its communicator alive.
-void comm_retain(Comm& comm);
-void comm_release(Comm& comm);
+// A request under way keeps its communicator alive. The end of one is where communicators are managed.
+void comm_destroy(Comm& comm);
+inline void comm_retain(Comm& comm) { ++comm.references; }
+inline void comm_release(Comm& comm) {
+    if (--comm.references == 0) [[unlikely]]
+        comm_destroy(comm);
+}
 
 // What a message is made of: bytes in one piece at base, or, with a type, `count` items of it at base that
 // make `bytes`.
@@ -88,6 +93,7 @@ int recv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes, MP
 bool send_now(Comm&, Channel, int peer, int tag, const void* base, size_t bytes);
 Request* isend(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
 Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
+Request* irecv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes);
 int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
              const Payload& in, MPI_Status* = MPI_STATUS_IGNORE);
 
@@ -166,9 +172,8 @@ Request* start(Activity* activity, Comm* comm);
 // A persistent request: each MPI_Start makes and starts another activity.
 MPI_Request make_persistent(Comm& comm, std::function<Activity*()> make);
 
-// The program's name of a request, and back; null for names of nothing. MPI_REQUEST_NULL for a null request.
+// The program's name of a request; MPI_REQUEST_NULL for a null one. Back: request_of(), in request.hpp.
 MPI_Request publish(Request* request);
-Request* request_of(MPI_Request handle);
 
 // Ends the job: a line on standard error, the launcher told, this process gone.
 [[noreturn]] void end_job(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));

@@ -2,52 +2,46 @@
 // The pool of requests, their life, and the statuses they leave.
 #include "mpi-adi/engine/request.hpp"
 
+#include <new>
+
 #include "mpi-adi/engine/bsend.hpp"
 #include "mpi-adi/engine/datatype.hpp"
-#include "mpi-adi/engine/handle.hpp"
 #include "mpi-adi/engine/matcher.hpp"
 #include "mpi-adi/engine/partitioned.hpp"
 
 namespace viaduct::mpi {
+
+Request* free_requests = nullptr;
+std::atomic<Request*> requests::blocks[requests::kBlocks];
+
+// Never destroyed: a program may leave from anywhere.
+Request& sent_at_once = *[] {
+    auto* made = new Request();
+    made->kind = Request::Kind::send;
+    made->r_state = MPIP_REQ_DONE;
+    made->handle = kSentAtOnce;
+    return made;
+}();
+
 namespace {
 
-constexpr size_t kPoolStep = 64;
-
-List<Request, &Request::posted> pool;
-Immortal<ObjectTable<Request, HandleType::request>> handles;
-
-// Requests are made in blocks and never given back to the system: their number follows the deepest moment of
-// a program.
-void grow_pool() {
-    auto* block = new Request[kPoolStep]();
-    for (size_t i = 0; i < kPoolStep; i++) {
-        block[i].pooled = true;
-        pool.push_back(&block[i]);
-    }
-}
+unsigned blocks_made = 0;
 
 }  // namespace
 
-Request* new_request(Request::Kind kind) {
-    if (pool.empty()) [[unlikely]]
-        grow_pool();
-    Request* request = pool.first();
-    pool.erase(request);
-    request->kind = kind;
-    request->detached = false;
-    request->no_process = false;
-    request->r_state = 0;
-    request->r_flags = 0;
-    request->r_error = MPI_SUCCESS;
-    request->r_length = 0;
-    return request;
+// Their number follows the deepest moment of a program.
+void make_requests() {
+    if (blocks_made == requests::kBlocks) throw std::bad_alloc();
+    auto* block = new Request[requests::kBlock]();
+    for (unsigned i = requests::kBlock; i-- > 0;) {
+        block[i].name = int(requests::kPrefix << 26 | (blocks_made * requests::kBlock + i));
+        block[i].posted.next = free_requests;
+        free_requests = &block[i];
+    }
+    requests::blocks[blocks_made++].store(block, std::memory_order_release);
 }
 
-void free_request(Request* request) {
-    if (request->handle != MPI_REQUEST_NULL) {
-        handles->remove(request->handle);
-        request->handle = MPI_REQUEST_NULL;
-    }
+void drop_load(Request* request) {
     if (request->type != nullptr) {
         request->type->release();
         request->type = nullptr;
@@ -56,19 +50,15 @@ void free_request(Request* request) {
         request->copy.reset();
         free_buffer_space(request->r_bytes);
     }
-    if (request->owned != nullptr) request->owned.reset();
-    if (request->persistent != nullptr) request->persistent.reset();
-    if (request->generalized != nullptr) request->generalized.reset();
-    Comm* const comm = request->comm;
-    request->comm = nullptr;
-    pool.push_front(request);  // the next one finds it in the cache
-    if (comm != nullptr) comm_release(*comm);
+    request->owned.reset();
+    request->persistent.reset();
+    request->generalized.reset();
 }
 
 void detach_request(Request* request) {
     if (request->handle != MPI_REQUEST_NULL) {
-        handles->remove(request->handle);
         request->handle = MPI_REQUEST_NULL;
+        request->name = requests::next_name(request->name);
     }
     request->detached = true;
     request->r_flags |= MPIP_REQ_NOTIFY;
@@ -122,11 +112,8 @@ void complete(Request* request, int error) {
 
 MPI_Request publish(Request* request) {
     if (request == nullptr) return MPI_REQUEST_NULL;
-    if (request->handle == MPI_REQUEST_NULL) request->handle = handles->add(request);
-    return request->handle;
+    return request->handle = request->name;
 }
-
-Request* request_of(MPI_Request handle) { return handles->find(handle); }
 
 void set_count(MPI_Status* status, int64_t bytes) {
     const auto cancelled = static_cast<unsigned>(status->count_hi_and_cancelled) & 1u;

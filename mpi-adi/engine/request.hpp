@@ -3,8 +3,10 @@
 // pool; blocking calls keep theirs on the stack.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
+#include "mpi-adi/engine/handle.hpp"
 #include "mpi-adi/engine/list.hpp"
 #include "mpi-adi/engine/p2p.hpp"
 
@@ -54,7 +56,6 @@ struct Request : mpip_req {
     enum class Kind : uint8_t { send, receive, message, activity, generalized, file };
 
     Kind kind;
-    bool pooled = false;
     // The program has freed it, or never had it: it goes back to the pool by itself when it is done.
     bool detached = false;
     bool no_process = false;  // of a message from MPI_PROC_NULL
@@ -62,7 +63,8 @@ struct Request : mpip_req {
     Link<Request> posted;
     Comm* comm = nullptr;
     const Datatype* type = nullptr;  // held while the request lives
-    MPI_Request handle = MPI_REQUEST_NULL;
+    MPI_Request handle = MPI_REQUEST_NULL;  // while the program has it
+    MPI_Request name = MPI_REQUEST_NULL;    // the handle it will have next
     Unexpected* message = nullptr;  // taken out of the queue by a matched probe
     std::unique_ptr<char[]> copy;   // data of a buffered send
     std::unique_ptr<char[]> owned;  // data that goes with the request
@@ -75,8 +77,75 @@ struct Request : mpip_req {
 };
 
 // A request in no state, from the pool, and back. Freeing lets go of type, communicator, handle and copy.
-Request* new_request(Request::Kind kind);
-void free_request(Request* request);
+// Requests are made in blocks and never given back to the system; each keeps its place in the table of
+// handles.
+extern Request* free_requests;  // by posted.next
+void make_requests();
+inline Request* new_request(Request::Kind kind) {
+    if (free_requests == nullptr) [[unlikely]]
+        make_requests();
+    Request* request = free_requests;
+    free_requests = request->posted.next;
+    request->kind = kind;
+    request->detached = false;
+    request->no_process = false;
+    request->r_state = 0;
+    request->r_flags = 0;
+    request->r_error = MPI_SUCCESS;
+    request->r_length = 0;
+    return request;
+}
+void drop_load(Request* request);
+inline bool is_laden(const Request* r) {
+    const auto bits = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
+    return (bits(r->type) | bits(r->copy.get()) | bits(r->owned.get()) | bits(r->persistent.get()) |
+            bits(r->generalized.get())) != 0;
+}
+
+// Of a send that was away before its call returned there is nothing to find or to free: all of them have this
+// name, which never ends.
+inline constexpr MPI_Request kSentAtOnce =
+    int(unsigned(HandleKind::builtin) << 30 | unsigned(HandleType::request) << 26);
+extern Request& sent_at_once;
+
+// Requests by handle. Its generation makes one that has ended differ from its successor's, so that to use it
+// again is an error and not another request.
+namespace requests {
+inline constexpr unsigned kBlock = 64, kIndexMask = (1u << 20) - 1, kBlocks = (kIndexMask + 1) / kBlock;
+inline constexpr unsigned kPrefix = unsigned(HandleKind::indirect) << 4 | unsigned(HandleType::request);
+extern std::atomic<Request*> blocks[kBlocks];
+constexpr MPI_Request next_name(MPI_Request name) {
+    return int(kPrefix << 26 | ((unsigned(name) + kIndexMask + 1) & 0x03ffffff));
+}
+}  // namespace requests
+
+// Null for names of nothing.
+inline Request* request_of(MPI_Request handle) {
+    if (unsigned(handle) >> 26 != requests::kPrefix) [[unlikely]]
+        return handle == kSentAtOnce ? &sent_at_once : nullptr;
+    const unsigned index = unsigned(handle) & requests::kIndexMask;
+    Request* const block = requests::blocks[index / requests::kBlock].load(std::memory_order_acquire);
+    if (block == nullptr) [[unlikely]]
+        return nullptr;
+    Request* const request = block + index % requests::kBlock;
+    return request->handle == handle ? request : nullptr;
+}
+
+inline void free_request(Request* request) {
+    if (request == &sent_at_once) [[unlikely]]
+        return;
+    if (request->handle != MPI_REQUEST_NULL) {
+        request->handle = MPI_REQUEST_NULL;
+        request->name = requests::next_name(request->name);
+    }
+    if (is_laden(request)) [[unlikely]]
+        drop_load(request);
+    Comm* const comm = request->comm;
+    request->comm = nullptr;
+    request->posted.next = free_requests;  // the next one finds it in the cache
+    free_requests = request;
+    if (comm != nullptr) comm_release(*comm);
+}
 // To be called when a request is freed before it is done: the rest happens when it is.
 void detach_request(Request* request);
 

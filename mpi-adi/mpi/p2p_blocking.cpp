@@ -18,30 +18,6 @@ int blocking_send(const void* buffer, MPI_Count count, MPI_Datatype type, int pe
     return answer(all.comm, send(*all.comm, Channel::p2p, peer, tag, all.payload, mode), function);
 }
 
-// What nearly all messages are: bytes in one piece, to or from somebody, every argument right. Such a call is
-// answered without a record of any kind; all others, and those that cannot be done at once, take the long
-// way.
-inline bool is_plain(const Comm* comm, int peer, int tag, const void* buffer, MPI_Count count,
-                     MPI_Datatype type) {
-    return comm != nullptr && static_cast<unsigned>(peer) < static_cast<unsigned>(comm->remote_size) &&
-           tag >= 0 && count >= 0 && is_basic_handle(type) && buffer != nullptr;
-}
-
-inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
-    return static_cast<uint64_t>(count) * static_cast<uint64_t>(basic_handle_size(type));
-}
-
-// True when the message is away.
-inline bool send_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
-                       MPI_Comm handle) {
-    Comm* comm = comm_of(handle);
-    if (!is_plain(comm, peer, tag, buffer, count, type)) [[unlikely]]
-        return false;
-    process_t* process = comm->peers[peer];
-    return process->p_proto->pt_fsend(process, buffer, bytes_of(count, type), nullptr, tag,
-                                      &comm->channels[0], MPIP_MODE_STANDARD | MPIP_MODE_TRY) == MPIP_SUCCESS;
-}
-
 }  // namespace
 }  // namespace viaduct::mpi
 

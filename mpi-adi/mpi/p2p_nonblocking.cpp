@@ -72,6 +72,11 @@ VIADUCT_MPI_COUNTED(Isend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
+                        Critical guard;
+                        if (request != nullptr && send_plain(buf, count, datatype, dest, tag, comm)) [[likely]] {
+                            *request = kSentAtOnce;
+                            return MPI_SUCCESS;
+                        }
                         return non_blocking_send(buf, count, datatype, dest, tag, comm, Mode::standard,
                                                  request, "MPI_Isend");
                     })
@@ -114,6 +119,12 @@ VIADUCT_MPI_COUNTED(Irecv,
                      MPI_Request* request),
                     {
                         Critical guard;
+                        if (Comm* plain = comm_of(comm);
+                            request != nullptr && is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
+                            *request = publish(irecv_bytes(*plain, Channel::p2p, source, tag, buf,
+                                                           bytes_of(count, datatype)));
+                            return MPI_SUCCESS;
+                        }
                         const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
                         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Irecv");
                         if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Irecv");

@@ -82,6 +82,41 @@ int first_done(int count, const MPI_Request* handles, bool* active) {
     return MPI_UNDEFINED;
 }
 
+// One that is not persistent, received or sent: of these alone a list of many is made.
+inline int end_plain(Request* request, MPI_Request* handle, MPI_Status* status) {
+    if (status != MPI_STATUS_IGNORE) fill_status(*request, status);
+    const int error = request->r_error;
+    free_request(request);
+    *handle = MPI_REQUEST_NULL;
+    return error;
+}
+inline bool is_plain(const Request* request) {
+    return request->kind <= Request::Kind::receive && request->persistent == nullptr;
+}
+
+// Waits for each of them and ends it; of the first that fails the communicator is kept.
+int wait_for_all(int count, MPI_Request* handles, MPI_Status* statuses, Comm** of) {
+    bool failed = false;
+    for (int i = 0; i < count; i++) {
+        MPI_Status* const status = status_at(statuses, i);
+        const MPI_Request handle = handles[i];
+        Request* const request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);
+        if (is_idle(request)) {
+            fill_empty_status(status);
+            continue;
+        }
+        if (!request->is_done()) progress_until_done(*request);
+        Comm* const comm = request->comm;
+        if (request->r_error != MPI_SUCCESS && !failed && comm != nullptr) [[unlikely]]
+            comm_retain(*(*of = comm));
+        const int error = is_plain(request) ? end_plain(request, &handles[i], status)
+                                            : end_request(request, &handles[i], status);
+        failed |= error != MPI_SUCCESS;
+        if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
+    }
+    return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+}
+
 // All of them are done: statuses in order, and MPI_ERR_IN_STATUS when one has failed.
 int end_all(int count, MPI_Request* handles, MPI_Status* statuses, Comm** of) {
     bool failed = false;
@@ -183,11 +218,11 @@ int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitall");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitall");
     // One after the other: each is looked at until it is done, and not again.
-    for (int i = 0; i < count; i++)
-        if (Request* request = active_request(handles[i])) progress_until_done(*request);
     Comm* of = nullptr;
-    const int error = end_all(count, handles, statuses, &of);
-    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Waitall");
+    int error = wait_for_all(count, handles, statuses, &of);
+    if (error != MPI_SUCCESS) error = raise(of, error, "MPI_Waitall");
+    if (of != nullptr) comm_release(*of);
+    return error;
 }
 
 VIADUCT_MPI_EXPORT(MPI_Testall)

@@ -278,6 +278,40 @@ void aliases() {
     EXPECT(v[size_t(size)] == 0 && v.back() == size - 1);
 }
 
+// A request that has ended is none, also when its record serves another one already; a send that was away at once
+// can be asked for, cancelled and freed like any other.
+void requests_that_ended() {
+    const int other = (rank + 1) % size, before = (rank + size - 1) % size;
+    int in[3] = {0, 0, 0}, out = 7, flag = 0;
+    MPI_Request requests[3], ended;
+    MPI_Status statuses[3];
+    MPI_Irecv(&in[0], 1, MPI_INT, before, 5, MPI_COMM_WORLD, &requests[0]);
+    ended = requests[0];
+    MPI_Send(&out, 1, MPI_INT, other, 5, MPI_COMM_WORLD);
+    EXPECT(MPI_Wait(&requests[0], &statuses[0]) == MPI_SUCCESS && requests[0] == MPI_REQUEST_NULL && in[0] == 7);
+    EXPECT(MPI_Wait(&ended, &statuses[0]) == MPI_ERR_REQUEST);
+    MPI_Irecv(&in[0], 1, MPI_INT, before, 6, MPI_COMM_WORLD, &requests[0]);
+    EXPECT(requests[0] != ended && MPI_Test(&ended, &flag, &statuses[0]) == MPI_ERR_REQUEST);
+    MPI_Isend(&out, 1, MPI_INT, other, 6, MPI_COMM_WORLD, &requests[1]);
+    EXPECT(MPI_Cancel(&requests[1]) == MPI_SUCCESS);
+    EXPECT(MPI_Request_get_status(requests[1], &flag, &statuses[1]) == MPI_SUCCESS && requests[1] != MPI_REQUEST_NULL);
+    EXPECT(MPI_Request_free(&requests[1]) == MPI_SUCCESS && requests[1] == MPI_REQUEST_NULL);
+    EXPECT(MPI_Wait(&requests[0], &statuses[0]) == MPI_SUCCESS && in[0] == 7);
+    // In a list the one that fails is told from those that do not.
+    const int two[2] = {8, 9};
+    MPI_Irecv(&in[0], 1, MPI_INT, before, 7, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&in[1], 2, MPI_INT, before, 8, MPI_COMM_WORLD, &requests[2]);
+    MPI_Isend(two, 2, MPI_INT, other, 7, MPI_COMM_WORLD, &requests[1]);
+    MPI_Send(two, 2, MPI_INT, other, 8, MPI_COMM_WORLD);
+    requests[1] = ended;
+    EXPECT(MPI_Waitall(3, requests, statuses) == MPI_ERR_REQUEST);
+    requests[1] = MPI_REQUEST_NULL;
+    EXPECT(MPI_Waitall(3, requests, statuses) == MPI_ERR_IN_STATUS);
+    EXPECT(statuses[0].MPI_ERROR == MPI_ERR_TRUNCATE && statuses[1].MPI_ERROR == MPI_SUCCESS &&
+           statuses[2].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_SOURCE == before && in[2] == 9);
+    EXPECT(requests[0] == MPI_REQUEST_NULL && requests[2] == MPI_REQUEST_NULL);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -295,6 +329,7 @@ int main(int argc, char** argv) {
     lists_that_are_nowhere();
     files_and_sessions();
     no_grid();
+    requests_that_ended();
     broadcasts_of_several_lengths();
     aliases();
     return report();
