@@ -49,6 +49,12 @@ VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned) {
     });
 }
 
+VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
+    if (Write == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    return write_now(ViHandle, *Write);
+}
+
 VIP_RETURN VipxPostSendBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
                              VIP_MEM_HANDLE MemoryHandle) {
     return post_send_batch(ViHandle, Descriptors, Count, MemoryHandle);

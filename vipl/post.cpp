@@ -137,6 +137,19 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
     return VIP_SUCCESS;
 }
 
+[[gnu::noinline, gnu::cold]] VIP_RETURN why_not(const Vi& vi, VIP_VI_HANDLE handle) {
+    return vi.is(handle) ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
+}
+
+[[gnu::noinline]] VIP_RETURN write_in_general(Vi& vi, VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
+    WorkQueue& q = vi.core.send;
+    q.lock.lock();
+    const bool done =
+        q.open_to == handle && q.posted == q.completed && vi.ops->write_now(vi.core, write) == Status::ok;
+    q.lock.unlock();
+    return done ? VIP_SUCCESS : why_not(vi, handle);
+}
+
 // What is in the queue now moves, or is flushed. The lock is held.
 template <bool receive>
 void set_going(Vi& vi, WorkQueue& q) {
@@ -182,6 +195,19 @@ VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_H
 
 VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory) {
     return post<true>(handle, descriptor, memory);
+}
+
+VIP_RETURN write_now(VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    WorkQueue& q = vi->core.send;
+    if (!q.lock.try_enter()) [[unlikely]]
+        return write_in_general(*vi, handle, write);
+    const bool done =
+        q.open_to == handle && q.posted == q.completed && vi->ops->write_now(vi->core, write) == Status::ok;
+    q.lock.leave();
+    return done ? VIP_SUCCESS : why_not(*vi, handle);
 }
 
 VIP_RETURN post_send_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,

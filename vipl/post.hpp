@@ -2,12 +2,14 @@
 // Posting (hot path).
 #pragma once
 
-#include <vipl.h>
+#include <viaduct/ext.h>
 
 namespace viaduct::vipl {
 
 VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
 VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
+// Past the queue, or not at all; see viaduct/ext.h.
+VIP_RETURN write_now(VIP_VI_HANDLE handle, const VIPX_WRITE& write);
 // Several, with one visit to the VI and its provider; see viaduct/ext.h.
 VIP_RETURN post_send_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
                            VIP_MEM_HANDLE memory);

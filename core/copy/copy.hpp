@@ -211,6 +211,19 @@ inline void copy_before(std::byte* to, const std::byte* from, size_t n) {
 #endif
 }
 
+// Whole words, to a place that is aligned for them, one after the other.
+[[gnu::always_inline]] inline void copy_words(std::byte* to, const uint64_t* from, size_t words) {
+    auto* target = reinterpret_cast<uint64_t*>(to);
+    const auto line = [&] {
+        uint64_t word[8];
+        std::memcpy(word, from, sizeof word);
+        for (unsigned i = 0; i < 8; ++i) std::atomic_ref(target[i]).store(word[i], std::memory_order_release);
+        from += 8, target += 8, words -= 8;
+    };
+    while (words >= 8) line();
+    for (; words != 0; --words) std::atomic_ref(*target++).store(*from++, std::memory_order_release);
+}
+
 // Programs watch the last bytes of an RDMA write (vipl-compat T10, T11): everything before the last line is
 // in place first, then that line is written by plain stores of rising address.
 inline void copy_rising(std::byte* to, const std::byte* from, size_t n) {

@@ -90,6 +90,26 @@ VIP_RETURN VipxPostRecvBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Desc
                              VIP_MEM_HANDLE MemoryHandle);
 
 /*
+ * An RDMA write that is done when the call returns, or has not begun: no descriptor, no completion, no registered memory on
+ * this side. FirstBytes of First (0 is allowed), then LastBytes of Last (whole words of 8, at most 128 bytes), go to
+ * RemoteAddress (where Last begins at a word) and behind it, as one write behind all that was posted before. Those of Last become
+ * visible after all of First, word by word in rising order. Only where a write is a plain store by this processor: into
+ * memory of VipxAllocMemory on the default NIC, once a posted write has gone into the same region, and while the send queue has
+ * no work left. Any thread; never blocks.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Write NULL), NOT_DONE (not now, or never by this VI: post a descriptor, which
+ * also tells what is wrong).
+ */
+typedef struct _VIPX_WRITE {
+    VIP_UINT64 RemoteAddress;
+    VIP_MEM_HANDLE RemoteHandle;
+    const void* First;
+    VIP_ULONG FirstBytes;
+    const void* Last;
+    VIP_ULONG LastBytes;
+} VIPX_WRITE;
+VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write);
+
+/*
  * Makes the wire of one connection misbehave, for tests: the text is the provider's (see viaduct(7)); an empty text or
  * NULL ends it. The VI must be Connected.
  * SUCCESS, INVALID_PARAMETER (dead handle, or a plan that cannot be understood), INVALID_STATE, ERROR_NOT_SUPPORTED

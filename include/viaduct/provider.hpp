@@ -25,6 +25,8 @@
 
 #include "viaduct/types.hpp"
 
+struct _VIPX_WRITE;  // viaduct/ext.h
+
 namespace viaduct {
 
 inline constexpr uint32_t kProviderAbi = 1;
@@ -189,6 +191,8 @@ struct DataOps {
     // do and send what these receives are meant for. No message may fail to find a receive that was kicked
     // before it was sent. Providers whose senders wait for the peer's start leave it to start.
     void (*kick_recv)(ViCore&);
+    // [S] an RDMA write of two pieces past the queue, if it can be done at once; else not_done; optional.
+    Status (*write_now)(ViCore&, const _VIPX_WRITE&);
     void (*poll_send)(ViCore&);  // [S] move backlog, find acknowledgements
     void (*poll_recv)(ViCore&);  // [R] take what has arrived
 

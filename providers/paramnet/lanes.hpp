@@ -3,6 +3,8 @@
 // [R] vi.recv.lock.
 #pragma once
 
+#include <viaduct/ext.h>
+
 #include "providers/paramnet/endpoint.hpp"
 
 namespace viaduct::paramnet {
@@ -71,6 +73,7 @@ Step begin_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 // before. False: anything unusual, and the descriptor has not been taken (bytes may have been written: they
 // will be again). Only while Tx::fast.
 bool write_direct(Endpoint&, ViCore&);
+Status write_now(ViCore&, const VIPX_WRITE&);
 // What the initiator of a refused write or read sees, and what the target is told (vipl-semantics §6.2, §7).
 void finish_refused_write(Endpoint&, uint32_t position, bool told_by_line);
 

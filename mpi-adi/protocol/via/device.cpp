@@ -147,6 +147,7 @@ int open_nic() {
     } else {
         viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
     }
+    viadev.most_written = std::min(viadev.eager_limit, kMostInSlot - sizeof(EagerInSlot));
     return MPIP_SUCCESS;
 }
 

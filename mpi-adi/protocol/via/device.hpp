@@ -97,6 +97,8 @@ struct SlotPair {
     bool wanted = false;       // something waits for a free slot
     bool said_asleep = false;  // the peer believes that nobody looks at them
     SlotCounts counts[kSlotKinds] = {SlotCounts(kShort), SlotCounts(kLong)};
+    const SlotEnd* awaited[kSlotKinds] = {};  // of the lent ones those that come next
+    uint64_t heard = 0;                       // what the peer has told of his last, of both kinds
 };
 
 struct viadev_connection_t {
@@ -176,6 +178,8 @@ struct viadev_info_t {
     size_t next_lender = 0;                     // who is looked at first
     uint32_t looks = 0;                         // at slots alone since the queue was looked at
     long slots_after = 0;                       // packets of a peer; 0: no slots are lent
+    size_t most_written = 0;                    // the longest message that goes into a slot at once
+    uint32_t packets_in_row = 0;                // from slots, with no look in vain between them
     bool envelopes_only = false;                // what we tell the peers
     bool closing = false;
     bool moved = false;  // a long message since packets were last taken
@@ -257,8 +261,13 @@ void close_slots(viadev_connection_t* c);
 void free_slots(viadev_connection_t* c);
 // What the peer tells of those that we write into.
 void hear_slot_news(viadev_connection_t* c);
-// And what we tell it of those that we have taken packets out of.
-void tell_slot_news(viadev_connection_t* c);
+// And what we tell it of those that we have taken packets out of, when it is much.
+void write_slot_news(viadev_connection_t* c);
+inline void tell_slot_news(viadev_connection_t* c) {
+    const SlotCounts* counts = c->slots.counts;
+    if (counts[kShort].much_untold() || counts[kLong].much_untold()) [[unlikely]]
+        write_slot_news(c);
+}
 // One look at those of everybody, for packets and for what waits for free ones. As for take_from_slots().
 int look_at_slots();
 // The packet that comes next, if it is in a slot: 1. 0: none is there; -1: one that is behind a packet in the
@@ -285,6 +294,11 @@ inline bool slot_is_free(viadev_connection_t* c, size_t length) {
     if (!counts.room()) c->slots.wanted = true;
     return counts.room();
 }
+// The same for a whole message of so many bytes, and whether it may go there at all: nothing waits before it.
+inline bool may_write_eager(viadev_connection_t* c, size_t bytes) {
+    return c->slots.open && bytes <= viadev.most_written && !c->envelopes_only && c->backlog_head == nullptr &&
+           by_slots(c) && slot_is_free(c, bytes + sizeof(EagerInSlot));
+}
 // After something was written into the peer's memory. Partner: leave_slots(). Whoever fell asleep before may
 // not have seen it. Without a credit packets are on the way that wake him; else he looks by himself after
 // some milliseconds.
@@ -299,7 +313,10 @@ constexpr size_t kMostInSlot = VBUF_BUFFER_SIZE - sizeof(SlotEnd);
 
 // --- post.cpp ---
 void viadev_post_send(viadev_connection_t* c, vbuf* v);  // by slot or with credit, else to the backlog
-// A whole message, whose data lies at the beginning of the vbuf, into a slot that is free.
+// A whole message into a slot, with no buffer between. False: not now, and nothing has happened.
+bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int src_lrank, int tag,
+                     uint64_t context, int mode);
+// The same, its data at the beginning of the vbuf, by a descriptor.
 void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
                         uint64_t context, int mode);
 // A packet of `head` bytes and data out of a registered buffer, for which a slot is free and a place in the

@@ -181,6 +181,10 @@ int mpip_via_fsend(process_t* proc, const void* buf, size_t count, const mpip_ty
     const bool contiguous = type == nullptr || (type->d_flags & MPIP_TYPE_CONTIG) != 0;
     if (proc->p_sendhead == nullptr && contiguous && len <= MAX_DATA_SIZE && (mode & MPIP_MODE_SYNC) == 0 &&
         !c->lost) [[likely]] {
+        if (may_write_eager(c, len) && write_eager_now(c, buf, len, comm->c_rank, tag, comm->c_sndctxt, mode)) [[likely]] {
+            ++adi::counters[MPIP_PROTO_VIA].mc_eager;
+            return MPIP_SUCCESS;
+        }
         const EagerWay way = eager_way(c, len);
         if (way != EagerWay::none) [[likely]] {
             const int rc = MPID_VIA_eager_send(c, buf, len, comm->c_rank, tag, comm->c_sndctxt, mode, way);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (F2),
 // packets without credit or a slot wait in order (F4), finished sends are collected in batches.
+#include <viaduct/ext.h>
+
 #include <algorithm>
+#include <bit>
+#include <iterator>
 
 #include "mpi-adi/protocol/common/counters.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
@@ -153,27 +157,119 @@ void push_backlog(viadev_connection_t* c) {
     }
 }
 
+namespace {
+
+// What header and end of a whole message say in six words: the last of its slot.
+struct EagerWords {
+    uint64_t word[6];
+};
+static_assert(sizeof(EagerWords) == sizeof(EagerInSlot) + sizeof(SlotEnd));
+
+inline EagerWords eager_words(const viadev_connection_t* c, uint32_t position, size_t length, int src_lrank,
+                              int tag, uint64_t context, int mode) {
+    const SlotCounts* counts = c->slots.counts;
+    const uint32_t flags =
+        ((mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U) | (viadev.envelopes_only ? kFlagEnvelopesOnly : 0U);
+    const uint32_t first = static_cast<uint32_t>(PacketType::eager_start) | flags << 8 |
+                           static_cast<uint32_t>(c->next_packet_tosend) << 16;
+    return {{uint64_t{first} << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
+             uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag),
+             uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited(),
+             uint64_t{position + 1} << 32 | sizeof(EagerInSlot) << 16 | length}};
+}
+
+inline void count_eager(viadev_connection_t* c, SlotKind kind) {
+    SlotCounts* counts = c->slots.counts;
+    counts[kind].sent();
+    for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].tell();
+    ++c->next_packet_tosend;
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+}
+
+}  // namespace
+
+namespace {
+
+inline uint64_t load(const char* at, size_t bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, bytes);
+    return word;
+}
+
+// At most 16 bytes as two words, padded with zeros.
+inline void load_two_words(const char* data, size_t bytes, uint64_t* two) {
+    two[0] = two[1] = 0;
+    if constexpr (std::endian::native != std::endian::little) {
+        if (bytes != 0) std::memcpy(two, data, bytes);
+    } else if (bytes >= 8) [[likely]] {
+        two[0] = load(data, 8);
+        if (bytes > 8) two[1] = load(data + bytes - 8, 8) >> (8 * (16 - bytes));
+    } else if (bytes >= 4) {
+        two[0] = load(data, 4) | load(data + bytes - 4, 4) << (8 * (bytes - 4));
+    } else {
+        for (size_t i = 0; i < bytes; ++i) two[0] |= load(data + i, 1) << (8 * i);
+    }
+}
+
+// Words of a line that is made here, and then only copied.
+inline void put_word(uint64_t* at, uint64_t value) {
+    Le64 word;
+    word = value;
+    std::memcpy(at, &word, sizeof word);
+}
+
+// The last line or two, and the slot's address.
+bool write_with_end(viadev_connection_t* c, const void* data, size_t before, uint64_t* last, size_t words, SlotKind kind,
+                    uint32_t position, const EagerWords& all) {
+    for (size_t i = 0; i < std::size(all.word); ++i) put_word(last + words - std::size(all.word) + i, all.word[i]);
+    const size_t bytes = words * sizeof(uint64_t);
+    const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before, c->slots.theirs_handle, data, before,
+                              last, bytes};
+    if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
+        return false;
+    count_eager(c, kind);
+    wake(c);
+    return true;
+}
+
+}  // namespace
+
+// The last line or two are put together here, what is before them goes from the user's buffer.
+bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int src_lrank, int tag,
+                     uint64_t context, int mode) {
+    constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
+    constexpr size_t kInOneLine = kSlotLine - sizeof(EagerWords);
+    alignas(kSlotLine) uint64_t last[2 * kLineWords];
+    const size_t length = bytes + sizeof(EagerInSlot);
+    const auto* from = static_cast<const char*>(data);
+    if (bytes <= kInOneLine) [[likely]] {
+        static_assert(kInOneLine == 2 * sizeof(uint64_t));
+        const uint32_t position = c->slots.counts[kShort].next();
+        load_two_words(from, bytes, last);
+        return write_with_end(c, data, 0, last, kLineWords, kShort, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode));
+    }
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    const size_t before = bytes & ~(kSlotLine - 1);
+    const size_t words = (slot_bytes_for(length) - before) / sizeof(uint64_t);
+    std::memset(last, 0, sizeof last - sizeof(EagerWords));
+    std::memcpy(last, from + before, bytes - before);
+    return write_with_end(c, data, before, last, words, kind, position,
+                          eager_words(c, position, length, src_lrank, tag, context, mode));
+}
+
 // Header and end are made of whole words, as the NIC reads them (see set_form).
 void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
                         uint64_t context, int mode) {
     const size_t length = bytes + sizeof(EagerInSlot);
     const size_t whole = slot_bytes_for(length);
     const SlotKind kind = slot_kind_for(length);
-    SlotCounts* counts = c->slots.counts;
-    const uint32_t position = counts[kind].next();
-    counts[kind].sent();
-    const uint32_t flags =
-        ((mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U) | (viadev.envelopes_only ? kFlagEnvelopesOnly : 0U);
-    const uint32_t first = static_cast<uint32_t>(PacketType::eager_start) | flags << 8 |
-                           static_cast<uint32_t>(c->next_packet_tosend++) << 16;
+    const uint32_t position = c->slots.counts[kind].next();
+    const EagerWords all = eager_words(c, position, length, src_lrank, tag, context, mode);
     Le64* const end = reinterpret_cast<Le64*>(v->buffer + whole);
-    end[-6] = uint64_t{first} << 32;
-    end[-5] = uint64_t{static_cast<uint32_t>(viadev.me)} << 32;
-    end[-4] = context;
-    end[-3] = uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag);
-    end[-2] = uint64_t{counts[kLong].tell()} << 32 | counts[kShort].tell();
-    end[-1] = uint64_t{position + 1} << 32 | sizeof(EagerInSlot) << 16 | length;
-    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+    for (size_t i = 0; i < std::size(all.word); ++i) (end - std::size(all.word))[i] = all.word[i];
+    count_eager(c, kind);
     vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + slot_end(kind, position) - whole,
                    c->slots.theirs_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
     hand_to_nic(c, v, &v->desc);

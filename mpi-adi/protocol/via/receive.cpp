@@ -357,7 +357,7 @@ void abandon_series(EagerSeries* s) {
 }
 
 // Looks at slots alone between two at the queue as well, where nothing but credits comes through that.
-static constexpr uint32_t kLooksAtSlots = 8;
+static constexpr uint32_t kLooksAtSlots = 32;
 
 // One look at the slots and the receive completion queue. One packet a call: whoever waits for it need not
 // wait for a second, empty look.

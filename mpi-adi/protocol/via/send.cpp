@@ -25,6 +25,9 @@ void eager_header(EagerStart* h, int src_lrank, int tag, uint64_t context, int m
 }
 
 bool send_one_packet(viadev_connection_t* c, const mpip_req_t* req, EagerWay way) {
+    if (way == EagerWay::slot && mpip_req_is_contig(req) &&
+        write_eager_now(c, req->r_buf, req->r_bytes, req->r_rank, req->r_tag, req->r_ctxt, req->r_mode))
+        return true;
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
     if (way == EagerWay::slot) {
@@ -110,7 +113,7 @@ int MPID_VIA_eager_send(viadev_connection_t* c, const void* buf, size_t len, int
     vbuf* v = get_vbuf();
     if (v == nullptr) [[unlikely]]
         return MPIP_AGAIN;
-    if (way == EagerWay::slot) [[likely]] {
+    if (way == EagerWay::slot) {
         if (len != 0) mpip_copy(v->buffer, buf, len);
         ++adi::counters[MPIP_PROTO_VIA].mc_eager;
         post_eager_in_slot(c, v, len, src_lrank, tag, context, mode);

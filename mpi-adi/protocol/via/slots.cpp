@@ -45,19 +45,102 @@ void open_slots(viadev_connection_t* c) {
     --viadev.by_queue;
 }
 
-SlotEnd* awaited_end(const viadev_connection_t* c, SlotKind kind) {
+void set_awaited(viadev_connection_t* c, SlotKind kind) {
     const uint32_t position = c->slots.counts[kind].awaited();
-    return reinterpret_cast<SlotEnd*>(c->slots.lent + slot_end(kind, position) - sizeof(SlotEnd));
+    c->slots.awaited[kind] =
+        reinterpret_cast<const SlotEnd*>(c->slots.lent + slot_end(kind, position) - sizeof(SlotEnd));
 }
 
-// The last word of the awaited slot; whether it tells of a packet.
-bool is_there(const viadev_connection_t* c, SlotKind kind, SlotEnd* news) {
-    const SlotEnd* end = awaited_end(c, kind);
-    constexpr size_t kWord = offsetof(SlotEnd, length);
-    const uint64_t word = __atomic_load_n(
-        reinterpret_cast<const uint64_t*>(reinterpret_cast<const char*>(end) + kWord), __ATOMIC_ACQUIRE);
-    std::memcpy(reinterpret_cast<char*>(news) + kWord, &word, sizeof word);
-    return news->position == c->slots.counts[kind].awaited() + 1;
+// What lies there may change at any time: each word is read once.
+uint64_t read_word(const void* at) {
+    Le64 word;
+    const uint64_t bits = __atomic_load_n(static_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
+    std::memcpy(static_cast<void*>(&word), &bits, sizeof bits);
+    return word;
+}
+
+// The last word of the awaited slot: length, head and position. Whether it tells of a packet.
+inline bool is_there(const viadev_connection_t* c, SlotKind kind, uint64_t* word) {
+    static_assert(offsetof(SlotEnd, length) == 8 && offsetof(SlotEnd, head) == 10 && offsetof(SlotEnd, position) == 12);
+    *word = read_word(&c->slots.awaited[kind]->length);
+    return *word >> 32 == c->slots.counts[kind].awaited() + uint32_t{1};
+}
+
+// False: it cannot have taken so many.
+inline bool hear_taken(viadev_connection_t* c, const SlotEnd* end) {
+    const uint64_t taken = read_word(end->taken);
+    if (taken == c->slots.heard) [[likely]]
+        return true;
+    c->slots.heard = taken;
+    SlotCounts* counts = c->slots.counts;
+    return counts[kShort].heard(static_cast<uint32_t>(taken)) && counts[kLong].heard(static_cast<uint32_t>(taken >> 32));
+}
+
+inline void took(viadev_connection_t* c, SlotKind kind) {
+    c->slots.counts[kind].took();
+    set_awaited(c, kind);
+    if (!c->lost) tell_slot_news(c);
+}
+
+// The packet that nearly all are, and that comes next: a whole message, its data in front. False: another one, or not
+// what it should be; nothing has happened.
+inline bool take_whole_message(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
+    const size_t length = static_cast<uint16_t>(last_word);
+    const auto* words = reinterpret_cast<const uint64_t*>(end);
+    const auto first = static_cast<uint32_t>(read_word(words - 4) >> 32);
+    const uint64_t source = read_word(words - 3);
+    constexpr uint32_t kFlags = 0xff00;
+    const uint32_t expected = static_cast<uint32_t>(PacketType::eager_start) | uint32_t{c->next_packet_expected} << 16;
+    static_assert(offsetof(Header, flags) == 1 && offsetof(Header, sequence) == 2 && offsetof(Header, source) == 8);
+    if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected || source >> 32 != c->rank ||
+        length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] || c->rhandle != nullptr) [[unlikely]]
+        return false;
+    const uint64_t context = read_word(words - 2), who = read_word(words - 1);
+    if (!hear_taken(c, end)) [[unlikely]] {
+        fail_connection(c, "it has taken packets that never were");
+        return true;
+    }
+    ++c->next_packet_expected;
+    const uint32_t flags = first >> 8;
+    c->envelopes_only = (flags & kFlagEnvelopesOnly) != 0;
+    const size_t bytes = length - sizeof(EagerInSlot);
+    const envelope env = {context,
+                          (flags & kFlagReady) != 0 ? MPIP_MODE_READY : MPIP_MODE_STANDARD,
+                          static_cast<int>(who >> 32),
+                          static_cast<int>(static_cast<uint32_t>(who)),
+                          static_cast<int64_t>(bytes),
+                          0,
+                          0};
+    const char* data = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
+    mpip_req_t* match = nullptr;
+    if (mpip_up.arrived(c->proc, &env, data, bytes, nullptr, &match) == MPIP_IN_MATCHED) [[unlikely]]
+        mpip_req_deliver_all(match, data, bytes);
+    took(c, kind);
+    return true;
+}
+
+// Any other one. False: it is behind a packet in the queue.
+bool take_any(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
+    const size_t length = static_cast<uint16_t>(last_word), head = static_cast<uint16_t>(last_word >> 16);
+    const char* first = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
+    // One of 28 bytes, say, takes four words, the last of which it fills.
+    const size_t unused = head == sizeof(EagerInSlot) ? sizeof(EagerInSlot) - sizeof(EagerStart) : 0;
+    const SlotPacket packet = {
+        first, head == 0 ? first : reinterpret_cast<const char*>(end) - head + unused, length, head};
+    if (length + sizeof(SlotEnd) > kSlotBytes[kind] || length < sizeof(Header) || head > length ||
+        (head != 0 && head < sizeof(Header))) {
+        fail_connection(c, "it wrote a packet that cannot be");
+        return true;
+    }
+    const Header* h = reinterpret_cast<const Header*>(packet.header);
+    if (h->sequence != c->next_packet_expected) return false;
+    if (!hear_taken(c, end)) {
+        fail_connection(c, "it has taken packets that never were");
+        return true;
+    }
+    take_slot_packet(c, packet);
+    took(c, kind);
+    return true;
 }
 
 void push_when_free(viadev_connection_t* c) {
@@ -82,6 +165,7 @@ void lend_slots(viadev_connection_t* c) {
         VIP_SUCCESS)
         return release_vbuf(v);
     c->slots.lent = static_cast<std::byte*>(memory);
+    for (const SlotKind kind : {kShort, kLong}) set_awaited(c, kind);
     ++viadev.lent;
     Slots* p = packet_of<Slots>(v);
     p->header.type = PacketType::slots;
@@ -136,10 +220,9 @@ void hear_slot_news(viadev_connection_t* c) {
     }
 }
 
-void tell_slot_news(viadev_connection_t* c) {
+void write_slot_news(viadev_connection_t* c) {
+    if (c->goodbye_had) return;  // who has said goodbye wants no slots, and may be gone
     SlotCounts* counts = c->slots.counts;
-    if ((!counts[kShort].much_untold() && !counts[kLong].much_untold()) || c->goodbye_had) [[likely]]
-        return;  // who has said goodbye wants no slots, and may be gone
     Le32 taken[kSlotKinds];
     for (unsigned kind = 0; kind < kSlotKinds; ++kind) taken[kind] = counts[kind].awaited();
     if (!write_word(c, offsetof(SlotNews, taken), taken)) return want_chores(c);
@@ -150,53 +233,43 @@ void tell_slot_news(viadev_connection_t* c) {
 int take_from_slots(viadev_connection_t* c) {
     bool behind = false;
     for (const SlotKind kind : {kShort, kLong}) {
-        SlotEnd news;
-        if (!is_there(c, kind, &news)) continue;
-        SlotEnd* end = awaited_end(c, kind);
-        const size_t length = news.length, head = news.head;
-        const char* first = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
-        // One of 28 bytes, say, takes four words, the last of which it fills.
-        const size_t unused = head == sizeof(EagerInSlot) ? sizeof(EagerInSlot) - sizeof(EagerStart) : 0;
-        const SlotPacket packet = {
-            first, head == 0 ? first : reinterpret_cast<const char*>(end) - head + unused, length, head};
-        if (length + sizeof(SlotEnd) > kSlotBytes[kind] || length < sizeof(Header) || head > length ||
-            (head != 0 && head < sizeof(Header))) {
-            fail_connection(c, "it wrote a packet that cannot be");
-            return 1;
-        }
-        const Header* h = reinterpret_cast<const Header*>(packet.header);
-        if (h->sequence != c->next_packet_expected) {
-            behind = true;
-            continue;
-        }
-        SlotCounts* counts = c->slots.counts;
-        for (unsigned each = 0; each < kSlotKinds; ++each) {
-            if (counts[each].heard(end->taken[each])) continue;
-            fail_connection(c, "it has taken packets that never were");
-            return 1;
-        }
-        take_slot_packet(c, packet);
-        counts[kind].took();
-        if (!c->lost) tell_slot_news(c);
-        return 1;
+        uint64_t word;
+        if (!is_there(c, kind, &word)) continue;
+        const SlotEnd* end = c->slots.awaited[kind];
+        if (take_whole_message(c, kind, end, word) || take_any(c, kind, end, word)) return 1;
+        behind = true;
     }
     return behind ? -1 : 0;
 }
 
+// Where packets come one at a time the sender has the next slot ready for writing, and a look fetches it from there: no
+// store of ours, the answer among them, becomes visible before that look has its result. In a row there is mostly another
+// one.
+constexpr uint32_t kRowBegins = 16;
+constexpr int kMostAtOnce = 16;
+
 int look_at_slots() {
     const size_t count = viadev.lenders.size();
+    size_t at = viadev.next_lender;
     bool behind = false;
-    for (size_t i = 0; i < count; ++i) {
-        viadev_connection_t* c = viadev.lenders[(viadev.next_lender + i) % count];
+    for (size_t i = 0; i < count; ++i, ++at) {
+        if (at >= count) at = 0;
+        viadev_connection_t* c = viadev.lenders[at];
         if (c->slots.wanted) [[unlikely]]
             push_when_free(c);
-        const int answer = take_from_slots(c);
+        int answer = take_from_slots(c);
         if (answer > 0) {  // others may be gone now, and this one has had its turn
-            ++viadev.next_lender;
+            viadev.next_lender = at + 1;
+            if (++viadev.packets_in_row >= kRowBegins) {
+                int more = kMostAtOnce;
+                while (--more != 0 && answer > 0 && c->slots.open) answer = take_from_slots(c);
+                if (answer <= 0) viadev.packets_in_row = 0;
+            }
             return 1;
         }
         behind = behind || answer < 0;
     }
+    viadev.packets_in_row = 0;
     return behind ? -1 : 0;
 }
 
@@ -205,7 +278,7 @@ bool leave_slots() {
     bool told = true;
     for (viadev_connection_t* c : viadev.lenders) told = say_whether_asleep(c, true) && told;
     heavy_barrier();  // partner: wake(). What was written before is seen now, who writes later sees us asleep
-    SlotEnd news;
+    uint64_t news;
     for (viadev_connection_t* c : viadev.lenders) {
         if (c->slots.wanted) push_when_free(c);
         told = told && !c->inflow && !is_there(c, kShort, &news) && !is_there(c, kLong, &news);
