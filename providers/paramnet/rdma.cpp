@@ -209,10 +209,12 @@ bool write_direct(Endpoint& ep, ViCore& vi) {
 // Into a region that has been written to by a descriptor: what it may be was checked then.
 Status write_now(ViCore& vi, const VIPX_WRITE& write) {
     constexpr uint64_t kMostLast = 128;
+    constexpr uint64_t kWord = sizeof(uint64_t);
     Tx& tx = vi.endpoint->tx;
     const uint32_t handle = write.RemoteHandle;
     const uint64_t address = write.RemoteAddress, first = write.FirstBytes, last = write.LastBytes;
-    if (!tx.fast || first > vi.max_transfer - kMostLast || last > kMostLast) [[unlikely]]
+    if (!tx.fast || first > vi.max_transfer - kMostLast || last > kMostLast ||
+        ((address + first) | last) % kWord != 0) [[unlikely]]
         return Status::not_done;
     tx.own->busy_send.store(handle, std::memory_order_relaxed);
     free_barrier();
@@ -223,7 +225,7 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
             copy_before(to, static_cast<const std::byte*>(write.First), first);
             to += first;
         }
-        copy_words(to, static_cast<const uint64_t*>(write.Last), last / sizeof(uint64_t));
+        copy_words(to, static_cast<const uint64_t*>(write.Last), last / kWord);
         done = holds_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
     }
     tx.own->busy_send.store(0, std::memory_order_release);

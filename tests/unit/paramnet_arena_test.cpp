@@ -209,6 +209,88 @@ TEST_P(ArenaRdma, AWithdrawnPermissionCounts) {
     EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
 }
 
+// VipxWriteNow's part of the provider.
+class WriteNow : public ArenaRdma {
+protected:
+    // From here on the region is remembered.
+    void SetUp() override {
+        write(0, 8);
+        ASSERT_NE(pair.a.wait_send(), nullptr);
+        std::memset(at(region), 0x42, kBytes);
+    }
+    Status put(uint64_t offset, uint32_t first_bytes, uint32_t last_bytes) {
+        const VIPX_WRITE w{region.base + offset, handle, first.data(), first_bytes, last, last_bytes};
+        const std::lock_guard held(pair.a.core.send.lock);
+        return ops().write_now(pair.a.core, w);
+    }
+    bool untouched(uint64_t from, uint64_t to) const {
+        for (uint64_t i = from; i < to; ++i)
+            if (at(region)[i] != std::byte{0x42}) return false;
+        return true;
+    }
+    std::vector<std::byte> first = std::vector<std::byte>(8192, std::byte{7});
+    uint64_t last[17] = {};
+};
+
+TEST_P(WriteNow, PutsBothPiecesThereAndNothingBesideThem) {
+    for (const uint32_t n : {0u, 8u, 64u, 200u, 1024u, 1032u, 8192u}) {
+        for (const uint32_t words : {0u, 1u, 7u, 8u, 15u, 16u}) {
+            SCOPED_TRACE(testing::Message() << n << " bytes, " << words << " words");
+            std::memset(at(region), 0x42, 2 * first.size());
+            for (uint32_t i = 0; i < 16; ++i) last[i] = n + i + 1;
+            ASSERT_EQ(put(64, n, words * 8), Status::ok);
+            EXPECT_EQ(std::memcmp(at(region) + 64, first.data(), n), 0);
+            EXPECT_EQ(std::memcmp(at(region) + 64 + n, last, words * 8), 0);
+            EXPECT_TRUE(untouched(0, 64) && untouched(64 + n + words * 8, 2 * first.size()));
+        }
+    }
+    ASSERT_EQ(put(3, 5, 8), Status::ok) << "the words begin at a word";
+}
+
+TEST_P(WriteNow, LeavesAloneWhatItMayNotWrite) {
+    EXPECT_EQ(put(kBytes, 0, 8), Status::not_done);
+    EXPECT_EQ(put(kBytes - 8, 8, 8), Status::not_done);
+    EXPECT_EQ(put(uint64_t{0} - 8, 0, 8), Status::not_done);
+    EXPECT_EQ(put(0, 0, 17 * 8), Status::not_done) << "too long for words";
+    EXPECT_EQ(put(0, UINT32_MAX - 7, 8), Status::not_done);
+    EXPECT_EQ(put(0, 0, 12), Status::not_done) << "no whole words";
+    EXPECT_EQ(put(4, 0, 8), Status::not_done) << "words that do not begin at a word";
+    handle ^= 1;
+    EXPECT_EQ(put(0, 0, 8), Status::not_done);
+    EXPECT_TRUE(untouched(0, kBytes));
+}
+
+TEST_P(WriteNow, EndsWithTheRegion) {
+    pair.nic_b.remove_region(handle);
+    EXPECT_EQ(put(0, 8, 8), Status::not_done);
+    EXPECT_TRUE(untouched(0, 64));
+}
+
+TEST_P(WriteNow, EndsWithThePermission) {
+    ASSERT_TRUE(pair.nic_b.regions.change(handle, region.base, 0, kRegionRdmaRead));
+    EXPECT_EQ(put(0, 8, 8), Status::not_done);
+    EXPECT_TRUE(untouched(0, 64));
+}
+
+TEST_P(WriteNow, EndsWithTheConnection) {
+    pair.b.disconnect();
+    EXPECT_EQ(put(0, 8, 8), Status::not_done);
+    EXPECT_TRUE(untouched(0, 64));
+}
+
+TEST_P(WriteNow, NeedsARegionThatHasBeenWrittenTo) {
+    Region other;
+    ASSERT_EQ(memory_alloc(pair.nic_b.context, 4096, 0, &other), Status::ok);
+    other.flags = kRegionRdmaWrite;
+    const VIPX_WRITE w{other.base, pair.nic_b.regions.add(other), nullptr, 0, last, 8};
+    *reinterpret_cast<uint64_t*>(at(other)) = 5;
+    {
+        const std::lock_guard held(pair.a.core.send.lock);
+        EXPECT_EQ(ops().write_now(pair.a.core, w), Status::not_done);
+    }
+    EXPECT_EQ(*reinterpret_cast<uint64_t*>(at(other)), 5u);
+}
+
 TEST_P(ArenaRdma, LongSendsOutOfItAreFetchedByTheReceiver) {
     uint32_t seed = 0;
     for (const uint32_t n : {48u, 4096u, kArenaPullFrom - 1, kArenaPullFrom, 100001u, kBytes}) {
@@ -231,6 +313,7 @@ TEST_P(ArenaRdma, LongSendsOutOfItAreFetchedByTheReceiver) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Paramnet, ArenaRdma, testing::Values(Reach::cross_copy, Reach::none));
+INSTANTIATE_TEST_SUITE_P(Paramnet, WriteNow, testing::Values(Reach::cross_copy, Reach::none));
 
 }  // namespace
 }  // namespace viaduct::paramnet::test
