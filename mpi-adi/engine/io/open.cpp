@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Opening and closing files. Rank 0 opens first, and makes the file if it is to be made: so MPI_MODE_EXCL
-// means that nobody had it before, and an error is the same everywhere.
+// Opening and closing files. When all have come, rank 0 opens first, and makes the file if it is to be made:
+// so MPI_MODE_EXCL means that nobody had it before, and an error is the same everywhere.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -97,6 +97,8 @@ int go_to_end(File& file) {
 
 int open_storage(File& file, Communicator& comm, Opening* opening) {
     int error = MPI_SUCCESS;
+    // What a process did to the name before it came, such as removing an old file, is not done to the new one.
+    if (const int failed = agree(comm, MPI_SUCCESS)) return failed;
     if (comm.rank == 0)
         opening->error = Storage::open(file.path, flags_of(file.amode) | create_flags_of(file.amode),
                                        file.hints.permissions, &file.storage);

@@ -92,6 +92,19 @@ void modes() {
                              &fh) == MPI_ERR_NOT_SAME);
 }
 
+// Every process removes the old file by itself, the last one late: the new one is made when all have come.
+void removed_by_each() {
+    MPI_File fh = MPI_FILE_NULL;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) ::usleep(20'000);
+    ::unlink(name.c_str());
+    EXPECT(MPI_File_open(MPI_COMM_WORLD, name.c_str(), MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &fh) ==
+           MPI_SUCCESS);
+    if (fh == MPI_FILE_NULL) return;
+    EXPECT(MPI_File_close(&fh) == MPI_SUCCESS);
+    EXPECT(::access(name.c_str(), F_OK) == 0);
+}
+
 // Each rank has every size-th block of `block` ints; collectively or alone, from memory with or without gaps.
 void strided(int block, int blocks, bool collective, bool gaps, const char* buffering) {
     MPI_Info info;
@@ -457,6 +470,7 @@ int main(int argc, char** argv) {
     MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
     name = "mpi-files-" + std::to_string(number);
     modes();
+    removed_by_each();
     for (const char* buffering : {"enable", "disable", "automatic"})
         for (const bool gaps : {false, true}) {
             strided(1, 3000, true, gaps, buffering);
