@@ -221,7 +221,11 @@ inline void copy_before(std::byte* to, const std::byte* from, size_t n) {
         from += 8, target += 8, words -= 8;
     };
     while (words >= 8) line();
-    for (; words != 0; --words) std::atomic_ref(*target++).store(*from++, std::memory_order_release);
+    for (; words != 0; --words, ++from) {
+        uint64_t word;
+        std::memcpy(&word, from, sizeof word);
+        std::atomic_ref(*target++).store(word, std::memory_order_release);
+    }
 }
 
 // Programs watch the last bytes of an RDMA write (vipl-compat T10, T11): everything before the last line is

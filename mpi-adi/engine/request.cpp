@@ -29,16 +29,17 @@ unsigned blocks_made = 0;
 
 }  // namespace
 
-// Their number follows the deepest moment of a program.
+// Their number follows the deepest moment of a program. Those that find no place in the table have no name:
+// good for all that the program gets no handle of.
 void make_requests() {
-    if (blocks_made == requests::kBlocks) throw std::bad_alloc();
+    const bool named = blocks_made != requests::kBlocks;
     auto* block = new Request[requests::kBlock]();
     for (unsigned i = requests::kBlock; i-- > 0;) {
-        block[i].name = int(requests::kPrefix << 26 | (blocks_made * requests::kBlock + i));
+        block[i].name = named ? int(requests::kPrefix << 26 | (blocks_made * requests::kBlock + i)) : MPI_REQUEST_NULL;
         block[i].posted.next = free_requests;
         free_requests = &block[i];
     }
-    requests::blocks[blocks_made++].store(block, std::memory_order_release);
+    if (named) requests::blocks[blocks_made++].store(block, std::memory_order_release);
 }
 
 void drop_load(Request* request) {
@@ -112,6 +113,8 @@ void complete(Request* request, int error) {
 
 MPI_Request publish(Request* request) {
     if (request == nullptr) return MPI_REQUEST_NULL;
+    if (request->name == MPI_REQUEST_NULL) [[unlikely]]
+        throw std::bad_alloc();
     return request->handle = request->name;
 }
 

@@ -104,8 +104,8 @@ inline bool is_laden(const Request* r) {
 
 // Of a send that was away before its call returned there is nothing to find or to free: all of them have this
 // name, which never ends.
-inline constexpr MPI_Request kSentAtOnce =
-    int(unsigned(HandleKind::builtin) << 30 | unsigned(HandleType::request) << 26);
+inline constexpr MPI_Request kSentAtOnce =  // not MPI_MESSAGE_NO_PROC, which has the number 0
+    int(unsigned(HandleKind::builtin) << 30 | unsigned(HandleType::request) << 26 | 1);
 extern Request& sent_at_once;
 
 // Requests by handle. Its generation makes one that has ended differ from its successor's, so that to use it

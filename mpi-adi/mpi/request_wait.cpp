@@ -94,7 +94,16 @@ inline bool is_plain(const Request* request) {
     return request->kind <= Request::Kind::receive && request->persistent == nullptr;
 }
 
-// Waits for each of them and ends it; of the first that fails the communicator is kept.
+// Ends one that is done. The communicator of the first that has failed is kept for its error handler: the
+// request may have been the last that held it.
+int end_keeping(Request* request, MPI_Request* handle, MPI_Status* status, Comm** of) {
+    Comm* const comm = request->comm;
+    if (request->r_error != MPI_SUCCESS && *of == nullptr && comm != nullptr) [[unlikely]]
+        comm_retain(*(*of = comm));
+    return is_plain(request) ? end_plain(request, handle, status) : end_request(request, handle, status);
+}
+
+// Waits for each of them and ends it.
 int wait_for_all(int count, MPI_Request* handles, MPI_Status* statuses, Comm** of) {
     bool failed = false;
     for (int i = 0; i < count; i++) {
@@ -106,11 +115,7 @@ int wait_for_all(int count, MPI_Request* handles, MPI_Status* statuses, Comm** o
             continue;
         }
         if (!request->is_done()) progress_until_done(*request);
-        Comm* const comm = request->comm;
-        if (request->r_error != MPI_SUCCESS && !failed && comm != nullptr) [[unlikely]]
-            comm_retain(*(*of = comm));
-        const int error = is_plain(request) ? end_plain(request, &handles[i], status)
-                                            : end_request(request, &handles[i], status);
+        const int error = end_keeping(request, &handles[i], status, of);
         failed |= error != MPI_SUCCESS;
         if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
     }
@@ -124,9 +129,7 @@ int end_all(int count, MPI_Request* handles, MPI_Status* statuses, Comm** of) {
         MPI_Status* status = status_at(statuses, i);
         int error = MPI_SUCCESS;
         if (Request* request = active_request(handles[i])) {
-            Comm* const comm = request->comm;
-            error = end_request(request, &handles[i], status);
-            if (error != MPI_SUCCESS && !failed) *of = comm;
+            error = end_keeping(request, &handles[i], status, of);
         } else {
             fill_empty_status(status);
         }
@@ -143,14 +146,19 @@ int end_some(int count, MPI_Request* handles, int* ended, int* indices, MPI_Stat
         Request* request = active_request(handles[i]);
         if (request == nullptr || !request->is_done()) continue;
         MPI_Status* status = status_at(statuses, *ended);
-        Comm* const comm = request->comm;
-        const int error = end_request(request, &handles[i], status);
-        if (error != MPI_SUCCESS && !failed) *of = comm;
+        const int error = end_keeping(request, &handles[i], status, of);
         failed |= error != MPI_SUCCESS;
         if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error;
         indices[(*ended)++] = i;
     }
     return failed ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
+}
+
+// What a call for several answers, and the end of what end_keeping() has kept.
+int answer_of_several(int error, Comm* of, const char* function) {
+    if (error != MPI_SUCCESS) error = raise(of, error, function);
+    if (of != nullptr) comm_release(*of);
+    return error;
 }
 
 int end_one(MPI_Request* handle, MPI_Status* status, const char* function) {
@@ -219,10 +227,8 @@ int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitall");
     // One after the other: each is looked at until it is done, and not again.
     Comm* of = nullptr;
-    int error = wait_for_all(count, handles, statuses, &of);
-    if (error != MPI_SUCCESS) error = raise(of, error, "MPI_Waitall");
-    if (of != nullptr) comm_release(*of);
-    return error;
+    const int error = wait_for_all(count, handles, statuses, &of);
+    return answer_of_several(error, of, "MPI_Waitall");
 }
 
 VIADUCT_MPI_EXPORT(MPI_Testall)
@@ -236,7 +242,7 @@ int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
     if (*flag == 0) return MPI_SUCCESS;
     Comm* of = nullptr;
     const int error = end_all(count, handles, statuses, &of);
-    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Testall");
+    return answer_of_several(error, of, "MPI_Testall");
 }
 
 VIADUCT_MPI_EXPORT(MPI_Waitany)
@@ -289,7 +295,7 @@ int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, 
     }
     Comm* of = nullptr;
     const int error = end_some(count, handles, outcount, indices, statuses, &of);
-    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Waitsome");
+    return answer_of_several(error, of, "MPI_Waitsome");
 }
 
 VIADUCT_MPI_EXPORT(MPI_Testsome)
@@ -306,5 +312,5 @@ int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, 
     }
     Comm* of = nullptr;
     const int error = end_some(count, handles, outcount, indices, statuses, &of);
-    return error == MPI_SUCCESS ? MPI_SUCCESS : raise(of, error, "MPI_Testsome");
+    return answer_of_several(error, of, "MPI_Testsome");
 }

@@ -312,6 +312,37 @@ void requests_that_ended() {
     EXPECT(requests[0] == MPI_REQUEST_NULL && requests[2] == MPI_REQUEST_NULL);
 }
 
+int told = 0;
+void count_errors(MPI_Comm*, int*, ...) { ++told; }
+
+// A communicator that was freed lives on in its pending requests, and its error handler hears of them.
+void errors_of_a_freed_communicator() {
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(count_errors, &handler);
+    enum { waitall, testall, waitsome, testsome, calls };
+    for (int call = 0; call < calls; ++call) {
+        MPI_Comm comm;
+        MPI_Comm_dup(MPI_COMM_SELF, &comm);
+        MPI_Comm_set_errhandler(comm, handler);
+        const int two[2] = {8, 9};
+        int in = 0, flag = 0, count = 0, index = 0;
+        MPI_Request request;
+        MPI_Status status;
+        MPI_Irecv(&in, 1, MPI_INT, 0, 1, comm, &request);
+        MPI_Send(two, 2, MPI_INT, 0, 1, comm);
+        MPI_Comm_free(&comm);
+        told = 0;
+        int error = MPI_SUCCESS;
+        if (call == waitall) error = MPI_Waitall(1, &request, &status);
+        if (call == testall) error = MPI_Testall(1, &request, &flag, &status);
+        if (call == waitsome) error = MPI_Waitsome(1, &request, &count, &index, &status);
+        if (call == testsome) error = MPI_Testsome(1, &request, &count, &index, &status);
+        EXPECT(error == MPI_ERR_IN_STATUS && told == 1 && status.MPI_ERROR == MPI_ERR_TRUNCATE);
+        EXPECT(request == MPI_REQUEST_NULL);
+    }
+    MPI_Errhandler_free(&handler);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -330,6 +361,7 @@ int main(int argc, char** argv) {
     files_and_sessions();
     no_grid();
     requests_that_ended();
+    errors_of_a_freed_communicator();
     broadcasts_of_several_lengths();
     aliases();
     return report();
