@@ -141,11 +141,16 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
     return vi.is(handle) ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
 }
 
+// The lock is held.
+[[gnu::always_inline]] inline bool written_at_once(Vi& vi, VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
+    const WorkQueue& q = vi.core.send;
+    return q.open_to == handle && q.posted == q.completed && vi.ops->write_now(vi.core, write) == Status::ok;
+}
+
 [[gnu::noinline]] VIP_RETURN write_in_general(Vi& vi, VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
     WorkQueue& q = vi.core.send;
     q.lock.lock();
-    const bool done =
-        q.open_to == handle && q.posted == q.completed && vi.ops->write_now(vi.core, write) == Status::ok;
+    const bool done = written_at_once(vi, handle, write);
     q.lock.unlock();
     return done ? VIP_SUCCESS : why_not(vi, handle);
 }
@@ -204,8 +209,7 @@ VIP_RETURN write_now(VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
     WorkQueue& q = vi->core.send;
     if (!q.lock.try_enter()) [[unlikely]]
         return write_in_general(*vi, handle, write);
-    const bool done =
-        q.open_to == handle && q.posted == q.completed && vi->ops->write_now(vi->core, write) == Status::ok;
+    const bool done = written_at_once(*vi, handle, write);
     q.lock.leave();
     return done ? VIP_SUCCESS : why_not(*vi, handle);
 }

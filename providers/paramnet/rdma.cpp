@@ -213,7 +213,7 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
     Tx& tx = vi.endpoint->tx;
     const uint32_t handle = write.RemoteHandle;
     const uint64_t address = write.RemoteAddress, first = write.FirstBytes, last = write.LastBytes;
-    if (!tx.fast || first > vi.max_transfer - kMostLast || last > kMostLast ||
+    if (!tx.fast || first + last > vi.max_transfer || last > kMostLast ||
         ((address + first) | last) % kWord != 0) [[unlikely]]
         return Status::not_done;
     tx.own->busy_send.store(handle, std::memory_order_relaxed);

@@ -255,6 +255,8 @@ TEST_P(WriteNow, LeavesAloneWhatItMayNotWrite) {
     EXPECT_EQ(put(0, UINT32_MAX - 7, 8), Status::not_done);
     EXPECT_EQ(put(0, 0, 12), Status::not_done) << "no whole words";
     EXPECT_EQ(put(4, 0, 8), Status::not_done) << "words that do not begin at a word";
+    pair.a.core.max_transfer = 64;
+    EXPECT_EQ(put(0, 64, 8), Status::not_done) << "longer than the VI transfers";
     handle ^= 1;
     EXPECT_EQ(put(0, 0, 8), Status::not_done);
     EXPECT_TRUE(untouched(0, kBytes));
