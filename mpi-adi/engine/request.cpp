@@ -26,20 +26,43 @@ Request& sent_at_once = *[] {
 namespace {
 
 unsigned blocks_made = 0;
+Request* free_nameless_requests = nullptr;  // by posted.next
 
 }  // namespace
 
-// Their number follows the deepest moment of a program. Those that find no place in the table have no name:
-// good for all that the program gets no handle of.
-void make_requests() {
-    const bool named = blocks_made != requests::kBlocks;
+// Their number follows the deepest moment of a program.
+bool make_named_requests() {
+    if (blocks_made == requests::kBlocks) return false;
     auto* block = new Request[requests::kBlock]();
     for (unsigned i = requests::kBlock; i-- > 0;) {
-        block[i].name = named ? int(requests::kPrefix << 26 | (blocks_made * requests::kBlock + i)) : MPI_REQUEST_NULL;
+        block[i].name = int(requests::kPrefix << 26 | (blocks_made * requests::kBlock + i));
         block[i].posted.next = free_requests;
         free_requests = &block[i];
     }
-    if (named) requests::blocks[blocks_made++].store(block, std::memory_order_release);
+    requests::blocks[blocks_made++].store(block, std::memory_order_release);
+    return true;
+}
+
+// Of those without a name only the one that is taken at once lies among the others.
+void make_requests() {
+    if (make_named_requests()) return;
+    Request* request = free_nameless_requests;
+    if (request != nullptr) {
+        free_nameless_requests = request->posted.next;
+    } else {
+        request = new Request();
+    }
+    request->posted.next = nullptr;
+    free_requests = request;
+}
+
+void free_nameless(Request* request) {
+    drop_load(request);
+    Comm* const comm = request->comm;
+    request->comm = nullptr;
+    request->posted.next = free_nameless_requests;
+    free_nameless_requests = request;
+    if (comm != nullptr) comm_release(*comm);
 }
 
 void drop_load(Request* request) {
@@ -114,7 +137,7 @@ void complete(Request* request, int error) {
 MPI_Request publish(Request* request) {
     if (request == nullptr) return MPI_REQUEST_NULL;
     if (request->name == MPI_REQUEST_NULL) [[unlikely]]
-        throw std::bad_alloc();
+        throw std::bad_alloc();  // nobody has asked name_is_left()
     return request->handle = request->name;
 }
 

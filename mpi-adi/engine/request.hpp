@@ -78,9 +78,16 @@ struct Request : mpip_req {
 
 // A request in no state, from the pool, and back. Freeing lets go of type, communicator, handle and copy.
 // Requests are made in blocks and never given back to the system; each keeps its place in the table of
-// handles.
-extern Request* free_requests;  // by posted.next
+// handles, which has 2^20 places: those that the program gets no handle of are made beyond that, too, and
+// have no name.
+extern Request* free_requests;  // by posted.next; all have names
 void make_requests();
+// Whether the next request can have a handle: to be asked by whoever is going to publish one, before anything has begun
+// that could not be taken back.
+bool make_named_requests();
+inline bool name_is_left() { return free_requests != nullptr || make_named_requests(); }
+// Lets go of one without a name.
+void free_nameless(Request* request);
 inline Request* new_request(Request::Kind kind) {
     if (free_requests == nullptr) [[unlikely]]
         make_requests();
@@ -137,6 +144,8 @@ inline void free_request(Request* request) {
     if (request->handle != MPI_REQUEST_NULL) {
         request->handle = MPI_REQUEST_NULL;
         request->name = requests::next_name(request->name);
+    } else if (request->name == MPI_REQUEST_NULL) [[unlikely]] {
+        return free_nameless(request);
     }
     if (is_laden(request)) [[unlikely]]
         drop_load(request);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/request.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
 #define VIADUCT_UNPACK(...) __VA_ARGS__
@@ -58,6 +59,9 @@ int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fi
         return call.result(MPI_ERR_COMM);
     }
     VIADUCT_MPI_NEED(request)
+    if (!name_is_left()) {
+        return call.result(MPI_ERR_NO_MEM);
+    }
     auto s = std::make_unique<Schedule>(*comm);
     if (int error = fill(*s)) {
         comm->give_back_tag(s->tag());
@@ -76,6 +80,9 @@ int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fil
         return call.result(MPI_ERR_COMM);
     }
     VIADUCT_MPI_NEED(request)
+    if (!name_is_left()) {
+        return call.result(MPI_ERR_NO_MEM);
+    }
     const int tag = comm->next_tag();
     auto first = std::make_shared<Schedule>(*comm, tag);
     if (int error = fill(*first)) {

@@ -4,6 +4,7 @@
 
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
+#include "mpi-adi/engine/request.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
 namespace viaduct::mpi {
@@ -23,6 +24,9 @@ int dup(Communicator* comm, const Info* hints, MPI_Comm* newcomm) {
 int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* request) {
     if (!comm) {
         return MPI_ERR_COMM;
+    }
+    if (!name_is_left()) {
+        return MPI_ERR_NO_MEM;
     }
     Request* pending = nullptr;
     if (int error = comm_idup(*comm, hints, newcomm, &pending)) {

@@ -69,6 +69,7 @@ int access_later(const char* name, MPI_File fh, Position position, bool writes, 
     const io::Transfer what =
         checked_transfer(*call, position, writes, collective, offset, buffer, count, datatype);
     if (request == nullptr) return call.result(MPI_ERR_ARG);
+    if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     Request* started = nullptr;
     const int error = io::start_transfer(*call, what, &started);
     if (error == MPI_SUCCESS) *request = publish(started);

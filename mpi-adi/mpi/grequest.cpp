@@ -42,6 +42,7 @@ VIADUCT_MPI(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Greques
                              MPI_Grequest_cancel_function* cancel_fn, void* extra_state, MPI_Request* handle)) {
     Call call("MPI_Grequest_start");
     VIADUCT_MPI_NEED(handle)
+    if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     *handle = publish(begin({query_fn, free_fn, cancel_fn, nullptr, nullptr}, extra_state));
     return MPI_SUCCESS;
 }
@@ -59,6 +60,7 @@ VIADUCT_MPIX(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Greque
                               MPIX_Grequest_wait_function* wait_fn, void* extra_state, MPI_Request* handle)) {
     Call call("MPIX_Grequest_start");
     VIADUCT_MPI_NEED(handle)
+    if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     *handle = publish(begin({query_fn, free_fn, cancel_fn, poll_fn, wait_fn}, extra_state));
     return MPI_SUCCESS;
 }
@@ -78,6 +80,7 @@ VIADUCT_MPIX(Grequest_class_allocate, (MPIX_Grequest_class which, void* extra_st
     Call call("MPIX_Grequest_class_allocate");
     VIADUCT_MPI_NEED(handle)
     if (which < 0 || static_cast<size_t>(which) >= classes().size()) return call.result(MPI_ERR_ARG);
+    if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     *handle = publish(begin(classes()[static_cast<size_t>(which)], extra_state));
     return MPI_SUCCESS;
 }

@@ -49,12 +49,14 @@ class Exchange final : public Activity {
 
 MPI_Request go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_tag, const Payload& out, int from,
                int receive_tag, const Payload& in) {
-    Request* receive = irecv(comm, Channel::p2p, from, receive_tag, in);
-    exchange->begin(isend(comm, Channel::p2p, to, send_tag, out), receive);
+    // The one with a handle first: the others need no name, and there may be just one left.
     Exchange* going = exchange.release();
     Request* request = start(going, &comm);
+    const MPI_Request handle = publish(request);
+    Request* receive = irecv(comm, Channel::p2p, from, receive_tag, in);
+    going->begin(isend(comm, Channel::p2p, to, send_tag, out), receive);
     going->belongs_to(request);
-    return publish(request);
+    return handle;
 }
 
 }  // namespace
@@ -72,6 +74,9 @@ VIADUCT_MPI_COUNTED(Isendrecv, (const void* sendbuf, Count sendcount, MPI_Dataty
     if (int error = out.error ? out.error : in.error) {
         return call.result(error);
     }
+    if (!name_is_left()) {
+        return call.result(MPI_ERR_NO_MEM);
+    }
     *request = go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source, recvtag, in.payload);
     return MPI_SUCCESS;
 })
@@ -84,6 +89,9 @@ VIADUCT_MPI_COUNTED(Isendrecv_replace, (void* buf, Count count, MPI_Datatype dat
     const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
     if (int error = out.error ? out.error : in.error) {
         return call.result(error);
+    }
+    if (!name_is_left()) {
+        return call.result(MPI_ERR_NO_MEM);
     }
     const uint64_t bytes = out.payload.bytes;
     auto exchange = std::make_unique<Exchange>();

@@ -14,6 +14,7 @@ int non_blocking_send(const void* buffer, MPI_Count count, MPI_Datatype type, in
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
     if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, function);
+    if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, function);
     *request = publish(isend(*all.comm, Channel::p2p, peer, tag, all.payload, mode));
     return MPI_SUCCESS;
 }
@@ -33,6 +34,7 @@ int persistent_send(const void* buffer, MPI_Count count, MPI_Datatype type, int 
     const Arguments all = for_send(buffer, count, type, peer, tag, handle);
     if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, function);
     if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, function);
+    if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, function);
     *request = make_persistent(Request::Kind::send, all, peer, tag, mode);
     return MPI_SUCCESS;
 }
@@ -104,6 +106,7 @@ VIADUCT_MPI_COUNTED(Ibsend,
                         Critical guard;
                         const Arguments all = for_send(buf, count, datatype, dest, tag, comm);
                         if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Ibsend");
+                        if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, "MPI_Ibsend");
                         const int error = all.error != MPI_SUCCESS
                                               ? all.error
                                               : buffered_send(*all.comm, dest, tag, all.payload);
@@ -119,6 +122,8 @@ VIADUCT_MPI_COUNTED(Irecv,
                      MPI_Request* request),
                     {
                         Critical guard;
+                        if (!name_is_left()) [[unlikely]]
+                            return raise(comm_of(comm), MPI_ERR_NO_MEM, "MPI_Irecv");
                         if (Comm* plain = comm_of(comm);
                             request != nullptr && is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
                             *request = publish(irecv_bytes(*plain, Channel::p2p, source, tag, buf,
@@ -172,6 +177,7 @@ VIADUCT_MPI_COUNTED(Recv_init,
                         const Arguments all = for_receive(buf, count, datatype, source, tag, comm);
                         if (all.error != MPI_SUCCESS) return raise(all.comm, all.error, "MPI_Recv_init");
                         if (request == nullptr) return raise(all.comm, MPI_ERR_ARG, "MPI_Recv_init");
+                        if (!name_is_left()) return raise(all.comm, MPI_ERR_NO_MEM, "MPI_Recv_init");
                         *request = make_persistent(Request::Kind::receive, all, source, tag, Mode::standard);
                         return MPI_SUCCESS;
                     })

@@ -72,6 +72,9 @@ VIADUCT_MPI(Psend_init, (const void* buf, int partitions, MPI_Count count, MPI_D
     if (int error = check(partitions, for_send(buf, count, datatype, dest, tag, comm))) {
         return call.result(error);
     }
+    if (!name_is_left()) {
+        return call.result(MPI_ERR_NO_MEM);
+    }
     *request = publish_parts(
         *members, Partitioned::send(*members, dest, tag, buf, partitions, count, type_or_bytes(datatype)));
     return MPI_SUCCESS;
@@ -88,6 +91,9 @@ VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatyp
     }
     if (source == MPI_ANY_SOURCE || tag == MPI_ANY_TAG) {
         return call.result(source == MPI_ANY_SOURCE ? MPI_ERR_RANK : MPI_ERR_TAG);
+    }
+    if (!name_is_left()) {
+        return call.result(MPI_ERR_NO_MEM);
     }
     *request = publish_parts(
         *members, Partitioned::receive(*members, source, tag, buf, partitions, count, type_or_bytes(datatype)));

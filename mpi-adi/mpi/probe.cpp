@@ -49,19 +49,19 @@ MPI_Message take(Comm& comm, Unexpected* message) {
 }
 
 // The receive of a message that a matched probe took; null when the handle names none. Nothing of a probe is
-// left.
+// left, and its place among the requests with handles is that of the receive.
 Request* receive_message(MPI_Message* handle, const Payload& payload) {
     Request* probed = request_of(*handle);
     if (probed == nullptr || probed->kind != Request::Kind::message) return nullptr;
     Unexpected* message = probed->message;
     Comm& comm = *probed->comm;
-    Request* request = new_request(Request::Kind::receive);
-    request->comm = &comm;
     comm_retain(comm);
-    hold_type(*request, payload.type);
-    set_up_receive(*request, comm, Channel::p2p, message->um_env.ev_rank, message->um_env.ev_tag, payload);
     free_request(probed);
     *handle = MPI_MESSAGE_NULL;
+    Request* request = new_request(Request::Kind::receive);
+    request->comm = &comm;
+    hold_type(*request, payload.type);
+    set_up_receive(*request, comm, Channel::p2p, message->um_env.ev_rank, message->um_env.ev_tag, payload);
     take_unexpected(message, request);
     return request;
 }
@@ -113,6 +113,7 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_
         return MPI_SUCCESS;
     }
     Unexpected* found = wait_for_message(*comm, source, tag);
+    if (!name_is_left()) return raise(comm, MPI_ERR_NO_MEM, "MPI_Mprobe");
     fill_status_of(*found, status);
     *message = take(*comm, found);
     return MPI_SUCCESS;
@@ -129,6 +130,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* m
         *message = MPI_MESSAGE_NO_PROC;
         fill_no_process_status(status);
     } else if (Unexpected* found = look_for_message(*comm, source, tag)) {
+        if (!name_is_left()) return raise(comm, MPI_ERR_NO_MEM, "MPI_Improbe");
         fill_status_of(*found, status);
         *message = take(*comm, found);
     } else {
@@ -165,6 +167,7 @@ VIADUCT_MPI_COUNTED(Imrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_
     if (message == nullptr || handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Imrecv");
     Request* request = nullptr;
     if (*message == MPI_MESSAGE_NO_PROC) {
+        if (!name_is_left()) return raise(nullptr, MPI_ERR_NO_MEM, "MPI_Imrecv");
         *message = MPI_MESSAGE_NULL;
         request = new_request(Request::Kind::receive);
         complete_as_no_process(*request);

@@ -57,6 +57,7 @@ template <typename Operation>
 int run(int rank, bool wants, MPI_Request* handle, Operation&& operation) {
     Request* request = nullptr;
     if (wants && handle == nullptr) return MPI_ERR_ARG;
+    if (wants && !name_is_left()) return MPI_ERR_NO_MEM;
     if (rank == MPI_PROC_NULL) {
         if (wants) {
             request = new_request(Request::Kind::activity);
