@@ -214,16 +214,13 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
 }
 
 Status reject(NicContext* nic, uint64_t incoming) {
+    // Whether the requester still waits makes no difference to who rejects, so the answer is not waited for: a server that
+    // turns many away, where all share a processor, would give it up for each of them.
     uint32_t ticket = 0;
     const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic->context_id, incoming});
-    if (const Status sent = nic->agent->agent_start(mail, &ticket); sent != Status::ok) return sent;
-    Mail answer;
-    const Status waited = nic->agent->agent_await(ticket, now_ns() + kCourtesyNs, &answer);
-    if (waited == Status::not_done) nic->agent->agent_abandon(ticket);
-    if (waited != Status::ok) return Status::ok;  // the agent is gone, and the requester's attempt with it
-    kagent::Error error;
-    if (answer.type() == Type::kError && answer.get(&error)) return static_cast<Status>(error.status);
-    return Status::ok;
+    const Status sent = nic->agent->agent_start(mail, &ticket);
+    if (sent == Status::ok) nic->agent->agent_abandon(ticket);
+    return sent;
 }
 
 Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
