@@ -25,6 +25,7 @@ std::vector<Case> traffic_cases();
 std::vector<Case> piece_cases();
 std::vector<Case> damaged_piece_cases();
 std::vector<Case> slot_cases();
+std::vector<Case> shared_slot_cases();
 std::vector<Case> memory_cases();
 std::vector<Case> table_cases();
 std::vector<Case> end_cases();

@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kDead = 1;
+
 size_t connected_peers() {
     size_t count = 0;
     for (const auto& c : via::viadev.connections) count += c != nullptr && c->initialized ? 1 : 0;
@@ -73,8 +75,57 @@ void unready(Job& job, bool stopped) {
 void computing(Job& job) { unready(job, false); }
 void stopped(Job& job) { unready(job, true); }
 
+// A process that lives is never taken for dead, however long it does not run: not when its bell has rung once and nobody
+// could take that request away, nor when several ring.
+void starved(Job& job) {
+    Engine e(job, module);
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == 0) {
+        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        for (int from = 1; from < e.size(); ++from) {
+            int value = 0;
+            CHECK(e.receive(from, 1, &value, sizeof value) == 3);
+        }
+    } else {
+        pid_t receiver;
+        while ((receiver = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+        ::kill(receiver, SIGSTOP);
+        mpip_req_t req;
+        e.isend(req, 0, 1, "abc", 3);
+        e.progress_for(3500);  // patience is a second
+        CHECK(e.failed().empty());
+        ::kill(receiver, SIGCONT);
+        CHECK(e.wait(req) == MPIP_SUCCESS);
+    }
+    e.barrier();
+    CHECK(e.failed().empty());
+}
+
+// One that is killed after it has heard the bell, while its connection is asked for.
+void dead_while_asked(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    *job.word() = 0;
+    job.barrier();
+    if (e.rank() == kDead) {
+        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        for (;;) ::pause();  // the bell is heard, nobody asks
+    }
+    pid_t peer;
+    while ((peer = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+    mpip_req_t req;
+    e.isend(req, kDead, 1, "abc", 3);
+    e.progress_for(1000);
+    CHECK(e.failed().empty());
+    ::kill(peer, SIGKILL);
+    const auto start = Clock::now();
+    CHECK(e.wait(req) == MPIP_ERR_PROC_FAILED);
+    CHECK(Clock::now() - start < std::chrono::milliseconds(1000));
+    CHECK(e.failed().size() == 1 && e.failed()[0] == kDead);
+}
+
 // One that died before anybody had talked to it is missed when somebody does, within two seconds.
-constexpr int kDead = 1;
 void dead_before(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
@@ -129,6 +180,8 @@ std::vector<Case> on_demand_cases() {
         {"first-flood", first_flood, 4, 20, "via", {{"CMPI_ON_DEMAND", "0"}, {"CMPI_PREPOST_DEPTH", "4"}}},
         {"computing", computing, 2, 20, "via", {{"CMPI_ON_DEMAND", "0"}}},
         {"stopped", stopped, 2, 20, "via", {{"CMPI_ON_DEMAND", "0"}}},
+        {"starved", starved, 3, 30, "via", {{"CMPI_ON_DEMAND", "0"}, {"CMPI_CONNECT_TIMEOUT", "1"}}},
+        {"dead-while-asked", dead_while_asked, 2, 20, "via", {{"CMPI_ON_DEMAND", "0"}}, {kDead}},
         {"dead-before", dead_before, 3, 20, "via", {{"CMPI_ON_DEMAND", "0"}}, {kDead}},
         {"neighbours-64", neighbours, 64, 60, "via"},
     };

@@ -138,15 +138,18 @@ std::vector<uint32_t> who_rang() {
     return ranks;
 }
 
-Ring ring(const viadev_connection_t* c) {
+Ring ring(const viadev_connection_t* c, VIP_RETURN* why) {
     const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
-    switch (call(card->address, card->address_len, c->rank)) {
+    *why = call(card->address, card->address_len, c->rank);
+    switch (*why) {
         case VIP_REJECT:
             return Ring::heard;
         case VIP_TIMEOUT:
             return Ring::unheard;
-        default:
+        case VIP_NO_MATCH:
             return Ring::nobody;
+        default:
+            return Ring::failed;
     }
 }
 

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <vipl.h>
+
 #include "mpi-adi/protocol/cmpi_adi.h"
 
 namespace viaduct::via {
@@ -27,10 +29,11 @@ std::vector<uint32_t> who_rang();
 enum class Ring {
     heard,
     nobody,   // no bell hangs there: not yet, or the process is dead
-    unheard,  // there is one, and its thread does not run: the process is stopped, say
+    unheard,  // there is one, and its thread does not run, but will hear when it does: the process is stopped, say
+    failed,   // VIPL has not rung
 };
 // Rings at the peer's and waits for the answer, kRingMilliseconds at most. From progress.
 constexpr unsigned kRingMilliseconds = 200;
-Ring ring(const viadev_connection_t* c);
+Ring ring(const viadev_connection_t* c, VIP_RETURN* why);
 
 }  // namespace viaduct::via

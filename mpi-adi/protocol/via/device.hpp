@@ -92,6 +92,7 @@ struct SlotPair {
     uint64_t theirs = 0;  // the one we write into
     VIP_MEM_HANDLE theirs_handle = 0;
     bool tried = false;        // to lend
+    bool turned_away = false;  // there was no place; there may be one later
     bool told = false;         // the peer will hear of ours before it hears of anything that follows
     bool open = false;         // and we have heard of his: packets may go either way
     bool wanted = false;       // something waits for a free slot
@@ -137,13 +138,16 @@ struct viadev_connection_t {
 };
 
 // A connection on its way (open.cpp).
+constexpr VIP_ULONG kFirstAttempt = 300;  // ms
 struct Opening {
     using Clock = std::chrono::steady_clock;
     viadev_connection_t* connection;
     bool known = false;                 // the peer knows that it is wanted: it has rung, or has heard us ring
     bool asked = false;                 // our request for it is pending
+    VIP_ULONG attempt = kFirstAttempt;  // how long it stays, ms
     Clock::time_point next = {};        // nothing is tried before
-    Clock::time_point deaf_since = {};  // since when nobody answers there; 0: somebody did
+    Clock::time_point look = {};        // when it is looked again whether the peer lives
+    Clock::time_point deaf_since = {};  // since when no bell hangs there; 0: one does
     Clock::time_point failing_since = {};  // since when each request fails; 0: the last one did not
     std::chrono::milliseconds pause{10};   // after the next ring in vain
 };
@@ -174,6 +178,7 @@ struct viadev_info_t {
     int local_waits = 0;                        // long messages that end with the completion of a send
     std::vector<viadev_connection_t*> lenders;  // whose slots are open
     size_t lent = 0;                            // areas of slots
+    size_t most_lenders = 32;                   // each costs a look in every pass, and up to 300 KiB
     int by_queue = 0;                           // connections whose packets come through the queue alone
     size_t next_lender = 0;                     // who is looked at first
     uint32_t looks = 0;                         // at slots alone since the queue was looked at
@@ -259,6 +264,8 @@ bool incoming_slots(viadev_connection_t* c, const Slots& packet);
 // Nobody looks at them any more; and nobody can write to them either.
 void close_slots(viadev_connection_t* c);
 void free_slots(viadev_connection_t* c);
+// The same for a peer that is lost, whose place is another one's now. Not while a packet is taken out of them.
+void pass_on_place(viadev_connection_t* lost);
 // What the peer tells of those that we write into.
 void hear_slot_news(viadev_connection_t* c);
 // And what we tell it of those that we have taken packets out of, when it is much.
@@ -375,7 +382,8 @@ inline uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length
 inline bool is_sender(const LongTransfer* t) { return (t->request->r_flags & MPIP_REQ_SEND) != 0; }
 
 // --- receive.cpp ---
-int MPID_VIA_DeviceCheck(bool everywhere = false);
+int MPID_VIA_DeviceCheck();
+void take_what_came_before_the_end(viadev_connection_t* c);
 int take_completion(VIP_VI_HANDLE vi);
 void keep_series(EagerSeries* s);
 // A packet as it lies in a slot: in one piece (head 0), or its data first and its header elsewhere.

@@ -29,6 +29,7 @@ void end_requests(viadev_connection_t* c) {
 void fail_connection(viadev_connection_t* c, const char* why) {
     if (c->lost) return;
     c->lost = true;
+    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);  // the next pass frees its slots
     close_slots(c);
     disconnect(c);
     complete_finished();
@@ -61,6 +62,7 @@ void look_for_lost() {
     viadev.lost_seen = events;
     answer_rings();
     for (const auto& c : viadev.connections) {
+        if (c != nullptr && c->lost) pass_on_place(c.get());
         if (c == nullptr || c->lost || !c->initialized) continue;
         if (c->doomed != nullptr) {
             fail_connection(c.get(), c->doomed);
@@ -72,8 +74,7 @@ void look_for_lost() {
         if (VipQueryVi(c->vi, &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS) continue;
         if (state == VIP_STATE_CONNECTED) continue;
         // What came in before the end is still in the completion queue, or in slots: it is taken first.
-        while (MPID_VIA_DeviceCheck(true) > 0) {
-        }
+        take_what_came_before_the_end(c.get());
         if (!c->lost) fail_connection(c.get(), "the connection is broken");
     }
 }

@@ -2,12 +2,16 @@
 // Connections of large jobs, made when somebody first sends (adi-facts 3.3): who wants one rings at the other's
 // bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
 // first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
-// computes asks when it next makes progress; a dead one has no bell any more.
-#include <signal.h>
+// computes asks when it next makes progress, one that gets no processor when it does; a dead one is seen by its process,
+// or has no bell any more.
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "core/shm/segment.hpp"
 #include "mpi-adi/protocol/common/error.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/via/address.hpp"
@@ -20,8 +24,11 @@ namespace {
 
 using Clock = Opening::Clock;
 
-// How long a request stays before its maker rings again: the peer may have died since.
-constexpr VIP_ULONG kAttemptMilliseconds = 300;
+// How long a request stays before its maker rings again. Twice as long after each in vain: on a crowded machine the peer
+// has its turn late, and two whose requests are short miss each other for long.
+constexpr VIP_ULONG kLongestAttempt = 16 * kFirstAttempt;
+// Between two looks whether the peer still lives, where that can be seen.
+constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kSoon = std::chrono::milliseconds(10);
 // Between rings in vain, each of which keeps progress for up to kRingMilliseconds.
 constexpr auto kLongestPause = std::chrono::milliseconds(1000);
@@ -41,67 +48,79 @@ bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
     return true;
 }
 
-VIP_RETURN ask(const viadev_connection_t* c) {
+VIP_RETURN ask(const viadev_connection_t* c, VIP_ULONG milliseconds) {
     const auto me = static_cast<uint32_t>(viadev.me);
     const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
     Address local = {}, remote = {};
     local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen,
                discriminator(viadev.task, me, c->rank));
     remote.fill(card->address, card->address_len, discriminator(viadev.task, c->rank, me));
-    return VipConnectPeerRequest(c->vi, &local.head, &remote.head, kAttemptMilliseconds);
+    return VipConnectPeerRequest(c->vi, &local.head, &remote.head, milliseconds);
 }
 
-// Whether its process has ended, as far as that can be seen from here.
-bool has_ended(const viadev_connection_t* c) {
+enum class Life { lives, ended, unseen };
+
+// Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent has not heard
+// of it yet.
+Life life_of(const viadev_connection_t* c) {
     const Card* mine = card_of(viadev.task, viadev.me);
     const Card* theirs = card_of(viadev.task, static_cast<int>(c->rank));
-    return theirs->pids == mine->pids && ::kill(static_cast<pid_t>(theirs->pid), 0) != 0 && errno == ESRCH;
+    if (theirs->pids != mine->pids) return Life::unseen;
+    const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)));
+    if (!process.valid()) return errno == ESRCH ? Life::ended : Life::unseen;
+    pollfd ended = {process.get(), POLLIN, 0};
+    return ::poll(&ended, 1, 0) > 0 ? Life::ended : Life::lives;
 }
 
-// Whether the peer has heard; sets the time of the next try when not.
-bool rung(Opening& o, Clock::time_point now, bool* dead) {
-    const Ring answer = ring(o.connection);
-    if (answer == Ring::heard) {
-        o.deaf_since = {};
-        o.pause = kSoon;
-        return true;
-    }
+// From time to time.
+bool is_seen_dead(Opening& o, Clock::time_point now) {
+    if (now < o.look) return false;
+    o.look = now + kLook;
+    return life_of(o.connection) == Life::ended;
+}
+
+// No bell hangs there; sets the time of the next try. True: a dead process. But where nothing tells better, not soon: it may
+// not hang yet, and while its thread is busy with somebody's ring, or gets no processor for that, it is missing too.
+bool means_death(Opening& o, Clock::time_point now) {
     o.next = Clock::now() + o.pause;
     o.pause = std::min(2 * o.pause, kLongestPause);
-    if (answer == Ring::unheard) {
-        o.deaf_since = {};
-        return false;
-    }
-    // A bell that is missing for long means a dead process. But not soon: it may not hang yet, between two
-    // rings it is missing too, and where many processes share a processor, its thread takes its time for each
-    // that rings.
     if (o.deaf_since == Clock::time_point()) o.deaf_since = now;
-    *dead = has_ended(o.connection) || (now - o.deaf_since >= patience() && now >= viadev.all_joined);
-    return false;
+    const Life life = life_of(o.connection);
+    return life == Life::ended ||
+           (life == Life::unseen && now - o.deaf_since >= patience() && now >= viadev.all_joined);
 }
 
 Step advance(Opening& o) {
     viadev_connection_t* c = o.connection;
+    const auto now = Clock::now();
     if (o.asked) {
+        const bool dead = is_seen_dead(o, now);  // before the request is looked at: it may have asked, and sent, and ended
         VIP_VI_ATTRIBUTES theirs;
         const VIP_RETURN rc = VipConnectPeerDone(c->vi, &theirs);
         if (rc == VIP_SUCCESS) return Step::through;
-        if (rc == VIP_NOT_DONE) return Step::pending;
+        if (rc == VIP_NOT_DONE) return dead ? Step::dead : Step::pending;
         if (rc != VIP_TIMEOUT && rc != VIP_NO_MATCH)
             return keeps_failing(o, "VipConnectPeerDone", rc) ? Step::refused : Step::pending;
-        o.asked = o.known = false;  // it did not come within kAttemptMilliseconds
+        o.asked = o.known = false;  // it did not come in time
+        o.attempt = std::min(2 * o.attempt, kLongestAttempt);
         o.failing_since = {};
     }
-    const auto now = Clock::now();
     if (now < o.next) return Step::pending;
     if (!o.known) {
-        bool dead = false;
-        o.known = rung(o, now, &dead);
-        if (dead) return Step::dead;
-        if (!o.known) return Step::pending;
+        VIP_RETURN rc = VIP_SUCCESS;
+        switch (ring(c, &rc)) {
+            case Ring::nobody:
+                return means_death(o, now) ? Step::dead : Step::pending;
+            case Ring::failed:
+                return keeps_failing(o, "VipConnectRequest", rc) ? Step::refused : Step::pending;
+            default:  // it asks when it runs
+                o.known = true;
+                o.deaf_since = {};
+                o.pause = kSoon;
+        }
     }
     if (c->vi == nullptr && equip(c) != MPIP_SUCCESS) return Step::no_memory;
-    const VIP_RETURN rc = ask(c);
+    const VIP_RETURN rc = ask(c, o.attempt);
     if (rc != VIP_SUCCESS)
         return keeps_failing(o, "VipConnectPeerRequest", rc) ? Step::refused : Step::pending;
     o.asked = true;

@@ -356,22 +356,37 @@ void abandon_series(EagerSeries* s) {
     if (s->got == s->total || s->connection->lost) keep_series(s);
 }
 
-// Looks at slots alone between two at the queue as well, where nothing but credits comes through that.
+// Looks at slots alone between two at the queue as well, where nothing but credits comes through that, or where packets
+// in slots never end: those of the queue may be other peers'.
 static constexpr uint32_t kLooksAtSlots = 32;
 
 // One look at the slots and the receive completion queue. One packet a call: whoever waits for it need not
 // wait for a second, empty look.
-int MPID_VIA_DeviceCheck(bool everywhere) {
+int MPID_VIA_DeviceCheck() {
+    int answer = 0;
     if (!viadev.lenders.empty()) {
-        const int answer = look_at_slots();
-        if (answer > 0) return 1;
-        if (answer == 0 && viadev.by_queue == 0 && ++viadev.looks % kLooksAtSlots != 0 && !everywhere)
-            return 0;
+        answer = look_at_slots();
+        const bool slots_will_do = answer > 0 || (answer == 0 && viadev.by_queue == 0);
+        if (slots_will_do && ++viadev.looks % kLooksAtSlots != 0) return answer;
     }
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    if (VipCQDone(viadev.cq, &vi, &receive) != VIP_SUCCESS) return 0;
+    if (VipCQDone(viadev.cq, &vi, &receive) != VIP_SUCCESS) return answer > 0 ? 1 : 0;
     return take_completion(vi);
+}
+
+// Each pass takes one completion, and those of a connection that has ended get no more: they are no more than all receives
+// together. Whatever others send meanwhile cannot keep this going.
+void take_what_came_before_the_end(viadev_connection_t* c) {
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receive;
+    const size_t most = viadev.connections.size() * static_cast<size_t>(viadev.rules.depth + viadev.rules.reserve);
+    for (size_t i = 0; i <= most && !c->lost; ++i) {
+        while (!c->lost && c->slots.open && take_from_slots(c) == 1) {
+        }
+        if (VipCQDone(viadev.cq, &vi, &receive) != VIP_SUCCESS) return;
+        take_completion(vi);
+    }
 }
 
 int take_completion(VIP_VI_HANDLE vi) {

@@ -15,9 +15,6 @@ namespace viaduct::via {
 
 namespace {
 
-// Each costs a look in every pass, and up to 300 KiB.
-constexpr size_t kMostLenders = 32;
-
 // A word of news, of 8 bytes, into the peer's area.
 bool write_word(viadev_connection_t* c, size_t offset, const void* word) {
     vbuf* v = get_vbuf();
@@ -156,7 +153,8 @@ void push_when_free(viadev_connection_t* c) {
 void lend_slots(viadev_connection_t* c) {
     if (c->slots.tried || viadev.slots_after == 0 || c->lost || c->goodbye_sent) return;
     c->slots.tried = true;
-    if (viadev.lent >= kMostLenders) return;
+    c->slots.turned_away = viadev.lent >= viadev.most_lenders;
+    if (c->slots.turned_away) return;
     vbuf* v = get_vbuf();
     if (v == nullptr) return;
     VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, VIP_FALSE};
@@ -207,6 +205,17 @@ void free_slots(viadev_connection_t* c) {
     VipxFreeMemory(viadev.nic, c->slots.lent, c->slots.lent_handle);
     c->slots.lent = nullptr;
     --viadev.lent;
+}
+
+void pass_on_place(viadev_connection_t* lost) {
+    if (lost->slots.lent == nullptr) return;
+    free_slots(lost);
+    for (const auto& c : viadev.connections) {
+        if (c == nullptr || !c->slots.turned_away || !c->initialized) continue;
+        c->slots.tried = c->slots.turned_away = false;
+        lend_slots(c.get());
+        if (c->slots.lent != nullptr) return;
+    }
 }
 
 void hear_slot_news(viadev_connection_t* c) {

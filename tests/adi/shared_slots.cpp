@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Slots beside peers that have none: packets in slots do not keep those of the queue waiting, and the place of a peer that
+// is lost is another one's.
+#include <signal.h>
+#include <unistd.h>
+
+#include "cases.hpp"
+#include "mpi-adi/protocol/via/device.hpp"
+
+namespace viaduct::adi_test {
+namespace {
+
+// As often as opens slots many times over, where both sides have a place for them.
+void exchange(Engine& e, int other, int times) {
+    for (int i = 0; i < times; ++i) {
+        uint64_t word = 0;
+        e.send(other, 1, &word, sizeof word);
+        e.receive(other, 1, &word, sizeof word);
+    }
+}
+
+constexpr int kTimes = 200;
+
+bool by_slots_with(Engine& e, int other) { return via::connection_of(e.process(other))->slots.open; }
+
+// Rank 0 lends slots to one peer only, which is rank 1; rank 2 finds no place.
+void lend_to_one(Engine& e, Job& job) {
+    if (e.rank() == 0) via::viadev.most_lenders = 1;
+    for (int peer = 1; peer < e.size(); ++peer) {
+        if (e.rank() == 0) exchange(e, peer, kTimes);
+        if (e.rank() == peer) exchange(e, 0, kTimes);
+        job.barrier();
+    }
+    if (e.rank() != 2) CHECK(by_slots_with(e, 1 - e.rank()));
+    if (e.rank() == 0) CHECK(!by_slots_with(e, 2));
+}
+
+// All slots of rank 1 are full, and one packet of rank 2 is in the queue: it is taken before they are empty.
+void turns(Job& job) {
+    Engine e(job, module);
+    lend_to_one(e, job);
+    constexpr uint32_t kMessages = via::kSlotCount[via::kShort] - 4;
+    uint64_t words[kMessages + 1] = {};
+    mpip_req_t requests[kMessages + 1];
+    if (e.rank() == 0) {
+        for (mpip_req_t& req : requests) {
+            const int from = &req == &requests[kMessages] ? 2 : 1;
+            e.irecv(req, from, 3, &words[&req - requests], sizeof words[0]);
+        }
+        via::write_slot_news(via::connection_of(e.process(1)));
+        job.barrier();
+        job.barrier();
+        uint32_t looks = 0;
+        while ((requests[kMessages].r_state & MPIP_REQ_DONE) == 0 && looks < 1000) {
+            via::viadev.packets_in_row = 0;  // one packet a look
+            via::MPID_VIA_DeviceCheck();
+            ++looks;
+        }
+        uint32_t taken = 0;
+        for (uint32_t i = 0; i < kMessages; ++i) taken += (requests[i].r_state & MPIP_REQ_DONE) != 0 ? 1 : 0;
+        CHECK(looks <= 40);
+        CHECK(taken < kMessages && taken + 1 >= looks);
+        for (mpip_req_t& req : requests) CHECK(e.wait(req) == MPIP_SUCCESS);
+    } else {
+        job.barrier();
+        const uint32_t count = e.rank() == 1 ? kMessages : 1;
+        for (uint32_t i = 0; i < count; ++i) e.isend(requests[i], 0, 3, &words[i], sizeof words[i]);
+        job.barrier();
+        for (uint32_t i = 0; i < count; ++i) CHECK(e.wait(requests[i]) == MPIP_SUCCESS);
+    }
+    e.barrier();
+}
+
+constexpr int kLender = 1;
+void place_of_a_lost_one(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    lend_to_one(e, job);
+    if (e.rank() == kLender) ::kill(::getpid(), SIGKILL);
+    if (e.rank() == 0) {
+        for (int i = 0; i < 2000 && e.failed().empty(); ++i) e.progress_for(1);
+        CHECK(e.failed().size() == 1 && e.failed()[0] == kLender);
+        exchange(e, 2, kTimes);
+        CHECK(via::viadev.lent == 1);
+        CHECK(by_slots_with(e, 2));
+    } else {
+        exchange(e, 0, kTimes);
+        CHECK(by_slots_with(e, 0));
+    }
+}
+
+}  // namespace
+
+std::vector<Case> shared_slot_cases() {
+    return {{"slots-turns", turns, 3, 20, "via"},
+            {"slots-place-of-a-lost-one", place_of_a_lost_one, 3, 20, "via", {}, {kLender}}};
+}
+
+}  // namespace viaduct::adi_test
