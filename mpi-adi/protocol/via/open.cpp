@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/shm/segment.hpp"
 #include "mpi-adi/protocol/common/error.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/via/address.hpp"
@@ -66,10 +65,11 @@ Life life_of(const viadev_connection_t* c) {
     const Card* mine = card_of(viadev.task, viadev.me);
     const Card* theirs = card_of(viadev.task, static_cast<int>(c->rank));
     if (theirs->pids != mine->pids) return Life::unseen;
-    const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)));
-    if (!process.valid()) return errno == ESRCH ? Life::ended : Life::unseen;
-    pollfd ended = {process.get(), POLLIN, 0};
-    return ::poll(&ended, 1, 0) > 0 ? Life::ended : Life::lives;
+    pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)), POLLIN, 0};
+    if (process.fd < 0) return errno == ESRCH ? Life::ended : Life::unseen;
+    const bool ended = ::poll(&process, 1, 0) > 0;
+    ::close(process.fd);
+    return ended ? Life::ended : Life::lives;
 }
 
 // From time to time.
