@@ -4,12 +4,15 @@
 #include "core/agent/find_agent.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "core/agent/link.hpp"
 #include "core/agent/socket_address.hpp"
@@ -22,11 +25,12 @@ namespace viaduct {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-// Whoever holds the starting right and does nothing with it for so long is ignored.
-constexpr int64_t kStarterPatience = 1000 * kMs;
-// An agent that was started and still does not listen after so long has been killed on its way: start
-// another. Two that come up after all are no harm, binding the address decides.
+// How long an agent that was started may take until one more is: its starter may stand still, the agent too. The next one
+// is given twice as long, for on a slow machine each that starts makes the others slower. Two that come up after all are
+// no harm, binding the address decides.
 constexpr int64_t kNewbornPatience = 1000 * kMs;
+// Before one that died on its way is replaced.
+constexpr int64_t kDeathPause = 20 * kMs;
 
 // The errno of connecting, 0 when connected.
 int try_connect(const std::string& text, Fd* out) {
@@ -57,26 +61,50 @@ bool trusted(int socket, std::string* why) {
     return false;
 }
 
-// The right to start the agent: an abstract name that vanishes with its holder. Without it every one of many
-// processes that begin at once would start an agent, and all but one in vain.
+// The rights to start an agent, one for each turn: abstract names that vanish with their holder, who keeps them until there
+// is an agent. Without them every one of many processes that begin at once would start one, and all but one in vain.
 class StartingRight {
 public:
     explicit StartingRight(const std::string& agent) : name_(agent + ".starting") {}
-    bool held() const { return fd_.valid(); }
-    bool take() {
+    // The right of the newest turn that has come since the caller began to look, if nobody has it.
+    bool take(int64_t waited) {
+        bool next = false;
+        while (waited >= due_) {
+            due_ += patience_;
+            patience_ *= 2;
+            ++turn_;
+            next = true;
+        }
+        if (!held_.empty() && !next) return false;  // used already
         sockaddr_un address;
         socklen_t length = 0;
-        if (!fill_socket_address(name_, &address, &length)) return false;
+        const std::string name = turn_ == 0 ? name_ : name_ + std::to_string(turn_);
+        if (!fill_socket_address(name, &address, &length)) return false;
         Fd fd(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
         if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
             return false;
-        fd_ = std::move(fd);
+        held_.push_back(std::move(fd));
         return true;
     }
 
 private:
     std::string name_;
-    Fd fd_;
+    std::vector<Fd> held_;
+    int turn_ = 0;
+    int64_t due_ = kNewbornPatience, patience_ = 2 * kNewbornPatience;  // of the next turn
+};
+
+// The agent that this process has started last.
+class Newborn {
+public:
+    void is(pid_t pid) { process_ = Fd(above_stdio(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))); }
+    bool has_died() const {
+        pollfd ended{process_.get(), POLLIN, 0};
+        return process_.valid() && ::poll(&ended, 1, 0) > 0;
+    }
+
+private:
+    Fd process_;
 };
 
 void nap(int64_t ns) {
@@ -84,7 +112,7 @@ void nap(int64_t ns) {
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
 }
 
-Status start_it(const std::string& address, std::string* why) {
+Status start_it(const std::string& address, Newborn* agent, std::string* why) {
     std::string tried;
     const std::string path = find_vipkad(&tried);
     if (path.empty()) {
@@ -92,10 +120,12 @@ Status start_it(const std::string& address, std::string* why) {
                "); install it or name it in VIADUCT_VIPKAD";
         return Status::broken;
     }
-    if (const int error = spawn_agent(path, address); error != 0) {
+    pid_t started = 0;
+    if (const int error = spawn_agent(path, address, &started); error != 0) {
         *why = "cannot start " + path + ": " + std::strerror(error);
         return Status::broken;
     }
+    agent->is(started);
     *why = path + " was started for " + address +
            " but does not answer; run it by hand with --foreground --log-level debug to see why";
     return Status::ok;
@@ -116,7 +146,9 @@ AgentPlace agent_place() {
 Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd* out, std::string* why) {
     StartingRight right(place.address);
     const int64_t begun = now_ns();
-    int64_t started = 0;  // when
+    bool started = false;
+    Newborn newborn;
+    int64_t next_birth = 0, death_pause = kDeathPause;
     for (int64_t pause = kMs / 2;; pause = pause < 16 * kMs ? pause * 2 : pause) {
         Fd fd;
         const int error = try_connect(place.address, &fd);
@@ -135,17 +167,19 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd*
                 "no agent listens at " + place.address + " (" + place.origin + "): " + std::strerror(error);
             return Status::broken;
         }
-        const bool none_started = started == 0 || now_ns() - started > kNewbornPatience;
-        if (nobody && none_started && (right.held() || right.take() || now_ns() - begun > kStarterPatience)) {
+        const int64_t now = now_ns();
+        if (nobody && ((now >= next_birth && newborn.has_died()) || right.take(now - begun))) {
             // Somebody else may have finished starting between our connect and our taking the right.
             if (try_connect(place.address, &fd) != 0) {
-                if (const Status s = start_it(place.address, why); s != Status::ok) return s;
-                started = now_ns();
+                if (const Status s = start_it(place.address, &newborn, why); s != Status::ok) return s;
+                started = true;
+                next_birth = now + death_pause;
+                death_pause *= 2;
             }
             pause = kMs / 4;
         }
         if (now_ns() + pause >= deadline) {
-            if (started == 0)
+            if (!started)
                 *why =
                     "the agent at " + place.address + " does not take connections: " + std::strerror(error);
             return Status::broken;

@@ -86,6 +86,7 @@ struct SpawnPlan {
     char* const* environment;
     char* inner_stack_top;
     volatile int error;
+    volatile pid_t started;
 };
 
 VIADUCT_SHARED_MEMORY_CHILD void close_above_stdio() {
@@ -128,8 +129,9 @@ VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
 
 VIADUCT_SHARED_MEMORY_CHILD int run_intermediate(void* argument) {
     auto* plan = static_cast<SpawnPlan*>(argument);
-    if (VIADUCT_CLONE(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan) < 0)
-        plan->error = errno;
+    const pid_t child = VIADUCT_CLONE(become_agent, plan->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
+    if (child < 0) plan->error = errno;
+    plan->started = child;
     ::_exit(0);
 }
 
@@ -171,11 +173,11 @@ std::string find_beside_vipkad(const char* name, const char* variable, std::stri
     return {};
 }
 
-int spawn_agent(const std::string& path, const std::string& address) {
-    return spawn_detached(path, {"vipkad", "--socket", address});
+int spawn_agent(const std::string& path, const std::string& address, pid_t* started) {
+    return spawn_detached(path, {"vipkad", "--socket", address}, started);
 }
 
-int spawn_detached(const std::string& path, std::vector<std::string> words) {
+int spawn_detached(const std::string& path, std::vector<std::string> words, pid_t* started) {
     const size_t bytes = 2 * kStackBytes;
     void* stacks =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -186,7 +188,7 @@ int spawn_detached(const std::string& path, std::vector<std::string> words) {
     arguments.push_back(nullptr);
     const std::vector<char*> environment = agent_environment();
     auto* base = static_cast<char*>(stacks);
-    SpawnPlan plan{path.c_str(), arguments.data(), environment.data(), base + bytes, 0};
+    SpawnPlan plan{path.c_str(), arguments.data(), environment.data(), base + bytes, 0, 0};
 
     // No handler of the application may run in a child that shares its memory.
     sigset_t all, before;
@@ -200,6 +202,7 @@ int spawn_detached(const std::string& path, std::vector<std::string> words) {
         while (::waitpid(child, nullptr, __WCLONE) < 0 && errno == EINTR) {
         }
         error = plan.error;
+        if (started != nullptr) *started = plan.started;
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::munmap(stacks, bytes);

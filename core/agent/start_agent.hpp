@@ -4,6 +4,8 @@
 // on the thread that connects.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -17,8 +19,8 @@ std::string find_beside_vipkad(const char* name, const char* variable, std::stri
 
 // Runs `path --socket address`, detached. 0, or the errno of the step that failed. Says nothing about whether
 // the agent comes up: connect to it to find out.
-int spawn_agent(const std::string& path, const std::string& address);
+int spawn_agent(const std::string& path, const std::string& address, pid_t* started);
 // Runs `path` with these arguments (the first is its own name) in the same way.
-int spawn_detached(const std::string& path, std::vector<std::string> arguments);
+int spawn_detached(const std::string& path, std::vector<std::string> arguments, pid_t* started = nullptr);
 
 }  // namespace viaduct

@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -105,6 +109,54 @@ TEST(AgentLinkTest, NeverStartsAnAgentForAPath) {
     AgentLink link;
     EXPECT_EQ(link.connect(), Status::broken);
     EXPECT_NE(::access("/tmp/viaduct-unit-no-such-socket", F_OK), 0);
+}
+
+// A vipkad that notes each of its starts, and what it does before it is one.
+class SlowVipkad {
+public:
+    SlowVipkad(Place& place, const std::string& first) {
+        EXPECT_NE(::mkdtemp(folder_), nullptr);
+        std::ofstream(script()) << "#!/bin/sh\necho $$ >>" << starts() << "\n"
+                                << first << "\nexec " << VIADUCT_TEST_VIPKAD << " \"$@\"\n";
+        ::chmod(script().c_str(), 0700);
+        place.set("VIADUCT_VIPKAD", script().c_str());
+    }
+    ~SlowVipkad() { std::filesystem::remove_all(folder_); }
+    size_t how_many() const {
+        std::ifstream lines(starts());
+        return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(lines), {}, '\n'));
+    }
+    std::string starts() const { return std::string(folder_) + "/starts"; }
+
+private:
+    std::string script() const { return std::string(folder_) + "/vipkad"; }
+    char folder_[30] = "/tmp/viaduct-slow-XXXXXX";
+};
+
+// On a machine so slow that the agent takes 2.5 s nobody makes it slower by starting many.
+TEST(AgentLinkTest, ManyThatWaitForASlowAgentStartFewMore) {
+    Place place;
+    const SlowVipkad slow(place, "sleep 2.5");
+    std::vector<std::unique_ptr<AgentLink>> links;
+    std::vector<std::thread> threads;
+    std::atomic<int> connected{0};
+    for (int i = 0; i < 16; ++i) {
+        links.push_back(std::make_unique<AgentLink>());
+        threads.emplace_back([&, link = links.back().get()] { connected += link->connect() == Status::ok ? 1 : 0; });
+    }
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(connected, 16);
+    EXPECT_LE(slow.how_many(), 3u);
+}
+
+TEST(AgentLinkTest, AnAgentThatDiesOnItsWayIsReplacedAtOnce) {
+    Place place;
+    const SlowVipkad dying(place, "[ $(wc -l <$(dirname $0)/starts) -ge 3 ] || exit 1");
+    AgentLink link;
+    const int64_t begun = now_ns();
+    EXPECT_EQ(link.connect(), Status::ok) << link.last_error();
+    EXPECT_LT(now_ns() - begun, 900 * kMs);
+    EXPECT_EQ(dying.how_many(), 3u);
 }
 
 std::atomic<int> g_children_signalled{0};
