@@ -8,6 +8,10 @@
 
 #include "engine.hpp"
 
+namespace viaduct::via {
+struct viadev_connection_t;
+}
+
 namespace viaduct::adi_test {
 
 struct Case {
@@ -26,6 +30,7 @@ std::vector<Case> piece_cases();
 std::vector<Case> damaged_piece_cases();
 std::vector<Case> slot_cases();
 std::vector<Case> shared_slot_cases();
+std::vector<Case> long_slot_cases();
 std::vector<Case> memory_cases();
 std::vector<Case> table_cases();
 std::vector<Case> end_cases();
@@ -36,6 +41,9 @@ std::vector<Case> rail_cases();
 // The module under test, and the number of the round.
 extern const char* module;
 extern unsigned seed;
+
+// Sends to and fro over via until both sides have lent the other one slots (damaged_slots.cpp).
+via::viadev_connection_t* open_slots(Engine& e, int other);
 
 inline unsigned char byte_at(uint32_t from, size_t i) {
     return static_cast<unsigned char>((from * 2654435761U + i * 131) >> 3);

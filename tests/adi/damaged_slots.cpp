@@ -9,12 +9,7 @@
 #include "mpi-adi/protocol/via/device.hpp"
 
 namespace viaduct::adi_test {
-namespace {
 
-using via::SlotEnd;
-using via::Slots;
-
-// Both sides have lent theirs.
 via::viadev_connection_t* open_slots(Engine& e, int other) {
     via::viadev_connection_t* c = via::connection_of(e.process(other));
     for (int i = 0; i < 1000 && !c->slots.open; ++i) {
@@ -25,6 +20,11 @@ via::viadev_connection_t* open_slots(Engine& e, int other) {
     CHECK(c->slots.open);
     return c;
 }
+
+namespace {
+
+using via::SlotEnd;
+using via::Slots;
 
 constexpr int kDamages = 13, kGood = 1;
 

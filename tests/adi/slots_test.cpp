@@ -141,10 +141,34 @@ int run(Ways& ways, size_t length, int messages, uint64_t by_remote, uint64_t by
         const Ways::Choice c = ways.choose(length);
         // Some find cold caches, and a receiver that does not look.
         const uint64_t late = i < 3 ? 1'000'000 : 0;
-        if (c.counts) ways.tell(length, c.way, (c.way == Ways::slots ? by_slots : by_remote) + late);
+        if (c.counts) ways.tell(length, c, (c.way == Ways::slots ? by_slots : by_remote) + late);
         if (i >= messages - 1000) slots += c.way == Ways::slots ? 1 : 0;
     }
     return slots;
+}
+
+constexpr int kTrial = Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots];
+
+// One trial in which each counted message of either way takes so long.
+void try_both(Ways& ways, size_t length, const std::vector<uint64_t>& by_remote, const std::vector<uint64_t>& by_slots) {
+    size_t at[2] = {};
+    for (int i = 0; i < kTrial; ++i) {
+        const Ways::Choice c = ways.choose(length);
+        ASSERT_TRUE(c.timed);
+        if (c.counts) ways.tell(length, c, (c.way == Ways::slots ? by_slots : by_remote).at(at[c.way]++));
+    }
+}
+
+// How many messages go without one that is tried.
+int until_the_next_trial(Ways& ways, size_t length, Ways::Way way) {
+    int n = 0;
+    for (;; ++n) {
+        Ways ahead = ways;
+        const Ways::Choice c = ahead.choose(length);
+        if (c.timed) return n;
+        EXPECT_EQ(c.way, way);
+        ways = ahead;
+    }
 }
 
 TEST(Ways, AreLearntForEachLength) {
@@ -163,20 +187,44 @@ TEST(Ways, AreTriedAnew) {
     EXPECT_EQ(run(ways, 65536, Ways::kLongestPause + 1000, 700, 3000), 0);
 }
 
-// What was measured while slots were new is soon forgotten.
-TEST(Ways, AreTriedAgainSoonTheFirstTime) {
-    constexpr int kTrial = Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots];
+// What was measured while slots were new is soon forgotten, and what two trials agree on is believed for long.
+TEST(Ways, AreTriedAgainSoonUntilATrialConfirmsTheOneBefore) {
     Ways ways;
-    run(ways, 16384, kTrial, 3000, 40'000);
-    EXPECT_EQ(run(ways, 16384, Ways::kFirstPause + kTrial + 400, 3000, 700),
-              400 + static_cast<int>(Ways::kTrials[Ways::slots]));
+    try_both(ways, 16384, {3000, 3000, 3000}, {40'000, 700, 700});
+    EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::remote), static_cast<int>(Ways::kFirstPause));
+    for (const unsigned pause : {Ways::kFirstPause, 8 * Ways::kFirstPause, Ways::kLongestPause, Ways::kLongestPause}) {
+        try_both(ways, 16384, {3000, 3000, 3000}, {700, 700, 700});
+        EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::slots), static_cast<int>(pause));
+    }
+    try_both(ways, 16384, {600, 600, 600}, {700, 700, 700});
+    EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::remote), static_cast<int>(Ways::kFirstPause));
+}
+
+// Of messages that overlap two may end at once, and the second one then seems to have taken no time.
+TEST(Ways, AreComparedByWhatAllOfATrialTook) {
+    Ways ways;
+    try_both(ways, 1 << 20, {100, 100, 180'000}, {18'000, 18'000, 18'000});
+    until_the_next_trial(ways, 1 << 20, Ways::slots);
+}
+
+// Messages that wait behind many others may end late, and some never do: their trial is waited for, but not for ever.
+TEST(Ways, AreNotLearntFromATrialThatIsOver) {
+    Ways ways;
+    std::vector<Ways::Choice> late;
+    for (int i = 0; i < kTrial; ++i) late.push_back(ways.choose(16384));
+    EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::slots), static_cast<int>(Ways::kLongestPause));
+    for (const Ways::Choice& c : late) {
+        if (c.counts) ways.tell(16384, c, c.way == Ways::slots ? 9000 : 10);
+    }
+    try_both(ways, 16384, {3000, 3000, 3000}, {700, 700, 700});
+    until_the_next_trial(ways, 16384, Ways::slots);
 }
 
 // Of a group only the last ones count: the first meet new slots, or end with the last of the other group.
 TEST(Ways, AreNotLearntFromTheFirstOfAGroup) {
     Ways ways;
     unsigned of[2] = {}, counted[2] = {};
-    for (unsigned i = 0; i < Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots]; ++i) {
+    for (int i = 0; i < kTrial; ++i) {
         const Ways::Choice c = ways.choose(16384);
         const unsigned at = of[c.way]++;
         EXPECT_TRUE(c.timed);

@@ -33,7 +33,7 @@ constexpr Row kRows[] = {
     {"CMPI_VBUF_MAX", "65536", 16, 1048576, "most buffers of 16 KiB this process may have"},
     {"CMPI_EAGER_LIMIT", "0", 0, 1048576,
      "longest message via sends without handshake, bytes; 0: what one packet holds, or 6 KiB where auto "
-     "means both"},
+     "means both, and there 32 KiB through slots"},
     {"CMPI_RENDEZVOUS", "auto", 0, 0,
      "how via moves long messages: rput (remote write), rget (remote read), both (a half each), r3 (packets) "
      "or auto (both where the NIC pins no memory, else rput)"},

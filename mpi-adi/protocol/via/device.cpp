@@ -147,7 +147,9 @@ int open_nic() {
     } else {
         viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
     }
-    viadev.most_written = std::min(viadev.eager_limit, kMostInSlot - sizeof(EagerInSlot));
+    // Through a slot it is one copy on either side: a handshake costs more than another way could save.
+    const bool as_long_as_fits = viadev.rendezvous == Rendezvous::both && eager == 0;
+    viadev.most_written = std::min(kMostWritten - sizeof(EagerInSlot), as_long_as_fits ? SIZE_MAX : viadev.eager_limit);
     return MPIP_SUCCESS;
 }
 

@@ -69,7 +69,7 @@ struct LongTransfer {
     bool cancelling;             // sender: asked for it back
     bool fetching;               // the list of the other side's pieces is on its way
     uint32_t packet_no;          // of the next r3 packet
-    uint32_t piece;              // sender: how much of the data goes into a slot
+    uint32_t piece;              // sender: how much of the data goes into a slot; 0: not known yet
     Registration* registration;  // of the user's buffer, nullptr: not registered
     VIP_MEM_HANDLE remote_handle;
     uint64_t remote_address;
@@ -315,8 +315,10 @@ inline void wake(viadev_connection_t* c) {
     if (!by_slots(c)) [[unlikely]]
         send_wake(c);
 }
-// The longest packet that a slot takes: a vbuf holds its end too.
+// The longest packet that goes from a vbuf into a slot: that holds its end too. And the longest one that is written there
+// out of the user's buffer.
 constexpr size_t kMostInSlot = VBUF_BUFFER_SIZE - sizeof(SlotEnd);
+constexpr size_t kMostWritten = kSlotBytes[kLong] - sizeof(SlotEnd);
 
 // --- post.cpp ---
 void viadev_post_send(viadev_connection_t* c, vbuf* v);  // by slot or with credit, else to the backlog
@@ -326,14 +328,8 @@ bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int
 // The same, its data at the beginning of the vbuf, by a descriptor.
 void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
                         uint64_t context, int mode);
-// A packet of `head` bytes and data out of a registered buffer, for which a slot is free and a place in the
-// queue is. Its head lies at split_head().
-void post_split(viadev_connection_t* c, vbuf* v, size_t head, const void* data, VIP_MEM_HANDLE handle,
-                size_t bytes);
-inline char* split_head(vbuf* v, size_t head, size_t bytes) {
-    // Behind its descriptor, so that it ends where the data and the pad to the next line end.
-    return v->buffer + 256 + slot_bytes_for(head + bytes) - bytes - sizeof(SlotEnd) - head;
-}
+// The same for a piece of a long one, for which a slot is free.
+bool write_r3_now(viadev_connection_t* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t packet_no);
 bool has_place(viadev_connection_t* c);  // the send queue takes one more
 int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc);
 bool post_receive(viadev_connection_t* c, bool reserve);

@@ -179,13 +179,12 @@ int mpip_via_fsend(process_t* proc, const void* buf, size_t count, const mpip_ty
     viadev_connection_t* c = connection_of(proc);
     const size_t len = adi::bytes_of(count, type);
     const bool contiguous = type == nullptr || (type->d_flags & MPIP_TYPE_CONTIG) != 0;
-    if (proc->p_sendhead == nullptr && contiguous && len <= MAX_DATA_SIZE && (mode & MPIP_MODE_SYNC) == 0 &&
-        !c->lost) [[likely]] {
+    if (proc->p_sendhead == nullptr && contiguous && (mode & MPIP_MODE_SYNC) == 0 && !c->lost) [[likely]] {
         if (may_write_eager(c, len) && write_eager_now(c, buf, len, comm->c_rank, tag, comm->c_sndctxt, mode)) [[likely]] {
             ++adi::counters[MPIP_PROTO_VIA].mc_eager;
             return MPIP_SUCCESS;
         }
-        const EagerWay way = eager_way(c, len);
+        const EagerWay way = len <= MAX_DATA_SIZE ? eager_way(c, len) : EagerWay::none;
         if (way != EagerWay::none) [[likely]] {
             const int rc = MPID_VIA_eager_send(c, buf, len, comm->c_rank, tag, comm->c_sndctxt, mode, way);
             if (rc == MPIP_SUCCESS) [[likely]]

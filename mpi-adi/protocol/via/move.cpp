@@ -42,7 +42,7 @@ void send_finish(viadev_connection_t* c, PacketType type, reqaddr_t request, Lon
 
 // The data of a message is cut into equal pieces.
 uint32_t slot_piece(size_t length) {
-    constexpr size_t kMost = (kMostInSlot - sizeof(R3Next)) & ~(kSlotLine - 1);
+    constexpr size_t kMost = (kMostWritten - sizeof(R3Next)) & ~(kSlotLine - 1);
     const size_t pieces = std::max<size_t>((length + kMost - 1) / kMost, 2);
     return static_cast<uint32_t>(((length + pieces - 1) / pieces + kSlotLine - 1) & ~(kSlotLine - 1));
 }
@@ -53,34 +53,27 @@ size_t next_piece(LongTransfer* t, bool by_slot) {
     return std::min<size_t>(by_slot ? t->piece : kR3Data, t->end - t->offset);
 }
 
-// One r3 packet; false when there is no buffer or no place in the queue. Out of registered memory it goes by
-// slot without a copy, and the message ends with the completion of the last one.
+// One r3 packet, into a slot out of the user's buffer where that can be; false when there is no buffer for another one.
 bool push_packet(viadev_connection_t* c, LongTransfer* t, bool by_slot) {
-    const bool split = by_slot && t->registration != nullptr;
-    if (split && !has_place(c)) return false;
+    size_t now = next_piece(t, by_slot);
+    if (by_slot && mpip_req_is_contig(t->request) &&
+        write_r3_now(c, static_cast<const char*>(t->request->r_buf) + t->offset, now, t->peer_request, t->packet_no)) {
+        ++t->packet_no;
+        t->offset += now;
+        return true;
+    }
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
-    const size_t left = t->end - t->offset;
-    const size_t now = next_piece(t, by_slot);
-    R3Next* p = split ? reinterpret_cast<R3Next*>(split_head(v, sizeof(R3Next), now)) : packet_of<R3Next>(v);
+    now = std::min(now, kMostInSlot - sizeof(R3Next));
+    R3Next* p = packet_of<R3Next>(v);
     p->header.type = PacketType::r3_next;
     p->header.flags = 0;
     p->rreq = t->peer_request;
     p->packet_no = t->packet_no++;
-    const size_t offset = t->offset;
+    mpip_req_collect(t->request, t->offset, v->buffer + sizeof(R3Next), now);
     t->offset += now;
-    if (!split) {
-        mpip_req_collect(t->request, offset, v->buffer + sizeof(R3Next), now);
-        vbuf_init_sendrecv(v, sizeof(R3Next) + now);
-    }
-    v->transfer = t->registration != nullptr && now == left ? t : nullptr;
-    if (v->transfer != nullptr) ++viadev.local_waits;
-    if (split) {
-        post_split(c, v, sizeof(R3Next), static_cast<const char*>(t->request->r_buf) + offset,
-                   t->registration->handle, now);
-    } else {
-        viadev_post_send(c, v);
-    }
+    vbuf_init_sendrecv(v, sizeof(R3Next) + now);
+    viadev_post_send(c, v);
     return true;
 }
 
@@ -188,7 +181,7 @@ void finish_transfer(LongTransfer* t) {
         viadev_connection_t* c = t->connection;
         const uint64_t now = now_ns();
         if (t->choice.counts)
-            c->ways.tell(t->length, t->choice.way, now - std::max(t->began, c->last_measured));
+            c->ways.tell(t->length, t->choice, now - std::max(t->began, c->last_measured));
         c->last_measured = now;
     }
     const bool sender = is_sender(t);
@@ -224,7 +217,7 @@ void MPID_VIA_long_send(viadev_connection_t* c) {
         }
         c->shandle_head = t->next;
         if (t->protocol == Rendezvous::r3) {
-            if (t->registration == nullptr) finish_transfer(t);  // all of it is in our buffers
+            finish_transfer(t);  // all of it is in our buffers, or in the peer's
             continue;
         }
         // A copy by this processor takes microseconds: what has come in meanwhile goes first.

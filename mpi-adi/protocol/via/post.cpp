@@ -52,14 +52,14 @@ void post_with_credit(viadev_connection_t* c, vbuf* v) {
 }
 
 // What ends a packet in its slot. Returns the address of the slot's end on the other side.
-uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length, size_t head) {
+uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length) {
     const SlotKind kind = slot_kind_for(length);
     SlotCounts* counts = c->slots.counts;
     const uint32_t position = counts[kind].next();
     counts[kind].sent();
     for (unsigned each = 0; each < kSlotKinds; ++each) end->taken[each] = counts[each].tell();
     end->length = static_cast<uint16_t>(length);
-    end->head = static_cast<uint16_t>(head);
+    end->head = 0;
     end->position = position + 1;
     ++adi::counters[MPIP_PROTO_VIA].mc_packets;
     return c->slots.theirs + slot_end(kind, position);
@@ -71,12 +71,19 @@ void post_in_slot(viadev_connection_t* c, vbuf* v) {
     const size_t whole = slot_bytes_for(length);
     fill_slot_header(c, packet_of<Header>(v));
     const uint64_t end =
-        end_packet(c, reinterpret_cast<SlotEnd*>(v->buffer + whole - sizeof(SlotEnd)), length, 0);
+        end_packet(c, reinterpret_cast<SlotEnd*>(v->buffer + whole - sizeof(SlotEnd)), length);
     LongTransfer* transfer = v->transfer;
-    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->slots.theirs_handle, v->buffer, v->handle,
-                   static_cast<uint32_t>(whole));
-    v->transfer = transfer;
-    hand_to_nic(c, v, &v->desc);
+    const size_t before = whole - kSlotLine;
+    const VIPX_WRITE write = {end - whole, c->slots.theirs_handle, v->buffer, before, v->buffer + before, kSlotLine};
+    // A transfer that ends with this packet is still being moved, and ends when the send is collected.
+    if (transfer == nullptr && VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]] {
+        release_vbuf(v);
+    } else {
+        vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->slots.theirs_handle, v->buffer, v->handle,
+                       static_cast<uint32_t>(whole));
+        v->transfer = transfer;
+        hand_to_nic(c, v, &v->desc);
+    }
     wake(c);
 }
 
@@ -165,20 +172,28 @@ struct EagerWords {
 };
 static_assert(sizeof(EagerWords) == sizeof(EagerInSlot) + sizeof(SlotEnd));
 
-inline EagerWords eager_words(const viadev_connection_t* c, uint32_t position, size_t length, int src_lrank,
-                              int tag, uint64_t context, int mode) {
+// Type, flags and sequence, and nothing of credits.
+inline uint64_t first_word(const viadev_connection_t* c, PacketType type, uint32_t flags) {
+    if (viadev.envelopes_only) flags |= kFlagEnvelopesOnly;
+    return static_cast<uint32_t>(type) | flags << 8 | static_cast<uint32_t>(c->next_packet_tosend) << 16;
+}
+inline uint64_t taken_word(const viadev_connection_t* c) {
     const SlotCounts* counts = c->slots.counts;
-    const uint32_t flags =
-        ((mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U) | (viadev.envelopes_only ? kFlagEnvelopesOnly : 0U);
-    const uint32_t first = static_cast<uint32_t>(PacketType::eager_start) | flags << 8 |
-                           static_cast<uint32_t>(c->next_packet_tosend) << 16;
-    return {{uint64_t{first} << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
-             uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag),
-             uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited(),
-             uint64_t{position + 1} << 32 | sizeof(EagerInSlot) << 16 | length}};
+    return uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited();
+}
+inline uint64_t end_word(uint32_t position, size_t length, size_t head) {
+    return uint64_t{position + 1} << 32 | head << 16 | length;
 }
 
-inline void count_eager(viadev_connection_t* c, SlotKind kind) {
+inline EagerWords eager_words(const viadev_connection_t* c, uint32_t position, size_t length, int src_lrank,
+                              int tag, uint64_t context, int mode) {
+    const uint32_t ready = (mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U;
+    return {{first_word(c, PacketType::eager_start, ready) << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
+             uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag), taken_word(c),
+             end_word(position, length, sizeof(EagerInSlot))}};
+}
+
+inline void count_written(viadev_connection_t* c, SlotKind kind) {
     SlotCounts* counts = c->slots.counts;
     counts[kind].sent();
     for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].tell();
@@ -218,45 +233,68 @@ inline void put_word(uint64_t* at, uint64_t value) {
     std::memcpy(at, &word, sizeof word);
 }
 
-// The last line or two, and the slot's address.
+// The last line or two, which end with `tail`, and the slot's address.
+template <size_t tail_words>
 bool write_with_end(viadev_connection_t* c, const void* data, size_t before, uint64_t* last, size_t words, SlotKind kind,
-                    uint32_t position, const EagerWords& all) {
-    for (size_t i = 0; i < std::size(all.word); ++i) put_word(last + words - std::size(all.word) + i, all.word[i]);
+                    uint32_t position, const uint64_t (&tail)[tail_words]) {
+    for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
     const size_t bytes = words * sizeof(uint64_t);
     const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before, c->slots.theirs_handle, data, before,
                               last, bytes};
     if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
         return false;
-    count_eager(c, kind);
+    count_written(c, kind);
     wake(c);
     return true;
 }
 
+constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
+
+// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is before them goes
+// from the user's buffer.
+template <size_t tail_words>
+bool write_data_and_end(viadev_connection_t* c, const char* data, size_t bytes, size_t length, SlotKind kind,
+                        uint32_t position, const uint64_t (&tail)[tail_words]) {
+    alignas(kSlotLine) uint64_t last[2 * kLineWords];
+    const size_t before = bytes & ~(kSlotLine - 1);
+    const size_t words = (slot_bytes_for(length) - before) / sizeof(uint64_t);
+    std::memset(last, 0, sizeof last - sizeof tail);
+    std::memcpy(last, data + before, bytes - before);
+    return write_with_end(c, data, before, last, words, kind, position, tail);
+}
+
 }  // namespace
 
-// The last line or two are put together here, what is before them goes from the user's buffer.
 bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int src_lrank, int tag,
                      uint64_t context, int mode) {
-    constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
     constexpr size_t kInOneLine = kSlotLine - sizeof(EagerWords);
-    alignas(kSlotLine) uint64_t last[2 * kLineWords];
     const size_t length = bytes + sizeof(EagerInSlot);
     const auto* from = static_cast<const char*>(data);
     if (bytes <= kInOneLine) [[likely]] {
         static_assert(kInOneLine == 2 * sizeof(uint64_t));
+        alignas(kSlotLine) uint64_t line[kLineWords];
         const uint32_t position = c->slots.counts[kShort].next();
-        load_two_words(from, bytes, last);
-        return write_with_end(c, data, 0, last, kLineWords, kShort, position,
-                              eager_words(c, position, length, src_lrank, tag, context, mode));
+        load_two_words(from, bytes, line);
+        return write_with_end(c, data, 0, line, kLineWords, kShort, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode).word);
     }
     const SlotKind kind = slot_kind_for(length);
     const uint32_t position = c->slots.counts[kind].next();
-    const size_t before = bytes & ~(kSlotLine - 1);
-    const size_t words = (slot_bytes_for(length) - before) / sizeof(uint64_t);
-    std::memset(last, 0, sizeof last - sizeof(EagerWords));
-    std::memcpy(last, from + before, bytes - before);
-    return write_with_end(c, data, before, last, words, kind, position,
-                          eager_words(c, position, length, src_lrank, tag, context, mode));
+    return write_data_and_end(c, from, bytes, length, kind, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode).word);
+}
+
+bool write_r3_now(viadev_connection_t* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t packet_no) {
+    const size_t length = bytes + sizeof(R3Next);
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    // Header, name of the receive and number; then what ends a packet.
+    const uint64_t tail[] = {first_word(c, PacketType::r3_next, 0), receive << 32 | static_cast<uint32_t>(viadev.me),
+                             uint64_t{packet_no} << 32 | receive >> 32, taken_word(c),
+                             end_word(position, length, sizeof(R3Next))};
+    static_assert(sizeof tail == sizeof(R3Next) + sizeof(SlotEnd) && offsetof(R3Next, rreq) == 12 &&
+                  offsetof(R3Next, packet_no) == 20);
+    return write_data_and_end(c, static_cast<const char*>(data), bytes, length, kind, position, tail);
 }
 
 // Header and end are made of whole words, as the NIC reads them (see set_form).
@@ -269,35 +307,10 @@ void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_l
     const EagerWords all = eager_words(c, position, length, src_lrank, tag, context, mode);
     Le64* const end = reinterpret_cast<Le64*>(v->buffer + whole);
     for (size_t i = 0; i < std::size(all.word); ++i) (end - std::size(all.word))[i] = all.word[i];
-    count_eager(c, kind);
+    count_written(c, kind);
     vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + slot_end(kind, position) - whole,
                    c->slots.theirs_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
     hand_to_nic(c, v, &v->desc);
-    wake(c);
-}
-
-void post_split(viadev_connection_t* c, vbuf* v, size_t head, const void* data, VIP_MEM_HANDLE handle,
-                size_t bytes) {
-    const size_t whole = slot_bytes_for(head + bytes);
-    char* at = split_head(v, head, bytes);
-    fill_slot_header(c, reinterpret_cast<Header*>(at));
-    const uint64_t end = end_packet(c, reinterpret_cast<SlotEnd*>(at + head), head + bytes, head);
-    VIP_DESCRIPTOR* d = long_descriptor_of(v);
-    set_form(d, 3, VIP_CONTROL_OP_RDMAWRITE);
-    d->CS.Reserved = 0;
-    d->CS.Length = static_cast<VIP_UINT32>(whole);
-    d->CS.Status = 0;
-    VIP_DESCRIPTOR_SEGMENT* segments = d->DS;
-    segments[0].Remote.Data.AddressBits = end - whole;
-    segments[0].Remote.Handle = c->slots.theirs_handle;
-    segments[0].Remote.Reserved = 0;
-    segments[1].Local.Data.Address = const_cast<void*>(data);
-    segments[1].Local.Handle = handle;
-    segments[1].Local.Length = static_cast<VIP_UINT32>(bytes);
-    segments[2].Local.Data.Address = v->buffer + 256;
-    segments[2].Local.Handle = v->handle;
-    segments[2].Local.Length = static_cast<VIP_UINT32>(whole - bytes);
-    hand_to_nic(c, v, d);
     wake(c);
 }
 

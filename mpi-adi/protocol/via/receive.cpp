@@ -232,13 +232,13 @@ void catch_up(viadev_connection_t* c, const Header* h) {
     }
 }
 
-bool is_a_packet(const Header* h, size_t length) {
+bool is_a_packet(const Header* h, size_t length, size_t most) {
     const size_t least = length < sizeof(Header) ? 0 : least_length(h->type);
-    return least != 0 && length >= least && length <= VBUF_BUFFER_SIZE;
+    return least != 0 && length >= least && length <= most;
 }
 
 bool header_is_good(viadev_connection_t* c, const Header* h, size_t length) {
-    if (!is_a_packet(h, length)) return false;
+    if (!is_a_packet(h, length, VBUF_BUFFER_SIZE)) return false;
     const bool free_packet = costs_no_credit(h->type);
     if (h->source != c->rank) return false;
     if (h->sequence != (free_packet ? 0 : c->next_packet_expected)) return false;
@@ -295,7 +295,9 @@ void take_slot_packet(viadev_connection_t* c, const SlotPacket& p) {
     const size_t least = least_length(type);
     // A header behind its data takes whole words.
     const size_t head = p.head == 0 ? least : (least + 7) & ~size_t{7};
-    bool good = is_a_packet(h, p.length) && !costs_no_credit(type) && h->source == c->rank &&
+    // What goes on to where it belongs at once needs no buffer.
+    const bool direct = type == PacketType::eager_start || type == PacketType::r3_next;
+    bool good = is_a_packet(h, p.length, direct ? kMostWritten : VBUF_BUFFER_SIZE) && !costs_no_credit(type) && h->source == c->rank &&
                 h->sequence == c->next_packet_expected && (p.head == 0 || p.head == head) && p.length >= head;
     if (good) {
         ++c->next_packet_expected;

@@ -337,8 +337,7 @@ bool incoming_long_reply(viadev_connection_t* c, const LongReply& packet, size_t
         return true;
     }
     t->protocol = Rendezvous::r3;
-    // Out of registered memory data goes into slots without a copy; else it was registered in vain (N39).
-    if (!by_slots(c) || !mpip_req_is_contig(req) || !enter_buffer(t, t->length)) leave_buffer(t);
+    leave_buffer(t);  // registered in vain (N39)
     ++adi::counters[MPIP_PROTO_VIA].mc_r3;
     start_moving(t);
     return true;

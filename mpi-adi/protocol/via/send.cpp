@@ -144,21 +144,42 @@ bool room_for_request(viadev_connection_t* c) {
     return (by_slots(c) && slot_is_free(c, sizeof(LongRequest))) || c->credits.can_send();
 }
 
+void first_is_sent(process_t* proc) {
+    ++adi::counters[MPIP_PROTO_VIA].mc_eager;
+    mpip_req_t* req = mpip_deqsend(proc);
+    req->r_length = static_cast<int64_t>(req->r_bytes);
+    mpip_req_done(req);
+}
+
+// Longer than what leaves by the queue without a handshake, and not too long for a slot.
+enum class Written { no, waits, yes };
+Written write_at_once(viadev_connection_t* c, const mpip_req_t* req) {
+    if (req->r_bytes <= viadev.eager_limit || req->r_bytes > viadev.most_written || (req->r_mode & MPIP_MODE_SYNC) != 0 ||
+        !mpip_req_is_contig(req) || c->envelopes_only || c->backlog_head != nullptr || !by_slots(c))
+        return Written::no;
+    if (!slot_is_free(c, req->r_bytes + sizeof(EagerInSlot))) return Written::waits;
+    return write_eager_now(c, req->r_buf, req->r_bytes, req->r_rank, req->r_tag, req->r_ctxt, req->r_mode) ? Written::yes
+                                                                                                        : Written::no;
+}
+
 }  // namespace
 
 void start_queued_sends(viadev_connection_t* c) {
     process_t* proc = c->proc;
     while (proc->p_sendhead != nullptr) {
         mpip_req_t* req = proc->p_sendhead;
+        const Written written = write_at_once(c, req);
+        if (written == Written::waits) return;
+        if (written == Written::yes) {
+            first_is_sent(proc);
+            continue;
+        }
         const EagerWay way = may_be_eager(c, req) ? eager_way(c, req->r_bytes) : EagerWay::none;
         if (way != EagerWay::none) {
             const bool sent =
                 req->r_bytes <= MAX_DATA_SIZE ? send_one_packet(c, req, way) : send_series(c, req);
             if (!sent) return want_chores(c);
-            ++adi::counters[MPIP_PROTO_VIA].mc_eager;
-            mpip_deqsend(proc);
-            req->r_length = static_cast<int64_t>(req->r_bytes);
-            mpip_req_done(req);
+            first_is_sent(proc);
             continue;
         }
         // A message short enough waits for credits, which come back whenever the receiver polls: a handshake

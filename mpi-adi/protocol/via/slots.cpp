@@ -17,6 +17,9 @@ namespace {
 
 // A word of news, of 8 bytes, into the peer's area.
 bool write_word(viadev_connection_t* c, size_t offset, const void* word) {
+    const VIPX_WRITE write = {c->slots.theirs + offset, c->slots.theirs_handle, nullptr, 0, word, 8};
+    if (VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]]
+        return true;
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
     std::memcpy(v->buffer, word, 8);
@@ -271,7 +274,8 @@ int look_at_slots() {
             viadev.next_lender = at + 1;
             if (++viadev.packets_in_row >= kRowBegins) {
                 int more = kMostAtOnce;
-                while (--more != 0 && answer > 0 && c->slots.open) answer = take_from_slots(c);
+                uint64_t word;
+                while (--more != 0 && answer > 0 && c->slots.open && is_there(c, kShort, &word)) answer = take_from_slots(c);
                 if (answer <= 0) viadev.packets_in_row = 0;
             }
             return 1;

@@ -15,8 +15,9 @@ namespace viaduct::via {
 
 // Short packets have rings of their own, so that many fit into little cache.
 enum SlotKind : unsigned { kShort, kLong, kSlotKinds };
+// A long one takes a message of 32 KiB with its header and its end.
 constexpr uint32_t kSlotCount[kSlotKinds] = {64, 16};
-constexpr size_t kSlotBytes[kSlotKinds] = {512, 16 * 1024};
+constexpr size_t kSlotBytes[kSlotKinds] = {512, 32 * 1024 + 64};
 
 // The end of a slot. A remote write becomes visible in rising order, the last word last: position, length and
 // head are that word. Position counts the packets of this kind from 1 on, so that what an earlier lap has

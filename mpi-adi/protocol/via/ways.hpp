@@ -3,8 +3,11 @@
 // and writes, which the kernel does where memory is not mapped, or slots, which both processes copy through.
 // The one is twice as quick on some machines and the other four times on others, so the receiver, who
 // chooses, learns it from the messages themselves, for each power of two of their length: some go each way,
-// and the least time of either counts. Later they are tried anew: first soon, because slots that nobody has
-// written to yet cost page faults, then seldom, because processors of virtual machines are moved about.
+// and the one that took less time in all is taken. Not the one that took the least time once: of messages
+// that overlap two may end at once, and each counts from the end of the one before. Later they are tried
+// anew: soon, until a trial confirms the one before (one of them may have met slots that nobody had written
+// to yet, which cost page faults, or a process that was not running), then seldom, because processors of
+// virtual machines are moved about.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +23,9 @@ public:
 
     struct Choice {
         Way way;
-        bool timed;   // how long it takes is of interest
-        bool counts;  // and to be told
+        bool timed;      // how long it takes is of interest
+        bool counts;     // and to be told
+        uint32_t trial;  // which one it is of
     };
 
     // The way of the next message of this length. Those that are tried go in two groups, so that messages
@@ -29,36 +33,49 @@ public:
     // group may have hidden them, and the first slots may never have been written to.
     Choice choose(size_t length) {
         Class& c = of(length);
-        if (c.trials < kTrials[remote] + kTrials[slots]) {
-            const unsigned at = c.trials++;
+        if (c.tried < kTrials[remote] + kTrials[slots]) {
+            const unsigned at = c.tried++;
             return at < kTrials[remote]
-                       ? Choice{remote, true, at >= kTrials[remote] - kCounted}
-                       : Choice{slots, true, c.trials > kTrials[remote] + kTrials[slots] - kCounted};
+                       ? Choice{remote, true, at >= kTrials[remote] - kCounted, c.trial}
+                       : Choice{slots, true, c.tried > kTrials[remote] + kTrials[slots] - kCounted, c.trial};
         }
         const Way way = c.best;
-        if (++c.since == c.pause) {
-            const unsigned pause = std::min(8 * c.pause, kLongestPause);
-            c = Class();
-            c.pause = pause;
+        // The last of a trial may wait behind many that were chosen after it.
+        if (++c.since >= (c.is_known() ? c.pause : kLongestPause)) {
+            c.since = c.tried = 0;
+            c.told[remote] = c.told[slots] = 0;
+            c.took[remote] = c.took[slots] = 0;
+            ++c.trial;
         }
-        return {way, false, false};
+        return {way, false, false, 0};
     }
-    void tell(size_t length, Way way, uint64_t ns) {
+    // Those of an earlier trial tell nothing.
+    void tell(size_t length, const Choice& choice, uint64_t ns) {
         Class& c = of(length);
-        c.least[way] = std::min(c.least[way], std::max<uint64_t>(ns, 1));
-        c.best = c.least[slots] < c.least[remote] ? slots : remote;
+        if (choice.trial != c.trial) return;
+        c.took[choice.way] += ns;
+        ++c.told[choice.way];
+        if (!c.is_known()) return;
+        const Way way = c.took[slots] < c.took[remote] ? slots : remote;
+        c.pause = c.decided && way == c.best ? std::min(8 * c.pause, kLongestPause) : kFirstPause;
+        c.best = way;
+        c.decided = true;
     }
 
-    static constexpr unsigned kCounted = 4;                            // messages of each way
-    static constexpr unsigned kTrials[2] = {5, 12};                    // and with those before
+    static constexpr unsigned kCounted = 3;                            // messages of each way
+    static constexpr unsigned kTrials[2] = {4, 11};                    // and with those before
     static constexpr unsigned kFirstPause = 64, kLongestPause = 4096;  // messages between trials
 
 private:
     struct Class {
-        uint64_t least[2] = {UINT64_MAX, UINT64_MAX};
-        unsigned trials = 0;
+        uint64_t took[2] = {};  // those that were told of, ns
+        unsigned told[2] = {};  // how many they are
+        unsigned tried = 0;
+        uint32_t trial = 0;
         unsigned since = 0, pause = kFirstPause;
-        Way best = remote;
+        Way best = slots;
+        bool decided = false;
+        bool is_known() const { return told[remote] >= kCounted && told[slots] >= kCounted; }
     };
     static constexpr unsigned kFirst = 13, kLast = 24;  // 8 KiB and less to 16 MiB and more
     Class& of(size_t length) {

@@ -10,7 +10,7 @@
 
 namespace viaduct::via {
 
-constexpr uint32_t kWireVersion = 4;
+constexpr uint32_t kWireVersion = 5;
 
 // A number as it lies in a packet: any alignment, lowest byte first.
 template <class T>
