@@ -71,8 +71,9 @@ VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
                            return MPI_SUCCESS;
                        })
 
-VIADUCT_MPI_COLLECTIVE(Allreduce, Iallreduce,
-                       (const void* sendbuf, void* recvbuf, Count count, MPI_Datatype datatype, MPI_Op op), {
+VIADUCT_MPI_COLLECTIVE_OR_AT_ONCE(Allreduce, Iallreduce,
+                       (const void* sendbuf, void* recvbuf, Count count, MPI_Datatype datatype, MPI_Op op),
+                       coll::allreduce_at_once(plain, sendbuf, recvbuf, count, datatype, op, error), {
                            const Datatype* type = nullptr;
                            Operator* found = nullptr;
                            VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))

@@ -22,10 +22,32 @@
     VIADUCT_MPI_COLLECTIVE_OF(name##_c, iname##_c, name##_init_c, parameters, __VA_ARGS__) \
     }
 
+// The same with something that the blocking function tries first: an expression of the communicator `plain` and of where
+// the error class goes, `error`; true when all is done.
+#define VIADUCT_MPI_COLLECTIVE_OR_AT_ONCE(name, iname, parameters, at_once, ...)                                     \
+    namespace viaduct::mpi::narrow {                                                                                 \
+    VIADUCT_MPI_BLOCKING_OR_AT_ONCE(name, parameters, at_once, __VA_ARGS__)                                          \
+    VIADUCT_MPI_UNFINISHED_OF(iname, name##_init, parameters, __VA_ARGS__)                                           \
+    }                                                                                                                \
+    namespace viaduct::mpi::wide {                                                                                   \
+    VIADUCT_MPI_BLOCKING_OR_AT_ONCE(name##_c, parameters, at_once, __VA_ARGS__)                                      \
+    VIADUCT_MPI_UNFINISHED_OF(iname##_c, name##_init_c, parameters, __VA_ARGS__)                                     \
+    }
+
 #define VIADUCT_MPI_COLLECTIVE_OF(name, iname, pname, parameters, ...)                                             \
     VIADUCT_MPI(name, (VIADUCT_UNPACK parameters, MPI_Comm comm)) {                                                \
         return run_collective("MPI_" #name, comm, [&](Schedule & s) -> int __VA_ARGS__);                           \
     }                                                                                                              \
+    VIADUCT_MPI_UNFINISHED_OF(iname, pname, parameters, __VA_ARGS__)
+
+#define VIADUCT_MPI_BLOCKING_OR_AT_ONCE(name, parameters, at_once, ...)                                            \
+    VIADUCT_MPI(name, (VIADUCT_UNPACK parameters, MPI_Comm comm)) {                                                \
+        return run_collective_or_at_once(                                                                          \
+            "MPI_" #name, comm, [&](Communicator & plain, int* error) { return at_once; },                         \
+            [&](Schedule & s) -> int __VA_ARGS__);                                                                 \
+    }
+
+#define VIADUCT_MPI_UNFINISHED_OF(iname, pname, parameters, ...)                                                   \
     VIADUCT_MPI(iname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Request * request)) {                        \
         return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
     }                                                                                                              \
@@ -43,12 +65,25 @@ int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
         return call.result(MPI_ERR_COMM);
     }
     Schedule s(*comm);
-    s.set_blocking();
     if (int error = fill(s)) {
         comm->give_back_tag(s.tag());
         return call.result(error);
     }
     return call.result(s.run());
+}
+
+// What is short needs no schedule; what is not, or not right, is told by that.
+template <typename AtOnce, typename Fill>
+int run_collective_or_at_once(const char* name, MPI_Comm handle, AtOnce&& at_once, Fill&& fill) {
+    if (Communicator* comm = comm_of(handle); comm != nullptr) [[likely]] {
+        Call call(name, comm);
+        comm_retain(*comm);  // a callback of the program may free it meanwhile
+        int error = MPI_SUCCESS;
+        const bool done = at_once(*comm, &error);
+        comm_release(*comm);
+        if (done) return call.result(error);
+    }
+    return run_collective(name, handle, std::forward<Fill>(fill));
 }
 
 template <typename Fill>

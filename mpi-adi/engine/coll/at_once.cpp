@@ -17,8 +17,7 @@ constexpr int kFew = static_cast<int>(kMostSwaps) + 1;
 bool is_few(const Comm& comm) { return comm.size > 2 && comm.size <= kFew; }
 
 // Everybody's items, in the order of ranks, so that all come to the same bits.
-int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count, const Datatype& type,
-                        Operator& op) {
+int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count, OpLoop loop) {
     alignas(16) char items[kFew][kAtOnceBytes];
     Swap swaps[kMostSwaps];
     size_t n = 0;
@@ -30,20 +29,26 @@ int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Coun
     }
     const int error = sendrecv_all(comm, Channel::collective, tag, {swaps, n});
     std::memcpy(out, items[0], bytes);
-    for (int rank = 1; rank < comm.size; ++rank) op_apply(op, items[rank], out, count, type);
+    for (int rank = 1; rank < comm.size; ++rank) loop(items[rank], out, static_cast<size_t>(count));
     return error;
 }
 
-int allreduce_by_doubling(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count,
-                          const Datatype& type, Operator& op) {
+// A short message each way. Ours is on its way before we get ready for the other one, which takes us as long as a fifth of
+// the way takes a message.
+int swap_bytes(Comm& comm, int tag, int to, void* out, int from, void* in, uint64_t bytes) {
+    if (send_now(comm, Channel::collective, to, tag, out, bytes)) [[likely]]
+        return recv_bytes(comm, Channel::collective, from, tag, in, bytes, MPI_STATUS_IGNORE);
+    return sendrecv(comm, Channel::collective, to, tag, {out, bytes, nullptr, 0}, from, tag, {in, bytes, nullptr, 0});
+}
+
+int allreduce_by_doubling(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count, OpLoop loop) {
     alignas(16) char other[kAtOnceBytes];
     int first_error = MPI_SUCCESS;
     for (int mask = 1; mask < comm.size; mask *= 2) {
         const int partner = comm.rank ^ mask;
-        const int error = sendrecv(comm, Channel::collective, partner, tag, {out, bytes, nullptr, 0}, partner,
-                                   tag, {other, bytes, nullptr, 0});
+        const int error = swap_bytes(comm, tag, partner, out, partner, other, bytes);
         if (first_error == MPI_SUCCESS) first_error = error;
-        op_apply(op, other, out, count, type);
+        loop(other, out, static_cast<size_t>(count));
     }
     return first_error;
 }
@@ -61,26 +66,30 @@ int barrier_at_once(Communicator& comm) {
     }
     int first_error = MPI_SUCCESS;
     for (int step = 1; step < comm.size; step *= 2) {
-        const int error = sendrecv(comm, Channel::collective, ahead(step), tag, {}, behind(step), tag, {});
+        const int error = swap_bytes(comm, tag, ahead(step), nullptr, behind(step), nullptr, 0);
         if (first_error == MPI_SUCCESS) first_error = error;
     }
     return first_error;
 }
 
-bool allreduce_at_once(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type,
-                       Operator& op) {
-    Communicator& comm = s.comm();
-    const auto bytes = static_cast<uint64_t>(count * type.size);
+bool allreduce_at_once(Communicator& comm, const void* in, void* out, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
+                       int* error) {
     const bool power_of_two = (comm.size & (comm.size - 1)) == 0;
-    if ((!is_few(comm) && !power_of_two) || !op.is_builtin() || !type.builtin || !type.contiguous ||
-        type.true_lb != 0 || type.extent() != type.size || count == 0 || bytes > kAtOnceBytes) {
+    if (comm.inter || (!is_few(comm) && !power_of_two) || count <= 0 || count > static_cast<MPI_Count>(kAtOnceBytes) ||
+        in == nullptr || out == nullptr || in == out)
         return false;
-    }
-    if (in != MPI_IN_PLACE) {
-        std::memcpy(out, in, bytes);
-    }
-    s.note(is_few(comm) ? allreduce_among_few(comm, s.tag(), out, bytes, count, type, op)
-                        : allreduce_by_doubling(comm, s.tag(), out, bytes, count, type, op));
+    const Datatype* type = type_of(datatype);
+    const Operator* found = op_of(op);
+    if (type == nullptr || !type->builtin || !type->contiguous || type->true_lb != 0 || type->extent() != type->size ||
+        type->size == 0 || found == nullptr || !found->is_builtin())
+        return false;
+    const auto bytes = static_cast<uint64_t>(count * type->size);
+    const OpLoop loop = op_loop(op, *type);
+    if (bytes > kAtOnceBytes || loop == nullptr) return false;
+    if (in != MPI_IN_PLACE) std::memcpy(out, in, bytes);
+    const int tag = comm.next_tag();
+    *error = is_few(comm) ? allreduce_among_few(comm, tag, out, bytes, count, loop)
+                          : allreduce_by_doubling(comm, tag, out, bytes, count, loop);
     return true;
 }
 

@@ -213,9 +213,6 @@ void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datat
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op) {
     Communicator& comm = s.comm();
     if (!comm.inter) {
-        if (s.blocking() && allreduce_at_once(s, in, out, count, type, op)) {
-            return;
-        }
         if (in != MPI_IN_PLACE) {
             s.copy(in, count, type, out, count, type);
         }

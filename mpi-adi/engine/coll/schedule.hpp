@@ -52,11 +52,6 @@ class Schedule final : public Activity {
     const Datatype& keep(const Datatype& type);
     Operator& keep(Operator& op);
 
-    // A blocking call is filling it and runs it next: what is short may be done at once, instead of noted as steps.
-    void set_blocking() { blocking_ = true; }
-    bool blocking() const { return blocking_; }
-    void note(int error) { error_ = error_ ? error_ : error; }
-
     // Runs to the end.
     int run();
     bool advance(int* error) override;
@@ -78,6 +73,7 @@ class Schedule final : public Activity {
     };
 
     int local(const Step& step);
+    void note(int error) { error_ = error_ ? error_ : error; }
     Payload payload(const Step& step) const;
     Request* begin(const Step& step);
     int check_whole(const Step& step, const MPI_Status& status, int error);
@@ -85,7 +81,6 @@ class Schedule final : public Activity {
     Communicator* comm_;
     Communicator* messages_;
     int tag_;
-    bool blocking_ = false;
     int error_ = MPI_SUCCESS;
     bool broken_ = false;  // what was to be passed on has not come
     size_t at_ = 0;

@@ -147,6 +147,12 @@ void lists_that_are_nowhere() {
     EXPECT(MPI_Allgatherv(&w, 1, MPI_INT, v.data(), nullptr, at.data(), MPI_INT, comm) == MPI_ERR_ARG);
     EXPECT(MPI_Allgatherv(&w, 1, MPI_INT, v.data(), counts.data(), nullptr, MPI_INT, comm) == MPI_ERR_ARG);
     EXPECT(MPI_Allreduce(&w, nullptr, 1, MPI_INT, MPI_SUM, comm) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Allreduce(nullptr, &w, 1, MPI_INT, MPI_SUM, comm) == MPI_ERR_BUFFER);
+    EXPECT(MPI_Allreduce(&rank, &w, -1, MPI_INT, MPI_SUM, comm) == MPI_ERR_COUNT);
+    EXPECT(MPI_Allreduce(&rank, &w, 1, MPI_DATATYPE_NULL, MPI_SUM, comm) == MPI_ERR_TYPE);
+    EXPECT(MPI_Allreduce(&rank, &w, 1, MPI_INT, MPI_REPLACE, comm) == MPI_ERR_OP);
+    EXPECT(MPI_Allreduce(&rank, &w, 1, MPI_FLOAT, MPI_BAND, comm) == MPI_ERR_OP);
+    EXPECT(MPI_Allreduce(&rank, &w, 1, MPI_INT, MPI_OP_NULL, comm) == MPI_ERR_OP);
     EXPECT(MPI_Reduce_scatter(v.data(), &w, nullptr, MPI_INT, MPI_SUM, comm) == MPI_ERR_ARG);
     MPI_Datatype type;
     EXPECT(MPI_Type_create_struct(1, counts.data(), nullptr, nullptr, &type) == MPI_ERR_ARG);
