@@ -100,6 +100,7 @@ Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const 
 }
 
 Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& traits, ConnectOp** out) {
+    nic->engine->poll();  // who was not running sees first what has come, such as copies of the request
     return begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status* why) {
         return node.accept(incoming, vi.endpoint, traits, now, why);
     });

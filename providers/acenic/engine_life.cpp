@@ -145,6 +145,7 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
     tuning.max_links = std::min(kMaxLinks, links.count);
     tuning.first_link = links.first;
     tuning.queue_depth = kDepth;
+    tuning.attended = port_->is_attended();
     if (port_->keeps_requests()) tuning.kept_requests = 0;
     if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
         tuning.seed = static_cast<uint64_t>(now_ns());

@@ -52,6 +52,8 @@ public:
     // ---- shared mode: who else is there must know what we wait for. A number for forget(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
+    // There, somebody tells our peers when we die.
+    virtual bool is_attended() const { return false; }
     // There, requests are kept that found nobody waiting.
     virtual bool keeps_requests() const { return false; }
     // What we wait for is known there, and what had come for it already has been received.

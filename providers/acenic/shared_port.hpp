@@ -33,6 +33,7 @@ public:
     std::string counters() const override;
     uint32_t expect_request(const EndAddress& local) override;
     uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
+    bool is_attended() const override { return true; }
     bool keeps_requests() const override { return true; }
     bool is_known() const override { return unheard_ <= 0; }
     void forget(uint32_t number, bool over) override;
@@ -40,6 +41,7 @@ public:
 
     std::byte* begin_frame(uint32_t bytes) override;
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
+    bool stands_still(wire::Time now) override { return driver_.stands_still(now); }
 
 private:
     SharedPort() = default;

@@ -120,6 +120,7 @@ Flaw read_connect(const Frame& f, Connect* out) {
     const uint8_t rdma = load8(p + 18);
     out->traits.rdma_write = rdma & 1;
     out->traits.rdma_read = rdma >> 1 & 1;
+    out->attended = (load8(p + 19) & 1) != 0;
     out->window = load32(p + 20);
     out->traits.max_transfer = load64(p + 24);
     out->traits.qos = load64(p + 32);
@@ -135,7 +136,7 @@ void write_connect(std::byte* p, const Connect& c) {
     store16(p + 16, c.traits.reliability);
     store8(p + 18,
            static_cast<uint8_t>((c.traits.rdma_write != 0 ? 1 : 0) | (c.traits.rdma_read != 0 ? 2 : 0)));
-    store8(p + 19, 0);
+    store8(p + 19, c.attended ? 1 : 0);
     store32(p + 20, c.window);
     store64(p + 24, c.traits.max_transfer);
     store64(p + 32, c.traits.qos);

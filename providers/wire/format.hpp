@@ -77,7 +77,8 @@ struct Connect {
     uint16_t max_frame = 0;  // 12: the largest frame it takes
     uint16_t arrived = 0;    // 14: accept: size of the largest request that came here
     ViTraits
-        traits;  // 16 reliability(2), 18 rdma(1), 19 zero(1), 20 window(4), 24 max_transfer(8), 32 qos(8)
+        traits;  // 16 reliability(2), 18 rdma(1), 19 flags(1), 20 window(4), 24 max_transfer(8), 32 qos(8)
+    bool attended = false;     // bit 0 of the flags: if its program dies, somebody else says so
     uint32_t window = 0;       //
     EndAddress local, remote;  // 40 and 112: host(6), discriminator length(2), discriminator(64)
 };

@@ -39,6 +39,10 @@ public:
     // cannot go away meanwhile. Only called when lends_from() allows it.
     virtual void end_lent(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
 
+    // Frames wait for somebody who should carry them on and seems to have no processor: what comes for us
+    // waits there as well, and nobody is silent because nothing of him comes. Asked when timers are due.
+    virtual bool stands_still(Time) { return false; }
+
 protected:
     ~Outlet() = default;
     uint32_t lends_from_ = UINT32_MAX;
@@ -174,10 +178,12 @@ struct Tuning {
     Time first_timeout = 20'000'000;  // before anything was measured
     Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more
     Time max_timeout = 200'000'000;
-    Time give_up = 2'000'000'000;   // without any progress: the connection is broken
-    Time keep_alive = 100'000'000;  // a quiet side says that it lives
-    Time silence = 650'000'000;     // nothing heard for so long: the peer is dead
-    Time first_try = 10'000'000;    // connecting: between two tries, doubling up to max_try
+    Time give_up = 2'000'000'000;           // without any progress: the connection is broken
+    Time keep_alive = 100'000'000;          // a quiet side says that it lives
+    Time silence = 650'000'000;             // nothing heard for so long: the peer is dead
+    Time attended_silence = 2'000'000'000;  // the same of a peer whose death somebody else would tell
+    bool attended = false;                  // somebody tells our peers when we die
+    Time first_try = 10'000'000;            // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
     Time no_match_grace = 100'000'000;  // "nobody waits there" is believed after so long (docs/decisions.md)
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up

@@ -141,7 +141,7 @@ Time Link::own_deadline() const {
         case LinkState::closing:
             return std::min(next_try_, deadline_);
         case LinkState::connected:
-            return std::min({ack_due_, out_.deadline(), said_ + quiet_, heard_ + node_.tuning_.silence});
+            return std::min({ack_due_, out_.deadline(), said_ + quiet_, heard_ + silence_});
     }
     return kNoTime;
 }
@@ -169,14 +169,13 @@ void Link::on_time(Time now) {
 }
 
 void Link::on_life(Time now) {
-    const Tuning& t = node_.tuning_;
-    if (now - std::max(heard_, node_.awake_since_) >= t.silence || !out_.on_time(now)) {
-        const bool silent = now - heard_ >= t.silence;
+    if (now - std::max(heard_, node_.awake_since_) >= silence_ || !out_.on_time(now)) {
+        const bool silent = now - heard_ >= silence_;
         out_.give_up();
         end(silent ? Ended::lost : Ended::gave_up, true, Reason::gave_up, 0, now);
         return;
     }
-    if (now >= heard_ + t.silence)
+    if (now >= heard_ + silence_)
         heard_ = node_.awake_since_;  // we were not running: its frames may be waiting
     if (ack_due_ <= now) send_selective(Kind::acknowledge, now);
     if (now - said_ < quiet_) return;

@@ -133,7 +133,8 @@ private:
 
     // life
     Time heard_ = 0, said_ = 0, ack_due_ = kNoTime;
-    Time quiet_ = 0;  // so long after it has said something a link says that it lives
+    Time silence_ = 0;  // of the peer: after so much of it, it is dead
+    Time quiet_ = 0;    // so long after it has said something a link says that it lives
     Reason reason_ = Reason::disconnected;
     uint32_t reason_message_ = 0;
 

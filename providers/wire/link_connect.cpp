@@ -50,6 +50,7 @@ void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t 
     c.max_frame = static_cast<uint16_t>(node_.tuning_.max_frame);
     c.arrived = static_cast<uint16_t>(arrived_);
     c.traits = traits_;
+    c.attended = node_.tuning_.attended;
     c.window = node_.tuning_.window;
     c.local = local_;
     c.remote = remote_;
@@ -99,6 +100,7 @@ void Link::learn(const Connect& c, LinkId source) {
     peer_known_ = true;
     peer_id_ = source;
     remote_traits_ = c.traits;
+    silence_ = c.attended ? node_.tuning_.attended_silence : node_.tuning_.silence;
     peer_max_frame_ = std::clamp<uint32_t>(c.max_frame, kMinFrame, kMaxFrame);
     peer_window_ = std::clamp<uint32_t>(c.window, 1, kWindow);
     const bool reliable = traits_.reliability != VIP_SERVICE_UNRELIABLE;
@@ -129,6 +131,10 @@ void Link::try_again(Time now) {
         if (now >= deadline_) return release();
         if (now >= next_try_) send_disconnect(now);
         return;
+    }
+    if (state_ == LinkState::accepting) {
+        // Time in which we were not running does not count: the answer may be waiting.
+        deadline_ = std::max(deadline_, node_.awake_since_ + node_.tuning_.accept_patience);
     }
     if (now >= deadline_) {
         if (state_ == LinkState::accepting) node_.bare(Kind::reset, peer_, peer_id_, id_);

@@ -148,7 +148,8 @@ LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time n
     if (found == nullptr) return 0;
     const Incoming incoming = *found;
     const Request& request = incoming.request;
-    const bool stale = incoming.withdrawn || now - incoming.heard > tuning_.stale_incoming;
+    const bool stale =
+        incoming.withdrawn || now - std::max(incoming.heard, awake_since_) > tuning_.stale_incoming;
     Link* link = stale ? nullptr : take_link(cookie);
     if (!stale && link == nullptr) *why = Status::out_of_resources;
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
@@ -351,7 +352,7 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
 }
 
 void Node::advance(Time now) {
-    if (now - last_advance_ > 2 * tuning_.keep_alive) awake_since_ = now;
+    if (now - last_advance_ > 2 * tuning_.keep_alive || outlet_.stands_still(now)) awake_since_ = now;
     last_advance_ = now;
     // A few at a time: what they send must fit the wire, and frames that have come are waiting meanwhile.
     for (uint32_t n = kLinksPerAdvance; n != 0 && deadlines_.earliest() <= now; --n)

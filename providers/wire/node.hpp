@@ -162,7 +162,8 @@ private:
     std::array<Decided, 128> decided_{};
     uint32_t next_decided_ = 0;
     uint64_t next_listener_ = 1;
-    // Since when we have been running without a pause in which peers could seem silent.
+    // Since when we, and whoever carries our frames, have been running without a pause in which peers could
+    // seem silent.
     Time awake_since_ = 0, last_advance_ = 0;
 };
 

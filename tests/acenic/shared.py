@@ -6,7 +6,8 @@
 
 Parts: legacy (the legacy programs, all processes on one port), hosts (between two ports), conformance (the whole suite, all
 processes on one port), killed (eight programs on one port talk without a break while one of them is killed every second for N
-seconds), engine (the engine process is killed), refused (what a program hears when it cannot have the port).
+seconds), stopped (engine processes and programs get no processor for a second, and nothing is lost), engine (the engine process is
+killed), refused (what a program hears when it cannot have the port).
 """
 import argparse
 import os
@@ -22,10 +23,12 @@ import two_hosts
 from conformance import suite
 from hosts import Failure, Namespaces, end, finish, outcome
 
-PARTS = ("legacy", "hosts", "conformance", "killed", "engine", "refused")
+PARTS = ("legacy", "hosts", "conformance", "killed", "stopped", "engine", "refused")
 STEADY = 8          # programs on the port
 SEEN_WITHIN = 0.3   # seconds: the wire's own silence alone would take 0.65
 GONE_WITHIN = 10    # seconds until the engine process has left by itself
+STOPPED_FOR = 1.0   # seconds: more than the silence after which a peer would be given up whose death nobody tells
+ENGINES_STOPPED_FOR = 3.0   # both of them: more than any silence
 
 
 class Shared(Namespaces):
@@ -168,6 +171,42 @@ def killed(hosts, options):
           ("killed", options.seconds, worst * 1000, sum(messages)), flush=True)
 
 
+def stopped(hosts, options):
+    """Two programs talk from port to port, two on one port; what is between them, or one of them, is without a processor."""
+    program = os.path.join(options.bin, "acenic_steady")
+    everybody = []
+    try:
+        servers = [Steady(hosts, 1, program, "server", 1), Steady(hosts, 0, program, "server", 2)]
+        everybody += servers
+        for server in servers:
+            server.await_word("open")
+        clients = [Steady(hosts, 0, program, "client", "hostb", 1), Steady(hosts, 0, program, "client", "hosta", 2)]
+        everybody += clients
+        for client in clients:
+            client.await_word("connected")
+        time.sleep(0.3)
+        engines = hosts.engines()
+        for what, pids, how_long in (("the engine of one host", [engines[0]], STOPPED_FOR), ("the other", [engines[1]], STOPPED_FOR),
+                                     ("both", list(engines.values()), ENGINES_STOPPED_FOR),
+                                     ("a server", [servers[0].process.pid], STOPPED_FOR),
+                                     ("a client", [clients[0].process.pid], STOPPED_FOR)):
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                time.sleep(how_long)
+            finally:
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+            time.sleep(0.5)
+            lost = [one.name for one in everybody if one.said("lost") or one.said("end")]
+            if lost:
+                raise Failure("%s stopped for %.1f s: lost by %s" % (what, how_long, lost))
+        messages = [client.finish() for client in clients]
+    finally:
+        end([one.process for one in everybody])
+    print("%-28s good: five times, %d messages, none lost" % ("stopped", sum(messages)), flush=True)
+
+
 def engine(hosts, options):
     """Both ends on host a; the engine process dies twice, programs hear of it and go on with another one."""
     program = os.path.join(options.bin, "acenic_steady")
@@ -235,11 +274,11 @@ def main():
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--seconds", type=int, default=8, help="programs killed; the long version is 60")
     parser.add_argument("--repeat", type=int, default=2, help="runs of each legacy program")
-    parser.add_argument("--only", default="legacy,hosts,killed,engine,refused")
+    parser.add_argument("--only", default="legacy,hosts,killed,stopped,engine,refused")
     options = parser.parse_args()
     options.bin, options.runner = os.path.abspath(options.bin), os.path.abspath(options.runner)
     options.suite = options.suite and os.path.abspath(options.suite)
-    parts = dict(zip(PARTS, (legacy, between, conformance, killed, engine, refused)))
+    parts = dict(zip(PARTS, (legacy, between, conformance, killed, stopped, engine, refused)))
 
     def run():
         for part in options.only.split(","):

@@ -92,6 +92,39 @@ TEST(AcenicTigon, FramesCrossBothWaysInOrderAndWhole) {
     EXPECT_EQ(in + card.received().size(), 5000u);
 }
 
+TEST(AcenicTigon, TheDriverSeesThatTheNicStandsStill) {
+    constexpr int64_t kMs = 1'000'000;
+    Card card;
+    int64_t now = 5000 * kMs;
+    const auto after = [&](int64_t ms) { return card.driver.stands_still(now += ms * kMs); };
+    EXPECT_FALSE(after(0)) << "nothing waits";
+    card.send(frame(1, 60));
+    EXPECT_FALSE(after(500)) << "it has not been told of it";
+    card.driver.ring_mailboxes();
+    EXPECT_FALSE(after(500)) << "it may have been told just now";
+    EXPECT_FALSE(after(40));
+    EXPECT_TRUE(after(20));
+    card.send(frame(2, 60));
+    card.driver.ring_mailboxes();
+    EXPECT_TRUE(after(20));
+    card.sent();
+    EXPECT_FALSE(after(20)) << "it has taken all";
+
+    for (uint32_t i = 0; i < 10; ++i) {  // slow, but it moves
+        card.send(frame(i, 60));
+        card.send(frame(i, 60));
+        card.driver.ring_mailboxes();
+        EXPECT_FALSE(after(200));
+        std::span<const std::byte> one;
+        ASSERT_TRUE(card.firmware.next_send(&one));
+        card.firmware.send_done(true);
+        card.firmware.publish();
+    }
+    EXPECT_FALSE(after(10));
+    EXPECT_TRUE(after(9'000));
+    EXPECT_FALSE(after(2'000)) << "it hangs: its silence is no excuse any more";
+}
+
 TEST(AcenicTigon, TheSendRingIsFullOneBeforeItsEnd) {
     Card card;
     for (uint32_t i = 0; i + 1 < kSendRing; ++i) card.send(frame(i, 60));

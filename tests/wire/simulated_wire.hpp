@@ -51,7 +51,9 @@ public:
             }
             wire_.send(frame, bytes, own, to);
         }
+        bool stands_still(Time) override { return still; }
         const NicAddress own;
+        bool still = false;  // as if nobody carried its frames; they go all the same
         uint32_t& lends_above = lends_from_;
         std::function<void()> on_lent;  // before lent memory is read
 

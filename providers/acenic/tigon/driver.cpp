@@ -9,6 +9,11 @@ namespace viaduct::acenic::tigon {
 
 namespace {
 
+// A NIC takes a frame in microseconds; one whose process has to wait for a processor may need some
+// milliseconds.
+constexpr int64_t kStandsStill = 50'000'000;
+constexpr int64_t kHangs = 10'000'000'000;
+
 Address address_of(size_t offset) {
     return {static_cast<uint32_t>(uint64_t{offset} >> 32), static_cast<uint32_t>(offset)};
 }
@@ -108,6 +113,20 @@ bool Driver::ring_mailboxes() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const auto halted = [](const Word& cpu) { return (cpu.load(std::memory_order_relaxed) & kCpuHalt) != 0; };
     return (news && halted(window_->cpu_control)) || (gave_back && halted(window_->cpu_b_control));
+}
+
+bool Driver::stands_still(int64_t now) {
+    const uint32_t consumer = word(layout_.send_consumer)->load(std::memory_order_relaxed) % kSendRing;
+    if (consumer == send_shown_) {
+        waits_since_ = INT64_MAX;
+        return false;
+    }
+    if (waits_since_ == INT64_MAX || consumer != waiting_) {
+        waiting_ = consumer;
+        waits_since_ = now;
+        return false;
+    }
+    return now - waits_since_ >= kStandsStill && now - waits_since_ < kHangs;
 }
 
 // ---- receiving

@@ -27,6 +27,10 @@ public:
     // Writes the mailboxes of what has been begun. True: the NIC sleeps and must be rung, for what has been
     // sent, or for receive buffers that have been given back since the last call.
     bool ring_mailboxes();
+    // The frame that is to leave next has been waiting for long, by what was seen when this was asked before:
+    // the NIC's processor is not running. One that has been waiting for very long is not a reason to be
+    // patient any more.
+    bool stands_still(int64_t now);
 
     // ---- receiving. Takes up to `most` frames; each buffer is the NIC's again after the call.
     template <class Take>
@@ -78,6 +82,8 @@ private:
     GeneralInformation* info_ = nullptr;
 
     uint32_t send_producer_ = 0, send_consumer_ = 0, send_shown_ = 0;
+    uint32_t waiting_ = 0;                // the place in the ring of the frame that waited
+    int64_t waits_since_ = INT64_MAX;     // at the latest; INT64_MAX: none did
     std::vector<uint16_t> free_buffers_;  // of sends; the last used first, while it is in the caches
     uint16_t buffer_of_[kSendRing] = {};  // by place in the send ring
     uint32_t return_consumer_ = 0, event_consumer_ = 0;

@@ -38,6 +38,7 @@ local f = {
     arrived = ProtoField.uint16("viaduct.arrived", "Largest frame that arrived"),
     level = ProtoField.uint16("viaduct.level", "Reliability level", base.DEC, levels),
     rdma = ProtoField.uint8("viaduct.rdma", "RDMA (1 write, 2 read)"),
+    attended = ProtoField.uint8("viaduct.attended", "Its death would be told", base.DEC, nil, 0x01),
     window = ProtoField.uint32("viaduct.window", "Window"),
     max_transfer = ProtoField.uint64("viaduct.max_transfer", "Largest transfer"),
     qos = ProtoField.uint64("viaduct.qos", "Quality of service"),
@@ -78,6 +79,7 @@ local function connect(tree, b)
     tree:add(f.arrived, b(14, 2))
     tree:add(f.level, b(16, 2))
     tree:add(f.rdma, b(18, 1))
+    tree:add(f.attended, b(19, 1))
     tree:add(f.window, b(20, 4))
     tree:add(f.max_transfer, b(24, 8))
     tree:add(f.qos, b(32, 8))

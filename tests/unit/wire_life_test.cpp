@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who is taken for dead, and when: silence counts only while both the node and whoever carries its frames
+// have been running, and less of it is needed where nobody else would tell of a death.
+#include <gtest/gtest.h>
+
+#include "providers/wire/link.hpp"
+#include "tests/wire/storm.hpp"
+
+namespace viaduct::wire {
+namespace {
+
+using test::address;
+using test::kSecond;
+using test::Pair;
+using test::Plan;
+
+constexpr Time kMs = 1'000'000;
+
+Plan sends(uint64_t seed, uint16_t level) {
+    Plan p;
+    p.seed = seed;
+    p.rdma = false;
+    p.reliable = level != VIP_SERVICE_UNRELIABLE;
+    return p;
+}
+
+Tuning attended() {
+    Tuning t;
+    t.attended = true;
+    return t;
+}
+
+// Two ends that have a message behind them.
+struct Ends : Pair {
+    explicit Ends(uint16_t level, const Tuning& t = {})
+        : Pair(1, t, sends(1, level), sends(2, level), level) {
+        EXPECT_TRUE(connect());
+        say_something();
+    }
+    void say_something() {
+        const uint64_t most = b.messages_in + 1;
+        a.work(a.posted + 1, wire.now);
+        EXPECT_TRUE(wire.run(wire.now + kSecond, [&] { return b.messages_in == most; }));
+        wire.run_for(Tuning{}.keep_alive);  // something has come back, too
+    }
+    void silence_b() {
+        wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return from == address(1); };
+    }
+    // After how long a gives b up, or the patience of the test.
+    Time until_a_ends(Time patience) {
+        const Time began = wire.now;
+        wire.run(began + patience, [&] { return a.how_ended.has_value(); });
+        return a.how_ended ? wire.now - began : patience;
+    }
+    // A process is not running: it sees no frame, no time.
+    void freeze_both(Time how_long) { wire.now += how_long; }
+    bool both_live() const { return a.is_connected && b.is_connected; }
+};
+
+class WireLife : public testing::TestWithParam<uint16_t> {};
+
+TEST_P(WireLife, APeerOfWhoseDeathNobodyTellsIsGivenUpSoon) {
+    Ends line(GetParam());
+    line.silence_b();
+    const Time took = line.until_a_ends(5 * kSecond);
+    EXPECT_GE(took, Tuning{}.silence - Tuning{}.keep_alive);
+    EXPECT_LE(took, Tuning{}.silence + Tuning{}.keep_alive);
+}
+
+TEST_P(WireLife, APeerWhoseDeathWouldBeToldMayWaitForAProcessorForLonger) {
+    Ends line(GetParam(), attended());
+    line.silence_b();
+    line.wire.run_for(1500 * kMs);
+    EXPECT_TRUE(line.both_live());
+    line.wire.tap = nullptr;
+    line.say_something();
+    line.silence_b();
+    const Time took = line.until_a_ends(5 * kSecond);
+    EXPECT_GE(took, Tuning{}.attended_silence - Tuning{}.keep_alive);
+    EXPECT_LE(took, Tuning{}.attended_silence + Tuning{}.keep_alive) << "its host may have died with it";
+}
+
+// The peer's hand-shake says it, whatever we are ourselves.
+TEST(WireLife, EachEndSaysWhetherItsDeathWouldBeTold) {
+    Tuning t = attended();
+    Ends line(VIP_SERVICE_RELIABLE_DELIVERY);
+    test::SimulatedWire& wire = line.wire;
+    test::Station other(wire, 3, t, sends(3, VIP_SERVICE_RELIABLE_DELIVERY),
+                        sends(1, VIP_SERVICE_RELIABLE_DELIVERY));
+    other.node.listen(test::end_address(3, "there"), &other, wire.now);
+    const LinkId link =
+        line.a.node.request(&line.a, test::end_address(1, "me"), test::end_address(3, "there"), line.traits,
+                            wire.now + kSecond, wire.now);
+    ASSERT_TRUE(wire.run(wire.now + kSecond, [&] { return other.requests_heard != 0; }));
+    Status why = Status::ok;
+    other.link = other.node.accept(other.incoming_id, &other, line.traits, wire.now, &why);
+    ASSERT_TRUE(wire.run(wire.now + kSecond, [&] { return other.is_connected; }));
+    line.a.node.start(link, wire.now);
+    other.node.start(other.link, wire.now);
+    wire.run_for(100 * kMs);
+    wire.tap = [](std::byte*, uint32_t&, const NicAddress&) { return false; };
+    wire.run_for(Tuning{}.silence + Tuning{}.keep_alive);
+    EXPECT_FALSE(other.is_connected) << "a has said that nobody would tell of it";
+    LinkReport report;
+    ASSERT_TRUE(line.a.node.report(link, &report));
+    EXPECT_EQ(report.state, static_cast<uint32_t>(LinkState::connected)) << "the other would be told of";
+}
+
+TEST_P(WireLife, WhoWasNotRunningDoesNotTakeThatForSilence) {
+    Ends line(GetParam());
+    for (int i = 0; i < 3; ++i) {
+        line.freeze_both(3 * kSecond);
+        line.wire.run_for(50 * kMs);
+        EXPECT_TRUE(line.both_live());
+    }
+    line.say_something();
+    line.silence_b();
+    EXPECT_LE(line.until_a_ends(5 * kSecond), Tuning{}.silence + Tuning{}.keep_alive);
+}
+
+TEST_P(WireLife, WhileNobodyCarriesFramesThereIsNoSilence) {
+    Ends line(GetParam());
+    line.a.port.still = true;
+    line.silence_b();
+    line.wire.run_for(5 * kSecond);
+    EXPECT_TRUE(line.a.is_connected);
+    EXPECT_FALSE(line.a.how_ended);
+    line.wire.tap = nullptr;
+    line.a.port.still = false;
+    line.wire.run_for(200 * kMs);
+    EXPECT_TRUE(line.both_live());
+    line.say_something();
+    line.silence_b();
+    EXPECT_LE(line.until_a_ends(5 * kSecond), Tuning{}.silence + Tuning{}.keep_alive);
+}
+
+// Nor does work fail for want of an acknowledgement that nobody has carried.
+TEST(WireLife, WorkWaitsWhileNobodyCarriesFrames) {
+    Ends line(VIP_SERVICE_RELIABLE_DELIVERY);
+    line.a.port.still = true;
+    line.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return !(from == address(1)); };
+    line.b.port.still = true;
+    line.a.work(line.a.posted + 3, line.wire.now);
+    line.wire.run_for(5 * kSecond);
+    line.wire.tap = nullptr;
+    line.a.port.still = line.b.port.still = false;
+    EXPECT_TRUE(line.wire.run(line.wire.now + kSecond, [&] { return line.a.good_count == line.a.posted; }));
+    EXPECT_TRUE(line.both_live());
+}
+
+INSTANTIATE_TEST_SUITE_P(EachLevel, WireLife,
+                         testing::Values(VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY),
+                         [](const auto& level) {
+                             return level.param == VIP_SERVICE_UNRELIABLE ? "Unreliable" : "Reliable";
+                         });
+
+// ---- connecting
+
+struct Door : Pair {
+    Door()
+        : Pair(1, {}, sends(1, VIP_SERVICE_RELIABLE_DELIVERY), sends(2, VIP_SERVICE_RELIABLE_DELIVERY),
+               VIP_SERVICE_RELIABLE_DELIVERY) {
+        b.node.listen(test::end_address(2, "here"), &b, wire.now);
+        a.link = a.node.request(&a, test::end_address(1, "me"), test::end_address(2, "here"), traits,
+                                wire.now + 60 * kSecond, wire.now);
+        EXPECT_TRUE(wire.run(wire.now + kSecond, [&] { return b.requests_heard != 0; }));
+    }
+    bool accept() {
+        Status why = Status::ok;
+        b.link = b.node.accept(b.incoming_id, &b, traits, wire.now, &why);
+        return b.link != 0;
+    }
+};
+
+TEST(WireLife, AnAcceptIsNotTakenBackByWhoWasNotRunning) {
+    Door door;
+    bool hears = false;
+    door.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
+        return hears || from == address(1);
+    };
+    ASSERT_TRUE(door.accept());
+    door.wire.run_for(Tuning{}.accept_patience / 2);
+    door.wire.now += 3 * kSecond;  // b's accept has not come through, and now neither of them runs
+    hears = true;
+    EXPECT_TRUE(
+        door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
+    EXPECT_FALSE(door.b.failure);
+}
+
+TEST(WireLife, ARequestIsNotOldBecauseItsListenerWasNotRunning) {
+    Door door;
+    door.wire.run_for(200 * kMs);
+    door.wire.now += 3 * kSecond;
+    door.b.node.advance(door.wire.now);
+    EXPECT_TRUE(door.accept());
+    EXPECT_TRUE(
+        door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
+}
+
+}  // namespace
+}  // namespace viaduct::wire
