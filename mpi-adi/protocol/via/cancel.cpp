@@ -34,7 +34,7 @@ bool incoming_cancel_request(viadev_connection_t* c, const Cancel& packet) {
     // Only long messages have a name; 0 would be any other.
     unexmsg_t* message = packet.sreq == 0 ? nullptr : mpip_up.withdraw(c->proc, packet.sreq);
     if (message != nullptr) {
-        delete static_cast<LongStart*>(static_cast<Held*>(message->um_data));
+        keep_start(static_cast<LongStart*>(static_cast<Held*>(message->um_data)));
         mpip_up.release(message);
     }
     send_cancel(c, PacketType::cancel_reply, packet.sreq, message != nullptr);

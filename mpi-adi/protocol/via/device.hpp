@@ -352,6 +352,7 @@ EagerWay eager_way(viadev_connection_t* c, size_t len);
 int send_req_long_data(viadev_connection_t* c, mpip_req_t* req);
 // Takes the list of pieces, where there is one, out of `start`.
 void start_long_receive(LongStart& start, mpip_req_t* req);
+void keep_start(LongStart* start);  // one that is not needed any more
 LongTransfer* transfer_of(mpip_req_t* req);
 void forget_transfer(mpip_req_t* req);
 bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet, size_t length);

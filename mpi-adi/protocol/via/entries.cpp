@@ -219,7 +219,7 @@ int mpip_via_uirecv(process_t*, unexmsg_t* message, mpip_req_t* req) {
     } else {
         start_long_receive(*start, req);
     }
-    delete start;
+    keep_start(start);
     return MPIP_SUCCESS;
 }
 
@@ -230,7 +230,7 @@ void mpip_via_ufree(unexmsg_t* message) {
     if (held->kind == Held::Kind::series) {
         abandon_series(static_cast<EagerSeries*>(held));
     } else {
-        delete static_cast<LongStart*>(held);
+        keep_start(static_cast<LongStart*>(held));
     }
 }
 

@@ -16,6 +16,14 @@ namespace viaduct::via {
 namespace {
 
 LongTransfer* free_transfers = nullptr;
+LongStart* free_starts = nullptr;
+
+LongStart* new_start() {
+    LongStart* start = free_starts;
+    if (start == nullptr) return new LongStart;
+    free_starts = static_cast<LongStart*>(start->next_free);
+    return start;
+}
 
 LongTransfer* new_transfer(mpip_req_t* req, viadev_connection_t* c) {
     LongTransfer* t = free_transfers;
@@ -135,18 +143,22 @@ void send_reply_for_long_data(LongTransfer* t, const LongStart& start) {
     viadev_post_send(c, v);
 }
 
+// Through slots, where that is learnt to be quicker than what the sender offers: nothing is registered for it.
+bool goes_through_slots(LongTransfer* t, const LongStart& start) {
+    viadev_connection_t* c = t->connection;
+    if (start.wanted != Rendezvous::both || start.list_length != 0 || !mpip_req_is_contig(t->request) || !c->slots.open)
+        return false;
+    t->choice = c->ways.choose(t->length);
+    if (t->choice.timed) t->began = now_ns();
+    return t->choice.way == Ways::slots;
+}
+
 // Data with gaps is moved by whoever has it in more pieces: what is one piece at the other side takes one
 // remote write or read. Where processes wait for processors the receiver reads, as with other data.
 Rendezvous choose_way(LongTransfer* t, const LongStart& start) {
     if (start.wanted != Rendezvous::both) return start.wanted;
-    if (t->own == nullptr && start.list_length == 0) {
-        if (t->connection->slots.open) {
-            t->choice = t->connection->ways.choose(t->length);
-            if (t->choice.timed) t->began = now_ns();
-            if (t->choice.way == Ways::slots) return Rendezvous::r3;
-        }
+    if (t->own == nullptr && start.list_length == 0)
         return t->length < viadev.both_from ? Rendezvous::rget : Rendezvous::both;
-    }
     const size_t here = t->own != nullptr ? t->own->count() : 1;
     return start.list_length > here && viadev.both_from != SIZE_MAX ? Rendezvous::rput : Rendezvous::rget;
 }
@@ -170,6 +182,12 @@ bool start_reading(LongTransfer* t, LongStart& start) {
 }
 
 }  // namespace
+
+void keep_start(LongStart* start) {
+    start->pieces = nullptr;
+    start->next_free = free_starts;
+    free_starts = start;
+}
 
 LongTransfer* transfer_of(mpip_req_t* req) { return static_cast<LongTransfer*>(req->r_data); }
 
@@ -235,13 +253,14 @@ void start_long_receive(LongStart& start, mpip_req_t* req) {
     t->end = t->length;
     const bool readable = (start.handle != 0 || start.pieces != nullptr) && viadev.rdma_read;
     if (t->length > viadev.r3_limit && start.wanted != Rendezvous::r3 &&
-        (start.wanted == Rendezvous::rput || readable) && enter_buffer(t, t->length))
+        (start.wanted == Rendezvous::rput || readable) && !goes_through_slots(t, start) && enter_buffer(t, t->length))
         t->protocol = choose_way(t, start);
     if (t->protocol == Rendezvous::rget || t->protocol == Rendezvous::both) {
         if (start_reading(t, start)) return;
         leave_buffer(t);
         t->protocol = Rendezvous::r3;
     }
+    if (t->choice.way == Ways::remote) t->choice = {};  // it is not what was to be timed
     if (t->protocol == Rendezvous::r3 && t->length != 0 && !c->slots.open) {
         t->awaited = packets_of(t->length);
         c->credits.expect(static_cast<int>(t->awaited));
@@ -252,7 +271,8 @@ void start_long_receive(LongStart& start, mpip_req_t* req) {
 }
 
 bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet, size_t length) {
-    LongStart start = {};
+    LongStart* const kept = new_start();
+    LongStart& start = *kept;
     start.kind = Held::Kind::long_start;
     start.connection = c;
     start.length = packet.envelope.data_length;
@@ -265,8 +285,10 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet, si
     start.wanted = static_cast<Rendezvous>(static_cast<uint32_t>(packet.protocol));
     start.list_length = packet.pieces;
     if (start.length > INT64_MAX || start.wanted > Rendezvous::both ||
-        !take_list(packet, length, start.length, &start.pieces))
+        !take_list(packet, length, start.length, &start.pieces)) {
+        keep_start(kept);
         return false;
+    }
 
     const envelope env = {start.context,
                           static_cast<int>(packet.envelope.mode & 0xff) | MPIP_MODE_RTS,
@@ -275,11 +297,10 @@ bool incoming_long_request(viadev_connection_t* c, const LongRequest& packet, si
                           static_cast<int64_t>(start.length),
                           start.sreq,
                           0};
-    LongStart* kept = new LongStart(std::move(start));
     mpip_req_t* match = nullptr;
     if (mpip_up.arrived(c->proc, &env, nullptr, 0, kept, &match) == MPIP_IN_MATCHED) {
-        start_long_receive(*kept, match);
-        delete kept;
+        start_long_receive(start, match);
+        keep_start(kept);
     } else {
         ++adi::counters[MPIP_PROTO_VIA].mc_unexpected;
     }
