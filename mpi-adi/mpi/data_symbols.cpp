@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Data that programs and the packaged Fortran layer (libmpichfort.so.12) find by name and compare by address.
+#include "mpi-adi/mpi/data_symbols.hpp"
+
+#include <dlfcn.h>
+
 #include "mpi-adi/mpi/export.hpp"
 
 #define VIADUCT_MPI_DATA extern "C" __attribute__((visibility("default")))
@@ -38,3 +42,15 @@ MPI_F08_status* MPI_F08_STATUS_IGNORE = &MPIR_F08_MPI_STATUS_IGNORE_OBJ;
 MPI_F08_status* MPI_F08_STATUSES_IGNORE = &MPIR_F08_MPI_STATUSES_IGNORE_OBJ[0];
 
 }  // extern "C"
+
+// By name, and from the program on: this library is bound to its own, and RTLD_DEFAULT would begin with them too.
+void viaduct::mpi::tell_fortran() {
+    void* const program = ::dlopen(nullptr, RTLD_LAZY);
+    if (program == nullptr) return;
+    const auto fill = [program](const char* name, int* value) {
+        if (auto** const first = static_cast<int**>(::dlsym(program, name)); first != nullptr) *first = value;
+    };
+    fill("MPIR_C_MPI_UNWEIGHTED", MPI_UNWEIGHTED);
+    fill("MPIR_C_MPI_WEIGHTS_EMPTY", MPI_WEIGHTS_EMPTY);
+    ::dlclose(program);
+}

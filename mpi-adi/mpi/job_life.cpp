@@ -10,6 +10,7 @@
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/mpi/data_symbols.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -36,6 +37,7 @@ int enter_job(int wanted) {
     }
     level = std::max(level.load(), wanted);
     if (engine.stage == Stage::before) {
+        tell_fortran();
         int error = start_job();
         if (error == MPI_SUCCESS) {
             error = mpi_setup();

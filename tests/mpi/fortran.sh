@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# fortran.sh MPIFORT PROGRAMS: programs of both of Fortran's ways to MPI are compiled as a user would, with every symbol
-# of the packaged layer found when they are linked and again when they are loaded, and run.
+# fortran.sh MPIFORT PROGRAMS: programs of all three of Fortran's ways to MPI are compiled as a user would, with every symbol
+# of the packaged layer found when they are linked and again when they are loaded, and run. Then as MPICH's own wrapper
+# compiles them, with this library in front: there the packaged layer comes first, and what it has of the same name counts.
 set -e
 mpifort=$1
 programs=$2
@@ -15,14 +16,20 @@ command -v gfortran >/dev/null || {
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-for program in ring_module.f90 ring_include.f; do
-    (cd "$work" && "$mpifort" -Wl,-z,now "$programs/$program" -o ring)
+wrappers=$mpifort
+if command -v mpifort.mpich >/dev/null; then
+    wrappers="$mpifort mpifort.mpich"
+    LD_LIBRARY_PATH=$(dirname "$mpifort")/../lib
+    export LD_LIBRARY_PATH
+fi
+for wrapper in $wrappers; do for program in ring_module.f90 ring_include.f ring_f08.f90; do
+    (cd "$work" && "$wrapper" -Wl,-z,now "$programs/$program" -o ring)
     said=$("$work/ring")
-    echo "$program alone: $said"
+    echo "$program by $(basename "$wrapper"), alone: $said"
     [ "$said" = "Viaduct ring of 1" ]
     if mpiexec=$(command -v mpiexec.hydra || command -v mpiexec.mpich); then
         said=$("$mpiexec" -n 3 "$work/ring")
         echo "$program in 3 processes: $said"
         [ "$said" = "Viaduct ring of 3" ]
     fi
-done
+done; done
