@@ -116,7 +116,8 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     if (take_lines(ep, kPollBudget)) remind(ep);
     const uint32_t next = rx.next.load(std::memory_order_relaxed);
     // No further than to the line with which we tell the sender how far we are.
-    if (next - before == 1 && rx.message.kind == IncomingMessage::none && asymmetric_barrier_available())
+    if (next - before == 1 && rx.message.kind == IncomingMessage::none && !ep.vi->is_marked_broken() &&
+        asymmetric_barrier_available())
         rx.alone = std::min(kAlone, kPublishLines - (next - rx.published));
     if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
         try_promote(ep, ep.recv_group);
@@ -142,7 +143,10 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
         !q.buffers.covers(s.handle, s.address, s.length))
         return false;
     const std::byte* from = payload_of(ep, line, kFlagBlocks, length, read_payload<BlockPlace>(line).unit);
-    if (from == nullptr) return true;  // it made no sense, and the connection is broken now
+    if (from == nullptr) {  // it made no sense, and the connection is broken now
+        rx.alone = 0;
+        return true;
+    }
     std::memcpy(s.bytes(), from, length);
     uint32_t status = VIP_STATUS_OP_RECEIVE;
     if ((meta & kFlagImmediate << 4) != 0) {
@@ -230,6 +234,10 @@ template <bool kServing>
 bool take_lines_by(Endpoint& ep, uint32_t budget) {
     Rx& rx = ep.rx;
     ViCore& vi = *ep.vi;
+    // The line that broke the connection is still there until the break is settled, and must not be taken for
+    // a second message.
+    if (vi.is_marked_broken()) [[unlikely]]
+        return false;
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
     uint32_t next = rx.next.load(std::memory_order_relaxed);
     const uint32_t first = next, end = next + budget;

@@ -121,6 +121,47 @@ TEST_P(Reliability, MessageLargerThanReceiveDescriptor) {
     }
 }
 
+// Behind the receive that is too short lies one that is not: the message must not be taken a second time while the
+// connection is being broken. The sender's polls look at every queue of the process, and its long message has set a thread
+// of the library to look as well.
+TEST_P(Reliability, ARefusedMessageIsTakenOnce) {
+    const Row row("6.2 Message larger than receive descriptor", GetParam());
+    NEEDS_LEVEL(GetParam());
+    constexpr std::size_t kLong = 70000;
+    EndOptions with_cq = at_level();
+    with_cq.recv_cq = 16;
+    for (const EndOptions& server : {at_level(), with_cq}) {
+        SCOPED_TRACE(server.recv_cq);
+        Pair pair(at_level(), server);
+        for (const std::size_t capacity : {63, 8, 0}) {
+            SCOPED_TRACE(capacity);
+            pair.server.receive(kLong);
+            pair.client.send(pair.client.buffer(kLong, 'l'), kLong);
+            ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
+            ASSERT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
+            VIP_DESCRIPTOR* shorter = pair.server.receive(capacity);
+            VIP_DESCRIPTOR* longer = pair.server.receive(256);
+            pair.client.send(pair.client.buffer(64, 'x'), 64);
+            const Outcome sent = reap_send(pair.client.vi);
+            const Outcome refused = reap_recv(pair.server.vi);
+            ASSERT_EQ(refused.descriptor, shorter);
+            EXPECT_EQ(refused.errors(), static_cast<VIP_UINT32>(VIP_STATUS_LENGTH_ERROR));
+            if (unreliable()) {
+                EXPECT_EQ(reap_recv(pair.server.vi, kQuietTime).code, VIP_NOT_DONE);
+            } else {
+                after_break(sent, VIP_STATUS_REMOTE_DESC_ERROR);
+                broken(pair);
+            }
+            VipDisconnect(pair.client.vi);
+            VipDisconnect(pair.server.vi);
+            const Outcome flushed = reap_recv(pair.server.vi);
+            ASSERT_EQ(flushed.descriptor, longer);
+            EXPECT_EQ(flushed.errors(), static_cast<VIP_UINT32>(VIP_STATUS_DESC_FLUSHED_ERROR)) << longer->CS.Length;
+            connect(pair.client.nic, pair.client.vi, pair.server.nic, pair.server.vi);
+        }
+    }
+}
+
 TEST_P(Reliability, ReceiveDescriptorFormatError) {
     const Row row("6.2 Receive descriptor format error", GetParam());
     const Row bit("2.3 FORMAT_ERROR", GetParam());
