@@ -100,7 +100,7 @@ TEST(Connect, TheRemoteBufferGetsTheAddressAndNotOneByteMore) {
 TEST(Connect, DiscriminatorsOfEveryLengthAndAlignmentMatch) {
     End client;
     End server(across());
-    for (std::size_t length = 1; length <= 16; ++length) {
+    for (std::size_t length = 0; length <= 16; ++length) {
         const std::string name = unique_discriminator(length);
         auto requester = request_from(client, client.vi, server.nic, name, name);
         const Waited waited = wait_at(server.nic, Address(server.nic, name));

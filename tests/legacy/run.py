@@ -380,6 +380,24 @@ def notify(s, i):
         raise Failure("the server answered %d requests of %d" % (answered, clients * messages))
 
 
+def sessions(s, i):
+    clients, each, killed = 1 + i % 3, 40 if s.light else 80, 6 * (i % 2)
+    args = ["-d", DEVICES[i % len(DEVICES)], "-r", "dru"[i % 3]]
+    server = s.start("sessions", "-s", "-n", clients * each + killed, "-v", 1 + i % 4, *args)
+    everybody = [(s.start_far("sessions", "-c", s.host, "-n", each, "-w", "d", "-i", k, *args), each)
+                 for k in range(clients)]
+    if killed:
+        everybody.append((s.start_far("sessions", "-c", s.host, "-n", killed, "-w", "k", "-i", clients, *args), killed))
+    s.finish()
+    for process, number in everybody:
+        expect(process, r"client: %d sessions\n" % number)
+    line = r"server: %d sessions, (\d+) requests\n" % (clients * each + killed)
+    answered = int(expect(server, line).group(1))
+    # Who is killed has sent one to five requests; the last may have gone with it.
+    if not 5 * clients * each <= answered <= 5 * (clients * each + killed):
+        raise Failure("the server answered %d requests" % answered)
+
+
 NIC_TEXT = (r": [^\n]+, hardware \d+, provider \d+\n  address              ([0-9a-f]{2}:){5}[0-9a-f]{2}\n"
             r"  thread safe          1\n  discriminator        \d+ bytes\n"
             r"  registered memory    \d+ bytes, \d+ regions, \d+ bytes each\n"
@@ -403,7 +421,7 @@ def enum(s, i):
            r"/dev/via_eth93: no such NIC\n[1-9][0-9]* opened and closed\n")
 
 
-PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum, watch, notify, pages]
+PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum, watch, notify, pages, sessions]
 ALONE = [enum]  # has nobody to connect to
 
 
