@@ -147,6 +147,7 @@ public:
 private:
     Engine() = default;
     void log_counters() const;
+    void log_end(const Endpoint&, wire::Ended);
     bool begin(const PortSpec&, const ModeChoice&, UserAgent*, std::string* why, std::string* cure);
     bool open_port(const PortSpec&, const ModeChoice&, std::string* why, std::string* cure);
     void run_helper();

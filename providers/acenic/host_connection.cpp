@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the wire protocol tells us of connections: how they come about and end, and what happens silently. The
 // engine's lock is held.
+#include "core/log/log.hpp"
 #include "core/trace/probe.hpp"
 #include "providers/acenic/nic.hpp"
 
@@ -47,8 +48,23 @@ void Engine::failed(Cookie cookie, Status why) {
     changed.notify_all();
 }
 
+// Of a connection that nobody has ended: what there is to know about it.
+void Engine::log_end(const Endpoint& ep, wire::Ended why) {
+    wire::LinkReport link;
+    if (why == wire::Ended::by_peer || !log::enabled(log::Level::warn) || !node_->report(ep.link, &link))
+        return;
+    const int64_t now = this->now();
+    const auto ms = [&](wire::Time since) { return static_cast<double>(now - since) / 1e6; };
+    VIADUCT_LOG(warn, "acenic",
+                "%s: a connection %s: the peer was last heard %.1f ms ago, work last progressed %.1f ms ago, "
+                "counted since %.1f ms; %u pieces of work open, %u frames in flight, round trip %.3f ms",
+                name_.c_str(), wire::name_of(why), ms(link.heard), ms(link.progressed), ms(link.awake),
+                link.work_open, link.in_flight, static_cast<double>(link.round_trip) / 1e6);
+}
+
 void Engine::ended(Cookie cookie, wire::Ended why) {
     Endpoint& ep = end_behind(cookie);
+    log_end(ep, why);
     ep.link = 0;
     if (!ep.bound.load(std::memory_order_acquire)) return;
     BreakReason reason;  // CONN_LOST

@@ -76,6 +76,8 @@ enum class Ended : uint8_t {
     bad_source,    // see Outcome
 };
 
+const char* name_of(Ended);
+
 enum class Operation : uint8_t { send, write, read, fetch_add, compare_swap };
 
 // One descriptor's worth of work.
@@ -178,12 +180,13 @@ struct Tuning {
     Time first_timeout = 20'000'000;  // before anything was measured
     Time min_timeout = 4'000'000;     // a peer without a processor answers after 4 ms and more
     Time max_timeout = 200'000'000;
-    Time give_up = 2'000'000'000;           // without any progress: the connection is broken
-    Time keep_alive = 100'000'000;          // a quiet side says that it lives
-    Time silence = 650'000'000;             // nothing heard for so long: the peer is dead
-    Time attended_silence = 2'000'000'000;  // the same of a peer whose death somebody else would tell
-    bool attended = false;                  // somebody tells our peers when we die
-    Time first_try = 10'000'000;            // connecting: between two tries, doubling up to max_try
+    Time give_up = 2'000'000'000;   // without any progress: the connection is broken
+    Time keep_alive = 100'000'000;  // a quiet side says that it lives
+    Time silence = 650'000'000;     // nothing heard for so long: the peer is dead
+    // The same of a peer whose death somebody else would tell, and instead of shorter times below and above.
+    Time attended_silence = 5'000'000'000;
+    bool attended = false;        // somebody tells our peers when we die
+    Time first_try = 10'000'000;  // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
     Time no_match_grace = 100'000'000;  // "nobody waits there" is believed after so long (docs/decisions.md)
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up

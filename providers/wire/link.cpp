@@ -8,6 +8,26 @@
 
 namespace viaduct::wire {
 
+const char* name_of(Ended why) {
+    switch (why) {
+        case Ended::by_peer:
+            return "was ended by its peer";
+        case Ended::lost:
+            return "is lost";
+        case Ended::gave_up:
+            return "was given up";
+        case Ended::refused_ours:
+            return "ends, since the peer refused our work";
+        case Ended::refused_here:
+            return "ends, since the peer's work was refused";
+        case Ended::protocol:
+            return "ends by an impossible frame";
+        case Ended::bad_source:
+            return "ends, since memory went away under its work";
+    }
+    return "?";
+}
+
 Link::Link(Node& node, uint32_t index) : node_(node), index_(index), out_(*this), in_(*this) {}
 
 void Link::claim(LinkId id, Cookie cookie) {
@@ -54,6 +74,8 @@ void Link::report(LinkReport* out) const {
     out->work_open = out_.work_open();
     out->round_trip = out_.round_trip();
     out->heard = heard_;
+    out->progressed = out_.progressed();
+    out->awake = node_.awake_since_;
 }
 
 // ---- frames out

@@ -34,6 +34,7 @@ public:
     const ViTraits& traits() const { return traits_; }
     const NicAddress& peer() const { return peer_; }
     bool is_connected() const { return state_ == LinkState::connected; }
+    Time silence() const { return silence_; }
 
     // ---- Node
     void claim(LinkId id, Cookie cookie);
@@ -94,6 +95,7 @@ private:
     void send_confirm(Time now);
     void send_try(uint32_t padded, Time now);
     void try_again(Time now);
+    Time accept_patience() const;
     void on_accept(const Frame&, Time now);
     void on_confirm(const Frame&, Time now);
     void on_answer(const Frame&, Time now);

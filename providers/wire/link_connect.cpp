@@ -91,7 +91,7 @@ void Link::accept(const NicAddress& from, LinkId source, const Connect& request,
     arrived_ = arrived;
     nonce_ = peer_nonce_ = request.nonce;
     learn(request, source);
-    deadline_ = now + node_.tuning_.accept_patience;
+    deadline_ = now + accept_patience();
     try_again(now);
     rearm(now);
 }
@@ -125,6 +125,8 @@ void Link::send_try(uint32_t padded, Time now) {
     }
 }
 
+Time Link::accept_patience() const { return std::max(node_.tuning_.accept_patience, silence_); }
+
 // Time for another try, or too late for any.
 void Link::try_again(Time now) {
     if (state_ == LinkState::closing) {
@@ -134,7 +136,7 @@ void Link::try_again(Time now) {
     }
     if (state_ == LinkState::accepting) {
         // Time in which we were not running does not count: the answer may be waiting.
-        deadline_ = std::max(deadline_, node_.awake_since_ + node_.tuning_.accept_patience);
+        deadline_ = std::max(deadline_, node_.awake_since_ + accept_patience());
     }
     if (now >= deadline_) {
         if (state_ == LinkState::accepting) node_.bare(Kind::reset, peer_, peer_id_, id_);

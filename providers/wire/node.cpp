@@ -148,8 +148,9 @@ LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time n
     if (found == nullptr) return 0;
     const Incoming incoming = *found;
     const Request& request = incoming.request;
-    const bool stale =
-        incoming.withdrawn || now - std::max(incoming.heard, awake_since_) > tuning_.stale_incoming;
+    const Time patience = request.fields.attended ? std::max(tuning_.stale_incoming, tuning_.attended_silence)
+                                                  : tuning_.stale_incoming;
+    const bool stale = incoming.withdrawn || now - std::max(incoming.heard, awake_since_) > patience;
     Link* link = stale ? nullptr : take_link(cookie);
     if (!stale && link == nullptr) *why = Status::out_of_resources;
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });

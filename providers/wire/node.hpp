@@ -35,6 +35,8 @@ struct LinkReport {
     uint32_t work_open = 0;
     Time round_trip = 0;
     Time heard = 0;
+    Time progressed = 0;  // when the peer has acknowledged something, or what is in flight began
+    Time awake = 0;       // since when silence counts
 };
 
 class Node {

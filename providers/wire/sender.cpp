@@ -415,7 +415,8 @@ Time Sender::deadline() const {
 bool Sender::on_time(Time now) {
     if (now < deadline()) return true;
     const Node& node = link_.node();
-    if (now - std::max(stalled_from_, node.awake_since_) >= node.tuning_.give_up) return false;
+    const Time patience = std::max(node.tuning_.give_up, link_.silence());
+    if (now - std::max(stalled_from_, node.awake_since_) >= patience) return false;
     for (uint32_t s = una_; s != next_; ++s) {
         Record& r = record(s);
         if (r.acked || r.lost) continue;

@@ -54,6 +54,7 @@ public:
     uint32_t window() const { return congestion_.window(); }
     uint32_t in_flight() const { return in_flight_; }
     uint32_t work_open() const { return posted_ - finished_; }
+    Time progressed() const { return stalled_from_; }
     Time round_trip() const { return round_trip_.smooth(); }
 
 private:

@@ -188,7 +188,8 @@ def finish(process, what, pattern, limit=60):
         out, err = process.communicate()
         raise Failure("%s: still running after %d s\n%s%s" % (what, limit, out, err)) from None
     if process.returncode != 0 or err or not re.fullmatch(pattern, out):
-        raise Failure("%s: exit status %d\n%s%s" % (what, process.returncode, out[-3000:], err[-2000:]))
+        shown = out if len(out) < 8000 else out[:4000] + "\n[...]\n" + out[-4000:]
+        raise Failure("%s: exit status %d\n%s%s" % (what, process.returncode, shown, err[-2000:]))
     return out
 
 

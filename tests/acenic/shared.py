@@ -27,8 +27,8 @@ PARTS = ("legacy", "hosts", "conformance", "killed", "stopped", "engine", "refus
 STEADY = 8          # programs on the port
 SEEN_WITHIN = 0.3   # seconds: the wire's own silence alone would take 0.65
 GONE_WITHIN = 10    # seconds until the engine process has left by itself
-STOPPED_FOR = 1.0   # seconds: more than the silence after which a peer would be given up whose death nobody tells
-ENGINES_STOPPED_FOR = 3.0   # both of them: more than any silence
+STOPPED_FOR = 2.5   # seconds: more than a peer may be silent whose death nobody would tell, and half of what these may
+ENGINES_STOPPED_FOR = 6.0   # both of them: more than any silence
 
 
 class Shared(Namespaces):

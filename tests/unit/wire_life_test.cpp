@@ -70,12 +70,15 @@ TEST_P(WireLife, APeerOfWhoseDeathNobodyTellsIsGivenUpSoon) {
 TEST_P(WireLife, APeerWhoseDeathWouldBeToldMayWaitForAProcessorForLonger) {
     Ends line(GetParam(), attended());
     line.silence_b();
-    line.wire.run_for(1500 * kMs);
+    line.a.work(line.a.posted + 3, line.wire.now);  // it waits for its acknowledgement
+    line.wire.run_for(4 * kSecond);
     EXPECT_TRUE(line.both_live());
     line.wire.tap = nullptr;
+    line.wire.run_for(kSecond);
+    EXPECT_EQ(line.a.good_count, line.a.posted);
     line.say_something();
     line.silence_b();
-    const Time took = line.until_a_ends(5 * kSecond);
+    const Time took = line.until_a_ends(10 * kSecond);
     EXPECT_GE(took, Tuning{}.attended_silence - Tuning{}.keep_alive);
     EXPECT_LE(took, Tuning{}.attended_silence + Tuning{}.keep_alive) << "its host may have died with it";
 }
@@ -157,8 +160,8 @@ INSTANTIATE_TEST_SUITE_P(EachLevel, WireLife,
 // ---- connecting
 
 struct Door : Pair {
-    Door()
-        : Pair(1, {}, sends(1, VIP_SERVICE_RELIABLE_DELIVERY), sends(2, VIP_SERVICE_RELIABLE_DELIVERY),
+    explicit Door(const Tuning& t = {})
+        : Pair(1, t, sends(1, VIP_SERVICE_RELIABLE_DELIVERY), sends(2, VIP_SERVICE_RELIABLE_DELIVERY),
                VIP_SERVICE_RELIABLE_DELIVERY) {
         b.node.listen(test::end_address(2, "here"), &b, wire.now);
         a.link = a.node.request(&a, test::end_address(1, "me"), test::end_address(2, "here"), traits,
@@ -195,6 +198,21 @@ TEST(WireLife, ARequestIsNotOldBecauseItsListenerWasNotRunning) {
     EXPECT_TRUE(door.accept());
     EXPECT_TRUE(
         door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
+}
+
+TEST(WireLife, WhoseDeathWouldBeToldMayBeLateToConnectToo) {
+    Door door(attended());
+    bool heard = false;
+    door.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
+        return heard || from == address(2);
+    };
+    door.wire.run_for(3 * kSecond);
+    ASSERT_TRUE(door.accept());
+    door.wire.run_for(3 * kSecond);
+    heard = true;
+    EXPECT_TRUE(
+        door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
+    EXPECT_FALSE(door.b.failure);
 }
 
 }  // namespace
