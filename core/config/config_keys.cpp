@@ -71,8 +71,9 @@ const std::vector<ConfigKey>& Config::keys() {
         {"paramnet", "block_bytes", "auto_or_size", "auto",
          "longest piece in which a message goes through the ring, 4K to 64K; auto: as measured by vipperf "
          "--tune, else 16K"},
-        {"paramnet", "timing", "none", "none",
-         "the calibrated model of the link; none moves data as fast as the machine can"},
+        {"paramnet", "timing", "none|paramnet2", "none",
+         "paramnet2: messages take as long as over PARAMNet-II; none: as fast as the machine can"},
+        {"paramnet", "switches", "int", "1", "with timing = paramnet2: how many switches a message passes"},
         {"paramnet", "link_rate", "string", "",
          "bytes a second that the link of a NIC carries; a list by ; for NICs with rates of their own; "
          "empty: no limit"},

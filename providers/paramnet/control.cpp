@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -43,7 +44,17 @@ uint64_t host_hash() {
     return mix(mix(hash, "viaduct-paramnet", 16), text, n);
 }
 
-NicInfo describe_nic(uint32_t index) {
+// What programs that choose among NICs are told.
+Profile profile_of(const LinkModel& link) {
+    Profile profile{80, 50'000, 100, 0};
+    if (!link.active()) return profile;
+    const int64_t way = link.out_ns + link.hop_ns * link.switches + link.wire_ns(0) + link.in_ns;
+    profile.latency_ns += static_cast<uint32_t>(way);
+    profile.bandwidth_mb_s = static_cast<uint32_t>(std::max<uint64_t>(link.rate / 1'000'000, 1));
+    return profile;
+}
+
+NicInfo describe_nic(uint32_t index, const LinkModel& link) {
     NicInfo nic;
     std::snprintf(nic.name, sizeof nic.name, "paramnet%u", index);
     std::snprintf(nic.provider, sizeof nic.provider, "paramnet");
@@ -75,7 +86,7 @@ NicInfo describe_nic(uint32_t index) {
     nic.send = limit;
     nic.put = nic.get = OperationLimit{kMaxTransfer, 1, 251, 0, 0};
     nic.atomic = OperationLimit{8, 4, 1, 0, 0};
-    nic.profile = Profile{80, 50'000, 100, 0};
+    nic.profile = profile_of(link);
     return nic;
 }
 
@@ -98,7 +109,13 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
         sink.reject(why);
         return Status::ok;
     }
-    for (uint32_t index = 0; index < own.nics; ++index) sink.offer(describe_nic(index));
+    for (uint32_t index = 0; index < own.nics; ++index) {
+        NicSettings settings_of_it;
+        if (read_settings(settings, index, &settings_of_it, &why))
+            sink.offer(describe_nic(index, settings_of_it.link));
+        else
+            sink.reject(why);
+    }
     return Status::ok;
 }
 

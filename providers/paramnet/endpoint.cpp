@@ -88,7 +88,9 @@ void install_sender(Endpoint& ep) {
     tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
     tx.block_bytes = ep.nic->settings.block_bytes;
-    tx.paced = ep.nic->settings.link_rate != 0;
+    tx.paced = ep.nic->settings.link.active();
+    tx.stamped = vi.send.posted;
+    ep.arrives_at.store(0, std::memory_order_relaxed);
     if (ep.nic->settings.faults.active())
         tx.faults.reset(new (std::nothrow) FaultModel(ep.nic->settings.faults));
     ep.peer_posted.store(0, std::memory_order_relaxed);

@@ -36,7 +36,8 @@ struct Outstanding {
     uint32_t length = 0;
     State state = ready;
     After after = After::nothing;
-    bool fetched = false;  // by the receiver, out of memory that only a system call reaches
+    bool fetched = false;   // by the receiver, out of memory that only a system call reaches
+    int64_t posted_at = 0;  // where the link takes its time (Tx::paced), until the descriptor is taken
 };
 
 // A message that is on its way into the lane in fragments.
@@ -89,7 +90,7 @@ struct alignas(128) Tx {
     bool stopped = false;  // an error is on its way through the queue: send nothing more
     bool backlog = false;
     bool link_down = false;  // by the plan of either end
-    bool paced = false;      // the link of this NIC has a rate
+    bool paced = false;      // the link of this NIC takes its time (link_model.hpp)
     uint32_t room = 0;       // so many small sends may go without another look (lane_send_short.cpp)
     uint32_t small_limit = 0;
     uint64_t small_meta = 0;  // upper half of the word of a small send's line, its length excepted
@@ -123,8 +124,7 @@ struct alignas(128) Tx {
     int64_t unacked_since = 0;  // since when, about; 0: not yet looked at the clock
     int64_t held_until = 0;     // fault plan: the head message may go then; 0: not decided yet
     bool fate_decided = false;  // the head message has passed the fault plan
-    int64_t on_link_until = 0;  // the link rate: when the head message has passed; 0: not on the link yet
-    int64_t link_held = 0;      // when the one before had passed, if this one stood behind it; 0: it did not
+    uint32_t stamped = 0;       // paced: descriptors before this one know when they were posted
     bool link_passed = false;   // the head message has passed the link
     std::unique_ptr<FaultModel> faults;
     Ways ways;               // of long messages
@@ -196,6 +196,9 @@ struct Endpoint {
     std::atomic<uint32_t> awaits_acks{0};
     // The progress thread has found that the peer leaves messages for long; taken back under the send lock.
     std::atomic<bool> left_waiting{false};
+    // Paced: when the head message has passed the network; 0: it is not on its way. Written with the send
+    // lock.
+    std::atomic<int64_t> arrives_at{0};
     // Receives of the peer as told by the last line that carried its count; written under the receive lock.
     std::atomic<uint32_t> peer_posted{0};
     paramnet::Tx tx;

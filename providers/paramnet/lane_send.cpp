@@ -190,7 +190,6 @@ Step push_while_room(Endpoint& ep) {
         } else if (q.has_untaken() && !tx.read.active) {
             step = begin_next(ep);
         } else {
-            tx.link_held = 0;
             return Step::done;
         }
         if (step != Step::done) return step;
@@ -218,18 +217,23 @@ void leave_backlog(Endpoint& ep) {
     ep.nic->backlogs.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// What the progress thread looks at to see whether the application pushes by itself.
+uint32_t note_attempt(Endpoint& ep) {
+    const uint32_t attempts = ep.push_attempts.load(std::memory_order_relaxed) + 1;
+    ep.push_attempts.store(attempts, std::memory_order_relaxed);
+    return attempts;
+}
+
 // A lane that stays full means that the peer's application does not poll: its progress thread takes over.
 void note_stuck(Endpoint& ep) {
     Tx& tx = ep.tx;
-    const uint32_t attempts = ep.push_attempts.load(std::memory_order_relaxed) + 1;
+    const uint32_t attempts = note_attempt(ep);
     const bool moved = tx.stuck_at != tx.next;
     tx.stuck_at = tx.next;
     if (moved || tx.stuck_since == 0) {
         tx.stuck_since = now_ns();
-        ep.push_attempts.store(attempts, std::memory_order_relaxed);
         return;
     }
-    ep.push_attempts.store(attempts, std::memory_order_relaxed);
     if (attempts % kLooksPerTime != 0) return;
     const int64_t now = now_ns();
     if (now - tx.stuck_since < kStuckNs) return;
@@ -244,13 +248,18 @@ void push_sends(Endpoint& ep) {
     Tx& tx = ep.tx;
     tx.room = 0;
     if (!ep.connected) return;
+    if (tx.paced) [[unlikely]]
+        stamp_posts(ep);
     Step step = push_while_room(ep);
     if (step == Step::waits && !tx.backlog) {
         enter_backlog(ep);
         step = push_while_room(ep);
     }
     if (step == Step::waits) {
-        note_stuck(ep);
+        if (ep.arrives_at.load(std::memory_order_relaxed) != 0)
+            note_attempt(ep);  // its time has not come: no fault of the peer's
+        else
+            note_stuck(ep);
     } else if (tx.backlog) {
         leave_backlog(ep);
     }

@@ -35,6 +35,20 @@ bool is_hot(const Endpoint& ep) {
     return ep.recv_hot.load(std::memory_order_relaxed) || ep.send_hot.load(std::memory_order_relaxed);
 }
 
+// When the first of the messages arrives that are on the modelled network now; `latest` if that is sooner.
+// Those whose time has come are for whoever looks at their queue.
+int64_t next_arrival(NicContext& nic, int64_t now, int64_t latest) {
+    nic.slots_lock.lock();
+    for (uint32_t slot = 0; slot < nic.slots_end; ++slot) {
+        const Endpoint* ep = nic.slots[slot];
+        if (ep == nullptr || !ep->connected) continue;
+        const int64_t arrives = ep->arrives_at.load(std::memory_order_relaxed);
+        if (arrives > now && arrives < latest) latest = arrives;
+    }
+    nic.slots_lock.unlock();
+    return latest;
+}
+
 bool is_address_of_this_host(const uint8_t* ip, uint32_t ip_len) {
     ifaddrs* list = nullptr;
     if (::getifaddrs(&list) != 0) return false;
@@ -137,7 +151,11 @@ uint32_t sleep_begin(NicContext* nic) {
 
 void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     const int64_t left = remaining_ns(deadline);
-    const int64_t slice = left < 0 || left > kSleepSliceNs ? kSleepSliceNs : left;
+    int64_t slice = left < 0 || left > kSleepSliceNs ? kSleepSliceNs : left;
+    if (nic->settings.link.active()) {
+        const int64_t now = now_ns();
+        slice = next_arrival(*nic, now, now + slice) - now;
+    }
     futex_wait(nic->hub->rings, key, slice, true);
     if (slice == kSleepSliceNs && nic->hub->rings.load(std::memory_order_relaxed) == key)
         look_everywhere(*nic);

@@ -44,7 +44,7 @@ struct NicContext {
 
     std::atomic<uint32_t> rdma_targets{0};  // connected VIs whose memory peers may touch
     std::atomic<uint32_t> backlogs{0};      // endpoints with sends that wait for room
-    std::atomic<int64_t> link_free{0};      // the link rate: all that was sent has passed by then
+    paramnet::LinkFree link_free{0};        // of the link that takes what this program sends by this NIC
 
     // Progress thread (progress.cpp).
     std::once_flag progress_once;

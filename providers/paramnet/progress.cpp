@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/progress.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/clock/clock.hpp"
@@ -14,6 +15,7 @@ namespace viaduct::paramnet {
 namespace {
 
 constexpr int64_t kTickNs = 2'000'000;        // while there are backlogs
+constexpr int64_t kPacedTickNs = 100'000;     // the same where messages take their time on the link
 constexpr int64_t kTickTailNs = 100'000'000;  // ticking goes on for so long after the last backlog
 constexpr int64_t kLookNs = 100'000'000;      // calls may be swallowed, and nobody calls for a watcher
 constexpr uint32_t kMaxTold = 16;             // errors of one kind reported at once
@@ -107,7 +109,10 @@ void answer(NicContext& nic, Endpoint& ep) {
 
 template <class Function>
 void for_each_endpoint(NicContext& nic, Function function) {
-    for (uint32_t slot = 0; slot < kMaxVi; ++slot) {
+    nic.slots_lock.lock();
+    const uint32_t end = nic.slots_end;
+    nic.slots_lock.unlock();
+    for (uint32_t slot = 0; slot < end; ++slot) {
         Endpoint* ep = pin(nic, slot);
         if (ep == nullptr) continue;
         function(*ep);
@@ -150,8 +155,9 @@ bool call_for_acks(NicContext& nic, Endpoint& ep) {
     return arrived;
 }
 
-// Backlogs and waiting lanes that nobody has polled since the last tick.
-void tick(NicContext& nic) {
+// Backlogs and waiting lanes that nobody has polled since the last tick. True: there were some.
+bool tick(NicContext& nic) {
+    bool served = false;
     nic.waiting_lanes = 0;
     nic.awaited.store(0, std::memory_order_relaxed);
     for_each_endpoint(nic, [&](Endpoint& ep) {
@@ -172,9 +178,11 @@ void tick(NicContext& nic) {
         }
         idle |= call_for_acks(nic, ep);
         if (idle) service(ep);
+        served |= idle;
         if (ep.watched) ep.line_at_look = ep.rx.next.load(std::memory_order_relaxed);
         ep.attempts_seen = ep.push_attempts.load(std::memory_order_relaxed);
     });
+    return served;
 }
 
 void look_after_deaths(NicContext& nic) {
@@ -211,8 +219,15 @@ bool must_tick(const NicContext& nic) {
            nic.awaited.load(std::memory_order_seq_cst) != 0 || nic.waiting_lanes != 0;
 }
 
+// The time until the next tick. A modelled NIC moves data on time while the application computes; one that
+// looks by itself is disturbed less and less.
+int64_t next_pause(const NicContext& nic, int64_t pause, bool served) {
+    if (!nic.settings.link.active()) return kTickNs;
+    return served ? kPacedTickNs : std::min(2 * pause, kTickNs);
+}
+
 // How long to sleep, and whether backlogs have to wake us.
-int64_t next_timeout(NicContext& nic, int64_t* tail_end) {
+int64_t next_timeout(NicContext& nic, int64_t pause, int64_t* tail_end) {
     const bool busy = must_tick(nic);
     const bool ticking = nic.progress_ticking.load(std::memory_order_relaxed) != 0;
     if (!busy && !ticking) return kLookNs;
@@ -224,12 +239,13 @@ int64_t next_timeout(NicContext& nic, int64_t* tail_end) {
         if (!must_tick(nic)) return kLookNs;  // looked at after the store: note_backlog wakes us
     }
     nic.progress_ticking.store(1, std::memory_order_seq_cst);
-    return kTickNs;
+    return pause;
 }
 
 void run(void* argument) {
     auto& nic = *static_cast<NicContext*>(argument);
     Hub& hub = *nic.hub;
+    int64_t pause = next_pause(nic, kTickNs, false);
     int64_t tail_end = 0, last_tick = 0, last_look = now_ns();
     while (nic.progress_stop.load(std::memory_order_acquire) == 0) {
         const uint32_t seen = hub.service_rings.load(std::memory_order_seq_cst);
@@ -237,7 +253,7 @@ void run(void* argument) {
         if (nic.deaths.exchange(0, std::memory_order_acquire) != 0) look_after_deaths(nic);
         if (nic.retired.exchange(0, std::memory_order_relaxed) != 0)
             for_each_endpoint(nic, [](Endpoint& ep) { reap(ep); });
-        const int64_t timeout = next_timeout(nic, &tail_end);
+        const int64_t timeout = next_timeout(nic, pause, &tail_end);
         hub.service_asleep.store(1, std::memory_order_seq_cst);
         if (hub.service_rings.load(std::memory_order_seq_cst) == seen &&
             nic.progress_stop.load(std::memory_order_acquire) == 0)
@@ -245,9 +261,9 @@ void run(void* argument) {
         hub.service_asleep.store(0, std::memory_order_relaxed);
         // Calls may come all the time: ticks have a clock of their own.
         const int64_t now = now_ns();
-        if (timeout == kTickNs && now - last_tick >= kTickNs) {
+        if (timeout == pause && now - last_tick >= pause) {
             last_tick = now;
-            tick(nic);
+            pause = next_pause(nic, pause, tick(nic));
         }
         if (now - last_look >= kLookNs) {
             last_look = now;

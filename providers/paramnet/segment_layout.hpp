@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 
 // What an end that knows less may ignore (kFlagTimed, EndRecord::timed) does not change it: an agent of
 // before an upgrade serves on while it has clients.
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -208,8 +208,10 @@ struct Hub {
     alignas(128) std::atomic<uint64_t> bells[kBellWords];
     alignas(128) std::atomic<uint32_t> service_rings;
     alignas(128) std::atomic<uint64_t> services[kBellWords];
+    alignas(128)
+        std::atomic<int64_t> link_free;  // of the modelled link to this NIC (link_model.hpp); else unused
 };
-static_assert(sizeof(Hub) == 640);
+static_assert(sizeof(Hub) == 768);
 
 // What OpenNic::provider_words hold.
 enum ProviderWord : uint32_t {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What stands for the network between two PARAMNet-II NICs: the fault plan of a connection and the rate of a
-// link. Everything here runs with vi.send.lock held.
+// What stands for the network between two PARAMNet-II NICs: the fault plan of a connection and the time that
+// a link takes. Everything here runs with vi.send.lock held.
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
@@ -56,28 +56,40 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::stopped;
 }
 
-// The link carries so many bytes a second, of all VIs of this NIC together. A message holds it from when it
-// is free, and goes when it has passed. One that stood behind another was there when the link became free,
-// even if nobody looked at that moment; but nobody is excused for more than a millisecond.
-Step pass_link(Endpoint& ep, uint32_t total) {
+// What a request carries besides its operands: it has no payload.
+constexpr uint64_t kRequestBytes = 0;
+
+// When the head message has passed the network. Its NIC took it up when it was posted, even if nobody looked
+// at that moment; but nobody is excused for more than a millisecond.
+int64_t arrival_of(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total, int64_t now) {
     constexpr int64_t kExcused = 1'000'000;
-    Tx& tx = ep.tx;
-    const int64_t now = now_ns();
-    if (tx.on_link_until == 0) {
-        const double ns = static_cast<double>(total) * 1e9 / static_cast<double>(ep.nic->settings.link_rate);
-        const int64_t there = tx.link_held == 0 ? now : std::max(tx.link_held, now - kExcused);
-        std::atomic<int64_t>& link_free = ep.nic->link_free;
-        int64_t free_from = link_free.load(std::memory_order_relaxed);
-        int64_t until;
-        do {
-            until = std::max(there, free_from) + static_cast<int64_t>(ns);
-        } while (!link_free.compare_exchange_weak(free_from, until, std::memory_order_relaxed));
-        tx.on_link_until = until;
+    WorkQueue& q = ep.vi->send;
+    const LinkModel& link = ep.nic->settings.link;
+    LinkFree& out = ep.nic->link_free;
+    LinkFree& to_peer = ep.joint.peer->hub->link_free;
+    LinkFree& to_us = ep.nic->hub->link_free;
+    const int64_t posted = std::max(ep.tx.outstanding[q.taken & q.mask].posted_at, now - kExcused);
+    switch (operation_of(d)) {
+        case VIP_CONTROL_OP_RDMAREAD:
+            return link.answer_arrival(posted, kRequestBytes, total, out, to_peer, to_us);
+        case VIP_CONTROL_OP_RESERVED:  // an atomic operation: operands there, the old value back
+            return link.answer_arrival(posted, total, total, out, to_peer, to_us);
+        default:
+            return link.arrival(posted, total, out, to_peer);
     }
-    if (now < tx.on_link_until) return Step::waits;
-    tx.link_held = tx.on_link_until;
-    tx.on_link_until = 0;
-    tx.link_passed = true;
+}
+
+Step pass_link(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total) {
+    const int64_t now = now_ns();
+    int64_t arrives = ep.arrives_at.load(std::memory_order_relaxed);
+    if (arrives == 0) {
+        arrives = arrival_of(ep, d, total, now);
+        ep.arrives_at.store(arrives, std::memory_order_relaxed);
+        if (!ep.send_hot.load(std::memory_order_relaxed)) remind(ep);  // whoever polls its group looks at it
+    }
+    if (now < arrives) return Step::waits;
+    ep.arrives_at.store(0, std::memory_order_relaxed);
+    ep.tx.link_passed = true;
     return Step::done;
 }
 
@@ -89,7 +101,15 @@ Step pass_network(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         const Step passed = pass_faults(ep, d, total);
         if (passed != Step::done) return passed;
     }
-    return tx.paced && !tx.link_passed ? pass_link(ep, total) : Step::done;
+    return tx.paced && !tx.link_passed ? pass_link(ep, d, total) : Step::done;
+}
+
+void stamp_posts(Endpoint& ep) {
+    Tx& tx = ep.tx;
+    const WorkQueue& q = ep.vi->send;
+    if (tx.stamped == q.posted) return;
+    const int64_t now = now_ns();
+    for (; tx.stamped != q.posted; ++tx.stamped) tx.outstanding[tx.stamped & q.mask].posted_at = now;
 }
 
 }  // namespace viaduct::paramnet

@@ -47,11 +47,28 @@ bool read_bytes(std::string_view text, uint64_t* out) {
     return true;
 }
 
+bool read_timing(const Settings& settings, NicSettings* out, Rejection* why) {
+    const int64_t switches = settings.get_int("switches", 1);
+    if (switches < 0 || switches > kMaxSwitches)
+        return refuse(why, "paramnet.switches = %s is no number of switches", settings.get("switches", ""),
+                      "set paramnet.switches to a number from 0 to 16");
+    const char* timing = settings.get("timing", "none");
+    if (is(timing, "paramnet2"))
+        out->link = paramnet2(static_cast<uint32_t>(switches));
+    else if (!is(timing, "none") && !is(timing, ""))
+        return refuse(why, "paramnet.timing = %s is unknown", timing,
+                      "set paramnet.timing to none or paramnet2");
+    return true;
+}
+
 bool read_link(const Settings& settings, uint32_t index, NicSettings* out, Rejection* why) {
+    if (!read_timing(settings, out, why)) return false;
     const char* rates = settings.get("link_rate", "");
-    if (!read_bytes(item_of(rates, ';', index, true), &out->link_rate))
+    uint64_t rate = 0;
+    if (!read_bytes(item_of(rates, ';', index, true), &rate))
         return refuse(why, "paramnet.link_rate = %s is not a list of bytes a second", rates,
                       "write paramnet.link_rate as \"200M\" or \"200M;100M\"");
+    if (rate != 0) out->link.rate = rate;
     const char* plans = settings.get("faults", "");
     const std::string plan(item_of(plans, ';', index, false));
     if (!parse_fault_plan(plan.c_str(), &out->faults) || out->faults.reorder > 0)
@@ -96,11 +113,6 @@ bool read_settings(const Settings& settings, uint32_t index, NicSettings* out, R
         out->block_bytes = static_cast<uint32_t>(bytes);
     }
 
-    const char* timing = settings.get("timing", "none");
-    if (!is(timing, "none") && !is(timing, ""))
-        return refuse(why, "paramnet.timing = %s is not built into this version", timing,
-                      "remove paramnet.timing or set it to none");
-    out->timing = Timing::none;
     return read_link(settings, index, out, why);
 }
 

@@ -5,16 +5,14 @@
 #include <cstdint>
 
 #include "core/fault/fault_plan.hpp"
+#include "providers/paramnet/link_model.hpp"
 #include "providers/paramnet/ways.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::paramnet {
 
 inline constexpr uint32_t kMaxNics = 64;
-
-// What the link does with time. The calibrated model of the PARAMNet-II link is the second policy this names;
-// a policy that does not exist is refused, never ignored.
-enum class Timing : uint8_t { none };
+inline constexpr uint32_t kMaxSwitches = 16;  // that a message of the modelled network passes
 
 struct NicSettings {
     uint32_t nics = 1;       // how many NICs this host has
@@ -26,10 +24,8 @@ struct NicSettings {
     // (docs/data-path.md, Costs); on other machines, or other days, plain stores are the better ones.
     uint32_t stream_from = kLearnt;
     uint32_t block_bytes = 65536;  // longest piece in which a message goes through the ring
-    Timing timing = Timing::none;
-    // Of the NIC opened: bytes a second that its link carries, 0 as many as the machine can; and what goes
-    // wrong on it, for tests.
-    uint64_t link_rate = 0;
+    // Of the NIC opened: what its link does with time, and what goes wrong on it, for tests.
+    LinkModel link;
     FaultPlan faults;
 };
 

@@ -318,9 +318,20 @@ TEST(Control, TellsWhatTheNicCanDoItsLimitsAndHowGoodItIs) {
     EXPECT_GT(nic.profile.exclusivity, 50u) << "before networks";
 }
 
+TEST(Control, TellsHowFastTheModelledLinkIs) {
+    MapSettings settings;
+    settings.values = {{"timing", "paramnet2"}, {"switches", "3"}, {"nics", "2"}, {"link_rate", ";100M"}};
+    Offers offers;
+    ASSERT_EQ(viaduct_provider_v1.control.discover(settings, Hints(), offers), Status::ok);
+    ASSERT_EQ(offers.offered.size(), 2u);
+    EXPECT_NEAR(offers.offered[0].profile.latency_ns, 10'100, 300);
+    EXPECT_EQ(offers.offered[0].profile.bandwidth_mb_s, 312u);
+    EXPECT_EQ(offers.offered[1].profile.bandwidth_mb_s, 104u);
+}
+
 TEST(Control, RefusesSettingsThatMakeNoSenseWithACure) {
     const std::pair<const char*, const char*> wrong[] = {
-        {"nics", "65"}, {"nics", "-1"}, {"cross_copy", "maybe"}, {"timing", "paramnet2"}};
+        {"nics", "65"}, {"nics", "-1"}, {"cross_copy", "maybe"}, {"timing", "myrinet"}, {"switches", "17"}};
     for (const auto& [key, value] : wrong) {
         SCOPED_TRACE(key);
         MapSettings settings;
