@@ -178,7 +178,7 @@ struct viadev_info_t {
     int local_waits = 0;                        // long messages that end with the completion of a send
     std::vector<viadev_connection_t*> lenders;  // whose slots are open
     size_t lent = 0;                            // areas of slots
-    size_t most_lenders = 32;                   // each costs a look in every pass, and up to 300 KiB
+    size_t most_lenders = 32;                   // each costs a look in every pass, and up to 546 KiB
     int by_queue = 0;                           // connections whose packets come through the queue alone
     size_t next_lender = 0;                     // who is looked at first
     uint32_t looks = 0;                         // at slots alone since the queue was looked at
