@@ -25,7 +25,7 @@ from hosts import Failure, Namespaces, end, finish, outcome
 
 PARTS = ("legacy", "hosts", "conformance", "killed", "stopped", "engine", "refused")
 STEADY = 8          # programs on the port
-SEEN_WITHIN = 0.3   # seconds: the wire's own silence alone would take 0.65
+SEEN_WITHIN = 2     # seconds: the wire's own silence alone would take 5, and who has to tell may wait for a processor
 GONE_WITHIN = 10    # seconds until the engine process has left by itself
 STOPPED_FOR = 2.5   # seconds: more than a peer may be silent whose death nobody would tell, and half of what these may
 ENGINES_STOPPED_FOR = 6.0   # both of them: more than any silence
