@@ -106,11 +106,12 @@ void drain(struct end *e)
 
 int sum_of(struct message *m)
 {
-    int i, s = 0;
+    unsigned s = 0;
+    int i;
 
     for (i = 0; i < m->words; i++)
-        s = s * 31 + m->body[i];
-    return s;
+        s = s * 31 + (unsigned)m->body[i];
+    return (int)s;
 }
 
 /* ---- server ---- */
