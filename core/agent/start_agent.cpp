@@ -89,40 +89,54 @@ struct SpawnPlan {
     volatile pid_t started;
 };
 
+// A child that shares our memory but not our descriptors and handlers calls the kernel itself. The names of
+// the C library may belong to somebody who takes notes in that memory: a sanitizer, a preloaded tracer. Those
+// would be notes on the application's descriptors and handlers, which nothing here has touched.
+template <class... Words>
+VIADUCT_SHARED_MEMORY_CHILD long kernel(long number, Words... words) {
+    return ::syscall(number, words...);
+}
+
 VIADUCT_SHARED_MEMORY_CHILD void close_above_stdio() {
 #ifdef SYS_close_range
-    if (::syscall(SYS_close_range, 3u, ~0u, 0u) == 0) return;
+    if (kernel(SYS_close_range, 3u, ~0u, 0u) == 0) return;
 #endif
     const long limit = ::sysconf(_SC_OPEN_MAX);
-    for (int fd = 3; fd < (limit > 0 && limit < 65536 ? limit : 65536); ++fd) ::close(fd);
+    for (int fd = 3; fd < (limit > 0 && limit < 65536 ? limit : 65536); ++fd) kernel(SYS_close, fd);
 }
 
 VIADUCT_SHARED_MEMORY_CHILD void default_signals() {
-    struct sigaction action {};
-    action.sa_handler = SIG_DFL;
-    for (int s = 1; s < NSIG; ++s) ::sigaction(s, &action, nullptr);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    constexpr size_t kSetBytes = (NSIG - 1) / 8;  // the kernel's sigset_t
+    const long action[8] = {};                    // at least its struct sigaction, with SIG_DFL and nothing else
+    for (int s = 1; s < NSIG; ++s) kernel(SYS_rt_sigaction, s, action, nullptr, kSetBytes);
+    const long none[2] = {};
+    kernel(SYS_rt_sigprocmask, SIG_SETMASK, none, nullptr, kSetBytes);
+}
+
+// The application's own are not for the agent, even where there is no /dev/null.
+VIADUCT_SHARED_MEMORY_CHILD void null_stdio() {
+    const long null = kernel(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+    for (long fd = 0; fd <= 2; ++fd) {
+        if (null < 0)
+            kernel(SYS_close, fd);
+        else if (null != fd)
+            kernel(SYS_dup3, null, fd, 0);
+    }
 }
 
 // The process that becomes vipkad. Memory is still the application's: system calls only.
 VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
     auto* plan = static_cast<SpawnPlan*>(argument);
-    ::setsid();
-    const int null = ::open("/dev/null", O_RDWR);
-    for (int fd = 0; fd <= 2; ++fd) {
-        if (null >= 0 ? ::dup2(null, fd) < 0 : ::close(fd) < 0) plan->error = errno;
-    }
+    kernel(SYS_setsid);
+    null_stdio();
     close_above_stdio();
-    if (::chdir("/") != 0) plan->error = errno;
-    ::umask(022);
+    kernel(SYS_chdir, "/");
+    kernel(SYS_umask, 022);
     cpu_set_t everywhere;  // the application may be pinned to one processor; the agent shall not sit on it
     std::memset(&everywhere, 0xFF, sizeof everywhere);
-    ::sched_setaffinity(0, sizeof everywhere, &everywhere);
+    kernel(SYS_sched_setaffinity, 0, sizeof everywhere, &everywhere);
     default_signals();
-    plan->error = 0;
-    ::execve(plan->path, plan->arguments, plan->environment);
+    kernel(SYS_execve, plan->path, plan->arguments, plan->environment);
     plan->error = errno;
     ::_exit(127);
 }
