@@ -31,6 +31,13 @@ Errhandler* builtin_errhandler(MPI_Errhandler handle) {
     return nullptr;
 }
 
+// Of communicators for which, and for whose parents, none was set: what MPI_COMM_WORLD has when the error is found, as in
+// MPICH. Programs duplicate communicators first and set the world's handler afterwards.
+Errhandler* unset_errhandler() {
+    static Errhandler unset{MPI_ERRORS_ARE_FATAL};
+    return &unset;
+}
+
 void fill(Communicator& comm, const Communicator* parent) {
     comm.rank = comm.local->rank;
     comm.size = comm.local->size();
@@ -40,7 +47,7 @@ void fill(Communicator& comm, const Communicator* parent) {
         comm.processes.push_back(world().processes[size_t(rank)]);
     }
     comm.peers = comm.processes.data();
-    comm.errhandler = parent ? parent->errhandler : builtin_errhandler(MPI_ERRORS_ARE_FATAL);
+    comm.errhandler = parent ? parent->errhandler : unset_errhandler();
     errhandler_retain(comm.errhandler);
 }
 
@@ -197,6 +204,8 @@ int raise(Comm* base, int code, const char* function) {
         if (comm && comm->errhandler->handle == MPI_ERRORS_ARE_FATAL) {
             comm = the_self;
         }
+    } else if (comm->errhandler == unset_errhandler() && the_world->errhandler->handle != MPI_ERRORS_ARE_FATAL) {
+        comm = the_world;
     }
     if (comm && comm->errhandler->returns()) {
         return code;

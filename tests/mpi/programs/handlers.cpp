@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Among threads an error handler runs for one error at a time, also for those that are found before anything
-// else is looked at: a null pointer where an answer should go.
+// else is looked at: a null pointer where an answer should go. A communicator for which none was set has that of MPI_COMM_WORLD.
 #include <unistd.h>
 
 #include <atomic>
@@ -29,6 +29,10 @@ int main(int argc, char** argv) {
     EXPECT(provided == MPI_THREAD_MULTIPLE);
     MPI_Errhandler made;
     MPI_Comm_create_errhandler(handler, &made);
+    MPI_Comm early, own;
+    MPI_Comm_dup(MPI_COMM_WORLD, &early);
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    MPI_Comm_set_errhandler(own, made);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, made);
 
     int word = 0;
@@ -54,6 +58,20 @@ int main(int argc, char** argv) {
         EXPECT(calls == before + 10);
         EXPECT(overlaps == 0);
     }
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm dup_of_early;
+    MPI_Comm_dup(early, &dup_of_early);
+    const int before = calls;
+    for (MPI_Comm comm : {early, dup_of_early, MPI_COMM_SELF}) EXPECT(MPI_Send(&word, 1, MPI_INT, 77, 0, comm) == MPI_ERR_RANK);
+    EXPECT(calls == before);
+    MPI_Send(&word, 1, MPI_INT, 77, 0, own);
+    EXPECT(calls == before + 1);
+    MPI_Errhandler shown;
+    MPI_Comm_get_errhandler(early, &shown);
+    EXPECT(shown == MPI_ERRORS_ARE_FATAL);
+
+    for (MPI_Comm* comm : {&early, &own, &dup_of_early}) MPI_Comm_free(comm);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     MPI_Errhandler_free(&made);
     return report();
