@@ -213,13 +213,14 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
     Tx& tx = vi.endpoint->tx;
     const uint32_t handle = write.RemoteHandle;
     const uint64_t address = write.RemoteAddress, first = write.FirstBytes, last = write.LastBytes;
-    if (!tx.fast || first + last > vi.max_transfer || last > kMostLast ||
-        ((address + first) | last) % kWord != 0) [[unlikely]]
+    uint64_t total;
+    if (!tx.fast || __builtin_add_overflow(first, last, &total) || total > vi.max_transfer ||
+        last > kMostLast || ((address + first) | last) % kWord != 0) [[unlikely]]
         return Status::not_done;
     tx.own->busy_send.store(handle, std::memory_order_relaxed);
     free_barrier();
     bool done = false;
-    if (holds_acquire(tx.peer->closed, 0u) && tx.target.region.covers(handle, address, first + last)) [[likely]] {
+    if (holds_acquire(tx.peer->closed, 0u) && tx.target.region.covers(handle, address, total)) [[likely]] {
         std::byte* to = tx.target.at + (address - tx.target.region.base);
         if (first != 0) {
             copy_before(to, static_cast<const std::byte*>(write.First), first);

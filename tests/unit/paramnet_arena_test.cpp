@@ -218,7 +218,7 @@ protected:
         ASSERT_NE(pair.a.wait_send(), nullptr);
         std::memset(at(region), 0x42, kBytes);
     }
-    Status put(uint64_t offset, uint32_t first_bytes, uint32_t last_bytes) {
+    Status put(uint64_t offset, VIP_ULONG first_bytes, VIP_ULONG last_bytes) {
         const VIPX_WRITE w{region.base + offset, handle, first.data(), first_bytes, last, last_bytes};
         const std::lock_guard held(pair.a.core.send.lock);
         return ops().write_now(pair.a.core, w);
@@ -253,6 +253,7 @@ TEST_P(WriteNow, LeavesAloneWhatItMayNotWrite) {
     EXPECT_EQ(put(uint64_t{0} - 8, 0, 8), Status::not_done);
     EXPECT_EQ(put(0, 0, 17 * 8), Status::not_done) << "too long for words";
     EXPECT_EQ(put(0, UINT32_MAX - 7, 8), Status::not_done);
+    EXPECT_EQ(put(0, VIP_ULONG{0} - 8, 8), Status::not_done) << "a sum of lengths that is none";
     EXPECT_EQ(put(0, 0, 12), Status::not_done) << "no whole words";
     EXPECT_EQ(put(4, 0, 8), Status::not_done) << "words that do not begin at a word";
     pair.a.core.max_transfer = 64;
