@@ -141,6 +141,7 @@ Step begin_next(Endpoint& ep) {
     const uint32_t error = check_send(*ep.vi, d, &sum);
     const auto total = static_cast<uint32_t>(sum);
     if (error != 0) [[unlikely]] {
+        leave_network(ep);  // it may have been spoilt on its way
         // §6.2: a local error at a reliable level ends the connection, an unreliable one goes on.
         finish(ep, q.taken++, sent_status_op(d->CS.Control) | error, 0,
                reliable(ep) ? After::break_silently : After::nothing);

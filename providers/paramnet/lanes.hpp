@@ -63,6 +63,8 @@ void tell_event(Endpoint&, EventKind);
 // send_network.cpp [S]: what the modelled network does with the head message. done: it arrives. waits: not
 // yet. stopped: it does not arrive, and its descriptor has been decided.
 Step pass_network(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
+// The head message is no longer on its way: what the network has done with it does not count for the next.
+void leave_network(Endpoint&);
 // Where the link takes its time: notes when the descriptors were posted that have come since the last call.
 void stamp_posts(Endpoint&);
 

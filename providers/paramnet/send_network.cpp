@@ -104,6 +104,12 @@ Step pass_network(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return tx.paced && !tx.link_passed ? pass_link(ep, d, total) : Step::done;
 }
 
+void leave_network(Endpoint& ep) {
+    ep.arrives_at.store(0, std::memory_order_relaxed);
+    ep.tx.held_until = 0;
+    ep.tx.fate_decided = ep.tx.link_passed = false;
+}
+
 void stamp_posts(Endpoint& ep) {
     Tx& tx = ep.tx;
     const WorkQueue& q = ep.vi->send;

@@ -174,5 +174,22 @@ TEST(ModelledEnd, FlushesWhatIsOnItsWay) {
     EXPECT_TRUE(receive == nullptr || (status_of(receive) & VIP_STATUS_DESC_FLUSHED_ERROR) != 0);
 }
 
+// What is spoilt on its way, by the program that owns it, leaves nothing of its time to the next one.
+TEST(ModelledEnd, ASpoiltMessageTakesItsTimeWithIt) {
+    TestPair pair(VIP_SERVICE_UNRELIABLE, Reach::same_process, 1 << 20, {{"link_rate", "1000000"}});
+    VIP_DESCRIPTOR* spoilt = pair.a.make(false, pair.a.data(), 20'000);
+    pair.a.post_send(spoilt);  // 20 ms
+    EXPECT_EQ(pair.a.send_done(), nullptr);
+    spoilt->DS[0].Local.Handle = 0;
+    ASSERT_EQ(pair.a.wait_send(), spoilt);
+    EXPECT_NE(status_of(spoilt) & VIP_STATUS_PROTECTION_ERROR, 0u);
+
+    pair.b.receive(pair.b.data(), 100'000);
+    const int64_t begin = now_ns();
+    pair.a.send(pair.a.data(), 100'000);
+    ASSERT_NE(pair.a.wait_send(), nullptr);
+    EXPECT_GE(now_ns() - begin, 100'000'000);
+}
+
 }  // namespace
 }  // namespace viaduct::paramnet::test
