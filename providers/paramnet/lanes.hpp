@@ -79,7 +79,7 @@ Step begin_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 bool write_direct(Endpoint&, ViCore&);
 Status write_now(ViCore&, const VIPX_WRITE&);
 // What the initiator of a refused write or read sees, and what the target is told (vipl-semantics §6.2, §7).
-void finish_refused_write(Endpoint&, uint32_t position, bool told_by_line);
+void finish_refused_write(Endpoint&, uint32_t position, uint32_t total, bool told_by_line);
 
 // rdma_served.cpp
 Step begin_served_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);  // [S]

@@ -154,7 +154,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const uint32_t position = ep.vi->send.taken++;
     if (result == CrossResult::fault) {
         if (immediate) publish_immediate(ep, kLineWriteRefused, d->CS.ImmediateData, 0);
-        finish_refused_write(ep, position, immediate);
+        finish_refused_write(ep, position, total, immediate);
         return Step::done;
     }
     if (!immediate) {
@@ -328,15 +328,15 @@ Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
-void finish_refused_write(Endpoint& ep, uint32_t position, bool told_by_line) {
+void finish_refused_write(Endpoint& ep, uint32_t position, uint32_t total, bool told_by_line) {
     if (!told_by_line) tell_event(ep, kEventWriteRefused);
     switch (ep.vi->traits.reliability) {
-        case VIP_SERVICE_UNRELIABLE:
-            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, 0, After::nothing);
+        case VIP_SERVICE_UNRELIABLE:  // dropped on arrival: the initiator has sent all of it
+            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, total, After::nothing);
             break;
         case VIP_SERVICE_RELIABLE_DELIVERY:  // "may already be done": the initiator learns by losing the
                                              // connection
-            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, 0, After::break_lost);
+            finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, total, After::break_lost);
             break;
         default:
             finish(ep, position, VIP_STATUS_OP_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, 0,

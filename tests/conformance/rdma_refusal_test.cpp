@@ -79,6 +79,7 @@ protected:
         }
         if (unreliable()) {
             EXPECT_EQ(sent.code, VIP_SUCCESS);
+            EXPECT_EQ(sent.descriptor->CS.Length, 64u) << "as of any message that is lost";
             still_connected(pair);
         } else {
             after_break(sent, VIP_STATUS_RDMA_PROT_ERROR);
@@ -156,6 +157,7 @@ TEST_P(RdmaRefusal, OfAWriteWithImmediateDataIsToldInTheReceive) {
     EXPECT_EQ(pair.server.errors.count(VIP_ERROR_RDMAW_PROT), 0u) << "the receive tells it instead";
     if (unreliable()) {
         EXPECT_EQ(sent.code, VIP_SUCCESS);
+        EXPECT_EQ(sent.descriptor->CS.Length, 64u) << "as of any message that is lost";
         still_connected(pair);
     } else {
         after_break(sent, VIP_STATUS_RDMA_PROT_ERROR);
