@@ -55,6 +55,12 @@ VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
     return write_now(ViHandle, *Write);
 }
 
+VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle, VIP_ULONG Bytes,
+                           void** Here) {
+    if (Here == nullptr) return VIP_INVALID_PARAMETER;
+    return query_mapped(ViHandle, RemoteAddress, RemoteHandle, Bytes, Here);
+}
+
 VIP_RETURN VipxPostSendBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Descriptors, VIP_ULONG Count,
                              VIP_MEM_HANDLE MemoryHandle) {
     return post_send_batch(ViHandle, Descriptors, Count, MemoryHandle);

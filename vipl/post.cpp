@@ -214,6 +214,16 @@ VIP_RETURN write_now(VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
     return done ? VIP_SUCCESS : why_not(*vi, handle);
 }
 
+VIP_RETURN query_mapped(VIP_VI_HANDLE handle, VIP_UINT64 address, VIP_MEM_HANDLE memory, VIP_ULONG bytes, void** here) {
+    Vi* vi = find_vi(handle);
+    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    WorkQueue& q = vi->core.send;
+    q.lock.lock();
+    const bool mapped = q.open_to == handle && vi->ops->mapped_at(vi->core, memory, address, bytes, here) == Status::ok;
+    q.lock.unlock();
+    return mapped ? VIP_SUCCESS : why_not(*vi, handle);
+}
+
 VIP_RETURN post_send_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
                            VIP_MEM_HANDLE memory) {
     return post_batch<false>(handle, descriptors, count, memory);

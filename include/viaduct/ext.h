@@ -110,6 +110,14 @@ typedef struct _VIPX_WRITE {
 VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write);
 
 /*
+ * Where the bytes of such a write to RemoteAddress would come to lie in this process: for prefetching what will be written
+ * soon, and for nothing else. What is stored there is no transfer: nobody looks whether the memory is still what it was.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Here NULL), NOT_DONE (nowhere, or not permitted, or not Connected).
+ */
+VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle, VIP_ULONG Bytes,
+                           void** Here);
+
+/*
  * Makes the wire of one connection misbehave, for tests: the text is the provider's (see viaduct(7)); an empty text or
  * NULL ends it. The VI must be Connected.
  * SUCCESS, INVALID_PARAMETER (dead handle, or a plan that cannot be understood), INVALID_STATE, ERROR_NOT_SUPPORTED

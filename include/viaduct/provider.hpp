@@ -193,6 +193,8 @@ struct DataOps {
     void (*kick_recv)(ViCore&);
     // [S] an RDMA write of two pieces past the queue, if it can be done at once; else not_done; optional.
     Status (*write_now)(ViCore&, const _VIPX_WRITE&);
+    // [S] where such a write of so many bytes to that address would store them, in this process; not_done; optional.
+    Status (*mapped_at)(ViCore&, uint32_t handle, uint64_t address, uint64_t bytes, void** here);
     void (*poll_send)(ViCore&);  // [S] move backlog, find acknowledgements
     void (*poll_recv)(ViCore&);  // [R] take what has arrived
 

@@ -41,6 +41,7 @@ constexpr Provider make_provider() {
     p.data.kick_send = kick_send;
     p.data.kick_recv = kick_recv;
     p.data.write_now = write_now;
+    p.data.mapped_at = mapped_at;
     p.data.poll_send = poll_send;
     p.data.poll_recv = poll_recv;
     p.data.sleep_begin = sleep_begin;

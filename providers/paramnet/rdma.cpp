@@ -233,6 +233,16 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
     return done ? Status::ok : Status::not_done;
 }
 
+Status mapped_at(ViCore& vi, uint32_t handle, uint64_t address, uint64_t bytes, void** here) {
+    Endpoint& ep = *vi.endpoint;
+    if (!ep.connected || bytes == 0) return Status::not_done;
+    const Access access(ep, handle);
+    Region region;
+    if (!access.open() || !permitted(ep, handle, address, bytes, kMayWrite, kRegionRdmaWrite, &region)) return Status::not_done;
+    *here = ep.joint.peer->arena.find(region, address, bytes);
+    return *here != nullptr ? Status::ok : Status::not_done;
+}
+
 Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
     const uint32_t handle = d->DS[0].Remote.Handle;

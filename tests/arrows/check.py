@@ -27,7 +27,8 @@ ALLOWED = {
     "mpi-adi/protocol/shm/": ["mpi-adi/", "core/shm/", "core/sync/"],
     "mpi-adi/protocol/tcp/": ["mpi-adi/", "core/shm/"],
     # Its slots are memory that two processes share.
-    "mpi-adi/protocol/via/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/sync/asymmetric_barrier.hpp"],
+    "mpi-adi/protocol/via/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/sync/asymmetric_barrier.hpp",
+                                "core/sync/pause.hpp"],
 }
 GENERATED = {"core/config/paths.hpp"}
 

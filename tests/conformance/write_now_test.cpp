@@ -17,5 +17,14 @@ TEST(WriteNow, NeedsAViAndAWrite) {
     EXPECT_EQ(VipxWriteNow(pair.client.vi, &write), VIP_NOT_DONE);
 }
 
+TEST(QueryMapped, NeedsAViAndAPlaceForTheAnswer) {
+    Pair pair;
+    void* here = nullptr;
+    EXPECT_EQ(VipxQueryMapped(nullptr, 0, 0, 8, &here), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxQueryMapped(pair.client.vi, 0, 0, 8, nullptr), VIP_INVALID_PARAMETER);
+    EXPECT_EQ(VipxQueryMapped(pair.client.vi, 0, 0, 8, &here), VIP_NOT_DONE);
+    EXPECT_EQ(here, nullptr);
+}
+
 }  // namespace
 }  // namespace viaduct::conformance

@@ -294,6 +294,39 @@ TEST_P(WriteNow, NeedsARegionThatHasBeenWrittenTo) {
     EXPECT_EQ(*reinterpret_cast<uint64_t*>(at(other)), 5u);
 }
 
+// VipxQueryMapped's part.
+TEST_P(WriteNow, StoresWhereItSays) {
+    const auto place = [&](uint64_t offset, uint64_t bytes) -> std::byte* {
+        void* here = nullptr;
+        const std::lock_guard held(pair.a.core.send.lock);
+        const Status status = ops().mapped_at(pair.a.core, handle, region.base + offset, bytes, &here);
+        EXPECT_EQ(status, here != nullptr ? Status::ok : Status::not_done);
+        return static_cast<std::byte*>(here);
+    };
+    std::byte* const here = place(64, 8);
+    ASSERT_NE(here, nullptr);
+    EXPECT_NE(here, at(region) + 64) << "another mapping than the owner's";
+    last[0] = 0x1234;
+    ASSERT_EQ(put(64, 0, 8), Status::ok);
+    EXPECT_EQ(std::memcmp(here, last, 8), 0);
+    EXPECT_EQ(place(kBytes, 8), nullptr);
+    EXPECT_EQ(place(kBytes - 8, 16), nullptr);
+    EXPECT_EQ(place(uint64_t{0} - 8, 8), nullptr);
+    EXPECT_EQ(place(0, 0), nullptr);
+    ASSERT_TRUE(pair.nic_b.regions.change(handle, region.base, 0, kRegionRdmaRead));
+    EXPECT_EQ(place(0, 8), nullptr) << "it may not be written";
+    pair.nic_b.remove_region(handle);
+    EXPECT_EQ(place(0, 8), nullptr);
+}
+
+TEST_P(WriteNow, IsNowhereWhenTheConnectionIs) {
+    pair.b.disconnect();
+    void* here = nullptr;
+    const std::lock_guard held(pair.a.core.send.lock);
+    EXPECT_EQ(ops().mapped_at(pair.a.core, handle, region.base, 8, &here), Status::not_done);
+    EXPECT_EQ(here, nullptr);
+}
+
 TEST_P(ArenaRdma, LongSendsOutOfItAreFetchedByTheReceiver) {
     uint32_t seed = 0;
     for (const uint32_t n : {48u, 4096u, kArenaPullFrom - 1, kArenaPullFrom, 100001u, kBytes}) {

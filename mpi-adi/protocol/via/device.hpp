@@ -90,6 +90,8 @@ struct SlotPair {
     std::byte* lent = nullptr;  // the area the peer writes into
     VIP_MEM_HANDLE lent_handle = 0;
     uint64_t theirs = 0;  // the one we write into
+    const std::byte* mapped = nullptr;     // where it lies here, for prefetching; nullptr: not known
+    const std::byte* next_line = nullptr;  // the last line of the short slot that is written next
     VIP_MEM_HANDLE theirs_handle = 0;
     bool tried = false;        // to lend
     bool turned_away = false;  // there was no place; there may be one later
@@ -286,6 +288,11 @@ void return_to_slots();
 
 inline const SlotNews* slot_news(const viadev_connection_t* c) {
     return reinterpret_cast<const SlotNews*>(c->slots.lent);
+}
+// After each packet into a short slot.
+inline void note_next_line(viadev_connection_t* c) {
+    if (c->slots.mapped != nullptr) [[likely]]
+        c->slots.next_line = c->slots.mapped + slot_end(kShort, c->slots.counts[kShort].next()) - kSlotLine;
 }
 // Whether the peer looks at its slots.
 inline bool by_slots(const viadev_connection_t* c) {

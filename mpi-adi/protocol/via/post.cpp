@@ -57,6 +57,7 @@ uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length) {
     SlotCounts* counts = c->slots.counts;
     const uint32_t position = counts[kind].next();
     counts[kind].sent();
+    note_next_line(c);
     for (unsigned each = 0; each < kSlotKinds; ++each) end->taken[each] = counts[each].tell();
     end->length = static_cast<uint16_t>(length);
     end->head = 0;
@@ -196,6 +197,7 @@ inline EagerWords eager_words(const viadev_connection_t* c, uint32_t position, s
 inline void count_written(viadev_connection_t* c, SlotKind kind) {
     SlotCounts* counts = c->slots.counts;
     counts[kind].sent();
+    note_next_line(c);
     for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].tell();
     ++c->next_packet_tosend;
     ++adi::counters[MPIP_PROTO_VIA].mc_packets;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "core/sync/pause.hpp"
 #include "mpi-adi/protocol/via/device.hpp"
 
 namespace viaduct::via {
@@ -41,6 +42,11 @@ bool say_whether_asleep(viadev_connection_t* c, bool asleep) {
 void open_slots(viadev_connection_t* c) {
     if (!c->slots.told || c->slots.theirs == 0 || c->slots.open) return;
     c->slots.open = true;
+    void* mapped = nullptr;
+    if (VipxQueryMapped(c->vi, c->slots.theirs, c->slots.theirs_handle, kSlotAreaBytes, &mapped) == VIP_SUCCESS) {
+        c->slots.mapped = static_cast<const std::byte*>(mapped);
+        note_next_line(c);
+    }
     viadev.lenders.push_back(c);
     --viadev.by_queue;
 }
@@ -143,6 +149,13 @@ bool take_any(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_
     return true;
 }
 
+// Whoever gets a short packet mostly sends one soon, and the peer, who waits for that, has the line. To have it back takes as long
+// as a packet does, and goes beside the work with this one.
+inline void fetch_next_line(const viadev_connection_t* c) {
+    if (c->slots.next_line != nullptr) [[likely]]
+        prefetch_for_writing(c->slots.next_line);
+}
+
 void push_when_free(viadev_connection_t* c) {
     hear_slot_news(c);
     const SlotCounts* counts = c->slots.counts;
@@ -200,6 +213,7 @@ void close_slots(viadev_connection_t* c) {
         return;
     }
     c->slots.open = false;
+    c->slots.mapped = c->slots.next_line = nullptr;
     viadev.lenders.erase(std::find(viadev.lenders.begin(), viadev.lenders.end(), c));
 }
 
@@ -247,6 +261,7 @@ int take_from_slots(viadev_connection_t* c) {
     for (const SlotKind kind : {kShort, kLong}) {
         uint64_t word;
         if (!is_there(c, kind, &word)) continue;
+        if (kind == kShort) fetch_next_line(c);
         const SlotEnd* end = c->slots.awaited[kind];
         if (take_whole_message(c, kind, end, word) || take_any(c, kind, end, word)) return 1;
         behind = true;
