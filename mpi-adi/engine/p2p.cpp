@@ -47,6 +47,11 @@ inline void start_receive(Matcher& matcher, Request& request) {
     }
 }
 
+// Who reduces or meets at a barrier has sent at the same time as the other one, whose message is on its way.
+inline void wait_for_receive(const Request& request, Channel channel) {
+    channel == Channel::p2p ? progress_until_received(request) : progress_until_done(request);
+}
+
 void count_on(Request& request, Comm& comm) {
     request.comm = &comm;
     comm_retain(comm);
@@ -111,7 +116,7 @@ int recv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
     request.kind = Request::Kind::receive;
     set_up_receive(request, comm, channel, peer, tag, payload);
     start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
-    progress_until_done(request);
+    wait_for_receive(request, channel);
     fill_status(request, status);
     return request.r_error;
 }
@@ -122,7 +127,7 @@ int recv_bytes(Comm& comm, Channel channel, int peer, int tag, void* base, uint6
     request.kind = Request::Kind::receive;
     set_up_receive_of_bytes(request, comm, channel, peer, tag, base, bytes);
     start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
-    progress_until_done(request);
+    wait_for_receive(request, channel);
     if (status != MPI_STATUS_IGNORE) fill_status(request, status);
     return request.r_error;
 }

@@ -7,9 +7,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/first_look.hpp"
 #include "mpi-adi/engine/polled.hpp"
 #include "mpi-adi/engine/spins.hpp"
 
@@ -32,7 +34,11 @@ constexpr int kMostAsked = 16;
 constexpr unsigned kSleepMicroseconds = 10'000;
 constexpr unsigned kShortSleepMicroseconds = 200;
 
+// Before a first look that is better a moment later: about as long as a message takes between near processors.
+constexpr int kPausesBeforeLook = 2;
+
 Spins spins;
+FirstLook first_look([] { return int64_t{std::chrono::steady_clock::now().time_since_epoch().count()}; });
 
 void pause_processor() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -183,6 +189,14 @@ bool awaits_one_here(const Request& request) {
 
 void progress_until_done(const Request& request) {
     progress_until([&] { return request.is_done(); }, [&] { return awaits_one_here(request); });
+}
+
+void progress_until_received(const Request& request) {
+    if (request.is_done() || engine.crowded || EngineLock::enabled()) return progress_until_done(request);
+    if (first_look.is_late()) {
+        for (int i = 0; i < kPausesBeforeLook; i++) pause_processor();
+    }
+    progress_until_done(request);
 }
 
 int wait(Request* request, MPI_Status* status) {
