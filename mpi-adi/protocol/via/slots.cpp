@@ -149,8 +149,8 @@ bool take_any(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_
     return true;
 }
 
-// Whoever gets a short packet mostly sends one soon, and the peer, who waits for that, has the line. To have it back takes as long
-// as a packet does, and goes beside the work with this one.
+// Whoever gets a packet of one line mostly sends one soon, and the peer, who waits for that, has the line. To have it back takes as long
+// as a packet does, and goes beside the work with this one. Beside the lines of a longer one it would be in their way.
 inline void fetch_next_line(const viadev_connection_t* c) {
     if (c->slots.next_line != nullptr) [[likely]]
         prefetch_for_writing(c->slots.next_line);
@@ -261,7 +261,7 @@ int take_from_slots(viadev_connection_t* c) {
     for (const SlotKind kind : {kShort, kLong}) {
         uint64_t word;
         if (!is_there(c, kind, &word)) continue;
-        if (kind == kShort) fetch_next_line(c);
+        if (slot_bytes_for(static_cast<uint16_t>(word)) == kSlotLine) fetch_next_line(c);
         const SlotEnd* end = c->slots.awaited[kind];
         if (take_whole_message(c, kind, end, word) || take_any(c, kind, end, word)) return 1;
         behind = true;
