@@ -97,14 +97,19 @@ private:
 // The agent that this process has started last.
 class Newborn {
 public:
-    void is(pid_t pid) { process_ = Fd(above_stdio(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))); }
+    void is(pid_t pid) {
+        const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+        gone_ = process < 0 && errno == ESRCH;  // it was quicker than this thread
+        process_ = Fd(above_stdio(process));
+    }
     bool has_died() const {
         pollfd ended{process_.get(), POLLIN, 0};
-        return process_.valid() && ::poll(&ended, 1, 0) > 0;
+        return gone_ || (process_.valid() && ::poll(&ended, 1, 0) > 0);
     }
 
 private:
     Fd process_;
+    bool gone_ = false;
 };
 
 void nap(int64_t ns) {
