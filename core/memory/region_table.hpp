@@ -136,7 +136,14 @@ public:
     bool valid() const { return segment_.valid(); }
     // A descriptor that peers can map read-only and nothing else; the caller owns it. -1 on failure.
     int open_read_only() const;
-    static constexpr uint64_t segment_bytes() { return sizeof(RegionEntry) * (kMaxRegions + 1); }
+    // Behind the entries lies a page for words of the provider's own that peers may read and nobody but this
+    // process can write.
+    static constexpr uint64_t kOwnerPageBytes = 4096;
+    static constexpr uint64_t owner_page_at() {
+        return (sizeof(RegionEntry) * (kMaxRegions + 1) + kOwnerPageBytes - 1) / kOwnerPageBytes * kOwnerPageBytes;
+    }
+    static constexpr uint64_t segment_bytes() { return owner_page_at() + kOwnerPageBytes; }
+    std::byte* owner_page() const { return segment_.data() + owner_page_at(); }
 
     // 0 when the table is full. The caller has checked address, length, tag and limits.
     uint32_t add(const Region& region);

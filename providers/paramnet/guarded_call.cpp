@@ -23,7 +23,8 @@ namespace {
 
 bool permitted(const Guard& g) {
     return g.closed->load(std::memory_order_acquire) == 0 &&
-           g.handle->load(std::memory_order_acquire) == g.expected;
+           g.handle->load(std::memory_order_acquire) == g.expected &&
+           g.life->load(std::memory_order_acquire) == g.expected_life;
 }
 
 long plain_call(const Guard& g, long number, long pid, const void* local, long local_count,
@@ -43,9 +44,6 @@ constexpr long kInterrupted = -4096;
 __attribute__((no_sanitize_thread)) long attempt(const Guard& g, uint64_t* area, long number, long pid,
                                                  const void* local, long local_count, const void* remote,
                                                  long remote_count) {
-    const std::atomic<uint32_t>* const closed = g.closed;
-    const std::atomic<uint32_t>* const handle = g.handle;
-    const uint32_t expected = g.expected;
     register const void* fourth asm("r10") = remote;
     register long fifth asm("r8") = remote_count;
     register long sixth asm("r9") = 0;
@@ -60,9 +58,16 @@ __attribute__((no_sanitize_thread)) long attempt(const Guard& g, uint64_t* area,
         "leaq 9b(%%rip), %%rcx\n\t"
         "movq %%rcx, %[area]\n"
         "1:\n\t"
-        "cmpl $0, %[closed]\n\t"
+        "movq %[closed], %%rcx\n\t"
+        "cmpl $0, (%%rcx)\n\t"
         "jne 5f\n\t"
-        "cmpl %[expected], %[handle]\n\t"
+        "movq %[handle], %%rcx\n\t"
+        "movl %[expected], %%r11d\n\t"
+        "cmpl %%r11d, (%%rcx)\n\t"
+        "jne 5f\n\t"
+        "movq %[life], %%rcx\n\t"
+        "movl %[expected_life], %%r11d\n\t"
+        "cmpl %%r11d, (%%rcx)\n\t"
         "jne 5f\n\t"
         "syscall\n"
         "2:\n\t"
@@ -78,8 +83,8 @@ __attribute__((no_sanitize_thread)) long attempt(const Guard& g, uint64_t* area,
         "movq $0, %[area]\n"  // the descriptor above goes away with this library
         : "+a"(result), [area] "=m"(*area)
         : "D"(pid), "S"(local), "d"(local_count), "r"(fourth), "r"(fifth),
-          "r"(sixth), [closed] "m"(*closed), [handle] "m"(*handle), [expected] "r"(expected),
-          [interrupted] "i"(kInterrupted), [refused] "i"(kNotPermitted)
+          "r"(sixth), [closed] "m"(g.closed), [handle] "m"(g.handle), [expected] "m"(g.expected),
+          [life] "m"(g.life), [expected_life] "m"(g.expected_life), [interrupted] "i"(kInterrupted), [refused] "i"(kNotPermitted)
         : "rcx", "r11", "cc", "memory");
     return result;
 }

@@ -10,12 +10,14 @@
 
 namespace viaduct::paramnet {
 
-// The call is permitted while the first word is 0 and the second one has that value. Both lie in memory that
-// the other side writes.
+// The call is permitted while the first word is 0 and the other two have those values. All lie in memory that
+// the other side writes; of `life` the kernel takes the value away when the other side's memory goes (life.hpp).
 struct Guard {
     const std::atomic<uint32_t>* closed;
     const std::atomic<uint32_t>* handle;
     uint32_t expected = 0;
+    uint32_t expected_life = 0;
+    const std::atomic<uint32_t>* life;
 };
 
 inline constexpr long kNotPermitted = -4097;  // below every -errno

@@ -35,7 +35,8 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
     const uint64_t address = where.address;
     static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
     if (peer.reach == Reach::cross_copy)
-        return cross_read(peer.pid, to, address, total, Guard{&its_end.closed, &kAnyRegion, 0});
+        return cross_read(peer.pid, to, address, total, 
+                          Guard{&its_end.closed, &kAnyRegion, 0, peer.life, &peer.owner->life});
     if (peer.reach != Reach::same_process) return CrossResult::fault;
     const auto* from = reinterpret_cast<const std::byte*>(address);
     if (where_mapped && !is_mapped(from, total)) return CrossResult::fault;

@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kSleepSliceNs = 100'000'000;
 bool busy_with_memory(const Endpoint& ep, uint32_t handle) {
     return ep.connected && (is_busy_with(*ep.rx.own, handle) || is_busy_with(*ep.rx.peer, handle)) &&
-           ep.joint.peer->dead.load(std::memory_order_acquire) == 0;
+           !ep.joint.peer->has_gone();
 }
 
 bool is_hot(const Endpoint& ep) {
@@ -90,6 +90,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->hub_segment = Segment::create("viaduct-hub", sizeof(Hub));
     if (!nic->hub_segment.valid()) return Status::out_of_resources;
     nic->hub = reinterpret_cast<Hub*>(nic->hub_segment.data());
+    nic->owner = reinterpret_cast<OwnerPage*>(nic->regions->owner_page());
     *out = nic.release();
     return Status::ok;
 }

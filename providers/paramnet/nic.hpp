@@ -32,6 +32,7 @@ struct NicContext {
     paramnet::Arena arena;
     Segment hub_segment;
     paramnet::Hub* hub = nullptr;
+    paramnet::OwnerPage* owner = nullptr;
     std::atomic<uint32_t> rings_seen{0};  // value of hub->rings at the last draining of the bells
 
     BiasedLock slots_lock;

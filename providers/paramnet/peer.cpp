@@ -5,6 +5,7 @@
 
 #include "core/agent/mail.hpp"
 #include "providers/paramnet/cross_copy.hpp"
+#include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
 
@@ -22,9 +23,10 @@ void peer_process_ended(void* argument) {
     report_death(*peer.nic);
 }
 
-Reach find_reach(const NicContext& nic, const kagent::Joined& joined) {
+Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& joined) {
     if (!nic.settings.cross_copy) return Reach::none;
     if (joined.same_process != 0) return Reach::same_process;
+    if (peer.life == 0) return Reach::none;  // it could become another program behind our back
     return probe_process(joined.peer_pid, joined.peer_words[kWordProbeAddress],
                          joined.peer_words[kWordProbeValue])
                ? Reach::cross_copy
@@ -59,8 +61,11 @@ Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     peer->hub = reinterpret_cast<Hub*>(peer->hub_segment.data());
     peer->regions =
         RegionView(reinterpret_cast<const RegionEntry*>(peer->region_segment.data()), kMaxRegions);
+    peer->owner = reinterpret_cast<const OwnerPage*>(peer->region_segment.data() + RegionTable::owner_page_at());
+    peer->life = peer->owner->life.load(std::memory_order_acquire);
+    if (has_ended(peer->life)) return nullptr;
     peer->pid = joined.peer_pid;
-    peer->reach = find_reach(nic, joined);
+    peer->reach = find_reach(nic, *peer, joined);
     if (joined.same_process == 0 && nic.agent->watch(mail.descriptors.back().release(), peer_process_ended,
                                                      peer.get(), &peer->watch_id) != Status::ok)
         return nullptr;  // without the watch a dead peer would never be noticed

@@ -31,13 +31,21 @@ struct Peer {
     Segment region_segment;
     Hub* hub = nullptr;
     RegionView regions;
+    const OwnerPage* owner = nullptr;
+    uint32_t life = 0;  // of its owner page when we met; 0: it cannot tell (life.hpp)
     MappedArena arena;
     Reach reach = Reach::none;
     int pid = 0;
     uint32_t watch_id = 0;          // 0: not watched (same process)
-    std::atomic<uint32_t> dead{0};  // its process has ended
+    std::atomic<uint32_t> dead{0};  // its process has ended, or has become another program
     // It was waited for in vain once (patience_with).
     std::atomic<uint32_t> overstayed{0};
+
+    // Not the program any more that the connection was made with.
+    bool has_gone() const {
+        return dead.load(std::memory_order_acquire) != 0 ||
+               (life != 0 && owner->life.load(std::memory_order_acquire) != life);
+    }
 };
 
 // Says of itself that it is touching memory of ours or its own.

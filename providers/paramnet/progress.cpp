@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <climits>
 
 #include "core/clock/clock.hpp"
 #include "core/sync/futex.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
 
 namespace viaduct::paramnet {
@@ -19,6 +21,9 @@ constexpr int64_t kPacedTickNs = 100'000;     // the same where messages take th
 constexpr int64_t kTickTailNs = 100'000'000;  // ticking goes on for so long after the last backlog
 constexpr int64_t kLookNs = 100'000'000;      // calls may be swallowed, and nobody calls for a watcher
 constexpr uint32_t kMaxTold = 16;             // errors of one kind reported at once
+
+// What progress_running says of the thread; 0: there is none.
+enum : uint32_t { kStarts = 1, kRuns };
 
 // What the peer has found out about us (vipl-semantics §8). Both queue locks held.
 void handle_events(Endpoint& ep) {
@@ -57,7 +62,7 @@ void handle_events(Endpoint& ep) {
 void service_connected(Endpoint& ep) {
     // Read first: what the peer had published before it left is still delivered (docs/data-path.md).
     const bool left = ep.rx.peer->closed.load(std::memory_order_acquire) != 0 ||
-                      ep.joint.peer->dead.load(std::memory_order_acquire) != 0;
+                      ep.joint.peer->has_gone();
     ep.servicing = true;
     // Once around the lane at most: a living peer that goes on sending has a living receiver's polls too.
     for (uint32_t lap = 0; lap < kLines / kPollBudget && serve_lines(ep, kPollBudget); ++lap) {
@@ -80,7 +85,7 @@ Need need_of(NicContext& nic, Endpoint& ep) {
     if (ep.connected) {
         const EndRecord& peer = *ep.rx.peer;
         bool now = peer.closed.load(std::memory_order_acquire) != 0 ||
-                   ep.joint.peer->dead.load(std::memory_order_acquire) != 0 ||
+                   ep.joint.peer->has_gone() ||
                    peer.link_down.load(std::memory_order_acquire) !=
                        ep.link_down_seen.load(std::memory_order_relaxed);
         for (uint32_t kind = 0; kind < kEventKinds; ++kind)
@@ -242,8 +247,7 @@ int64_t next_timeout(NicContext& nic, int64_t pause, int64_t* tail_end) {
     return pause;
 }
 
-void run(void* argument) {
-    auto& nic = *static_cast<NicContext*>(argument);
+void look_after(NicContext& nic) {
     Hub& hub = *nic.hub;
     int64_t pause = next_pause(nic, kTickNs, false);
     int64_t tail_end = 0, last_tick = 0, last_look = now_ns();
@@ -271,6 +275,16 @@ void run(void* argument) {
             look_after_watchers(nic);
         }
     }
+}
+
+void run(void* argument) {
+    auto& nic = *static_cast<NicContext*>(argument);
+    {
+        const LifeHeld held(nic.owner->life);
+        nic.progress_running.store(kRuns, std::memory_order_release);
+        futex_wake(nic.progress_running, INT_MAX, false);
+        look_after(nic);
+    }
     nic.progress_running.store(0, std::memory_order_release);
     futex_wake(nic.progress_running, 1, false);
 }
@@ -279,18 +293,21 @@ void run(void* argument) {
 
 Status ensure_progress(NicContext& nic) {
     std::call_once(nic.progress_once, [&] {
-        nic.progress_running.store(1, std::memory_order_relaxed);
+        nic.progress_running.store(kStarts, std::memory_order_relaxed);
         nic.progress_status = nic.agent->spawn("vipl-paramnet", run, &nic);
         if (nic.progress_status != Status::ok) nic.progress_running.store(0, std::memory_order_relaxed);
+        // Who is connected reads our life: not before it can be read is a connection asked for.
+        while (nic.progress_running.load(std::memory_order_acquire) == kStarts)
+            futex_wait(nic.progress_running, kStarts, -1, false);
     });
     return nic.progress_status;
 }
 
 void stop_progress(NicContext& nic) {
     nic.progress_stop.store(1, std::memory_order_release);
-    while (nic.progress_running.load(std::memory_order_acquire) != 0) {
+    while (const uint32_t state = nic.progress_running.load(std::memory_order_acquire)) {
         wake_service(*nic.hub);
-        futex_wait(nic.progress_running, 1, kTickNs, false);
+        futex_wait(nic.progress_running, state, kTickNs, false);
     }
 }
 

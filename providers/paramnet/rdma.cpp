@@ -6,6 +6,7 @@
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/progress.hpp"
 
 namespace viaduct::paramnet {
 
@@ -26,8 +27,8 @@ public:
     Access& operator=(const Access&) = delete;
     bool open() const { return peer_.closed.load(std::memory_order_acquire) == 0; }
     // For a region that has been looked at: its handle is one that can be live.
-    Guard guard(const RegionView& regions, uint32_t handle) const {
-        return {&peer_.closed, regions.live_word(handle), handle};
+    Guard guard(const Peer& peer, uint32_t handle) const {
+        return {&peer_.closed, peer.regions.live_word(handle), handle, peer.life, &peer.owner->life};
     }
 
 private:
@@ -145,12 +146,15 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
                 result = write_here(from, here, total);
                 if (result == CrossResult::ok && here != address) remember_target(ep, handle, address, total);
             } else if (peer.reach == Reach::cross_copy) {
-                result = cross_write(peer.pid, from, address, total, access.guard(peer.regions, handle));
+                result = cross_write(peer.pid, from, address, total, access.guard(peer, handle));
             }
         }
         if (!access.open()) return Step::waits;
     }
-    if (result == CrossResult::gone) return Step::waits;  // so is the news of its death
+    if (result == CrossResult::gone || (result == CrossResult::fault && peer.has_gone())) {
+        report_death(*ep.nic);
+        return Step::waits;
+    }
     const uint32_t position = ep.vi->send.taken++;
     if (result == CrossResult::fault) {
         if (immediate) publish_immediate(ep, kLineWriteRefused, d->CS.ImmediateData, 0);
@@ -261,12 +265,15 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
             } else if (const uint64_t here = direct_address(peer, region, address, total); here != 0) {
                 result = read_here(to, here, total);
             } else if (peer.reach == Reach::cross_copy) {
-                result = cross_read(peer.pid, to, address, total, access.guard(peer.regions, handle));
+                result = cross_read(peer.pid, to, address, total, access.guard(peer, handle));
             }
         }
         if (result == CrossResult::fault && !access.open()) return Step::waits;
     }
-    if (result == CrossResult::gone) return Step::waits;
+    if (result == CrossResult::gone || (result == CrossResult::fault && peer.has_gone())) {
+        report_death(*ep.nic);
+        return Step::waits;
+    }
     const uint32_t position = ep.vi->send.taken++;
     if (result == CrossResult::ok) {
         finish(ep, position, VIP_STATUS_OP_RDMA_READ, total, After::nothing);

@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 
 // What an end that knows less may ignore (kFlagTimed, EndRecord::timed) does not change it: an agent of
 // before an upgrade serves on while it has clients.
-inline constexpr uint32_t kLayoutVersion = 5;
+inline constexpr uint32_t kLayoutVersion = 6;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -212,6 +212,20 @@ struct Hub {
         std::atomic<int64_t> link_free;  // of the modelled link to this NIC (link_model.hpp); else unused
 };
 static_assert(sizeof(Hub) == 768);
+
+// ---- the owner page of a NIC context
+// -------------------------------------------------------------------------------
+
+// Behind its region table: peers map it read-only. What steers this context, or tells of it, and no peer may
+// change.
+struct OwnerPage {
+    // Number of the thread that lives as long as the context, while it does (life.hpp); else 0, or with a
+    // mark that the kernel makes.
+    alignas(128) std::atomic<uint32_t> life;
+    alignas(128) std::atomic<uint32_t> sleepers;   // reserved
+    std::atomic<uint32_t> service_asleep;          // reserved
+};
+static_assert(sizeof(OwnerPage) <= 4096);
 
 // What OpenNic::provider_words hold.
 enum ProviderWord : uint32_t {

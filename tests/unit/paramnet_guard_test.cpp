@@ -2,6 +2,7 @@
 // The guarded call: refused when permission has gone, and not made when permission goes between the look and
 // the call.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -16,12 +17,12 @@
 namespace viaduct::paramnet {
 namespace {
 
-std::atomic<uint32_t> closed{0}, handle{77};
+std::atomic<uint32_t> closed{0}, handle{77}, life{5};
 uint64_t source, target;
 
 long copy_word(uint32_t expected = 77) {
     const iovec local{&source, sizeof source}, remote{&target, sizeof target};
-    return guarded_call(Guard{&closed, &handle, expected}, SYS_process_vm_writev, ::getpid(), &local, 1,
+    return guarded_call(Guard{&closed, &handle, expected, 5, &life}, SYS_process_vm_writev, ::getpid(), &local, 1,
                         &remote, 1);
 }
 
@@ -39,12 +40,15 @@ TEST(GuardedCall, IsRefusedWhenClosedOrTheRegionHasGone) {
     closed = 1;
     EXPECT_EQ(copy_word(), kNotPermitted);
     closed = 0;
+    life = 5 | FUTEX_OWNER_DIED;
+    EXPECT_EQ(copy_word(), kNotPermitted);
+    life = 5;
     EXPECT_EQ(target, 0u);
 }
 
 TEST(GuardedCall, GivesTheErrorOfTheCall) {
     const iovec local{&source, sizeof source}, remote{reinterpret_cast<void*>(8), sizeof target};
-    const Guard guard{&closed, &handle, 77};
+    const Guard guard{&closed, &handle, 77, 5, &life};
     EXPECT_EQ(guarded_call(guard, SYS_process_vm_writev, ::getpid(), &local, 1, &remote, 1), -EFAULT);
     EXPECT_EQ(guarded_call(guard, SYS_process_vm_writev, 0x3FFFFFFF, &local, 1, &remote, 1), -ESRCH);
 }
