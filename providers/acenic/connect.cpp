@@ -46,6 +46,28 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     return Status::ok;
 }
 
+// E held. A listener waits for one request; when that has gone before anybody has heard of it, for another one.
+Status begin_listening(ConnectOp& op) {
+    Engine& engine = *op.engine;
+    op.decided = false;
+    op.listener = engine.node().listen(op.local, &op, engine.now());
+    op.expected = op.listener != 0 ? engine.port().expect_request(op.local) : 0;
+    if (op.expected == 0) {
+        engine.node().unlisten(op.listener);
+        return Status::out_of_resources;
+    }
+    engine.finish_frames();
+    return Status::ok;
+}
+
+// E held, and let go meanwhile: what has come behind the request may take it back.
+bool has_request(ConnectOp& op, std::unique_lock<BiasedLock>& lock) {
+    lock.unlock();
+    op.engine->poll();
+    lock.lock();
+    return op.engine->node().still_waits(op.result.incoming, op.engine->now());
+}
+
 }  // namespace
 
 Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
@@ -57,13 +79,8 @@ Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
     op->engine->poll();
     std::unique_lock lock(op->engine->mutex);
     if (op->engine->is_lost()) return Status::broken;
-    op->listener = op->engine->node().listen(local, op.get(), op->engine->now());
-    op->expected = op->listener != 0 ? op->engine->port().expect_request(local) : 0;
-    if (op->expected == 0) {
-        op->engine->node().unlisten(op->listener);
-        return Status::out_of_resources;
-    }
-    op->engine->finish_frames();
+    op->local = local;
+    if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
     // The same where the engine process keeps them.
     for (const int64_t until = now_ns() + kEnginePatience;
          !op->engine->port().is_known() && !op->decided && now_ns() < until;) {
@@ -115,8 +132,14 @@ Status reject(NicContext* nic, uint64_t incoming) {
 
 Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
     std::unique_lock lock(op->engine->mutex);
-    while (!op->decided) {
+    for (;;) {
         if (op->engine->is_lost()) return Status::broken;
+        if (op->decided) {
+            if (op->ep != nullptr || op->result.status != Status::ok || has_request(*op, lock)) break;
+            op->engine->port().forget(op->expected, true);
+            if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
+            continue;
+        }
         const int64_t left = remaining_ns(deadline);
         if (left == 0) return Status::not_done;
         if (left < 0) {

@@ -30,9 +30,13 @@ public:
     }
     uint32_t max_frame() const override { return port_->max_frame(); }
     const NicAddress& address() const override { return port_->address(); }
-    std::string counters() const override { return counters_text(port_->counters()); }
-    static std::string counters_text(const PortCounters& c) {
-        return "refused by the port " + std::to_string(c.tx_refused) + ", no buffer " +
+    std::string counters() const override { return counters_text(*port_); }
+    static std::string counters_text(const Port& port) {
+        const PortCounters& c = port.counters();
+        const PacketSocket::Lost lost = port.lost();
+        return "too large " + std::to_string(lost.too_large) + ", not taken " + std::to_string(lost.not_taken) +
+               ", lost otherwise " + std::to_string(lost.other) + ", refused by the port " +
+               std::to_string(c.tx_refused) + ", no buffer " +
                std::to_string(c.no_buffer) + ", foreign " + std::to_string(c.foreign) +
                ", lent and copied after all " + std::to_string(c.taken_in);
     }

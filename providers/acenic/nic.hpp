@@ -81,6 +81,7 @@ namespace viaduct {
 struct ConnectOp {
     acenic::Engine* engine = nullptr;
     Endpoint* ep = nullptr;  // null: a listener
+    EndAddress local;        // of a listener
     uint32_t listener = 0;
     uint32_t expected = 0;  // FramePort: what the port was told that we wait for
     bool decided = false;

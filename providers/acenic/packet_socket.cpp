@@ -7,8 +7,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
 #include "providers/wire/format.hpp"
 
 namespace viaduct::acenic {
@@ -24,8 +27,8 @@ struct VirtioHeader {
 };
 static_assert(sizeof(VirtioHeader) == 10);
 
-// The wire takes no more for now; anything else will not be better the next time.
-bool is_full(int error) { return error == EAGAIN || error == ENOBUFS || error == EINTR; }
+// A device's queue is full for no longer. What is refused longer than this holds the others up no more.
+constexpr int64_t kLongestFull = 10'000'000;
 
 }  // namespace
 
@@ -43,7 +46,29 @@ std::unique_ptr<PacketSocket> PacketSocket::open(const std::string& interface) {
         return nullptr;
     if (::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kBuffer, sizeof kBuffer) != 0)
         ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDBUF, &kBuffer, sizeof kBuffer);
-    return std::unique_ptr<PacketSocket>(new PacketSocket(std::move(socket)));
+    return std::unique_ptr<PacketSocket>(new PacketSocket(std::move(socket), interface));
+}
+
+// Whether a frame that the kernel did not take now will not be taken later either. ENOBUFS says two things: that
+// the device's queue is full, and that the device has dropped the frame (veth: it is too large for the other
+// end). They are told apart by whether a frame of that size has passed before, and by time: a path may shrink.
+bool PacketSocket::is_refused(uint32_t bytes, int error) {
+    if (error == EAGAIN || error == EINTR) return false;
+    if (error == ENOBUFS && bytes <= passed_) {
+        const int64_t now = now_ns();
+        if (full_since_ == 0) full_since_ = now;
+        if (now - full_since_ < kLongestFull) return false;
+        passed_ = bytes - 1;
+        ++lost_.not_taken;
+    } else if (error == ENOBUFS || error == EMSGSIZE) {
+        if (lost_.too_large++ == 0)
+            VIADUCT_LOG(info, "acenic", "%s does not take frames of %u bytes: the MTU here, or at the other end, is smaller",
+                        interface_.c_str(), bytes);
+    } else {
+        ++lost_.other;
+    }
+    full_since_ = 0;
+    return true;
 }
 
 uint32_t PacketSocket::send(rte_mbuf* const* frames, uint32_t count) {
@@ -67,9 +92,14 @@ uint32_t PacketSocket::send(rte_mbuf* const* frames, uint32_t count) {
     uint32_t done = 0;
     while (done != count) {
         const int sent = ::sendmmsg(socket_.get(), messages + done, count - done, MSG_DONTWAIT);
-        if (sent < 0 && is_full(errno)) break;
-        // A frame that the kernel refuses for good is lost, as on the way: the interface is down, or gone.
-        done += sent > 0 ? static_cast<uint32_t>(sent) : 1;
+        if (sent <= 0) {
+            if (!is_refused(frames[done]->pkt_len, errno)) break;
+            ++done;  // lost, as on the way
+            continue;
+        }
+        full_since_ = 0;
+        for (const uint32_t end = done + static_cast<uint32_t>(sent); done != end; ++done)
+            passed_ = std::max(passed_, frames[done]->pkt_len);
     }
     return done;
 }

@@ -68,6 +68,8 @@ public:
     uint32_t max_frame() const { return max_frame_; }
     const NicAddress& address() const { return link_.own; }
     const PortCounters& counters() const { return counters_; }
+    // Frames that the interface has refused for good.
+    PacketSocket::Lost lost() const { return socket_ ? socket_->lost() : PacketSocket::Lost{}; }
 
 private:
     static constexpr uint32_t kBurst = PacketSocket::kBurst;

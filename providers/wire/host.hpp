@@ -189,6 +189,7 @@ struct Tuning {
     Time first_try = 10'000'000;  // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
     Time no_match_grace = 100'000'000;  // "nobody waits there" is believed after so long (docs/decisions.md)
+    Time request_silence = 500'000'000;  // a request that is not repeated for so long is handed out no more
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
     Time accept_patience = 1'000'000'000;
     Time goodbye = 500'000'000;  // how long a disconnect is repeated

@@ -39,7 +39,7 @@ void Link::claim(LinkId id, Cookie cookie) {
     nonce_ = node_.random();
     peer_nonce_ = 0;
     first_sequence_ = static_cast<uint32_t>(node_.random());
-    rung_ = tries_ = arrived_ = path_ = 0;
+    tries_ = arrived_ = path_ = 0;
     peer_max_frame_ = kMaxFrame;
     peer_window_ = kWindow;
     peer_known_ = false;

@@ -90,7 +90,7 @@ private:
 
     // link_connect.cpp
     uint32_t probe_bytes() const;
-    void step_down();
+    uint32_t safe_bytes() const;
     void send_connect(Kind, LinkId destination, uint64_t nonce, uint32_t padded, Time now);
     void send_confirm(Time now);
     void send_try(uint32_t padded, Time now);
@@ -126,7 +126,7 @@ private:
     // hand-shake
     uint64_t nonce_ = 0, peer_nonce_ = 0;  // of our request, of the peer's
     uint32_t first_sequence_ = 0;
-    uint32_t rung_ = 0, tries_ = 0;
+    uint32_t tries_ = 0;
     uint32_t arrived_ = 0;  // size of the largest hand-shake frame that came from the peer
     uint32_t path_ = 0;     // size of ours that is known to have arrived; 0: not yet
     uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kWindow;

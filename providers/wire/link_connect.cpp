@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The hand-shake of a link: request or peer request, accept, confirm; tried again until answered. Each try is
-// padded to the size it wants to use later, smaller after two tries without an answer: what arrives is the
-// path MTU.
+// The hand-shake of a link: request or peer request, accept, confirm; tried again until answered. The first try
+// is padded to the largest size both ends may use, each further one is sent in all sizes, the largest first:
+// what arrives first is the path MTU.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -15,29 +15,20 @@ namespace viaduct::wire {
 
 namespace {
 
-// Jumbo frames with a tunnel in between, Ethernet under UDP, tunnels, IPv6's least, IPv4's least.
-constexpr uint32_t kRungs[] = {8900, 4056, 1460, 1380, 1220, kMinFrame};
-constexpr uint32_t kTriesPerRung = 2;
+// Jumbo frames with a tunnel in between, Ethernet, Ethernet under UDP, tunnels, IPv6's least, IPv4's least.
+constexpr uint32_t kRungs[] = {8900, 4056, 1486, 1460, 1380, 1220, kMinFrame};
 constexpr uint32_t kSmallest = kHeaderBytes + kConnectBytes;
 
 }  // namespace
 
-// Size of the next hand-shake frame: the largest first.
+// The largest frame that both ends take, or that is known to pass.
 uint32_t Link::probe_bytes() const {
     const uint32_t most = std::min(node_.tuning_.max_frame, peer_max_frame_);
-    if (path_ != 0) return std::min(path_, most);
-    if (rung_ == 0) return most;
-    uint32_t left = rung_;
-    for (const uint32_t rung : kRungs)
-        if (rung < most && --left == 0) return rung;
-    return std::min(most, kMinFrame);
+    return path_ != 0 ? std::min(path_, most) : most;
 }
 
-void Link::step_down() {
-    if (path_ != 0 || ++tries_ < kTriesPerRung) return;
-    tries_ = 0;
-    if (rung_ < std::size(kRungs)) ++rung_;
-}
+// The size that has passed when the peer has answered, but has not said what has arrived.
+uint32_t Link::safe_bytes() const { return path_ != 0 || tries_ <= 1 ? probe_bytes() : kMinFrame; }
 
 void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t padded, Time now) {
     const uint32_t bytes = std::max(padded, kSmallest);
@@ -147,11 +138,14 @@ void Link::try_again(Time now) {
     // Answers that are due soon are worth asking for often; silence is not.
     next_try_ = now + interval_;
     if (no_match_since_ == kNoTime) interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
-    // Silence may mean that large frames do not pass, or that nobody was there: so the large one is tried
-    // each time.
-    if (path_ == 0 && rung_ != 0) send_try(std::min(node_.tuning_.max_frame, peer_max_frame_), now);
-    send_try(probe_bytes(), now);
-    step_down();
+    // Silence may mean that nobody was there, or that large frames do not pass. Whoever gets more than one size
+    // answers the first, which is the largest.
+    const uint32_t most = probe_bytes();
+    send_try(most, now);
+    if (path_ == 0 && tries_ != 0)
+        for (const uint32_t rung : kRungs)
+            if (rung < most) send_try(rung, now);
+    ++tries_;
 }
 
 // Whoever keeps the request need not look for somebody who takes it.
@@ -164,8 +158,7 @@ void Link::fail(Status why, Time) {
 }
 
 void Link::become_connected(Time now) {
-    if (path_ == 0)
-        path_ = probe_bytes();  // data came before the confirm: the last size tried is the safe one
+    if (path_ == 0) path_ = safe_bytes();  // data came before the confirm
     state_ = LinkState::connected;
     heard_ = now;
     said_ = now;
@@ -212,7 +205,11 @@ void Link::on_confirm(const Frame& f, Time now) {
         out_.note_credit(f.header.credit);
         become_connected(now);
     }
-    if (is_connected()) heard_ = now;
+    if (!is_connected()) return;
+    heard_ = now;
+    // Of several sizes of the accept a larger one may be confirmed later, or after data that came first.
+    path_ = std::max<uint32_t>(path_, std::clamp<uint32_t>(a.arrived, kMinFrame, kMaxFrame));
+    out_.raise_path(std::min({path_, node_.tuning_.max_frame, peer_max_frame_}));
 }
 
 void Link::on_answer(const Frame& f, Time now) {
@@ -237,7 +234,11 @@ void Link::on_answer(const Frame& f, Time now) {
         interval_ = node_.tuning_.first_try;
         next_try_ = now + interval_;
     }
-    if (now - no_match_since_ >= node_.tuning_.no_match_grace) return fail(Status::no_match, now);
+    if (now - no_match_since_ >= node_.tuning_.no_match_grace) {
+        // A listener may have come a moment ago, and have the request already.
+        if (state_ == LinkState::requesting) withdraw();
+        return fail(Status::no_match, now);
+    }
     rearm(now);
 }
 

@@ -172,6 +172,14 @@ void Node::reject(IncomingId id, Time) {
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
 }
 
+bool Node::still_waits(IncomingId id, Time now) {
+    const Incoming* incoming = find_incoming(id);
+    if (incoming == nullptr) return false;
+    if (!incoming->withdrawn && now - std::max(incoming->heard, awake_since_) <= tuning_.request_silence) return true;
+    std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
+    return false;
+}
+
 void Node::start(LinkId id, Time now) {
     if (Link* link = find(id)) link->start(now);
 }

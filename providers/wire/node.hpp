@@ -59,6 +59,9 @@ public:
     // 0: the requester is gone, or no link is free (*why).
     LinkId accept(IncomingId, Cookie, const ViTraits&, Time now, Status* why);
     void reject(IncomingId, Time now);
+    // False: its requester has taken it back, or has not repeated it for so long that it has gone. It is
+    // forgotten then; should the requester live after all, its next copy is a new request.
+    bool still_waits(IncomingId, Time now);
     // The host is ready for what arrives: call once after connected.
     void start(LinkId, Time now);
     // Ends an attempt or a connection; no upcall for it afterwards. The peer is told for a while.

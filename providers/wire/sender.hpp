@@ -4,6 +4,7 @@
 // retransmission; nothing is copied aside. Used by Link.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -21,6 +22,7 @@ public:
 
     void begin(uint32_t first_sequence, bool reliable);
     void set_path(uint32_t frame_bytes, uint32_t window);
+    void raise_path(uint32_t frame_bytes) { frame_bytes_ = std::max(frame_bytes_, frame_bytes); }
 
     bool post(const Work&);
     // usual_message.cpp

@@ -95,6 +95,13 @@ TEST_F(AcenicPacketSocket, AFrameThatIsRefusedForGoodIsLostAndHoldsNobodyUp) {
     EXPECT_EQ(heard().size(), 65u);
 }
 
+TEST_F(AcenicPacketSocket, WhatIsTooLargeIsCounted) {
+    rte_mbuf* burst[] = {frame(5, 16'000, std::byte{1}), frame(1, 64, std::byte{2})};
+    ASSERT_EQ(socket_->send(burst, 2), 2u);
+    EXPECT_EQ(socket_->lost().too_large, 1u);
+    EXPECT_EQ(socket_->lost().not_taken + socket_->lost().other, 0u);
+}
+
 TEST_F(AcenicPacketSocket, ThereIsNoneForAnInterfaceThatDoesNotExist) {
     EXPECT_EQ(PacketSocket::open("viaduct-none"), nullptr);
 }

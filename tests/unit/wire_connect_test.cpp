@@ -174,6 +174,52 @@ TEST(WireConnect, ARequestWhoseSenderHasGivenUpIsNotKept) {
     EXPECT_EQ(m.b.node.requests_kept(), 0u);
 }
 
+// What a listener takes at the last moment has no requester any more when the last answer before it is late.
+TEST(WireConnect, WhoBelievesThatNobodyWaitsTakesItsRequestBack) {
+    LooksIn m;
+    std::vector<std::byte> no_match;
+    m.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
+        if (from == address(1)) return true;
+        if (static_cast<Kind>(load8(frame + 1)) != Kind::no_match) return false;
+        no_match.assign(frame, frame + bytes);
+        return true;
+    };
+    m.request(10 * kSecond);
+    m.wire.run_for(95'000'000);
+    ASSERT_TRUE(m.look());
+    m.wire.run_for(15'000'000);
+    ASSERT_FALSE(m.a.failure);
+    EXPECT_TRUE(m.b.node.still_waits(m.b.incoming_id, m.wire.now));
+    m.a.node.input(no_match, address(2), m.wire.now);
+    ASSERT_TRUE(m.a.failure);
+    EXPECT_EQ(*m.a.failure, Status::no_match);
+    m.wire.run_for(1'000'000);
+    m.accept();
+    EXPECT_EQ(m.b.link, 0u) << "at once";
+    EXPECT_EQ(m.accept_status, Status::timeout);
+    EXPECT_FALSE(m.b.node.still_waits(m.b.incoming_id, m.wire.now));
+}
+
+TEST(WireConnect, ARequestThatIsNotRepeatedWaitsNoLonger) {
+    Meeting m;
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    m.request(10 * kSecond);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
+    m.wire.run_for(2 * kSecond);
+    EXPECT_TRUE(m.b.node.still_waits(m.b.incoming_id, m.wire.now)) << "it is repeated until it is decided";
+    m.wire.weather.lose = 1;  // its host has died
+    for (Time waited = 0; waited < Tuning{}.request_silence + 100'000'000; waited += 50'000'000) {
+        m.wire.run_for(50'000'000);
+        m.b.node.advance(m.wire.now);
+    }
+    EXPECT_FALSE(m.b.node.still_waits(m.b.incoming_id, m.wire.now));
+    m.wire.weather.lose = 0;  // it has not: the next copy is a request as any other
+    m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 2; }));
+    m.accept();
+    EXPECT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.is_connected && m.b.is_connected; }));
+}
+
 TEST(WireConnect, StrangersCannotTakeARequestBack) {
     LooksIn m;
     const LinkId id = m.request_to("here");
@@ -372,6 +418,40 @@ TEST(WireConnect, TheLargestFrameThatPassesIsFound) {
             EXPECT_GE(found, limit == 9000 ? 9000u : limit / 2);
         }
     }
+}
+
+// Sizes that do not pass cost one more try, not one for each of them.
+TEST(WireConnect, ASmallPathIsFoundWithTheSecondTry) {
+    for (const uint32_t limit : {1486u, 1460u, 1400u, 600u}) {
+        SCOPED_TRACE(limit);
+        Meeting m(1, tuning(8986));
+        m.wire.weather.path_limit = limit;
+        const Time began = m.wire.now;
+        ASSERT_TRUE(m.connect());
+        EXPECT_LE(m.wire.now - began, 3 * Tuning{}.first_try);
+        m.wire.run_for(kSecond / 10);
+        for (const uint32_t found : {m.report(m.a).send_frame, m.report(m.b).send_frame}) {
+            EXPECT_LE(found, limit);
+            EXPECT_GE(found, limit > 1000 ? limit * 9 / 10 : kMinFrame - 1);
+        }
+    }
+}
+
+// A path that shrinks below the frames that are under way ends a reliable connection, and says so.
+TEST(WireConnect, APathThatShrinksEndsTheConnectionInItsTime) {
+    Meeting m(1, tuning(8986));
+    m.a.plan_out.rdma = m.b.plan_in.rdma = false;
+    m.a.plan_out.largest = m.b.plan_in.largest = 100'000;
+    ASSERT_TRUE(m.connect());
+    m.wire.weather.path_limit = 1486;
+    const Time began = m.wire.now;
+    ASSERT_TRUE(m.wire.run(began + 10 * kSecond, [&] {
+        m.a.work(m.a.posted + 8, m.wire.now);
+        return m.a.how_ended.has_value();
+    }));
+    EXPECT_EQ(*m.a.how_ended, Ended::gave_up);
+    EXPECT_EQ(m.a.last_outcome, Outcome::gave_up);
+    EXPECT_LE(m.wire.now - began, Tuning{}.give_up + kSecond);
 }
 
 TEST(WireConnect, TwoEndsOfDifferentSizesUseTheSmaller) {

@@ -309,7 +309,7 @@ void Server::sleep(int64_t now) {
 void Server::log_counters() const {
     if (port_ != nullptr)
         VIADUCT_LOG(info, "acenicd", "%s: %s", options_.port.c_str(),
-                    ExclusivePort::counters_text(port_->counters()).c_str());
+                    ExclusivePort::counters_text(*port_).c_str());
 }
 
 }  // namespace viaduct::acenic
