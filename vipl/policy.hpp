@@ -38,6 +38,9 @@ inline constexpr int64_t kLongestPeerLossDelay = 750'000'000;
 // Connection handles that may wait for Accept or Reject at one time on one NIC handle (§4.3).
 inline constexpr uint32_t kMaxConnectionHandles = 1024;
 
+// A connection that this end ends: its peer gets what it can still take for so long (VipDisconnect(3)).
+inline constexpr int64_t kTrafficPatience = 1'000'000'000;
+
 // An acceptor waits no longer than this for the requester's confirmation (§4.3, end of handshake).
 inline constexpr int64_t kAcceptPatience = 10'000'000'000;
 

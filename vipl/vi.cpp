@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "core/memory/mapped.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
@@ -210,6 +211,29 @@ void divert_completions(WorkQueue& q, VIP_DESCRIPTOR& nowhere) {
 }
 
 }  // namespace
+
+namespace {
+
+// False: some of its descriptors are gone, or too many to ask about.
+bool descriptors_are_there(const WorkQueue& q) {
+    constexpr uint32_t kMostAskedAbout = 4096;
+    if (q.posted - q.completed > kMostAskedAbout) return false;
+    for (uint32_t position = q.completed; position != q.posted; ++position)
+        if (!is_mapped(q.at(position), sizeof(VIP_DESCRIPTOR))) return false;
+    return true;
+}
+
+}  // namespace
+
+void finish_sends(Vi& vi, Deadline until) {
+    {
+        const BothQueues both(vi.core);
+        const WorkQueue& sends = vi.core.send;
+        if (vi.state() != VIP_STATE_CONNECTED || sends.completed == sends.posted) return;
+        if (!descriptors_are_there(sends) || !descriptors_are_there(vi.core.recv)) return;
+    }
+    finish_traffic(vi, vi.handle.load(), until);
+}
 
 void kill_vi(Vi& vi) {
     vi.attempt.given_up.store(true);

@@ -112,8 +112,16 @@ VIP_RETURN query_vi(Vi& vi, VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_AT
                     VIP_BOOLEAN* send_empty, VIP_BOOLEAN* recv_empty);
 VIP_RETURN set_vi_attributes(Vi& vi, VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes);
 
+// Before this end ends a connection: what has arrived completes its receives, and the peer gets what it can still take,
+// until then. No lock held.
+void finish_traffic(Vi& vi, uintptr_t handle, Deadline until);
+
 // The way to Idle from everywhere (VipDisconnect).
 VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle);
+
+// For VipCloseNic: the peer gets what it can still take of what was sent. Memory that the program has given up is not
+// touched (vipl-compat M11).
+void finish_sends(Vi& vi, Deadline until);
 
 // For VipCloseNic: the handle dies, the peer is told, no byte of the program's memory is touched (vipl-compat
 // M11).

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How connections end: what providers report (ViEvents), what the program does wrong, and VipDisconnect.
 // Providers call in from any thread.
+#include <sched.h>
+#include <time.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -22,6 +25,7 @@ namespace {
 
 constexpr uint32_t kWhole = 0;
 constexpr uint32_t kMarked = 2;
+constexpr uint32_t kLooksWhenBroken = 100;  // for what has arrived at a connection that is broken
 constexpr uint32_t kSettled = 3;  // mark_broken no longer succeeds: one error per entry to Error
 
 AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
@@ -81,26 +85,40 @@ void on_cq_overflow(WorkQueue& q) {
     vi.core.mark_broken(why);
 }
 
-// Called with both queue locks. True when there is something to tell.
-bool enter_error(Vi& vi, BreakReason* why) {
+enum class Entry { none, not_yet, done };
+
+// Called with both queue locks. done: there is something to tell. not_yet, only while `patient`: again, with the locks
+// given up in between.
+Entry enter_error(Vi& vi, BreakReason* why, bool patient) {
     ViCore& core = vi.core;
-    if (core.broken.load(std::memory_order_acquire) != kMarked) return false;
+    if (core.broken.load(std::memory_order_acquire) != kMarked) return Entry::none;
     const bool by_program =
         core.reason.code == VIP_ERROR_POST_DESC || core.reason.code == VIP_ERROR_VI_OVERRUN;
     const auto next = next_state(vi.state(), by_program ? ViEvent::program_errs : ViEvent::connection_breaks);
     if (!next) {
         // Pending: whoever ends the attempt settles it. Otherwise the connection is over already.
         if (vi.state() != VIP_STATE_CONNECT_PENDING) core.broken.store(kWhole);
-        return false;
+        return Entry::none;
     }
     *why = core.reason;
-    if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);
+    if (vi.state() == VIP_STATE_CONNECTED) {
+        // What had arrived before counts, whatever has broken the connection.
+        if (vi.ops->finish_traffic(core) == Status::not_done && patient) return Entry::not_yet;
+        vi.ops->disconnect(core);
+    }
     vi.set_state(*next);
     core.broken.store(kSettled);
     core.stats.note_state();
     flush_queue(core.recv);
     flush_queue(core.send);
-    return true;
+    return Entry::done;
+}
+
+// Between two looks at a connection that is about to end: the peer needs a processor, then time.
+void let_others_run(uint32_t round) {
+    constexpr uint32_t kYields = 64;
+    constexpr timespec kPause{0, 100'000};
+    round < kYields ? static_cast<void>(::sched_yield()) : static_cast<void>(::nanosleep(&kPause, nullptr));
 }
 
 }  // namespace
@@ -112,9 +130,12 @@ void settle(Vi& vi) {
     BreakReason why;
     AsyncError error;
     std::optional<NicPin> pin;
-    {
+    Entry entry = Entry::not_yet;
+    for (uint32_t round = 0; entry == Entry::not_yet; ++round) {
+        if (round != 0) let_others_run(round);
         const BothQueues both(vi.core);
-        if (!enter_error(vi, &why)) return;
+        entry = enter_error(vi, &why, round < kLooksWhenBroken);
+        if (entry != Entry::done) continue;
         // A thread of the provider's may be here with no call of the program around it. VipCloseNic takes
         // these locks, after it has let the handle die and before it waits for pins: it waits for this one,
         // or nobody is left to wake and nobody wants to know.
@@ -123,6 +144,7 @@ void settle(Vi& vi) {
         if (why.report) note_error(vi, why.code);
         if (why.resource == VIP_RESOURCE_CQ) error.record.CQHandle = vi.full_cq.load()->public_handle();
     }
+    if (entry == Entry::none) return;
     stats::process_stats.count(stats::ProcessCount::connections_lost);
     VIADUCT_PROBE2(connection_broken, error.record.ViHandle, static_cast<int>(why.code));
     VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
@@ -147,9 +169,23 @@ void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, V
     settle(vi);
 }
 
+void finish_traffic(Vi& vi, uintptr_t handle, Deadline until) {
+    const CancellationHeldOff inside_hot_calls;
+    for (uint32_t round = 0;; ++round) {
+        {
+            const BothQueues both(vi.core);
+            if (vi.handle.load() != handle || vi.state() != VIP_STATE_CONNECTED) return;
+            if (vi.ops->finish_traffic(vi.core) != Status::not_done) return;
+        }
+        if (now_ns() >= until) return;
+        let_others_run(round);
+    }
+}
+
 VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
     const NicPin pin(vi.nic, vi.handle, handle);
     if (!pin) return VIP_INVALID_PARAMETER;
+    finish_traffic(vi, reinterpret_cast<uintptr_t>(handle), now_ns() + kTrafficPatience);
     for (;;) {
         {
             const BothQueues both(vi.core);

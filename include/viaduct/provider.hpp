@@ -183,6 +183,11 @@ struct DataOps {
 
     // Connected life
     void (*start)(ViCore&);  // [RS] state is Connected now: publish posted receives, let traffic flow
+    // [RS] The connection is about to end, by this end or because it is broken: takes in what has arrived (its
+    // receives complete as ever) and, unless it is broken, moves what is queued for sending. not_done: sends are
+    // left that the peer may yet take, or what has arrived cannot be had at this moment; the user agent gives up
+    // the locks and asks again, for a bounded time. Never waits.
+    Status (*finish_traffic)(ViCore&);
     // [RS] quiesce: after it returns nothing on behalf of this VI writes consumer memory any more. Tells the
     // peer. Bounded; may block briefly. Descriptors are left to the user agent to flush.
     void (*disconnect)(ViCore&);

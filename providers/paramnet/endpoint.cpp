@@ -63,6 +63,7 @@ void install_receiver(Endpoint& ep) {
     Rx& rx = ep.rx;
     rx.alone = rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
     rx.message = IncomingMessage();
+    rx.ended = false;
     rx.base = vi.recv.completed;  // receives posted before connecting count too
     rx.acknowledged = vi.traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION;
     rx.unreliable = vi.traits.reliability == VIP_SERVICE_UNRELIABLE;
@@ -169,6 +170,21 @@ void start(ViCore& vi) {
     ring_peer(ep);            // it may hold back sends until now
     remind(ep);               // bells rung before this moment met a silent lane
     call(*nic.hub, ep.slot);  // and so did calls: the peer may have come and gone
+}
+
+Status finish_traffic(ViCore& vi) {
+    Endpoint& ep = *vi.endpoint;
+    if (!ep.connected) return Status::ok;
+    // Read first: what the peer published before it left is in the lane then.
+    const bool left = ep.rx.peer->closed.load(std::memory_order_acquire) != 0 ||
+                      ep.joint.peer->dead.load(std::memory_order_acquire) != 0;
+    ep.servicing = true;  // both locks are held
+    take_last_lines(ep);
+    if (!ep.tx.stopped) collect_acks(ep);
+    if (!left && !vi.is_marked_broken()) push_sends(ep);
+    ep.servicing = false;
+    const bool over = left || ep.tx.stopped || vi.is_marked_broken();
+    return over || vi.send.completed == vi.send.posted ? Status::ok : Status::not_done;
 }
 
 void disconnect(ViCore& vi) {

@@ -160,6 +160,7 @@ struct alignas(128) Rx {
     uint32_t base = 0;  // recv.posted when `posted` in the end record was 0
     bool acknowledged = false;
     bool unreliable = false;
+    bool ended = false;   // a line has broken the connection: none behind it is taken
     bool in_row = false;  // the line being taken was there when the one before was done
     const std::byte* blocks = nullptr;
     EndRecord* own = nullptr;
@@ -252,6 +253,7 @@ void endpoint_destroy(Endpoint*);
 // Takes over a joint for an endpoint that is about to be started; no lock held.
 void bind(Endpoint&, Joint&&);
 void start(ViCore&);
+Status finish_traffic(ViCore&);
 void disconnect(ViCore&);
 
 // Frees joints of past connections. No VI lock, no group lock held.

@@ -229,14 +229,22 @@ void take_arrivals(Endpoint& ep) { take_arrivals_now(ep, *ep.vi); }
 
 namespace {
 
-// By a thread of ours each line goes the general way.
-template <bool kServing>
+enum class By { application, progress, leaving };
+
+// The line that broke the connection is still there until the break is settled, and must not be taken for a second
+// message. An end that leaves takes what came before another reason.
+template <By kBy>
+bool takes_no_more(const Endpoint& ep) {
+    return kBy == By::leaving ? ep.rx.ended : ep.vi->is_marked_broken();
+}
+
+// By a thread of ours, and at the end, each line goes the general way.
+template <By kBy>
 bool take_lines_by(Endpoint& ep, uint32_t budget) {
+    constexpr bool kServing = kBy != By::application;
     Rx& rx = ep.rx;
     ViCore& vi = *ep.vi;
-    // The line that broke the connection is still there until the break is settled, and must not be taken for
-    // a second message.
-    if (vi.is_marked_broken()) [[unlikely]]
+    if (takes_no_more<kBy>(ep)) [[unlikely]]
         return false;
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
     uint32_t next = rx.next.load(std::memory_order_relaxed);
@@ -257,15 +265,16 @@ bool take_lines_by(Endpoint& ep, uint32_t budget) {
         rx.next.store(++next, std::memory_order_relaxed);
         if (units_used || next - rx.published >= kPublishLines) [[unlikely]]
             publish_consumed(ep, next);
-        if (vi.is_marked_broken()) [[unlikely]]
+        if (takes_no_more<kBy>(ep)) [[unlikely]]
             return false;
     }
 }
 
 }  // namespace
 
-bool take_lines(Endpoint& ep, uint32_t budget) { return take_lines_by<false>(ep, budget); }
-bool serve_lines(Endpoint& ep, uint32_t budget) { return take_lines_by<true>(ep, budget); }
+bool take_lines(Endpoint& ep, uint32_t budget) { return take_lines_by<By::application>(ep, budget); }
+bool serve_lines(Endpoint& ep, uint32_t budget) { return take_lines_by<By::progress>(ep, budget); }
+void take_last_lines(Endpoint& ep) { take_lines_by<By::leaving>(ep, kLines); }
 
 void kick_recv(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;

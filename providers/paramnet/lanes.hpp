@@ -118,6 +118,9 @@ inline constexpr uint32_t kPollBudget = 64;  // lines taken by one poll
 bool take_lines(Endpoint&, uint32_t budget);
 // The same by the progress thread, for a program that does not look.
 bool serve_lines(Endpoint&, uint32_t budget);
+// All that the lane holds, by an end that is about to leave, also when something other than a line has broken
+// the connection. Both queue locks held, Endpoint::servicing set.
+void take_last_lines(Endpoint&);
 // A poll: takes what has arrived and reminds of what it leaves.
 void take_arrivals(Endpoint&);
 
@@ -139,6 +142,8 @@ inline void tell_ack(Endpoint& ep) {
 }
 // Completes the receive under way and acknowledges.
 void close_receive(Endpoint&, uint32_t operation, uint32_t flags, uint32_t immediate, uint32_t length);
+// The line being taken breaks the connection: none behind it is taken any more.
+void break_by_line(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0);
 // A line that no correct peer would have sent.
 bool nonsense(Endpoint&);
 // Reliable Reception: what was wrong with the message that should have been acknowledged next.

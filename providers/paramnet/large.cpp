@@ -143,7 +143,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The
         // receive is flushed when that is settled.
-        break_connection(ep, VIP_ERROR_CONN_LOST, true);
+        break_by_line(ep, VIP_ERROR_CONN_LOST, true);
         return false;
     }
     if ((flags & kFlagTimed) != 0) tell_time(ep, mark);

@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/own_memory.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdint>
 #include <cstring>
 
 namespace viaduct::paramnet {
-
-// Looks at the mappings only, and starts nothing: a tenth of a microsecond.
-bool is_mapped(const std::byte* at, size_t n) {
-    static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(at) & ~(page - 1);
-    const uintptr_t end = reinterpret_cast<uintptr_t>(at) + n;
-    const int saved = errno;  // system calls of ours leave it as the application had it
-    const bool hole = ::msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) != 0 && errno == ENOMEM;
-    errno = saved;
-    return !hole;
-}
 
 bool write_own_memory(std::byte* to, const std::byte* from, size_t n) {
     if (!is_mapped(to, n)) return false;

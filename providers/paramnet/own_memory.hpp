@@ -10,10 +10,10 @@
 #include <cstdint>
 
 #include "core/copy/copy.hpp"
+#include "core/memory/mapped.hpp"
 
 namespace viaduct::paramnet {
 
-bool is_mapped(const std::byte* at, size_t n);
 // False: some of the memory is not there, and nothing was copied. Writes as copy_rising() does.
 bool write_own_memory(std::byte* to, const std::byte* from, size_t n);
 bool read_own_memory(std::byte* to, const std::byte* from, size_t n);

@@ -48,7 +48,7 @@ bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
     }
     if (rx.unreliable) return true;
     give_verdict(ep, VIP_STATUS_RDMA_PROT_ERROR);
-    break_connection(ep, VIP_ERROR_RDMAW_PROT, (flags & kFlagImmediate) == 0,
+    break_by_line(ep, VIP_ERROR_RDMAW_PROT, (flags & kFlagImmediate) == 0,
                      VIP_STATUS_OP_REMOTE_RDMA_WRITE);
     return false;
 }
@@ -199,7 +199,7 @@ Step push_reply(Endpoint& ep) {
     reply.active = false;
     tx.stopped = true;
     update_fast(ep);
-    break_connection(ep, VIP_ERROR_RDMAR_PROT, true, VIP_STATUS_OP_RDMA_READ);
+    break_by_line(ep, VIP_ERROR_RDMAR_PROT, true, VIP_STATUS_OP_RDMA_READ);
     return Step::stopped;
 }
 

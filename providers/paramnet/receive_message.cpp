@@ -16,7 +16,7 @@ void refuse_receive(Endpoint& ep, uint32_t error) {
     complete_head(ep.vi->recv, VIP_STATUS_OP_RECEIVE | error, 0);
     if (ep.rx.unreliable) return;
     give_verdict(ep, VIP_STATUS_REMOTE_DESC_ERROR);
-    break_connection(ep, VIP_ERROR_CONN_LOST, false);
+    break_by_line(ep, VIP_ERROR_CONN_LOST, false);
 }
 
 // Into the receive of the message under way. False: it has been refused, or the connection is broken. A
@@ -101,7 +101,7 @@ bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t erro
     const uint32_t length = error == 0 ? read_extra(line) : 0;
     close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | error, flags_in(meta) | kFlagImmediate,
                   line.immediate, length);
-    if (error != 0 && !ep.rx.unreliable) break_connection(ep, VIP_ERROR_CONN_LOST, false);
+    if (error != 0 && !ep.rx.unreliable) break_by_line(ep, VIP_ERROR_CONN_LOST, false);
     return true;
 }
 
@@ -193,8 +193,13 @@ void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t im
     if ((flags & kFlagAck) != 0) tell_ack(ep);
 }
 
+void break_by_line(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {
+    ep.rx.ended = true;
+    break_connection(ep, code, report, opcode);
+}
+
 bool nonsense(Endpoint& ep) {
-    break_connection(ep, VIP_ERROR_CONN_LOST, true);
+    break_by_line(ep, VIP_ERROR_CONN_LOST, true);
     return false;
 }
 

@@ -37,6 +37,20 @@ int role_client(const std::vector<std::string>& arguments) {
     _exit(0);
 }
 
+/// Connects, sends three messages, and ends without any clean-up as soon as they have left it.
+int role_send_and_end(const std::vector<std::string>& arguments) {
+    const std::unique_ptr<End> end = connected_to_parent(arguments);
+    char* data = end->buffer(64, 'm');
+    for (int i = 0; i < 3; ++i) {
+        end->send(data, 64);
+    }
+    for (int i = 0; i < 3; ++i) {
+        require(reap_send(end->vi).code, "a send");
+    }
+    say("sent");
+    _exit(0);
+}
+
 /// Connects, waits for one message in a blocking call, sends it back twice as long, and ends by exit().
 int role_echo(const std::vector<std::string>& arguments) {
     const std::unique_ptr<End> end = connected_to_parent(arguments);
@@ -125,6 +139,7 @@ struct RoleEntry {
 
 constexpr RoleEntry kRoles[] = {
     {"client", role_client},
+    {"send-and-end", role_send_and_end},
     {"echo", role_echo},
     {"quiet", role_quiet},
     {"return-with-waiter", role_return_with_waiter},
