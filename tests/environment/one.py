@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs one row, in a process of its own that ends all it has started: run(row, tools) gives ("GOOD" | "BAD" | "SKIPPED",
+why). Every process has a status page with the name of the call it is in, for the watchdog."""
+import mmap
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+import agents
+import surroundings
+from machine import FairClock
+
+PAGE = struct.Struct("128sqii256s")  # programs/status.h
+USER = 4242
+
+
+class Page:
+    def __init__(self, path):
+        with open(path, "wb") as file:
+            file.write(b"\0" * 4096)
+        os.chmod(path, 0o666)
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 4096)
+
+    def _fields(self):
+        call, since, pid, finished, result = PAGE.unpack_from(self._map)
+        return call.split(b"\0")[0].decode(errors="replace"), since, pid, finished, \
+            result.split(b"\0")[0].decode(errors="replace")
+
+    @property
+    def result(self):
+        _, _, _, finished, result = self._fields()
+        return result if finished else ""
+
+    @property
+    def pid(self):
+        return self._fields()[2]
+
+    def where(self):
+        call, _, pid, finished, _ = self._fields()
+        if finished:
+            return "its end, after the result"
+        return call or ("between two calls" if pid else "its start")
+
+
+class Process:
+    """One program with its page; its output is read as it comes."""
+
+    def __init__(self, name, command, environment, folder, detaches=False, ranks=0):
+        self.name, self.detaches = name, detaches
+        path = os.path.join(folder, name)
+        self.pages = [Page(f"{path}.{i}") for i in range(ranks)] or [Page(path)]
+        self.output = bytearray()
+        reading, writing = os.pipe()
+        self.process = subprocess.Popen(command, env=dict(environment, ENVIRONMENT_STATUS=path, ROW=folder),
+                                        stdin=subprocess.DEVNULL, stdout=writing, stderr=writing)
+        os.close(writing)
+        threading.Thread(target=self._read, args=(reading,), daemon=True).start()
+
+    def _read(self, reading):
+        while piece := os.read(reading, 65536):
+            self.output += piece
+
+    @property
+    def text(self):
+        return bytes(self.output).decode(errors="replace")
+
+    def ended(self):
+        if self.process.poll() is None:
+            return False
+        return not self.detaches or bool(self.result())
+
+    def result(self):
+        """"works", an error, or how it ended."""
+        said = [page.result for page in self.pages]
+        for text in said:
+            if text and text != "works":
+                return text
+        code = self.process.returncode
+        if all(said):
+            if code not in (0, None) and code > 0 and not self.detaches:
+                return f"status {code} after all went well"
+            return "works"
+        if self.detaches or code is None:
+            return ""
+        return f"signal {-code}" if code < 0 else f"signal {code - 128}" if code > 128 else f"status {code}"
+
+    def where(self):
+        return ", ".join(page.where() for page in self.pages)
+
+
+def descendants(pid):
+    found = []
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found
+    for task in tasks:
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                children = [int(word) for word in file.read().split()]
+        except OSError:
+            continue
+        for child in children:
+            found += [child, *descendants(child)]
+    return found
+
+
+def end_everything():
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        left = descendants(os.getpid())
+        if not left:
+            return
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
+
+
+def kill(process):
+    """A program and what is in front of it. (The first process of a PID namespace cannot kill itself.)"""
+    for pid in [*descendants(process.pid), process.pid]:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+
+
+def commands(row, tools, cgroup):
+    """[(name, command, ranks)] of what is started, in this order."""
+    def before(words):
+        return surroundings.prefix((*row.both, *words), tools.within, cgroup)
+
+    server, client = before(row.server), before(row.client)
+    what, _, rest = row.action.partition(":")
+    if what == "mpi":
+        launch = [tools.mpiexec, "-n", "1", *server, tools.job, ":", "-n", "1", *client, tools.job]
+        return [("job", launch, 2)]
+    if what == "tool":
+        name, *words = rest.split(" ")
+        return [("client", [*client, getattr(tools, name), *words], 0)]
+    if what == "open":
+        return [("client", [*client, tools.actions, "connect", "x", "open", row.client_moment], 0)]
+    return [("server", [*server, tools.actions, "serve", "meet", row.action, row.server_moment], 0),
+            ("client", [*client, tools.actions, "connect", "meet", row.action, row.client_moment], 0)]
+
+
+def environment_of(row, tools, folder, slow):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "CMPI_", "ENVIRONMENT_"))}
+    kept.update(VIADUCT_AGENT=tools.agent_name(row), VIADUCT_LOG="warn", VIADUCT_AGENT_LINGER_MS="500",
+                ENVIRONMENT_PATIENCE_MS=str(int(8000 * slow)), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
+    if row.action.startswith("mpi:"):
+        kept["CMPI_PROTOCOL"] = row.action.partition(":")[2]
+    for name, value in row.variables.items():
+        if value is None:
+            kept.pop(name, None)
+        else:
+            kept[name] = value
+    return kept
+
+
+def missing(row, tools):
+    """Why this row cannot run here, or ""."""
+    words = (*row.both, *row.server, *row.client, *(row.agent if isinstance(row.agent, tuple) else ()))
+    if os.geteuid() != 0:
+        return "only root can make these surroundings"
+    if row.action.startswith("mpi:") and not tools.mpiexec:
+        return "no mpiexec.hydra (package mpich)"
+    for library in row.variables.get("LD_PRELOAD", "").split(":"):
+        if library and not os.path.exists(library):
+            return f"no {library}"
+    if any(word.startswith("user=") for word in words) or "setuid" in (row.server_moment, row.client_moment):
+        look = subprocess.run([tools.within, f"user={USER}", "--", "test", "-x", tools.actions], check=False,
+                              stderr=subprocess.DEVNULL)
+        if look.returncode != 0:
+            return f"another user cannot reach {tools.actions}"
+    for word in words:
+        if word in surroundings.NAMESPACES or word in surroundings.MOUNTS:
+            test = subprocess.run([*surroundings.prefix((word,), tools.within), "true"], check=False, capture_output=True,
+                                  env=dict(os.environ, ROW=tools.folder(row)))
+            if test.returncode != 0:
+                return f"cannot make {word}: {test.stderr.decode(errors='replace').strip()}"
+    return ""
+
+
+def run(row, tools, slow):
+    folder = tools.folder(row)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    surroundings.become_subreaper()
+    os.setsid()
+    cgroup = None
+    try:
+        why = missing(row, tools)
+        if why:
+            return "SKIPPED", why
+        if row.own_network:
+            surroundings.own_network()
+        if row.cgroup:
+            cgroup = surroundings.Cgroup(*row.cgroup, f"viaduct-environment-{os.getpid()}")
+            if cgroup.why:
+                return "SKIPPED", cgroup.why
+        return started(row, tools, folder, cgroup.folder if cgroup else None, slow)
+    finally:
+        end_everything()
+        if cgroup:
+            cgroup.remove()
+
+
+def started(row, tools, folder, cgroup, slow):
+    environment = environment_of(row, tools, folder, slow())
+    if row.agent is not None:
+        with open(os.path.join(folder, "agent.log"), "wb") as log:
+            words = row.agent if isinstance(row.agent, tuple) else ()
+            agent = agents.Agent(row, environment["VIADUCT_AGENT"], tools.vipkad,
+                                 surroundings.prefix(words, tools.within, cgroup), dict(environment, ROW=folder), log,
+                                 os.path.join(folder, "agent.pid"))
+        if not agent.ready(5 * slow()) and row.outcome.works:
+            return "BAD", "the agent that the row needs did not start"
+    processes = []
+    for name, command, ranks in commands(row, tools, cgroup):
+        detaches = bool({"orphan", "doublefork", "daemon"} & {*row.both, *(row.server if name == "server" else row.client)}) or \
+            "daemon" == (row.server_moment if name == "server" else row.client_moment)
+        processes.append(Process(name, command, environment, folder, detaches, ranks))
+    clock = FairClock(slow)
+    while not all(process.ended() for process in processes):
+        if row.action == "killed" and not row.server_moment and processes[0].result() == "works":
+            kill(processes[0].process)
+        if clock.now() > row.seconds:
+            return "BAD", "; ".join(f"{p.name} hung in {p.where()}" for p in processes if not p.ended()) + \
+                f" ({clock.seconds:.0f} s)"
+        time.sleep(0.005)
+    time.sleep(0.01)
+    return judge(row, processes)
+
+
+def judge(row, processes):
+    if row.action.startswith("tool:"):
+        return judge_tool(row, processes[0])
+    for process in processes:
+        outcome = row.outcome
+        result = process.result()
+        if result == "works":
+            if not outcome.works and process.name in inside(row):
+                return "BAD", f"{process.name} works, where it was to be refused"
+            continue
+        if process.name == "server" and row.action == "killed":
+            continue  # its end is what the row is about
+        if result.startswith("wrong"):
+            return "BAD", f"{process.name}: {result}"
+        if process.name not in inside(row) and outcome.peer_fails and ": VIP_" in result:
+            continue
+        if outcome.killed and result.startswith(("signal", "status")):
+            continue
+        if process.name == "job" and outcome.codes and result.startswith("status") and re.search(outcome.reason, process.text):
+            continue
+        code = re.search(r": (VIP_\w+)", result)
+        if not code or code.group(1) not in outcome.codes:
+            return "BAD", f"{process.name}: {result}; it said: {tail(process.text, result)}"
+        said = process.text.replace(result, "", 1)
+        if not re.search(outcome.reason, said):
+            return "BAD", f"{process.name}: {result}, and no reason in its log ({tail(said, '')})"
+    return "GOOD", ""
+
+
+def judge_tool(row, process):
+    code = process.process.returncode
+    if code < 0 or code > 3:
+        return "BAD", f"{row.action} ended with {code}: {tail(process.text, '')}"
+    if not re.search(row.says, process.text):
+        return "BAD", f"{row.action} does not say {row.says!r}: {tail(process.text, '')}"
+    return "GOOD", ""
+
+
+def inside(row):
+    """The names of those that the row's environment is about."""
+    names = set()
+    if row.both or row.agent is not None or row.variables:
+        names |= {"server", "client", "job"}
+    if row.server or row.server_moment:
+        names |= {"server", "job"}
+    if row.client or row.client_moment:
+        names |= {"client", "job"}
+    return names or {"server", "client", "job"}
+
+
+def tail(text, without):
+    lines = [line for line in text.splitlines() if line.strip() and line != without]
+    return " | ".join(line[-200:] for line in lines[-3:]) or "nothing"

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Folders that are missing, tiny or may not be written."""
+from row import WORKS, Row
+
+PLACES = ("tmp-readonly", "shm-readonly", "shm-tiny", "shm-noexec", "no-shm", "no-proc", "no-sys", "no-run", "no-etc", "root-readonly",
+          "proc-hidden")
+ROWS = [Row("folders", place, "rdma", WORKS, both=(place,)) for place in PLACES]
+ROWS += [Row("folders", place, "killed", WORKS, both=(place,)) for place in ("no-shm", "no-proc", "root-readonly")]
+ROWS += [Row("folders", place, f"mpi:{protocol}", WORKS, both=(place,))
+         for place in ("tmp-readonly", "shm-readonly", "shm-tiny", "no-shm", "no-proc", "root-readonly") for protocol in ("via", "shm")]
+ROWS += [Row("folders", f"{name}", "rdma", WORKS, variables=variables)
+         for name, variables in (("no-HOME", {"HOME": None}), ("HOME-nowhere", {"HOME": "/nonexistent"}),
+                                 ("TMPDIR-nowhere", {"TMPDIR": "/nonexistent"}), ("XDG-nowhere", {"XDG_CONFIG_HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}),
+                                 ("configuration-nowhere", {"VIADUCT_CONFIG": "/nonexistent"}), ("log-nowhere", {"VIADUCT_LOG_FILE": "/nonexistent/log"}),
+                                 ("log-to-full", {"VIADUCT_LOG_FILE": "/dev/full", "VIADUCT_LOG": "debug"}))]
+ROWS += [Row("folders", f"doctor-{place}", "tool:vipinfo --doctor", WORKS, both=(place,)) for place in ("no-proc", "no-shm", "root-readonly")]
