@@ -10,6 +10,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/pause.hpp"
+#include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/lanes.hpp"
@@ -43,7 +44,7 @@ void wait_until_idle(const EndRecord& its_end, Peer& peer) {
 // Tells the other end that we have left. Both queue locks held, or nobody uses the joint yet.
 void say_goodbye(const Joint& joint) {
     joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
-    call(*joint.peer->hub, joint.peer_slot);
+    call(joint.peer->bells(), joint.shared()->ends[joint.side], joint.peer_slot);
 }
 
 void drop(Joint& joint) {
@@ -168,8 +169,12 @@ void start(ViCore& vi) {
 
     kick_recv(vi);            // publishes the receives and that we have started
     ring_peer(ep);            // it may hold back sends until now
-    remind(ep);               // bells rung before this moment met a silent lane
-    call(*nic.hub, ep.slot);  // and so did calls: the peer may have come and gone
+    // Rings and calls of before this moment met a silent lane, and their marks are to be set anew.
+    EndRecord& other_end = ep.joint.shared()->ends[1 - ep.joint.side];
+    take_mark(other_end.rung);
+    take_mark(other_end.called);
+    remind(ep);
+    call_own(nic, ep.slot);  // the peer may have come and gone
 }
 
 Status finish_traffic(ViCore& vi) {
@@ -251,11 +256,11 @@ void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG 
     ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, report});
 }
 
-void ring_peer(const Endpoint& ep) { ring(*ep.joint.peer->hub, ep.joint.peer_slot); }
+void ring_peer(const Endpoint& ep) { ring(ep.joint.peer->bells(), *ep.rx.own, ep.joint.peer_slot); }
 
-void call_peer(const Endpoint& ep) { call(*ep.joint.peer->hub, ep.joint.peer_slot); }
+void call_peer(const Endpoint& ep) { call(ep.joint.peer->bells(), *ep.rx.own, ep.joint.peer_slot); }
 
-void remind(const Endpoint& ep) { ring(*ep.nic->hub, ep.slot); }
+void remind(const Endpoint& ep) { remind_own(*ep.nic, ep.slot); }
 
 Status set_fault_plan(ViCore& vi, const char* plan) {
     FaultPlan parsed;

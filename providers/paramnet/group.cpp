@@ -6,10 +6,17 @@
 
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/holds.hpp"
+#include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 
 namespace viaduct::paramnet {
+
+void set_pending(Group* group, uint32_t slot) {
+    if (group == nullptr) return;
+    group->pending[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
+    group->any_pending.store(1, std::memory_order_release);
+}
 
 namespace {
 
@@ -17,7 +24,8 @@ constexpr uint32_t kIdlePolls = 1024;  // a hot endpoint without traffic for so 
 constexpr uint32_t kTidyEvery = 255;   // polls between two looks for those that should not be hot, as a mask
 constexpr uint32_t kLongIdle = 1 << 16;  // without traffic for so many polls it loses its place for nothing,
 constexpr uint32_t kKeepHot = 2;         // unless there are no more than these: a poll hardly notices them
-constexpr uint32_t kLookEverywhere = (1u << 20) - 1;  // and at everything (swallowed rings)
+constexpr uint32_t kLookForLost = (1u << 14) - 1;     // between two looks for lost rings,
+constexpr uint32_t kLookEverywhere = (1u << 20) - 1;  // and at everything
 constexpr uint32_t kBroken = 32;                      // broken VIs one poll can settle
 static_assert(2 * Group::kHot <= kBroken);
 
@@ -27,12 +35,6 @@ struct BrokenList {
     bool full() const { return count == kBroken; }
     void add(ViCore* vi) { vis[count++] = vi; }
 };
-
-void set_pending(Group* group, uint32_t slot) {
-    if (group == nullptr) return;
-    group->pending[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
-    group->any_pending.store(1, std::memory_order_release);
-}
 
 // Moves what can be moved of the queues that this group watches.
 [[gnu::noinline]] void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
@@ -159,25 +161,6 @@ inline void poll_hot(Group* group, BrokenList& broken) {
 
 }  // namespace
 
-void drain_bells(NicContext& nic) {
-    nic.slots_lock.lock();
-    const uint32_t seen = nic.hub->rings.load(std::memory_order_acquire);
-    for (uint32_t word = 0; word < kBellWords; ++word) {
-        if (nic.hub->bells[word].load(std::memory_order_relaxed) == 0) continue;
-        uint64_t bits = nic.hub->bells[word].exchange(0, std::memory_order_acquire);
-        for (; bits != 0; bits &= bits - 1) {
-            const uint32_t slot = word * 64 + static_cast<uint32_t>(std::countr_zero(bits));
-            Endpoint* ep = nic.slots[slot];
-            if (ep == nullptr) continue;
-            set_pending(ep->recv_group, slot);
-            if (ep->send_group != ep->recv_group) set_pending(ep->send_group, slot);
-        }
-    }
-    // Last: who sees the new value finds everything handed out.
-    nic.rings_seen.store(seen, std::memory_order_release);
-    nic.slots_lock.unlock();
-}
-
 void write_modes(NicContext& nic, Endpoint& ep) {
     const bool awake = nic.sleeping == 0;
     const auto mode = [&](const std::atomic<bool>& hot) {
@@ -207,6 +190,7 @@ namespace {
         const Holding held(group->lock);
         if ((++group->polls & kTidyEvery) == 0) [[unlikely]] {
             tidy_hot(group);
+            if ((group->polls & kLookForLost) == 0) look_for_lost_rings(nic);
             look = (group->polls & kLookEverywhere) == 0;
         }
         poll_hot(group, broken);
@@ -217,7 +201,7 @@ namespace {
             poll_pending(group, broken);
     }
     if (look) [[unlikely]]
-        look_everywhere(nic);
+        remind_all(nic);
     for (uint32_t i = 0; i < broken.count; ++i) broken.vis[i]->events->settle(*broken.vis[i]);
 }
 

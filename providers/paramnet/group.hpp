@@ -38,8 +38,8 @@ Status group_create(NicContext*, Group** out);
 void group_destroy(Group*);
 void poll_group(Group*);
 
-// Hands out what rang to the groups concerned.
-void drain_bells(NicContext&);
+// The endpoint in that slot is looked at by the group's next poll.
+void set_pending(Group*, uint32_t slot);
 // Traffic was found on an endpoint that rings: polls it directly from now on if there is room among the hot
 // ones. Called with a queue lock of the VI held: gives up rather than wait.
 void try_promote(Endpoint&, Group*);

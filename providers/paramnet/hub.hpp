@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Ringing the bells of a hub, ours or a peer's. Any thread, any locks; a system call only when somebody
+// Ringing the bells of a NIC context, ours or a peer's. Any thread, any locks; a system call only when somebody
 // sleeps.
 #pragma once
 
@@ -10,28 +10,42 @@
 
 namespace viaduct::paramnet {
 
+// What a ring needs of a context: the words that all its peers write, and those that only its owner does.
+struct Bells {
+    Hub* hub = nullptr;
+    const OwnerPage* owner = nullptr;
+};
+
 // Wakes everybody who sleeps on the hub.
-inline void wake_sleepers(Hub& hub) {
-    hub.rings.fetch_add(1, std::memory_order_seq_cst);
-    if (hub.sleepers.load(std::memory_order_seq_cst) != 0) futex_wake(hub.rings, INT_MAX, true);
+inline void wake_sleepers(const Bells& bells) {
+    bells.hub->rings.fetch_add(1, std::memory_order_seq_cst);
+    if (bells.owner->sleepers.load(std::memory_order_seq_cst) != 0) futex_wake(bells.hub->rings, INT_MAX, true);
 }
 
-// The VI in that slot has something for whoever polls or sleeps. A bit that is set already has been rung for
-// and not been looked at yet: nothing more to do.
-inline void ring(Hub& hub, uint32_t slot) {
-    const uint64_t bit = uint64_t{1} << (slot % 64);
-    if ((hub.bells[slot / 64].fetch_or(bit, std::memory_order_seq_cst) & bit) == 0) wake_sleepers(hub);
+inline void wake_service(const Bells& bells) {
+    bells.hub->service_rings.fetch_add(1, std::memory_order_seq_cst);
+    if (bells.owner->service_asleep.load(std::memory_order_seq_cst) != 0)
+        futex_wake(bells.hub->service_rings, INT_MAX, true);
 }
 
-inline void wake_service(Hub& hub) {
-    hub.service_rings.fetch_add(1, std::memory_order_seq_cst);
-    if (hub.service_asleep.load(std::memory_order_seq_cst) != 0) futex_wake(hub.service_rings, INT_MAX, true);
+// The VI in that slot of a peer has something for its pollers and sleepers. `own`: our end of the connection. What
+// has been rung for and not been looked at yet needs no second ring.
+inline void ring(const Bells& peer, EndRecord& own, uint32_t slot) {
+    if (own.rung.exchange(1, std::memory_order_seq_cst) != 0) return;
+    peer.hub->bells[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
+    wake_sleepers(peer);
 }
 
-// The VI in that slot needs the progress thread.
-inline void call(Hub& hub, uint32_t slot) {
-    const uint64_t bit = uint64_t{1} << (slot % 64);
-    if ((hub.services[slot / 64].fetch_or(bit, std::memory_order_seq_cst) & bit) == 0) wake_service(hub);
+// The VI in that slot of a peer needs its progress thread.
+inline void call(const Bells& peer, EndRecord& own, uint32_t slot) {
+    if (own.called.exchange(1, std::memory_order_seq_cst) != 0) return;
+    peer.hub->services[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
+    wake_service(peer);
+}
+
+// Takes back what the other end has marked; true when it had.
+inline bool take_mark(std::atomic<uint32_t>& mark) {
+    return mark.load(std::memory_order_relaxed) != 0 && mark.exchange(0, std::memory_order_seq_cst) != 0;
 }
 
 }  // namespace viaduct::paramnet

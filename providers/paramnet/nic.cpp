@@ -16,6 +16,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/futex.hpp"
+#include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/progress.hpp"
@@ -24,8 +25,6 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// A ring may be swallowed by a hostile peer: nobody sleeps longer without looking at everything.
-constexpr int64_t kSleepSliceNs = 100'000'000;
 bool busy_with_memory(const Endpoint& ep, uint32_t handle) {
     return ep.connected && (is_busy_with(*ep.rx.own, handle) || is_busy_with(*ep.rx.peer, handle)) &&
            !ep.joint.peer->has_gone();
@@ -129,7 +128,7 @@ Status memory_alloc(NicContext* nic, uint64_t bytes, uint64_t alignment, Region*
 void memory_free(NicContext* nic, const Region& region) { nic->arena.release(region); }
 
 uint32_t sleep_begin(NicContext* nic) {
-    nic->hub->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    nic->owner->sleepers.fetch_add(1, std::memory_order_seq_cst);
     nic->slots_lock.lock();
     const bool first = nic->sleeping++ == 0;
     bool awaited = false;
@@ -151,15 +150,14 @@ uint32_t sleep_begin(NicContext* nic) {
 }
 
 void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
-    const int64_t left = remaining_ns(deadline);
-    int64_t slice = left < 0 || left > kSleepSliceNs ? kSleepSliceNs : left;
+    const int64_t left = remaining_ns(deadline), longest = longest_sleep(*nic);
+    int64_t slice = left < 0 || left > longest ? longest : left;
     if (nic->settings.link.active()) {
         const int64_t now = now_ns();
         slice = next_arrival(*nic, now, now + slice) - now;
     }
     futex_wait(nic->hub->rings, key, slice, true);
-    if (slice == kSleepSliceNs && nic->hub->rings.load(std::memory_order_relaxed) == key)
-        look_everywhere(*nic);
+    if (slice == longest && nic->hub->rings.load(std::memory_order_relaxed) == key) look_for_lost_rings(*nic);
 }
 
 void sleep_end(NicContext* nic) {
@@ -171,10 +169,13 @@ void sleep_end(NicContext* nic) {
         }
     }
     nic->slots_lock.unlock();
-    nic->hub->sleepers.fetch_sub(1, std::memory_order_relaxed);
+    nic->owner->sleepers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void wake(NicContext* nic) { wake_sleepers(*nic->hub); }
+void wake(NicContext* nic) {
+    nic->reminded.store(1, std::memory_order_release);
+    wake_sleepers(nic->bells());
+}
 
 void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
     // Only VIs that let their peer write or read can have somebody in our memory.
@@ -235,15 +236,6 @@ void unpin(NicContext& nic, Endpoint& ep) {
     nic.slots_lock.lock();
     --ep.pins;
     nic.slots_lock.unlock();
-}
-
-void look_everywhere(NicContext& nic) {
-    nic.slots_lock.lock();
-    for (uint32_t slot = 0; slot < nic.slots_end; ++slot)
-        if (nic.slots[slot] != nullptr)
-            nic.hub->bells[slot / 64].fetch_or(uint64_t{1} << (slot % 64), std::memory_order_relaxed);
-    nic.slots_lock.unlock();
-    wake_sleepers(*nic.hub);
 }
 
 }  // namespace viaduct::paramnet

@@ -14,6 +14,7 @@
 #include "core/sync/biased_lock.hpp"
 #include "providers/paramnet/arena.hpp"
 #include "providers/paramnet/endpoint.hpp"
+#include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/peer.hpp"
 #include "providers/paramnet/segment_layout.hpp"
 #include "providers/paramnet/settings.hpp"
@@ -33,7 +34,16 @@ struct NicContext {
     Segment hub_segment;
     paramnet::Hub* hub = nullptr;
     paramnet::OwnerPage* owner = nullptr;
+    paramnet::Bells bells() const { return {hub, owner}; }
+
+    // Bells (bells.cpp).
     std::atomic<uint32_t> rings_seen{0};  // value of hub->rings at the last draining of the bells
+    std::atomic<uint32_t> reminded{0};    // our own wake(), which names no endpoint
+    std::atomic<uint64_t> reminders[paramnet::kBellWords] = {};  // endpoints that we remind ourselves of,
+    std::atomic<uint64_t> own_calls[paramnet::kBellWords] = {};  // and those the progress thread is to look at
+    uint32_t calls_seen = 0;                                     // progress thread: of hub->service_rings
+    int64_t last_scan = 0;                                       // under slots_lock
+    std::atomic<int64_t> distrust_until{0};                      // a peer has taken rings out of the hub
 
     BiasedLock slots_lock;
     Endpoint* slots[paramnet::kMaxVi] = {};  // under slots_lock
@@ -82,8 +92,5 @@ NicAddress host_address(uint32_t index);
 // The endpoint in a slot, pinned so that it stays; nullptr when there is none.
 Endpoint* pin(NicContext&, uint32_t slot);
 void unpin(NicContext&, Endpoint&);
-
-// Every slot gets its bell bits set: used when a ring may have been swallowed.
-void look_everywhere(NicContext&);
 
 }  // namespace viaduct::paramnet

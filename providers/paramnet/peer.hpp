@@ -10,6 +10,7 @@
 #include "core/memory/region_table.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/paramnet/arena.hpp"
+#include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/segment_layout.hpp"
 #include "viaduct/kagent.hpp"
 
@@ -30,6 +31,7 @@ struct Peer {
     Segment hub_segment;
     Segment region_segment;
     Hub* hub = nullptr;
+    Bells bells() const { return {hub, owner}; }
     RegionView regions;
     const OwnerPage* owner = nullptr;
     uint32_t life = 0;  // of its owner page when we met; 0: it cannot tell (life.hpp)

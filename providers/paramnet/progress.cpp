@@ -7,6 +7,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/futex.hpp"
+#include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/hub.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/life.hpp"
@@ -125,11 +126,12 @@ void for_each_endpoint(NicContext& nic, Function function) {
     }
 }
 
-void answer_calls(NicContext& nic) {
+// `look`: also at calls that the hub does not tell of.
+void answer_calls(NicContext& nic, bool look) {
+    uint64_t called[kBellWords] = {};
+    take_calls(nic, look, called);
     for (uint32_t word = 0; word < kBellWords; ++word) {
-        if (nic.hub->services[word].load(std::memory_order_relaxed) == 0) continue;
-        uint64_t bits = nic.hub->services[word].exchange(0, std::memory_order_acquire);
-        for (; bits != 0; bits &= bits - 1) {
+        for (uint64_t bits = called[word]; bits != 0; bits &= bits - 1) {
             Endpoint* ep = pin(nic, word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
             if (ep == nullptr) continue;
             answer(nic, *ep);
@@ -235,13 +237,13 @@ int64_t next_pause(const NicContext& nic, int64_t pause, bool served) {
 int64_t next_timeout(NicContext& nic, int64_t pause, int64_t* tail_end) {
     const bool busy = must_tick(nic);
     const bool ticking = nic.progress_ticking.load(std::memory_order_relaxed) != 0;
-    if (!busy && !ticking) return kLookNs;
+    if (!busy && !ticking) return longest_sleep(nic);
     const int64_t now = now_ns();
     if (busy) {
         *tail_end = now + kTickTailNs;
     } else if (now > *tail_end) {
         nic.progress_ticking.store(0, std::memory_order_seq_cst);
-        if (!must_tick(nic)) return kLookNs;  // looked at after the store: note_backlog wakes us
+        if (!must_tick(nic)) return longest_sleep(nic);  // looked at after the store: note_backlog wakes us
     }
     nic.progress_ticking.store(1, std::memory_order_seq_cst);
     return pause;
@@ -253,22 +255,23 @@ void look_after(NicContext& nic) {
     int64_t tail_end = 0, last_tick = 0, last_look = now_ns();
     while (nic.progress_stop.load(std::memory_order_acquire) == 0) {
         const uint32_t seen = hub.service_rings.load(std::memory_order_seq_cst);
-        answer_calls(nic);
+        answer_calls(nic, false);
         if (nic.deaths.exchange(0, std::memory_order_acquire) != 0) look_after_deaths(nic);
         if (nic.retired.exchange(0, std::memory_order_relaxed) != 0)
             for_each_endpoint(nic, [](Endpoint& ep) { reap(ep); });
         const int64_t timeout = next_timeout(nic, pause, &tail_end);
-        hub.service_asleep.store(1, std::memory_order_seq_cst);
+        nic.owner->service_asleep.store(1, std::memory_order_seq_cst);
         if (hub.service_rings.load(std::memory_order_seq_cst) == seen &&
             nic.progress_stop.load(std::memory_order_acquire) == 0)
             futex_wait(hub.service_rings, seen, timeout, true);
-        hub.service_asleep.store(0, std::memory_order_relaxed);
+        nic.owner->service_asleep.store(0, std::memory_order_relaxed);
         // Calls may come all the time: ticks have a clock of their own.
         const int64_t now = now_ns();
         if (timeout == pause && now - last_tick >= pause) {
             last_tick = now;
             pause = next_pause(nic, pause, tick(nic));
         }
+        if (now - last_look >= std::min(kLookNs, longest_sleep(nic))) answer_calls(nic, true);
         if (now - last_look >= kLookNs) {
             last_look = now;
             look_after_deaths(nic);
@@ -306,12 +309,12 @@ Status ensure_progress(NicContext& nic) {
 void stop_progress(NicContext& nic) {
     nic.progress_stop.store(1, std::memory_order_release);
     while (const uint32_t state = nic.progress_running.load(std::memory_order_acquire)) {
-        wake_service(*nic.hub);
+        wake_service(nic.bells());
         futex_wait(nic.progress_running, state, kTickNs, false);
     }
 }
 
-void wake_progress(NicContext& nic) { wake_service(*nic.hub); }
+void wake_progress(NicContext& nic) { wake_service(nic.bells()); }
 
 void report_death(NicContext& nic) {
     nic.deaths.fetch_add(1, std::memory_order_release);

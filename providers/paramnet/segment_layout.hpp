@@ -167,8 +167,12 @@ struct alignas(128) EndRecord {
     // lock of its own.
     alignas(128) std::atomic<uint32_t> busy_send;
     std::atomic<uint32_t> busy_recv;
+    // This end has rung the other one's bell (called its progress thread) and the other one has not looked yet.
+    // The other end takes it back. The words of the hub only say sooner where to look (docs/shared-words.md).
+    alignas(128) std::atomic<uint32_t> rung;
+    std::atomic<uint32_t> called;
 };
-static_assert(sizeof(EndRecord) == 640 && offsetof(EndRecord, busy_send) == 512);
+static_assert(sizeof(EndRecord) == 768 && offsetof(EndRecord, rung) == 640);
 
 // ---- the connection segment
 // ---------------------------------------------------------------------------------
@@ -199,11 +203,11 @@ inline constexpr uint32_t kMaxVi = 1024;  // vipl-semantics §9
 inline constexpr uint32_t kBellWords = kMaxVi / 64;
 
 // Bells tell pollers and sleepers of the application which VIs have something; service bells tell the
-// progress thread. Peers set bits, bump the counter, then wake if somebody sleeps. A hostile peer can cause
-// needless looks and delays, nothing else.
+// progress thread. Peers mark their own end record (EndRecord::rung, called), set the bit, bump the counter, then
+// wake if the owner's page says that somebody sleeps. All peers can write here, so nothing here is believed: a bit
+// counts only where the end record of that connection says the same, and a ring that no bit explains makes the
+// owner look at the end records of all connections.
 struct Hub {
-    alignas(128) std::atomic<uint32_t> sleepers;  // owner: threads asleep on `rings`
-    std::atomic<uint32_t> service_asleep;         // owner: the progress thread sleeps on `service_rings`
     alignas(128) std::atomic<uint32_t> rings;
     alignas(128) std::atomic<uint64_t> bells[kBellWords];
     alignas(128) std::atomic<uint32_t> service_rings;
@@ -211,7 +215,7 @@ struct Hub {
     alignas(128)
         std::atomic<int64_t> link_free;  // of the modelled link to this NIC (link_model.hpp); else unused
 };
-static_assert(sizeof(Hub) == 768);
+static_assert(sizeof(Hub) == 640);
 
 // ---- the owner page of a NIC context
 // -------------------------------------------------------------------------------
@@ -222,8 +226,8 @@ struct OwnerPage {
     // Number of the thread that lives as long as the context, while it does (life.hpp); else 0, or with a
     // mark that the kernel makes.
     alignas(128) std::atomic<uint32_t> life;
-    alignas(128) std::atomic<uint32_t> sleepers;   // reserved
-    std::atomic<uint32_t> service_asleep;          // reserved
+    alignas(128) std::atomic<uint32_t> sleepers;  // threads asleep on Hub::rings
+    std::atomic<uint32_t> service_asleep;         // the progress thread sleeps on Hub::service_rings
 };
 static_assert(sizeof(OwnerPage) <= 4096);
 
