@@ -72,7 +72,7 @@ void begin_distrust(NicContext& nic) {
 
 }  // namespace
 
-void drain_bells(NicContext& nic) {
+void drain_bells(NicContext& nic, Before before) {
     nic.slots_lock.lock();
     const uint32_t seen = nic.hub->rings.load(std::memory_order_acquire);
     const bool moved = seen != nic.rings_seen.load(std::memory_order_relaxed);
@@ -81,14 +81,14 @@ void drain_bells(NicContext& nic) {
     explained |= take_named(nic, nic.hub->bells, false, &EndRecord::rung, hand_out);
     bool complete = true;
     const int64_t distrust = nic.distrust_until.load(std::memory_order_relaxed);
-    if (moved && (!explained || distrust != 0)) [[unlikely]] {
+    if ((moved && !explained) || distrust != 0) [[unlikely]] {
         const int64_t now = now_ns();
-        complete = now < distrust || now - nic.last_scan >= kScanPauseNs;
-        if (complete) {
+        const bool due = before == Before::sleep || now - nic.last_scan >= kScanPauseNs;
+        if (due && ((moved && !explained) || now < distrust)) {
             nic.last_scan = now;
             take_marked(nic, &EndRecord::rung, hand_out);
         }
-        complete |= explained;
+        complete = due || explained;
     }
     // Last: who sees the new value finds everything handed out.
     if (complete) nic.rings_seen.store(seen, std::memory_order_release);

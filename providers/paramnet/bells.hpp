@@ -14,12 +14,15 @@ struct NicContext;
 
 namespace viaduct::paramnet {
 
+// What the caller does next.
+enum class Before : bool { poll, sleep };
+
 // Hands out what was rung for to the groups concerned. A ring that nothing in the hub explains makes it look at the end
-// records of all connections, once a millisecond at most.
-void drain_bells(NicContext&);
+// records of all connections: before a poll once a millisecond at most, before a sleep at once.
+void drain_bells(NicContext&, Before);
 
 // Looks at the end records of all connections. A mark that is found although the hub has not changed is a lost ring:
-// somebody has taken it away. For ten seconds from then on sleeps are short, and a ring makes drain_bells() look everywhere.
+// somebody has taken it away. For ten seconds from then on sleeps are short, and drain_bells() looks at all end records.
 void look_for_lost_rings(NicContext&);
 
 // How long somebody may sleep, in nanoseconds, before he looks for lost rings.

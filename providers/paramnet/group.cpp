@@ -196,7 +196,7 @@ namespace {
         poll_hot(group, broken);
         if (nic.hub->rings.load(std::memory_order_acquire) != nic.rings_seen.load(std::memory_order_acquire))
             [[unlikely]]
-            drain_bells(nic);
+            drain_bells(nic, Before::poll);
         if (group->any_pending.load(std::memory_order_acquire) != 0) [[unlikely]]
             poll_pending(group, broken);
     }

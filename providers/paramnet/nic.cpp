@@ -145,7 +145,7 @@ uint32_t sleep_begin(NicContext* nic) {
     heavy_barrier();
     const uint32_t key = nic->hub->rings.load(std::memory_order_seq_cst);
     // A bell that is still marked as rung would not wake us when it rings again.
-    drain_bells(*nic);
+    drain_bells(*nic, Before::sleep);
     return key;
 }
 

@@ -269,6 +269,40 @@ TEST(Hostile, AScribbledHubDelaysAndNothingMore) {
     hostile.join();
 }
 
+// Another peer of the same context has put the words of the hub back, as if nobody had rung.
+TEST(Hostile, ARingTakenOutOfTheHubIsFoundByPolling) {
+    Matcher matcher;
+    TestNic nic_a(matcher), nic_b(matcher);
+    TestVi a(nic_a, VIP_SERVICE_RELIABLE_DELIVERY), b(nic_b, VIP_SERVICE_RELIABLE_DELIVERY);
+    connect(a, b);
+    Hub& hub = *nic_b.context->hub;
+    b.receive(b.data(), 8);
+    nic_b.poll();
+    const uint32_t rings = hub.rings.load();
+    a.send(a.data(), 8);
+    ASSERT_NE(hub.rings.load(), rings) << "a VI without traffic is rung for";
+    hub.rings = rings;
+    for (auto& bells : hub.bells) bells = 0;
+    for (int polls = 0; polls < 2 << 14 && !b.core.recv.head_complete(); ++polls) nic_b.poll();
+    EXPECT_TRUE(b.core.recv.head_complete());
+}
+
+// A bit in the hub that no end record agrees with is not followed, and stands in the way of no ring.
+TEST(Hostile, ABitOfTheHubAloneRingsForNobody) {
+    Matcher matcher;
+    TestNic nic_a(matcher), nic_b(matcher);
+    TestVi a(nic_a, VIP_SERVICE_RELIABLE_DELIVERY), b(nic_b, VIP_SERVICE_RELIABLE_DELIVERY);
+    connect(a, b);
+    nic_b.poll();
+    for (auto& bells : nic_b.context->hub->bells) bells = ~uint64_t{0};
+    const uint32_t rings = nic_b.context->hub->rings.load();
+    b.receive(b.data(), 8);
+    a.send(a.data(), 8);
+    EXPECT_NE(nic_b.context->hub->rings.load(), rings) << "the peer rings although the bit was set";
+    nic_b.poll();
+    EXPECT_TRUE(b.core.recv.head_complete());
+}
+
 TEST(Hostile, JoinedMailsThatDoNotFitAreRefused) {
     Matcher matcher;
     TestNic nic_a(matcher), nic_b(matcher);
