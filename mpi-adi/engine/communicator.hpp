@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <climits>
 #include <memory>
 #include <string>
 
@@ -16,12 +17,12 @@
 
 namespace viaduct::mpi {
 
-// Largest tag of the program: the value of the attribute MPI_TAG_UB.
-constexpr int kMaxTag = 0x1fffffff;
-// On the collective channel, bits above the largest tag keep apart what is no collective call.
-constexpr int kPartitionedTags = 0x20000000;  // who sends how many parts by which tags
-constexpr int kGroupTags = 0x40000000;        // making communicators out of groups
-constexpr int kPartTags = 0x60000000;         // the parts of partitioned messages
+// Largest tag of the program, the value of the attribute MPI_TAG_UB: every number that is not negative.
+constexpr int kMaxTag = INT_MAX;
+// Tags of the library's own on the collective channel. A bit above the largest keeps the parts of partitioned messages
+// apart from collective calls.
+constexpr int kMaxOwnTag = 0x1fffffff;
+constexpr int kPartTags = 0x20000000;
 
 struct Communicator : Comm {
     MPI_Comm handle = MPI_COMM_NULL;
@@ -41,7 +42,7 @@ struct Communicator : Comm {
 
     int next_tag() {
         int tag = collective_tag;
-        collective_tag = (collective_tag + 1) & kMaxTag;
+        collective_tag = (collective_tag + 1) & kMaxOwnTag;
         return tag;
     }
     // A call that failed by its arguments was none: the next one is this process's part of what the others do now.

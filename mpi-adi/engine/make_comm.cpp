@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/request.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -51,37 +52,51 @@ Communicator* make_like(Communicator& old, uint64_t recv_context, uint64_t send_
     return make_inter(old.local, old.remote, recv_context, send_context, &old);
 }
 
-// Contexts of a duplicate: what this side receives with and what it sends with. In steps of a schedule.
+// What is wrong with a call that this process or another one refuses.
+int own_or(int refused, int64_t others) { return refused != MPI_SUCCESS ? refused : int(others); }
+
+// Contexts of a duplicate, what this side receives with and what it sends with, and the largest error of each side. In
+// steps of a schedule. A context is no negative number, and those who give none say 0.
 struct Contexts {
-    uint64_t recv = 0;
-    uint64_t send = 0;
+    int64_t recv = 0;
+    int64_t refused = MPI_SUCCESS;
+    int64_t send = 0;
+    int64_t refused_there = MPI_SUCCESS;
+
+    int error(int own) const { return own_or(own, refused != MPI_SUCCESS ? refused : refused_there); }
 };
 
-void agree(Schedule& s, Contexts* contexts) {
+void agree(Schedule& s, int refused, Contexts* contexts) {
     Communicator& comm = s.comm();
-    const bool first = comm.rank == 0;
-    if (first) {
-        contexts->recv = new_context();
+    const Datatype& words = *type_of(MPI_INT64_T);
+    contexts->refused = refused;
+    if (comm.rank == 0) {
+        contexts->recv = int64_t(new_context());
     }
     if (!comm.inter) {
-        coll::bcast_within(s, {&contexts->recv, sizeof(uint64_t), &bytes_type()}, 0);
+        coll::allreduce_within(s, &contexts->recv, 2, words, *op_of(MPI_MAX));
+        s.round();
         s.call([contexts] {
             contexts->send = contexts->recv;
             return MPI_SUCCESS;
         });
         return;
     }
-    if (first) {
-        s.send(&contexts->recv, sizeof(uint64_t), bytes_type(), 0);
-        s.recv(&contexts->send, sizeof(uint64_t), bytes_type(), 0);
-        s.round();
-    }
     s.through(*comm.within);
-    coll::bcast_within(s, {contexts, sizeof(Contexts), &bytes_type()}, 0);
+    coll::allreduce_within(s, &contexts->recv, 2, words, *op_of(MPI_MAX));
+    s.round();
+    if (comm.rank == 0) {
+        s.through(comm);
+        s.send(&contexts->recv, 2, words, 0);
+        s.recv(&contexts->send, 2, words, 0);
+        s.round();
+        s.through(*comm.within);
+    }
+    coll::bcast_within(s, {&contexts->send, 2, &words}, 0);
 }
 
 int finish_dup(Communicator& old, AttributeSet& attributes, const Info* hints, Contexts contexts, Communicator** made) {
-    *made = make_like(old, contexts.recv, contexts.send);
+    *made = make_like(old, uint64_t(contexts.recv), uint64_t(contexts.send));
     std::swap((*made)->attributes, attributes);
     inherit(old, hints, **made);
     return MPI_SUCCESS;
@@ -91,14 +106,13 @@ int finish_dup(Communicator& old, AttributeSet& attributes, const Info* hints, C
 
 int comm_dup(Communicator& old, const Info* hints, Communicator** made) {
     AttributeSet attributes;
-    if (int error = old.attributes.copy_to(old.handle, attributes)) {
-        attributes.clear(old.handle);
-        return error;
-    }
+    const int refused = old.attributes.copy_to(old.handle, attributes);
     Contexts contexts;
     Schedule s(old);
-    agree(s, &contexts);
-    if (int error = s.run()) {
+    agree(s, refused, &contexts);
+    const int failed = s.run();
+    if (int error = contexts.error(own_or(refused, failed))) {
+        attributes.clear(old.handle);
         return error;
     }
     return finish_dup(old, attributes, hints, contexts, made);
@@ -111,48 +125,56 @@ int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request**
         std::unique_ptr<Info> hints;
     };
     auto state = std::make_shared<State>();
-    // Attributes are copied now: the standard's callbacks belong to this call.
-    if (int error = old.attributes.copy_to(old.handle, state->attributes)) {
-        state->attributes.clear(old.handle);
-        return error;
-    }
+    // Attributes are copied now: the standard's callbacks belong to this call. Where one fails, the call does, and the
+    // request of the others; it goes on without this process's program.
+    const int refused = old.attributes.copy_to(old.handle, state->attributes);
     if (hints) {
         state->hints = std::make_unique<Info>(*hints);
     }
     *newcomm = MPI_COMM_NULL;
     auto s = std::make_unique<Schedule>(old);
-    agree(*s, &state->contexts);
+    agree(*s, refused, &state->contexts);
     s->round();
     Communicator* parent = &old;
-    s->call([state, parent, newcomm] {
+    s->call([state, parent, refused, newcomm] {
+        if (int error = state->contexts.error(refused)) {
+            state->attributes.clear(parent->handle);
+            return error;
+        }
         Communicator* made = nullptr;
         int error = finish_dup(*parent, state->attributes, state->hints.get(), state->contexts, &made);
         *newcomm = made ? made->handle : MPI_COMM_NULL;
         return error;
     });
-    *request = start(s.release(), &old);
+    Request* going = start(s.release(), &old);
+    if (refused != MPI_SUCCESS) {
+        done(going) ? void(finish(going)) : detach_request(going);
+        return refused;
+    }
+    *request = going;
     return MPI_SUCCESS;
 }
 
 namespace {
 
-int create_inter(Communicator& old, Group& group, Communicator** made) {
+int create_inter(Communicator& old, const Group& group, int refused, Communicator** made) {
     // What each process says: its side's group, by world ranks, is known to the first one of the side.
     struct Word {
-        uint64_t context;
+        int64_t context;
         int64_t members;
+        int64_t refused;
     };
     Communicator& within = *old.within;
-    // Every member of a side passes the same group; one that is in it gives the context.
-    int owner = group.size() ? old.local->rank_of(group.world[0]) : 0;
-    Word mine{0, group.size()};
-    if (old.rank == owner) {
-        mine.context = new_context();
+    // Every member of a side passes the same group; its first one gives the context.
+    Word mine{group.rank == 0 ? int64_t(new_context()) : 0, group.size(), refused};
+    {
+        Schedule s(within);
+        coll::allreduce(s, MPI_IN_PLACE, &mine, 3, *type_of(MPI_INT64_T), *op_of(MPI_MAX));
+        if (int error = s.run()) {
+            return error;
+        }
     }
-    if (int error = tell_all(within, &mine, 1, owner)) {
-        return error;
-    }
-    Word theirs{0, 0};
+    Word theirs{0, 0, MPI_SUCCESS};
     std::vector<int> members;
     Schedule first(old);
     if (old.rank == 0) {
@@ -163,6 +185,9 @@ int create_inter(Communicator& old, Group& group, Communicator** made) {
         return error;
     }
     if (int error = tell_all(within, &theirs, 1, 0)) {
+        return error;
+    }
+    if (int error = own_or(refused, mine.refused != MPI_SUCCESS ? mine.refused : theirs.refused)) {
         return error;
     }
     members.resize(size_t(theirs.members));
@@ -181,60 +206,91 @@ int create_inter(Communicator& old, Group& group, Communicator** made) {
     if (group.rank != MPI_UNDEFINED && !members.empty()) {
         auto* local = new Group(group.world, world().rank);
         auto* remote = new Group(members, world().rank);
-        *made = make_inter(local, remote, mine.context, theirs.context, &old);
+        *made = make_inter(local, remote, uint64_t(mine.context), uint64_t(theirs.context), &old);
+    }
+    return MPI_SUCCESS;
+}
+
+// The first error of those that all members have said.
+template <typename Word>
+int first_refusal(const std::vector<Word>& all) {
+    for (const Word& word : all) {
+        if (word.refused != MPI_SUCCESS) {
+            return int(word.refused);
+        }
     }
     return MPI_SUCCESS;
 }
 
 }  // namespace
 
-int comm_create(Communicator& old, Group& group, Communicator** made) {
+int comm_create(Communicator& old, const Group& group, int refused, Communicator** made) {
     *made = nullptr;
     if (old.inter) {
-        return create_inter(old, group, made);
+        return create_inter(old, group, refused, made);
     }
     // Groups of one call are equal or disjoint; a number that all see is that of each group's first member.
-    std::vector<uint64_t> offered;
-    uint64_t mine = group.rank == 0 ? new_context() : 0;
+    struct Word {
+        uint64_t context;
+        int64_t refused;
+    };
+    std::vector<Word> offered;
+    const Word mine{group.rank == 0 ? new_context() : 0, refused};
     if (int error = collect(old, mine, &offered)) {
         return error;
     }
+    if (int error = own_or(refused, first_refusal(offered))) {
+        return error;
+    }
     if (group.rank != MPI_UNDEFINED) {
-        uint64_t context = offered[size_t(old.local->rank_of(group.world[0]))];
+        uint64_t context = offered[size_t(old.local->rank_of(group.world[0]))].context;
         *made = make_intra(new Group(group.world, world().rank), context, &old);
     }
     return MPI_SUCCESS;
 }
 
-int comm_create_group(Communicator& old, Group& group, int tag, Communicator** made) {
+int comm_create_group(Communicator& old, Group& group, int tag, int refused, Communicator** made) {
     *made = nullptr;
     if (group.rank == MPI_UNDEFINED) {
-        return MPI_SUCCESS;
+        return refused;
     }
-    // Down a binomial tree, on the collective channel under tags that its calls do not use.
+    // Up a binomial tree what members refuse, and down again with the context.
+    struct Word {
+        uint64_t context;
+        int64_t refused;
+    };
     Communicator& through = old.inter ? *old.within : old;
     const int size = group.size();
     const int rank = group.rank;
-    const int t = kGroupTags | (tag & kMaxTag);
     auto in_parent = [&](int r) { return through.local->rank_of(group.world[size_t(r)]); };
-    uint64_t context = rank == 0 ? new_context() : 0;
+    Word word{0, refused};
     int mask = 1;
-    while (mask < size && !(rank & mask)) {
-        mask *= 2;
-    }
-    if (rank) {
-        if (int error = recv(through, Channel::collective, in_parent(rank - mask), t, payload(&context, 1))) {
-            return error;
+    for (; mask < size && !(rank & mask); mask *= 2) {
+        if (rank + mask < size) {
+            Word theirs{0, MPI_SUCCESS};
+            if (int error = recv(through, Channel::groups, in_parent(rank + mask), tag, payload(&theirs, 1))) {
+                return error;
+            }
+            word.refused = own_or(int(word.refused), theirs.refused);
         }
+    }
+    if (rank == 0) {
+        word.context = new_context();
+    } else if (int error = sendrecv(through, Channel::groups, in_parent(rank - mask), tag, payload(&word, 1),
+                                    in_parent(rank - mask), tag, payload(&word, 1))) {
+        return error;
     }
     for (mask /= 2; mask > 0; mask /= 2) {
         if (rank + mask < size) {
-            if (int error = send(through, Channel::collective, in_parent(rank + mask), t, payload(&context, 1))) {
+            if (int error = send(through, Channel::groups, in_parent(rank + mask), tag, payload(&word, 1))) {
                 return error;
             }
         }
     }
-    *made = make_intra(new Group(group.world, world().rank), context, &old);
+    if (int error = own_or(refused, word.refused)) {
+        return error;
+    }
+    *made = make_intra(new Group(group.world, world().rank), word.context, &old);
     return MPI_SUCCESS;
 }
 
@@ -246,6 +302,7 @@ struct SplitWord {
     int process;  // rank in the world
     int rank;     // in the parent
     uint64_t context;
+    int64_t refused;
 };
 
 // Members of one color in the order of keys, then of ranks.
@@ -266,10 +323,10 @@ Group* group_from(const std::vector<SplitWord>& members) {
 
 }  // namespace
 
-int comm_split(Communicator& old, int color, int key, Communicator** made) {
+int comm_split(Communicator& old, int color, int key, int refused, Communicator** made) {
     *made = nullptr;
     // Everybody offers a context; that of the first member of each color is taken.
-    SplitWord mine{color, key, world().rank, old.rank, new_context()};
+    SplitWord mine{color, key, world().rank, old.rank, new_context(), refused};
     std::vector<SplitWord> all;
     if (int error = collect(old.inter ? *old.within : old, mine, &all)) {
         return error;
@@ -282,6 +339,10 @@ int comm_split(Communicator& old, int color, int key, Communicator** made) {
         if (int error = s.run()) {
             return error;
         }
+    }
+    const int here_refused = first_refusal(all);
+    if (int error = own_or(refused, own_or(here_refused, first_refusal(others)))) {
+        return error;
     }
     if (color == MPI_UNDEFINED) {
         return MPI_SUCCESS;
@@ -298,7 +359,7 @@ int comm_split(Communicator& old, int color, int key, Communicator** made) {
     return MPI_SUCCESS;
 }
 
-int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag,
+int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag, int refused,
                      Communicator** made) {
     struct Word {
         uint64_t context;
@@ -309,15 +370,17 @@ int intercomm_create(Communicator& local, int local_leader, Communicator* peer, 
     Word mine{0, local.size, MPI_SUCCESS};
     Word theirs{0, 0, MPI_SUCCESS};
     std::vector<int> members;
-    if (local.rank == local_leader) {
+    if (local.rank == local_leader && refused != MPI_SUCCESS) {
+        theirs.error = refused;
+    } else if (local.rank == local_leader) {
         mine.context = new_context();
-        theirs.error = sendrecv(*peer, Channel::collective, remote_leader, kGroupTags | tag, payload(&mine, 1), remote_leader,
-                                kGroupTags | tag, payload(&theirs, 1));
+        theirs.error = sendrecv(*peer, Channel::groups, remote_leader, tag, payload(&mine, 1), remote_leader, tag,
+                                payload(&theirs, 1));
         if (theirs.error == MPI_SUCCESS) {
             members.resize(size_t(theirs.members));
-            theirs.error = sendrecv(*peer, Channel::collective, remote_leader, kGroupTags | tag,
-                                    payload(local.local->world.data(), local.local->world.size()), remote_leader,
-                                    kGroupTags | tag, payload(members.data(), members.size()));
+            theirs.error = sendrecv(*peer, Channel::groups, remote_leader, tag,
+                                    payload(local.local->world.data(), local.local->world.size()), remote_leader, tag,
+                                    payload(members.data(), members.size()));
         }
     }
     Word both[2] = {mine, theirs};

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Making communicators out of others: what the members must agree on travels by collective operations of the parent, and
 // the context of the new one is a number that its first member gives away.
+//
+// `refused` is what this process has found wrong with its arguments before the call. It takes part all the same, with
+// nothing to contribute: so the error reaches those that would otherwise wait, and all of them fail. A process returns
+// its own error where it has one, else that of the first that has.
 #pragma once
 
 #include "mpi-adi/engine/communicator.hpp"
@@ -12,13 +16,14 @@ int comm_dup(Communicator& old, const Info* hints, Communicator** made);
 // The same with a request: *newcomm is valid when it is complete.
 int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request** request);
 // All members of `old` call; null for those who are not in the group.
-int comm_create(Communicator& old, Group& group, Communicator** made);
+int comm_create(Communicator& old, const Group& group, int refused, Communicator** made);
 // Only members of the group call; tag tells calls apart that overlap.
-int comm_create_group(Communicator& old, Group& group, int tag, Communicator** made);
+int comm_create_group(Communicator& old, Group& group, int tag, int refused, Communicator** made);
 // Color MPI_UNDEFINED: null.
-int comm_split(Communicator& old, int color, int key, Communicator** made);
+int comm_split(Communicator& old, int color, int key, int refused, Communicator** made);
 
-int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag,
+// What only the leader is asked for (peer, remote_leader, tag) only the leader can refuse; nobody can tell the other side.
+int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag, int refused,
                      Communicator** made);
 int intercomm_merge(Communicator& inter, bool high, Communicator** made);
 

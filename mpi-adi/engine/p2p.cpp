@@ -215,10 +215,10 @@ void note_protocols(mpip_comm& comm) {
 }
 
 void attach(Comm& comm) {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < kChannels; i++) {
         mpip_comm& way = comm.channels[i];
-        way.c_sndctxt = comm.send_context + i;
-        way.c_rcvctxt = comm.recv_context + i;
+        way.c_sndctxt = comm.send_context ^ kContextOf[i];
+        way.c_rcvctxt = comm.recv_context ^ kContextOf[i];
         way.c_rank = comm.rank;
         way.c_size = comm.remote_size;
         way.c_flags = comm.inter ? MPIP_COMM_INTERCOMM : 0;

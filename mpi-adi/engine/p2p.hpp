@@ -32,14 +32,17 @@ const World& world();
 
 inline int world_rank_of(const process_t& process) { return process.p_gid.pg_wrank; }
 
-// A communicator has two channels that never match each other: the program's messages and those of collective
-// calls.
-enum class Channel : unsigned { p2p = 0, collective = 1 };
+// A communicator has channels that never match each other: the program's messages, those of collective calls, and two
+// whose tags are the program's: the plans of partitioned messages, and what makes communicators out of groups.
+enum class Channel : unsigned { p2p = 0, collective = 1, partitioned = 2, groups = 3 };
+inline constexpr unsigned kChannels = 4;
+// What a channel adds to the contexts of its communicator. Those of the last two are bits that no context has.
+constexpr uint64_t kContextOf[kChannels] = {0, 1, uint64_t{1} << 62, uint64_t{1} << 61};
 
 // What messages need of a communicator; the first part of every communicator. Whoever makes one fills the
 // plain members and calls attach().
 struct Comm {
-    // Even and never used by two communicators in the life of a job; the collective channel is one above.
+    // Even and never used by two communicators in the life of a job; see kContextOf.
     uint64_t send_context = 0;
     uint64_t recv_context = 0;
     int rank = 0;                 // own, in the local group
@@ -48,8 +51,8 @@ struct Comm {
     process_t** peers = nullptr;  // by rank in the remote group; lives until detach()
     bool inter = false;
 
-    mpip_comm channels[2] = {};  // the same for the modules; the engine's
-    Matcher* matchers[2] = {};   // the engine's
+    mpip_comm channels[kChannels] = {};  // the same for the modules; the engine's
+    Matcher* matchers[kChannels] = {};   // the engine's
     int references = 1;          // the program's handle, and what is under way
 };
 

@@ -22,7 +22,7 @@ namespace {
 int64_t take_tags(int64_t n) {
     static int64_t next = 0;
     const int64_t first = next;
-    next = (next + n) & kMaxTag;
+    next = (next + n) & kMaxOwnTag;
     return first;
 }
 
@@ -57,7 +57,7 @@ std::shared_ptr<Partitioned> Partitioned::send(Communicator& comm, int peer, int
     made->plan_ = {take_tags(partitions), partitions, count * type.size};
     made->plan_known_ = true;
     made->parts_.resize(size_t(partitions));
-    mpi::send(comm, Channel::collective, peer, kPartitionedTags | tag, {&made->plan_, sizeof(Plan), nullptr, 0});
+    mpi::send(comm, Channel::partitioned, peer, tag, {&made->plan_, sizeof(Plan), nullptr, 0});
     return made;
 }
 
@@ -68,7 +68,7 @@ std::shared_ptr<Partitioned> Partitioned::receive(Communicator& comm, int peer, 
         made->introduction_ = std::make_unique<Introduction>();
         Introduction& coming = *made->introduction_;
         coming.request =
-            irecv(comm, Channel::collective, peer, kPartitionedTags | tag, {&coming.plan, sizeof(Plan), nullptr, 0});
+            irecv(comm, Channel::partitioned, peer, tag, {&coming.plan, sizeof(Plan), nullptr, 0});
     }
     return made;
 }
@@ -89,7 +89,7 @@ Partitioned::~Partitioned() {
 }
 
 int Partitioned::part_tag(int64_t index) const {
-    return kPartTags | int((plan_.first_tag + index) & kMaxTag);
+    return kPartTags | int((plan_.first_tag + index) & kMaxOwnTag);
 }
 
 bool Partitioned::know_plan() {
@@ -100,7 +100,7 @@ bool Partitioned::know_plan() {
     plan_ = introduction_->plan;
     introduction_.reset();
     plan_known_ = true;
-    const bool sane = plan_.partitions > 0 && plan_.partitions <= kMaxTag && plan_.bytes >= 0 && plan_.first_tag >= 0;
+    const bool sane = plan_.partitions > 0 && plan_.partitions <= kMaxOwnTag && plan_.bytes >= 0 && plan_.first_tag >= 0;
     if (!sane) {
         plan_.partitions = 0;
         error_ = MPI_ERR_INTERN;
@@ -166,8 +166,10 @@ void Partitioned::end_part(int64_t index, int* error) {
 }
 
 bool Partitioned::advance(int* error) {
-    if (!sends_ && peer_ == MPI_PROC_NULL) {
-        return true;
+    if (peer_ == MPI_PROC_NULL) {
+        owner_->no_process = true;
+        const auto given = [](const Part& part) { return part.done; };
+        return !sends_ || std::all_of(parts_.begin(), parts_.end(), given);
     }
     if (!know_plan()) {
         return false;

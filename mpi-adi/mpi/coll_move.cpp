@@ -44,6 +44,9 @@ VIADUCT_MPI(Barrier_init, (MPI_Comm comm, MPI_Info, MPI_Request* request)) {
 VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, Count count, MPI_Datatype datatype, int root), {
     const Datatype* type = nullptr;
     VIADUCT_CHECK(check_root(s.comm(), root))
+    if (root == MPI_PROC_NULL) {
+        return MPI_SUCCESS;  // beside the root: no argument means anything
+    }
     VIADUCT_CHECK(check_data(s, buffer, count, datatype, &type))
     coll::bcast(s, {buffer, count, type}, root);
     return MPI_SUCCESS;

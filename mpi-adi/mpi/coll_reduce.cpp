@@ -60,10 +60,13 @@ VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
                            const Datatype* type = nullptr;
                            Operator* found = nullptr;
                            VIADUCT_CHECK(check_root(s.comm(), root))
+                           if (root == MPI_PROC_NULL) {
+                               return MPI_SUCCESS;  // beside the root: no argument means anything
+                           }
                            bool here = at_root(s.comm(), root);
-                           bool idle = s.comm().inter && root < 0;  // has no data to give
+                           bool idle = root == MPI_ROOT;  // has no data to give
                            VIADUCT_CHECK(check_reduction(s, idle ? recvbuf : sendbuf, here && !idle ? recvbuf : nullptr,
-                                                         idle && !here ? 0 : count, datatype, op, &type, &found))
+                                                         count, datatype, op, &type, &found))
                            if (here) {
                                VIADUCT_CHECK(check_result(recvbuf, count, *type))
                            }

@@ -52,7 +52,7 @@
         return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
     }                                                                                                              \
     VIADUCT_MPI(pname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info, MPI_Request * request)) {              \
-        return keep_collective("MPI_" #pname, comm, request, [=](Schedule & s) -> int __VA_ARGS__);                \
+        return keep_collective("MPI_" #pname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);                \
     }
 
 namespace viaduct::mpi {
@@ -106,9 +106,10 @@ int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fi
     return MPI_SUCCESS;
 }
 
-// The first schedule is never run: it checks the arguments, and keeps datatypes and operator while the request lives.
+// The arguments are read once: each start runs the schedule that they have filled, which keeps datatypes and operator
+// while the request lives.
 template <typename Fill>
-int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill fill) {
+int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
     if (!comm) {
@@ -118,17 +119,12 @@ int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fil
     if (!name_is_left()) {
         return call.result(MPI_ERR_NO_MEM);
     }
-    const int tag = comm->next_tag();
-    auto first = std::make_shared<Schedule>(*comm, tag);
-    if (int error = fill(*first)) {
-        comm->give_back_tag(tag);
+    auto kept = std::make_shared<Schedule>(*comm);
+    if (int error = fill(*kept)) {
+        comm->give_back_tag(kept->tag());
         return call.result(error);
     }
-    *request = make_persistent(*comm, [comm, tag, fill, first]() -> Activity* {
-        auto s = std::make_unique<Schedule>(*comm, tag);
-        fill(*s);
-        return s.release();
-    });
+    *request = make_persistent(*comm, [kept]() -> Activity* { return new OneRun(kept); });
     return MPI_SUCCESS;
 }
 

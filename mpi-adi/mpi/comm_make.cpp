@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions that make and free communicators.
+#include <algorithm>
 #include <filesystem>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/hardware.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
 #include "mpi-adi/engine/request.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
 namespace viaduct::mpi {
 namespace {
+
+bool holds_all(const Group& all, const Group& some) {
+    return std::all_of(some.world.begin(), some.world.end(),
+                       [&](int process) { return all.rank_of(process) != MPI_UNDEFINED; });
+}
 
 // Takes `made` by reference: it is filled by the call that is the first argument.
 int give(int error, Communicator* const& made, MPI_Comm* newcomm) {
@@ -59,22 +66,59 @@ int color_by_directory(Communicator& comm, const Info* info, int* color) {
 }
 
 // The members that pass MPI_UNDEFINED do not know what the others ask for, and take part in one split and no more. So
-// that is what separates those who ask, before they agree among themselves.
-int split_by_directory(Communicator& comm, int key, const Info* info, Communicator** made) {
+// that is what separates those who ask, before they agree among themselves on their colors.
+template <typename ColorOf>
+int split_those_who_ask(Communicator& comm, int key, ColorOf&& color_of, Communicator** made) {
     if (comm.inter) {
         return MPI_ERR_COMM;
     }
     Communicator* asking = nullptr;
-    if (int error = comm_split(comm, 0, comm.rank, &asking)) {
+    if (int error = comm_split(comm, 0, comm.rank, MPI_SUCCESS, &asking)) {
         return error;
     }
     int color = MPI_UNDEFINED;
-    int error = color_by_directory(*asking, info, &color);
+    int error = color_of(*asking, &color);
     if (error == MPI_SUCCESS) {
-        error = comm_split(*asking, color, key, made);
+        error = comm_split(*asking, color, key, MPI_SUCCESS, made);
     }
     comm_free(asking);
     return error;
+}
+
+constexpr char kResourceKey[] = "mpi_hw_resource_type";
+
+// MPI_UNDEFINED for a resource that has no such name here, and for a process that may run on more than one of them.
+int color_by_named_resource(const Info* info) {
+    const std::string* name = info ? info->find(kResourceKey) : nullptr;
+    const int resource = name ? hardware::resource_named(*name) : -1;
+    return resource < 0 ? MPI_UNDEFINED : hardware::color(resource);
+}
+
+// The largest resource that those who ask share less than all of, and its name for the program.
+int color_by_next_resource(Communicator& comm, Info* info, int* color) {
+    constexpr int kBoth = 2 * hardware::kResources;
+    int colors[hardware::kResources];
+    int64_t range[kBoth];  // of each the largest color and, negative, the smallest
+    for (int i = 0; i < hardware::kResources; ++i) {
+        colors[i] = hardware::color(i);
+        range[2 * i] = colors[i];
+        range[2 * i + 1] = -int64_t(colors[i]);
+    }
+    Schedule s(comm);
+    coll::allreduce(s, MPI_IN_PLACE, range, kBoth, *type_of(MPI_INT64_T), *op_of(MPI_MAX));
+    if (int error = s.run()) {
+        return error;
+    }
+    for (int i = 0; i < hardware::kResources; ++i) {
+        if (range[2 * i] != -range[2 * i + 1]) {
+            *color = colors[i];
+            if (info && *color != MPI_UNDEFINED) {
+                info->set(kResourceKey, hardware::kResourceNames[i]);
+            }
+            return MPI_SUCCESS;
+        }
+    }
+    return MPI_SUCCESS;
 }
 
 Communicator* with_hints(Communicator* made, const Info* info) {
@@ -84,19 +128,28 @@ Communicator* with_hints(Communicator* made, const Info* info) {
     return made;
 }
 
-int split_type(Communicator& comm, int type, int key, const Info* info, MPI_Comm* newcomm) {
+int split_type(Communicator& comm, int type, int key, Info* info, MPI_Comm* newcomm) {
     Communicator* made = nullptr;
+    int error = MPI_SUCCESS;
     if (type == MPIX_COMM_TYPE_NEIGHBORHOOD) {
-        const int error = split_by_directory(comm, key, info, &made);
-        return give(error, with_hints(made, info), newcomm);
+        error = split_those_who_ask(
+            comm, key, [&](Communicator& asking, int* color) { return color_by_directory(asking, info, color); }, &made);
+    } else if (type == MPI_COMM_TYPE_HW_UNGUIDED) {
+        error = split_those_who_ask(
+            comm, key, [&](Communicator& asking, int* color) { return color_by_next_resource(asking, info, color); },
+            &made);
+    } else {
+        int color = MPI_UNDEFINED;
+        int refused = MPI_SUCCESS;
+        if (type == MPI_COMM_TYPE_SHARED) {
+            color = world().nodes[size_t(world().rank)];
+        } else if (type == MPI_COMM_TYPE_HW_GUIDED) {
+            color = color_by_named_resource(info);
+        } else if (type != MPI_UNDEFINED) {
+            refused = MPI_ERR_ARG;
+        }
+        error = comm_split(comm, color, key, refused, &made);
     }
-    int color = MPI_UNDEFINED;
-    if (type == MPI_COMM_TYPE_SHARED) {
-        color = world().nodes[size_t(world().rank)];
-    } else if (type != MPI_UNDEFINED && type != MPI_COMM_TYPE_HW_GUIDED && type != MPI_COMM_TYPE_HW_UNGUIDED) {
-        return MPI_ERR_ARG;  // no finer division of the hardware is known: MPI_COMM_NULL for those asked for one
-    }
-    const int error = comm_split(comm, color, key, &made);
     return give(error, with_hints(made, info), newcomm);
 }
 
@@ -153,13 +206,9 @@ VIADUCT_MPI(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
     if (!old || !members) {
         return call.result(old ? MPI_ERR_GROUP : MPI_ERR_COMM);
     }
-    for (int process : members->world) {
-        if (old->local->rank_of(process) == MPI_UNDEFINED) {
-            return call.result(MPI_ERR_GROUP);
-        }
-    }
+    const int refused = holds_all(*old->local, *members) ? MPI_SUCCESS : MPI_ERR_GROUP;
     Communicator* made = nullptr;
-    return call.result(give(comm_create(*old, *members, &made), made, newcomm));
+    return call.result(give(comm_create(*old, *members, refused, &made), made, newcomm));
 }
 
 VIADUCT_MPI(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
@@ -170,11 +219,15 @@ VIADUCT_MPI(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Com
     if (!old || !members) {
         return call.result(old ? MPI_ERR_GROUP : MPI_ERR_COMM);
     }
-    if (tag < 0 || tag > kMaxTag) {
+    // Those that name another tag, or other members, than the rest do not meet them.
+    if (tag < 0) {
         return call.result(MPI_ERR_TAG);
     }
+    if (!holds_all(*old->local, *members)) {
+        return call.result(MPI_ERR_GROUP);
+    }
     Communicator* made = nullptr;
-    return call.result(give(comm_create_group(*old, *members, tag, &made), made, newcomm));
+    return call.result(give(comm_create_group(*old, *members, tag, MPI_SUCCESS, &made), made, newcomm));
 }
 
 VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
@@ -184,11 +237,9 @@ VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) 
     if (!old) {
         return call.result(MPI_ERR_COMM);
     }
-    if (color < 0 && color != MPI_UNDEFINED) {
-        return call.result(MPI_ERR_ARG);
-    }
+    const int refused = color < 0 && color != MPI_UNDEFINED ? MPI_ERR_ARG : MPI_SUCCESS;
     Communicator* made = nullptr;
-    return call.result(give(comm_split(*old, color, key, &made), made, newcomm));
+    return call.result(give(comm_split(*old, color, key, refused, &made), made, newcomm));
 }
 
 VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info info, MPI_Comm* newcomm)) {
@@ -225,21 +276,22 @@ VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm p
     if (local_leader < 0 || local_leader >= local->size) {
         return call.result(MPI_ERR_RANK);
     }
-    if (tag < 0 || tag > kMaxTag) {
-        return call.result(MPI_ERR_TAG);
-    }
     Communicator* peer = nullptr;
-    if (local->rank == local_leader) {  // only there peer_comm and remote_leader mean anything
+    int refused = MPI_SUCCESS;
+    if (local->rank == local_leader) {  // only there peer_comm, remote_leader and tag mean anything
         peer = comm_of(peer_comm);
         if (!peer) {
-            return call.result(MPI_ERR_COMM);
-        }
-        if (remote_leader < 0 || remote_leader >= peer->remote_size || (!peer->inter && remote_leader == peer->rank)) {
-            return call.result(MPI_ERR_RANK);
+            refused = MPI_ERR_COMM;
+        } else if (remote_leader < 0 || remote_leader >= peer->remote_size ||
+                   (!peer->inter && remote_leader == peer->rank)) {
+            refused = MPI_ERR_RANK;
+        } else if (tag < 0) {
+            refused = MPI_ERR_TAG;
         }
     }
     Communicator* made = nullptr;
-    return call.result(give(intercomm_create(*local, local_leader, peer, remote_leader, tag, &made), made, newintercomm));
+    return call.result(
+        give(intercomm_create(*local, local_leader, peer, remote_leader, tag, refused, &made), made, newintercomm));
 }
 
 VIADUCT_MPI(Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newcomm)) {

@@ -24,10 +24,10 @@ bool ranks_hold(const Communicator& comm, const int* ranks, int n) {
     return std::all_of(ranks, ranks + n, [&](int r) { return r >= 0 && r < comm.size; });
 }
 
-int finish(Communicator& old, std::unique_ptr<Topology> topology, MPI_Comm* newcomm) {
+int finish(Communicator& old, int refused, std::unique_ptr<Topology> topology, MPI_Comm* newcomm) {
     Communicator* made = nullptr;
     // Not a duplicate: attributes stay behind.
-    if (int error = comm_split(old, 0, old.rank, &made)) {
+    if (int error = comm_split(old, 0, old.rank, refused, &made)) {
         return error;
     }
     made->topology = std::move(topology);
@@ -35,7 +35,8 @@ int finish(Communicator& old, std::unique_ptr<Topology> topology, MPI_Comm* newc
     return MPI_SUCCESS;
 }
 
-// Everybody's edges at everybody, in the order of ranks: graphs are made seldom, and their size is the program's.
+// Everybody's edges at everybody, in the order of ranks: graphs are made seldom, and their size is the program's. None of
+// one that refuses the call, of which the others learn in the end.
 int share_edges(Communicator& comm, const std::vector<Edge>& mine, std::vector<Edge>* all) {
     const Datatype& type = *type_of(MPI_INT);
     int n = int(mine.size() * 3);
@@ -59,12 +60,11 @@ int share_edges(Communicator& comm, const std::vector<Edge>& mine, std::vector<E
     return s.run();
 }
 
-int create(Communicator& old, int n, const int sources[], const int degrees[], const int destinations[],
-           const int weights[], MPI_Comm* newcomm) {
+int list_edges(const Communicator& old, int n, const int sources[], const int degrees[], const int destinations[],
+               const int weights[], std::vector<Edge>* mine) {
     if (n < 0 || (n > 0 && missing(sources, degrees))) {
         return MPI_ERR_ARG;
     }
-    std::vector<Edge> mine, all;
     int at = 0;
     for (int i = 0; i < n; ++i) {
         if (sources[i] < 0 || sources[i] >= old.size || degrees[i] < 0 ||
@@ -72,8 +72,18 @@ int create(Communicator& old, int n, const int sources[], const int degrees[], c
             return MPI_ERR_ARG;
         }
         for (int d = 0; d < degrees[i]; ++d, ++at) {
-            mine.push_back({sources[i], destinations[at], weight_at(weights, at)});
+            mine->push_back({sources[i], destinations[at], weight_at(weights, at)});
         }
+    }
+    return MPI_SUCCESS;
+}
+
+int create(Communicator& old, int n, const int sources[], const int degrees[], const int destinations[],
+           const int weights[], MPI_Comm* newcomm) {
+    std::vector<Edge> mine, all;
+    const int refused = list_edges(old, n, sources, degrees, destinations, weights, &mine);
+    if (refused != MPI_SUCCESS) {
+        mine.clear();
     }
     if (int error = share_edges(old, mine, &all)) {
         return error;
@@ -91,11 +101,11 @@ int create(Communicator& old, int n, const int sources[], const int degrees[], c
             topology->destination_weights.push_back(edge.weight);
         }
     }
-    return finish(old, std::move(topology), newcomm);
+    return finish(old, refused, std::move(topology), newcomm);
 }
 
-int create_adjacent(Communicator& old, int indegree, const int sources[], const int source_weights[], int outdegree,
-                    const int destinations[], const int destination_weights[], MPI_Comm* newcomm) {
+int check_adjacent(const Communicator& old, int indegree, const int sources[], const int source_weights[], int outdegree,
+                   const int destinations[], const int destination_weights[]) {
     if ((indegree > 0 && missing(sources, source_weights)) ||
         (outdegree > 0 && missing(destinations, destination_weights))) {
         return MPI_ERR_ARG;
@@ -104,8 +114,17 @@ int create_adjacent(Communicator& old, int indegree, const int sources[], const 
         !ranks_hold(old, destinations, outdegree) || weightless(source_weights) != weightless(destination_weights)) {
         return MPI_ERR_ARG;
     }
+    return MPI_SUCCESS;
+}
+
+int create_adjacent(Communicator& old, int indegree, const int sources[], const int source_weights[], int outdegree,
+                    const int destinations[], const int destination_weights[], MPI_Comm* newcomm) {
     auto topology = std::make_unique<Topology>();
     topology->kind = MPI_DIST_GRAPH;
+    if (const int refused = check_adjacent(old, indegree, sources, source_weights, outdegree, destinations,
+                                           destination_weights)) {
+        return finish(old, refused, std::move(topology), newcomm);
+    }
     topology->weighted = !weightless(source_weights);
     for (int i = 0; i < indegree; ++i) {
         topology->sources.push_back(sources[i]);
@@ -115,7 +134,7 @@ int create_adjacent(Communicator& old, int indegree, const int sources[], const 
         topology->destinations.push_back(destinations[i]);
         topology->destination_weights.push_back(weight_at(destination_weights, i));
     }
-    return finish(old, std::move(topology), newcomm);
+    return finish(old, MPI_SUCCESS, std::move(topology), newcomm);
 }
 
 void give(const std::vector<int>& from, int most, int to[]) {

@@ -47,7 +47,7 @@ VIADUCT_MPIX(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm)) {
     if (found == nullptr) return call.result(MPI_ERR_COMM);
     VIADUCT_MPI_NEED(newcomm)
     Communicator* made = nullptr;
-    const int error = comm_split(*found, 0, found->rank, &made);
+    const int error = comm_split(*found, 0, found->rank, MPI_SUCCESS, &made);
     *newcomm = error == MPI_SUCCESS ? made->handle : MPI_COMM_NULL;
     return call.result(error);
 }

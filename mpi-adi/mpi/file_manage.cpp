@@ -48,13 +48,14 @@ VIADUCT_MPI(File_open, (MPI_Comm handle, const char* filename, int amode, MPI_In
     FileCall call("MPI_File_open", MPI_FILE_NULL);
     Communicator* comm = comm_of(handle);
     if (comm == nullptr || comm->inter) return call.result(MPI_ERR_COMM);
-    if (!holds_name(filename)) return call.result(MPI_ERR_BAD_FILE);
-    if (!knows_info(info)) return call.result(MPI_ERR_INFO);
-    if (fh == nullptr) return call.result(MPI_ERR_ARG);
-    *fh = MPI_FILE_NULL;
-    if (const int error = check_amode(amode)) return call.result(error);
+    int refused = check_amode(amode);
+    if (fh == nullptr) refused = MPI_ERR_ARG;
+    if (!knows_info(info)) refused = MPI_ERR_INFO;
+    if (!holds_name(filename)) refused = MPI_ERR_BAD_FILE;
+    if (fh != nullptr) *fh = MPI_FILE_NULL;
     io::File* made = nullptr;
-    if (const int error = io::open(*comm, filename, amode, info_of(info), &made)) return call.result(error);
+    const char* name = refused == MPI_SUCCESS ? filename : "";
+    if (const int error = io::open(*comm, name, amode, refused, info_of(info), &made)) return call.result(error);
     *fh = made->handle();
     return MPI_SUCCESS;
 }

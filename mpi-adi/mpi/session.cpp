@@ -97,7 +97,7 @@ int create_from_group(Group* group, const char* stringtag, const Info* info, Err
         return MPI_ERR_GROUP;
     }
     Communicator* made = nullptr;
-    if (int error = comm_create_group(base_comm(), *group, tag_of(stringtag), &made)) {
+    if (int error = comm_create_group(base_comm(), *group, tag_of(stringtag), MPI_SUCCESS, &made)) {
         return error;
     }
     adopt(*made, info, errhandler);
@@ -105,10 +105,14 @@ int create_from_group(Group* group, const char* stringtag, const Info* info, Err
     return MPI_SUCCESS;
 }
 
-// The two groups have no process in common; each makes a communicator of its own, whose leaders then meet.
+// The two groups have no process in common; each makes a communicator of its own, whose leaders then meet. To a process
+// that names an empty group on either side the call is local, and gives no communicator.
 int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_leader, const char* stringtag,
                       const Info* info, Errhandler* errhandler, MPI_Comm* newintercomm) {
     *newintercomm = MPI_COMM_NULL;
+    if ((local && local->size() == 0) || (local && remote && remote->size() == 0)) {
+        return MPI_SUCCESS;
+    }
     if (!local || local->rank == MPI_UNDEFINED) {
         return MPI_ERR_GROUP;
     }
@@ -119,21 +123,22 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
         return MPI_ERR_RANK;
     }
     int peer = MPI_PROC_NULL;
+    int refused = MPI_SUCCESS;
     if (local->rank == local_leader) {  // only there the other group means anything
         if (!remote) {
-            return MPI_ERR_GROUP;
+            refused = MPI_ERR_GROUP;
+        } else if (remote_leader < 0 || remote_leader >= remote->size()) {
+            refused = MPI_ERR_RANK;
+        } else {
+            peer = remote->world[size_t(remote_leader)];
         }
-        if (remote_leader < 0 || remote_leader >= remote->size()) {
-            return MPI_ERR_RANK;
-        }
-        peer = remote->world[size_t(remote_leader)];
     }
     Communicator* within = nullptr;
-    if (int error = comm_create_group(base_comm(), *local, tag_of(stringtag), &within)) {
+    if (int error = comm_create_group(base_comm(), *local, tag_of(stringtag), refused, &within)) {
         return error;
     }
     Communicator* made = nullptr;
-    int error = intercomm_create(*within, local_leader, &base_comm(), peer, tag_of(stringtag), &made);
+    int error = intercomm_create(*within, local_leader, &base_comm(), peer, tag_of(stringtag), MPI_SUCCESS, &made);
     comm_free(within);
     if (error) {
         return error;

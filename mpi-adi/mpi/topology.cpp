@@ -11,9 +11,9 @@ namespace viaduct::mpi {
 namespace {
 
 // The communicator of the first `n` processes of the old one, with a topology; null for the others.
-int first_ones(Communicator& old, int n, std::unique_ptr<Topology> topology, MPI_Comm* newcomm) {
+int first_ones(Communicator& old, int n, int refused, std::unique_ptr<Topology> topology, MPI_Comm* newcomm) {
     Communicator* made = nullptr;
-    if (int error = comm_split(old, old.rank < n ? 0 : MPI_UNDEFINED, old.rank, &made)) {
+    if (int error = comm_split(old, old.rank < n ? 0 : MPI_UNDEFINED, old.rank, refused, &made)) {
         return error;
     }
     if (made) {
@@ -28,33 +28,41 @@ int first_ones(Communicator& old, int n, std::unique_ptr<Topology> topology, MPI
     return MPI_SUCCESS;
 }
 
-int cart_create(Communicator& old, int ndims, const int dims[], const int periods[], MPI_Comm* newcomm) {
+int check_cart(const Communicator& old, int ndims, const int dims[], const int periods[], int64_t* n) {
     if (ndims < 0) {
         return MPI_ERR_DIMS;
     }
     if (ndims > 0 && missing(dims, periods)) {
         return MPI_ERR_ARG;
     }
-    int64_t n = 1;
+    *n = 1;
     for (int d = 0; d < ndims; ++d) {
         if (dims[d] < 1) {
             return MPI_ERR_DIMS;
         }
-        n *= dims[d];
+        *n *= dims[d];
+        if (*n > old.size) {
+            return MPI_ERR_TOPOLOGY;
+        }
     }
-    if (n > old.size) {
-        return MPI_ERR_TOPOLOGY;
-    }
+    return MPI_SUCCESS;
+}
+
+int cart_create(Communicator& old, int ndims, const int dims[], const int periods[], MPI_Comm* newcomm) {
+    int64_t n = 0;
     auto topology = std::make_unique<Topology>();
     topology->kind = MPI_CART;
+    if (const int refused = check_cart(old, ndims, dims, periods, &n)) {
+        return first_ones(old, 0, refused, std::move(topology), newcomm);
+    }
     topology->dims.assign(dims, dims + ndims);
     for (int d = 0; d < ndims; ++d) {
         topology->periods.push_back(periods[d] != 0);
     }
-    return first_ones(old, int(n), std::move(topology), newcomm);
+    return first_ones(old, int(n), MPI_SUCCESS, std::move(topology), newcomm);
 }
 
-int graph_create(Communicator& old, int nnodes, const int index[], const int edges[], MPI_Comm* newcomm) {
+int check_graph(const Communicator& old, int nnodes, const int index[], const int edges[]) {
     if (nnodes < 0 || nnodes > old.size) {
         return nnodes < 0 ? MPI_ERR_ARG : MPI_ERR_TOPOLOGY;
     }
@@ -67,14 +75,20 @@ int graph_create(Communicator& old, int nnodes, const int index[], const int edg
         }
     }
     int n = nnodes ? index[nnodes - 1] : 0;
-    if (std::any_of(edges, edges + n, [&](int e) { return e < 0 || e >= nnodes; })) {
-        return MPI_ERR_TOPOLOGY;
-    }
+    const bool holds = std::all_of(edges, edges + n, [&](int e) { return e >= 0 && e < nnodes; });
+    return holds ? MPI_SUCCESS : MPI_ERR_TOPOLOGY;
+}
+
+int graph_create(Communicator& old, int nnodes, const int index[], const int edges[], MPI_Comm* newcomm) {
     auto topology = std::make_unique<Topology>();
     topology->kind = MPI_GRAPH;
+    if (const int refused = check_graph(old, nnodes, index, edges)) {
+        return first_ones(old, 0, refused, std::move(topology), newcomm);
+    }
+    const int n = nnodes ? index[nnodes - 1] : 0;
     topology->index.assign(index, index + nnodes);
     topology->edges.assign(edges, edges + n);
-    return first_ones(old, nnodes, std::move(topology), newcomm);
+    return first_ones(old, nnodes, MPI_SUCCESS, std::move(topology), newcomm);
 }
 
 // Processes that keep all coordinates of dropped dimensions in common are together; their order is that of the kept ones.
@@ -98,7 +112,7 @@ int cart_sub(Communicator& old, const int remain[], MPI_Comm* newcomm) {
         color = MPI_UNDEFINED;
     }
     Communicator* made = nullptr;
-    if (int error = comm_split(old, color, key, &made)) {
+    if (int error = comm_split(old, color, key, MPI_SUCCESS, &made)) {
         return error;
     }
     if (!made) {

@@ -7,10 +7,9 @@
 namespace viaduct::mpi {
 namespace {
 
-// What all makers check; the error goes to the communicator's handler.
-int check_new(const Communicator* comm, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info,
+// What all makers check; the error goes to the communicator's handler, and to the other members.
+int check_new(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info,
               const void* made) {
-    if (comm == nullptr || comm->inter) return MPI_ERR_COMM;
     if (size < 0) return MPI_ERR_SIZE;
     if (disp_unit <= 0 || disp_unit > INT_MAX) return MPI_ERR_DISP;  // the attribute MPI_WIN_DISP_UNIT is an int
     if (info != MPI_INFO_NULL && info_of(info) == nullptr) return MPI_ERR_INFO;
@@ -22,9 +21,10 @@ int make_window(const char* name, MPI_Comm handle, MPI_Aint size, MPI_Aint disp_
                 MPI_Win* win, Make&& make) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
-    if (const int error = check_new(comm, size, disp_unit, info, win)) return call.result(error);
+    if (comm == nullptr || comm->inter) return call.result(MPI_ERR_COMM);
+    const int refused = check_new(size, disp_unit, info, win);
     rma::Window* made = nullptr;
-    if (const int error = make(*comm, info_of(info), &made)) return call.result(error);
+    if (const int error = make(*comm, refused, info_of(info), &made)) return call.result(error);
     *win = made->handle;
     return MPI_SUCCESS;
 }
@@ -32,19 +32,19 @@ int make_window(const char* name, MPI_Comm handle, MPI_Aint size, MPI_Aint disp_
 int create(const char* name, void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm,
            MPI_Win* win) {
     return make_window(name, comm, size, disp_unit, info, win,
-                       [&](Communicator& found, const Info* hints, rma::Window** made) {
-                           if (base == nullptr && size > 0) return MPI_ERR_BASE;
-                           return rma::win_create(found, base, size, static_cast<int>(disp_unit), hints, made);
+                       [&](Communicator& found, int refused, const Info* hints, rma::Window** made) {
+                           if (refused == MPI_SUCCESS && base == nullptr && size > 0) refused = MPI_ERR_BASE;
+                           return rma::win_create(found, base, size, static_cast<int>(disp_unit), refused, hints, made);
                        });
 }
 
 int allocate(const char* name, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
              MPI_Win* win, bool shared) {
     return make_window(name, comm, size, disp_unit, info, win,
-                       [&](Communicator& found, const Info* hints, rma::Window** made) {
-                           if (baseptr == nullptr) return MPI_ERR_ARG;
-                           const int error =
-                               rma::win_allocate(found, size, static_cast<int>(disp_unit), hints, shared, made);
+                       [&](Communicator& found, int refused, const Info* hints, rma::Window** made) {
+                           if (refused == MPI_SUCCESS && baseptr == nullptr) refused = MPI_ERR_ARG;
+                           const int error = rma::win_allocate(found, size, static_cast<int>(disp_unit), refused, hints,
+                                                               shared, made);
                            if (error == MPI_SUCCESS) *static_cast<void**>(baseptr) = (*made)->base;
                            return error;
                        });
@@ -86,8 +86,8 @@ VIADUCT_MPI_COUNTED(Win_allocate_shared,
 
 VIADUCT_MPI(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win)) {
     return make_window("MPI_Win_create_dynamic", comm, 0, 1, info, win,
-                       [](Communicator& found, const Info* hints, rma::Window** made) {
-                           return rma::win_create_dynamic(found, hints, made);
+                       [](Communicator& found, int refused, const Info* hints, rma::Window** made) {
+                           return rma::win_create_dynamic(found, refused, hints, made);
                        });
 }
 

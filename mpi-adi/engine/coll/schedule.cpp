@@ -154,6 +154,12 @@ bool Schedule::advance(int* error) {
     }
 }
 
+void Schedule::rewind() {
+    error_ = MPI_SUCCESS;
+    broken_ = false;
+    at_ = 0;
+}
+
 // One round of a blocking call. The usual ones, a send, a receive or one of each, need no request objects of ours.
 int Schedule::run_round(size_t first, size_t last) {
     const Step* out = nullptr;

@@ -18,7 +18,7 @@ namespace viaduct::mpi {
 class Schedule final : public Activity {
   public:
     explicit Schedule(Communicator& comm) : Schedule(comm, comm.next_tag()) {}
-    // Persistent operations may be started in any order: they keep the tag they were made with.
+    // With a tag taken before.
     Schedule(Communicator& comm, int tag);
     ~Schedule() override;
     Schedule(const Schedule&) = delete;
@@ -55,6 +55,8 @@ class Schedule final : public Activity {
     // Runs to the end.
     int run();
     bool advance(int* error) override;
+    // From the first step again, once it has run to the end.
+    void rewind();
 
   private:
     enum class Kind : unsigned char { send, recv, copy, reduce, call, round };
@@ -97,6 +99,16 @@ class Schedule final : public Activity {
     std::vector<Operator*> operators_;
     alignas(16) char small_[256];
     size_t small_used_ = 0;
+};
+
+// One run of a schedule that outlives it, of a persistent operation.
+class OneRun final : public Activity {
+  public:
+    explicit OneRun(std::shared_ptr<Schedule> schedule) : schedule_(std::move(schedule)) { schedule_->rewind(); }
+    bool advance(int* error) override { return schedule_->advance(error); }
+
+  private:
+    const std::shared_ptr<Schedule> schedule_;
 };
 
 }  // namespace viaduct::mpi

@@ -63,7 +63,8 @@ Errhandler* handler_of(File* file);
 void set_handler(File* file, Errhandler* handler);
 
 // Collective over the communicator. Arguments are checked as far as one process can.
-int open(Communicator& comm, const std::string& name, int amode, const Info* info, File** made);
+// `refused`: what this process has found wrong before, which all others must learn.
+int open(Communicator& comm, const std::string& name, int amode, int refused, const Info* info, File** made);
 int close(File* file);
 int remove(const std::string& name);
 // The name without a prefix that says the kind of file system ("ufs:" and the like).

@@ -74,7 +74,7 @@ int start_view(File& file) {
 // The position that all processes share lies in memory where they can, and at rank 0: nothing in the file
 // system has to be removed when they die.
 int make_pointer(File& file) {
-    const int error = rma::win_allocate(*file.comm, file.comm->rank == 0 ? sizeof(int64_t) : 0, 1, nullptr,
+    const int error = rma::win_allocate(*file.comm, file.comm->rank == 0 ? sizeof(int64_t) : 0, 1, MPI_SUCCESS, nullptr,
                                         false, &file.pointer);
     return error != MPI_SUCCESS ? error : rma::lock_all(*file.pointer, false);
 }
@@ -95,10 +95,10 @@ int go_to_end(File& file) {
     return file.comm->rank == 0 ? fetch_shared(file, bytes, &before) : MPI_SUCCESS;
 }
 
-int open_storage(File& file, Communicator& comm, Opening* opening) {
+int open_storage(File& file, Communicator& comm, int refused, Opening* opening) {
     int error = MPI_SUCCESS;
     // What a process did to the name before it came, such as removing an old file, is not done to the new one.
-    if (const int failed = agree(comm, MPI_SUCCESS)) return failed;
+    if (const int failed = agree(comm, refused)) return refused != MPI_SUCCESS ? refused : failed;
     if (comm.rank == 0)
         opening->error = Storage::open(file.path, flags_of(file.amode) | create_flags_of(file.amode),
                                        file.hints.permissions, &file.storage);
@@ -147,13 +147,13 @@ std::string path_of(const std::string& name) {
     return name;
 }
 
-int open(Communicator& comm, const std::string& name, int amode, const Info* info, File** made) {
+int open(Communicator& comm, const std::string& name, int amode, int refused, const Info* info, File** made) {
     auto file = std::make_unique<File>();
     file->path = path_of(name);
     file->amode = amode;
     if (info != nullptr) file->hints.take(*info);
     Opening opening{comm.rank == 0 ? new_context() : 0, amode, MPI_SUCCESS};
-    if (const int error = open_storage(*file, comm, &opening)) return error;
+    if (const int error = open_storage(*file, comm, refused, &opening)) return error;
     if (const int error = set_up(*file, comm, opening.context)) return error;
     *made = file.release();
     add_file(*made);

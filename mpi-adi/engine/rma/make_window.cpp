@@ -23,6 +23,7 @@ struct Card {
     MPI_Aint base;
     MPI_Aint size;
     int32_t apart;  // parts of shared memory need not follow each other
+    int32_t refused;
 };
 
 template <typename T>
@@ -35,7 +36,7 @@ int collect(Communicator& comm, const T& own, std::vector<T>* all) {
 }
 
 // A window known to all members, with what they said of theirs.
-int agree(Communicator& comm, int flavor, void* base, MPI_Aint size, int disp_unit, const Info* hints,
+int agree(Communicator& comm, int flavor, void* base, MPI_Aint size, int disp_unit, int refused, const Info* hints,
           std::unique_ptr<Window>* made, std::vector<Card>* cards) {
     auto window = std::make_unique<Window>();
     if (hints != nullptr) win_set_hints(*window, *hints);
@@ -47,7 +48,11 @@ int agree(Communicator& comm, int flavor, void* base, MPI_Aint size, int disp_un
     own.base = static_cast<MPI_Aint>(reinterpret_cast<intptr_t>(base));
     own.size = size;
     own.apart = window->hints["alloc_shared_noncontig"] == "true" ? 1 : 0;
+    own.refused = refused;
     if (const int error = collect(comm, own, cards)) return error;
+    if (refused != MPI_SUCCESS) return refused;
+    for (const Card& card : *cards)
+        if (card.refused != MPI_SUCCESS) return card.refused;
 
     group_retain(comm.local);
     window->comm = make_intra(comm.local, cards->front().context, &comm, true);
@@ -127,32 +132,32 @@ int allocate_alone(Window& window) {
 
 }  // namespace
 
-int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, const Info* hints,
+int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int refused, const Info* hints,
                Window** made) {
     std::unique_ptr<Window> window;
     std::vector<Card> cards;
-    if (const int error = agree(comm, MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, hints, &window, &cards))
+    if (const int error = agree(comm, MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, refused, hints, &window, &cards))
         return error;
     reach_oneself(*window);
     *made = window.release();
     return MPI_SUCCESS;
 }
 
-int win_create_dynamic(Communicator& comm, const Info* hints, Window** made) {
+int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Window** made) {
     std::unique_ptr<Window> window;
     std::vector<Card> cards;
-    if (const int error = agree(comm, MPI_WIN_FLAVOR_DYNAMIC, nullptr, 0, 1, hints, &window, &cards))
+    if (const int error = agree(comm, MPI_WIN_FLAVOR_DYNAMIC, nullptr, 0, 1, refused, hints, &window, &cards))
         return error;
     *made = window.release();
     return MPI_SUCCESS;
 }
 
-int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, const Info* hints, bool shared,
+int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, int refused, const Info* hints, bool shared,
                  Window** made) {
     std::unique_ptr<Window> window;
     std::vector<Card> cards;
     const int flavor = shared ? MPI_WIN_FLAVOR_SHARED : MPI_WIN_FLAVOR_ALLOCATE;
-    if (const int error = agree(comm, flavor, nullptr, size, disp_unit, hints, &window, &cards)) return error;
+    if (const int error = agree(comm, flavor, nullptr, size, disp_unit, refused, hints, &window, &cards)) return error;
     const std::vector<int> near = neighbours(cards, window->comm->rank);
     const bool all_near = near.size() == cards.size();
     if (shared && !all_near) return MPI_ERR_RMA_SHARED;

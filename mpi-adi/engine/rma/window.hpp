@@ -102,11 +102,11 @@ inline Window* win_of(MPI_Win handle) { return windows->find(handle); }
 int raise(Window* window, int code, const char* function);
 
 // Arguments and, as far as one process can see, memory have been checked; collective over the communicator.
-int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, const Info* hints,
+int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int refused, const Info* hints,
                Window** made);
-int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, const Info* hints, bool shared,
+int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, int refused, const Info* hints, bool shared,
                  Window** made);
-int win_create_dynamic(Communicator& comm, const Info* hints, Window** made);
+int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Window** made);
 void win_set_hints(Window& window, const Info& hints);
 int win_free(Window* window);
 int win_attach(Window& window, void* base, MPI_Aint size);

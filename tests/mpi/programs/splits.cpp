@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI_Comm_split_type, of each type, when all members ask and when some pass MPI_UNDEFINED. All run on one host.
+#include <sched.h>
+
 #include <string>
 
 #include "check.hpp"
@@ -30,7 +32,6 @@ void all_types(bool odd_too) {
     const int askers = odd_too ? size : (size + 1) / 2;
     auto asked = [&](int type) { return asks ? type : MPI_UNDEFINED; };
     EXPECT(members_of(asked(MPI_COMM_TYPE_SHARED), 0, MPI_INFO_NULL) == (asks ? askers : 0));
-    EXPECT(members_of(asked(MPI_COMM_TYPE_HW_UNGUIDED), 0, MPI_INFO_NULL) == 0);
     EXPECT(members_of(asked(MPIX_COMM_TYPE_NEIGHBORHOOD), 0, MPI_INFO_NULL) == 0);
     MPI_Info info;
     MPI_Info_create(&info);
@@ -41,6 +42,48 @@ void all_types(bool odd_too) {
     // They have to agree on it.
     MPI_Info_set(info, "nbhd_common_dirname", rank == 0 ? "/" : "/tmp");
     EXPECT(members_of(asked(MPIX_COMM_TYPE_NEIGHBORHOOD), 0, info) == (asks && askers == 1 ? 1 : 0));
+    MPI_Info_free(&info);
+}
+
+// The resource is named by an info object; who may use two of a kind belongs to none.
+void by_hardware() {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    EXPECT(members_of(MPI_COMM_TYPE_HW_GUIDED, 0, MPI_INFO_NULL) == 0);
+    EXPECT(members_of(MPI_COMM_TYPE_HW_GUIDED, 0, info) == 0);
+    MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+    EXPECT(members_of(MPI_COMM_TYPE_HW_GUIDED, 0, info) == size);
+    MPI_Info_set(info, "mpi_hw_resource_type", "no such thing");
+    EXPECT(members_of(MPI_COMM_TYPE_HW_GUIDED, 0, info) == 0);
+    cpu_set_t before, one;
+    ::sched_getaffinity(0, sizeof before, &before);
+    int first = 0;
+    while (!CPU_ISSET(first, &before)) ++first;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    for (const char* resource : {"PU", "Core"}) {
+        MPI_Info_set(info, "mpi_hw_resource_type", resource);
+        EXPECT(members_of(MPI_COMM_TYPE_HW_GUIDED, 0, info) == size);
+    }
+    // All share all there is: nothing divides them.
+    EXPECT(members_of(MPI_COMM_TYPE_HW_UNGUIDED, 0, info) == 0);
+    int second = first + 1;
+    while (second < CPU_SETSIZE && !CPU_ISSET(second, &before)) ++second;
+    if (second < CPU_SETSIZE && size > 1) {
+        if (rank % 2 == 1) {
+            CPU_ZERO(&one);
+            CPU_SET(second, &one);
+            ::sched_setaffinity(0, sizeof one, &one);
+        }
+        EXPECT(members_of(MPI_COMM_TYPE_HW_UNGUIDED, 0, info) == (rank % 2 == 1 ? size / 2 : (size + 1) / 2));
+        char named[MPI_MAX_INFO_VAL + 1] = "";
+        int flag = 0;
+        MPI_Info_get(info, "mpi_hw_resource_type", MPI_MAX_INFO_VAL, named, &flag);
+        EXPECT(flag && std::string(named) != "mpi_shared_memory" && std::string(named) != "no such thing");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    ::sched_setaffinity(0, sizeof before, &before);
     MPI_Info_free(&info);
 }
 
@@ -92,6 +135,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     all_types(true);
     all_types(false);
+    by_hardware();
     order_by_key();
     hints();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
