@@ -45,6 +45,13 @@ void breathe(unsigned round) {
 
 Millis since(Clock::time_point start) { return std::chrono::duration_cast<Millis>(Clock::now() - start); }
 
+testing::AssertionResult in_time(Clock::time_point start, Millis limit) {
+    const Millis taken = since(start), allowed = tests::slowed(limit, taken);
+    if (taken <= allowed) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << taken.count() << " ms instead of " << limit.count() << ", on a machine where it may be "
+                                       << allowed.count();
+}
+
 void require(bool condition, const std::string& what) {
     if (!condition) {
         throw std::runtime_error("set-up of the test: " + what);

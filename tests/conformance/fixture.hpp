@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../slowness.hpp"
 #include "conform.hpp"
 
 namespace viaduct::conformance {
@@ -57,7 +58,7 @@ void breathe(unsigned round);
 
 /// Polls until the condition holds; false when the limit passed first.
 template <typename Condition>
-bool eventually(Condition&& condition, Millis limit = kPatience) {
+bool polled(Condition&& condition, Millis limit) {
     const auto end = Clock::now() + limit;
     for (unsigned round = 0; Clock::now() < end; ++round) {
         if (condition()) {
@@ -68,13 +69,22 @@ bool eventually(Condition&& condition, Millis limit = kPatience) {
     return condition();
 }
 
+/// The same with a limit that is longer on a busy machine (tests/slowness.hpp).
+template <typename Condition>
+bool eventually(Condition&& condition, Millis limit = kPatience) {
+    return polled(condition, limit) || polled(condition, tests::slowed(limit, 2 * limit) - limit);
+}
+
 /// True when the condition stays false for the whole window.
 template <typename Condition>
 bool never(Condition&& condition, Millis window = kQuietTime) {
-    return !eventually(condition, window);
+    return !polled(condition, window);
 }
 
 Millis since(Clock::time_point start);
+
+/// Whether it is no longer ago than that; on a busy machine longer (tests/slowness.hpp).
+testing::AssertionResult in_time(Clock::time_point start, Millis limit);
 
 /// Throws when false: for steps that are not what the test is about.
 void require(bool condition, const std::string& what);
@@ -89,7 +99,8 @@ auto in_background(Function&& function) {
 /// True when the future is ready within the limit.
 template <typename T>
 bool ready(const std::future<T>& future, Millis limit = kPatience) {
-    return future.wait_for(limit) == std::future_status::ready;
+    return future.wait_for(limit) == std::future_status::ready ||
+           future.wait_for(tests::slowed(limit, 2 * limit) - limit) == std::future_status::ready;
 }
 
 /// A discriminator no other test and no other run uses at this time.

@@ -116,11 +116,11 @@ TEST_P(ManyVis, AllBreakWithinASecondAndEachIsToldOnce) {
     hall.kill();
     // Completions of before the kill are still answered; the answers come back flushed.
     while (hall.outstanding() != 0) ASSERT_TRUE(hall.take(1000)) << hall.outstanding() << " never came back";
-    EXPECT_LE(conformance::since(killed), kOneSecondMeasured);
+    EXPECT_TRUE(conformance::in_time(killed, kOneSecondMeasured));
     EXPECT_FALSE(hall.take(0)) << "an entry too many";
     for (const VIP_VI_HANDLE vi : hall.vis()) EXPECT_EQ(VIP_STATE_ERROR, End::state_of(vi));
     EXPECT_TRUE(eventually([&] { return hall.errors().size() >= kVis; }, kOneSecond));
-    EXPECT_LE(conformance::since(killed), kOneSecondMeasured);
+    EXPECT_TRUE(conformance::in_time(killed, kOneSecondMeasured));
     EXPECT_EQ(kVis, hall.errors().count(VIP_ERROR_CONN_LOST));
     EXPECT_EQ(kVis, hall.errors().size());
     for (const VIP_VI_HANDLE vi : hall.vis()) EXPECT_EQ(1u, hall.errors().count(vi));
@@ -136,7 +136,7 @@ TEST_P(ManyVis, WithNobodyPolling) {
         EXPECT_TRUE(eventually([&] { return End::state_of(vi) == VIP_STATE_ERROR; }, kOneSecond));
     }
     EXPECT_TRUE(eventually([&] { return hall.errors().size() >= kVis; }, kOneSecond));
-    EXPECT_LE(conformance::since(killed), kOneSecondMeasured);
+    EXPECT_TRUE(conformance::in_time(killed, kOneSecondMeasured));
     while (hall.outstanding() != 0) ASSERT_TRUE(hall.take(1000)) << hall.outstanding() << " never came back";
     EXPECT_EQ(kVis, hall.errors().count(VIP_ERROR_CONN_LOST));
 }

@@ -31,7 +31,7 @@ TEST(Scale, AThousandVisToAnotherProcessAllInUse) {
     }
     ASSERT_EQ("ready", other.line());
     RecordProperty("connecting_ms", static_cast<int>(conformance::since(begun).count()));
-    EXPECT_LE(conformance::since(begun), Millis(30000));
+    EXPECT_TRUE(conformance::in_time(begun, Millis(30000)));
 
     std::vector<VIP_DESCRIPTOR*> sends;
     for (std::size_t i = 0; i < count; ++i) sends.push_back(end.message(end.buffer(64), 64));
@@ -60,7 +60,7 @@ TEST(Scale, AThousandVisToAnotherProcessAllInUse) {
     }
     const auto ending = Clock::now();
     for (std::size_t i = 1; i < count; ++i) ASSERT_EQ(VIP_SUCCESS, conformance::retire(vis[i]));
-    EXPECT_LE(conformance::since(ending), Millis(10000));
+    EXPECT_TRUE(conformance::in_time(ending, Millis(10000)));
     EXPECT_EQ(0u, end.errors.size());
 }
 

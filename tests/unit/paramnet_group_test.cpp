@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "core/clock/clock.hpp"
+#include "tests/slowness.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -184,7 +185,7 @@ TEST(Sleepers, LoseNoMessageInTheRaceOfFallingAsleep) {
     }
     echo.join();
     EXPECT_EQ(done, kRounds);
-    EXPECT_LE(slow, 3u) << "a lost ring costs a slice of 100 ms";
+    EXPECT_LE(slow, tests::slowed(3u, slow)) << "a lost ring costs a slice of 100 ms";
 }
 
 TEST(Sleepers, WaitingForAcknowledgementsAreWoken) {
@@ -202,7 +203,8 @@ TEST(Sleepers, WaitingForAcknowledgementsAreWoken) {
             ops().sleep_end(pair.nic_a.context);
         }
         ASSERT_NE(d, nullptr);
-        EXPECT_LT(now_ns() - begun, 90'000'000);
+        const int64_t took = now_ns() - begun;
+        EXPECT_LT(took, tests::slowed(int64_t{90'000'000}, took));
         EXPECT_NE(pair.b.recv_done(), nullptr);
     }
 }
@@ -213,8 +215,9 @@ TEST(Sleepers, KeepTheirDeadline) {
     const uint32_t key = ops().sleep_begin(pair.nic_a.context);
     ops().sleep_wait(pair.nic_a.context, key, begun + 20'000'000);
     ops().sleep_end(pair.nic_a.context);
-    EXPECT_GE(now_ns() - begun, 19'000'000);
-    EXPECT_LT(now_ns() - begun, 90'000'000);
+    const int64_t took = now_ns() - begun;
+    EXPECT_GE(took, 19'000'000);
+    EXPECT_LT(took, tests::slowed(int64_t{90'000'000}, took));
 }
 
 TEST(Sleepers, AreWokenByWake) {
@@ -227,8 +230,9 @@ TEST(Sleepers, AreWokenByWake) {
     const uint32_t key = ops().sleep_begin(pair.nic_a.context);
     ops().sleep_wait(pair.nic_a.context, key, INT64_MAX);
     ops().sleep_end(pair.nic_a.context);
-    EXPECT_LT(now_ns() - begun, 90'000'000);
+    const int64_t took = now_ns() - begun;
     other.join();
+    EXPECT_LT(took, tests::slowed(int64_t{90'000'000}, took));
 }
 
 TEST(ManyVis, OfOneContextCostFewDescriptors) {
