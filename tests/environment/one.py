@@ -259,11 +259,13 @@ def judge(row, processes):
             continue
         if process.name == "server" and row.action == "killed":
             continue  # its end is what the row is about
+        if result.startswith("skipped"):
+            return "SKIPPED", result
         if result.startswith("wrong"):
             return "BAD", f"{process.name}: {result}"
         if process.name not in inside(row) and outcome.peer_fails and ": VIP_" in result:
             continue
-        if outcome.killed and result.startswith(("signal", "status")):
+        if outcome.killed and result.startswith(("signal", "status", "out of memory")):
             continue
         if process.name == "job" and outcome.codes and result.startswith("status") and re.search(outcome.reason, process.text):
             continue

@@ -185,7 +185,7 @@ TEST(Sleepers, LoseNoMessageInTheRaceOfFallingAsleep) {
     }
     echo.join();
     EXPECT_EQ(done, kRounds);
-    EXPECT_LE(slow, tests::slowed(3u, slow)) << "a lost ring costs a slice of 100 ms";
+    EXPECT_LE(slow, tests::slowed(3u, slow.load())) << "a lost ring costs a slice of 100 ms";
 }
 
 TEST(Sleepers, WaitingForAcknowledgementsAreWoken) {

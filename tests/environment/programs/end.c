@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 
+#include "memory.h"
+
 static const char* const kCodes[] = {"VIP_SUCCESS",
                                      "VIP_NOT_DONE",
                                      "VIP_INVALID_PARAMETER",
@@ -60,10 +62,7 @@ void end_open(struct end* end) {
     MUST(VipOpenNic("/dev/via_eth0", &end->nic));
     MUST(VipErrorCallback(end->nic, end, told));
     MUST(VipQueryNic(end->nic, &end->attributes));
-    void* memory = NULL;
-    if (posix_memalign(&memory, 4096, kRegion) != 0) finish(4, "out of memory");
-    memset(memory, 0, kRegion);
-    end->memory = memory;
+    end->memory = memory_of_kind(kRegion);
     VIP_MEM_ATTRIBUTES all = {0, VIP_TRUE, VIP_TRUE};
     MUST(VipRegisterMem(end->nic, end->memory, kRegion, &all, &end->handle));
     VIP_VI_ATTRIBUTES traits = {0};
@@ -77,7 +76,6 @@ void end_close(struct end* end) {
     MUST(VipDestroyVi(end->vi));
     MUST(VipDeregisterMem(end->nic, end->memory, end->handle));
     MUST(VipCloseNic(end->nic));
-    free(end->memory);
 }
 
 static VIP_NET_ADDRESS* address_of(const struct end* end, struct address* address, const char* name) {

@@ -9,7 +9,7 @@
  *   nice=N, policy=idle, cpu=N
  *   user=N              user and group
  *   cgroup=FOLDER       joins it
- *   umask=OCTAL
+ *   umask=OCTAL, env=NAME=VALUE
  *   orphan              a child becomes PROGRAM, its parent ends at once; daemon: as by daemon(3); doublefork: twice
  *   noprivs             PR_SET_NO_NEW_PRIVS
  */
@@ -168,6 +168,8 @@ static void apply(char* word) {
         join(value);
     } else if (WORD("umask")) {
         umask((mode_t)strtoul(value, NULL, 8));
+    } else if (WORD("env")) {
+        putenv(word + sizeof "env");
     } else if (WORD("orphan")) {
         leave_parent(0);
     } else if (WORD("doublefork")) {
