@@ -79,6 +79,9 @@ public:
     // No handler is begun after this; waits a while for one that runs, unless called by it.
     void close();
 
+    // Whether notifications wait for their completions. Any thread.
+    bool has_armed() const { return anything_armed_.load(); }
+
 private:
     bool ensure_thread();
     bool poke();  // false: there is no thread, and none can be had

@@ -13,6 +13,7 @@
 #include "core/trace/probe.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
+#include "vipl/dispatcher.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
@@ -75,6 +76,11 @@ bool Library::prepare() {
         for_each_open([id](Nic& nic) {
             if (nic.context_id == id) nic_failed(nic);
         });
+    });
+    events->on_question_for_calls([this] {
+        bool expected = false;
+        for_each_open([&](Nic& nic) { expected |= nic.dispatcher->has_armed(); });
+        return expected;
     });
     if (events->start() != Status::ok) return false;
     link.on_reattach([this](AgentLink& fresh) {

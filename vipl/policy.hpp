@@ -17,6 +17,9 @@ struct Policy {
     bool destroy_needs_empty_queues = false;
     // A descriptor must lie in the very region its handle names (vipl-compat M10 lets a slip pass).
     bool descriptor_in_named_region = false;
+    // A posted receive must lie in its regions with all of its length, however short the message (programs of the time
+    // post longer ones).
+    bool receives_in_their_regions = false;
 
     // CONN_LOST for the end of a peer comes this late, so that runs whose processes end together end in peace
     // (vipl-compat Q14).
@@ -27,6 +30,7 @@ struct Policy {
         Policy policy;
         policy.destroy_needs_empty_queues = strict;
         policy.descriptor_in_named_region = strict;
+        policy.receives_in_their_regions = strict;
         policy.peer_loss_delay_ns = config.get_int("vipl", "conn_lost_delay_ms") * 1'000'000;
         return policy;
     }

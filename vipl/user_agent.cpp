@@ -11,6 +11,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/biased_lock.hpp"
 #include "core/sync/spin.hpp"
+#include "vipl/last_thread.hpp"
 #include "vipl/thread.hpp"
 
 namespace viaduct::vipl {
@@ -19,6 +20,9 @@ namespace {
 // What an epoll event is about: a watch's number, or one of these two.
 constexpr uint64_t kWake = uint64_t{1} << 32;
 constexpr uint64_t kAgent = uint64_t{2} << 32;
+
+// Without events, whether the program has ended is looked at so often (ms).
+constexpr int kLookForTheProgram = 1000;
 
 bool add_to(int epoll, int fd, uint32_t events, uint64_t subject) {
     epoll_event event{};
@@ -108,6 +112,14 @@ void EventThread::do_deferred() {
     for (const auto& task : tasks) task();
 }
 
+// A program that waits for calls of ours lives on without a thread of its own; its signals are taken here.
+void EventThread::look_for_the_program() {
+    if (ending_ || !only_helpers_are_left()) return;
+    if (expects_calls_()) return take_signals();
+    ending_ = true;
+    end_process();
+}
+
 void EventThread::run() {
     {
         const std::lock_guard lock(mutex_);
@@ -115,7 +127,8 @@ void EventThread::run() {
     }
     for (;;) {
         epoll_event events[16];
-        const int count = ::epoll_wait(epoll_.get(), events, 16, -1);
+        const int count = ::epoll_wait(epoll_.get(), events, 16, kLookForTheProgram);
+        if (count == 0) look_for_the_program();
         for (int i = 0; i < count; ++i) {
             const uint64_t subject = events[i].data.u64;
             if (subject == kWake) {

@@ -44,6 +44,8 @@ public:
     void nic_failed(uint64_t context_id) override;
     // What nic_failed does on the event thread; set once, before the first NIC is opened.
     void on_nic_failed(std::function<void(uint64_t)> handler) { nic_failed_ = std::move(handler); }
+    // Whether handlers of the program wait to be called; set once, before the thread is started.
+    void on_question_for_calls(std::function<bool()> answer) { expects_calls_ = std::move(answer); }
 
 private:
     struct Watch {
@@ -59,9 +61,12 @@ private:
     void fire(uint32_t watch_id);
     void end_watch(Watches::iterator watch);
     void do_deferred();
+    void look_for_the_program();
 
     AgentLink& link_;
     std::function<void(uint64_t)> nic_failed_;
+    std::function<bool()> expects_calls_;
+    bool ending_ = false;  // event thread only
     Fd epoll_;
     Fd wake_;
     uint64_t followed_epoch_ = 0;  // event thread only

@@ -111,6 +111,7 @@ VIP_RETURN build_vi(Nic& nic, Vi& vi, const VIP_VI_ATTRIBUTES& a, Ptag* tag, Cq*
     vi.core.owner = &vi;
     vi.core.events = &vi_events;
     vi.core.regions = nic.regions.get();
+    vi.core.strict_receives = nic.library->policy.receives_in_their_regions;
     vi.set_state(VIP_STATE_IDLE);
     vi.core.broken.store(0);
     prepare_queue(vi, vi.core.send, send_cq, false);

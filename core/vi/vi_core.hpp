@@ -114,6 +114,7 @@ struct ViCore {
     uint32_t max_segments = 0;
     uint64_t max_transfer = 0;
     uint32_t rdma_read_allowed = 0;  // EnableRdmaRead asked for and supported at this level
+    bool strict_receives = false;    // all of a receive must lie in its regions, whatever comes (vipl.strict)
     uint32_t atomic_widths = 0;      // of words, 4 + 8 at most: what the NIC takes at a reliable level
     RegionView* regions = nullptr;
     const ViEvents* events = nullptr;
@@ -181,8 +182,14 @@ inline void complete_head(WorkQueue& q, uint32_t status, uint32_t length) {
 // gather from the same memory afterwards and stay within *total.
 uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total);
 
-// The same for a receive descriptor when a message is about to use it; *capacity is what its segments hold.
-uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity);
+// The same for a receive descriptor that a message of `bytes` is about to use; *capacity is what its segments hold.
+// Programs post receives that are longer than their memory, and their peers send what fits: what counts is where the
+// bytes of the message go, unless ViCore::strict_receives.
+uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t bytes, uint64_t* capacity);
+// The same for a message of any length that the descriptor holds.
+inline uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity) {
+    return check_receive(vi, d, UINT64_MAX, capacity);
+}
 
 // Completes everything left in a queue as flushed, in posting order, with the op bits it deserves (§3 flush
 // rules). Lock held.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/clock/clock.hpp"
 #include "core/sync/cancellation.hpp"
@@ -28,6 +29,8 @@ constexpr int64_t kLongestSleep = 50'000'000;
 constexpr int64_t kWorthSleeping = 20'000;
 // Frames taken by one poll.
 constexpr int kBurstsPerPoll = 4;
+// Polls in a row before a connection ends: a port holds no more frames.
+constexpr int kMostLooks = 64;
 }  // namespace
 
 void Engine::wake_helper() {
@@ -45,19 +48,21 @@ Status Engine::set_faults(Endpoint& ep, const FaultPlan& plan) {
 // ---- polling
 
 // E held, no VI's lock but those noted as held.
-void Engine::look(int64_t now) {
-    if (is_lost()) return;
+bool Engine::look(int64_t now) {
+    if (is_lost()) return false;
+    bool more = true;
     if (any_bell_.load(std::memory_order_acquire) != 0) answer_bells(now);
-    for (int i = 0; i < kBurstsPerPoll; ++i) {
+    for (int i = 0; i < kBurstsPerPoll && more; ++i) {
         const uint32_t n = port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
             node_->input(frame, from, now);
         });
-        if (n < FramePort::kBurst / 2) break;  // there was no more, of frames to ourselves neither
+        more = n >= FramePort::kBurst / 2;  // else there was no more, of frames to ourselves neither
     }
     if (node_->next_deadline() <= now) node_->advance(now);
     if (node_->wants_flush()) [[unlikely]]
         node_->flush(now);
     port_->transmit();
+    return more;
 }
 
 bool Engine::poll() {
@@ -158,7 +163,7 @@ void Engine::answer_bells(int64_t now) {
         if (endpoints_[i]->bells.load(std::memory_order_acquire) != 0) answer(*endpoints_[i], now);
 }
 
-// No VI lock held by this thread.
+// No VI lock held by this thread but those noted as held.
 void Engine::answer(Endpoint& ep, int64_t now) {
     const uint32_t bells = ep.bells.exchange(0, std::memory_order_acq_rel);
     if ((bells & kBellStop) != 0 && ep.link != 0) {
@@ -167,11 +172,11 @@ void Engine::answer(Endpoint& ep, int64_t now) {
     }
     if ((bells & kBellStart) != 0 && ep.link != 0) node_->start(ep.link, now);
     if ((bells & (kBellSend | kBellStart)) == 0) return;
-    ep.vi->send.lock.lock();
-    send_held_ = &ep;
+    Endpoint* const held = std::exchange(send_held_, &ep);
+    if (held != &ep) ep.vi->send.lock.lock();
     post_work(ep, now);
-    send_held_ = nullptr;
-    ep.vi->send.lock.unlock();
+    send_held_ = held;
+    if (held != &ep) ep.vi->send.lock.unlock();
 }
 
 // Leaves a wish for whoever has the engine, and makes sure that somebody has it.
@@ -198,6 +203,29 @@ void Engine::start(Endpoint& ep) {
     ep.receives_base = ep.vi->recv.taken;
     ep.receives.store(ep.vi->recv.posted - ep.receives_base, std::memory_order_relaxed);
     ring(ep, kBellStart);
+}
+
+// Whoever has the engine meanwhile may be waiting for this VI's locks.
+Status Engine::finish_traffic(Endpoint& ep) {
+    if (!ep.active) return Status::ok;
+    if (!mutex.try_lock()) return Status::not_done;
+    const int64_t now = this->now();
+    recv_held_ = send_held_ = &ep;
+    for (int looks = 0; look(now) && looks < kMostLooks; ++looks) {
+    }
+    post_work(ep, now);
+    port_->transmit();
+    recv_held_ = send_held_ = nullptr;
+    if (!broken_.empty()) {
+        std::erase(broken_, ep.vi);  // the caller ends this one itself
+        if (!broken_.empty()) {
+            any_bell_.store(1, std::memory_order_seq_cst);
+            wake_helper();
+        }
+    }
+    const bool over = ep.link == 0 || is_lost() || ep.vi->is_marked_broken();
+    mutex.unlock();
+    return over || ep.vi->send.completed == ep.vi->send.posted ? Status::ok : Status::not_done;
 }
 
 void Engine::stop(Endpoint& ep) {

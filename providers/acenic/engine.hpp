@@ -87,6 +87,7 @@ public:
     void kick_send(Endpoint&);
     // R and S held.
     void start(Endpoint&);
+    Status finish_traffic(Endpoint&);
     void stop(Endpoint&);
 
     // Taken first, by calls that hold no VI lock. Biased to the thread that opened the port, which usually is
@@ -151,7 +152,7 @@ private:
     bool begin(const PortSpec&, const ModeChoice&, UserAgent*, std::string* why, std::string* cure);
     bool open_port(const PortSpec&, const ModeChoice&, std::string* why, std::string* cure);
     void run_helper();
-    void look(int64_t now);
+    bool look(int64_t now);  // false: the port has no more frames
     void lose_port();
     void settle(std::vector<ViCore*>& broken);
     void answer_bells(int64_t now);

@@ -229,7 +229,7 @@ Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
     WorkQueue& q = ep.vi->recv;
     VIP_DESCRIPTOR* d = q.oldest_incomplete();
     uint64_t capacity = 0;
-    uint32_t error = check_receive(*ep.vi, d, &capacity);
+    uint32_t error = check_receive(*ep.vi, d, total, &capacity);
     if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
     if (error != 0) {
         complete_head(q, VIP_STATUS_OP_RECEIVE | error, 0);
@@ -237,7 +237,7 @@ Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
         ep.refusal.report = false;
         return Verdict::bad_receive;
     }
-    remember_region(*ep.vi, q, d);
+    if (!ep.vi->strict_receives) remember_region(*ep.vi, q, d, total);  // it is asked of short messages, too
     ep.into.begin(d, total, ep.vi->regions, ep.vi->ptag);
     return Verdict::ok;
 }
@@ -290,7 +290,7 @@ bool Engine::take_plain_message(Endpoint& ep, const std::byte* from, uint32_t to
     if (!ep.active || ep.kept || q.taken != q.completed || !q.has_untaken()) return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
     SegmentValue s;
-    if (!is_plain(q, d, &s) || total > s.length) return false;
+    if (!is_plain(q, d, &s, total) || total > s.length) return false;
     ++q.taken;
     copy_payload(s.bytes(), from, total);
     uint32_t status = VIP_STATUS_OP_RECEIVE;

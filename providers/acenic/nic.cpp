@@ -99,6 +99,7 @@ void endpoint_destroy(Endpoint* ep) {
 }
 
 void start(ViCore& vi) { vi.endpoint->nic->engine->start(*vi.endpoint); }
+Status finish_traffic(ViCore& vi) { return vi.endpoint->nic->engine->finish_traffic(*vi.endpoint); }
 void disconnect(ViCore& vi) { vi.endpoint->nic->engine->stop(*vi.endpoint); }
 void kick_send(ViCore& vi) { vi.endpoint->nic->engine->kick_send(*vi.endpoint); }
 

@@ -50,6 +50,7 @@ void poll_group(Group*);
 Status endpoint_create(NicContext*, const EndpointArgs&, Endpoint** out);
 void endpoint_destroy(Endpoint*);
 void start(ViCore&);
+Status finish_traffic(ViCore&);
 void disconnect(ViCore&);
 void kick_send(ViCore&);
 void kick_recv(ViCore&);

@@ -6,6 +6,8 @@
 
 #include <vipl.h>
 
+#include <algorithm>
+
 #include "core/copy/copy.hpp"
 #include "core/vi/vi_core.hpp"
 
@@ -13,19 +15,21 @@ namespace viaduct::acenic {
 
 // True: it has the form of a message, and *s is its segment, which may be used as it was read: the descriptor
 // itself may be changed by a peer at any time. False only says that the general way has to be gone.
-inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s) {
+// `bytes`: of the message that goes there; what is sent is the whole segment.
+inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s, uint32_t bytes = UINT32_MAX) {
     uint32_t form;  // SegCount and Control in one load
     __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;
     *s = read_segment(d->DS[0].Local);
-    return s->length != 0 && q.buffers.covers(s->handle, s->address, s->length);
+    return s->length != 0 && q.buffers.covers(s->handle, s->address, std::min(s->length, bytes));
 }
 
 // Its region, for the next one.
-inline void remember_region(const ViCore& vi, WorkQueue& q, const VIP_DESCRIPTOR* d) {
+inline void remember_region(const ViCore& vi, WorkQueue& q, const VIP_DESCRIPTOR* d, uint32_t bytes = UINT32_MAX) {
     if (operation_of(d) != VIP_CONTROL_OP_SENDRECV || read_segment_count(d) != 1) return;
     const SegmentValue s = read_segment(d->DS[0].Local);
-    if (s.length != 0) vi.regions->check_and_remember(q.buffers, s.handle, s.address, s.length, vi.ptag);
+    if (s.length == 0) return;
+    vi.regions->check_and_remember(q.buffers, s.handle, s.address, std::min(s.length, bytes), vi.ptag);
 }
 
 inline void copy_payload(std::byte* to, const std::byte* from, uint32_t n) {

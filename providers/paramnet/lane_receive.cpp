@@ -39,7 +39,7 @@ enum class Acks : uint32_t { perhaps = kFlagBlocks << 4, none = (kFlagBlocks | k
     const SegmentValue s = read_segment(d->DS[0].Local);
     if (length > kInlineBytes || length > s.length) [[unlikely]]
         return nullptr;
-    if (!q.buffers.covers(s.handle, s.address, s.length)) [[unlikely]]
+    if (!q.buffers.covers(s.handle, s.address, length)) [[unlikely]]
         return nullptr;
     copy_small(s.bytes(), line.payload, length);
     ep.peer_posted.store(line.extra, std::memory_order_relaxed);
@@ -140,7 +140,7 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     const SegmentValue s = read_segment(d->DS[0].Local);
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1 || length > s.length ||
-        !q.buffers.covers(s.handle, s.address, s.length))
+        !q.buffers.covers(s.handle, s.address, length))
         return false;
     const std::byte* from = payload_of(ep, line, kFlagBlocks, length, read_payload<BlockPlace>(line).unit);
     if (from == nullptr) {  // it made no sense, and the connection is broken now
@@ -209,7 +209,7 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
     __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     const SegmentValue s = read_segment(d->DS[0].Local);
     const uint32_t length = length_in(meta);
-    if (form != 1 || length > s.length || !q.buffers.covers(s.handle, s.address, s.length)) [[unlikely]]
+    if (form != 1 || length > s.length || !q.buffers.covers(s.handle, s.address, length)) [[unlikely]]
         return take_unusual(ep, vi);
     copy_small(s.bytes(), line.payload, length);
     ep.peer_posted.store(line.extra, std::memory_order_relaxed);

@@ -163,12 +163,13 @@ bool open_receive(Endpoint& ep, uint32_t total) {
     VIP_DESCRIPTOR* d = q.next_untaken();
     ++q.taken;
     uint64_t capacity = 0;
-    uint32_t error = check_receive(*ep.vi, d, &capacity);
-    if (error == 0 && d->CS.SegCount == 1) {  // for the hot path of the next one
-        const SegmentValue s = read_segment(d->DS[0].Local);
-        ep.vi->regions->check_and_remember(q.buffers, s.handle, s.address, s.length, ep.vi->ptag);
-    }
+    uint32_t error = check_receive(*ep.vi, d, total, &capacity);
     if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
+    // For the hot path of the next one, which looks at the bytes of the message only.
+    if (error == 0 && d->CS.SegCount == 1 && !ep.vi->strict_receives) {
+        const SegmentValue s = read_segment(d->DS[0].Local);
+        ep.vi->regions->check_and_remember(q.buffers, s.handle, s.address, total, ep.vi->ptag);
+    }
     if (error != 0) {
         refuse_receive(ep, error);
         return false;

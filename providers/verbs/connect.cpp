@@ -102,7 +102,13 @@ void take_rejection(ConnectOp& op, const CmEvent& event) {
 // An event of an id that an attempt made or accepted.
 void advance(ConnectOp& op, const CmEvent& event) {
     if (!op.decided && op.probe != nullptr && event.id == op.probe) return advance_probe(op, event);
-    if (op.decided || event.id != op.id) return;
+    if (event.id != op.id) return;
+    if (op.decided) {
+        // The peer has gone again before the program was told that it is connected.
+        const bool connected = op.result.status == Status::ok && op.link != nullptr;
+        if (connected && event.type == RDMA_CM_EVENT_DISCONNECTED) lose_link(*op.link);
+        return;
+    }
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
             if (calls->resolve_route(op.id, kResolveMs) != 0) find_no_way(op);
@@ -130,6 +136,11 @@ void advance(ConnectOp& op, const CmEvent& event) {
         case RDMA_CM_EVENT_DISCONNECTED:
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (op.answering) return answer_failed(op);
+            if (op.kind == ConnectOp::accept && event.type == RDMA_CM_EVENT_DISCONNECTED) {
+                // Only who was connected disconnects: its confirmation is what is missing.
+                decide(op, Status::ok);
+                return lose_link(*op.link);
+            }
             decide(op, Status::timeout);
             break;
         default:

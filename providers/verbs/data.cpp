@@ -3,6 +3,7 @@
 // lock is held, by the mark of its declaration.
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -38,6 +39,26 @@ int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, i
 }
 
 // ------------------------------------------------------------------------------------------------ receives
+
+// As much of a receive as its regions hold: a message that is longer does not fit the device either, whatever the
+// descriptor says. Nothing is placed behind a segment that its region does not hold.
+int gather_held(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_sge* out) {
+    const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
+    int n = 0;
+    for (uint32_t i = 0; i < d->CS.SegCount && i < kMostSegments; ++i) {
+        const SegmentValue s = read_segment(segments[i].Local);
+        if (s.length == 0) continue;
+        Region region;
+        if (!ep.vi->regions->snapshot(s.handle, &region) || !ptags_agree(region.ptag, ep.vi->ptag) ||
+            s.address - region.base >= region.length)
+            return n;
+        const uint64_t held = region.length - (s.address - region.base);
+        const auto length = static_cast<uint32_t>(std::min<uint64_t>(s.length, held));
+        out[n++] = ibv_sge{s.address, length, ep.nic->keys.local_key(s.handle)};
+        if (length != s.length) return n;
+    }
+    return n;
+}
 
 // A receive that no message can use (bad form, memory that is not registered). The device learns so by a key
 // that does not exist; what exactly is wrong is kept for the completion.
@@ -200,7 +221,7 @@ void finish_receive(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->recv;
     ++ep.link->recovery.received;
     const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
-    if (known != 0) {  // a message without bytes: the device had no reason to look at the memory
+    if (known != 0 && (known & kReceiveHolds) == 0) {  // a message without bytes: the device had no reason to look at the memory
         complete_head(q, VIP_STATUS_OP_RECEIVE | known, 0);
         if (!unreliable(ep)) break_connection(ep, VIP_ERROR_CONN_LOST, false);
         return;
@@ -261,10 +282,13 @@ void post_receives(Endpoint& ep, Link& link) {
         wr.next = nullptr;
         uint64_t capacity = 0;
         const uint32_t error = check_receive(*ep.vi, d, &capacity);
-        ep.bad_receive[link.receives_end & q.mask] = error;
+        const bool longer = error == VIP_STATUS_PROTECTION_ERROR && !ep.vi->strict_receives;
+        ep.bad_receive[link.receives_end & q.mask] = longer ? error | kReceiveHolds : error;
         wr.wr_id = make_wr_id(ep.slot, link.generation, true, link.receives_end);
         wr.sg_list = list;
-        if (error != 0) {
+        if (longer) {
+            wr.num_sge = gather_held(ep, d, list);
+        } else if (error != 0) {
             make_unusable(list, &wr);
         } else {
             wr.num_sge = gather_list(*ep.nic, d, 0, list);

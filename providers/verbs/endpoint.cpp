@@ -10,6 +10,7 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
+#include "core/sync/cancellation.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/companion.hpp"
 #include "providers/verbs/group.hpp"
@@ -42,6 +43,12 @@ void take_what_arrived(Endpoint& ep) {
         }
     drain_receives(ep);
     drain_sends(ep);
+}
+
+// The peer has left, or its queue pair has failed.
+bool is_lost(Link& link) {
+    const std::lock_guard lock(link.nic->links_mutex);
+    return link.lost || link.suspect_until != 0;
 }
 
 }  // namespace
@@ -126,6 +133,16 @@ void start(ViCore& vi) {
     post_receives(ep, link);
     drain_receives(ep);
     poke(*ep.nic);  // it may have ended or failed before it began, and has to be kept alive from now on
+}
+
+Status finish_traffic(ViCore& vi) {
+    const CancellationHeldOff inside_hot_calls;
+    Endpoint& ep = *vi.endpoint;
+    if (ep.link == nullptr || !ep.connected) return Status::ok;
+    take_what_arrived(ep);
+    if (vi.is_marked_broken() || ep.stopped || is_lost(*ep.link)) return Status::ok;
+    push_sends(ep);
+    return ep.stopped || vi.send.completed == vi.send.posted ? Status::ok : Status::not_done;
 }
 
 void disconnect(ViCore& vi) {

@@ -62,6 +62,9 @@ private:
     alignas(64) std::atomic<uint32_t> tail_{0};
 };
 
+// Endpoint::bad_receive: the device has as much of the receive as its regions hold, and a message of that length is good.
+inline constexpr uint32_t kReceiveHolds = 1u << 31;
+
 // A descriptor of the send queue that has been taken.
 struct Sent {
     enum State : uint8_t {
@@ -120,6 +123,7 @@ namespace viaduct::verbs {
 Status endpoint_create(NicContext*, const EndpointArgs&, Endpoint** out);
 void endpoint_destroy(Endpoint*);
 void start(ViCore&);
+Status finish_traffic(ViCore&);
 void disconnect(ViCore&);
 
 // data.cpp

@@ -111,7 +111,7 @@ void fail_receive(Endpoint& ep, const Arrival& a) {
         suspect(*ep.link);
         return;
     }
-    uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
+    uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0) & ~kReceiveHolds;
     // Memory that went away since it was posted is what some devices call a bad work request.
     uint64_t capacity = 0;
     if (known == 0) known = check_receive(*ep.vi, q.oldest_incomplete(), &capacity);

@@ -34,6 +34,7 @@ constexpr Provider make_provider() {
     p.data.connect_await = connect_await;
     p.data.connect_finish = connect_finish;
     p.data.start = start;
+    p.data.finish_traffic = finish_traffic;
     p.data.disconnect = disconnect;
     p.data.kick_send = kick_send;
     p.data.kick_recv = kick_recv;

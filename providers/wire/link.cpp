@@ -42,7 +42,7 @@ void Link::claim(LinkId id, Cookie cookie) {
     tries_ = arrived_ = path_ = 0;
     peer_max_frame_ = kMaxFrame;
     peer_window_ = kWindow;
-    peer_known_ = false;
+    peer_known_ = parted_ = false;
     deadline_ = next_try_ = no_match_since_ = ack_due_ = kNoTime;
     interval_ = node_.tuning_.first_try;
     reason_ = Reason::disconnected;
@@ -150,6 +150,7 @@ bool Link::post(const Work& work, Time now) {
 void Link::start(Time now) {
     if (!is_connected()) return;
     in_.start(now);
+    if (parted_ && is_connected()) return end(Ended::by_peer, false, Reason::disconnected, 0, now);
     wake();
 }
 
@@ -163,6 +164,7 @@ Time Link::own_deadline() const {
         case LinkState::closing:
             return std::min(next_try_, deadline_);
         case LinkState::connected:
+            if (parted_) return kNoTime;
             return std::min({ack_due_, out_.deadline(), said_ + quiet_, heard_ + silence_});
     }
     return kNoTime;
@@ -232,6 +234,7 @@ void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
             return;
         case Kind::reset:
             ++node_.counters_.resets_in;
+            if (state_ == LinkState::connected && parted_) return;  // it has said so before
             if (state_ == LinkState::connected) return end(Ended::lost, false, Reason::broken, 0, now);
             if (state_ == LinkState::closing) return release();
             if (state_ == LinkState::accepting) return fail(Status::timeout, now);
@@ -343,6 +346,9 @@ void Link::on_disconnect(const Frame& f, Time now) {
             break;
         case Reason::disconnected:
             why = Ended::by_peer;
+            // It may leave while this end's program still waits to be told that it is connected.
+            parted_ = !in_.is_started();
+            if (parted_) return;
             break;
         case Reason::gave_up:  // it has heard nothing of us: nor has it what is not acknowledged
             out_.give_up();

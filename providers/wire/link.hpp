@@ -137,6 +137,7 @@ private:
     Time heard_ = 0, said_ = 0, ack_due_ = kNoTime;
     Time silence_ = 0;  // of the peer: after so much of it, it is dead
     Time quiet_ = 0;    // so long after it has said something a link says that it lives
+    bool parted_ = false;  // the peer has disconnected before start(): what is held comes first
     Reason reason_ = Reason::disconnected;
     uint32_t reason_message_ = 0;
 

@@ -31,6 +31,7 @@ public:
     void take_next(const std::byte* message, uint32_t total, uint16_t flags, Time now);  // when it is
 
     uint32_t expected() const { return expected_; }
+    bool is_started() const { return started_; }
     bool has_early() const { return early_ != 0; }
     Selective selective() const;
 

@@ -19,7 +19,7 @@ import time
 from hosts import Failure, Namespaces, finish, kind_of, outcome
 
 # Those that start partner processes or fork.
-WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*"
+WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*:*ThoughItEndsWithoutAWord*:LeavingBehind.*"
 # Those about opening and closing; the others have the ports open all the time, which take a tenth of a second to open.
 OPENING = "Nic*:Limits.*"
 # Left out, and said so at the end of each run; docs/acenic.md, "What it does not do yet".

@@ -177,6 +177,27 @@ TEST(Processes, EndWhileAnotherThreadOfTheirsWaits) {
     EXPECT_EQ(child.wait(), 0) << "the end of a process never waits for blocked callers (vipl-compat L4)";
 }
 
+TEST(Processes, EndWithTheLastThreadOfTheProgramThoughMainHasEndedBefore) {
+    for (const char* nic : {"open", "closed"}) {
+        SCOPED_TRACE(nic);
+        Child child("main-ends", {nic});
+        ASSERT_EQ(child.line(), "started");
+        EXPECT_EQ(child.line(Millis{1500}), "") << "a thread of the program is still there";
+        child.go();
+        EXPECT_EQ(child.line(), "exit handler") << "as the end of the last thread of a C program calls exit(0)";
+        EXPECT_EQ(child.wait(), 0);
+    }
+}
+
+TEST(Processes, AreEndedBySigtermThoughNoThreadOfTheProgramIsLeft) {
+    Child child("main-ends", {"armed"});
+    ASSERT_EQ(child.line(), "started");
+    child.go();
+    EXPECT_EQ(child.line(Millis{1500}), "") << "the program waits for a call of the library";
+    ::kill(child.pid(), SIGTERM);
+    EXPECT_EQ(child.wait(), 128 + SIGTERM);
+}
+
 TEST(Processes, MayExitInsideTheErrorCallback) {
     End server;
     const std::string name = unique_discriminator();

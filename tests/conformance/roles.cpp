@@ -2,6 +2,7 @@
 // The roles. A role holds no gtest assertions: it says on stdout what it did and its parent checks.
 #include "roles.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -47,6 +48,7 @@ int role_send_and_end(const std::vector<std::string>& arguments) {
     for (int i = 0; i < 3; ++i) {
         require(reap_send(end->vi).code, "a send");
     }
+    never([] { return false; });  // of a network nobody says when an unreliable message has crossed it
     say("sent");
     _exit(0);
 }
@@ -132,6 +134,27 @@ int role_slow_exit(const std::vector<std::string>& arguments) {
     exit(0);
 }
 
+/// main() ends by pthread_exit() while a thread of the program goes on until it is told. The NIC is left open, closed, or
+/// a notification waits on it.
+int role_main_ends(const std::vector<std::string>& arguments) {
+    VIP_NIC_HANDLE nic = nullptr;
+    require(VipOpenNic(options().nic.c_str(), &nic), "VipOpenNic");
+    if (arguments.at(0) == "closed") {
+        require(VipCloseNic(nic), "VipCloseNic");
+    } else if (arguments.at(0) == "armed") {
+        VIP_CQ_HANDLE cq = nullptr;
+        require(VipCreateCQ(nic, 4, &cq), "VipCreateCQ");
+        require(VipCQNotify(cq, nullptr, [](VIP_PVOID, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_BOOLEAN) {}),
+                "VipCQNotify");
+    }
+    atexit([] { say("exit handler"); });
+    std::thread([] {
+        say("started");
+        wait_for_go();
+    }).detach();
+    pthread_exit(nullptr);
+}
+
 struct RoleEntry {
     const char* name;
     int (*play)(const std::vector<std::string>&);
@@ -145,6 +168,7 @@ constexpr RoleEntry kRoles[] = {
     {"return-with-waiter", role_return_with_waiter},
     {"exit-in-callback", role_exit_in_callback},
     {"slow-exit", role_slow_exit},
+    {"main-ends", role_main_ends},
 };
 
 }  // namespace

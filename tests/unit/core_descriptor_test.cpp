@@ -187,6 +187,21 @@ TEST_F(Descriptors, ErrorsOfTheReceiveQueue) {
     EXPECT_EQ(receive(d), uint32_t{VIP_STATUS_PROTECTION_ERROR});
 }
 
+TEST_F(Descriptors, OfAReceiveCountsWhereTheBytesOfItsMessageGo) {
+    VIP_DESCRIPTOR* d = descriptor(0, {sizeof memory_ - 64, 100});
+    segment(d, 0).Length += 1000;  // the region ends before it, and the second one lies nowhere
+    segment(d, 1).Handle = handle_ + 77;
+    const auto with = [&](uint64_t bytes) { return check_receive(vi_, d, bytes, &total_); };
+    const uint32_t refused = VIP_STATUS_PROTECTION_ERROR;
+    EXPECT_EQ(with(0), 0u);
+    EXPECT_EQ(with(sizeof memory_ - 64), 0u);
+    EXPECT_EQ(total_, sizeof memory_ - 64 + 1000 + 100) << "the capacity is what was posted";
+    EXPECT_EQ(with(sizeof memory_ - 63), refused);
+    EXPECT_EQ(with(UINT64_MAX), refused);
+    vi_.strict_receives = true;
+    EXPECT_EQ(with(0), refused);
+}
+
 TEST_F(Descriptors, StatusIsOverwrittenAndTheRestSurvives) {  // vipl-compat T1, T2
     VIP_DESCRIPTOR* d = descriptor(VIP_CONTROL_IMMEDIATE, {100});
     d->CS.Status = 0xFFFFFFFF;

@@ -219,6 +219,38 @@ TEST_F(VerbsData, AReceiveThatCannotBeUsedHasAKeyThatDoesNotExist) {
     EXPECT_TRUE(core_.is_marked_broken());
 }
 
+TEST_F(VerbsData, AReceiveThatIsLongerThanItsRegionIsPostedAsFarAsThatGoes) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* longer[2];
+    for (VIP_DESCRIPTOR*& d : longer) {
+        d = descriptor(32);
+        auto& segment = const_cast<VIP_DATA_SEGMENT&>(segments_of(d)->Local);
+        segment.Data.AddressBits = reinterpret_cast<uint64_t>(memory_) + sizeof memory_ - 100;
+        segment.Length = 65472;
+        post_recv(d);
+    }
+    ASSERT_EQ(fake_.receives.size(), 2u);
+    ASSERT_EQ(fake_.receives[0].pieces.size(), 1u);
+    EXPECT_EQ(fake_.receives[0].pieces[0].length, 100u);
+    EXPECT_EQ(fake_.receives[0].pieces[0].lkey, kLocalKeyBase);
+    complete(fake_.receives[0].wr.wr_id, IBV_WC_SUCCESS);
+    complete(fake_.receives[1].wr.wr_id, IBV_WC_LOC_LEN_ERR);
+    poll_recv(core_);
+    EXPECT_EQ(longer[0]->CS.Status & VIP_STATUS_ERROR_MASK, 0u);
+    EXPECT_EQ(longer[1]->CS.Status & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_PROTECTION_ERROR});
+    EXPECT_FALSE(core_.is_marked_broken());
+}
+
+TEST_F(VerbsData, WithVipStrictAReceiveThatIsLongerThanItsRegionCannotBeUsed) {
+    connect(VIP_SERVICE_RELIABLE_DELIVERY);
+    core_.strict_receives = true;
+    VIP_DESCRIPTOR* d = descriptor(32);
+    const_cast<VIP_DATA_SEGMENT&>(segments_of(d)->Local).Length = sizeof memory_ + 1;
+    post_recv(d);
+    ASSERT_EQ(fake_.receives.size(), 1u);
+    EXPECT_EQ(fake_.receives[0].pieces[0].lkey, 0u);
+}
+
 TEST_F(VerbsData, AMessageThatIsTooLongIsALengthError) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     VIP_DESCRIPTOR* d = descriptor(32);

@@ -240,8 +240,8 @@ TEST(WireTraffic, AGoodbyeToNobodyIsGivenUp) {
     EXPECT_EQ(line.b.node.links_in_use(), 0u);
 }
 
-TEST(WireTraffic, WhatArrivesBeforeTheHostIsReadyWaits) {
-    Pair pair(1, Tuning{}, only_sends(1), only_sends(2), VIP_SERVICE_RELIABLE_DELIVERY);
+// Both ends know of the connection, and their hosts have not begun.
+void connect_unstarted(Pair& pair) {
     pair.b.node.listen(test::end_address(2, "here"), &pair.b, pair.wire.now);
     pair.a.link = pair.a.node.request(&pair.a, test::end_address(1, "me"), test::end_address(2, "here"),
                                       pair.traits, kNoTime, pair.wire.now);
@@ -250,6 +250,11 @@ TEST(WireTraffic, WhatArrivesBeforeTheHostIsReadyWaits) {
     pair.b.link = pair.b.node.accept(pair.b.incoming_id, &pair.b, pair.traits, pair.wire.now, &why);
     ASSERT_TRUE(
         pair.wire.run(pair.wire.now + kSecond, [&] { return pair.a.is_connected && pair.b.is_connected; }));
+}
+
+TEST(WireTraffic, WhatArrivesBeforeTheHostIsReadyWaits) {
+    Pair pair(1, Tuning{}, only_sends(1), only_sends(2), VIP_SERVICE_RELIABLE_DELIVERY);
+    connect_unstarted(pair);
     pair.a.node.start(pair.a.link, pair.wire.now);
     pair.a.work(5, pair.wire.now);
     pair.wire.run_for(500'000);
@@ -403,6 +408,26 @@ TEST_P(WireErrors, ADisconnectIsHeardThroughLoss) {
     EXPECT_FALSE(line.a.node.post(line.a.link, Work{}, line.wire.now));
     line.wire.run_for(5 * kSecond);
     EXPECT_EQ(line.a.node.links_in_use() + line.b.node.links_in_use(), 0u);
+}
+
+// The peer may be gone again before this end's program has heard that it is connected.
+TEST_P(WireErrors, WhatWasSentBeforeADisconnectComesFirstThoughItsReceiverHasNotStarted) {
+    Plan plan = only_sends(1);
+    plan.reliable = reliable();
+    Pair pair(1, Tuning{}, plan, only_sends(2), GetParam());
+    connect_unstarted(pair);
+    pair.a.node.start(pair.a.link, pair.wire.now);
+    pair.a.work(3, pair.wire.now);
+    pair.a.node.disconnect(pair.a.link, pair.wire.now);
+    pair.wire.run_for(2 * kSecond);
+    EXPECT_EQ(pair.b.messages_in, 0u);
+    EXPECT_FALSE(pair.b.how_ended.has_value()) << "not before it has what came first";
+    EXPECT_EQ(pair.a.node.links_in_use(), 0u) << "who has left knows that this was heard";
+    pair.b.node.start(pair.b.link, pair.wire.now);
+    pair.wire.run_for(kSecond / 100);
+    EXPECT_EQ(pair.b.messages_in, 3u);
+    EXPECT_EQ(pair.b.how_ended, Ended::by_peer);
+    EXPECT_EQ(pair.b.node.links_in_use(), 0u);
 }
 
 TEST_P(WireErrors, AnIdleConnectionStaysAlive) {

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -14,7 +15,7 @@ namespace viaduct::mpi::io {
 
 class Worker {
 public:
-    // Never destroyed: its thread lasts as long as the process.
+    // Never destroyed: its thread may still run when the process ends.
     static Worker& instance() {
         static auto* worker = new Worker;
         return *worker;
@@ -47,7 +48,11 @@ private:
     void run() {
         for (;;) {
             std::unique_lock lock(mutex_);
-            wanted_.wait(lock, [this] { return !jobs_.empty(); });
+            // A thread that is left would keep a process whose main() has called pthread_exit().
+            if (!wanted_.wait_for(lock, kIdle, [this] { return !jobs_.empty(); })) {
+                running_ = false;
+                return;
+            }
             const std::shared_ptr<Job::State> job = std::move(jobs_.front());
             jobs_.pop_front();
             lock.unlock();
@@ -55,6 +60,8 @@ private:
             job->done.store(true, std::memory_order_release);
         }
     }
+
+    static constexpr std::chrono::seconds kIdle{1};
 
     std::mutex mutex_;
     std::condition_variable wanted_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "mpi-adi/protocol/via/bell.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
@@ -46,6 +47,7 @@ void note(Bell& b, const Address& from) {
 }
 
 void answer_the_bell(Bell* b) {
+    ::pthread_setname_np(::pthread_self(), "vipl-bell");  // a helper, for the library below (vipl/last_thread.hpp)
     while (!b->ending.load()) {
         Address from = {};
         VIP_VI_ATTRIBUTES attributes;
