@@ -13,7 +13,7 @@ import time
 
 import agents
 import surroundings
-from machine import FairClock
+from slowness import FairClock
 
 PAGE = struct.Struct("128sqii256s")  # programs/status.h
 USER = 4242
@@ -152,8 +152,8 @@ def commands(row, tools, cgroup):
     if what == "tool":
         name, *words = rest.split(" ")
         return [("client", [*client, getattr(tools, name), *words], 0)]
-    if what == "open":
-        return [("client", [*client, tools.actions, "connect", "x", "open", row.client_moment], 0)]
+    if what in ("open", "crowd"):
+        return [("client", [*client, tools.actions, "connect", "x", row.action, row.client_moment], 0)]
     return [("server", [*server, tools.actions, "serve", "meet", row.action, row.server_moment], 0),
             ("client", [*client, tools.actions, "connect", "meet", row.action, row.client_moment], 0)]
 

@@ -49,7 +49,6 @@ class Row:
     own_network: bool = False
     says: str = ""           # what the output of a tool must contain
     seconds: float = 25.0    # of a quiet machine, then the row has hung
-    before: str = ""         # why it is known to be red
 
     @property
     def name(self):

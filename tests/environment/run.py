@@ -16,9 +16,10 @@ import threading
 import time
 import traceback
 
-import machine
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import one
 import rows
+from slowness import slowness
 
 
 class Tools:
@@ -56,7 +57,7 @@ class Slowness:
         threading.Thread(target=self._go_on, daemon=True).start()
 
     def _measure(self):
-        struct.pack_into("d", self._map, 0, machine.slowness())
+        struct.pack_into("d", self._map, 0, slowness())
 
     def _go_on(self):
         while True:

@@ -6,6 +6,7 @@
  */
 #include <sys/resource.h>
 
+#include "crowd.h"
 #include "end.h"
 #include "moments.h"
 
@@ -165,6 +166,10 @@ int main(int count, char** words) {
 
     static struct end end;
     moment = count > 4 ? words[4] : "";
+    if (length == 5 && strncmp(action, "crowd", length) == 0) {
+        crowd(numbers.first ? numbers.first : 40);
+        return all_well();
+    }
     end_open(&end);
     if (strncmp(action, "open", length) == 0) {
         moment_pass(moment, &end);

@@ -51,3 +51,7 @@ ROWS += [Row("limits", f"pids-cgroup-{n}", "rdma", outcome, both=("cgroup",), cg
          for n, outcome in ((2, dies), (3, dies), (4, dies), (6, dies), (64, WORKS))]
 ROWS += [Row("limits", f"cpu-cgroup-{percent}-percent", action, WORKS, both=("cgroup",), cgroup=("cpu", percent * 1000), seconds=60)
          for percent in (5, 20) for action in ("pingpong", "rdma")]
+# More processes than the agent has descriptors for: each is served or refused, in time.
+ROWS += [Row("limits", f"agent-NOFILE-{n}", f"crowd:{crowd}", WORKS, agent=(f"limit=NOFILE:{n}",), seconds=60)
+         for n, crowd in ((64, 30), (256, 60), (1024, 200))]
+ROWS += [Row("limits", "agent-starts-under-NOFILE-256", "crowd:100", WORKS, both=("limit=NOFILE:256",), seconds=60)]

@@ -27,3 +27,6 @@ ROWS += [Row("seccomp", "without-most", action, WORKS,
          for action in ("rdma", "long", "killed", "connects", "sleep", "mpi:via", "mpi:shm", "mpi:tcp")]
 ROWS += [Row("seccomp", f"without-{call}-{error}", "killed", WORKS, both=(f"deny={call}:{error}",))
          for call, error in (("pidfd_open", "EPERM"), ("pidfd_open", "ENOSYS"), ("membarrier", "EPERM"), ("clone3", "ENOSYS"))]
+# The MPI modules, where a process cannot be watched by a descriptor.
+ROWS += [Row("seccomp", f"without-pidfd_open-{error}", f"mpi:{protocol}", WORKS, both=(f"deny=pidfd_open:{error}",))
+         for error in ("EPERM", "ENOSYS") for protocol in ("via", "shm", "tcp")]

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "crowd.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "end.h"
+
+enum { kMost = 256, kWaits = -1 };
+
+static void member(volatile int* answer, int door) {
+    VIP_NIC_HANDLE nic;
+    char byte;
+    const VIP_RETURN code = VipOpenNic("/dev/via_eth0", &nic);
+    *answer = (int)code;
+    /* Nobody ever writes: it ends when the parent has closed its end. */
+    while (read(door, &byte, 1) > 0) {
+    }
+    if (code == VIP_SUCCESS) VipCloseNic(nic);
+    _exit(0);
+}
+
+void crowd(unsigned processes) {
+    static pid_t children[kMost];
+    int door[2];
+    if (processes > kMost) processes = kMost;
+    volatile int* answers = mmap(NULL, kMost * sizeof *answers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (answers == MAP_FAILED || pipe(door) != 0) finish(4, "out of memory");
+    for (unsigned i = 0; i < processes; ++i) {
+        answers[i] = kWaits;
+        children[i] = fork();
+        if (children[i] < 0) finish(4, "fork");
+        if (children[i] == 0) {
+            close(door[1]);
+            member(&answers[i], door[0]);
+        }
+    }
+    /* Ten seconds of a quiet machine. */
+    const int64_t until = status_now_ns() + (int64_t)patience() * 1250000;
+    unsigned waiting = processes, refused = 0;
+    int other = 0;
+    status_call("VipOpenNic in one of a crowd(");
+    while (waiting != 0 && status_now_ns() < until) {
+        usleep(5000);
+        waiting = refused = 0;
+        for (unsigned i = 0; i < processes; ++i) {
+            waiting += answers[i] == kWaits;
+            refused += answers[i] == VIP_ERROR_RESOURCE;
+            if (answers[i] != kWaits && answers[i] != VIP_SUCCESS && answers[i] != VIP_ERROR_RESOURCE) other = answers[i];
+        }
+    }
+    status_call("");
+    close(door[1]);
+    close(door[0]);
+    for (unsigned i = 0; i < processes; ++i) {
+        if (waiting != 0) kill(children[i], SIGKILL);
+        waitpid(children[i], NULL, 0);
+    }
+    printf("%u processes, %u refused, %u without an answer\n", processes, refused, waiting);
+    fflush(stdout);
+    if (waiting != 0) finish(5, "wrong: %u of %u opens have not returned in time", waiting, processes);
+    if (other != 0) finish(5, "wrong: an open gave %s", code_name((VIP_RETURN)other));
+}
