@@ -61,9 +61,11 @@ void* map(int fd, size_t at, size_t bytes) {
 }  // namespace
 
 bool ProcessStats::open() {
-    const int fd = above_stdio(::memfd_create(kSegmentName, MFD_CLOEXEC));
+    const int fd = above_stdio(::memfd_create(kSegmentName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0) return false;
-    void* memory = set_size(fd, kRecordsAt) ? map(fd, 0, kRecordsAt) : nullptr;
+    // It grows, and nobody who may open it can shorten it under this process: that would end it by SIGBUS.
+    const bool ready = set_size(fd, kRecordsAt) && ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
+    void* memory = ready ? map(fd, 0, kRecordsAt) : nullptr;
     if (memory == nullptr) {
         ::close(fd);
         return false;
