@@ -36,10 +36,14 @@ Agent::Agent(AgentSettings settings, Providers& providers, Outbox& outbox)
       registry_(limits_),
       table_(rules_of(settings_), *this) {}
 
+bool Agent::has_room(uid_t user) const {
+    return limits_.left(user, Quota::descriptors) >= kDescriptorsOfSession &&
+           limits_.left(user, Quota::sockets) != 0;
+}
+
 uint64_t Agent::arrive(Credentials who, Fd pidfd, int64_t now) {
-    if (limits_.left(who.uid, Quota::descriptors) < kDescriptorsOfSession ||
-        !limits_.take(who.uid, Quota::sockets, 1))
-        return 0;
+    if (!has_room(who.uid)) return 0;
+    limits_.take_anyway(who.uid, Quota::sockets, 1);
     limits_.take_anyway(who.uid, Quota::descriptors, kDescriptorsOfSession);
     Session s;
     s.id = next_session_++;
@@ -56,18 +60,24 @@ void Agent::leave(uint64_t session, int64_t now) {
     if (it == sessions_.end()) return;
     Session& s = it->second;
     s.dropped = true;  // nothing is sent to it any more
-    table_.session_gone(session, now);
-    for (const uint64_t id : registry_.of_session(session)) registry_.close(id);
+    stop_keeping(s);
+    if (s.greeted) table_.session_gone(session, now);
+    for (const uint64_t id : registry_.of_session(session)) outbox_.discard(s.who.uid, registry_.close(id));
     if (s.greeted) limits_.give(s.who.uid, Quota::sessions, 1);
     limits_.give(s.who.uid, Quota::sockets, 1);
     limits_.give(s.who.uid, Quota::descriptors, kDescriptorsOfSession);
     sessions_.erase(it);
 }
 
-size_t Agent::keepers() const {
-    return static_cast<size_t>(std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
-        return entry.second.greeted && !entry.second.tool && !entry.second.dropped;
-    }));
+void Agent::stop_keeping(Session& s) {
+    if (s.keeps) --keepers_;
+    s.keeps = false;
+}
+
+void Agent::drop(Session& s, const char* why) {
+    s.dropped = true;
+    stop_keeping(s);
+    outbox_.drop(s.id, why);
 }
 
 void Agent::say_goodbye() {
@@ -94,8 +104,7 @@ void Agent::refuse(Session& s, uint32_t ticket, Status why, const std::string& t
 void Agent::greet(Session& s, const Mail& mail) {
     const auto farewell = [&](Status why, const std::string& text) {
         refuse(s, mail.header.ticket, why, text);
-        s.dropped = true;
-        outbox_.drop(s.id, "hello refused");
+        drop(s, "hello refused");
     };
     Hello hello;
     if (mail.type() != Type::kHello || !mail.get(&hello)) {
@@ -116,6 +125,8 @@ void Agent::greet(Session& s, const Mail& mail) {
     s.greeted = true;
     s.version = highest;
     s.tool = (hello.flags & kHelloTool) != 0;
+    s.keeps = !s.tool;
+    if (s.keeps) ++keepers_;
     s.program = printable(text_of(hello.program));
     Welcome w;
     w.version = highest;
@@ -129,16 +140,20 @@ void Agent::greet(Session& s, const Mail& mail) {
 
 void Agent::handle(uint64_t session, Mail mail, int64_t now) {
     const auto it = sessions_.find(session);
-    if (it == sessions_.end() || it->second.dropped) return;
-    Session& s = it->second;
+    if (it == sessions_.end()) return;
+    if (!it->second.dropped) judge(it->second, mail, now);
+    outbox_.discard(it->second.who.uid, std::move(mail.descriptors));
+}
+
+// What is left in the mail afterwards is not needed.
+void Agent::judge(Session& s, Mail& mail, int64_t now) {
     if (!s.greeted) {
         greet(s, mail);
         return;
     }
     // An answer with ticket 0 would be taken for an event, so such a request cannot even be refused.
     if (mail.header.ticket == 0 && mail.type() != Type::kConnConfirm) {
-        s.dropped = true;
-        outbox_.drop(s.id, "a request without a ticket");
+        drop(s, "a request without a ticket");
         return;
     }
     if (!mail.descriptors.empty() && mail.type() != Type::kOpenNic) {

@@ -29,6 +29,8 @@ public:
     virtual void send(uint64_t session, Mail mail) = 0;
     // Ends the session once what was sent before is out. leave() follows, later.
     virtual void drop(uint64_t session, const char* why) = 0;
+    // Closes files that a user has handed over. Agent itself closes none of them: that may take long.
+    virtual void discard(uid_t user, std::vector<Fd> files) = 0;
 
 protected:
     ~Outbox() = default;
@@ -46,6 +48,7 @@ struct Session {
     bool greeted = false;  // has said hello and is welcome
     bool dropped = false;
     bool tool = false;
+    bool keeps = false;  // counted in keepers()
     uint16_t version = kVersionMax;
     std::string program;
     std::vector<std::string> names;  // kNameAdd
@@ -56,7 +59,9 @@ class Agent final : private ConnectionEffects {
 public:
     Agent(AgentSettings settings, Providers& providers, Outbox& outbox);
 
-    // The number of the new session; 0: this user has too many already.
+    // Whether this user may have another session that has not said hello yet.
+    bool has_room(uid_t user) const;
+    // The number of the new session; 0: there is no room.
     uint64_t arrive(Credentials who, Fd pidfd, int64_t now);
     void handle(uint64_t session, Mail mail, int64_t now);
     void leave(uint64_t session, int64_t now);
@@ -65,7 +70,7 @@ public:
     Deadline next_deadline() const { return table_.next_deadline(); }
 
     // Sessions for whose sake the agent stays: all but tools and those that have not said hello.
-    size_t keepers() const;
+    size_t keepers() const { return keepers_; }
     bool shutdown_asked() const { return shutdown_asked_; }
     // Tells everybody that this agent is leaving.
     void say_goodbye();
@@ -79,6 +84,7 @@ public:
 
     const ConnectionTable& table() const { return table_; }
     const Limits& limits() const { return limits_; }
+    Limits& limits() { return limits_; }
     const std::map<uint64_t, Session>& sessions() const { return sessions_; }
     const Registry& registry() const { return registry_; }
 
@@ -98,6 +104,9 @@ private:
     void refuse(Session& s, uint32_t ticket, Status why, const std::string& text);
     void deliver(Session& s, Mail mail);
 
+    void stop_keeping(Session& s);
+    void drop(Session& s, const char* why);
+    void judge(Session& s, Mail& mail, int64_t now);
     void greet(Session& s, const Mail& mail);
     void dispatch(Session& s, Mail& mail, int64_t now);
 
@@ -151,6 +160,7 @@ private:
     Devices devices_;
     int64_t devices_seen_ = 0;
     uint64_t next_session_ = 1;
+    size_t keepers_ = 0;
     uint64_t refused_ = 0;  // messages answered with kError/invalid
     bool shutdown_asked_ = false;
 };

@@ -108,7 +108,8 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     c.private_descriptors = body.private_descriptors;
     std::copy(std::begin(body.provider_words), std::end(body.provider_words), c.words.begin());
     if (body.reattach != 0) std::copy(std::begin(body.held), std::end(body.held), c.held.begin());
-    if (registry_.open(std::move(c)) != Status::ok) {
+    if (registry_.open(c) != Status::ok) {
+        outbox_.discard(s.who.uid, std::move(c.descriptors));
         refuse(s, ticket, Status::out_of_resources,
                "too many open NICs of this user (limit " + std::to_string(limits_.limit(Quota::contexts)) +
                    ", agent.max_contexts) or descriptors for them (limit " +
@@ -123,9 +124,11 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
 }
 
 void Agent::close_context(uint64_t id, int64_t now) {
-    if (registry_.find(id) == nullptr) return;
+    const Context* c = registry_.find(id);
+    if (c == nullptr) return;
+    const uid_t user = c->user;
     table_.context_gone(id, now);
-    registry_.close(id);
+    outbox_.discard(user, registry_.close(id));
 }
 
 void Agent::close_nic(Session& s, const Mail& mail, int64_t now) {

@@ -2,11 +2,15 @@
 // One client's socket; see client.hpp.
 #include "kagent/client.hpp"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #ifndef SO_PEERPIDFD
@@ -35,12 +39,16 @@ Status Client::send(Mail mail) {
     if (backlog_.empty()) {
         const Status s = send_mail(socket_.get(), mail);
         // Too many descriptors in flight is a state that passes, like a full socket.
-        if (s != Status::not_done && s != Status::out_of_resources) return s;
+        if (s != Status::not_done && s != Status::out_of_resources) {
+            if (s == Status::ok) flying_ += mail.descriptors.size();
+            return s;
+        }
     }
     if (backlog_.size() >= kMaxBacklog ||
         waiting_descriptors_ + mail.descriptors.size() > kMaxWaitingDescriptors)
         return Status::out_of_resources;
     waiting_descriptors_ += mail.descriptors.size();
+    waiting_bytes_ += mail.payload.size();
     backlog_.push_back(std::move(mail));
     return Status::not_done;
 }
@@ -51,10 +59,24 @@ Status Client::flush() {
         if (s == Status::out_of_resources) return Status::not_done;
         if (s != Status::ok) return s;
         waiting_descriptors_ -= backlog_.front().descriptors.size();
+        waiting_bytes_ -= backlog_.front().payload.size();
+        flying_ += backlog_.front().descriptors.size();
         ++taken_;
         backlog_.pop_front();
     }
     return Status::ok;
+}
+
+bool Client::all_taken() const {
+    int bytes = 0;
+    return ::ioctl(socket_.get(), SIOCOUTQ, &bytes) != 0 || bytes == 0;
+}
+
+std::vector<Fd> Client::give_up_files() {
+    std::vector<Fd> files;
+    for (Mail& m : backlog_) std::move(m.descriptors.begin(), m.descriptors.end(), std::back_inserter(files));
+    backlog_.clear();
+    return files;
 }
 
 }  // namespace viaduct::kagent

@@ -34,8 +34,17 @@ public:
 
     uint64_t taken() const { return taken_; }  // messages that had to wait and did not have to wait for ever
 
-    // For whoever closes it elsewhere (core/shm/foreign_files.hpp).
+    size_t unread_bytes() const { return waiting_bytes_; }  // that wait
+    // Files that were sent and that it may not have taken yet. While they are under way the system counts
+    // them as the agent's, whose number of them is limited.
+    size_t flying() {
+        if (flying_ != 0 && all_taken()) flying_ = 0;
+        return flying_;
+    }
+
+    // For whoever closes them elsewhere (core/shm/foreign_files.hpp).
     Fd give_up_socket() { return std::move(socket_); }
+    std::vector<Fd> give_up_files();
     void close_when_flushed() { closing_ = true; }
     bool closing() const { return closing_; }
 
@@ -45,17 +54,22 @@ public:
     int64_t deaf_since = 0;   // 0: it takes what it is sent
     uint64_t taken_seen = 0;  // taken() then
     unsigned interest = 0;    // what epoll watches for
+    bool held_back = false;   // its files cannot be closed now: it is not listened to until the next look
+    int last_turns = 8;       // for what a process that has ended has still said
+    uint64_t charged_bytes = 0, charged_files = 0;  // unread_bytes() and flying(), in its user's account
 
 private:
     static constexpr size_t kPauseReading = 64;
     static constexpr size_t kMaxBacklog = 4096;
     static constexpr size_t kMaxWaitingDescriptors = 1024;
 
+    bool all_taken() const;
+
     Fd socket_;
     Fd pidfd_;
     Credentials who_;
     std::deque<Mail> backlog_;
-    size_t waiting_descriptors_ = 0;
+    size_t waiting_descriptors_ = 0, waiting_bytes_ = 0, flying_ = 0;
     uint64_t taken_ = 0;
     bool closing_ = false;
 };

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "core/fair/share.hpp"
+
 namespace viaduct::kagent {
 
 namespace {
 constexpr size_t at(Quota q) { return static_cast<size_t>(q); }
 
-// So many sockets of a user may be silent beside his sessions: processes that are just starting.
-constexpr uint64_t kSilentPerUser = 256;
+constexpr uint64_t kUnreadBytes = uint64_t{8} << 20;
 }  // namespace
 
 const char* quota_name(Quota q) {
@@ -33,13 +34,15 @@ const char* quota_name(Quota q) {
             return "sockets";
         case Quota::descriptors:
             return "descriptors";
+        case Quota::unread:
+            return "bytes of unread answers";
         case Quota::count:
             break;
     }
     return "?";
 }
 
-Limits::Limits(const UserLimits& l) {
+Limits::Limits(const UserLimits& l) : capacity_(l.descriptors_of_all) {
     limits_[at(Quota::bytes)] = l.registered_bytes;
     limits_[at(Quota::regions)] = l.regions;
     limits_[at(Quota::vis)] = l.vis;
@@ -47,8 +50,15 @@ Limits::Limits(const UserLimits& l) {
     limits_[at(Quota::sessions)] = l.sessions;
     limits_[at(Quota::contexts)] = l.contexts;
     limits_[at(Quota::outstanding)] = l.outstanding;
-    limits_[at(Quota::sockets)] = l.sessions + kSilentPerUser;
-    limits_[at(Quota::descriptors)] = l.descriptors;
+    limits_[at(Quota::sockets)] = l.sessions + kSilentOfOneUser;
+    limits_[at(Quota::descriptors)] = std::min(l.descriptors, fair::left(capacity_, 0, 0));
+    limits_[at(Quota::unread)] = kUnreadBytes;
+}
+
+void Limits::correct(uid_t user, Quota q, uint64_t* charged, uint64_t now) {
+    if (now > *charged) take_anyway(user, q, now - *charged);
+    if (now < *charged) give(user, q, *charged - now);
+    *charged = now;
 }
 
 uint64_t Limits::limit(Quota q) const { return limits_[at(q)]; }
@@ -60,7 +70,8 @@ uint64_t Limits::used(uid_t user, Quota q) const {
 
 uint64_t Limits::left(uid_t user, Quota q) const {
     const uint64_t have = used(user, q);
-    return have >= limit(q) ? 0 : limit(q) - have;
+    const uint64_t own = have >= limit(q) ? 0 : limit(q) - have;
+    return q == Quota::descriptors ? std::min(own, fair::left(capacity_, descriptors_, have)) : own;
 }
 
 bool Limits::take(uid_t user, Quota q, uint64_t amount) {
@@ -72,13 +83,16 @@ bool Limits::take(uid_t user, Quota q, uint64_t amount) {
 void Limits::take_anyway(uid_t user, Quota q, uint64_t amount) {
     uint64_t& have = used_[user][at(q)];
     have = amount > UINT64_MAX - have ? UINT64_MAX : have + amount;
+    if (q == Quota::descriptors) descriptors_ += amount;
 }
 
 void Limits::give(uid_t user, Quota q, uint64_t amount) {
     const auto u = used_.find(user);
     if (u == used_.end()) return;
     uint64_t& have = u->second[at(q)];
-    have -= std::min(have, amount);
+    const uint64_t back = std::min(have, amount);
+    have -= back;
+    if (q == Quota::descriptors) descriptors_ -= back;
     if (std::all_of(u->second.begin(), u->second.end(), [](uint64_t n) { return n == 0; })) used_.erase(u);
 }
 

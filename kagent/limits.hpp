@@ -13,6 +13,9 @@
 
 namespace viaduct::kagent {
 
+// So many sockets of a user may be silent beside his sessions: processes that are just starting.
+inline constexpr uint64_t kSilentOfOneUser = 256;
+
 enum class Quota : uint32_t {
     bytes = kLeaseBytes,
     regions = kLeaseRegions,
@@ -22,7 +25,8 @@ enum class Quota : uint32_t {
     contexts,
     outstanding,
     sockets,      // sessions, and those that have not said hello yet
-    descriptors,  // files the agent holds for them
+    descriptors,  // files the agent holds for them, or has sent to them and they have not taken
+    unread,       // bytes of answers that wait because they do not take them
     count
 };
 
@@ -32,6 +36,7 @@ class Limits {
 public:
     explicit Limits(const UserLimits& limits);
 
+    // What he may have while nobody else has anything.
     uint64_t limit(Quota) const;
     uint64_t used(uid_t user, Quota) const;
     uint64_t left(uid_t user, Quota) const;
@@ -40,10 +45,14 @@ public:
     // What exists already and cannot be refused any more (a client that re-attaches).
     void take_anyway(uid_t user, Quota, uint64_t amount);
     void give(uid_t user, Quota, uint64_t amount);
+    // What he has of it by one of his sessions has changed from what was charged.
+    void correct(uid_t user, Quota, uint64_t* charged, uint64_t now);
 
 private:
     using Counts = std::array<uint64_t, static_cast<size_t>(Quota::count)>;
     Counts limits_;
+    uint64_t capacity_;             // descriptors of all users together
+    uint64_t descriptors_ = 0;      // that all users have
     std::map<uid_t, Counts> used_;  // users without anything are not kept
 };
 

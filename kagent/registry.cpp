@@ -16,7 +16,7 @@ constexpr Quota quota_of(size_t kind) { return static_cast<Quota>(kind); }
 
 }  // namespace
 
-Status Registry::open(Context context) {
+Status Registry::open(Context& context) {
     for (size_t kind = 0; kind < kLeaseKinds; ++kind) {
         if (context.held[kind] > limits_.limit(quota_of(kind))) return Status::out_of_resources;
     }
@@ -32,18 +32,22 @@ Status Registry::open(Context context) {
         limits_.take_anyway(context.user, quota_of(kind), context.held[kind]);
     }
     const uint64_t id = context.id;
+    by_session_.emplace(context.session, id);
     contexts_.emplace(id, std::move(context));
     return Status::ok;
 }
 
-void Registry::close(uint64_t id) {
+std::vector<Fd> Registry::close(uint64_t id) {
     const auto it = contexts_.find(id);
-    if (it == contexts_.end()) return;
-    const Context& c = it->second;
+    if (it == contexts_.end()) return {};
+    Context& c = it->second;
     limits_.give(c.user, Quota::contexts, 1);
     limits_.give(c.user, Quota::descriptors, c.descriptors.size());
     for (size_t kind = 0; kind < kLeaseKinds; ++kind) limits_.give(c.user, quota_of(kind), c.held[kind]);
+    std::vector<Fd> files = std::move(c.descriptors);
+    by_session_.erase({c.session, id});
     contexts_.erase(it);
+    return files;
 }
 
 Context* Registry::find(uint64_t id) {
@@ -56,15 +60,11 @@ Context* Registry::find(uint64_t id, uint64_t session) {
     return c != nullptr && c->session == session ? c : nullptr;
 }
 
-void Registry::move(uint64_t id, uint64_t session) {
-    if (Context* c = find(id)) c->session = session;
-}
-
 std::vector<uint64_t> Registry::of_session(uint64_t session) const {
     std::vector<uint64_t> ids;
-    for (const auto& [id, c] : contexts_) {
-        if (c.session == session) ids.push_back(id);
-    }
+    for (auto it = by_session_.lower_bound({session, 0}); it != by_session_.end() && it->first == session;
+         ++it)
+        ids.push_back(it->second);
     return ids;
 }
 

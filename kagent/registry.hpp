@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/shm/segment.hpp"
@@ -36,13 +38,13 @@ public:
     explicit Registry(Limits& limits) : limits_(limits) {}
 
     // ok | out_of_resources. `context.held` is what it had before (re-attached) and is granted whatever the
-    // limit; a new one gets a first lease of each kind. The id must be free.
-    Status open(Context context);
-    void close(uint64_t id);
+    // limit; a new one gets a first lease of each kind. The id must be free. Taken if ok, else left as it is.
+    Status open(Context& context);
+    // Its files, for whoever may close them.
+    std::vector<Fd> close(uint64_t id);
     Context* find(uint64_t id);
     // The context, if it belongs to the session.
     Context* find(uint64_t id, uint64_t session);
-    void move(uint64_t id, uint64_t session);
     std::vector<uint64_t> of_session(uint64_t session) const;
 
     // All or nothing; amounts below zero give back.
@@ -53,6 +55,7 @@ public:
 private:
     Limits& limits_;
     std::map<uint64_t, Context> contexts_;
+    std::set<std::pair<uint64_t, uint64_t>> by_session_;  // session, context
 };
 
 }  // namespace viaduct::kagent

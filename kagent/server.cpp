@@ -17,7 +17,6 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
-#include "core/shm/foreign_files.hpp"
 #include "kagent/service.hpp"
 
 namespace viaduct::kagent {
@@ -29,11 +28,16 @@ constexpr int64_t kHelloPatience = 10'000 * kMillisecond;  // a connection that 
 constexpr int64_t kFirstPatience = 3'000 * kMillisecond;
 constexpr int64_t kLook = 500 * kMillisecond;
 constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
-constexpr size_t kMaxSilent = 4096;
-constexpr int kMessagesPerTurn = 32;  // of one client, then the others have theirs
+constexpr int64_t kRetry = 50 * kMillisecond;
+constexpr size_t kSilentInAll = 4096;
+constexpr int kMessagesPerTurn = 32;         // of one client, then the others have theirs
+constexpr int64_t kTurn = kMillisecond / 4;  // of one client
+constexpr int64_t kServed = kMillisecond;    // then it is looked who else has come
+constexpr int64_t kAccepted = 2 * kMillisecond;  // then those who are connected have theirs
 constexpr int64_t kFlushPatience = 500 * kMillisecond;
 // Two watched descriptors per client share its key; the lowest bit tells them apart.
 constexpr uint64_t kProcessBit = 1;
+constexpr auto kNobody = static_cast<uid_t>(-1);
 
 bool is_abstract(int listener) {
     sockaddr_un address{};
@@ -61,6 +65,7 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       reserve_(above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC))),
       own_users_only_(is_abstract(listener_.get())),
       agent_(std::move(settings), providers, *this),
+      silent_(kSilentOfOneUser, kSilentInAll),
       idle_since_(now_ns()) {
     if (linger_ns_ < 0) options_.forever = true;
     const sigset_t mask = hold_end_signals();
@@ -81,7 +86,7 @@ void Server::watch(int fd, uint32_t events, uint64_t data) {
 }
 
 void Server::adjust(Client& c) {
-    const uint32_t wanted = (c.wants_to_read() ? EPOLLIN : 0u) | (c.wants_to_write() ? EPOLLOUT : 0u);
+    const uint32_t wanted = (listens_to(c) ? EPOLLIN : 0u) | (c.wants_to_write() ? EPOLLOUT : 0u);
     if (wanted == c.interest) return;
     c.interest = wanted;
     epoll_event e{};
@@ -90,11 +95,49 @@ void Server::adjust(Client& c) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, c.socket(), &e);
 }
 
+// A client that does not take its answers is not listened to: at once when its user has many such answers.
+bool Server::listens_to(const Client& c) const {
+    return c.wants_to_read() && !c.held_back &&
+           (!c.wants_to_write() || agent_.limits().left(c.who().uid, Quota::unread) != 0);
+}
+
+void Server::settle_account(Client& c) {
+    Limits& limits = agent_.limits();
+    limits.correct(c.who().uid, Quota::unread, &c.charged_bytes, c.unread_bytes());
+    limits.correct(c.who().uid, Quota::descriptors, &c.charged_files, c.flying());
+    if (c.wants_to_write()) {
+        writers_.insert(c.key);
+    } else {
+        writers_.erase(c.key);
+    }
+}
+
 // ---- clients come
 
 void Server::accept_clients() {
-    for (int i = 0; i < kMessagesPerTurn && accept_one(); ++i) {
+    const int64_t until = now_ns() + kAccepted;
+    while (accept_one() && now_ns() < until) {
     }
+}
+
+// Silent ones make room for those who come after them.
+bool Server::make_room(uid_t user) {
+    while (const uint64_t key = silent_.in_the_way_of(user)) evict(key);
+    while (!agent_.has_room(user)) {
+        const uint64_t key = silent_.oldest_of(user);
+        if (key == 0) return false;
+        evict(key);
+    }
+    return true;
+}
+
+// What it has just said is heard first: it may be silent no more.
+void Server::evict(uint64_t key) {
+    Client& c = *clients_.at(key);
+    read_from(c, 1);
+    const auto s = agent_.sessions().find(c.session);
+    if (s == agent_.sessions().end() || !s->second.greeted) lose(c, "it said nothing, and others have come");
+    bury();
 }
 
 // False when nobody else is at the door.
@@ -103,43 +146,54 @@ bool Server::accept_one() {
     if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
         // Without this the connection would stay at the door and wake us for ever.
         spdlog::error("no descriptors left: a client is turned away (raise the limit, ulimit -n)");
+        if (const uint64_t key = silent_.oldest_of_most()) {
+            evict(key);
+            return true;
+        }
         reserve_.reset();
-        fd = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        fd.reset();
+        closers_.close_socket(kNobody, Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
         reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         return true;
     }
     if (!fd.valid()) return errno == EINTR || errno == ECONNABORTED;
     ucred peer{};
     socklen_t length = sizeof peer;
-    if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return true;
-    const Credentials who{peer.pid, peer.uid};
+    const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+    const Credentials who{peer.pid, known ? peer.uid : kNobody};
+    if (!known || !admit(fd, who)) closers_.close_socket(who.uid, std::move(fd));
+    return true;
+}
+
+// Takes the socket if it is welcome.
+bool Server::admit(Fd& fd, const Credentials& who) {
     if (own_users_only_ && who.uid != 0 && who.uid != ::geteuid()) {
         spdlog::warn("user {} (process {}) asked for an agent that serves user {} only", who.uid, who.pid,
                      ::geteuid());
-        return true;
+        return false;
     }
-    Fd process = peer_process(fd.get(), who);
+    // Those who have gone while they stood in the queue, with nothing said, cost no more than this.
+    char first = 0;
+    const bool gone = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    Fd process = gone ? Fd() : peer_process(fd.get(), who);
     if (!process.valid()) {
         spdlog::info("process {} has gone before it was served", who.pid);
-        return true;
+        return false;
     }
-    if (silent_ >= kMaxSilent) return true;
+    if (!make_room(who.uid)) {
+        spdlog::info("user {} has too many connections to the agent: process {} is turned away", who.uid,
+                     who.pid);
+        return false;
+    }
     // Agent keeps one descriptor of the process to hand out; the loop watches another.
     Fd to_hand_out(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
-    if (!to_hand_out.valid()) return true;
+    if (!to_hand_out.valid()) return false;
     auto client = std::make_unique<Client>(std::move(fd), std::move(process), who);
     client->key = next_key_;
     next_key_ += 2;
     client->since = now_ns();
     client->interest = EPOLLIN;
     client->session = agent_.arrive(who, std::move(to_hand_out), client->since);
-    if (client->session == 0) {
-        spdlog::info("user {} has too many connections to the agent: process {} is turned away", who.uid,
-                     who.pid);
-        return true;
-    }
-    ++silent_;
+    silent_.add(who.uid, client->key);
     watch(client->socket(), EPOLLIN, client->key);
     watch(client->pidfd(), EPOLLIN, client->key | kProcessBit);
     by_session_[client->session] = client.get();
@@ -153,12 +207,7 @@ void Server::serve(uint64_t key, uint32_t events) {
     const auto it = clients_.find(key & ~kProcessBit);
     if (it == clients_.end()) return;
     Client& c = *it->second;
-    if ((key & kProcessBit) != 0) {
-        // Dead, even if a child of it still holds the socket. What it sent before is still served.
-        read_from(c);
-        lose(c, "its process has ended");
-        return;
-    }
+    if ((key & kProcessBit) != 0) return serve_ended(c);
     if ((events & EPOLLOUT) != 0) {
         const Status s = c.flush();
         if (s != Status::ok && s != Status::not_done) {
@@ -170,45 +219,64 @@ void Server::serve(uint64_t key, uint32_t events) {
             return;
         }
     }
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read_from(c);
-    if ((events & (EPOLLHUP | EPOLLERR)) != 0 && !c.wants_to_read()) lose(c, "it has closed the connection");
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read_from(c, kMessagesPerTurn);
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0 && !listens_to(c)) lose(c, "it has closed the connection");
+    settle_account(c);
     adjust(c);
 }
 
-void Server::read_from(Client& c) {
-    for (int i = 0; i < kMessagesPerTurn && c.wants_to_read(); ++i) {
+// Dead, even if a child of it still holds the socket. What it sent before is still served; its end is told
+// again until it is lost.
+void Server::serve_ended(Client& c) {
+    if (read_from(c, kMessagesPerTurn) == Heard::more && --c.last_turns > 0) return;
+    lose(c, "its process has ended");
+}
+
+Server::Heard Server::read_from(Client& c, int most) {
+    const int64_t until = now_ns() + kTurn;
+    for (int i = 0; i < most; ++i) {
+        if (!listens_to(c)) return Heard::all;
+        if (closers_.full(c.who().uid) && brings_files(c.socket())) {
+            c.held_back = true;
+            return Heard::all;
+        }
         Mail mail;
         const Status received = receive_mail(c.socket(), &mail);
-        if (!std::all_of(mail.descriptors.begin(), mail.descriptors.end(), closes_at_once)) {
-            close_elsewhere(std::move(mail.descriptors));
+        if (!std::all_of(mail.descriptors.begin(), mail.descriptors.end(), is_memory_or_event)) {
+            discard(c.who().uid, std::move(mail.descriptors));
             lose(c, "it sent a file that is no memory");
-            return;
+            return Heard::gone;
         }
         switch (received) {
             case Status::ok: {
                 const auto& sessions = agent_.sessions();
                 const auto before = sessions.find(c.session);
                 const bool silent = before != sessions.end() && !before->second.greeted;
-                agent_.handle(c.session, std::move(mail), now_ns());
+                const int64_t now = now_ns();
+                agent_.handle(c.session, std::move(mail), now);
                 const auto after = sessions.find(c.session);
                 if (silent && after != sessions.end() && after->second.greeted) {
-                    --silent_;
-                    note_company(now_ns());
+                    silent_.remove(c.who().uid, c.key);
+                    note_company(now);
                     spdlog::info("process {} of user {}: {} has come", c.who().pid, c.who().uid,
                                  after->second.program);
                 }
+                if (now_ns() >= until) return Heard::more;
                 continue;
             }
             case Status::not_done:
-                return;
+                return Heard::all;
             case Status::invalid:
+                discard(c.who().uid, std::move(mail.descriptors));
                 lose(c, "it sent something that is no message");
-                return;
+                return Heard::gone;
             default:
+                discard(c.who().uid, std::move(mail.descriptors));
                 lose(c, "it has closed the connection");
-                return;
+                return Heard::gone;
         }
     }
+    return Heard::more;
 }
 
 void Server::send(uint64_t session, Mail mail) {
@@ -217,8 +285,10 @@ void Server::send(uint64_t session, Mail mail) {
     Client& c = *it->second;
     switch (c.send(std::move(mail))) {
         case Status::ok:
+            settle_account(c);
             return;
         case Status::not_done:
+            settle_account(c);
             adjust(c);
             return;
         case Status::out_of_resources:
@@ -260,17 +330,17 @@ void Server::bury() {
             if (it == clients_.end()) continue;
             const uint64_t session = it->second->session;
             it->second->session = 0;
-            const auto s = agent_.sessions().find(session);
-            if (s != agent_.sessions().end() && !s->second.greeted) --silent_;
+            Client& c = *it->second;
+            const uid_t user = c.who().uid;
+            silent_.remove(user, key);
+            writers_.erase(key);
             // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
-            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second->socket(), nullptr);
-            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second->pidfd(), nullptr);
-            // With the socket go the files in messages that nobody has read.
-            if (it->second->who().uid != ::geteuid()) {
-                std::vector<Fd> socket;
-                socket.push_back(it->second->give_up_socket());
-                close_elsewhere(std::move(socket));
-            }
+            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.socket(), nullptr);
+            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd(), nullptr);
+            agent_.limits().correct(user, Quota::unread, &c.charged_bytes, 0);
+            agent_.limits().correct(user, Quota::descriptors, &c.charged_files, 0);
+            discard(user, c.give_up_files());
+            closers_.close_socket(user, c.give_up_socket());
             clients_.erase(it);
             agent_.leave(session, now_ns());
         }
@@ -281,7 +351,11 @@ void Server::bury() {
 void Server::look_at_clients(int64_t now) {
     if (now < next_look_) return;
     next_look_ = now + kLook;
+    closers_.look(now);
     for (auto& [key, c] : clients_) {
+        c->held_back = false;
+        settle_account(*c);
+        adjust(*c);
         const auto s = agent_.sessions().find(c->session);
         if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > kHelloPatience)
             lose(*c, "it said nothing");
@@ -319,16 +393,13 @@ void Server::look_at_links(int64_t now) {
 
 int Server::timeout_ms(int64_t now) const {
     int64_t next = std::min(agent_.next_deadline(), links_due_);
-    if (silent_ != 0) {
+    if (silent_.size() != 0 || closers_.busy()) {
         next = std::min(next, now + kLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
         next = std::min(next, leaving_at());
     }
-    for (const auto& [session, c] : by_session_) {
-        // A send refused for too many descriptors in flight has no event that says when it may be tried
-        // again.
-        if (c->wants_to_write()) next = std::min(next, now + 50 * kMillisecond);
-    }
+    // A send refused for too many descriptors in flight has no event that says when it may be tried again.
+    if (!writers_.empty()) next = std::min(next, now + kRetry);
     if (next == kNever) return -1;
     if (next <= now) return 0;
     return static_cast<int>(std::min<int64_t>((next - now + kMillisecond - 1) / kMillisecond, 60'000));
@@ -353,7 +424,47 @@ bool Server::time_to_leave(int64_t now) {
     accept_clients();
     if (clients_.size() != before) return false;
     // A client that has connected but not yet said hello gets its chance, too.
-    return silent_ == 0;
+    return silent_.size() == 0;
+}
+
+// Who has something to say or can be told something.
+void Server::gather(int timeout_ms, int64_t* now) {
+    epoll_event events[256];
+    const int n = ::epoll_wait(epoll_.get(), events, 256, timeout_ms);
+    *now = now_ns();
+    note_company(*now);  // up to this very moment, before anybody goes
+    bool callers = false;
+    for (int i = 0; i < n; ++i) {
+        const uint64_t data = events[i].data.u64;
+        if (data == static_cast<uint64_t>(Watch::listener)) {
+            callers = true;
+        } else if (data == static_cast<uint64_t>(Watch::signals)) {
+            stop_ = true;
+        } else if (data == static_cast<uint64_t>(Watch::links)) {
+            links_.drain();
+            links_due_ = std::min(links_due_, *now + kLinkPause);
+        } else if (const auto c = clients_.find(data & ~kProcessBit); c != clients_.end()) {
+            turns_.ready(c->second->who().uid, data, events[i].events);
+        }
+    }
+    if (callers) accept_clients();
+    if (*now < next_retry_) return;
+    next_retry_ = *now + kRetry;
+    for (const uint64_t key : writers_) turns_.ready(clients_.at(key)->who().uid, key, EPOLLOUT);
+}
+
+void Server::serve_in_turns() {
+    int64_t now = now_ns();
+    const int64_t until = now + kServed;
+    while (now < until) {
+        const auto turn = turns_.next();
+        if (!turn) return;
+        serve(turn->item, turn->events);
+        bury();
+        const int64_t after = now_ns();
+        turns_.charge(turn->user, after - now);
+        now = after;
+    }
 }
 
 void Server::run() {
@@ -362,30 +473,8 @@ void Server::run() {
         agent_.tick(now);
         bury();
         if (time_to_leave(now)) break;
-        epoll_event events[64];
-        const int n = ::epoll_wait(epoll_.get(), events, 64, timeout_ms(now));
-        now = now_ns();
-        note_company(now);  // up to this very moment, before anybody goes
-        for (int i = 0; i < n; ++i) {
-            const uint64_t data = events[i].data.u64;
-            if (data == static_cast<uint64_t>(Watch::listener)) {
-                accept_clients();
-            } else if (data == static_cast<uint64_t>(Watch::signals)) {
-                stop_ = true;
-            } else if (data == static_cast<uint64_t>(Watch::links)) {
-                links_.drain();
-                links_due_ = std::min(links_due_, now + kLinkPause);
-            } else {
-                serve(data, events[i].events);
-            }
-            bury();
-        }
-        if (n == 0) {
-            for (auto& [key, c] : clients_) {
-                if (c->wants_to_write() && c->session != 0) serve(key, EPOLLOUT);
-            }
-            bury();
-        }
+        gather(turns_.empty() ? timeout_ms(now) : 0, &now);
+        serve_in_turns();
         look_at_links(now);
         look_at_clients(now);
         bury();

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The agent's event loop: one listening socket, one epoll, one thread, nothing that blocks. Turns packets
-// into messages for Agent and its answers into packets.
+// into messages for Agent and its answers into packets. What users want from it at the same time they get in
+// turns of equal time (core/fair), however many sockets one of them has.
 #pragma once
 
 #include <csignal>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "core/fair/silent_ones.hpp"
+#include "core/fair/turns.hpp"
+#include "core/shm/foreign_files.hpp"
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
 #include "kagent/link_watch.hpp"
@@ -38,13 +43,23 @@ private:
 
     void send(uint64_t session, Mail mail) override;
     void drop(uint64_t session, const char* why) override;
+    void discard(uid_t user, std::vector<Fd> files) override { closers_.close(user, std::move(files)); }
 
     void watch(int fd, uint32_t events, uint64_t data);
     void adjust(Client& c);
     void accept_clients();
     bool accept_one();
+    bool admit(Fd& socket, const Credentials& who);
+    bool make_room(uid_t user);
+    void evict(uint64_t key);
+    void gather(int timeout_ms, int64_t* now);
+    void serve_in_turns();
     void serve(uint64_t key, uint32_t events);
-    void read_from(Client& c);
+    void serve_ended(Client& c);
+    enum class Heard { all, more, gone };
+    Heard read_from(Client& c, int most);
+    bool listens_to(const Client& c) const;
+    void settle_account(Client& c);
     void lose(Client& c, const char* why);
     void bury();
     void look_at_clients(int64_t now);
@@ -65,10 +80,14 @@ private:
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
     std::unordered_map<uint64_t, Client*> by_session_;
     std::vector<uint64_t> dead_;  // keys; removed between events, when nobody holds a reference
-    size_t silent_ = 0;           // clients that have not said hello
+    std::unordered_set<uint64_t> writers_;  // keys of clients that do not take their messages at once
+    fair::SilentOnes silent_;               // clients that have not said hello, by key
+    fair::Turns turns_;
+    Closers closers_;
     uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
     int64_t idle_since_;
     int64_t next_look_ = 0;       // at silent and deaf clients
+    int64_t next_retry_ = 0;      // of what had too many descriptors in flight
     int64_t links_due_ = kNever;  // when to look at the interfaces
     bool had_company_ = false;    // some session has kept us already
     bool stop_ = false;

@@ -10,12 +10,13 @@ namespace viaduct::kagent {
 
 namespace {
 
-// Half of what this process may open: one user alone cannot leave nothing for the others.
-uint64_t half_of_all_descriptors() {
+constexpr uint64_t kOwnDescriptors = 24;  // log, sockets, libraries of providers, what is open for a moment
+
+uint64_t descriptors_for_users() {
     rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
-        return UserLimits().descriptors;
-    return files.rlim_cur / 2;
+    if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return UserLimits().descriptors_of_all;
+    const auto most = std::min<uint64_t>(files.rlim_cur, UserLimits().descriptors_of_all);
+    return most - std::min(most, kOwnDescriptors);
 }
 
 }  // namespace
@@ -42,7 +43,8 @@ AgentSettings AgentSettings::from(const Config& config) {
     s.limits.registered_bytes = count("max_registered_bytes");
     s.limits.outstanding = count("max_outstanding");
     s.limits.descriptors = count("max_descriptors");
-    if (s.limits.descriptors == 0) s.limits.descriptors = half_of_all_descriptors();
+    s.limits.descriptors_of_all = descriptors_for_users();
+    if (s.limits.descriptors == 0) s.limits.descriptors = s.limits.descriptors_of_all;
     s.limits.sessions = std::min(s.limits.sessions, uint64_t{1} << 32);  // sums with it must not wrap
     return s;
 }

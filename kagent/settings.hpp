@@ -18,7 +18,8 @@ struct UserLimits {
     uint64_t regions = 4'194'304;
     uint64_t registered_bytes = uint64_t{1} << 46;
     uint64_t outstanding = 65536;  // waits, requests and accepts not answered yet
-    uint64_t descriptors = 65536;  // files that the agent holds for him
+    uint64_t descriptors = 65536;  // files that the agent holds for him; and as many as he has stay free
+    uint64_t descriptors_of_all = uint64_t{1} << 20;
 };
 
 struct AgentSettings {

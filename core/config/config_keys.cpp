@@ -27,7 +27,7 @@ const std::vector<ConfigKey>& Config::keys() {
         {"agent", "max_outstanding", "int", "65536",
          "waits, requests and accepts of one user not yet answered"},
         {"agent", "max_descriptors", "int", "0",
-         "files that vipkad holds for the processes of one user; 0: half of what it may open"},
+         "files that vipkad holds for the processes of one user; 0: as many as stay free beside them"},
         {"agent", "deaf_ms", "duration_ms", "30000",
          "how long a client may leave its answers untaken before vipkad drops it"},
         {"vipl", "strict", "bool", "false",

@@ -1,19 +1,58 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Files that clients have handed to a server of ours. Closing one can take as long as its owner likes: a file
-// of a FUSE file system asks its server, a socket that lingers waits for its network. Our servers have one
-// thread, so they close by themselves only what cannot keep them.
+// of a FUSE file system asks its server, a socket that lingers waits for its network, much memory is given
+// back page by page. Our servers have one thread, so they close by themselves only what cannot keep them.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/shm/segment.hpp"
 
 namespace viaduct {
 
-// Memory files and eventfds, which is all that providers hand out: no call on one of them waits for anybody.
+// Memory files and eventfds, which is all that providers hand out.
+bool is_memory_or_event(const Fd&);
+
+// One that may be closed here: such a file without much memory in it. No call on it waits for anybody.
 bool closes_at_once(const Fd&);
 
-// Closes them on a thread that is made for it and may hang. Where no thread can be made, here.
-void close_elsewhere(std::vector<Fd> files);
+// True when the next message in this Unix socket carries files; it stays there.
+bool brings_files(int socket);
+
+// Closes files of clients on threads of its own, which may hang: few for one user and few in all, so that
+// those whose files hang keep only their own from being closed. Used on one thread.
+class Closers {
+public:
+    static constexpr size_t kThreadsOfOneUser = 2;
+    static constexpr size_t kThreads = 16;
+    static constexpr size_t kMostWaiting = 64;  // of one user, then nothing of that kind is taken from him
+
+    Closers();
+
+    // Never waits. What closes at once is closed here.
+    void close(uid_t user, std::vector<Fd> files);
+    // A client's Unix socket: shut down, so that nothing comes any more, and closed here if nothing is in it.
+    // With what nobody has read go the files in it.
+    void close_socket(uid_t user, Fd socket);
+
+    // Of that user: files not closed yet, those that hang among them.
+    size_t waiting(uid_t user) const;
+    bool full(uid_t user) const { return waiting(user) >= kMostWaiting; }
+    bool busy() const;  // with anybody's
+    size_t threads() const;
+
+    // Every now and then: wakes threads that hang in a call that a signal ends, as the wait of a lingering
+    // socket is, and starts those that could not be started before.
+    void look(int64_t now);
+
+private:
+    struct State;
+    std::shared_ptr<State> state_;  // the threads', too: they may outlive this object
+};
 
 }  // namespace viaduct

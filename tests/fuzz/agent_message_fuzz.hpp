@@ -31,6 +31,7 @@ public:
         if (mail.type() == kagent::Type::kJoined && mail.get(&j)) connection = j.connection_id;
     }
     void drop(uint64_t session, const char*) override { dropped.push_back(session); }
+    void discard(uid_t, std::vector<Fd>) override {}
     uint64_t incoming = 0, connection = 0;
     std::vector<uint64_t> dropped;
 };

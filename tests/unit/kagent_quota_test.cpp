@@ -94,6 +94,49 @@ TEST(AgentQuotaTest, AConnectionThatTheQuotaForbidsIsRefusedAndTheNextOneWorks) 
     b.agent.leave(third, b.now);
 }
 
+TEST(AgentQuotaTest, FilesOfAllUsersAreSharedByThem) {
+    AgentSettings settings;
+    settings.limits.descriptors_of_all = 60;
+    Bench b(settings);
+    const auto take_all = [&](uid_t user) {
+        while (b.agent.has_room(user)) b.agent.arrive({1, user}, Bench::some_fd(), b.now);
+        return b.agent.limits().used(user, Quota::descriptors);
+    };
+    EXPECT_EQ(take_all(1000), 30u) << "the first one gets half";
+    EXPECT_EQ(take_all(1001), 15u);
+    EXPECT_GE(b.agent.limits().left(1002, Quota::descriptors), 3u) << "whoever comes next finds some";
+    b.join(1002);
+    EXPECT_EQ(b.last.type(), Type::kWelcome);
+}
+
+TEST(AgentQuotaTest, WhatAUserDoesNotTakeCountsAndIsCorrected) {
+    Bench b;
+    Limits& limits = b.agent.limits();
+    uint64_t charged = 0;
+    limits.correct(1000, Quota::unread, &charged, 500);
+    EXPECT_EQ(limits.used(1000, Quota::unread), 500u);
+    limits.correct(1000, Quota::unread, &charged, 200);
+    EXPECT_EQ(limits.used(1000, Quota::unread), 200u);
+    limits.correct(1000, Quota::unread, &charged, 0);
+    EXPECT_EQ(charged, 0u);
+    EXPECT_EQ(limits.used(1000, Quota::unread), 0u);
+}
+
+TEST(AgentQuotaTest, AStatusThatNeedsAFileIsRefusedToWhoHasNoneLeft) {
+    AgentSettings settings;
+    settings.limits.descriptors = 3 * 100;
+    Bench b(settings);
+    uint64_t s = 0;
+    for (int i = 0; i < 100; ++i) s = b.join();  // so many that the text is longer than a message
+    b.post(s, Type::kStatus, Empty{}, 7);
+    EXPECT_EQ(status_of(b.take(s)), Status::out_of_resources);
+    b.agent.leave(s - 1, b.now);
+    b.post(s, Type::kStatus, Empty{}, 8);
+    const Mail m = b.take(s);
+    EXPECT_EQ(m.type(), Type::kStatusText);
+    EXPECT_EQ(m.descriptors.size(), 1u);
+}
+
 // ---- interfaces that NICs depend on
 
 Devices host_with(const NicAddress& address, bool present, bool up) {

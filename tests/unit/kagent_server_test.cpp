@@ -15,7 +15,9 @@
 #include <random>
 
 #include "agent_testing.hpp"
+#include "core/shm/foreign_files.hpp"
 #include "fake_provider/fake_control.hpp"
+#include "kagent/limits.hpp"
 
 namespace viaduct {
 namespace {
@@ -171,6 +173,75 @@ TEST_F(VipkadTest, AFileThatTakesLongToCloseKeepsNobody) {
         EXPECT_LT(now_ns() - begin, 5'000 * kMs);
     }
     expect_well();
+}
+
+TEST_F(VipkadTest, ManyFilesThatTakeLongToCloseTakeFewThreads) {
+    const Fd witness = join();
+    std::vector<Fd> far_ends(100), clients;
+    ASSERT_EQ(::kill(daemon.pid, SIGSTOP), 0);
+    for (Fd& far : far_ends) {
+        clients.push_back(connect_to(place.address, false));
+        Mail mail(Type::kListNics, 3);
+        mail.descriptors.push_back(lingering_socket(&far));
+        ASSERT_EQ(send_mail(clients.back().get(), mail), Status::ok);
+    }
+    ASSERT_EQ(::kill(daemon.pid, SIGCONT), 0);
+    size_t most = 0;
+    EXPECT_TRUE(eventually(
+        [&] {
+            const std::filesystem::directory_iterator all("/proc/" + std::to_string(daemon.pid) + "/task");
+            most = std::max(most, static_cast<size_t>(std::distance(begin(all), end(all))));
+            Mail m;
+            return std::all_of(clients.begin(), clients.end(),
+                               [&](const Fd& fd) { return receive_mail(fd.get(), &m) == Status::closed; });
+        },
+        20'000))
+        << "all of them are turned away";
+    EXPECT_LE(most, 1 + Closers::kThreads);
+    EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
+    expect_well();
+}
+
+TEST_F(VipkadTest, OfOneUsersSilentSocketsTheOldestGoFirstButNoneThatHasSpoken) {
+    const Fd early = join();
+    std::vector<Fd> silent;
+    for (uint64_t i = 0; i < kagent::kSilentOfOneUser + 20; ++i)
+        silent.push_back(connect_to(place.address, false));
+    const auto lives = [](const Fd& fd) {
+        Mail m;
+        return fd.valid() && receive_mail(fd.get(), &m) == Status::not_done;
+    };
+    EXPECT_TRUE(eventually([&] { return std::none_of(silent.begin(), silent.begin() + 20, lives); }));
+    EXPECT_TRUE(std::all_of(silent.begin() + 20, silent.end(), lives));
+    EXPECT_EQ(ask(early.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
+    expect_well();  // and who comes and says hello is welcome
+}
+
+// Answers with files that nobody takes are in flight: the system lets the agent have so many of them at a
+// time.
+TEST_F(VipkadTest, FilesThatAClientDoesNotTakeAreCounted) {
+    std::vector<Fd> clients;
+    for (int i = 0; i < 120; ++i) clients.push_back(join());  // their status is longer than a message
+    const Fd deaf = connect_to(place.address, false);
+    ASSERT_EQ(send_mail(deaf.get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
+    const auto used = [&] {
+        Mail m = ask(clients[0].get(), Mail(Type::kStatus, 5));
+        const std::string text(reinterpret_cast<const char*>(m.payload.data()), m.payload.size());
+        const size_t at = text.find("\"descriptors\":{");
+        const size_t number = text.find("\"used\":", at);
+        return at == std::string::npos ? 0 : std::atol(text.c_str() + number + 7);
+    };
+    const long before = used();
+    for (uint32_t i = 0; i < 10; ++i)
+        ASSERT_EQ(send_mail(deaf.get(), Mail(Type::kStatus, 2 + i)), Status::ok);
+    EXPECT_TRUE(eventually([&] { return used() >= before + 10; })) << before << " " << used();
+    Mail m;
+    EXPECT_TRUE(eventually([&] {
+        while (receive_mail(deaf.get(), &m) == Status::ok) {
+        }
+        return used() <= before + 1;
+    })) << before
+        << " " << used();
 }
 
 TEST_F(VipkadTest, DescriptorsNeverStayWithTheAgent) {

@@ -23,7 +23,8 @@ constexpr int64_t kRefuseFor = 200'000'000;
 constexpr int kLongestSleepUs = 1'000'000;
 constexpr int kLookAgainUs = 100;               // a port without a descriptor to wait for
 constexpr int64_t kStallPatience = 20'000'000;  // with a host that takes no frames from another
-constexpr uint32_t kSendsPerRound = 32;         // of one host, so that none keeps the others waiting
+constexpr size_t kSilentOfOneUser = 32;
+constexpr size_t kSilentInAll = 2 * kPlaces;
 constexpr uint32_t kCommandsPerRound = 16;
 constexpr int kBurstsPerRound = 2;
 // For frames that wait: some of the largest messages for each of a few hosts that are behind.
@@ -40,6 +41,7 @@ Server::Server(Options options, Fd listener)
     : options_(std::move(options)),
       listener_(std::move(listener)),
       memory_(kCardMemory),
+      silent_(kSilentOfOneUser, kSilentInAll),
       scratch_(wire::kMaxFrame) {
     epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
     epoll_event e{};
@@ -159,7 +161,7 @@ void Server::obey(Session& s, int64_t now) {
 bool Server::send_frames(Session& s, int64_t now) {
     std::span<const std::byte> packet;
     uint32_t n = 0;
-    for (; n < kSendsPerRound && s.firmware.next_send(&packet); ++n) {
+    for (; n < s.sends && s.firmware.next_send(&packet); ++n) {
         NicAddress to;
         std::memcpy(to.bytes, packet.data(), kNicAddressBytes);
         if (packet.size() < tigon::kEthernetHeader + wire::kHeaderBytes ||

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/fair/silent_ones.hpp"
+#include "core/shm/foreign_files.hpp"
 #include "core/shm/segment.hpp"
 #include "core/sync/spin.hpp"
 #include "providers/acenic/daemon/protocol.hpp"
@@ -39,7 +41,10 @@ private:
     // ---- the control side (server_control.cpp)
     void look_at_sockets(int timeout_us);
     void take_connections();
+    void make_room(uid_t user);
+    void share_rounds();
     void hear(Session&);
+    bool are_harmless(const Session&, std::vector<Fd>& files);
     void on_hello(Session&);
     void on_attach(Session&);
     void set_faults(Session&, uint32_t link, const FaultPlan&);
@@ -72,6 +77,9 @@ private:
     Steering steering_;
     CardMemory memory_;  // outlives the sessions
     std::vector<std::unique_ptr<Session>> sessions_;
+    fair::SilentOnes silent_;  // sessions that do not run yet
+    Closers closers_;
+    uint64_t last_number_ = 0;
     std::array<Session*, kPlaces + 1> by_slot_{};
     std::vector<std::byte> scratch_;
     int64_t idle_since_ = 0, sockets_at_ = 0;

@@ -9,19 +9,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "core/clock/clock.hpp"
+#include "core/fair/share.hpp"
 #include "core/log/log.hpp"
-#include "core/shm/foreign_files.hpp"
 #include "providers/acenic/daemon/server.hpp"
 
 namespace viaduct::acenic {
 
 namespace {
 
-constexpr size_t kMostSessions = 2 * kPlaces;         // greeted or not
 constexpr int64_t kGreetingPatience = 5'000'000'000;  // for who connects and says nothing
-constexpr int kMostOfOneUser = 20;
+constexpr uint32_t kSendsPerRound = 32;               // of one host, so that none keeps the others waiting
+constexpr uint32_t kFewestSends = 2;
 constexpr int kLastRounds = 32;  // a send ring's worth of frames
 constexpr uint64_t kMostSegment = uint64_t{256} << 20;
 
@@ -39,21 +40,6 @@ bool sane(const FaultPlan& p) {
     return p.delay_us <= 10'000'000 && p.flap_ms <= 3'600'000;
 }
 
-// A file that is no memory may take long to close: its sender is no application. False: `files` are gone.
-bool are_harmless(std::vector<Fd>& files) {
-    if (std::all_of(files.begin(), files.end(), closes_at_once)) return true;
-    close_elsewhere(std::move(files));
-    return false;
-}
-
-// Of another user: whatever waits in it unread is closed with it.
-void close_socket(Fd socket, uid_t user) {
-    if (user == ::geteuid()) return;
-    std::vector<Fd> alone;
-    alone.push_back(std::move(socket));
-    close_elsewhere(std::move(alone));
-}
-
 Welcome refusal(Status status, const std::string& why, const std::string& cure) {
     Welcome w;
     w.status = static_cast<int32_t>(status);
@@ -69,18 +55,50 @@ void Server::look_at_sockets(int timeout_us) {
     const timespec t{timeout_us / 1'000'000, timeout_us % 1'000'000 * 1000L};
     const int n = ::epoll_pwait2(epoll_.get(), events, 64, &t, nullptr);
     sockets_at_ = now_ns();
+    bool callers = false;
     for (int i = 0; i < n; ++i) {
         void* subject = events[i].data.ptr;
         if (subject == nullptr) continue;  // the port: looked at anyway
         if (subject == this) {
-            take_connections();
+            callers = true;
         } else {
             hear(*static_cast<Session*>(subject));
         }
     }
+    if (callers) take_connections();  // sessions may end by that, so it comes after the events of sessions
     for (const auto& s : sessions_)
         if (s->stage != Session::Stage::running && sockets_at_ - s->since > kGreetingPatience) s->over = true;
     close_over();
+    if (closers_.busy()) closers_.look(sockets_at_);
+}
+
+// A file that is no memory may take long to close: its sender is no application. False: `files` are gone.
+bool Server::are_harmless(const Session& s, std::vector<Fd>& files) {
+    if (std::all_of(files.begin(), files.end(), is_memory_or_event)) return true;
+    closers_.close(s.user, std::move(files));
+    return false;
+}
+
+// Silent ones make room for those who come after them, unless they have just said something.
+void Server::make_room(uid_t user) {
+    while (const uint64_t oldest = silent_.in_the_way_of(user)) {
+        Session& s = **std::find_if(sessions_.begin(), sessions_.end(),
+                                    [&](const auto& other) { return other->number == oldest; });
+        hear(s);
+        if (s.stage != Session::Stage::running) s.over = true;
+        close_over();
+    }
+}
+
+// A user who shares the port with others has one round for all his programs.
+void Server::share_rounds() {
+    std::map<uid_t, uint32_t> running;
+    for (const auto& s : sessions_)
+        if (s->stage == Session::Stage::running) ++running[s->user];
+    for (const auto& s : sessions_)
+        if (s->stage == Session::Stage::running)
+            s->sends = running.size() == 1 ? kSendsPerRound
+                                           : std::max(kSendsPerRound / running[s->user], kFewestSends);
 }
 
 void Server::take_connections() {
@@ -91,18 +109,23 @@ void Server::take_connections() {
         socklen_t n = sizeof who;
         const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &who, &n) == 0;
         // An engine of root's serves everybody, another user's only himself.
-        const bool served = known && (who.uid == ::geteuid() || who.uid == 0 || ::geteuid() == 0);
-        if (!served || sessions_.size() >= kMostSessions) {
-            close_socket(std::move(fd), known ? who.uid : static_cast<uid_t>(-1));
+        if (!known || (who.uid != ::geteuid() && who.uid != 0 && ::geteuid() != 0)) {
+            closers_.close_socket(known ? who.uid : static_cast<uid_t>(-1), std::move(fd));
             continue;
         }
+        make_room(who.uid);
         auto s = std::make_unique<Session>(memory_);
         s->socket = std::move(fd);
         s->user = who.uid;
         s->pid = who.pid;
         s->since = now_ns();
         if (who.pid > 0) s->process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0)));
-        if (!add_to(epoll_.get(), s->socket.get(), s.get())) continue;
+        if (!add_to(epoll_.get(), s->socket.get(), s.get())) {
+            closers_.close_socket(who.uid, std::move(s->socket));
+            continue;
+        }
+        s->number = ++last_number_;
+        silent_.add(who.uid, s->number);
         if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
         sessions_.push_back(std::move(s));
     }
@@ -122,7 +145,7 @@ void Server::hear(Session& s) {
         case Session::Stage::running: {
             std::vector<Fd> files;
             if (!take_looks(s.socket.get(), &files) || !files.empty()) s.over = true;
-            are_harmless(files);
+            closers_.close(s.user, std::move(files));
         }
     }
 }
@@ -140,11 +163,15 @@ void Server::set_faults(Session& s, uint32_t link, const FaultPlan& plan) {
     s.faulty.push_back(link);
 }
 
-// A user who is not ours may have so many programs, so that others have places too.
+// A user who is not ours may have as many places as stay free beside his.
 uint32_t Server::admit(uid_t user, uint32_t* links) {
+    const auto has_place = [](const auto& s) { return s->slot != kNobody; };
+    const auto used = std::count_if(sessions_.begin(), sessions_.end(), has_place);
     const auto his = std::count_if(sessions_.begin(), sessions_.end(),
-                                   [&](const auto& s) { return s->slot != kNobody && s->user == user; });
-    return user != ::geteuid() && his >= kMostOfOneUser ? kNobody : steering_.admit(links);
+                                   [&](const auto& s) { return has_place(s) && s->user == user; });
+    const bool may = user == ::geteuid() ||
+                     fair::left(kHosts, static_cast<uint64_t>(used), static_cast<uint64_t>(his)) != 0;
+    return may ? steering_.admit(links) : kNobody;
 }
 
 void Server::on_hello(Session& s) {
@@ -152,7 +179,7 @@ void Server::on_hello(Session& s) {
     std::vector<Fd> files;
     const Status got = take_message(s.socket.get(), &hello, sizeof hello, &files);
     if (got == Status::not_done) return;
-    if (!are_harmless(files) || got != Status::ok || hello.magic != kEngineMagic) {
+    if (!are_harmless(s, files) || got != Status::ok || hello.magic != kEngineMagic) {
         s.over = true;
         return;
     }
@@ -166,9 +193,9 @@ void Server::on_hello(Session& s) {
     } else if (port_ == nullptr) {
         w = refusal(Status::out_of_resources, refusal_, cure_);
     } else if (s.slot = admit(s.user, &links); s.slot == kNobody) {
-        w = refusal(
-            Status::out_of_resources, options_.port + " has no place for another application",
-            "one user who is not the engine's may have " + std::to_string(kMostOfOneUser) + " at a time");
+        w = refusal(Status::out_of_resources, options_.port + " has no place for another application",
+                    "end programs that use it: a user who is not the engine's may have as many as there are "
+                    "places free");
     }
     int ends[2] = {-1, -1};
     if (w.status == 0 && ::pipe2(ends, O_CLOEXEC) != 0)
@@ -191,7 +218,7 @@ void Server::on_attach(Session& s) {
     std::vector<Fd> files;
     const Status got = take_message(s.socket.get(), &request, sizeof request, &files);
     if (got == Status::not_done) return;
-    if (!are_harmless(files) || got != Status::ok || request.magic != kEngineMagic || files.size() != 1 ||
+    if (!are_harmless(s, files) || got != Status::ok || request.magic != kEngineMagic || files.size() != 1 ||
         request.segment_bytes > kMostSegment) {
         s.over = true;
         return;
@@ -204,6 +231,8 @@ void Server::on_attach(Session& s) {
         put_text(answer.why, std::string(why));
     } else {
         s.stage = Session::Stage::running;
+        silent_.remove(s.user, s.number);
+        share_rounds();
         steering_.join(s.slot);
         VIADUCT_LOG(info, "acenicd", "process %d of user %u is host %u", s.pid, s.user, s.slot);
     }
@@ -234,8 +263,10 @@ void Server::close_over() {
         // Out of the epoll set before they are closed: others may hold the same descriptions.
         ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.socket.get(), nullptr);
         if (s.process.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.process.get(), nullptr);
-        close_socket(std::move(s.socket), s.user);
+        closers_.close_socket(s.user, std::move(s.socket));
+        silent_.remove(s.user, s.number);
         sessions_.erase(sessions_.begin() + static_cast<std::ptrdiff_t>(i));
+        share_rounds();
         idle_since_ = now_ns();
     }
 }

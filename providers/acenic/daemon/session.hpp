@@ -19,6 +19,7 @@ struct Session {
     explicit Session(CardMemory& memory) : fifo(memory) {}
 
     Stage stage = Stage::greeting;
+    uint64_t number = 0;  // counts those who have come
     uint32_t slot = 0;
     Fd socket;
     Fd process;   // pidfd: a forked child may hold the socket open; invalid where pids cannot be seen
@@ -30,6 +31,7 @@ struct Session {
     tigon::Firmware firmware;      // when running
     ReceiveFifo fifo;              // in front of it
     std::vector<uint32_t> faulty;  // links with a fault plan
+    uint32_t sends = 0;            // that it may make in a round
     int64_t stalled_since = 0;     // its next frame waits for room at another host; 0: it does not
     bool up = false;               // the host has said so
     bool over = false;             // to be closed at the end of this round

@@ -22,6 +22,8 @@ namespace viaduct::acenic {
 inline constexpr uint32_t kPlaces = 63;
 inline constexpr uint32_t kLinksPerPlace = 1024;
 inline constexpr uint32_t kPlacesAtEase = 4;  // what a host gets while there are many
+// So many hosts there are always places for, however many have come at ease.
+inline constexpr uint32_t kHosts = (kPlaces + 1) / 2 / kPlacesAtEase + kPlaces / 2;
 inline constexpr uint32_t kNobody = 0;
 
 // What a host wants to hear of.
