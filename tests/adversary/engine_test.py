@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""One user against root's engine process of acenic, which all users share: 140 connections of his that say nothing, or files whose
+closing waits, do not keep another user's program from being welcomed.
+
+    engine_test.py --build BUILD [--seconds 3]
+"""
+import argparse
+import contextlib
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import users
+
+SLOWER = 1.5  # seconds, beyond ten times what it takes without a flood
+MAGIC, VERSION, WELCOMED = 0x54494732, 2, 0  # providers/acenic/daemon/protocol.hpp
+
+
+def address():
+    return "\0viaduct-adversary-%d" % os.getpid()
+
+
+def hello(port):
+    return struct.pack("=II256s", MAGIC, VERSION, port.encode())
+
+
+def connect(name, timeout=30.0):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    client.settimeout(timeout)
+    client.connect(name)
+    return client
+
+
+def welcome(name, port):
+    """Seconds until a new program is welcome."""
+    begin = time.monotonic()
+    with connect(name) as client:
+        client.send(hello(port))
+        answer = client.recv(4096)
+    if len(answer) < 12 or struct.unpack_from("=IIi", answer) != (MAGIC, VERSION, WELCOMED):
+        raise users.Failure("not welcome after %.1f s: %r" % (time.monotonic() - begin, answer[:80]))
+    return time.monotonic() - begin
+
+
+def be_silent(ready, name, _port):
+    """140 that say nothing; each that is closed comes again."""
+    clients = [connect(name) for _ in range(140)]
+    for client in clients:
+        client.setblocking(False)
+    ready()
+    while True:
+        for i, client in enumerate(clients):
+            try:
+                client.recv(1)
+            except BlockingIOError:
+                continue
+            except OSError:
+                pass
+            client.close()
+            clients[i] = connect(name)
+            clients[i].setblocking(False)
+        time.sleep(0.005)
+
+
+def take_all_places(ready, name, port):
+    """Each is welcome, has a place, and goes no further."""
+    clients = []
+    ready()
+    while True:
+        client = connect(name)
+        with contextlib.suppress(OSError):
+            client.send(hello(port))
+            clients.append(client)
+        if len(clients) > 100:
+            clients.pop(0).close()
+        time.sleep(0.001)
+
+
+def hand_over_what_lingers(ready, name, port):
+    ready()
+    kept = []
+    while True:
+        near, far = users.lingering_socket()
+        client = connect(name)
+        with contextlib.suppress(OSError):
+            users.hand_over(client, hello(port), [near])
+        near.close()
+        kept += [far, client]
+        if len(kept) > 2500:
+            time.sleep(0.2)
+
+
+def welcomes(name, port, seconds):
+    """In a process of the victim's."""
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reads)
+            users.become(users.VICTIM)
+            end = time.monotonic() + seconds
+            with os.fdopen(writes, "w") as out:
+                while time.monotonic() < end:
+                    try:
+                        out.write("%f\n" % welcome(name, port))
+                    except (users.Failure, OSError) as failure:
+                        out.write("%s\n" % failure)
+                        break
+        finally:
+            os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads) as said:
+        lines = said.read().splitlines()
+    os.waitpid(pid, 0)
+    try:
+        return [float(line) for line in lines]
+    except ValueError:
+        raise users.Failure(lines[-1]) from None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--seconds", type=float, default=3)
+    options = parser.parse_args()
+    program = os.path.join(options.build, "sbin/viaduct-acenicd")
+    if os.geteuid() != 0:
+        users.skip("needs root, to be three users")
+    if not os.path.exists(program):
+        users.skip("the provider acenic is not built")
+    users.raise_files()
+    folder = tempfile.mkdtemp(prefix="acenic-")
+    name = address()
+    port = "net_memif,socket=%s/pair,role=server,mac=02:00:00:00:00:02" % folder
+    with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+        engine = subprocess.Popen([program, "--port", port, "--socket", "@" + name[1:], "--linger-ms", "-1", "--foreground"],
+                                  stdout=log, stderr=log)
+        failed = False
+        try:
+            def listens():
+                with contextlib.suppress(OSError, users.Failure):
+                    return welcome(name, port) >= 0
+                return engine.poll() is not None
+            if not users.wait_until(listens, 30) or engine.poll() is not None:
+                log.seek(0)
+                users.skip("no engine process over memif here: " + log.read()[-300:])
+            quiet = users.slowest_of_twenty(welcomes(name, port, 1))
+            print("%-24s 95 of 100 within %.1f ms" % ("nobody else", quiet * 1e3), flush=True)
+            for flood in (be_silent, take_all_places, hand_over_what_lingers):
+                try:
+                    with users.attacker(flood, name, port):
+                        times = welcomes(name, port, options.seconds)
+                        threads = users.held_by(engine.pid)[1]
+                    typical, worst = users.slowest_of_twenty(times), max(times)
+                    print("%-24s %5d welcomes, 95 of 100 within %7.1f ms, worst %7.1f ms; %d threads" %
+                          (flood.__name__, len(times), typical * 1e3, worst * 1e3, threads), flush=True)
+                    if worst > users.LATEST or typical > 10 * quiet + SLOWER:
+                        raise users.Failure("the victim waits too long (%.1f ms without it)" % (quiet * 1e3))
+                    if threads > 24:
+                        raise users.Failure("%d threads" % threads)
+                except users.Failure as failure:
+                    print("FAILED: %s: %s" % (flood.__name__, failure), flush=True)
+                    failed = True
+        finally:
+            engine.kill()
+            engine.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
