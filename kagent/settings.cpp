@@ -16,7 +16,7 @@ uint64_t descriptors_for_users() {
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return UserLimits().descriptors_of_all;
     const auto most = std::min<uint64_t>(files.rlim_cur, UserLimits().descriptors_of_all);
-    return most - std::min(most, kOwnDescriptors);
+    return most - std::min(most / 4, kOwnDescriptors);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ fail() {
 
 for file in include/vipl.h "$libdir/libvipl.so" "$libdir/libvipl.so.1" "$libdir/libgnivipl.so" "$libdir/vipl.so" \
     "$libdir/viaduct/paramnet.so" "$sbindir/vipkad" "$bindir/vipinfo" "$bindir/vipping" "$bindir/vipperf" "$bindir/vipstat" "$libdir/pkgconfig/vipl.pc" \
-    "$libdir/cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/LICENSE lib/systemd/user/vipkad.socket \
+    "$libdir/cmake/viaduct/viaductConfig.cmake" share/doc/viaduct/LICENSE lib/systemd/user/vipkad.socket lib/sysusers.d/viaduct.conf \
     share/bash-completion/completions/vipperf include/cmpi_adi.h "$libdir/libcmpi-adi.so.1" \
     share/doc/viaduct/examples/cmpi_adi_ring.c; do
     [[ -e $prefix/$file ]] || fail "not installed: $file"
