@@ -7,7 +7,7 @@ ONE_BY_ONE = ("process_vm_readv,process_vm_writev", "process_vm_readv", "process
               "fallocate", "fstatfs", "mincore", "getsockopt", "epoll_create1", "prlimit64", "fcntl", "signalfd4")
 # Without these there is nothing to share, no thread, or no agent to trust; that is said. (The C library makes threads without
 # clone3 only when the system does not know it.)
-NEEDED = {"memfd_create": r"(?i)memory", "getsockopt": r"(?i)getsockopt|credentials|who", "fcntl": r"(?i)fcntl|seal|agent",
+NEEDED = {"memfd_create": r"(?i)memory", "getsockopt": r"(?i)getsockopt|credentials|agent", "fcntl": r"(?i)memory|seal|agent",
           "eventfd2": r"(?i)eventfd|descriptor", "epoll_create1": r"(?i)epoll|agent|thread", "getrandom": r"(?i)random",
           "clone3-EPERM": r"(?i)thread", "fstatfs": r"(?i)fstatfs|file|memory"}
 
