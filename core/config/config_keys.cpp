@@ -59,6 +59,8 @@ const std::vector<ConfigKey>& Config::keys() {
          "sends"},
         {"acenic", "engine", "string", "",
          "socket of the engine process; empty: that of the port, started by whoever needs it"},
+        {"acenic", "auth_key_file", "string", "",
+         "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are not believed"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},

@@ -144,6 +144,8 @@ public:
     void ended(wire::Cookie, wire::Ended) override;
     void sent_again(wire::Cookie) override;
     void not_used(wire::Cookie) override;
+    void other_version(const NicAddress&, uint8_t version) override;
+    void distrusted(const NicAddress&, wire::Distrust) override;
 
 private:
     Engine() = default;

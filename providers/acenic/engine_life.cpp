@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The life of an engine: who has one for which port, how it gets its port, how it ends, and what happens when
 // the engine process that owned the port is gone.
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -26,6 +27,30 @@ namespace {
 constexpr int64_t kGoodbye = 200'000'000;
 // Between two looks for their answers.
 constexpr uint32_t kLookForAnswers = 50;  // us
+
+// Of the system's source. False: it is forbidden to us, and there is no file of it.
+bool from_system(uint64_t* bits) {
+    if (::getrandom(bits, sizeof *bits, 0) == sizeof *bits) return true;
+    const Fd file(::open("/dev/urandom", O_RDONLY | O_CLOEXEC));
+    return file.valid() && ::read(file.get(), bits, sizeof *bits) == sizeof *bits;
+}
+
+// Bits nobody can guess. Where the source goes away after the engine has begun (a filter of system calls), they
+// follow from what it gave before.
+uint64_t draw() {
+    static std::atomic<uint64_t> number{0};
+    static const wire::Key kept = [] {
+        wire::Key key;
+        from_system(&key.low) && from_system(&key.high);
+        return key;
+    }();
+    uint64_t bits = 0;
+    if (from_system(&bits)) return bits;
+    const uint64_t next = ++number;
+    wire::SipHash hash(kept);
+    hash.add(&next, sizeof next);
+    return hash.finish();
+}
 
 // The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
 struct Known {
@@ -147,8 +172,13 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
     tuning.queue_depth = kDepth;
     tuning.attended = port_->is_attended();
     if (port_->keeps_requests()) tuning.kept_requests = 0;
-    if (::getrandom(&tuning.seed, sizeof tuning.seed, 0) != sizeof tuning.seed)
-        tuning.seed = static_cast<uint64_t>(now_ns());
+    if (!from_system(&tuning.seed)) {
+        *why = "there are no random numbers to be had";
+        *cure = "allow getrandom, or let /dev/urandom be read";
+        return false;
+    }
+    tuning.draw = draw;
+    tuning.key = mode.key;
     node_ = std::make_unique<wire::Node>(tuning, port_->address(), port_->outlet(), *this);
     const int owner = port_->owner_fd();
     if (owner >= 0 && agent->watch(
@@ -180,9 +210,11 @@ void Engine::log_counters() const {
     VIADUCT_LOG(info, "acenic",
                 "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
                 "%llu, early %llu, "
-                "bad check %llu, unknown link %llu, acks %llu, lent %llu, %s",
+                "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, lent "
+                "%llu, %s",
                 name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts),
                 n(c.losses_seen), n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link),
+                n(c.answers_withheld), n(c.challenges), n(c.distrusted),
                 n(c.acks_out), n(c.lent), port_->counters().c_str());
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the wire protocol tells us of connections: how they come about and end, and what happens silently. The
 // engine's lock is held.
+#include <cstdio>
+#include <string>
+
 #include "core/log/log.hpp"
 #include "core/trace/probe.hpp"
 #include "providers/acenic/nic.hpp"
@@ -12,6 +15,13 @@ using wire::Cookie;
 namespace {
 
 Endpoint& end_behind(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
+
+std::string text_of(const NicAddress& a) {
+    char text[18];
+    std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", a.bytes[0], a.bytes[1], a.bytes[2], a.bytes[3],
+                  a.bytes[4], a.bytes[5]);
+    return text;
+}
 
 }  // namespace
 
@@ -98,6 +108,19 @@ void Engine::not_used(Cookie cookie) {
     ViCore& vi = *end_behind(cookie).vi;
     vi.stats.count(ViCount::drops);
     VIADUCT_PROBE1(not_used, &vi);
+}
+
+void Engine::other_version(const NicAddress& peer, uint8_t version) {
+    VIADUCT_LOG(warn, "acenic", "%s: %s speaks version %u of the wire format, this host version %u: no connection",
+                name_.c_str(), text_of(peer).c_str(), version, wire::kVersion);
+}
+
+void Engine::distrusted(const NicAddress& peer, wire::Distrust why) {
+    const char* const what = why == wire::Distrust::no_tag ? "does not authenticate, and a key is set here"
+                             : why == wire::Distrust::no_key
+                                 ? "authenticates, and no key is set here"
+                                 : "authenticates with another key, or its frames are forged";
+    VIADUCT_LOG(warn, "acenic", "%s: %s %s (acenic.auth_key_file)", name_.c_str(), text_of(peer).c_str(), what);
 }
 
 }  // namespace viaduct::acenic

@@ -114,7 +114,7 @@ __attribute__((target("sse4.2"))) uint32_t by_processor(const unsigned char* p, 
     return by_instruction(p, n, crc);
 }
 
-__attribute__((target("sse4.2"))) uint32_t behind_words(const uint64_t (&words)[4], const unsigned char* p,
+__attribute__((target("sse4.2"))) uint32_t behind_words(const uint64_t (&words)[5], const unsigned char* p,
                                                         size_t n) {
     uint64_t crc = UINT32_MAX;
     for (const uint64_t word : words) crc = __builtin_ia32_crc32di(crc, word);
@@ -148,7 +148,7 @@ uint32_t crc32c(const void* data, size_t bytes, uint32_t so_far) {
     return crc32c_by_table(data, bytes, so_far);
 }
 
-uint32_t crc32c(const uint64_t (&first)[4], const void* data, size_t bytes) {
+uint32_t crc32c(const uint64_t (&first)[5], const void* data, size_t bytes) {
 #if defined(__x86_64__)
     if (kHasInstruction) [[likely]]
         return behind_words(first, static_cast<const unsigned char*>(data), bytes);

@@ -12,9 +12,9 @@ namespace viaduct::wire {
 // Continues a checksum: crc32c(b, crc32c(a)) is that of a followed by b. Start with 0.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t so_far = 0);
 
-// That of 32 bytes, held in words as they would lie in memory, followed by memory: one call for a frame whose
+// That of 40 bytes, held in words as they would lie in memory, followed by memory: one call for a frame whose
 // header has its check left out.
-uint32_t crc32c(const uint64_t (&first)[4], const void* data, size_t bytes);
+uint32_t crc32c(const uint64_t (&first)[5], const void* data, size_t bytes);
 
 // The portable way, always there; tests compare the two.
 uint32_t crc32c_by_table(const void* data, size_t bytes, uint32_t so_far = 0);

@@ -52,6 +52,8 @@ const char* name_of(Kind kind) {
             return "no-match";
         case Kind::pending:
             return "pending";
+        case Kind::withdraw:
+            return "withdraw";
         case Kind::disconnect:
             return "disconnect";
         case Kind::disconnected:
@@ -86,7 +88,7 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     h.kind = static_cast<Kind>(load8(p + 1));
     const uint32_t fields = field_bytes(h.kind);
     if (fields == kNoSuchKind) return Flaw::kind;
-    h.length = load16(p + 24);
+    h.length = load16(p + kLengthAt);
     if (h.length < fields || h.length > bytes.size() - kHeaderBytes || h.length > kMaxFrame - kHeaderBytes)
         return Flaw::length;
     h.flags = load16(p + 2) & kFlagsKnown;
@@ -95,6 +97,7 @@ Flaw read_frame(std::span<const std::byte> bytes, Frame* out) {
     h.sequence = load32(p + 12);
     h.acknowledge = load32(p + 16);
     h.credit = load32(p + 20);
+    h.pass = load64(p + 24);
     out->fields = p + kHeaderBytes;
     out->bytes = kHeaderBytes + h.length;
     HeaderWords words;
@@ -124,6 +127,7 @@ Flaw read_connect(const Frame& f, Connect* out) {
     out->window = load32(p + 20);
     out->traits.max_transfer = load64(p + 24);
     out->traits.qos = load64(p + 32);
+    out->pass = load64(p + kConnectPassAt);
     const bool good = read_address(p + 40, &out->local) && read_address(p + 40 + kAddressBytes, &out->remote);
     return good ? Flaw::none : Flaw::length;
 }
@@ -142,8 +146,9 @@ void write_connect(std::byte* p, const Connect& c) {
     store64(p + 32, c.traits.qos);
     write_address(p + 40, c.local);
     write_address(p + 40 + kAddressBytes, c.remote);
+    store64(p + kConnectPassAt, c.pass);
 }
-static_assert(kConnectBytes == 40 + 2 * kAddressBytes);
+static_assert(kConnectPassAt == 40 + 2 * kAddressBytes && kConnectBytes == kConnectPassAt + 8);
 
 Answer read_answer(const Frame& f) { return {load64(f.fields), load16(f.fields + 8), load16(f.fields + 10)}; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What a frame of VI-over-packets looks like: this header and docs/wire-format.md are the specification. A
-// frame is a header of 32 bytes, the fields of its kind, payload. Every number is big-endian. Used by nodes,
+// frame is a header of 40 bytes, the fields of its kind, payload. Every number is big-endian. Used by nodes,
 // tests and tools.
 #pragma once
 
@@ -14,9 +14,10 @@
 
 namespace viaduct::wire {
 
-inline constexpr uint8_t kVersion = 1;
-inline constexpr uint32_t kHeaderBytes = 32;
+inline constexpr uint8_t kVersion = 2;
+inline constexpr uint32_t kHeaderBytes = 40;
 inline constexpr uint32_t kSourceAt = 8;       // where a header has the link id of its sender
+inline constexpr uint32_t kPassAt = 24;        // and the pass
 inline constexpr uint32_t kMinFrame = 576;     // the smallest path a connection works over
 inline constexpr uint32_t kMaxFrame = 16'384;  // and the largest frame that is ever sent
 inline constexpr uint32_t kWindow =
@@ -31,6 +32,7 @@ enum class Kind : uint8_t {
     reject = 5,        // Answer: the other side said no, or the attributes differ
     no_match = 6,      // Answer: nobody waits there now
     pending = 7,       // Answer: somebody has the request and has not decided yet
+    withdraw = 8,      // Answer: the requester waits no longer
     // ending and keeping alive
     disconnect = 16,    // Ending: with a reason; repeated until answered
     disconnected = 17,  // nothing more: the answer to a disconnect
@@ -54,11 +56,12 @@ enum Flag : uint16_t {
     kFlagLast = 1u << 1,       // last fragment of its message or read
     kFlagAckNow = 1u << 2,     // the sender has nothing more to send for now
     kFlagAgain = 1u << 3,      // a retransmission
-    kFlagsKnown = 15,
+    kFlagTagged = 1u << 4,  // the pass is a tag: the sender has a key
+    kFlagsKnown = 31,
 };
 
 // At byte:  0 version, 1 kind, 2 flags(2), 4 destination(4), 8 source(4), 12 sequence(4), 16 acknowledge(4),
-//          20 credit(4), 24 length(2), 26 zero(2), 28 check(4).
+//          20 credit(4), 24 pass(8), 32 length(2), 34 zero(2), 36 check(4).
 struct Header {
     Kind kind{};
     uint16_t flags = 0;
@@ -67,10 +70,11 @@ struct Header {
     uint32_t sequence = 0;     // of a sequenced frame; else the next one to be sent
     uint32_t acknowledge = 0;  // every sequenced frame before it has been taken
     uint32_t credit = 0;       // receives posted since the connection began
+    uint64_t pass = 0;         // of the link it is for; of its sender in disconnected and reset; or a tag
     uint16_t length = 0;       // bytes after the header
 };
 
-// request, peer_request, accept; 184 bytes, then zeros up to the size whose path is being tried.
+// request, peer_request, accept; 192 bytes, then zeros up to the size whose path is being tried.
 struct Connect {
     uint64_t nonce = 0;      // 0: names the attempt
     uint32_t sequence = 0;   // 8: of its first sequenced frame
@@ -81,10 +85,12 @@ struct Connect {
     bool attended = false;     // bit 0 of the flags: if its program dies, somebody else says so
     uint32_t window = 0;       //
     EndAddress local, remote;  // 40 and 112: host(6), discriminator length(2), discriminator(64)
+    uint64_t pass = 0;         // 184: what frames to the sender's link have to show
 };
-inline constexpr uint32_t kConnectBytes = 184;
+inline constexpr uint32_t kConnectBytes = 192;
+inline constexpr uint32_t kConnectPassAt = 184;
 
-// reject, no_match, pending, confirm; 16 bytes.
+// reject, no_match, pending, confirm, withdraw; 16 bytes.
 struct Answer {
     uint64_t nonce = 0;    // 0: of the request (confirm: of the accept)
     uint16_t reason = 0;   // 8: Status
@@ -176,7 +182,7 @@ inline constexpr auto kFieldBytes = [] {
         for (const Kind kind : kinds) bytes[static_cast<uint8_t>(kind)] = static_cast<uint8_t>(n);
     };
     set({Kind::request, Kind::peer_request, Kind::accept}, kConnectBytes);
-    set({Kind::confirm, Kind::reject, Kind::no_match, Kind::pending}, kAnswerBytes);
+    set({Kind::confirm, Kind::reject, Kind::no_match, Kind::pending, Kind::withdraw}, kAnswerBytes);
     set({Kind::disconnect}, kEndingBytes);
     set({Kind::disconnected, Kind::reset}, 0);
     set({Kind::keep_alive, Kind::acknowledge}, kSelectiveBytes);

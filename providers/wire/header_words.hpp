@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A header as it lies in a frame, in four words that are made and written at once. The check lies in the last
+// A header as it lies in a frame, in five words that are made and written at once. The check lies in the last
 // one and counts as zero while it is computed. Used by whoever seals a frame.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace viaduct::wire {
 
-inline constexpr uint32_t kCheckAt = 28;
+inline constexpr uint32_t kLengthAt = 32, kCheckAt = 36;
 
 using HeaderWords = uint64_t[kHeaderBytes / 8];
 
@@ -22,7 +22,8 @@ using HeaderWords = uint64_t[kHeaderBytes / 8];
     to[0] = on_wire(kind);
     to[1] = on_wire(uint64_t{h.source} << 32 | h.sequence);
     to[2] = on_wire(uint64_t{h.acknowledge} << 32 | h.credit);
-    to[3] = on_wire(uint64_t{h.length} << 48);
+    to[3] = on_wire(h.pass);
+    to[4] = on_wire(uint64_t{h.length} << 48);
 }
 
 // As they were made, not from memory in larger pieces.
@@ -32,7 +33,7 @@ using HeaderWords = uint64_t[kHeaderBytes / 8];
 
 [[gnu::always_inline]] inline void read_words(const std::byte* frame, HeaderWords& to) {
     for (uint32_t i = 0; i < kHeaderBytes / 8; ++i) std::memcpy(&to[i], frame + size_t{i} * 8, 8);
-    to[3] &= ~on_wire(UINT32_MAX);
+    to[4] &= ~on_wire(UINT32_MAX);
 }
 
 }  // namespace viaduct::wire

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "providers/wire/auth.hpp"
 #include "providers/wire/format.hpp"
 #include "viaduct/types.hpp"
 
@@ -95,6 +97,13 @@ struct Work {
     uint64_t compare = 0;
 };
 
+// Why a frame is not believed.
+enum class Distrust : uint8_t {
+    no_tag,     // we have a key and it has not
+    other_key,  // its tag is not what our key makes of it
+    no_key,     // it has a key and we have not
+};
+
 class Host {
 public:
     // ---- our own work
@@ -160,6 +169,9 @@ public:
     // ---- for people who look: what happens silently (Counters has the same for all links together)
     virtual void sent_again(Cookie) {}  // a frame
     virtual void not_used(Cookie) {}  // a frame that had come before, or a message that was lost (Unreliable)
+    // Somebody speaks another version of the format, or is not believed. Told now and then, not for each frame.
+    virtual void other_version(const NicAddress&, uint8_t) {}
+    virtual void distrusted(const NicAddress&, Distrust) {}
 
 protected:
     ~Host() = default;
@@ -193,7 +205,15 @@ struct Tuning {
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
     Time accept_patience = 1'000'000'000;
     Time goodbye = 500'000'000;  // how long a disconnect is repeated
-    uint64_t seed = 1;           // of sequence numbers, nonces and generations
+    // Answers to frames that belong to no connection, and challenges: so many a second, and at once.
+    uint32_t answers_per_second = 100, answers_at_once = 20;
+    Time tell_again = 10'000'000'000;  // of strangers the host hears so often at most
+    uint64_t seed = 1;                 // of times
+    // Bits that nobody can guess, of passes, nonces, first sequence numbers and generations; null: they follow
+    // from the seed, for tests.
+    uint64_t (*draw)() = nullptr;
+    // With a key nothing is acted on or answered that its peer has not tagged with the same one (auth.hpp).
+    std::optional<Key> key;
 };
 
 inline constexpr uint32_t kMaxReads = 64;
@@ -207,6 +227,9 @@ struct Counters {
     uint64_t retransmitted = 0, timeouts = 0, losses_seen = 0, acks_out = 0, keep_alives_out = 0;
     uint64_t messages_lost = 0;  // Unreliable: seen by the receiver
     uint64_t resets_out = 0, resets_in = 0, requests_ignored = 0, outlet_full = 0;
+    uint64_t challenges = 0;       // resets out of sequence, asked back
+    uint64_t answers_withheld = 0;  // by the limit
+    uint64_t distrusted = 0, other_version = 0;
 };
 
 }  // namespace viaduct::wire

@@ -56,10 +56,10 @@ public:
         return true;
     }
 
-    // That link of that peer asks no more, or has found somebody.
-    void drop(const NicAddress& from, LinkId source) {
+    // That attempt of that peer is over, or has found somebody.
+    void drop(const NicAddress& from, uint64_t nonce) {
         std::erase_if(kept_,
-                      [&](const Kept& k) { return k.request.source == source && k.request.from == from; });
+                      [&](const Kept& k) { return k.request.fields.nonce == nonce && k.request.from == from; });
     }
 
     size_t size() const { return kept_.size(); }

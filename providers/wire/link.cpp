@@ -36,9 +36,12 @@ void Link::claim(LinkId id, Cookie cookie) {
     state_ = LinkState::closed;
     peer_ = NicAddress{};
     peer_id_ = 0;
-    nonce_ = node_.random();
+    pass_ = node_.draw();
+    usual_pass_ = node_.is_keyed() ? node_.draw() : pass_;
+    peer_pass_ = 0;
+    nonce_ = node_.draw();
     peer_nonce_ = 0;
-    first_sequence_ = static_cast<uint32_t>(node_.random());
+    first_sequence_ = static_cast<uint32_t>(node_.draw());
     tries_ = arrived_ = path_ = 0;
     peer_max_frame_ = kMaxFrame;
     peer_window_ = kWindow;
@@ -88,6 +91,7 @@ Header Link::header(Kind kind, uint32_t length) {
     h.sequence = out_.next_sequence();
     h.acknowledge = in_.expected();
     h.credit = cookie_ != nullptr ? node_.host_.receives_posted(cookie_) : 0;
+    h.pass = peer_pass_;
     h.length = static_cast<uint16_t>(length);
     return h;
 }
@@ -99,7 +103,18 @@ std::byte* Link::begin_frame(uint32_t bytes) {
 }
 
 void Link::end_frame(std::byte* frame, const Header& h, Time now, std::span<const Piece> tail) {
-    seal(frame, h, tail);
+    if (!node_.is_keyed()) [[likely]] {
+        seal(frame, h, tail);
+    } else if (!is_of_connection(h.kind)) {
+        node_.seal_own(frame, h);
+    } else {
+        Header tagged = h;
+        const uint64_t whole = whole_out_.of(h.sequence);
+        whole_out_.pass(whole);
+        tagged.flags |= kFlagTagged;
+        tagged.pass = tag_of(key_out_, tagged, whole, frame + kHeaderBytes, tail);
+        seal(frame, tagged, tail);
+    }
     const uint32_t bytes = kHeaderBytes + h.length;
     if (tail.empty()) {
         node_.outlet_.end_frame(frame, bytes, peer_);
@@ -210,14 +225,24 @@ void Link::on_life(Time now) {
 
 // ---- frames in
 
-void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
-    // Whoever guesses an id still has to come from the right place and know the other id.
+bool Link::is_from_peer(const Header& h, const NicAddress& from) const {
     const bool known = state_ == LinkState::accepting || state_ == LinkState::connected ||
                        state_ == LinkState::closing || (state_ == LinkState::peering && peer_known_);
-    if (!is_same(from, peer_) || (known && f.header.source != peer_id_)) {
-        ++node_.counters_.wrong_peer;
-        return;
-    }
+    if (!is_same(from, peer_) || (known && h.source != peer_id_)) return false;
+    if (node_.is_keyed()) return known || !is_of_connection(h.kind);
+    // Who has no connection any more has only what the frames for it have shown.
+    if (h.kind == Kind::reset || h.kind == Kind::disconnected) return known && h.pass == peer_pass_;
+    return h.pass == pass_;
+}
+
+bool Link::is_authentic(const Frame& f) {
+    const uint64_t whole = whole_in_.of(f.header.sequence);
+    if (tag_of(key_in_, f.header, whole, f.fields) != f.header.pass) return false;
+    whole_in_.pass(whole);
+    return true;
+}
+
+void Link::on_frame(const Frame& f, Time now) {
     switch (f.header.kind) {
         case Kind::accept:
             return on_accept(f, now);
@@ -233,17 +258,40 @@ void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
             if (state_ == LinkState::closing) release();
             return;
         case Kind::reset:
-            ++node_.counters_.resets_in;
-            if (state_ == LinkState::connected && parted_) return;  // it has said so before
-            if (state_ == LinkState::connected) return end(Ended::lost, false, Reason::broken, 0, now);
-            if (state_ == LinkState::closing) return release();
-            if (state_ == LinkState::accepting) return fail(Status::timeout, now);
-            if (state_ == LinkState::peering) peer_known_ = false;
-            return;
+            return on_reset(f, now);
         default:
             return on_connected_frame(f, now);
     }
 }
+
+// Only one in sequence ends anything. What is out of it is asked back, now and then: who has no connection will
+// answer with the numbers that it is asked with, and who has one will not.
+void Link::on_reset(const Frame& f, Time now) {
+    ++node_.counters_.resets_in;
+    if (state_ == LinkState::requesting || (is_connected() && parted_)) return;  // it has said so before
+    if (f.header.sequence != in_.expected()) {
+        if (!is_connected() || !node_.may_answer(now)) return;
+        ++node_.counters_.challenges;
+        return send_selective(Kind::keep_alive, now);
+    }
+    if (state_ == LinkState::connected) return end(Ended::lost, false, Reason::broken, 0, now);
+    if (state_ == LinkState::closing) return release();
+    if (state_ == LinkState::accepting) return fail(Status::timeout, now);
+    peer_known_ = false;
+}
+
+// Of a frame to the peer that is no more than a header.
+Header Link::own_numbers() const {
+    Header h;
+    h.destination = peer_id_;
+    h.source = id_;
+    h.sequence = out_.next_sequence();
+    h.acknowledge = in_.expected();
+    h.pass = pass_;
+    return h;
+}
+
+void Link::reset_peer() { node_.bare(Kind::reset, peer_, own_numbers()); }
 
 void Link::on_connected_frame(const Frame& f, Time now) {
     if ((state_ == LinkState::accepting || state_ == LinkState::peering) && peer_known_)
@@ -289,7 +337,7 @@ void Link::disconnect(Time now) {
             return release();
         case LinkState::accepting:
         case LinkState::peering:
-            if (peer_known_) node_.bare(Kind::reset, peer_, peer_id_, id_);
+            if (peer_known_) reset_peer();
             return release();
         case LinkState::connected:
             break;
@@ -328,7 +376,7 @@ void Link::on_disconnect(const Frame& f, Time now) {
     if ((state_ == LinkState::accepting || state_ == LinkState::peering) && peer_known_)
         become_connected(now);
     if (!is_connected() && state_ != LinkState::closing) return;
-    node_.bare(Kind::disconnected, peer_, peer_id_, id_);
+    node_.bare(Kind::disconnected, peer_, own_numbers());
     if (state_ == LinkState::closing) return release();
     out_.on_acknowledge(f.header, nullptr, now);
     if (!is_connected()) return;

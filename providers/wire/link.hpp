@@ -45,24 +45,33 @@ public:
     void start(Time now);
     void disconnect(Time now);
     bool post(const Work&, Time now);
-    void on_frame(const Frame&, const NicAddress& from, Time now);
+    // Every frame is asked for it before anything else: it comes from the right place, and shows that its sender
+    // has been told of this link by its peer, or by itself.
+    bool is_from_peer(const Header&, const NicAddress& from) const;
+    // With a key: the tag of one that belongs to the connection is good.
+    bool is_authentic(const Frame&);
+    bool has_asked(const NicAddress& peer, uint64_t nonce) const {
+        return (state_ == LinkState::requesting || state_ == LinkState::peering) && peer == peer_ && nonce == nonce_;
+    }
+    void on_frame(const Frame&, Time now);
     // usual_message.cpp. False: something is not as usual, and nothing has happened.
     bool post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate, Time now);
     bool take_usual(const std::byte* frame, uint32_t length, const NicAddress& from, Time now);
     void on_peer_request(const Frame&, const Connect&, const NicAddress& from, Time now);
     void on_time(Time now);
     void flush(Time now);
-    bool is_same_attempt(uint64_t nonce, const NicAddress& from, LinkId source) const;
+    bool is_same_attempt(const Connect&, const NicAddress& from, LinkId source) const;
     bool matches_peer(const Connect&, const NicAddress& from, LinkId source) const;
     // Peering, and nobody has answered yet.
     bool is_free_for_peer() const { return state_ == LinkState::peering && !peer_known_; }
-    bool is_unreliable_end_of(const NicAddress& peer, LinkId source) const {
-        return is_connected() && traits_.reliability == VIP_SERVICE_UNRELIABLE && peer == peer_ &&
-               source == peer_id_;
+    bool is_unreliable_end_of(const Header& h, const NicAddress& from) const {
+        return is_connected() && traits_.reliability == VIP_SERVICE_UNRELIABLE && !node_.is_keyed() &&
+               is_from_peer(h, from);
     }
-    bool repeat_answer(const NicAddress& from, LinkId source, uint64_t nonce, uint32_t arrived, Time now);
+    bool repeat_answer(const NicAddress& from, LinkId source, const Connect&, uint32_t arrived, Time now);
     void say_goodbye(Time now);
     void release();
+    void fail(Status, Time now);
     void report(LinkReport*) const;
 
     // ---- Sender and Receiver
@@ -102,11 +111,13 @@ private:
     void become_connected(Time now);
     void learn(const Connect&, LinkId source);
     void withdraw();
-    void fail(Status, Time now);
+    void reset_peer();
 
     // link.cpp
     void on_connected_frame(const Frame&, Time now);
     void on_disconnect(const Frame&, Time now);
+    void on_reset(const Frame&, Time now);
+    Header own_numbers() const;
     void send_selective(Kind, Time now);
     void close(Reason, uint32_t message, Time now);
     void send_disconnect(Time now);
@@ -120,6 +131,9 @@ private:
     LinkState state_ = LinkState::closed;
     NicAddress peer_;
     LinkId peer_id_ = 0;
+    // What frames for us and for the peer have to show. The short way of the usual message takes those with the
+    // first; with a key it is one that nobody is told, since there a pass proves nothing.
+    uint64_t usual_pass_ = 0, pass_ = 0, peer_pass_ = 0;
     ViTraits traits_, remote_traits_;
     EndAddress local_, remote_;
 
@@ -140,6 +154,10 @@ private:
     bool parted_ = false;  // the peer has disconnected before start(): what is held comes first
     Reason reason_ = Reason::disconnected;
     uint32_t reason_message_ = 0;
+
+    // With a key.
+    Key key_out_, key_in_;
+    WholeSequence whole_out_, whole_in_;
 
     Sender out_;
     Receiver in_;

@@ -45,6 +45,7 @@ void Link::send_connect(Kind kind, LinkId destination, uint64_t nonce, uint32_t 
     c.window = node_.tuning_.window;
     c.local = local_;
     c.remote = remote_;
+    c.pass = pass_;
     write_connect(frame + kHeaderBytes, c);
     Header h = header(kind, bytes - kHeaderBytes);
     h.destination = destination;
@@ -90,6 +91,7 @@ void Link::accept(const NicAddress& from, LinkId source, const Connect& request,
 void Link::learn(const Connect& c, LinkId source) {
     peer_known_ = true;
     peer_id_ = source;
+    peer_pass_ = c.pass;
     remote_traits_ = c.traits;
     silence_ = c.attended ? node_.tuning_.attended_silence : node_.tuning_.silence;
     peer_max_frame_ = std::clamp<uint32_t>(c.max_frame, kMinFrame, kMaxFrame);
@@ -98,6 +100,11 @@ void Link::learn(const Connect& c, LinkId source) {
     in_.begin(reliable);
     in_.expect(c.sequence);
     out_.begin(first_sequence_, reliable);
+    if (!node_.is_keyed()) return;
+    key_out_ = key_of_direction(*node_.tuning_.key, pass_, peer_pass_);
+    key_in_ = key_of_direction(*node_.tuning_.key, peer_pass_, pass_);
+    whole_out_.begin(first_sequence_);
+    whole_in_.begin(c.sequence);
 }
 
 void Link::send_try(uint32_t padded, Time now) {
@@ -130,7 +137,7 @@ void Link::try_again(Time now) {
         deadline_ = std::max(deadline_, node_.awake_since_ + accept_patience());
     }
     if (now >= deadline_) {
-        if (state_ == LinkState::accepting) node_.bare(Kind::reset, peer_, peer_id_, id_);
+        if (state_ == LinkState::accepting) reset_peer();
         if (state_ == LinkState::requesting) withdraw();
         return fail(no_match_since_ != kNoTime ? Status::no_match : Status::timeout, now);
     }
@@ -149,7 +156,7 @@ void Link::try_again(Time now) {
 }
 
 // Whoever keeps the request need not look for somebody who takes it.
-void Link::withdraw() { node_.bare(Kind::reset, peer_, 0, id_); }
+void Link::withdraw() { node_.answer(Kind::withdraw, peer_, 0, 0, {nonce_, 0, 0}); }
 
 void Link::fail(Status why, Time) {
     const Cookie cookie = cookie_;
@@ -244,16 +251,16 @@ void Link::on_answer(const Frame& f, Time now) {
 
 // ---- copies of requests
 
-bool Link::is_same_attempt(uint64_t nonce, const NicAddress& from, LinkId source) const {
-    return state_ != LinkState::closed && peer_known_ && (peer_nonce_ == nonce || peer_nonce_ == 0) &&
-           peer_ == from && peer_id_ == source;
+bool Link::is_same_attempt(const Connect& c, const NicAddress& from, LinkId source) const {
+    return state_ != LinkState::closed && peer_known_ && (peer_nonce_ == c.nonce || peer_nonce_ == 0) &&
+           peer_pass_ == c.pass && peer_ == from && peer_id_ == source;
 }
 
 // The request behind this link has come again.
-bool Link::repeat_answer(const NicAddress& from, LinkId source, uint64_t nonce, uint32_t arrived, Time now) {
-    if (!is_same_attempt(nonce, from, source)) return false;
+bool Link::repeat_answer(const NicAddress& from, LinkId source, const Connect& c, uint32_t arrived, Time now) {
+    if (!is_same_attempt(c, from, source)) return false;
     arrived_ = std::max(arrived_, arrived);
-    peer_nonce_ = nonce;
+    peer_nonce_ = c.nonce;
     if (is_connected()) send_connect(Kind::accept, peer_id_, peer_nonce_, kSmallest, now);
     return true;
 }
@@ -270,7 +277,7 @@ void Link::on_peer_request(const Frame& f, const Connect& c, const NicAddress& f
                            : c.traits.qos != traits_.qos                   ? Status::mismatch_qos
                                                                            : Status::ok;
     if (differs != Status::ok) {
-        node_.answer(Kind::reject, from, f.header.source,
+        node_.answer(Kind::reject, from, f.header.source, c.pass,
                      {c.nonce, static_cast<uint16_t>(differs), static_cast<uint16_t>(f.bytes)});
         return fail(differs, now);
     }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "providers/wire/bytes.hpp"
 #include "providers/wire/link.hpp"
+#include "providers/wire/version_answer.hpp"
 
 namespace viaduct::wire {
 
@@ -40,12 +42,13 @@ Node::Node(const Tuning& tuning, const NicAddress& own, Outlet& outlet, Host& ho
       deadlines_(tuning_.max_links),
       hold_(tuning_.hold_frames, tuning_.max_frame),
       slots_(tuning_.max_links),
-      kept_(tuning_.kept_requests, tuning_.no_match_grace, tuning_.stale_incoming) {
+      kept_(tuning_.kept_requests, tuning_.no_match_grace, tuning_.stale_incoming),
+      answers_(tuning_.answers_per_second, tuning_.answers_at_once) {
     free_.reserve(slots_.size());
     ready_.reserve(slots_.size());
     being_flushed_.reserve(slots_.size());
     for (auto i = static_cast<uint32_t>(slots_.size()); i-- != 0;) {
-        slots_[i].generation = static_cast<uint32_t>(random() >> 48);
+        slots_[i].generation = static_cast<uint32_t>(draw() >> 48);
         free_.push_back(i);
     }
 }
@@ -166,6 +169,7 @@ void Node::reject(IncomingId id, Time) {
     if (incoming == nullptr) return;
     const Request& request = incoming->request;
     answer(Kind::reject, request.from, request.source,
+           request.fields.pass,
            {request.fields.nonce, static_cast<uint16_t>(Status::rejected),
             static_cast<uint16_t>(request.arrived)});
     remember(request.fields.nonce, request.from, true);
@@ -199,51 +203,136 @@ void Node::remember(uint64_t nonce, const NicAddress& from, bool rejected) {
 
 // ---- frames without a link
 
-void Node::bare(Kind kind, const NicAddress& to, LinkId destination, LinkId source) {
+// What is answered because somebody sent something that belongs to no connection.
+bool Node::may_answer(Time now) {
+    const bool may = answers_.allows(now);
+    if (!may) ++counters_.answers_withheld;
+    return may;
+}
+
+// Of frames that belong to no connection, and of those that make one.
+void Node::seal_own(std::byte* frame, Header h) const {
+    if (is_keyed()) {
+        h.flags |= kFlagTagged;
+        h.pass = tag_of(*tuning_.key, h, 0, frame + kHeaderBytes);
+    }
+    seal(frame, h);
+}
+
+// With our own pass, which is what the frames for us have shown.
+void Node::bare(Kind kind, const NicAddress& to, const Header& numbers) {
     std::byte* frame = outlet_.begin_frame(kHeaderBytes);
     if (frame == nullptr) return;
-    Header h;
+    Header h = numbers;
     h.kind = kind;
-    h.destination = destination;
-    h.source = source;
-    seal(frame, h);
+    h.flags = 0;
+    h.credit = 0;
+    h.length = 0;
+    seal_own(frame, h);
     outlet_.end_frame(frame, kHeaderBytes, to);
     ++counters_.frames_out;
     counters_.bytes_out += kHeaderBytes;
     if (kind == Kind::reset) ++counters_.resets_out;
 }
 
-void Node::answer(Kind kind, const NicAddress& to, LinkId destination, const Answer& a) {
+void Node::answer(Kind kind, const NicAddress& to, LinkId destination, uint64_t pass, const Answer& a) {
     std::byte* frame = outlet_.begin_frame(kHeaderBytes + kAnswerBytes);
     if (frame == nullptr) return;
     write_answer(frame + kHeaderBytes, a);
     Header h;
     h.kind = kind;
     h.destination = destination;
+    h.pass = pass;
     h.length = kAnswerBytes;
-    seal(frame, h);
+    seal_own(frame, h);
     outlet_.end_frame(frame, kHeaderBytes + kAnswerBytes, to);
     ++counters_.frames_out;
     counters_.bytes_out += kHeaderBytes + kAnswerBytes;
 }
 
-// Nobody answers an answer, so that two nodes never talk about nothing for ever.
-void Node::on_unknown(const Frame& f, const NicAddress& from) {
+// For no link of ours, or without the pass of the link: the two look alike from outside. Only who has sent the
+// frame can use the answer, which shows what it had for a pass. Nobody answers an answer, so that two nodes
+// never talk about nothing for ever.
+void Node::on_unknown(const Frame& f, const NicAddress& from, Time now) {
     ++counters_.unknown_link;
+    Header h;
+    h.destination = f.header.source;
+    h.source = f.header.destination;
+    h.sequence = f.header.acknowledge;
+    h.acknowledge = f.header.sequence;
+    h.pass = f.header.pass;
     switch (f.header.kind) {
         case Kind::disconnect:
-            return bare(Kind::disconnected, from, f.header.source, f.header.destination);
-        case Kind::reset:
-            if (f.header.destination == 0) withdraw(from, f.header.source);
+            if (may_answer(now)) bare(Kind::disconnected, from, h);
             return;
+        case Kind::reset:
         case Kind::disconnected:
         case Kind::reject:
         case Kind::no_match:
         case Kind::pending:
             return;
         default:
-            return bare(Kind::reset, from, f.header.source, f.header.destination);
+            if (may_answer(now)) bare(Kind::reset, from, h);
+            return;
     }
+}
+
+// ---- who is believed
+
+// With a key: only what is tagged with it. What belongs to a connection that is not here cannot be judged.
+bool Node::is_believed(const Frame& f, const NicAddress& from, Time now) {
+    const bool tagged = (f.header.flags & kFlagTagged) != 0;
+    Distrust why = Distrust::other_key;
+    if (tagged && is_keyed()) {
+        if (!is_of_connection(f.header.kind)) {
+            if (tag_of(*tuning_.key, f.header, 0, f.fields) == f.header.pass) return true;
+        } else if (Link* link = find(f.header.destination); link == nullptr || !link->is_from_peer(f.header, from)) {
+            ++counters_.unknown_link;
+            return false;
+        } else if (link->is_authentic(f)) {
+            return true;
+        }
+    } else if (tagged == is_keyed()) {
+        return true;
+    } else {
+        why = tagged ? Distrust::no_key : Distrust::no_tag;
+    }
+    ++counters_.distrusted;
+    if (now >= told_distrust_) {
+        told_distrust_ = now + tuning_.tell_again;
+        host_.distrusted(from, why);
+    }
+    return false;
+}
+
+// ---- other versions of the format
+
+void Node::on_strange_version(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
+    if (is_version_answer(bytes)) return on_version_answer(bytes, from, now);
+    if (!asks_for_version(bytes) || !may_answer(now)) return;
+    ++counters_.other_version;
+    if (std::byte* frame = outlet_.begin_frame(kVersionAnswerBytes); frame != nullptr) {
+        make_version_answer(bytes, frame);
+        outlet_.end_frame(frame, kVersionAnswerBytes, from);
+        ++counters_.frames_out;
+    }
+    if (now < told_version_) return;
+    told_version_ = now + tuning_.tell_again;
+    host_.other_version(from, load8(bytes.data()));
+}
+
+// Our own request comes back with it: who has not seen that cannot end it.
+void Node::on_version_answer(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
+    VersionAnswer a;
+    if (!read_version_answer(bytes, &a)) return;
+    Link* link = find(a.source);
+    if (link == nullptr || !link->has_asked(from, a.nonce)) return;
+    ++counters_.other_version;
+    if (now >= told_version_) {
+        told_version_ = now + tuning_.tell_again;
+        host_.other_version(from, a.version);
+    }
+    link->fail(Status::version, now);
 }
 
 void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
@@ -258,15 +347,15 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
         if (i.request.fields.nonce != c.nonce || !(i.request.from == from)) continue;
         i.heard = now;
         i.request.arrived = std::max(i.request.arrived, f.bytes);
-        return answer(Kind::pending, from, f.header.source, back);
+        return answer(Kind::pending, from, f.header.source, c.pass, back);
     }
     for (const Slot& slot : slots_)
-        if (slot.in_use && slot.link->repeat_answer(from, f.header.source, c.nonce, f.bytes, now)) return;
+        if (slot.in_use && slot.link->repeat_answer(from, f.header.source, c, f.bytes, now)) return;
     for (const Decided& d : decided_) {
         if (d.nonce != c.nonce || !(d.from == from)) continue;
         ++counters_.requests_ignored;
         if (d.rejected)
-            answer(Kind::reject, from, f.header.source,
+            answer(Kind::reject, from, f.header.source, c.pass,
                    {c.nonce, static_cast<uint16_t>(Status::rejected), static_cast<uint16_t>(f.bytes)});
         return;
     }
@@ -276,13 +365,13 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     const Request request{from, f.header.source, c, f.bytes};
     if (listener == listeners_.end()) {
         kept_.keep(request, now);
-        return answer(Kind::no_match, from, f.header.source, back);
+        return answer(Kind::no_match, from, f.header.source, c.pass, back);
     }
     if (!has_room_for_incoming(now)) {
         ++counters_.requests_ignored;
         return;
     }
-    kept_.drop(from, f.header.source);
+    kept_.drop(from, c.nonce);
     const Cookie cookie = listener->cookie;
     listeners_.erase(listener);
     tell_host(cookie, request, now);
@@ -299,16 +388,17 @@ bool Node::has_room_for_incoming(Time now) {
 void Node::tell_host(Cookie listener, const Request& request, Time now) {
     const IncomingId id = random();
     incomings_.push_back({id, request, now, false});
-    answer(Kind::pending, request.from, request.source,
+    answer(Kind::pending, request.from, request.source, request.fields.pass,
            {request.fields.nonce, 0, static_cast<uint16_t>(request.arrived)});
     host_.incoming(listener, id, request.fields.local, request.fields.traits);
 }
 
 // The requester waits no longer. Who has been told of it learns that when it accepts.
-void Node::withdraw(const NicAddress& from, LinkId source) {
-    kept_.drop(from, source);
+void Node::on_withdraw(const Frame& f, const NicAddress& from) {
+    const uint64_t nonce = read_answer(f).nonce;
+    kept_.drop(from, nonce);
     for (Incoming& i : incomings_)
-        if (i.request.source == source && i.request.from == from) i.withdrawn = true;
+        if (i.request.fields.nonce == nonce && i.request.from == from) i.withdrawn = true;
 }
 
 void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
@@ -321,10 +411,10 @@ void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
     // address.
     for (const Slot& slot : slots_)
         if (slot.in_use && slot.link->is_connected() &&
-            slot.link->repeat_answer(from, f.header.source, c.nonce, f.bytes, now))
+            slot.link->repeat_answer(from, f.header.source, c, f.bytes, now))
             return;
     for (const Slot& slot : slots_)
-        if (slot.in_use && slot.link->is_same_attempt(c.nonce, from, f.header.source) &&
+        if (slot.in_use && slot.link->is_same_attempt(c, from, f.header.source) &&
             slot.link->matches_peer(c, from, f.header.source))
             return slot.link->on_peer_request(f, c, from, now);
     for (const Slot& slot : slots_)
@@ -336,7 +426,7 @@ void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
 // Of other damaged frames nobody hears (vipl-semantics §6.2, §8); reliable levels get them again.
 void Node::on_damaged_write(const Header& h, const NicAddress& from) {
     const Link* link = find(h.destination);
-    if (link != nullptr && link->is_unreliable_end_of(from, h.source)) host_.damaged_write(link->cookie());
+    if (link != nullptr && link->is_unreliable_end_of(h, from)) host_.damaged_write(link->cookie());
 }
 
 // ---- driving
@@ -348,16 +438,24 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
     const Flaw flaw = read_frame(bytes, &f);
     if (flaw != Flaw::none) [[unlikely]] {
         ++(flaw == Flaw::check ? counters_.bad_check : counters_.not_a_frame);
+        if (flaw == Flaw::version) on_strange_version(bytes, from, now);
         if (flaw == Flaw::check && f.header.kind == Kind::write) on_damaged_write(f.header, from);
         return;
     }
     ++counters_.frames_in;
     counters_.bytes_in += f.bytes;
+    if (((f.header.flags & kFlagTagged) != 0 || is_keyed()) && !is_believed(f, from, now)) [[unlikely]]
+        return;
     if (f.header.kind == Kind::request) return on_request(f, from, now);
     if (f.header.kind == Kind::peer_request) return on_peer_request(f, from, now);
+    if (f.header.kind == Kind::withdraw) return on_withdraw(f, from);
     Link* link = find(f.header.destination);
-    if (link == nullptr) return on_unknown(f, from);
-    link->on_frame(f, from, now);
+    if (link == nullptr) return on_unknown(f, from, now);
+    if (!link->is_from_peer(f.header, from)) [[unlikely]] {
+        ++counters_.wrong_peer;
+        return on_unknown(f, from, now);
+    }
+    link->on_frame(f, now);
 }
 
 void Node::advance(Time now) {

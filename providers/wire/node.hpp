@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "providers/wire/answer_rate.hpp"
 #include "providers/wire/deadlines.hpp"
 #include "providers/wire/format.hpp"
 #include "providers/wire/hold.hpp"
@@ -136,16 +137,23 @@ private:
     void free_link(Link&);
     void make_ready(Link&);
     uint64_t random();
+    uint64_t draw() { return tuning_.draw != nullptr ? tuning_.draw() : random(); }
+    bool is_keyed() const { return tuning_.key.has_value(); }
+    bool may_answer(Time now);
+    void seal_own(std::byte* frame, Header) const;
+    bool is_believed(const Frame&, const NicAddress& from, Time now);
+    void on_strange_version(std::span<const std::byte>, const NicAddress& from, Time now);
+    void on_version_answer(std::span<const std::byte>, const NicAddress& from, Time now);
 
     void on_request(const Frame&, const NicAddress& from, Time now);
     bool has_room_for_incoming(Time now);
     void tell_host(Cookie listener, const Request&, Time now);
-    void withdraw(const NicAddress& from, LinkId source);
+    void on_withdraw(const Frame&, const NicAddress& from);
     void on_peer_request(const Frame&, const NicAddress& from, Time now);
-    void on_unknown(const Frame&, const NicAddress& from);
+    void on_unknown(const Frame&, const NicAddress& from, Time now);
     void on_damaged_write(const Header&, const NicAddress& from);
-    void answer(Kind, const NicAddress& to, LinkId destination, const Answer&);
-    void bare(Kind, const NicAddress& to, LinkId destination, LinkId source);
+    void answer(Kind, const NicAddress& to, LinkId destination, uint64_t pass, const Answer&);
+    void bare(Kind, const NicAddress& to, const Header&);
     void remember(uint64_t nonce, const NicAddress& from, bool rejected);
     Incoming* find_incoming(IncomingId);
 
@@ -170,6 +178,8 @@ private:
     // Since when we, and whoever carries our frames, have been running without a pause in which peers could
     // seem silent.
     Time awake_since_ = 0, last_advance_ = 0;
+    AnswerRate answers_;
+    Time told_version_ = 0, told_distrust_ = 0;  // when the host may hear of such things again
 };
 
 }  // namespace viaduct::wire

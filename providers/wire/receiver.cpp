@@ -2,6 +2,7 @@
 #include "providers/wire/receiver.hpp"
 
 #include "providers/wire/bytes.hpp"
+#include "providers/wire/header_words.hpp"
 #include "providers/wire/link.hpp"
 
 namespace viaduct::wire {
@@ -159,7 +160,7 @@ void Receiver::take_held(Time now) {
         f.header.kind = static_cast<Kind>(load8(frame + 1));
         f.header.flags = load16(frame + 2) & kFlagsKnown;
         f.header.sequence = sequence;
-        f.header.length = load16(frame + 24);
+        f.header.length = load16(frame + kLengthAt);
         f.fields = frame + kHeaderBytes;
         f.bytes = room.bytes(place);
         if (sequence != expected_) abandon();

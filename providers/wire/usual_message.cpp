@@ -72,7 +72,7 @@ inline void Sender::note_at_once(uint32_t tag, uint32_t bytes, const uint32_t* i
 // an acknowledgement is asked for.
 bool Link::post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate,
                         Time now) {
-    if (!is_connected() || !out_.can_send_at_once(payload.size())) return false;
+    if (!is_connected() || node_.is_keyed() || !out_.can_send_at_once(payload.size())) return false;
     const auto bytes = static_cast<uint32_t>(payload.size());
     std::byte* const frame = node_.outlet_.begin_frame(kHeaderBytes + kMessageBytes + bytes);
     if (frame == nullptr) return false;
@@ -87,6 +87,7 @@ bool Link::post_at_once(uint32_t tag, std::span<const std::byte> payload, const 
     h.sequence = out_.next_sequence();
     h.acknowledge = in_.expected();
     h.credit = node_.host_.receives_posted(cookie_);
+    h.pass = peer_pass_;
     h.length = static_cast<uint16_t>(kMessageBytes + bytes);
     HeaderWords words;
     make_words(h, words);
@@ -106,7 +107,7 @@ bool Link::post_at_once(uint32_t tag, std::span<const std::byte> payload, const 
 bool Node::take_usual(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
     const std::byte* const frame = bytes.data();
     if (bytes.size() < kHeaderBytes + kMessageBytes || load16(frame) != kBeginning) return false;
-    const uint32_t length = load16(frame + 24);
+    const uint32_t length = load16(frame + kLengthAt);
     if (length < kMessageBytes || length > bytes.size() - kHeaderBytes || length > kMaxFrame - kHeaderBytes)
         return false;
     Link* link = find(load32(frame + 4));
@@ -157,11 +158,13 @@ inline void Receiver::take_next(const std::byte* message, uint32_t total, uint16
 }
 
 bool Link::take_usual(const std::byte* frame, uint32_t length, const NicAddress& from, Time now) {
-    if (!is_connected() || !is_same(from, peer_) || load32(frame + 8) != peer_id_) return false;
+    if (!is_connected() || load64(frame + kPassAt) != usual_pass_ || !is_same(from, peer_) ||
+        load32(frame + 8) != peer_id_)
+        return false;
     const std::byte* const message = frame + kHeaderBytes;
     const uint32_t total = length - kMessageBytes, acknowledge = load32(frame + 16);
     const uint16_t flags = load16(frame + 2);
-    if (load32(message + 4) != 0 || load32(message + 8) != total || (flags & kFlagAgain) != 0 ||
+    if (load32(message + 4) != 0 || load32(message + 8) != total || (flags & (kFlagAgain | kFlagTagged)) != 0 ||
         !in_.is_next(load32(frame + 12), total) || !out_.is_in_order(acknowledge))
         return false;
     HeaderWords words;

@@ -14,6 +14,7 @@
 
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/link.hpp"
+#include "providers/wire/version_answer.hpp"
 #include "tests/wire/simulated_wire.hpp"
 
 namespace viaduct::fuzz {
@@ -164,6 +165,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         std::byte* begin_frame(uint32_t) override { return full ? nullptr : room.data(); }
         void end_frame(std::byte* frame, uint32_t bytes, const NicAddress&) override {
             if (bytes == 0) return;
+            if (is_version_answer({frame, bytes})) return;
             Frame f;
             if (read_frame({frame, bytes}, &f) != Flaw::none)
                 std::abort();  // we never send what we would not read
@@ -174,12 +176,13 @@ inline void run_wire(const uint8_t* data, size_t size) {
                 Connect c;
                 if (read_connect(f, &c) != Flaw::none) std::abort();
                 nonce = c.nonce;
+                pass = c.pass;
             }
         }
         std::vector<std::byte> room = std::vector<std::byte>(kMaxFrame);
         bool full = false;
         uint32_t last_source = 0, last_sequence = 0;
-        uint64_t nonce = 0;
+        uint64_t nonce = 0, pass = 0;
     } sink;
     SuspiciousHost host;
     Tuning tuning;
@@ -202,6 +205,8 @@ inline void run_wire(const uint8_t* data, size_t size) {
     Time now = 1'000'000'000;
     LinkId link = 0;
     constexpr uint32_t kPeerId = 0x00070001;
+    constexpr uint64_t kPeerPass = 0x5EC2E7;
+    bool knows_pass = true;
     uint32_t peer_sequence = 0xFFFFFFF0;  // next of the peer's stream: close to its wrap
 
     std::vector<std::byte> frame(kMaxFrame);
@@ -215,6 +220,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         h.sequence = sequence;
         h.acknowledge = acknowledge;
         h.credit = 5;
+        h.pass = !knows_pass ? 1 : kind == Kind::reset || kind == Kind::disconnected ? kPeerPass : sink.pass;
         h.length = static_cast<uint16_t>(field_bytes(kind) + payload);
         seal(frame.data(), h);
         node.input({frame.data(), kHeaderBytes + size_t{h.length}}, from, now);
@@ -227,6 +233,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         c.arrived = 1460;
         c.traits = traits;
         c.window = 64;
+        c.pass = kPeerPass;
         c.local = theirs;
         c.remote = ours;
         write_connect(frame.data() + kHeaderBytes, c);
@@ -278,7 +285,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         Kind::request,    Kind::peer_request,   Kind::accept,     Kind::confirm,      Kind::reject,
         Kind::no_match,   Kind::pending,        Kind::disconnect, Kind::disconnected, Kind::reset,
         Kind::keep_alive, Kind::acknowledge,    Kind::send,       Kind::write,        Kind::read_request,
-        Kind::read_data,  Kind::atomic_request, Kind::atomic_data};
+        Kind::read_data,  Kind::atomic_request, Kind::atomic_data, Kind::withdraw};
     for (int steps = 0; script.more() && steps < 200; ++steps) {
         const uint8_t op = script.byte();
         switch (op % 8) {
@@ -291,7 +298,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
                 std::memset(frame.data(), 0, kHeaderBytes + fields + payload);
                 std::byte* const at = frame.data() + kHeaderBytes;
                 if (fields == kConnectBytes) connect_fields(how & 1 ? sink.nonce : script.byte());
-                if (fields == kAnswerBytes && kind <= Kind::pending) write_answer(at, {sink.nonce, 0, 1460});
+                if (fields == kAnswerBytes && kind <= Kind::withdraw) write_answer(at, {sink.nonce, 0, 1460});
                 if (kind == Kind::send || kind == Kind::write)
                     write_message(at, {script.byte(), 0, payload, 0});
                 if (kind == Kind::write) write_target(at + kMessageBytes, {script.byte(), 1});
@@ -305,6 +312,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
                 if ((how & 2) != 0) sequence += script.byte();
                 const bool stranger = (how & 12) == 12;
                 const uint32_t ack = sink.last_sequence + (how & 16 ? script.byte() : 0u);
+                knows_pass = (how & 12) != 4;
                 feed(kind, how & 32 ? script.word() : link, stranger ? 5 : kPeerId, sequence, ack,
                      static_cast<uint16_t>(op >> 4), payload, (how & 12) == 8 ? test::address(3) : peer);
                 if (is_sequenced(kind) && sequence == peer_sequence) ++peer_sequence;

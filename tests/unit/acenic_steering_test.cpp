@@ -52,6 +52,16 @@ Bytes request(const char* to, uint32_t source, uint64_t nonce, Kind kind = Kind:
     return frame;
 }
 
+Bytes withdraw(uint64_t nonce) {
+    Bytes frame(wire::kHeaderBytes + wire::kAnswerBytes);
+    wire::write_answer(frame.data() + wire::kHeaderBytes, {nonce, 0, 0});
+    wire::Header h;
+    h.kind = Kind::withdraw;
+    h.length = wire::kAnswerBytes;
+    wire::seal(frame.data(), h);
+    return frame;
+}
+
 Bytes no_match(uint32_t destination, uint64_t nonce) {
     Bytes frame(wire::kHeaderBytes + wire::kAnswerBytes);
     wire::write_answer(frame.data() + wire::kHeaderBytes, {nonce, 0, 0});
@@ -109,11 +119,11 @@ TEST_F(AcenicSteering, WhatIsForNobodyIsAnsweredAsANodeWould) {
 
 TEST_F(AcenicSteering, ARequestThatIsTakenBackIsNotKept) {
     EXPECT_EQ(slot_for(request("late", 5, 1)), kNobody);
-    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 6)), kNobody) << "of another link";
+    EXPECT_EQ(slot_for(withdraw(9)), kNobody) << "of another attempt";
     add(slots[0], listener(1, "late"));
     EXPECT_FALSE(held.frame.empty());
     EXPECT_EQ(slot_for(request("later", 5, 2)), kNobody);
-    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 5)), kNobody);
+    EXPECT_EQ(slot_for(withdraw(2)), kNobody);
     add(slots[0], listener(2, "later"));
     EXPECT_TRUE(held.frame.empty());
 }
@@ -121,10 +131,10 @@ TEST_F(AcenicSteering, ARequestThatIsTakenBackIsNotKept) {
 TEST_F(AcenicSteering, TheHostThatHasARequestHearsThatItIsTakenBack) {
     add(slots[1], listener(1, "here"));
     EXPECT_EQ(slot_for(request("here", 5, 1)), slots[1]);
-    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 5)), slots[1]);
-    EXPECT_EQ(slot_for(bare(Kind::reset, 0, 6)), kNobody);
-    EXPECT_TRUE(steering.outgoing(slots[0], bare(Kind::reset, 0, link_of(slots[0], 3)), kRemote));
-    EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::reset, 0, link_of(slots[1], 3)), kRemote));
+    EXPECT_EQ(slot_for(withdraw(1)), slots[1]);
+    EXPECT_EQ(slot_for(withdraw(2)), kNobody);
+    EXPECT_TRUE(steering.outgoing(slots[0], withdraw(1), kRemote));
+    EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::reset, 0, link_of(slots[0], 3)), kRemote));
 }
 
 TEST_F(AcenicSteering, OneListenerHearsOfOneRequestAndOfAllItsCopies) {
@@ -234,7 +244,17 @@ TEST_F(AcenicSteering, AHostSendsAsItselfOnly) {
 
 TEST_F(AcenicSteering, TheConnectionsOfADeadHostAreKnown) {
     add(slots[0], listener(4, "service"));
-    steering.outgoing(slots[0], bare(Kind::accept, 70, link_of(slots[0], 0), wire::kConnectBytes), kRemote);
+    Bytes accept = bare(Kind::accept, 70, link_of(slots[0], 0), wire::kConnectBytes);
+    wire::Connect c;
+    c.pass = 0x1234567890;
+    wire::write_connect(accept.data() + wire::kHeaderBytes, c);
+    steering.outgoing(slots[0], accept, kRemote);
+    wire::Frame f;
+    Bytes send = bare(Kind::send, 70, link_of(slots[0], 0), wire::kMessageBytes);
+    ASSERT_EQ(wire::read_frame(send, &f), wire::Flaw::none);
+    f.header.sequence = 0xFFFFFFFF;
+    wire::seal(send.data(), f.header);
+    steering.outgoing(slots[0], send, kRemote);
     steering.outgoing(slots[0], bare(Kind::send, 71, link_of(slots[0], 5)), kOwn);
     steering.outgoing(slots[0], bare(Kind::send, 72, link_of(slots[0], 6)), kOwn);
     steering.outgoing(slots[0], bare(Kind::disconnect, 72, link_of(slots[0], 6), 8), kOwn);
@@ -245,6 +265,8 @@ TEST_F(AcenicSteering, TheConnectionsOfADeadHostAreKnown) {
     EXPECT_EQ(orphans[0].peer, kRemote);
     EXPECT_EQ(orphans[0].peer_link, 70u);
     EXPECT_EQ(orphans[0].own_link, link_of(slots[0], 0));
+    EXPECT_EQ(orphans[0].pass, 0x1234567890u);
+    EXPECT_EQ(orphans[0].sequence, 0u) << "what is expected next";
     EXPECT_EQ(orphans[1].peer_link, 71u);
     EXPECT_EQ(steering.wishes(), 0u);
     EXPECT_EQ(steering.incoming(bare(Kind::acknowledge, link_of(slots[0], 0), 70, 32), kRemote, 0).answer,

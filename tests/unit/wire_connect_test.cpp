@@ -222,15 +222,21 @@ TEST(WireConnect, ARequestThatIsNotRepeatedWaitsNoLonger) {
 
 TEST(WireConnect, StrangersCannotTakeARequestBack) {
     LooksIn m;
-    const LinkId id = m.request_to("here");
+    uint64_t nonce = 0;
+    m.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
+        if (from == address(1)) nonce = load64(frame + kHeaderBytes);
+        return true;
+    };
+    m.request_to("here");
     m.wire.run_for(10'000'000);
-    std::byte frame[kHeaderBytes] = {};
+    std::byte frame[kHeaderBytes + kAnswerBytes] = {};
     Header h;
-    h.kind = Kind::reset;
-    h.source = id;
+    h.kind = Kind::withdraw;
+    h.length = kAnswerBytes;
+    write_answer(frame + kHeaderBytes, {nonce, 0, 0});
     seal(frame, h);
     m.b.node.input(frame, address(9), m.wire.now);
-    h.source = id ^ 0x10000;
+    write_answer(frame + kHeaderBytes, {nonce ^ 1, 0, 0});
     seal(frame, h);
     m.b.node.input(frame, address(1), m.wire.now);
     EXPECT_TRUE(m.look());

@@ -10,6 +10,7 @@
 #include "core/log/log.hpp"
 #include "providers/acenic/exclusive_port.hpp"
 #include "providers/wire/bytes.hpp"
+#include "providers/wire/version_answer.hpp"
 
 namespace viaduct::acenic {
 
@@ -180,7 +181,7 @@ bool Server::send_frames(Session& s, int64_t now) {
 bool Server::has_faults(const Session& s, std::span<const std::byte> packet) const {
     if (options_.faults) return true;
     if (s.faulty.empty()) return false;
-    const uint32_t source = wire::load32(packet.data() + tigon::kEthernetHeader + 8);
+    const uint32_t source = wire::load32(packet.data() + tigon::kEthernetHeader + wire::kSourceAt);
     return std::find(s.faulty.begin(), s.faulty.end(), source) != s.faulty.end();
 }
 
@@ -228,12 +229,19 @@ bool Server::send_local(Session& s, std::span<const std::byte> frame, int64_t no
 
 void Server::route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
                    int64_t now) {
+    if (!head.empty() && wire::load8(head.data()) != wire::kVersion) [[unlikely]]
+        return on_strange_version(head, rest, from, now);
     const Steering::Target target = steering_.incoming(head, from, now);
     if (target.slot == kNobody) {
         if (target.answer != Kind{}) answer(target.answer, head, target.nonce, from, now);
         return;
     }
-    Session* s = by_slot_[target.slot];
+    deliver(target.slot, head, rest, from);
+}
+
+void Server::deliver(uint32_t slot, std::span<const std::byte> head, std::span<const std::byte> rest,
+                     const NicAddress& from) {
+    Session* s = by_slot_[slot];
     if (s == nullptr) return;
     std::byte front[tigon::kEthernetHeader + wire::kHeaderBytes];
     wire::Ethernet link{from};
@@ -246,17 +254,40 @@ void Server::route(std::span<const std::byte> head, std::span<const std::byte> r
 
 // ---- frames of our own: what a node says of links it does not have
 
+void Server::on_strange_version(std::span<const std::byte> head, std::span<const std::byte> rest,
+                                const NicAddress& from, int64_t now) {
+    if (rest.empty() && wire::is_version_answer(head)) {  // to a request of one of the hosts
+        wire::VersionAnswer a;
+        if (wire::read_version_answer(head, &a)) deliver(steering_.slot_of(a.source), head, rest, from);
+        return;
+    }
+    if (!rest.empty() || !wire::asks_for_version(head) || !answers_.allows(now)) return;
+    std::byte bytes[wire::kVersionAnswerBytes];
+    wire::make_version_answer(head, bytes);
+    send_own(bytes, from, now);
+    if (now < told_version_) return;
+    told_version_ = now + wire::Tuning{}.tell_again;
+    VIADUCT_LOG(warn, "acenicd", "a host speaks version %u of the wire format, this one version %u",
+                wire::load8(head.data()), wire::kVersion);
+}
+
 void Server::answer(Kind kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to,
                     int64_t now) {
     std::byte bytes[wire::kHeaderBytes + wire::kAnswerBytes];
     wire::Header h;
+    if ((wire::load16(frame.data() + 2) & wire::kFlagTagged) != 0) return;  // we have no key
     h.kind = kind;
-    h.destination = wire::load32(frame.data() + 8);
+    h.destination = wire::load32(frame.data() + wire::kSourceAt);
     if (kind == Kind::no_match) {
+        h.pass = wire::load64(frame.data() + wire::kHeaderBytes + wire::kConnectPassAt);
         wire::write_answer(bytes + wire::kHeaderBytes, {nonce, 0, static_cast<uint16_t>(frame.size())});
         h.length = wire::kAnswerBytes;
     } else {
+        if (!answers_.allows(now)) return;
         h.source = wire::load32(frame.data() + 4);
+        h.sequence = wire::load32(frame.data() + 16);
+        h.acknowledge = wire::load32(frame.data() + 12);
+        h.pass = wire::load64(frame.data() + wire::kPassAt);
     }
     wire::seal(bytes, h);
     send_own({bytes, wire::kHeaderBytes + h.length}, to, now);
@@ -281,6 +312,8 @@ void Server::end_connections(uint32_t slot) {
         h.kind = Kind::reset;
         h.destination = o.peer_link;
         h.source = o.own_link;
+        h.sequence = o.sequence;
+        h.pass = o.pass;
         wire::seal(bytes, h);
         send_own(bytes, o.peer, now);
         port_->transmit();

@@ -18,6 +18,8 @@
 #include "providers/acenic/daemon/session.hpp"
 #include "providers/acenic/daemon/steering.hpp"
 #include "providers/acenic/port.hpp"
+#include "providers/wire/answer_rate.hpp"
+#include "providers/wire/host.hpp"
 
 namespace viaduct::acenic {
 
@@ -64,6 +66,10 @@ private:
     // A frame of the wire format in two pieces, for whom it may concern.
     void route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
                int64_t now);
+    void deliver(uint32_t slot, std::span<const std::byte> head, std::span<const std::byte> rest,
+                 const NicAddress& from);
+    void on_strange_version(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
+                            int64_t now);
     void answer(wire::Kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to,
                 int64_t now);
     void send_own(std::span<const std::byte> frame, const NicAddress& to, int64_t now);
@@ -82,7 +88,8 @@ private:
     uint64_t last_number_ = 0;
     std::array<Session*, kPlaces + 1> by_slot_{};
     std::vector<std::byte> scratch_;
-    int64_t idle_since_ = 0, sockets_at_ = 0;
+    int64_t idle_since_ = 0, sockets_at_ = 0, told_version_ = 0;
+    wire::AnswerRate answers_{wire::Tuning{}.answers_per_second, wire::Tuning{}.answers_at_once};
     uint32_t next_first_ = 0;  // whose frames are sent first
     volatile int stop_ = 0;
 };

@@ -21,14 +21,15 @@ constexpr size_t kMostHeld = 64;
 
 struct Glance {  // what every frame says, without its check
     Kind kind{};
-    uint32_t destination = 0, source = 0;
+    uint32_t destination = 0, source = 0, sequence = 0;
 };
 
 bool glance(std::span<const std::byte> frame, Glance* out) {
     if (frame.size() < wire::kHeaderBytes || wire::load8(frame.data()) != wire::kVersion) return false;
     out->kind = static_cast<Kind>(wire::load8(frame.data() + 1));
     out->destination = wire::load32(frame.data() + 4);
-    out->source = wire::load32(frame.data() + 8);
+    out->source = wire::load32(frame.data() + wire::kSourceAt);
+    out->sequence = wire::load32(frame.data() + 12);
     return true;
 }
 
@@ -64,7 +65,7 @@ void Steering::drop(uint32_t slot, std::vector<Orphan>* out) {
     while (!filed_[slot].empty()) remove(slot, filed_[slot].begin()->first, false);
     std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });
     for (const Known& k : known_[slot])
-        if (k.own != 0) out->push_back({k.to, k.peer, k.own});
+        if (k.own != 0 && k.peer != 0) out->push_back({k.to, k.peer, k.own, k.sequence, k.pass});
     known_[slot].clear();
     std::replace(owner_.begin(), owner_.end(), slot, kNobody);
 }
@@ -158,10 +159,10 @@ Steering::Target Steering::request(const wire::Frame& f, std::span<const std::by
 }
 
 // A requester waits no longer: the host that has its request hears of it.
-Steering::Target Steering::withdrawal(const NicAddress& from, uint32_t source) {
-    std::erase_if(waiting_, [&](const Waiting& w) { return w.source == source && w.request.from == from; });
+Steering::Target Steering::withdrawal(const NicAddress& from, uint64_t nonce) {
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.nonce == nonce && w.request.from == from; });
     for (const auto& [attempt, match] : matches_)
-        if (attempt.source == source && attempt.from == from) return {match.slot, {}, 0};
+        if (attempt.nonce == nonce && attempt.from == from) return {match.slot, {}, 0};
     return {};
 }
 
@@ -181,6 +182,11 @@ Steering::Target Steering::incoming(std::span<const std::byte> frame, const NicA
         if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
         return request(f, frame, from, now);
     }
+    if (g.kind == Kind::withdraw) {
+        wire::Frame f;
+        if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
+        return withdrawal(from, wire::read_answer(f).nonce);
+    }
     const uint32_t slot = slot_of(g.destination);
     if (slot != kNobody && alive_[slot]) return {slot, {}, 0};
     wire::Frame f;
@@ -189,7 +195,6 @@ Steering::Target Steering::incoming(std::span<const std::byte> frame, const NicA
         case Kind::disconnect:
             return {kNobody, Kind::disconnected, 0};
         case Kind::reset:
-            return g.destination == 0 ? withdrawal(from, g.source) : Target{};
         case Kind::disconnected:
         case Kind::reject:
         case Kind::no_match:
@@ -219,15 +224,25 @@ bool Steering::outgoing(uint32_t slot, std::span<const std::byte> frame, const N
         default:
             break;
     }
+    if (g.kind == Kind::withdraw) return g.source == 0 && g.destination == 0;  // the nonce says whose it is
     if (slot_of(g.source) != slot) return false;
-    if (g.destination == 0) return is_request(g.kind) || g.kind == Kind::reset;
+    const bool connects = is_request(g.kind) || g.kind == Kind::accept;
+    if (g.destination == 0 && !is_request(g.kind)) return false;
+    if (connects && frame.size() < wire::kHeaderBytes + wire::kConnectBytes) return false;
     if (known_[slot].empty()) known_[slot].resize(links_[slot]);
     Known& known = known_[slot][(g.source & 0xFFFF) - first_link(slot)];
     if (g.kind == Kind::disconnect || g.kind == Kind::disconnected || g.kind == Kind::reset) {
         if (known.own == g.source) known.own = 0;
-    } else if (known.own != g.source || known.peer != g.destination) {
-        known = {g.source, g.destination, to};
+        return true;
     }
+    if (known.own != g.source) known = {g.source, 0, 0, 0, to};
+    if (connects) known.pass = wire::load64(frame.data() + wire::kHeaderBytes + wire::kConnectPassAt);
+    if (g.destination == 0) return true;
+    // What the peer expects next, to end the connection in its sequence.
+    const uint32_t next = g.sequence + (wire::is_sequenced(g.kind) ? 1 : 0);
+    if (known.peer != g.destination || wire::before(known.sequence, next)) known.sequence = next;
+    known.peer = g.destination;
+    known.to = to;
     return true;
 }
 

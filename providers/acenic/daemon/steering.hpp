@@ -38,6 +38,8 @@ struct Wish {
 struct Orphan {
     NicAddress peer;
     uint32_t peer_link = 0, own_link = 0;
+    uint32_t sequence = 0;  // the peer expects next
+    uint64_t pass = 0;      // of the own link
 };
 
 // A request as it came.
@@ -108,12 +110,14 @@ private:
     };
     using Listeners = std::vector<Listener>;  // oldest first
     struct Known {
-        uint32_t own = 0, peer = 0;  // link ids; own 0: none
+        uint32_t own = 0, peer = 0;  // link ids; own 0: none; peer 0: not yet
+        uint32_t sequence = 0;
+        uint64_t pass = 0;
         NicAddress to;
     };
 
     Target request(const wire::Frame&, std::span<const std::byte> bytes, const NicAddress& from, int64_t now);
-    Target withdrawal(const NicAddress& from, uint32_t source);
+    Target withdrawal(const NicAddress& from, uint64_t nonce);
     Listener* find(const wire::Connect&, bool peer, uint32_t source);
     struct Waiting {  // a request that found nobody
         std::string key;

@@ -6,7 +6,7 @@ local viaduct = Proto("viaduct", "Viaduct VI over packets")
 
 local kinds = {
     [1] = "request", [2] = "peer-request", [3] = "accept", [4] = "confirm", [5] = "reject", [6] = "no-match",
-    [7] = "pending", [16] = "disconnect", [17] = "disconnected", [18] = "reset", [19] = "keep-alive",
+    [7] = "pending", [8] = "withdraw", [16] = "disconnect", [17] = "disconnected", [18] = "reset", [19] = "keep-alive",
     [20] = "acknowledge", [32] = "send", [33] = "write", [34] = "read-request", [35] = "read-data",
     [36] = "atomic-request", [37] = "atomic-data",
 }
@@ -30,6 +30,11 @@ local f = {
     sequence = ProtoField.uint32("viaduct.sequence", "Sequence"),
     acknowledge = ProtoField.uint32("viaduct.acknowledge", "Acknowledge"),
     credit = ProtoField.uint32("viaduct.credit", "Receives posted"),
+    tagged_flag = ProtoField.bool("viaduct.flags.tagged", "The pass is a tag", 16, nil, 0x10),
+    pass = ProtoField.uint64("viaduct.pass", "Pass", base.HEX),
+    link_pass = ProtoField.uint64("viaduct.link_pass", "Pass for its frames", base.HEX),
+    theirs = ProtoField.uint8("viaduct.version_seen", "Version that came"),
+    quote = ProtoField.bytes("viaduct.quote", "Beginning of what came"),
     length = ProtoField.uint16("viaduct.length", "Length"),
     check = ProtoField.uint32("viaduct.check", "CRC32C", base.HEX),
     nonce = ProtoField.uint64("viaduct.nonce", "Nonce", base.HEX),
@@ -64,7 +69,7 @@ local f = {
 }
 viaduct.fields = f
 
-local HEADER = 32
+local HEADER, VERSION, VERSION_ANSWER = 40, 2, 72
 
 local function add_address(tree, bytes, host, discriminator)
     tree:add(host, bytes(0, 6))
@@ -85,7 +90,8 @@ local function connect(tree, b)
     tree:add(f.qos, b(32, 8))
     add_address(tree, b(40, 72), f.local_host, f.local_discriminator)
     add_address(tree, b(112, 72), f.remote_host, f.remote_discriminator)
-    return 184
+    tree:add(f.link_pass, b(184, 8))
+    return 192
 end
 
 local function answer(tree, b)
@@ -111,7 +117,7 @@ end
 -- How the fields of each kind are shown, and how many bytes they are.
 local fields = {
     [1] = connect, [2] = connect, [3] = connect,
-    [4] = answer, [5] = answer, [6] = answer, [7] = answer,
+    [4] = answer, [5] = answer, [6] = answer, [7] = answer, [8] = answer,
     [16] = function(tree, b)
         tree:add(f.reason, b(0, 2))
         tree:add(f.message, b(4, 4))
@@ -157,9 +163,22 @@ local fields = {
     end,
 }
 
+-- The answer to a request of another version, which is no frame.
+local function version_answer(buffer, packet, root)
+    packet.cols.protocol = "VIADUCT"
+    packet.cols.info = string.format("speaks version %u, not %u", buffer(2, 1):uint(), buffer(3, 1):uint())
+    local tree = root:add(viaduct, buffer(0, VERSION_ANSWER))
+    tree:add(f.version, buffer(2, 1))
+    tree:add(f.theirs, buffer(3, 1))
+    tree:add(f.check, buffer(4, 4))
+    tree:add(f.quote, buffer(8, 64))
+    return VERSION_ANSWER
+end
+
 function viaduct.dissector(buffer, packet, root)
-    if buffer:len() < HEADER or buffer(0, 1):uint() ~= 1 then return 0 end
-    local length = buffer(24, 2):uint()
+    if buffer:len() >= VERSION_ANSWER and buffer(0, 2):uint() == 1 then return version_answer(buffer, packet, root) end
+    if buffer:len() < HEADER or buffer(0, 1):uint() ~= VERSION then return 0 end
+    local length = buffer(32, 2):uint()
     if HEADER + length > buffer:len() then return 0 end
     packet.cols.protocol = "VIADUCT"
     local tree = root:add(viaduct, buffer(0, HEADER + length))
@@ -167,7 +186,7 @@ function viaduct.dissector(buffer, packet, root)
     tree:add(f.version, buffer(0, 1))
     tree:add(f.kind, buffer(1, 1))
     local flags = tree:add(f.flags, buffer(2, 2))
-    for _, flag in ipairs({ f.immediate_flag, f.last_flag, f.ack_flag, f.again_flag }) do
+    for _, flag in ipairs({ f.immediate_flag, f.last_flag, f.ack_flag, f.again_flag, f.tagged_flag }) do
         flags:add(flag, buffer(2, 2))
     end
     tree:add(f.destination, buffer(4, 4))
@@ -175,8 +194,9 @@ function viaduct.dissector(buffer, packet, root)
     tree:add(f.sequence, buffer(12, 4))
     tree:add(f.acknowledge, buffer(16, 4))
     tree:add(f.credit, buffer(20, 4))
-    tree:add(f.length, buffer(24, 2))
-    tree:add(f.check, buffer(28, 4))
+    tree:add(f.pass, buffer(24, 8))
+    tree:add(f.length, buffer(32, 2))
+    tree:add(f.check, buffer(36, 4))
     packet.cols.info = string.format("%s %08x > %08x seq %u ack %u", kinds[kind] or "unknown",
         buffer(8, 4):uint(), buffer(4, 4):uint(), buffer(12, 4):uint(), buffer(16, 4):uint())
     if fields[kind] == nil or length == 0 then return HEADER + length end
