@@ -264,6 +264,11 @@ public:
         }
         return Verdict::ok;
     }
+    void other_version(const NicAddress&, uint8_t version) override { version_told = version; }
+    void distrusted(const NicAddress&, Distrust why) override {
+        distrust = why;
+        ++times_distrusted;
+    }
     uint32_t receives_posted(Cookie) override { return taken_receives + credit_ahead; }
 
     // ---- Host: connecting
@@ -306,6 +311,8 @@ public:
     bool is_connected = false;
     std::optional<Status> failure;
     std::optional<Ended> how_ended;
+    std::optional<Distrust> distrust;
+    int times_distrusted = 0, version_told = 0;
     int endings = 0, requests_heard = 0;
     IncomingId incoming_id = 0;
     Cookie listener_cookie = nullptr;

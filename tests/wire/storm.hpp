@@ -16,6 +16,7 @@ struct Storm {
     Weather weather;
     uint32_t max_frame = 1460;
     uint32_t lends_from = UINT32_MAX;
+    std::optional<Key> key;
 };
 
 inline Weather bad_weather() {
@@ -48,6 +49,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     Tuning tuning;
     tuning.seed = storm.seed;
     tuning.max_frame = storm.max_frame;
+    tuning.key = storm.key;
     Pair pair(storm.seed, tuning, there, back, storm.level);
     pair.wire.weather = storm.weather;
     pair.a.port.lends_above = pair.b.port.lends_above = storm.lends_from;

@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A hostile network: two hosts talk over acenic, a third one on the same switch sends frames of its own. Measured is the pair: do all
+messages come back right, and how long do they take beside a time without an attack.
+
+Without a key the attacker does not see the frames of others: it scans for connection ids, and forges frames with ids that it has been
+given, but without the pass. With a key it sees all frames, and sends them again and changed.
+
+    network_test.py --build DIR
+"""
+import argparse
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
+from hosts import Failure, Namespaces, end, outcome, run  # noqa: E402
+
+ETHERTYPE = 0x88B5
+VERSION, HEADER = 2, 40
+SEND, RESET, DISCONNECT, DISCONNECTED, KEEP_ALIVE, ACKNOWLEDGE = 32, 18, 16, 17, 19, 20
+FIELDS = {SEND: 16, RESET: 0, DISCONNECT: 8, DISCONNECTED: 0, KEEP_ALIVE: 32, ACKNOWLEDGE: 32}
+AT_ONCE, PER_SECOND = 20, 100  # answers to frames of no connection: docs/wire-format.md
+NAMES = {RESET: "reset", DISCONNECTED: "disconnected"}
+
+
+def table():
+    out = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = (byte >> 1) ^ 0x82F63B78 if byte & 1 else byte >> 1
+        out.append(byte)
+    return out
+
+
+TABLE = table()
+
+
+def crc32c(data, crc=0):
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc = TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def frame(kind, destination, source, key=0, sequence=0, acknowledge=0, flags=0, body=None):
+    """One of ours, with a good check: anybody can make it."""
+    body = bytes(FIELDS[kind]) if body is None else body
+    head = struct.pack(">BBHIIIIIQHH", VERSION, kind, flags, destination, source, sequence, acknowledge, 0, key, len(body), 0)
+    return head + struct.pack(">I", crc32c(head + bytes(4) + body)) + body
+
+
+def resealed(data, **changes):
+    """A frame that was seen, with other fields."""
+    names = ("version", "kind", "flags", "destination", "source", "sequence", "acknowledge", "credit", "key", "length", "zero")
+    fields = dict(zip(names, struct.unpack(">BBHIIIIIQHH", data[:36])))
+    fields.update(changes)
+    head = struct.pack(">BBHIIIIIQHH", *(fields[name] for name in names))
+    body = data[HEADER:HEADER + fields["length"]]
+    return head + struct.pack(">I", crc32c(head + bytes(4) + body)) + body
+
+
+class Wire:
+    """A raw socket on an interface of this network namespace."""
+
+    def __init__(self, interface):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
+        self.socket.bind((interface, ETHERTYPE))
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
+        self.socket.setblocking(False)
+
+    def send(self, target, origin, data):
+        packet = (target + origin + struct.pack(">H", ETHERTYPE) + data).ljust(60, b"\0")
+        for _ in range(100):
+            try:
+                return self.socket.send(packet)
+            except (BlockingIOError, OSError):
+                time.sleep(0.0005)
+        return 0
+
+    def heard(self):
+        """Frames that have come: (to, from, frame)."""
+        while True:
+            try:
+                packet = self.socket.recv(1 << 16)
+            except (BlockingIOError, OSError):
+                return
+            if len(packet) >= 14 + HEADER:
+                yield packet[:6], packet[6:12], packet[14:]
+
+
+def answers_from(wire, target):
+    return [(data[1], struct.unpack(">I", data[8:12])[0]) for _, origin, data in wire.heard() if origin == target]
+
+
+def scan(wire, what):
+    """Every generation of the first link index, as far as anybody can know where to look; then ids that there are, and that there
+    are not, side by side."""
+    target, own = what["target"], what["own"]
+    base = frame(KEEP_ALIVE, 0, 1, 1)
+    flip = []  # what each bit of the generation does to the check
+    for bit in range(16):
+        flip.append(crc32c(base[:36] + bytes(4) + base[40:]) ^
+                    crc32c(base[:4] + struct.pack(">I", 1 << (16 + bit)) + base[8:36] + bytes(4) + base[40:]))
+    plain = struct.unpack(">I", base[36:40])[0]
+    began, answered = time.monotonic(), []
+    for generation in range(1, 0x10000):
+        check = plain
+        for bit in range(16):
+            if generation >> bit & 1:
+                check ^= flip[bit]
+        wire.send(target, own, base[:4] + struct.pack(">I", generation << 16 | what["index"]) + base[8:36] +
+                  struct.pack(">I", check) + base[40:])
+        if generation % 512 == 0:
+            answered += answers_from(wire, target)
+    time.sleep(0.1)
+    answered += answers_from(wire, target)
+    took = time.monotonic() - began
+    alike = {}
+    for name, destination in (("known", what["id"]), ("unknown", what["id"] ^ 0x400000), ("nowhere", what["id"] + 77)):
+        time.sleep(2.0 * AT_ONCE / PER_SECOND)
+        answers_from(wire, target)
+        for kind in (KEEP_ALIVE, SEND, DISCONNECT, RESET):
+            wire.send(target, own, frame(kind, destination, 1, 12345))
+            wire.send(target, what["peer"], frame(kind, destination, what["peer_id"], 12345))
+        time.sleep(0.15)
+        # What is answered to the peer's address goes there; the peer ignores it.
+        alike[name] = sorted(NAMES.get(kind, str(kind)) for kind, _ in answers_from(wire, target))
+    return {"answers": len(answered), "kinds": sorted({NAMES.get(kind, str(kind)) for kind, _ in answered}), "seconds": took,
+            "alike": alike}
+
+
+def forge(wire, what):
+    """Frames as from the peer, with its ids and numbers, and any pass but the right one."""
+    until, count = time.monotonic() + what["seconds"], 0
+    dice = random.Random(24)
+    while time.monotonic() < until:
+        for kind in (RESET, SEND, DISCONNECT, DISCONNECTED, ACKNOWLEDGE):
+            key = dice.choice((0, 1, dice.getrandbits(64)))
+            body = struct.pack(">IIII", 0, 0, 56, 0) + b"HOSTILE!" * 7 if kind == SEND else None
+            sequence = (what["sequence"] + dice.randrange(-2, 40)) & 0xFFFFFFFF
+            wire.send(what["target"], what["peer"], frame(kind, what["id"], what["peer_id"], key, sequence, 0, 2 | 4, body))
+            count += 1
+        time.sleep(0.001)
+    return {"forged": count}
+
+
+def replay(wire, what):
+    """Frames that were seen, once more, and as other kinds with the numbers of now, with and without their tag."""
+    until, count = time.monotonic() + what["seconds"], 0
+    seen = [bytes.fromhex(text) for text in what["seen"]]
+    dice = random.Random(24)
+    while time.monotonic() < until:
+        data = dice.choice(seen)
+        sequence = struct.unpack(">I", data[12:16])[0]
+        for forged in (data, resealed(data, kind=RESET, length=0), resealed(data, kind=DISCONNECTED, length=0),
+                       resealed(data, flags=2 | 4), resealed(data, sequence=(sequence + dice.randrange(1, 400)) & 0xFFFFFFFF)):
+            wire.send(what["target"], what["peer"], forged)
+            count += 1
+        time.sleep(0.001)
+    return {"forged": count}
+
+
+def attack(text):
+    what = json.loads(text)
+    for name in ("target", "own", "peer"):
+        what[name] = bytes.fromhex(what[name])
+    print(json.dumps({"scan": scan, "forge": forge, "replay": replay}[what["attack"]](Wire("v0"), what)))
+    return 0
+
+
+def listen(text):
+    """What the switch sees of the pair: for the test, which must know what is to be guessed, and for an attacker that sees it too."""
+    what = json.loads(text)
+    wire, until, seen = Wire(what["interface"]), time.monotonic() + what["seconds"], []
+    while time.monotonic() < until and len(seen) < what["most"]:
+        for target, origin, data in wire.heard():
+            length = struct.unpack(">H", data[32:34])[0]
+            if target.hex() == what["target"] and origin.hex() == what["peer"] and data[0] == VERSION:
+                seen.append(data[:HEADER + length].hex())
+        time.sleep(0.002)
+    print(json.dumps(seen))
+    return 0
+
+
+class Network(Namespaces):
+    """Host 2 is the attacker's. The switch does not learn from its frames, so that those of others do not go there."""
+
+    def __init__(self):
+        super().__init__(3, mtu=1500)
+
+    def make_links(self):
+        super().make_links()
+        run("ip", "-n", self.switch, "link", "set", "p2-0", "type", "bridge_slave", "learning", "off", "flood", "on")
+
+    def mac(self, host):
+        return self.address(host, 0).replace(":", "")
+
+    def script(self, space, option, what):
+        return subprocess.Popen(["ip", "netns", "exec", space, sys.executable, os.path.abspath(__file__), option, json.dumps(what)],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def said(process, limit=20):
+    out, err = process.communicate(timeout=limit)
+    if process.returncode != 0:
+        raise Failure("the attack failed: %s" % err)
+    return json.loads(out)
+
+
+class Pair:
+    """vipping on two hosts, a message each two milliseconds."""
+
+    def __init__(self, hosts, program, level):
+        self.hosts, self.program, self.level = hosts, program, level
+        self.server = hosts.start(1, program, "--server", "-q", "-r", level)
+
+    def ping(self, seconds):
+        return self.hosts.start(0, self.program, "hostb", "-j", "-c", int(seconds * 500), "-i", "0.002", "-w", "5000", "-r", self.level)
+
+    def result(self, client, what):
+        out, err = client.communicate(timeout=30)
+        if client.returncode != 0:
+            raise Failure("%s, %s: the pair was disturbed\n%s%s" % (what, self.level, out, err))
+        shown = json.loads(out)
+        if shown["lost"] or shown["damaged"] or shown["error"]:
+            raise Failure("%s, %s: %s" % (what, self.level, out))
+        return shown["round_trip_us"]["p50"]
+
+
+# Both ends, the attacker and the switch share the processors of a small machine: a factor alone says little of a few microseconds.
+def check_time(what, calm, attacked):
+    if attacked > 20 * calm + 5000:
+        raise Failure("%s: half of the messages take more than %.0f us, and %.0f us without an attack" % (what, attacked, calm))
+    print("%-44s good, round trip %.0f us, calm %.0f us" % (what, attacked, calm), flush=True)
+
+
+def sniff(hosts, most, seconds=2.0):
+    """Frames from host 0 to host 1."""
+    return said(hosts.script(hosts.switch, "--listen", {"interface": "p0-0", "seconds": seconds, "most": most, "target": hosts.mac(1),
+                                                        "peer": hosts.mac(0)}))
+
+
+def under(hosts, pair, name, calm, attacks, seconds):
+    client = pair.ping(seconds)
+    try:
+        seen = sniff(hosts, 300)
+        if not seen:
+            raise Failure("the switch sees nothing of the pair")
+        last = bytes.fromhex(seen[-1])
+        destination, source, sequence = struct.unpack(">III", last[4:16])
+        what = {"target": hosts.mac(1), "own": hosts.mac(2), "peer": hosts.mac(0), "id": destination, "peer_id": source,
+                "index": destination & 0xFFFF, "sequence": sequence, "seconds": 1.5, "seen": []}
+        told = []
+        for kind in attacks:
+            if kind == "replay":
+                what["seen"] = seen
+            told.append(said(hosts.script(hosts.names[2], "--attack", dict(what, attack=kind))))
+        check_time("%s, %s" % (name, pair.level), calm, pair.result(client, name))
+        return told
+    finally:
+        end([client])
+
+
+def check_scan(shown):
+    most = AT_ONCE + PER_SECOND * (shown["seconds"] + 1)
+    if shown["answers"] > most:
+        raise Failure("a scan of all ids got %d answers in %.1f s" % (shown["answers"], shown["seconds"]))
+    if set(shown["kinds"]) - {"reset"}:
+        raise Failure("a scan got answers of the kinds %s" % shown["kinds"])
+    alike = shown["alike"]
+    if not alike["known"] == alike["unknown"] == alike["nowhere"]:
+        raise Failure("an id that there is can be told from others: %s" % alike)
+    print("a scan of 65,535 ids: %d answers in %.1f s; ids that there are and are not get %s" %
+          (shown["answers"], shown["seconds"], alike["known"]), flush=True)
+
+
+def test(build):
+    program = os.path.join(build, "bin", "vipping")
+    with Network() as hosts:
+        for level in ("unreliable", "delivery"):
+            pair = Pair(hosts, program, level)
+            try:
+                calm = pair.result(pair.ping(0.5), "calm")
+                told = under(hosts, pair, "ids are scanned, frames forged", calm, ("scan", "forge") if level == "delivery" else ("forge",),
+                             6.5 if level == "delivery" else 3.0)
+                if level == "delivery":
+                    check_scan(told[0])
+            finally:
+                end([pair.server])
+        key = os.path.join(hosts.folder, "key")
+        with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write("%032x\n" % random.getrandbits(128))
+        hosts.settings["VIADUCT_ACENIC_AUTH_KEY_FILE"] = key
+        for level in ("unreliable", "delivery"):
+            pair = Pair(hosts, program, level)
+            try:
+                calm = pair.result(pair.ping(0.5), "calm")
+                under(hosts, pair, "with a key, frames seen and sent again", calm, ("replay", "forge"), 4.5)
+            finally:
+                end([pair.server])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build")
+    parser.add_argument("--attack", help=argparse.SUPPRESS)
+    parser.add_argument("--listen", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.attack:
+        return attack(options.attack)
+    if options.listen:
+        return listen(options.listen)
+    if not os.path.exists(os.path.join(options.build, "lib", "viaduct", "acenic.so")):
+        print("SKIPPED: acenic was not built (DPDK)")
+        return 77
+    return outcome(lambda: test(os.path.abspath(options.build)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
