@@ -3,7 +3,7 @@
 """Hosts that authenticate their frames: with the same key they work together, without it they do not meet, and the log says why. A key
 that others may read, or that is none, is refused.
 
-    auth.py --bin DIR
+    auth.py --bin DIR --vipping PROGRAM
 """
 import argparse
 import os
@@ -39,7 +39,7 @@ class Keyed(Namespaces):
 def strangers(hosts, program, what):
     """They do not meet: the client ends by itself, and the server's log says why."""
     hosts.settings["VIADUCT_LOG"] = "warn"
-    processes = [hosts.start(1, program, "-s"), hosts.start(0, program, "-c", "hostb", "-n", 5)]
+    processes = [hosts.start(1, program, "--server"), hosts.start(0, program, "hostb", "-c", 3, "-w", 1500)]
     try:
         out, err = processes[1].communicate(timeout=60)
         if processes[1].returncode == 0:
@@ -68,6 +68,7 @@ def refused(hosts, program, path, what):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
+    parser.add_argument("--vipping", required=True)
     options = parser.parse_args()
     program = os.path.join(os.path.abspath(options.bin), "via_pingpong")
     sizes = "".join(r" +%d +[0-9.]+ +[0-9.]+\n" % (1 << k) for k in range(2, 18))
@@ -81,7 +82,7 @@ def main():
         for keys, what in (((0, 1), "authenticates with another key"), ((None, 0), "does not authenticate"),
                            ((0, None), "no key is set here")):
             with Keyed(keys) as hosts:
-                strangers(hosts, program, what)
+                strangers(hosts, os.path.abspath(options.vipping), what)
         with Keyed((None, None)) as hosts:
             refused(hosts, program, hosts.file("open", KEYS[0], 0o644), "can be read or written by others")
             refused(hosts, program, hosts.file("short", KEYS[0][:30], 0o600), "has no key in it")

@@ -21,7 +21,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, Namespaces, end, outcome, run  # noqa: E402
 
-ETHERTYPE = 0x88B5
+ETHERTYPE, ALL = 0x88B5, 3  # what comes to a port of a bridge is shown to sockets for all types only
 VERSION, HEADER = 2, 40
 SEND, RESET, DISCONNECT, DISCONNECTED, KEEP_ALIVE, ACKNOWLEDGE = 32, 18, 16, 17, 19, 20
 FIELDS = {SEND: 16, RESET: 0, DISCONNECT: 8, DISCONNECTED: 0, KEEP_ALIVE: 32, ACKNOWLEDGE: 32}
@@ -68,9 +68,9 @@ def resealed(data, **changes):
 class Wire:
     """A raw socket on an interface of this network namespace."""
 
-    def __init__(self, interface):
-        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETHERTYPE))
-        self.socket.bind((interface, ETHERTYPE))
+    def __init__(self, interface, ethertype=ETHERTYPE):
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ethertype))
+        self.socket.bind((interface, ethertype))
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24)
         self.socket.setblocking(False)
 
@@ -90,7 +90,7 @@ class Wire:
                 packet = self.socket.recv(1 << 16)
             except (BlockingIOError, OSError):
                 return
-            if len(packet) >= 14 + HEADER:
+            if len(packet) >= 14 + HEADER and packet[12:14] == struct.pack(">H", ETHERTYPE):
                 yield packet[:6], packet[6:12], packet[14:]
 
 
@@ -177,11 +177,11 @@ def attack(text):
 def listen(text):
     """What the switch sees of the pair: for the test, which must know what is to be guessed, and for an attacker that sees it too."""
     what = json.loads(text)
-    wire, until, seen = Wire(what["interface"]), time.monotonic() + what["seconds"], []
+    wire, until, seen = Wire(what["interface"], ALL), time.monotonic() + what["seconds"], []
     while time.monotonic() < until and len(seen) < what["most"]:
         for target, origin, data in wire.heard():
             length = struct.unpack(">H", data[32:34])[0]
-            if target.hex() == what["target"] and origin.hex() == what["peer"] and data[0] == VERSION:
+            if target.hex() == what["target"] and origin.hex() == what["peer"] and data[0] == VERSION and length + HEADER <= len(data):
                 seen.append(data[:HEADER + length].hex())
         time.sleep(0.002)
     print(json.dumps(seen))
@@ -214,14 +214,14 @@ def said(process, limit=20):
 
 
 class Pair:
-    """vipping on two hosts, a message each two milliseconds."""
+    """vipping on two hosts, a message each five milliseconds."""
 
     def __init__(self, hosts, program, level):
         self.hosts, self.program, self.level = hosts, program, level
         self.server = hosts.start(1, program, "--server", "-q", "-r", level)
 
     def ping(self, seconds):
-        return self.hosts.start(0, self.program, "hostb", "-j", "-c", int(seconds * 500), "-i", "0.002", "-w", "5000", "-r", self.level)
+        return self.hosts.start(0, self.program, "hostb", "-j", "-c", int(seconds * 200), "-i", "0.005", "-w", "5000", "-r", self.level)
 
     def result(self, client, what):
         out, err = client.communicate(timeout=30)
@@ -249,13 +249,13 @@ def sniff(hosts, most, seconds=2.0):
 def under(hosts, pair, name, calm, attacks, seconds):
     client = pair.ping(seconds)
     try:
-        seen = sniff(hosts, 300)
+        seen = sniff(hosts, 100)
         if not seen:
             raise Failure("the switch sees nothing of the pair")
         last = bytes.fromhex(seen[-1])
         destination, source, sequence = struct.unpack(">III", last[4:16])
         what = {"target": hosts.mac(1), "own": hosts.mac(2), "peer": hosts.mac(0), "id": destination, "peer_id": source,
-                "index": destination & 0xFFFF, "sequence": sequence, "seconds": 1.5, "seen": []}
+                "index": destination & 0xFFFF, "sequence": sequence, "seconds": 1.0, "seen": []}
         told = []
         for kind in attacks:
             if kind == "replay":
@@ -288,7 +288,7 @@ def test(build):
             try:
                 calm = pair.result(pair.ping(0.5), "calm")
                 told = under(hosts, pair, "ids are scanned, frames forged", calm, ("scan", "forge") if level == "delivery" else ("forge",),
-                             6.5 if level == "delivery" else 3.0)
+                             5.0 if level == "delivery" else 2.5)
                 if level == "delivery":
                     check_scan(told[0])
             finally:
@@ -301,7 +301,7 @@ def test(build):
             pair = Pair(hosts, program, level)
             try:
                 calm = pair.result(pair.ping(0.5), "calm")
-                under(hosts, pair, "with a key, frames seen and sent again", calm, ("replay", "forge"), 4.5)
+                under(hosts, pair, "with a key, frames seen and sent again", calm, ("replay", "forge"), 3.5)
             finally:
                 end([pair.server])
 

@@ -194,6 +194,51 @@ TEST(WireAuth, NothingThatWasSentIsGoodAgainOrElsewhere) {
     EXPECT_EQ(m.server.wrong + m.client.wrong, "");
 }
 
+// All of it in order, and even the pass, which anybody has seen in the hand-shake.
+TEST(WireAuth, AMessageWithoutATagIsNotTaken) {
+    Meeting m(kKey, kKey);
+    Header last;
+    uint64_t told = 0;
+    m.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
+        Frame f;
+        if (read_frame({frame, bytes}, &f) != Flaw::none) return true;
+        if (from == address(11)) last = f.header;
+        Connect c;
+        if (f.header.kind == Kind::accept && read_connect(f, &c) == Flaw::none) told = c.pass;
+        return true;
+    };
+    ASSERT_TRUE(m.meet());
+    m.client.work(3, m.wire.now);
+    ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.client.good_count == 3; }));
+    m.wire.run_for(Tuning{}.keep_alive);
+    const uint64_t before = m.server.messages_in;
+    ASSERT_NE(told, 0u);
+    for (const uint16_t tagged : {uint16_t{0}, uint16_t{kFlagTagged}}) {
+        std::byte frame[kHeaderBytes + kMessageBytes + 64] = {};
+        const uint32_t length = m.server.plan_in.length(m.server.in_next);
+        Header h = last;
+        h.kind = Kind::send;
+        h.flags = static_cast<uint16_t>(kFlagLast | tagged);
+        h.pass = told;
+        h.length = static_cast<uint16_t>(kMessageBytes + std::min(length, 64u));
+        write_message(frame + kHeaderBytes, {static_cast<uint32_t>(before), 0, std::min(length, 64u), 0});
+        seal(frame, h);
+        m.server.node.input({frame, kHeaderBytes + size_t{h.length}}, address(11), m.wire.now);
+    }
+    EXPECT_EQ(m.server.messages_in, before);
+    EXPECT_EQ(m.server.wrong, "");
+    EXPECT_TRUE(m.server.is_connected);
+}
+
+TEST(WireAuth, EachDirectionOfEachConnectionHasItsKey) {
+    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(kKey, 2, 1));
+    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(kKey, 1, 3));
+    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(kKey, 3, 2));
+    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(Key{1, 2}, 1, 2));
+    const Key key = key_of_direction(kKey, 1, 2);
+    EXPECT_NE(key.low, key.high);
+}
+
 TEST(WireAuth, AnEndIsToldAndADeadPeerIsNoticed) {
     Meeting m(kKey, kKey);
     ASSERT_TRUE(m.meet());

@@ -35,6 +35,7 @@ struct Victim : test::Pair {
         wire.tap = [this](std::byte* frame, uint32_t&, const NicAddress& from) {
             const uint64_t pass = load64(frame + kPassAt);
             const auto kind = static_cast<Kind>(load8(frame + 1));
+            if (from == address(1)) acknowledge_of_a = load32(frame + 16);
             if (kind == Kind::send || kind == Kind::confirm) (from == address(1) ? pass_of_b : pass_of_a) = pass;
             if (kind == Kind::accept) pass_of_a = pass;
             return true;
@@ -71,6 +72,7 @@ struct Victim : test::Pair {
         h.source = source;
         h.pass = pass;
         h.sequence = sequence;
+        h.acknowledge = acknowledge_of_a;
         h.length = static_cast<uint16_t>(field_bytes(kind));
         seal(frame, h);
         b.node.input({frame, kHeaderBytes + size_t{h.length}}, address(from), wire.now);
@@ -88,6 +90,7 @@ struct Victim : test::Pair {
         return next;
     }
     uint64_t pass_of_a = 0, pass_of_b = 0;
+    uint32_t acknowledge_of_a = 0;
 };
 
 TEST(WireStrangers, PassesAreDrawnForEachConnectionAndDirection) {
