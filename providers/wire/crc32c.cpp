@@ -117,6 +117,7 @@ __attribute__((target("sse4.2"))) uint32_t by_processor(const unsigned char* p, 
 __attribute__((target("sse4.2"))) uint32_t behind_words(const uint64_t (&words)[5], const unsigned char* p,
                                                         size_t n) {
     uint64_t crc = UINT32_MAX;
+#pragma GCC unroll 8
     for (const uint64_t word : words) crc = __builtin_ia32_crc32di(crc, word);
     if (n < kFoldedFrom) return ~in_a_row(p, n, crc);
     return ~by_processor(p, n, static_cast<uint32_t>(crc));

@@ -28,10 +28,12 @@ using HeaderWords = uint64_t[kHeaderBytes / 8];
 
 // As they were made, not from memory in larger pieces.
 [[gnu::always_inline]] inline void write_words(std::byte* frame, const HeaderWords& words) {
+#pragma GCC unroll 8
     for (uint32_t i = 0; i < kHeaderBytes / 8; ++i) std::memcpy(frame + size_t{i} * 8, &words[i], 8);
 }
 
 [[gnu::always_inline]] inline void read_words(const std::byte* frame, HeaderWords& to) {
+#pragma GCC unroll 8
     for (uint32_t i = 0; i < kHeaderBytes / 8; ++i) std::memcpy(&to[i], frame + size_t{i} * 8, 8);
     to[4] &= ~on_wire(UINT32_MAX);
 }

@@ -217,6 +217,23 @@ void providers(const Inventory& all, std::vector<Finding>& out) {
     }
 }
 
+// An interface that drops what is to leave: most often its MTU is larger than that of what is behind it.
+void dropped_frames(const NicInfo& nic, std::vector<Finding>& out) {
+    const std::string about = text_of(nic.description), key = "iface=";
+    const size_t at = about.find(key);
+    if (at == std::string::npos) return;
+    const std::string interface = about.substr(at + key.size(), about.find_first_of(",;", at) - at - key.size());
+    if (interface.empty() || interface.find('/') != std::string::npos) return;
+    const std::string dropped = first_line(("/sys/class/net/" + interface + "/statistics/tx_dropped").c_str());
+    if (dropped.empty() || dropped == "0") return;
+    out.push_back({Verdict::note, fmt::format("NIC {}", text_of(nic.name)),
+                   fmt::format("{} has dropped {} frames on their way out; its MTU is {}", interface, dropped,
+                               nic.native_mtu),
+                   fmt::format("where hosts or switches have a smaller MTU, frames of that size are used after one "
+                               "more try; `ip link set {} mtu N` saves it",
+                               interface)});
+}
+
 void nics(const Inventory& all, std::vector<Finding>& out) {
     if (all.agent_error.empty() && all.nics.empty()) {
         out.push_back(
@@ -226,6 +243,7 @@ void nics(const Inventory& all, std::vector<Finding>& out) {
         const std::string subject = fmt::format("NIC {}", text_of(nic.name));
         if (nic.link_up != 0) {
             out.push_back(ok(subject, fmt::format("link up, address {}", address_text(nic.address))));
+            dropped_frames(nic, out);
         } else {
             out.push_back(
                 {Verdict::problem, subject, "link down", "bring the link up, or choose another NIC"});
