@@ -219,7 +219,7 @@ void providers(const Inventory& all, std::vector<Finding>& out) {
 
 // An interface that drops what is to leave: most often its MTU is larger than that of what is behind it.
 void dropped_frames(const NicInfo& nic, std::vector<Finding>& out) {
-    const std::string about = text_of(nic.description), key = "iface=";
+    const std::string about(text_of(nic.description)), key = "iface=";
     const size_t at = about.find(key);
     if (at == std::string::npos) return;
     const std::string interface = about.substr(at + key.size(), about.find_first_of(",;", at) - at - key.size());
