@@ -30,7 +30,7 @@ class Unlike(Namespaces):
 
 
 def doctor(hosts, vipinfo):
-    process = hosts.start(0, vipinfo, "--doctor", "-d", "acenic0")
+    process = hosts.start(0, vipinfo, "--doctor", "acenic0")
     try:
         out, err = process.communicate(timeout=60)
     finally:
