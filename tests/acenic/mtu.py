@@ -3,11 +3,12 @@
 """Hosts whose interfaces take frames of different sizes: one end of 1500 bytes, or a bridge of 1500 between two ends of 9000. They
 connect soon, messages of many frames arrive, and nothing that is too large holds up what is not. vipinfo says that frames were lost.
 
-    mtu.py --bin DIR --vipinfo PROGRAM
+    mtu.py --bin DIR --vipinfo PROGRAM --vipping PROGRAM
 """
 import argparse
 import os
 import sys
+import time
 
 from hosts import Failure, Namespaces, end, outcome, run
 from two_hosts import pair
@@ -39,15 +40,41 @@ def doctor(hosts, vipinfo):
         raise Failure("vipinfo --doctor says nothing of frames that were too large\n%s%s" % (out, err))
 
 
+def shrinks(hosts, vipping):
+    """The path becomes smaller than the messages under way: their connection ends with an error in its time, the next one works."""
+    server = hosts.start(1, vipping, "--server", "-q")
+    clients = [hosts.start(0, vipping, "hostb", "-q", "-b", 8000, "-c", 100000, "-i", "0.001", "-w", 5000)]
+    try:
+        time.sleep(1)
+        if clients[0].poll() is not None:
+            raise Failure("vipping has ended: %s%s" % clients[0].communicate())
+        run("ip", "-n", hosts.names[1], "link", "set", "v0", "mtu", "1500")
+        began = time.monotonic()
+        out, err = clients[0].communicate(timeout=60)
+        took = time.monotonic() - began
+        if clients[0].returncode == 0 or not err:
+            raise Failure("vipping should end with an error\n%s%s" % (out, err))
+        clients.append(hosts.start(0, vipping, "hostb", "-q", "-b", 8000, "-c", 20, "-i", "0.001", "-w", 5000))
+        out, err = clients[1].communicate(timeout=60)
+        if clients[1].returncode != 0:
+            raise Failure("there is no connection over the smaller path\n%s%s" % (out, err))
+    finally:
+        end(clients + [server])
+    print("a path that shrinks: told after %.1f s, the next connection works" % took, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
     parser.add_argument("--vipinfo", required=True)
+    parser.add_argument("--vipping", required=True)
     options = parser.parse_args()
     program = os.path.join(os.path.abspath(options.bin), "via_pingpong")
     sizes = "".join(r" +%d +[0-9.]+ +[0-9.]+\n" % (1 << k) for k in range(2, 16))
 
     def test():
+        with Unlike((9000, 9000)) as hosts:
+            shrinks(hosts, os.path.abspath(options.vipping))
         for mode in ("exclusive", "shared"):
             for mtus, bridge in (((9000, 1500), None), ((1500, 9000), None), ((9000, 9000), 1500)):
                 with Unlike(mtus, bridge) as hosts:
