@@ -17,7 +17,7 @@
 namespace viaduct::acenic {
 
 inline constexpr uint32_t kEngineMagic = 0x54494732;  // "TIG2"
-inline constexpr uint32_t kEngineVersion = 2;
+inline constexpr uint32_t kEngineVersion = 3;  // what goes through the rings counts: wire::kVersion
 inline constexpr size_t kPortText = 256;
 
 struct Hello {
