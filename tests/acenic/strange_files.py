@@ -21,7 +21,7 @@ import time
 from hosts import Failure, outcome
 
 PATIENCE = 5  # seconds; the files take thirty
-MAGIC, VERSION = 0x54494732, 2  # providers/acenic/daemon/protocol.hpp
+MAGIC, VERSION = 0x54494732, 3  # providers/acenic/daemon/protocol.hpp
 
 
 def lingering_socket():

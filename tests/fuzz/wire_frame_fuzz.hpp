@@ -191,10 +191,11 @@ inline void run_wire(const uint8_t* data, size_t size) {
     tuning.queue_depth = 32;
     tuning.hold_frames = 8;
     tuning.kept_requests = 3;
-    Node node(tuning, test::address(1), sink, host);
-
     FrameScript script(data, size);
     const uint8_t begin = script.byte();
+    const bool keyed = (begin & 0x40) != 0;  // and the peer has the same key
+    if (keyed) tuning.key = Key{1, 2};
+    Node node(tuning, test::address(1), sink, host);
     ViTraits traits;
     static constexpr uint16_t kLevels[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
                                            VIP_SERVICE_RELIABLE_RECEPTION};
@@ -208,6 +209,8 @@ inline void run_wire(const uint8_t* data, size_t size) {
     constexpr uint64_t kPeerPass = 0x5EC2E7;
     bool knows_pass = true;
     uint32_t peer_sequence = 0xFFFFFFF0;  // next of the peer's stream: close to its wrap
+    WholeSequence whole;
+    whole.begin(peer_sequence);
 
     std::vector<std::byte> frame(kMaxFrame);
     const auto feed = [&](Kind kind, uint32_t destination, uint32_t source, uint32_t sequence,
@@ -222,6 +225,12 @@ inline void run_wire(const uint8_t* data, size_t size) {
         h.credit = 5;
         h.pass = !knows_pass ? 1 : kind == Kind::reset || kind == Kind::disconnected ? kPeerPass : sink.pass;
         h.length = static_cast<uint16_t>(field_bytes(kind) + payload);
+        if (keyed && knows_pass) {
+            const bool inside = is_of_connection(kind);
+            h.flags |= kFlagTagged;
+            h.pass = tag_of(inside ? key_of_direction(*tuning.key, kPeerPass, sink.pass) : *tuning.key, h,
+                            inside ? whole.of(sequence) : 0, frame.data() + kHeaderBytes);
+        }
         seal(frame.data(), h);
         node.input({frame.data(), kHeaderBytes + size_t{h.length}}, from, now);
     };
