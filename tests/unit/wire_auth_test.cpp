@@ -16,7 +16,7 @@ using test::address;
 using test::end_address;
 using test::kSecond;
 
-constexpr Key kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+constexpr Key kCommonKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
 // The vectors of the authors' reference implementation: the input is 00, 01, 02, ...
 TEST(WireAuth, SipHashGivesThePublishedAnswers) {
@@ -36,7 +36,7 @@ TEST(WireAuth, SipHashGivesThePublishedAnswers) {
         std::memcpy(&expected, kExpected[n], sizeof expected);
         if (std::endian::native == std::endian::big) expected = __builtin_bswap64(expected);
         for (size_t first = 0; first <= n; ++first) {
-            SipHash hash(kKey);
+            SipHash hash(kCommonKey);
             hash.add(in, first);
             hash.add(in + first, n - first);
             EXPECT_EQ(hash.finish(), expected) << n << " bytes, " << first << " of them first";
@@ -47,7 +47,7 @@ TEST(WireAuth, SipHashGivesThePublishedAnswers) {
 TEST(WireAuth, AKeyIsReadAsItsDigits) {
     Key key;
     ASSERT_TRUE(read_key(" 000102030405060708090A0b0c0d0e0f\n", &key));
-    EXPECT_EQ(key, kKey);
+    EXPECT_EQ(key, kCommonKey);
     for (const char* const bad : {"", "0001", "000102030405060708090a0b0c0d0e0g", "000102030405060708090a0b0c0d0e0f0",
                                   "00 0102030405060708090a0b0c0d0e0f"})
         EXPECT_FALSE(read_key(bad, &key)) << bad;
@@ -63,8 +63,8 @@ TEST(WireAuth, SequenceNumbersGoOnBeyondTheirWrap) {
     EXPECT_EQ(s.of(6), 0x100000006u);
 }
 
-struct Meeting : test::Pair {
-    Meeting(const std::optional<Key>& ours, const std::optional<Key>& theirs)
+struct KeyedPair : test::Pair {
+    KeyedPair(const std::optional<Key>& ours, const std::optional<Key>& theirs)
         : Pair(1, Tuning{}, test::Plan{}, test::Plan{}, VIP_SERVICE_RELIABLE_DELIVERY),
           client(wire, 11, with(ours), plan(1), plan(2)),
           server(wire, 12, with(theirs), plan(2), plan(1)) {}
@@ -102,7 +102,7 @@ TEST(WireAuth, WorkOfAllKindsGoesThroughBadWeather) {
             storm.messages = 3000;
             storm.level = level;
             storm.weather = test::bad_weather();
-            storm.key = kKey;
+            storm.key = kCommonKey;
             storm.lends_from = lends_from;
             EXPECT_EQ(test::run_storm(storm, [](uint64_t) {}).wrong, "");
         }
@@ -114,9 +114,9 @@ TEST(WireAuth, EndsWithoutTheSameKeyDoNotMeetAndSayWhy) {
         std::optional<Key> ours, theirs;
         Distrust why;
     };
-    for (const Case& c : {Case{kKey, Key{1, 2}, Distrust::other_key}, Case{kKey, {}, Distrust::no_key},
-                          Case{{}, kKey, Distrust::no_tag}}) {
-        Meeting m(c.ours, c.theirs);
+    for (const Case& c : {Case{kCommonKey, Key{1, 2}, Distrust::other_key}, Case{kCommonKey, {}, Distrust::no_key},
+                          Case{{}, kCommonKey, Distrust::no_tag}}) {
+        KeyedPair m(c.ours, c.theirs);
         int answers = 0;
         m.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
             answers += from == address(12);
@@ -132,7 +132,7 @@ TEST(WireAuth, EndsWithoutTheSameKeyDoNotMeetAndSayWhy) {
 
 // A sniffer has every frame of an earlier connection and of this one, and sends them again and changed.
 TEST(WireAuth, NothingThatWasSentIsGoodAgainOrElsewhere) {
-    Meeting m(kKey, kKey);
+    KeyedPair m(kCommonKey, kCommonKey);
     struct Sniffed {
         std::vector<std::byte> bytes;
         bool from_client;
@@ -196,7 +196,7 @@ TEST(WireAuth, NothingThatWasSentIsGoodAgainOrElsewhere) {
 
 // All of it in order, and even the pass, which anybody has seen in the hand-shake.
 TEST(WireAuth, AMessageWithoutATagIsNotTaken) {
-    Meeting m(kKey, kKey);
+    KeyedPair m(kCommonKey, kCommonKey);
     Header last;
     uint64_t told = 0;
     m.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
@@ -231,25 +231,25 @@ TEST(WireAuth, AMessageWithoutATagIsNotTaken) {
 }
 
 TEST(WireAuth, EachDirectionOfEachConnectionHasItsKey) {
-    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(kKey, 2, 1));
-    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(kKey, 1, 3));
-    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(kKey, 3, 2));
-    EXPECT_NE(key_of_direction(kKey, 1, 2), key_of_direction(Key{1, 2}, 1, 2));
-    const Key key = key_of_direction(kKey, 1, 2);
+    EXPECT_NE(key_of_direction(kCommonKey, 1, 2), key_of_direction(kCommonKey, 2, 1));
+    EXPECT_NE(key_of_direction(kCommonKey, 1, 2), key_of_direction(kCommonKey, 1, 3));
+    EXPECT_NE(key_of_direction(kCommonKey, 1, 2), key_of_direction(kCommonKey, 3, 2));
+    EXPECT_NE(key_of_direction(kCommonKey, 1, 2), key_of_direction(Key{1, 2}, 1, 2));
+    const Key key = key_of_direction(kCommonKey, 1, 2);
     EXPECT_NE(key.low, key.high);
 }
 
 TEST(WireAuth, AnEndIsToldAndADeadPeerIsNoticed) {
-    Meeting m(kKey, kKey);
+    KeyedPair m(kCommonKey, kCommonKey);
     ASSERT_TRUE(m.meet());
     m.client.node.disconnect(m.client.link, m.wire.now);
     m.wire.run_for(10'000'000);
     EXPECT_EQ(m.server.how_ended, Ended::by_peer);
     EXPECT_EQ(m.client.node.links_in_use() + m.server.node.links_in_use(), 0u);
-    Meeting n(kKey, kKey);
+    KeyedPair n(kCommonKey, kCommonKey);
     ASSERT_TRUE(n.meet());
     n.wire.detach(n.server.node);
-    test::Station again(n.wire, 12, Meeting::with(kKey), Meeting::plan(2), Meeting::plan(1));
+    test::Station again(n.wire, 12, KeyedPair::with(kCommonKey), KeyedPair::plan(2), KeyedPair::plan(1));
     n.wire.run_for(Tuning{}.silence + Tuning{}.keep_alive);
     EXPECT_EQ(n.client.how_ended, Ended::lost) << "who has no connection cannot answer for it: silence shows it";
 }

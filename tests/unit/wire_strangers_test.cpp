@@ -20,7 +20,7 @@ using test::address;
 using test::end_address;
 using test::kSecond;
 
-test::Plan only_sends(uint64_t seed, uint16_t level) {
+test::Plan victims_plan(uint64_t seed, uint16_t level) {
     test::Plan p;
     p.seed = seed;
     p.rdma = false;
@@ -29,9 +29,9 @@ test::Plan only_sends(uint64_t seed, uint16_t level) {
 }
 
 // A connection, and what its frames show to those who see them.
-struct Victim : test::Pair {
-    explicit Victim(uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY, const Tuning& t = {})
-        : Pair(1, t, only_sends(1, level), only_sends(2, level), level) {
+struct VictimPair : test::Pair {
+    explicit VictimPair(uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY, const Tuning& t = {})
+        : Pair(1, t, victims_plan(1, level), victims_plan(2, level), level) {
         wire.tap = [this](std::byte* frame, uint32_t&, const NicAddress& from) {
             const uint64_t pass = load64(frame + kPassAt);
             const auto kind = static_cast<Kind>(load8(frame + 1));
@@ -94,7 +94,7 @@ struct Victim : test::Pair {
 };
 
 TEST(WireStrangers, PassesAreDrawnForEachConnectionAndDirection) {
-    Victim one, two;
+    VictimPair one, two;
     two.a.node.disconnect(two.a.link, two.wire.now);
     EXPECT_NE(one.pass_of_a, one.pass_of_b);
     EXPECT_NE(one.pass_of_a, 0u);
@@ -111,7 +111,7 @@ TEST(WireStrangers, AnIdThatThereIsLooksLikeOneThatThereIsNot) {
     for (const Kind kind : {Kind::keep_alive, Kind::acknowledge, Kind::send, Kind::confirm, Kind::accept,
                             Kind::disconnect, Kind::disconnected, Kind::reset, Kind::reject, Kind::pending}) {
         SCOPED_TRACE(name_of(kind));
-        Victim v;
+        VictimPair v;
         v.wire.run_for(kSecond);
         const auto known = v.answers_to(v.b.link, kind, 5);
         v.wire.run_for(kSecond);
@@ -126,7 +126,7 @@ TEST(WireStrangers, AnIdThatThereIsLooksLikeOneThatThereIsNot) {
 }
 
 TEST(WireStrangers, AScanOfAllIdsGetsFewAnswers) {
-    Victim v;
+    VictimPair v;
     v.wire.run_for(kSecond);
     int answers = 0;
     v.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
@@ -142,7 +142,7 @@ TEST(WireStrangers, AScanOfAllIdsGetsFewAnswers) {
 
 TEST(WireStrangers, AForgedFrameWithoutThePassDoesNothing) {
     for (const uint16_t level : {uint16_t{VIP_SERVICE_UNRELIABLE}, uint16_t{VIP_SERVICE_RELIABLE_DELIVERY}}) {
-        Victim v(level);
+        VictimPair v(level);
         const uint32_t next = v.next_of_a();
         const uint64_t before = v.b.messages_in;
         for (const Kind kind : {Kind::send, Kind::reset, Kind::disconnect, Kind::write, Kind::acknowledge}) {
@@ -161,7 +161,7 @@ TEST(WireStrangers, AForgedFrameWithoutThePassDoesNothing) {
 
 // Who sees the frames of others has the pass; the number still has to be the one.
 TEST(WireStrangers, AResetOutOfSequenceIsAskedBack) {
-    Victim v;
+    VictimPair v;
     const uint32_t next = v.next_of_a();
     for (const uint32_t off : {1u, 64u, 0x80000000u, 0xFFFFFFFFu}) v.forge(Kind::reset, v.b.link, v.a.link, v.pass_of_a, next + off);
     v.wire.run_for(10'000'000);
@@ -177,7 +177,7 @@ TEST(WireStrangers, AResetOutOfSequenceIsAskedBack) {
 // Another process has the address now: its first answer ends the connection, or the one after it.
 TEST(WireStrangers, APeerThatHasComeBackIsNoticedAtOnce) {
     for (const bool in_flight : {false, true}) {
-        Victim v;
+        VictimPair v;
         v.wire.detach(v.b.node);
         test::Station again(v.wire, 2, Tuning{}, v.b.plan_out, v.b.plan_in);
         const Time began = v.wire.now;
@@ -191,8 +191,8 @@ TEST(WireStrangers, APeerThatHasComeBackIsNoticedAtOnce) {
 
 // ---- other versions
 
-struct Asker : test::Pair {
-    Asker() : Pair(1, Tuning{}, test::Plan{}, test::Plan{}, VIP_SERVICE_RELIABLE_DELIVERY) {}
+struct AskingPair : test::Pair {
+    AskingPair() : Pair(1, Tuning{}, test::Plan{}, test::Plan{}, VIP_SERVICE_RELIABLE_DELIVERY) {}
     void ask() {
         a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + 10 * kSecond,
                                 wire.now);
@@ -200,7 +200,7 @@ struct Asker : test::Pair {
 };
 
 TEST(WireStrangers, ARequestOfAnotherVersionIsAnsweredWithBoth) {
-    Asker p;
+    AskingPair p;
     std::vector<std::byte> answer;
     int answers = 0;
     p.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
@@ -228,7 +228,7 @@ TEST(WireStrangers, ARequestOfAnotherVersionIsAnsweredWithBoth) {
 }
 
 TEST(WireStrangers, ARequestThatMeetsAnotherVersionEndsAtOnce) {
-    Asker p;
+    AskingPair p;
     std::vector<std::byte> request;
     p.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
         if (from == address(1) && request.empty()) request.assign(frame, frame + bytes);
