@@ -27,8 +27,9 @@ struct VirtioHeader {
 };
 static_assert(sizeof(VirtioHeader) == 10);
 
-// A device's queue is full for no longer. What is refused longer than this holds the others up no more.
-constexpr int64_t kLongestFull = 10'000'000;
+// A queue is full for no longer, the receiver of a veth waiting for a processor included. What is refused longer
+// than this holds the others up no more; it stays below the silence after which a peer is dead.
+constexpr int64_t kLongestFull = 300'000'000;
 
 }  // namespace
 
