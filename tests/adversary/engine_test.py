@@ -19,7 +19,7 @@ import time
 import users
 
 SLOWER = 1.5  # seconds, beyond ten times what it takes without a flood
-MAGIC, VERSION, WELCOMED = 0x54494732, 2, 0  # providers/acenic/daemon/protocol.hpp
+MAGIC, VERSION, WELCOMED = 0x54494732, 3, 0  # providers/acenic/daemon/protocol.hpp
 
 
 def address():
