@@ -61,6 +61,19 @@ class Looking(Case):
 
 
 class States(Looking):
+    def test_whoever_may_open_the_counters_cannot_shorten_them(self):
+        # A process whose counters are gone would be ended by SIGBUS when it counts.
+        with Program(VIPPING, "-s") as server:
+            server.line()
+            folder = "/proc/%d/fd" % server.pid
+            (counters,) = [path for path in (os.path.join(folder, fd) for fd in os.listdir(folder))
+                           if "memfd:viaduct-stats" in os.readlink(path)]
+            with open(counters, "r+b", buffering=0) as file:
+                with self.assertRaises(PermissionError):
+                    os.truncate(file.fileno(), 0)
+            self.until(server.pid, lambda seen: seen["counters"]["nics_opened"] == 1)
+            self.assertIsNone(server.process.poll())
+
     def test_of_a_connection_that_waits(self):
         with Program(VIPPING, "-s") as server:
             server.line()
