@@ -1,129 +1,137 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A ticket lock whose waiters give way and then sleep; beside somebody who computes (company.hpp) they sleep at once.
+// A lock on a futex. See critical.hpp.
 #include "mpi-adi/engine/critical.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sched.h>
 
+#include <climits>
 #include <ctime>
 
+#include "core/sync/futex.hpp"
 #include "mpi-adi/engine/company.hpp"
+#include "mpi-adi/engine/waits.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-// Turns are counted and never reset: whoever holds ticket == serving has the lock.
-std::atomic<uint32_t> next_ticket{0};
-std::atomic<uint32_t> serving{0};
-std::atomic<uint32_t> asleep{0};
-std::atomic<uint32_t> idle{0};  // threads that gave way and have nothing to do but look again
+constexpr uint32_t kFree = 0, kHeld = 1, kAwaited = 2;  // awaited: held, and somebody may sleep until it is not
+std::atomic<uint32_t> word{kFree};
+std::atomic<uint32_t> wanting{0};   // threads that found it held
+std::atomic<uint32_t> starving{0};  // of them, those that have waited for long
+std::atomic<uint32_t> turns{0};     // counts how often one of them got it
+std::atomic<uint32_t> polite{0};    // threads that wait for somebody else to have a turn
 std::atomic<const void*> owner{nullptr};
 uint32_t depth = 0;  // of the owner
+
+constexpr int64_t kLong = 1'000'000;
+constexpr int64_t kBesideStarving = 50'000;
 
 const void* self() {
     static thread_local char here;
     return &here;
 }
 
-// The lock is held for microseconds as a rule; after that many looks the holder has probably lost its
-// processor.
-constexpr int kYields = 100;
-// Where others have work for the lock all the time, an idle thread gets in line like them after so many looks.
-constexpr int kIdleLooks = 64;
+int64_t now_ns() {
+    timespec now = {};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
-void wait_for_turn(uint32_t ticket) {
-    for (int looks = 0;; looks++) {
-        const uint32_t now = serving.load(std::memory_order_acquire);
-        if (now == ticket) return;
-        if (looks < kYields && !company.computes()) {
-            company.give_way(1);
-            continue;
+void sleep_ns(int64_t nanoseconds) {
+    const timespec time{nanoseconds / 1'000'000'000, static_cast<long>(nanoseconds % 1'000'000'000)};
+    ::nanosleep(&time, nullptr);
+}
+
+void wait_for_lock() {
+    wanting.fetch_add(1, std::memory_order_relaxed);
+    const int64_t since = now_ns();
+    bool starves = false;
+    for (;;) {
+        if (starves || starving.load(std::memory_order_relaxed) == 0) {
+            if (word.exchange(kAwaited, std::memory_order_acquire) == kFree) break;
+            futex_wait(word, kAwaited, kLong, false);
+        } else {
+            sleep_ns(kBesideStarving);
         }
-        // Sequentially consistent with the release: either it sees us asleep, or we see its new number.
-        asleep.fetch_add(1, std::memory_order_seq_cst);
-        const timespec at_most{0, 10'000'000};
-        ::syscall(SYS_futex, &serving, FUTEX_WAIT_PRIVATE, now, &at_most, nullptr, 0);
-        asleep.fetch_sub(1, std::memory_order_relaxed);
+        if (!starves && now_ns() - since > kLong) {
+            starves = true;
+            starving.fetch_add(1, std::memory_order_relaxed);
+        }
     }
+    if (starves) starving.fetch_sub(1, std::memory_order_relaxed);
+    wanting.fetch_sub(1, std::memory_order_relaxed);
+    turns.fetch_add(1, std::memory_order_seq_cst);
+    if (polite.load(std::memory_order_seq_cst) != 0) futex_wake(turns, INT_MAX, false);
 }
 
-void pass_on() {
-    serving.fetch_add(1, std::memory_order_seq_cst);
-    if (asleep.load(std::memory_order_seq_cst) != 0)
-        ::syscall(SYS_futex, &serving, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+void lock() {
+    uint32_t expected = kFree;
+    if (starving.load(std::memory_order_relaxed) != 0 ||
+        !word.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed))
+        wait_for_lock();
 }
 
-// Only when nobody has the lock or waits for it.
-bool take_if_free() {
-    uint32_t ticket = serving.load(std::memory_order_acquire);
-    return next_ticket.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acquire,
-                                               std::memory_order_relaxed);
-}
-
-// Nobody wakes an idle thread: it looks again by itself, after about as long as a message takes on such a processor.
-void sleep_a_while() {
-    const timespec a_while{0, 50'000};
-    ::nanosleep(&a_while, nullptr);
-}
-
-// Idle threads have no order among each other: a turn that is given to one of them in particular would wait until that
-// one has a processor, and whoever has one can look for messages as well.
-void take_when_idle() {
-    idle.fetch_add(1, std::memory_order_relaxed);
-    int looks = 0;
-    do {
-        if (company.computes())
-            sleep_a_while();
-        else
-            company.give_way(1);
-    } while (!take_if_free() && ++looks < kIdleLooks);
-    idle.fetch_sub(1, std::memory_order_relaxed);
-    if (looks == kIdleLooks) wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
+void unlock() {
+    Woken woken;
+    if (sleepers_are_there()) [[unlikely]]
+        woken.gather();
+    owner.store(nullptr, std::memory_order_relaxed);
+    if (word.exchange(kFree, std::memory_order_release) == kAwaited)
+        futex_wake(word, starving.load(std::memory_order_relaxed) != 0 ? INT_MAX : 1, false);
+    woken.wake();
 }
 
 }  // namespace
 
 std::atomic<bool> EngineLock::enabled_{false};
 
+bool EngineLock::is_mine() { return owner.load(std::memory_order_relaxed) == self(); }
+
 void EngineLock::acquire() {
-    if (owner.load(std::memory_order_relaxed) == self()) {
+    if (is_mine()) {
         depth++;
         return;
     }
-    wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
-    owner.store(self(), std::memory_order_relaxed);
-    depth = 1;
+    take_back(1);
 }
 
 void EngineLock::release() {
-    if (--depth != 0) return;
-    owner.store(nullptr, std::memory_order_relaxed);
-    pass_on();
+    if (--depth == 0) unlock();
 }
 
-bool EngineLock::give_way() {
-    if (!enabled()) return false;
-    const uint32_t waiting =
-        next_ticket.load(std::memory_order_relaxed) - serving.load(std::memory_order_relaxed);
-    if (waiting <= 1 && idle.load(std::memory_order_relaxed) == 0) return false;
+uint32_t EngineLock::let_go() {
     const uint32_t mine = depth;
-    owner.store(nullptr, std::memory_order_relaxed);
-    pass_on();
-    take_when_idle();
+    unlock();
+    return mine;
+}
+
+void EngineLock::take_back(uint32_t mine) {
+    lock();
     owner.store(self(), std::memory_order_relaxed);
     depth = mine;
+}
+
+bool EngineLock::give_turn() {
+    if (!enabled() || wanting.load(std::memory_order_relaxed) == 0) return false;
+    const uint32_t seen = turns.load(std::memory_order_relaxed);
+    polite.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t mine = let_go();
+    futex_wait(turns, seen, kLong, false);
+    polite.fetch_sub(1, std::memory_order_relaxed);
+    take_back(mine);
     return true;
 }
 
-void EngineLock::nap() {
-    const uint32_t mine = depth;
-    owner.store(nullptr, std::memory_order_relaxed);
-    pass_on();
-    sleep_a_while();
-    wait_for_turn(next_ticket.fetch_add(1, std::memory_order_relaxed));
-    owner.store(self(), std::memory_order_relaxed);
-    depth = mine;
+void EngineLock::yield() {
+    const uint32_t mine = let_go();
+    company.give_way(2);
+    take_back(mine);
+}
+
+void EngineLock::nap(int64_t nanoseconds) {
+    const uint32_t mine = let_go();
+    sleep_ns(nanoseconds);
+    take_back(mine);
 }
 
 }  // namespace viaduct::mpi

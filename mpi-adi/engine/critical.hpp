@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The one lock of the engine. Below MPI_THREAD_MULTIPLE it costs a load and a branch that is never taken.
 // Recursive, because callbacks of the program (attributes, operators, error handlers) may call MPI again.
-// Served in order of arrival: a thread that progresses for ever must not keep the others out. Threads that only wait for
-// messages come after those that have something to do, and take the lock as they find it.
+// It is never held by a thread that sleeps or gives way. It goes to the thread that has a processor and asks first: an
+// order of arrival would hand it to one without a processor, for whom all others then wait. A thread that has waited for
+// long is served before those that come later.
 #pragma once
 
 #include <atomic>
@@ -16,10 +17,16 @@ public:
     static bool enabled() { return enabled_.load(std::memory_order_relaxed); }
     static void acquire();
     static void release();
-    // For a thread that found nothing to do: lets the others have the lock; true when there was one.
-    static bool give_way();
-    // For one that found nothing to do beside somebody who computes: sleeps a little, without the lock.
-    static void nap();
+    // Lets go of it, however often this thread has it, and takes it back.
+    static uint32_t let_go();
+    static void take_back(uint32_t depth);
+    // Whether this thread has it.
+    static bool is_mine();
+    // For a thread that found nothing to do: when others wait for the lock, one of them has it first. False when none did.
+    static bool give_turn();
+    // The processor to others, without the lock.
+    static void yield();
+    static void nap(int64_t nanoseconds);
 
 private:
     static std::atomic<bool> enabled_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mpi-adi/engine/critical.hpp"
+#include "mpi-adi/engine/waits.hpp"
 #include "mpi-adi/protocol/cmpi_adi.h"
 
 namespace viaduct::mpi {
@@ -122,7 +123,7 @@ int finish(Request*, MPI_Status* = MPI_STATUS_IGNORE);
 
 // One pass over everything that may move; true when something did. Never sleeps.
 bool progress();
-// Between two passes that moved nothing: spins, gives way or sleeps. Other threads get their turn here.
+// Between two passes that moved nothing: spins, gives way or sleeps.
 class Patience {
 public:
     void moved() {
@@ -144,9 +145,18 @@ private:
 // (seats.hpp); false where nobody knows.
 bool awaits_one_here(const Request&);
 
-// The second tells whether somebody who is waited for sits on our processor.
+// The second tells whether somebody who is waited for sits on our processor. Any thread may ask the condition, with
+// the lock held.
 template <class Condition, class Here>
 void progress_until(Condition condition, Here here) {
+    if (EngineLock::enabled()) [[unlikely]] {
+        struct Both {
+            Condition* condition;
+            Here* here;
+        } both = {&condition, &here};
+        return wait_among_threads({[](void* p) { return bool((*static_cast<Both*>(p)->condition)()); },
+                                   [](void* p) { return bool((*static_cast<Both*>(p)->here)()); }, &both});
+    }
     Patience patience;
     while (!condition()) {
         if (progress())

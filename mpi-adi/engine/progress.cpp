@@ -3,12 +3,13 @@
 // that moved nothing a rank spins where ranks and processors match; where they do not, it spins for as long
 // as that pays (spins.hpp), gives way for a while, and then sleeps until a module wakes it (mpi-facts 5.1:
 // this is where others lose minutes). Beside somebody who computes it spins briefly and sleeps, whatever the
-// number of ranks.
+// number of ranks. Where several threads may be in MPI, they wait as waits.hpp tells.
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "core/sync/pause.hpp"
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/first_look.hpp"
@@ -33,20 +34,14 @@ constexpr int kMostAsked = 16;
 // activity, a thread.
 constexpr unsigned kSleepMicroseconds = 10'000;
 constexpr unsigned kShortSleepMicroseconds = 200;
+// A thread that waits where no condition is known to others (waits.hpp) looks and gives way as often, and then naps.
+constexpr unsigned kYieldsAmongThreads = 200;
+constexpr int64_t kNapNs = 50'000;
 
 // Before a first look that is better a moment later: about as long as a message takes between near processors.
 constexpr int kPausesBeforeLook = 2;
 
-Spins spins;
 FirstLook first_look([] { return int64_t{std::chrono::steady_clock::now().time_since_epoch().count()}; });
-
-void pause_processor() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory");
-#endif
-}
 
 void sleep_a_little() {
     if (engine.sleeper_count == 0) {
@@ -54,8 +49,7 @@ void sleep_a_little() {
         return;
     }
     // With several modules none can wake us for the others, so each gets a short share.
-    const bool alone = engine.sleeper_count == 1 && engine.activities.empty() && engine.polled.empty() &&
-                       !EngineLock::enabled();
+    const bool alone = engine.sleeper_count == 1 && engine.activities.empty() && engine.polled.empty();
     protocol* module = engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
     module->pt_block(alone ? kSleepMicroseconds : kShortSleepMicroseconds);
 }
@@ -82,6 +76,8 @@ bool advance_activities() {
 
 }  // namespace
 
+Spins spins;
+
 bool progress() {
     int moved = 0;
     for (int i = 0; i < engine.active_count; i++) {
@@ -106,20 +102,25 @@ void Patience::was_rewarded() {
 
 void Patience::wait_a_little(bool for_one_here) {
     if (idle_++ == 0) limit_ = engine.crowded ? spins.limit() : Spins::kMost;
-    if (EngineLock::give_way()) return;
+    if (EngineLock::is_mine()) [[unlikely]] {
+        if (EngineLock::give_turn()) return;
+        if (idle_ < Spins::kMost)
+            cpu_pause();
+        else if (idle_ < kYieldsAmongThreads && !company.computes())
+            EngineLock::yield();
+        else
+            EngineLock::nap(kNapNs);
+        return;
+    }
     // That says nothing about how long to look for those who run.
     if (for_one_here && idle_ <= limit_) idle_ = limit_ + 1;
     if (engine.crowded && idle_ == limit_) spins.in_vain();
     if (idle_ < limit_) {
-        pause_processor();
+        cpu_pause();
     } else if (company.computes()) {
-        // Where processors abound the other threads of the program do not expect to wait for a sleeper.
-        if (EngineLock::enabled() && !engine.crowded)
-            EngineLock::nap();
-        else
-            sleep_a_little();
+        sleep_a_little();
     } else if (!engine.crowded) {
-        pause_processor();
+        cpu_pause();
         if (idle_ % kSpinsBetweenYields == 0) company.give_way(kLongYields);
     } else if (idle_ < limit_ + kYields) {
         company.give_way(kLongYields);
@@ -130,8 +131,12 @@ void Patience::wait_a_little(bool for_one_here) {
 
 void Patience::look_again() {
     idle_++;
-    if (EngineLock::give_way()) return;
-    if (engine.crowded && idle_ % Spins::kMost == 0) ::sched_yield();
+    if (EngineLock::give_turn()) return;
+    if (!engine.crowded || idle_ % Spins::kMost != 0) return;
+    if (EngineLock::is_mine())
+        EngineLock::yield();
+    else
+        ::sched_yield();
 }
 
 void begin_activity(Request& request, Activity* activity) {
@@ -194,7 +199,7 @@ void progress_until_done(const Request& request) {
 void progress_until_received(const Request& request) {
     if (request.is_done() || engine.crowded || EngineLock::enabled()) return progress_until_done(request);
     if (first_look.is_late()) {
-        for (int i = 0; i < kPausesBeforeLook; i++) pause_processor();
+        for (int i = 0; i < kPausesBeforeLook; i++) cpu_pause();
     }
     progress_until_done(request);
 }

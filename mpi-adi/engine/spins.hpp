@@ -45,4 +45,6 @@ private:
     std::atomic<unsigned> in_vain_{0};
 };
 
+extern Spins spins;
+
 }  // namespace viaduct::mpi

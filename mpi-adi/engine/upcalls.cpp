@@ -118,6 +118,8 @@ const mpip_upcalls kUpcalls = {
     .release = release,
     .post = post,
     .progress = progress_for_module,
+    .sleeping = let_go_for_sleep,
+    .awake = take_back_after_sleep,
 };
 
 void take_unexpected(Unexpected* message, Request* receive) {

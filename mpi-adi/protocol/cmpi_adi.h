@@ -30,7 +30,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CMPI_ADI_VERSION 2 /* of this contract; mpip_map_functions checks it */
+#define CMPI_ADI_VERSION 3 /* of this contract; mpip_map_functions checks it */
 
 /* --------------------------------------------------------------------------------------- codes and numbers -- */
 
@@ -324,6 +324,12 @@ struct mpip_upcalls {
     int (*post)(mpip_req_t*);    /* posts a receive, matching unexpected messages first (pt_frecv) */
     /* One pass over all protocols, giving way or sleeping as the engine sees fit: what blocking calls of modules loop on. */
     int (*progress)(void);
+    /*
+     * Around a sleep inside pt_block, after all that needs the engine's lock: other threads call the module meanwhile. An engine
+     * without threads leaves both NULL. A module that does not call them keeps the lock while it sleeps.
+     */
+    void (*sleeping)(void);
+    void (*awake)(void);
 };
 
 /* The engine's upcalls; before any pt_initialize. */

@@ -75,7 +75,7 @@ Engine::Engine(Job& job, const char* forced, int late) : job_(job) {
     ::gethostname(infos_[static_cast<size_t>(job.rank())].pi_host, sizeof infos_[0].pi_host - 1);
 
     const mpip_upcalls upcalls = {CMPI_ADI_VERSION, up_arrived, up_completed, up_peer_failed,
-                                  up_withdraw,      up_release, up_post,      up_progress};
+                                  up_withdraw,      up_release, up_post,      up_progress, nullptr,    nullptr};
     need(mpip_set_upcalls(&upcalls));
     for (int p = 0; p < NPROTO; ++p) {
         const char* name = mpip_protocol_name(p);

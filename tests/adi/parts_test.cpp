@@ -262,7 +262,9 @@ TEST(Stream, LivesThroughFramesNobodyWouldSend) {
                                   withdraw,
                                   [](unexmsg_t* message) { delete message; },
                                   [](mpip_req_t*) { return 0; },
-                                  [] { return 0; }};
+                                  [] { return 0; },
+                                  nullptr,
+                                  nullptr};
     ASSERT_EQ(mpip_set_upcalls(&upcalls), MPIP_SUCCESS);
     std::mt19937_64 dice(17);
     std::vector<char> payload(1000);

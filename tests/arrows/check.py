@@ -21,6 +21,7 @@ ALLOWED = {
     "utils/cmpiinfo/": ["include/", "core/", "utils/", "mpi-adi/"],  # shows what the engine has found
     "utils/": ["include/", "core/", "utils/"],
     "mpi-adi/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/"],
+    "mpi-adi/engine/": ["mpi-adi/", "core/sync/"],
     "mpi-adi/engine/rma/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/shm/"],  # shared windows
     "mpi-adi/engine/seats": ["mpi-adi/", "core/shm/"],  # where ranks of a node sit: memory of all of them
     # The modules that are no users of VIPL stand on these small parts of core.

@@ -85,6 +85,9 @@ if shutil.which(HYDRA):
     expect(f"hydra, 8 ranks: the same answers over {', '.join(protocols)} with hardly any buffers", len(seen) == 1)
     for protocol in protocols:
         digest(f"hydra, 3 ranks, {protocol}: threads", hydra(3, program("threads")), protocol)
+        digest(f"hydra, 8 ranks of 8 threads, {protocol}", hydra(8, program("crowd")), protocol)
+        for ranks in (2, 4):
+            digest(f"hydra, {ranks} ranks, {protocol}: idle threads", hydra(ranks, program("crowd", "idle")), protocol)
         killed("hydra", hydra, protocol)
         for ending in ("epoch", "epoch-messages"):
             killed("hydra", hydra, protocol, ending=ending)

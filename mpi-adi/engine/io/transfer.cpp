@@ -163,6 +163,7 @@ int transfer(File& file, const Transfer& what, MPI_Status* status) {
     int error = MPI_SUCCESS;
     // The end of a transfer is not to be reached twice: it converts what was read.
     bool finished = false;
+    const Unannounced by_worker;
     progress_until([&] { return finished = finished || running.advance(&error); });
     if (status != MPI_STATUS_IGNORE) {
         clear_status(status);

@@ -14,6 +14,19 @@ inline size_t bytes_of(size_t count, const mpip_type_t* type) {
 
 int wait_for(const mpip_req_t* req);
 
+// A sleep inside pt_block: other threads may be in the module while it lasts.
+class Asleep {
+public:
+    Asleep() {
+        if (mpip_up.sleeping != nullptr) mpip_up.sleeping();
+    }
+    ~Asleep() {
+        if (mpip_up.awake != nullptr) mpip_up.awake();
+    }
+    Asleep(const Asleep&) = delete;
+    Asleep& operator=(const Asleep&) = delete;
+};
+
 // The long way of pt_fsend: a request on the stack of the caller.
 int blocking_send(process_t*, const void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,
                   int mode);

@@ -139,7 +139,7 @@ static void start(int rank, int size, const char* forced) {
     world.c_size = size;
     world.c_procs = by_rank;
 
-    const struct mpip_upcalls upcalls = {CMPI_ADI_VERSION, arrived, completed, peer_failed, withdraw, release, post, progress};
+    const struct mpip_upcalls upcalls = {CMPI_ADI_VERSION, arrived, completed, peer_failed, withdraw, release, post, progress, NULL, NULL};
     need(mpip_set_upcalls(&upcalls), "upcalls");
     for (int p = 0; p < NPROTO; ++p) {
         struct protocol* module = &mpip_protocols[p];

@@ -85,11 +85,17 @@ void Rails::block(unsigned timeout_us) {
         VIP_VI_HANDLE vi;
         VIP_BOOLEAN receive;
         const VIP_ULONG ms = std::max(1U, timeout_us / 1000);
-        if (VipCQWait(rail.cq, ms, &vi, &receive) == VIP_SUCCESS) take_from(vi);
+        VIP_RETURN rc;
+        {
+            const adi::Asleep asleep;
+            rc = VipCQWait(rail.cq, ms, &vi, &receive);
+        }
+        if (rc == VIP_SUCCESS) take_from(vi);
         return;
     }
     const bool busy = lanes_to_make_ != 0 || stripes_ != 0;
     nap_ = std::clamp(nap_ * 2, kShortestNap, busy ? kShortestNap : kLongestNap);
+    const adi::Asleep asleep;
     std::this_thread::sleep_for(std::min(nap_, timeout));
 }
 

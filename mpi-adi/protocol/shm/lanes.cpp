@@ -7,6 +7,7 @@
 
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/futex.hpp"
+#include "mpi-adi/protocol/common/blocking.hpp"
 #include "mpi-adi/protocol/common/counters.hpp"
 #include "mpi-adi/protocol/shm/shm.hpp"
 
@@ -176,7 +177,10 @@ void Shm::block(unsigned timeout_us) {
         if (ready_line(*peer)) nothing = false;
         if (blocked(*peer)) timeout_ns = std::min<int64_t>(timeout_ns, 100'000);  // nobody rings for room
     }
-    if (nothing) futex_wait(head_->doorbell, bell, timeout_ns, true);
+    if (nothing) {
+        const adi::Asleep asleep;
+        futex_wait(head_->doorbell, bell, timeout_ns, true);
+    }
     head_->asleep.store(0, std::memory_order_relaxed);
 }
 

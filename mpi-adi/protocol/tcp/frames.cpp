@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "mpi-adi/protocol/common/blocking.hpp"
 #include "mpi-adi/protocol/common/counters.hpp"
 #include "mpi-adi/protocol/common/params.hpp"
 #include "mpi-adi/protocol/tcp/tcp.hpp"
@@ -208,6 +209,7 @@ void Tcp::block(unsigned timeout_us) {
     look_for_late();
     pollfd watched = {epoll_.get(), POLLIN, 0};
     const timespec timeout = {timeout_us / 1'000'000, static_cast<long>(timeout_us % 1'000'000) * 1000};
+    const adi::Asleep asleep;
     ::ppoll(&watched, 1, &timeout, nullptr);
 }
 

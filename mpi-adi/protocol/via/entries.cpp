@@ -265,7 +265,11 @@ int mpip_via_block(unsigned timeout_us) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     if (!leave_slots()) return 0;
-    const VIP_RETURN rc = VipCQWait(viadev.cq, timeout, &vi, &receive);
+    VIP_RETURN rc;
+    {
+        const adi::Asleep asleep;
+        rc = VipCQWait(viadev.cq, timeout, &vi, &receive);
+    }
     return_to_slots();
     if (rc == VIP_SUCCESS) take_completion(vi);
     return 0;

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// See waits.hpp. All of this is guarded by the engine's lock, but the words that threads sleep on.
+#include "mpi-adi/engine/waits.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "core/sync/futex.hpp"
+#include "core/sync/pause.hpp"
+#include "mpi-adi/engine/company.hpp"
+#include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/spins.hpp"
+
+namespace viaduct::mpi {
+namespace {
+
+struct Sleeper {
+    const Wait* wait;
+    std::atomic<uint32_t> woken{0};
+    bool listed = false;
+    Sleeper* before = nullptr;
+    Sleeper* after = nullptr;
+};
+
+// One that has company in its own process leaves the processor sooner.
+constexpr unsigned kYieldsAlone = 200;
+constexpr unsigned kYieldsAmongThreads = 8;
+// Where processors abound, how long a thread looks before it sleeps.
+constexpr int64_t kLookingNs = 1'000'000;
+constexpr unsigned kPassesBetweenClocks = 1024;
+// Modules wake the watcher for what comes in. What it waits for may also be done by another thread, which has no way to
+// wake it there: that is found after the first of these, and after up to the second when nothing has come for a while.
+// The third bounds the harm of what nobody tells of, and of a module that keeps the lock in its sleep.
+constexpr unsigned kSleepMicroseconds = 1'000;
+constexpr unsigned kLongSleepMicroseconds = 4'000;
+constexpr unsigned kShortSleepMicroseconds = 200;
+// A watcher that was woken for a message of another thread's, which polls by itself, keeps away from the modules until
+// nobody else has polled for so long: otherwise each message of the other's would cost a wake-up of this one.
+constexpr int64_t kAsideNs = 500'000;
+// Nothing is lost without it.
+constexpr int64_t kAsleepNs = 1'000'000'000;
+
+Sleeper* newest = nullptr;         // of those asleep
+Sleeper* successor = nullptr;      // woken to poll, and not yet there
+const void* poller = nullptr;      // the thread that polls
+bool watched = false;              // somebody sleeps at the modules
+unsigned aside = 0;                // threads that look again by themselves soon
+unsigned unannounced = 0;
+uint32_t passes = 0;               // of polling threads
+bool modules_let_go = false;       // they have been seen to, so a long sleep of theirs keeps nobody out
+
+const void* self() {
+    static thread_local char here;
+    return &here;
+}
+
+int64_t now_ns() {
+    timespec now = {};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void list(Sleeper& one) {
+    one.listed = true;
+    one.before = nullptr;
+    one.after = newest;
+    if (newest != nullptr) newest->before = &one;
+    newest = &one;
+}
+
+void unlist(Sleeper& one) {
+    if (!one.listed) return;
+    one.listed = false;
+    (one.before != nullptr ? one.before->after : newest) = one.after;
+    if (one.after != nullptr) one.after->before = one.before;
+}
+
+// True: it was woken, and not by the clock.
+bool sleep_until_woken(const Wait& wait, int64_t at_most) {
+    Sleeper me{&wait};
+    list(me);
+    const uint32_t depth = EngineLock::let_go();
+    if (me.woken.load(std::memory_order_acquire) == 0) futex_wait(me.woken, 0, at_most, false);
+    EngineLock::take_back(depth);
+    unlist(me);
+    if (successor == &me) successor = nullptr;
+    return me.woken.load(std::memory_order_relaxed) != 0;
+}
+
+// Somebody has to look for the messages of those asleep.
+void hand_over() {
+    if (newest == nullptr || poller != nullptr || watched || aside != 0 || successor != nullptr) return;
+    successor = newest;
+    unlist(*successor);
+    successor->woken.store(1, std::memory_order_release);
+    futex_wake(successor->woken, 1, false);
+}
+
+bool must_look_soon() { return !engine.activities.empty() || !engine.polled.empty() || unannounced != 0; }
+
+void watch(unsigned microseconds) {
+    protocol* const module = engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
+    const bool lasts = engine.sleeper_count == 1 && !must_look_soon() && modules_let_go;
+    watched = true;
+    module->pt_block(lasts ? microseconds : kShortSleepMicroseconds);
+    watched = false;
+}
+
+// Polls until the condition holds (true), or somebody else does what is left to do here: sleep at the modules. One that is
+// tired has looked for long enough since something moved, and sleeps again at once when it was woken for nothing.
+bool poll_until(const Wait& wait, bool& tired) {
+    unsigned idle = 0;
+    unsigned limit = Spins::kMost;
+    int64_t since = 0;
+    unsigned sleep = kSleepMicroseconds;
+    const void* const me = self();
+    poller = me;
+    for (;;) {
+        passes++;
+        const bool moved = progress();
+        if (wait.holds(wait.argument)) {
+            if (engine.crowded && idle != 0 && idle < limit) spins.rewarded(idle);
+            return true;
+        }
+        if (poller != nullptr && poller != me) return false;  // a callback has waited, and somebody else took over
+        poller = me;
+        if (EngineLock::give_turn()) continue;
+        if (moved) {
+            if (engine.crowded && idle != 0 && idle < limit) spins.rewarded(idle);
+            idle = 0;
+            sleep = kSleepMicroseconds;
+            tired = false;
+            continue;
+        }
+        if (idle++ == 0) limit = engine.crowded ? spins.limit() : Spins::kMost;
+        if (engine.crowded && idle <= limit && wait.for_one_here(wait.argument)) idle = limit + 1;
+        if (engine.crowded && idle == limit) spins.in_vain();
+        if (idle < limit && !tired) {
+            cpu_pause();
+            continue;
+        }
+        const bool computes = company.computes();
+        if (tired || computes) {
+            // Sleeps.
+        } else if (!engine.crowded) {
+            cpu_pause();
+            if (idle % kPassesBetweenClocks != 0) continue;
+            const int64_t now = now_ns();
+            if (idle <= kPassesBetweenClocks) since = now;
+            if (now - since < kLookingNs) {
+                EngineLock::yield();
+                continue;
+            }
+        } else if (idle < limit + (newest == nullptr && !watched ? kYieldsAlone : kYieldsAmongThreads)) {
+            EngineLock::yield();
+            continue;
+        }
+        if (engine.sleeper_count == 0 || (watched && must_look_soon())) {
+            EngineLock::nap(int64_t{kShortSleepMicroseconds} * 1000);
+            continue;
+        }
+        tired = true;
+        poller = nullptr;
+        if (watched) return false;
+        watch(sleep);
+        sleep = std::min(2 * sleep, kLongSleepMicroseconds);
+        if (poller != nullptr) return false;
+        poller = me;
+    }
+}
+
+}  // namespace
+
+void wait_among_threads(const Wait& wait) {
+    if (!EngineLock::is_mine()) {  // in MPI_Init, before the lock is in force
+        const Critical guard;
+        return wait_among_threads(wait);
+    }
+    const void* const outer = poller == self() ? poller : nullptr;  // a callback of the thread that polls waits
+    bool tired = false;
+    while (!wait.holds(wait.argument)) {
+        if ((poller != nullptr && poller != self()) || (tired && watched)) {
+            sleep_until_woken(wait, kAsleepNs);
+        } else if (!poll_until(wait, tired) && !watched) {
+            // Woken for somebody else, who polls.
+            aside++;
+            uint32_t seen = 0;
+            do {
+                seen = passes;
+            } while (!sleep_until_woken(wait, kAsideNs) && (passes != seen || poller != nullptr) && !watched);
+            aside--;
+        }
+    }
+    if (poller == self()) poller = outer;
+    hand_over();
+}
+
+Unannounced::Unannounced() { unannounced++; }
+Unannounced::~Unannounced() { unannounced--; }
+
+bool sleepers_are_there() { return newest != nullptr; }
+
+void Woken::gather() {
+    for (Sleeper* one = newest; one != nullptr;) {
+        Sleeper& sleeper = *std::exchange(one, one->after);
+        if (!sleeper.wait->holds(sleeper.wait->argument)) continue;
+        unlist(sleeper);
+        sleeper.woken.store(1, std::memory_order_release);
+        if (count_ == kMost)
+            futex_wake(sleeper.woken, 1, false);
+        else
+            words_[count_++] = &sleeper.woken;
+    }
+}
+
+// The word may be gone already with the wait of its thread: nobody sleeps there then, and nobody is woken.
+void Woken::wake() {
+    for (int i = 0; i < count_; i++) futex_wake(*words_[i], 1, false);
+}
+
+namespace {
+thread_local uint32_t depth_before_sleep = 0;
+}
+
+void let_go_for_sleep() {
+    if (!EngineLock::enabled() || !EngineLock::is_mine()) return;
+    modules_let_go = true;
+    depth_before_sleep = EngineLock::let_go();
+}
+
+void take_back_after_sleep() {
+    if (depth_before_sleep != 0) EngineLock::take_back(std::exchange(depth_before_sleep, 0));
+}
+
+}  // namespace viaduct::mpi
