@@ -14,7 +14,8 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr uint32_t kFree = 0, kHeld = 1, kAwaited = 2;  // awaited: held, and somebody may sleep until it is not
+constexpr uint32_t kFree = 0, kHeld = 1,
+                   kAwaited = 2;  // awaited: held, and somebody may sleep until it is not
 std::atomic<uint32_t> word{kFree};
 std::atomic<uint32_t> wanting{0};   // threads that found it held
 std::atomic<uint32_t> starving{0};  // of them, those that have waited for long

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The one lock of the engine. Below MPI_THREAD_MULTIPLE it costs a load and a branch that is never taken.
 // Recursive, because callbacks of the program (attributes, operators, error handlers) may call MPI again.
-// It is never held by a thread that sleeps or gives way. It goes to the thread that has a processor and asks first: an
-// order of arrival would hand it to one without a processor, for whom all others then wait. A thread that has waited for
-// long is served before those that come later.
+// It is never held by a thread that sleeps or gives way. It goes to the thread that has a processor and asks
+// first: an order of arrival would hand it to one without a processor, for whom all others then wait. A
+// thread that has waited for long is served before those that come later.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,8 @@ public:
     static void take_back(uint32_t depth);
     // Whether this thread has it.
     static bool is_mine();
-    // For a thread that found nothing to do: when others wait for the lock, one of them has it first. False when none did.
+    // For a thread that found nothing to do: when others wait for the lock, one of them has it first. False
+    // when none did.
     static bool give_turn();
     // The processor to others, without the lock.
     static void yield();

@@ -29,26 +29,28 @@ constexpr unsigned kYieldsAmongThreads = 8;
 // Where processors abound, how long a thread looks before it sleeps.
 constexpr int64_t kLookingNs = 1'000'000;
 constexpr unsigned kPassesBetweenClocks = 1024;
-// Modules wake the watcher for what comes in. What it waits for may also be done by another thread, which has no way to
-// wake it there: that is found after the first of these, and after up to the second when nothing has come for a while.
-// The third bounds the harm of what nobody tells of, and of a module that keeps the lock in its sleep.
+// Modules wake the watcher for what comes in. What it waits for may also be done by another thread, which has
+// no way to wake it there: that is found after the first of these, and after up to the second when nothing
+// has come for a while. The third bounds the harm of what nobody tells of, and of a module that keeps the
+// lock in its sleep.
 constexpr unsigned kSleepMicroseconds = 1'000;
 constexpr unsigned kLongSleepMicroseconds = 4'000;
 constexpr unsigned kShortSleepMicroseconds = 200;
-// A watcher that was woken for a message of another thread's, which polls by itself, keeps away from the modules until
-// nobody else has polled for so long: otherwise each message of the other's would cost a wake-up of this one.
+// A watcher that was woken for a message of another thread's, which polls by itself, keeps away from the
+// modules until nobody else has polled for so long: otherwise each message of the other's would cost a
+// wake-up of this one.
 constexpr int64_t kAsideNs = 500'000;
 // Nothing is lost without it.
 constexpr int64_t kAsleepNs = 1'000'000'000;
 
-Sleeper* newest = nullptr;         // of those asleep
-Sleeper* successor = nullptr;      // woken to poll, and not yet there
-const void* poller = nullptr;      // the thread that polls
-bool watched = false;              // somebody sleeps at the modules
-unsigned aside = 0;                // threads that look again by themselves soon
+Sleeper* newest = nullptr;     // of those asleep
+Sleeper* successor = nullptr;  // woken to poll, and not yet there
+const void* poller = nullptr;  // the thread that polls
+bool watched = false;          // somebody sleeps at the modules
+unsigned aside = 0;            // threads that look again by themselves soon
 unsigned unannounced = 0;
-uint32_t passes = 0;               // of polling threads
-bool modules_let_go = false;       // they have been seen to, so a long sleep of theirs keeps nobody out
+uint32_t passes = 0;          // of polling threads
+bool modules_let_go = false;  // they have been seen to, so a long sleep of theirs keeps nobody out
 
 const void* self() {
     static thread_local char here;
@@ -100,15 +102,17 @@ void hand_over() {
 bool must_look_soon() { return !engine.activities.empty() || !engine.polled.empty() || unannounced != 0; }
 
 void watch(unsigned microseconds) {
-    protocol* const module = engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
+    protocol* const module =
+        engine.sleepers[engine.next_sleeper++ % static_cast<unsigned>(engine.sleeper_count)];
     const bool lasts = engine.sleeper_count == 1 && !must_look_soon() && modules_let_go;
     watched = true;
     module->pt_block(lasts ? microseconds : kShortSleepMicroseconds);
     watched = false;
 }
 
-// Polls until the condition holds (true), or somebody else does what is left to do here: sleep at the modules. One that is
-// tired has looked for long enough since something moved, and sleeps again at once when it was woken for nothing.
+// Polls until the condition holds (true), or somebody else does what is left to do here: sleep at the
+// modules. One that is tired has looked for long enough since something moved, and sleeps again at once when
+// it was woken for nothing.
 bool poll_until(const Wait& wait, bool& tired) {
     unsigned idle = 0;
     unsigned limit = Spins::kMost;
@@ -123,7 +127,8 @@ bool poll_until(const Wait& wait, bool& tired) {
             if (engine.crowded && idle != 0 && idle < limit) spins.rewarded(idle);
             return true;
         }
-        if (poller != nullptr && poller != me) return false;  // a callback has waited, and somebody else took over
+        if (poller != nullptr && poller != me)
+            return false;  // a callback has waited, and somebody else took over
         poller = me;
         if (EngineLock::give_turn()) continue;
         if (moved) {
@@ -177,7 +182,8 @@ void wait_among_threads(const Wait& wait) {
         const Critical guard;
         return wait_among_threads(wait);
     }
-    const void* const outer = poller == self() ? poller : nullptr;  // a callback of the thread that polls waits
+    const void* const outer =
+        poller == self() ? poller : nullptr;  // a callback of the thread that polls waits
     bool tired = false;
     while (!wait.holds(wait.argument)) {
         if ((poller != nullptr && poller != self()) || (tired && watched)) {

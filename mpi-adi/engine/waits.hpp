@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Waiting where several threads of a process may be in MPI (MPI_THREAD_MULTIPLE). One of them polls; the others sleep,
-// each on a word of its own with the condition it waits for beside. A condition is about what the engine's lock guards,
-// so whoever lets go of the lock looks which of them hold now and wakes just those. The one that polls and finds
-// nothing becomes the watcher, asleep until the modules have something; when it leaves, it wakes another in its place.
+// Waiting where several threads of a process may be in MPI (MPI_THREAD_MULTIPLE). One of them polls; the
+// others sleep, each on a word of its own with the condition it waits for beside. A condition is about what
+// the engine's lock guards, so whoever lets go of the lock looks which of them hold now and wakes just those.
+// The one that polls and finds nothing becomes the watcher, asleep until the modules have something; when it
+// leaves, it wakes another in its place.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,8 @@ struct Wait {
 // Until it holds. The lock is held, and let go meanwhile.
 void wait_among_threads(const Wait& wait);
 
-// Somebody waits for what no module tells of (a word of memory, a worker's end): nobody sleeps for long meanwhile.
+// Somebody waits for what no module tells of (a word of memory, a worker's end): nobody sleeps for long
+// meanwhile.
 class Unannounced {
 public:
     Unannounced();
@@ -29,7 +31,8 @@ public:
     Unannounced& operator=(const Unannounced&) = delete;
 };
 
-// For the lock: those asleep whose conditions hold, taken out of the list before it is let go, and woken after.
+// For the lock: those asleep whose conditions hold, taken out of the list before it is let go, and woken
+// after.
 bool sleepers_are_there();
 class Woken {
 public:

@@ -341,8 +341,8 @@ void damaged_rails(Job& job) {
     ::_exit(0);
 }
 
-// Callers that are none of the job: silent ones in a crowd, and ones that know nearly everything. Who belongs
-// to the job gets through all the same.
+// Callers that are none of the job: silent ones in a crowd, ones that know nearly everything, and ones that say what they
+// have recorded. Who belongs to the job gets through all the same.
 void strangers(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
@@ -351,13 +351,20 @@ void strangers(Job& job) {
         const auto& target = static_cast<tcp::Peer&>(*stream::connection_of(e.process(0)));
         sockaddr_storage name;
         const socklen_t length = tcp::to_sockaddr(target.ways.at(0), &name);
+        tcp::Call call;
+        call.caller = 2;
+        call.called = 0;
+        call.caller_nonce.fill(7);
+        const tcp::Proof good = tcp::prove(target.key, tcp::Step::call, call);
+        const tcp::Proof other_step = tcp::prove(target.key, tcp::Step::answer, call);
+        tcp::Proof spoilt = good;
+        spoilt[31] ^= 1;
+        const tcp::Nonce& nonce = call.caller_nonce;
         const tcp::Hello almost[] = {
-            {tcp::kMagic + 1, tcp::kVersion, 1, 0, target.token},
-            {tcp::kMagic, tcp::kVersion + 1, 1, 0, target.token},
-            {tcp::kMagic, 0, 1, 0, target.token},
-            {0, tcp::kVersion, 2, 0, target.token},
-            {tcp::kMagic, tcp::kVersion, 1, 1, target.token},
-            {tcp::kMagic, tcp::kVersion, 1, 0, target.token ^ 1},
+            {tcp::kMagic + 1, tcp::kVersion, 2, 0, nonce, good}, {tcp::kMagic, tcp::kVersion + 1, 2, 0, nonce, good},
+            {tcp::kMagic, 0, 2, 0, nonce, good},                 {0, tcp::kVersion, 2, 0, nonce, good},
+            {tcp::kMagic, tcp::kVersion, 2, 1, nonce, good},     {tcp::kMagic, tcp::kVersion, 1, 0, nonce, good},
+            {tcp::kMagic, tcp::kVersion, 2, 0, nonce, spoilt},   {tcp::kMagic, tcp::kVersion, 2, 0, nonce, other_step},
         };
         std::vector<Fd> crowd;
         for (size_t i = 0; i < 400; ++i) {
@@ -373,6 +380,27 @@ void strangers(Job& job) {
             char byte;
             if (i % 5 != 0) CHECK(::recv(crowd[i - i / 5 - 1].get(), &byte, 1, 0) <= 0);
         }
+        // What is right once is recorded, said again and not heard; and what the answer asks for has to follow.
+        const tcp::Hello right = {tcp::kMagic, tcp::kVersion, 2, 0, nonce, good};
+        Fd calls[2];
+        for (Fd& fd : calls) {
+            fd = Fd(::socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+            CHECK(::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0);
+            CHECK(::send(fd.get(), &right, sizeof right, MSG_NOSIGNAL) == sizeof right);
+            tcp::Hello answer;
+            const int had = static_cast<int>(::recv(fd.get(), &answer, sizeof answer, MSG_WAITALL));
+            if (&fd == &calls[1]) {
+                CHECK(had <= 0);
+                continue;
+            }
+            CHECK(had == sizeof answer);
+            call.called_nonce = answer.nonce;
+            CHECK(tcp::is_proof(answer.proof, target.key, tcp::Step::answer, call));
+        }
+        char byte;
+        const tcp::Proof reflected = tcp::prove(target.key, tcp::Step::answer, call);
+        CHECK(::send(calls[0].get(), &reflected, sizeof reflected, MSG_NOSIGNAL) == sizeof reflected);
+        CHECK(::recv(calls[0].get(), &byte, 1, 0) <= 0);
         e.barrier();
         return;
     }

@@ -13,6 +13,7 @@
 #include "mpi-adi/protocol/common/request_ids.hpp"
 #include "mpi-adi/protocol/rails/rails.hpp"
 #include "mpi-adi/protocol/stream/stream.hpp"
+#include "mpi-adi/protocol/tcp/handshake.hpp"
 #include "mpi-adi/protocol/via/pieces.hpp"
 #include "mpi-adi/protocol/via/vbuf.hpp"
 #include "mpi-adi/protocol/via/wire.hpp"
@@ -252,6 +253,26 @@ unexmsg_t* withdraw(process_t*, reqaddr_t) {
     unexmsg_t* message = held.back();
     held.pop_back();
     return message;
+}
+
+TEST(Handshake, ProvesOneStepOfOneCallByThePair) {
+    const tcp::Secret one = {1}, two = {2}, three = {3};
+    const tcp::Key key = tcp::key_of("job", 4, one, 9, two);
+    EXPECT_EQ(key, tcp::key_of("job", 9, two, 4, one));
+    EXPECT_NE(key, tcp::key_of("job", 4, two, 9, one));
+    EXPECT_NE(key, tcp::key_of("job", 4, one, 9, three));
+    EXPECT_NE(key, tcp::key_of("job", 4, one, 8, two));
+    EXPECT_NE(key, tcp::key_of("another job", 4, one, 9, two));
+    const tcp::Call call = {4, 9, {5}, {6}};
+    const tcp::Proof proof = tcp::prove(key, tcp::Step::answer, call);
+    EXPECT_TRUE(tcp::is_proof(proof, key, tcp::Step::answer, call));
+    EXPECT_FALSE(tcp::is_proof(proof, key, tcp::Step::confirm, call));
+    EXPECT_FALSE(tcp::is_proof(proof, tcp::key_of("job", 4, one, 9, three), tcp::Step::answer, call));
+    for (const tcp::Call& other : {tcp::Call{9, 4, {5}, {6}}, {4, 8, {5}, {6}}, {4, 9, {6}, {5}}, {4, 9, {5}, {}}})
+        EXPECT_FALSE(tcp::is_proof(proof, key, tcp::Step::answer, other));
+    tcp::Proof spoilt = proof;
+    spoilt.front() ^= 0x80;
+    EXPECT_FALSE(tcp::is_proof(spoilt, key, tcp::Step::answer, call));
 }
 
 TEST(Stream, LivesThroughFramesNobodyWouldSend) {

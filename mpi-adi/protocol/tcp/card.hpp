@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mpi-adi/protocol/cmpi_adi.h"
+#include "mpi-adi/protocol/tcp/handshake.hpp"
 
 namespace viaduct::tcp {
 
@@ -29,7 +30,7 @@ struct Card {
     uint32_t magic;
     uint32_t piece;  // most payload it takes in one frame
     uint64_t host;   // processes with the same number share a loopback interface
-    uint64_t token;  // whoever calls has to know it: only processes of this job do
+    Secret secret;   // known to the processes of this job; see handshake.hpp
     Address addresses[kAddresses];
     uint32_t count;  // of them
     uint32_t unused;

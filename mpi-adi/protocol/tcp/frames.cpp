@@ -21,7 +21,7 @@ using stream::Frame;
 
 namespace {
 constexpr int kEvents = 64;
-constexpr unsigned kPassesBetweenLooks = 1024;
+constexpr unsigned kPassesBetweenLooks = 128;
 }  // namespace
 
 int Tcp::initialize() {
@@ -170,9 +170,12 @@ void Tcp::on_peer(Peer& peer, uint32_t events) {
             return on_connected(peer);
         case Peer::Stage::greeting:
             return on_answer(peer);
+        case Peer::Stage::answering:
+            return on_proof(peer);
         case Peer::Stage::talking:
             break;
         case Peer::Stage::idle:
+        case Peer::Stage::waiting:
             return;
     }
     if (opening_) return;

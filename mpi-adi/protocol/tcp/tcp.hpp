@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The module for processes that share nothing but a network: one TCP connection for each pair, below the
-// stream protocol, all watched by one epoll. A connection begins with a Hello each way, by which both learn
-// who the other is and that it belongs to the job; frames follow.
+// stream protocol, all watched by one epoll. A connection begins with a Hello each way and a proof (handshake.hpp),
+// by which both learn who the other is and that it belongs to the job; frames follow.
 #pragma once
 
 #include <bit>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/shm/segment.hpp"
@@ -15,40 +16,35 @@
 
 namespace viaduct::tcp {
 
-constexpr uint32_t kMagic = 0x31504354;  // "TCP1"
-constexpr uint32_t kVersion = 1;
-
-// First bytes on a connection, from the caller and then from the one called. Little-endian.
-struct Hello {
-    uint32_t magic;
-    uint32_t version;
-    uint32_t from;  // world rank
-    uint32_t to;
-    uint64_t token;  // of the one it is said to
-};
-static_assert(sizeof(Hello) == 24 && std::endian::native == std::endian::little);
-
 using Clock = std::chrono::steady_clock;
 
 struct Peer : stream::Connection {
     enum class Stage {
-        idle,      // nobody has called yet
-        calling,   // the system connects
-        greeting,  // our Hello is away, theirs is to come
-        talking,   // ready
+        idle,       // nobody has called yet
+        waiting,    // for the time of the next try
+        calling,    // the system connects
+        greeting,   // our Hello is away, theirs is to come
+        answering,  // their Hello was right, ours is away, their proof is to come
+        talking,    // ready
     };
     Stage stage = Stage::idle;
     Fd fd;
     Fd parked;  // the other has called too while our call, which goes first, is under way
+    Nonce parked_nonce = {};
     std::vector<Address> ways;
     size_t way = 0;
-    uint64_t token = 0;             // theirs
-    Clock::time_point patience;     // until when the system may take to connect
+    size_t refused = 0;             // ways at which nobody listens
+    Key key = {};                   // of this pair
+    Call handshake;                 // the one under way
+    std::vector<Nonce> heard;       // of its calls: one that comes again was recorded
+    Clock::time_point patience;     // until when the system may take to connect, or the time of the next try
+    Clock::time_point deadline;     // of all tries
+    std::chrono::milliseconds pause{0};  // before the next try
     const char* trouble = nullptr;  // to be reported by the next pass
     bool watching_room = false;     // epoll tells when the socket takes more
     uint16_t frames_sent = 0;
     uint16_t frames_had = 0;
-    Hello hello = {};  // of theirs, while it comes
+    Hello hello = {};  // of theirs, or their proof, while it comes
     size_t hello_had = 0;
     std::unique_ptr<char[]> in, out;  // buffer_bytes() each
     size_t in_begin = 0, in_end = 0;
@@ -97,17 +93,20 @@ private:
     bool listen_on(Address& address);
     void call(Peer& peer);
     void call_next(Peer& peer);
-    void called(Peer& peer, Fd fd);
-    void answer(Peer& peer, Fd fd);
+    void called(Peer& peer, Fd fd, const Nonce& caller_nonce);
+    void drop_call(Peer& peer);
+    void answer(Peer& peer, Fd fd, const Nonce& caller_nonce);
+    void try_later(Peer& peer);
     void hang_up(Fd& fd);
     void talk(Peer& peer);
-    bool say_hello(const Peer& peer, int fd) const;
+    bool say_hello(const Peer& peer, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
-    void take_stranger(Stranger stranger);
+    bool hear(Stranger& stranger);
     void on_call(size_t listener);
     void on_stranger(int fd);
     void on_connected(Peer& peer);
     void on_answer(Peer& peer);
+    void on_proof(Peer& peer);
     void look_for_late();
     void report(Peer& peer, const char* trouble);
 
@@ -125,7 +124,8 @@ private:
     std::vector<Fd> listeners_;
     std::vector<Stranger> strangers_;
     std::vector<Peer*> troubled_;
-    size_t calling_ = 0;    // peers the system is connecting
+    std::string job_;
+    size_t calling_ = 0;    // peers the system is connecting, or that wait for the next try
     bool opening_ = false;  // no message is taken yet
     unsigned idle_ = 0;
 };
