@@ -175,6 +175,15 @@ bool poll_until(const Wait& wait, bool& tired) {
     }
 }
 
+// The end of a wait, also by an exception.
+struct Leaving {
+    const void* outer;
+    ~Leaving() {
+        if (poller == self()) poller = outer;
+        hand_over();
+    }
+};
+
 }  // namespace
 
 void wait_among_threads(const Wait& wait) {
@@ -184,6 +193,7 @@ void wait_among_threads(const Wait& wait) {
     }
     const void* const outer =
         poller == self() ? poller : nullptr;  // a callback of the thread that polls waits
+    const Leaving leaving{outer};
     bool tired = false;
     while (!wait.holds(wait.argument)) {
         if ((poller != nullptr && poller != self()) || (tired && watched)) {
@@ -198,8 +208,6 @@ void wait_among_threads(const Wait& wait) {
             aside--;
         }
     }
-    if (poller == self()) poller = outer;
-    hand_over();
 }
 
 Unannounced::Unannounced() { unannounced++; }
@@ -210,7 +218,11 @@ bool sleepers_are_there() { return newest != nullptr; }
 void Woken::gather() {
     for (Sleeper* one = newest; one != nullptr;) {
         Sleeper& sleeper = *std::exchange(one, one->after);
-        if (!sleeper.wait->holds(sleeper.wait->argument)) continue;
+        try {
+            if (!sleeper.wait->holds(sleeper.wait->argument)) continue;
+        } catch (...) {
+            // It is woken, asks by itself, and has the exception.
+        }
         unlist(sleeper);
         sleeper.woken.store(1, std::memory_order_release);
         if (count_ == kMost)
