@@ -133,6 +133,7 @@ void Agent::greet(Session& s, const Mail& mail) {
     w.version_min = kVersionMin;
     w.version_max = kVersionMax;
     w.agent_pid = static_cast<uint32_t>(::getpid());
+    w.flaws = static_cast<uint16_t>(settings_.flaws);
     w.linger_ms = static_cast<uint32_t>(std::max<int64_t>(settings_.linger_ms, 0));
     std::strncpy(w.agent_version, kVersion, sizeof(w.agent_version) - 1);
     answer(s, mail.header.ticket, Type::kWelcome, w);

@@ -4,12 +4,14 @@
 
 #include <linux/sockios.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <utility>
 
@@ -19,12 +21,16 @@
 
 namespace viaduct::kagent {
 
-Fd peer_process(int socket, const Credentials& who) {
+Fd peer_process(int socket, const Credentials& who, bool* unknown) {
+    *unknown = false;
     int fd = -1;
     socklen_t length = sizeof fd;
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 && fd >= 0)
         return Fd(above_stdio(fd));
-    if (who.pid <= 0) return {};
+    if (who.pid <= 0) {
+        *unknown = errno == ENOPROTOOPT || errno == EPERM;
+        return {};
+    }
     Fd process(above_stdio(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0))));
     // The number may have been given to another process meanwhile; not while the socket is still held.
     pollfd p{socket, POLLIN, 0};
@@ -32,8 +38,15 @@ Fd peer_process(int socket, const Credentials& who) {
     return process;
 }
 
-Client::Client(Fd socket, Fd pidfd, Credentials who)
-    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), who_(who) {}
+Fd end_notice() { return Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
+
+Client::Client(Fd socket, Fd pidfd, Credentials who, bool notice)
+    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), who_(who), notice_(notice) {}
+
+void Client::note_end() const {
+    const uint64_t one = 1;
+    if (notice_) (void)!::write(pidfd_.get(), &one, sizeof one);
+}
 
 Status Client::send(Mail mail) {
     if (backlog_.empty()) {

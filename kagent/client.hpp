@@ -12,12 +12,16 @@
 namespace viaduct::kagent {
 
 // A descriptor of the process at the other end, by the kernel's word (SO_PEERPIDFD), else by its number,
-// checked to be still that process. Invalid: it is gone, or the kernel is too old.
-Fd peer_process(int socket, const Credentials& who);
+// checked to be still that process. Invalid: it is gone; or `unknown`: the kernel is older than 6.5 and the process in a
+// PID namespace where it has no number for us.
+Fd peer_process(int socket, const Credentials& who, bool* unknown);
+// Stands for a process that has no descriptor: readable from when its socket closes on. While the agent lives, that is.
+Fd end_notice();
 
 class Client {
 public:
-    Client(Fd socket, Fd pidfd, Credentials who);
+    // `pidfd` may be an end_notice().
+    Client(Fd socket, Fd pidfd, Credentials who, bool notice = false);
 
     int socket() const { return socket_.get(); }
     int pidfd() const { return pidfd_.get(); }
@@ -41,6 +45,9 @@ public:
         if (flying_ != 0 && all_taken()) flying_ = 0;
         return flying_;
     }
+
+    // Its socket is closed: those who were given the notice learn so.
+    void note_end() const;
 
     // For whoever closes them elsewhere (core/shm/foreign_files.hpp).
     Fd give_up_socket() { return std::move(socket_); }
@@ -68,6 +75,7 @@ private:
     Fd socket_;
     Fd pidfd_;
     Credentials who_;
+    bool notice_;  // pidfd_ is one
     std::deque<Mail> backlog_;
     size_t waiting_descriptors_ = 0, waiting_bytes_ = 0, flying_ = 0;
     uint64_t taken_ = 0;

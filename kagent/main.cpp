@@ -2,7 +2,6 @@
 // vipkad: options, log, limits, socket, loop. Everything else is in the library beside it.
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -10,9 +9,11 @@
 #include <cstdlib>
 #include <optional>
 
+#include "core/agent/meeting_point.hpp"
+#include "core/agent/own_limits.hpp"
 #include "core/config/config.hpp"
 #include "core/config/paths.hpp"
-#include "kagent/listen.hpp"
+#include "core/agent/name_holder.hpp"
 #include "kagent/server.hpp"
 #include "kagent/service.hpp"
 #include "viaduct/kagent.hpp"
@@ -23,7 +24,7 @@ using namespace viaduct;
 
 struct Options {
     std::string socket, config, log_level;
-    bool foreground = false;
+    bool foreground = false, automatic = false;
     std::optional<int64_t> linger_ms;
 };
 
@@ -37,21 +38,24 @@ void open_log(const Options& o) {
     spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e vipkad[%P] %l: %v");
 }
 
-// Every client costs three descriptors, every connection under way some more.
-void raise_limits() {
-    rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-    files.rlim_cur = files.rlim_max;
-    if (::setrlimit(RLIMIT_NOFILE, &files) != 0) spdlog::warn("cannot raise the limit of open files");
-}
-
 std::string default_address() {
     if (const char* named = ::secure_getenv(kagent::kAgentVariable); named != nullptr && *named != '\0')
         return named;
     return kagent::kUserSocketPrefix + std::to_string(::geteuid());
 }
 
-int serve(const Options& o) {
+// An agent that somebody has started in passing serves everybody of that user: what it has inherited from the program that
+// started it is undone where the system allows it. What is left a client with better limits may replace.
+uint32_t set_right(const Options& o) {
+    raise_own_limits();
+    if (o.automatic) shed_inherited();
+    const uint32_t flaws = o.automatic ? own_flaws() : 0;
+    if (flaws != 0)
+        spdlog::warn("inherited from the program that started this agent, and not to be changed: {}", names_of_flaws(flaws));
+    return flaws;
+}
+
+int serve(const Options& o, uint32_t flaws) {
     std::string error;
     Fd listener = kagent::activated_socket(&error);
     if (!error.empty()) {
@@ -65,7 +69,11 @@ int serve(const Options& o) {
         // From here on an end is an orderly one: the path about to be taken is given back.
         kagent::hold_end_signals();
         server_options.address = o.socket.empty() ? default_address() : o.socket;
-        const Status s = kagent::listen_at(server_options.address, &listener, &error);
+        const std::string asked = server_options.address;
+        // Whoever can reach a path of root's may ask: this is how the agent serves every user. What serves instead
+        // of an abstract name serves the agent's own user, as that would.
+        const bool everybody = asked[0] != '@' && ::geteuid() == 0;
+        const Status s = listen_at(asked, everybody, &listener, &server_options.address, &error);
         if (s == Status::not_done) {
             // Many processes may have started an agent at once; one is enough.
             spdlog::info("another agent serves {} already", server_options.address);
@@ -75,12 +83,18 @@ int serve(const Options& o) {
             spdlog::critical(error);
             return 1;
         }
+        if (server_options.address != asked) {
+            server_options.own_user_only = true;
+            spdlog::warn("{} is held by {}, who is neither root nor user {}: serving {} instead", asked,
+                         stranger_at(asked), ::geteuid(), server_options.address);
+        }
     }
 
     const Config config = Config::load();
     for (const std::string& problem : config.problems()) spdlog::warn("configuration: {}", problem);
     auto settings = kagent::AgentSettings::from(config);
     if (o.linger_ms) settings.linger_ms = *o.linger_ms;
+    settings.flaws = flaws;
     kagent::Providers providers;
     providers.load_all(config);
     for (const NicInfo& nic : providers.nics()) spdlog::info("NIC {}: {}", nic.name, nic.description);
@@ -101,6 +115,7 @@ int main(int argc, char** argv) {
                  "vipkad"};
     app.add_option("--socket", o.socket, "Address to listen at: a path, or @name for an abstract one");
     app.add_flag("--foreground", o.foreground, "Run for a person: log what happens, stay until interrupted");
+    app.add_flag("--automatic", o.automatic, "Started by a program that needed it: limits inherited from that are undone");
     app.add_option("--linger-ms", o.linger_ms, "Leave so long after the last client; negative: stay");
     app.add_option("--log-level", o.log_level, "What goes to standard error")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
@@ -112,10 +127,10 @@ int main(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);  // whoever reads our log may go
     ::signal(SIGXFSZ, SIG_IGN);  // the program that started us may have been given short files
     open_log(o);
-    raise_limits();
+    const uint32_t flaws = set_right(o);
     if (!o.config.empty()) ::setenv("VIADUCT_CONFIG", o.config.c_str(), 1);
     try {
-        return serve(o);
+        return serve(o, flaws);
     } catch (const std::exception& e) {
         spdlog::critical("ended by an exception: {}", e.what());
         return 1;

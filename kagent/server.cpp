@@ -35,6 +35,7 @@ constexpr int64_t kTurn = kMillisecond / 4;  // of one client
 constexpr int64_t kServed = kMillisecond;    // then it is looked who else has come
 constexpr int64_t kAccepted = 2 * kMillisecond;  // then those who are connected have theirs
 constexpr int64_t kFlushPatience = 500 * kMillisecond;
+constexpr const char* kNoDescriptors = "it has no descriptors left (raise its limit, ulimit -n)";
 // Two watched descriptors per client share its key; the lowest bit tells them apart.
 constexpr uint64_t kProcessBit = 1;
 constexpr auto kNobody = static_cast<uid_t>(-1);
@@ -63,7 +64,7 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
       listener_(std::move(listener)),
       reserve_(above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC))),
-      own_users_only_(is_abstract(listener_.get())),
+      own_users_only_(options_.own_user_only || is_abstract(listener_.get())),
       agent_(std::move(settings), providers, *this),
       silent_(kSilentOfOneUser, kSilentInAll),
       idle_since_(now_ns()) {
@@ -140,6 +141,22 @@ void Server::evict(uint64_t key) {
     bury();
 }
 
+namespace {
+
+// Says why in words, before the client is closed. The message is there before the client has said anything; it goes into an empty socket.
+void turn_away(const Fd& client, Status why, const std::string& text) {
+    Error e;
+    e.status = static_cast<int32_t>(why);
+    e.version_min = kVersionMin;
+    e.version_max = kVersionMax;
+    std::strncpy(e.text, text.c_str(), sizeof(e.text) - 1);
+    Mail mail = Mail::of(Type::kError, e, kHelloTicket);
+    mail.header.version = kVersionMin;
+    if (client.valid()) (void)!static_cast<int>(send_mail(client.get(), mail));
+}
+
+}  // namespace
+
 // False when nobody else is at the door.
 bool Server::accept_one() {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -151,7 +168,9 @@ bool Server::accept_one() {
             return true;
         }
         reserve_.reset();
-        closers_.close_socket(kNobody, Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+        fd = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        turn_away(fd, Status::out_of_resources, kNoDescriptors);
+        closers_.close_socket(kNobody, std::move(fd));
         reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         return true;
     }
@@ -169,12 +188,15 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     if (own_users_only_ && who.uid != 0 && who.uid != ::geteuid()) {
         spdlog::warn("user {} (process {}) asked for an agent that serves user {} only", who.uid, who.pid,
                      ::geteuid());
+        turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
     // Those who have gone while they stood in the queue, with nothing said, cost no more than this.
     char first = 0;
     const bool gone = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-    Fd process = gone ? Fd() : peer_process(fd.get(), who);
+    bool unknown = false;
+    Fd process = gone ? Fd() : peer_process(fd.get(), who, &unknown);
+    if (unknown) process = end_notice();
     if (!process.valid()) {
         spdlog::info("process {} has gone before it was served", who.pid);
         return false;
@@ -182,12 +204,18 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     if (!make_room(who.uid)) {
         spdlog::info("user {} has too many connections to the agent: process {} is turned away", who.uid,
                      who.pid);
+        turn_away(fd, Status::out_of_resources,
+                  "user " + std::to_string(who.uid) + " has too many connections (agent.max_sessions, agent.max_descriptors)");
         return false;
     }
     // Agent keeps one descriptor of the process to hand out; the loop watches another.
     Fd to_hand_out(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
-    if (!to_hand_out.valid()) return false;
-    auto client = std::make_unique<Client>(std::move(fd), std::move(process), who);
+    if (!to_hand_out.valid()) {
+        spdlog::error("no descriptors left: process {} is turned away (raise the limit, ulimit -n)", who.pid);
+        turn_away(fd, Status::out_of_resources, kNoDescriptors);
+        return false;
+    }
+    auto client = std::make_unique<Client>(std::move(fd), std::move(process), who, unknown);
     client->key = next_key_;
     next_key_ += 2;
     client->since = now_ns();
@@ -337,6 +365,7 @@ void Server::bury() {
             // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.socket(), nullptr);
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd(), nullptr);
+            c.note_end();
             agent_.limits().correct(user, Quota::unread, &c.charged_bytes, 0);
             agent_.limits().correct(user, Quota::descriptors, &c.charged_files, 0);
             discard(user, c.give_up_files());

@@ -30,6 +30,7 @@ public:
         std::string address;
         bool keep_socket = false;  // it belongs to a service manager, who listens on when we leave
         bool forever = false;      // does not leave when idle
+        bool own_user_only = false;  // serves nobody else, although it listens at a path
     };
 
     Server(Options options, AgentSettings settings, Providers& providers, Fd listener);

@@ -111,7 +111,7 @@ VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadlin
         if (nic.connections.size() >= kMaxConnectionHandles) return VIP_ERROR_RESOURCE;
     }
     ConnectOp* op = nullptr;
-    const Status begun = nic.ops->listen(nic.context, address, &op);
+    const Status begun = nic.ops->listen(nic.context, address, deadline, &op);
     if (begun != Status::ok) return to_return(CallKind::connect_wait, begun);
 
     // The handle is looked at between slices: VipCloseNic ends the wait.
@@ -154,9 +154,10 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     }
 
     ConnectOp* op = nullptr;
+    const Deadline deadline = now_ns() + kAcceptPatience;
     show_ends(*vi, connection->local, connection->remote);
     Status status = nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
-    if (status == Status::ok) status = run_attempt(*vi, op, now_ns() + kAcceptPatience, nullptr);
+    if (status == Status::ok) status = run_attempt(*vi, op, deadline, nullptr);
     answer = to_return(CallKind::accept, conclude_attempt(*vi, status));
     end_connection(nic, *connection);
     return answer;

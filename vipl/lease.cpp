@@ -23,28 +23,35 @@ void Leases::begin(AgentLink* link, uint64_t context_id, const uint64_t (&grante
     }
 }
 
-bool Leases::ask(kagent::LeaseKind kind, uint64_t amount) {
+// What the agent grants; 0: nothing.
+uint64_t Leases::ask(kagent::LeaseKind kind, uint64_t amount, Deadline deadline) {
     kagent::Lease wish;
     wish.context_id = context_id_;
     wish.kind = kind;
     wish.amount = static_cast<int64_t>(amount);
     Mail answer;
     kagent::Lease granted;
-    if (link_->call(Mail::of(kagent::Type::kLease, wish), &answer, now_ns() + kAgentPatience) != Status::ok ||
-        !answer.get(&granted) || granted.amount <= 0)
-        return false;
-    held_[kind] += static_cast<uint64_t>(granted.amount);
-    return true;
+    if (link_->call(Mail::of(kagent::Type::kLease, wish), &answer, deadline) != Status::ok || !answer.get(&granted) ||
+        granted.amount <= 0)
+        return 0;
+    return static_cast<uint64_t>(granted.amount);
 }
 
+// The agent is asked without the lock: others who need no more, or ask for themselves, do not wait for our answer.
 bool Leases::use(kagent::LeaseKind kind, uint64_t amount) {
-    const std::lock_guard lock(mutex_);
-    const uint64_t left = held_[kind] - used_[kind];
-    if (amount > left) {
+    std::unique_lock lock(mutex_);
+    uint64_t left = held_[kind] - used_[kind];
+    if (amount > left) [[unlikely]] {
+        const Deadline deadline = now_ns() + kAgentPatience;
         const uint64_t missing = amount - left;
+        lock.unlock();
         // Near the end of the quota a whole piece may be too much where a part of it is not.
-        const bool granted = (missing < kPiece[kind] && ask(kind, kPiece[kind])) || ask(kind, missing);
-        if (!granted || amount > held_[kind] - used_[kind]) return false;
+        uint64_t granted = missing < kPiece[kind] ? ask(kind, kPiece[kind], deadline) : 0;
+        if (granted == 0 && now_ns() < deadline) granted = ask(kind, missing, deadline);
+        lock.lock();
+        held_[kind] += granted;
+        left = held_[kind] - used_[kind];
+        if (amount > left) return false;
     }
     used_[kind] += amount;
     return true;

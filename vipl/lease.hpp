@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "viaduct/kagent.hpp"
+#include "viaduct/provider.hpp"
 
 namespace viaduct {
 class AgentLink;
@@ -26,7 +27,7 @@ public:
     void held(uint64_t (&out)[4]) const;
 
 private:
-    bool ask(kagent::LeaseKind kind, uint64_t amount);
+    uint64_t ask(kagent::LeaseKind kind, uint64_t amount, Deadline deadline);
 
     std::mutex mutex_;
     AgentLink* link_ = nullptr;

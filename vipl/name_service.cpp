@@ -6,17 +6,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
 #include "vipl/hosts_file.hpp"
 #include "vipl/library.hpp"
 #include "vipl/policy.hpp"
 #include "vipl/status.hpp"
+#include "vipl/thread.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -28,15 +33,57 @@ HostsFile hosts_of(const Nic& nic) {
     return HostsFile::find(first != nullptr ? std::string(first) + ":" + configured : configured);
 }
 
-// The NIC behind an IP address of the host, as far as the provider knows it.
-Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {
-    if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
+// A question to the system's resolver, which may wait for servers that do not answer for longer than any call of ours may
+// take: it is asked on a thread that nobody has to wait for.
+struct Resolving {
+    explicit Resolving(const char* host) : name(host) {}
+    Resolving(const Resolving&) = delete;
+    Resolving& operator=(const Resolving&) = delete;
+    ~Resolving() {
+        if (found != nullptr) ::freeaddrinfo(found);
+    }
+
+    const std::string name;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    addrinfo* found = nullptr;  // of the asking thread until `done`
+};
+
+void ask_resolver(void* argument) {
+    const std::unique_ptr<std::shared_ptr<Resolving>> mine(static_cast<std::shared_ptr<Resolving>*>(argument));
+    Resolving& question = **mine;
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* raw = nullptr;
-    if (::getaddrinfo(name, nullptr, &hints, &raw) != 0) return Status::unknown_name;
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> found(raw, ::freeaddrinfo);
-    for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
+    const bool known = ::getaddrinfo(question.name.c_str(), nullptr, &hints, &raw) == 0;
+    const std::lock_guard lock(question.mutex);
+    if (known) question.found = raw;
+    question.done = true;
+    question.changed.notify_all();
+}
+
+// Null: unknown, or no answer in time.
+std::shared_ptr<Resolving> resolve(const char* name, Deadline deadline) {
+    const auto question = std::make_shared<Resolving>(name);
+    auto handed = std::make_unique<std::shared_ptr<Resolving>>(question);
+    if (start_thread("vipl-resolver", kDefaultStack, ask_resolver, handed.get()) != Status::ok) return nullptr;
+    handed.release();
+    std::unique_lock lock(question->mutex);
+    const auto end = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+    if (!question->changed.wait_until(lock, end, [&] { return question->done; })) {
+        VIADUCT_LOG(warn, "names", "the system's resolver does not answer for '%s'", name);
+        return nullptr;
+    }
+    return question->found != nullptr ? question : nullptr;
+}
+
+// The NIC behind an IP address of the host, as far as the provider knows it.
+Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {
+    if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
+    const std::shared_ptr<Resolving> asked = resolve(name, now_ns() + kResolverPatience);
+    if (!asked) return Status::unknown_name;
+    for (const addrinfo* a = asked->found; a != nullptr; a = a->ai_next) {
         const uint8_t* ip = nullptr;
         uint32_t bytes = 0;
         if (a->ai_family == AF_INET) {
@@ -55,15 +102,14 @@ Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress
     return Status::unknown_name;
 }
 
-Status by_agent(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {
+Status by_agent(const Nic& nic, const char* name, VIP_ULONG index, Deadline deadline, NicAddress* out) {
     kagent::NameLookup question;
     question.context_id = nic.context_id;
     if (std::strlen(name) >= sizeof question.name) return Status::unknown_name;
     std::strcpy(question.name, name);
     question.index = static_cast<uint32_t>(index);
     Mail answer;
-    const Status status = nic.library->link.call(Mail::of(kagent::Type::kNameLookup, question), &answer,
-                                                 now_ns() + kAgentPatience);
+    const Status status = nic.library->link.call(Mail::of(kagent::Type::kNameLookup, question), &answer, deadline);
     kagent::NameEntry entry;
     if (status != Status::ok) return status;
     if (!answer.get(&entry)) return Status::broken;
@@ -120,8 +166,9 @@ VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_AD
         return VIP_SUCCESS;
     }
     NicAddress address;
+    const Deadline deadline = now_ns() + kAgentPatience;
     Status status = by_resolver(nic, name, index, &address);
-    if (status != Status::ok) status = by_agent(nic, name, index, &address);
+    if (status != Status::ok) status = by_agent(nic, name, index, deadline, &address);
     if (status == Status::ok) write_host(address, out);
     return to_return(CallKind::names, status);
 }
@@ -157,7 +204,8 @@ VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
     char host[256] = {};
     if (::gethostname(host, sizeof host - 1) == 0) {
         NicAddress address;
-        for (VIP_ULONG index = 0; by_agent(nic, host, index, &address) == Status::ok; ++index) add(address);
+        const Deadline deadline = now_ns() + kAgentPatience;
+        for (VIP_ULONG index = 0; by_agent(nic, host, index, deadline, &address) == Status::ok; ++index) add(address);
     }
     const HostsFile hosts = hosts_of(nic);
     for (const HostsFile::Line& line : hosts.lines()) add(line.address);

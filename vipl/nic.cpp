@@ -82,17 +82,26 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
     return nic.ops->describe(nic.context, mail);
 }
 
-Status find_nic(Library& library, Nic& nic, const char* given) {
+// What the agent has said, if that was a refusal.
+kagent::Error refusal_in(const Mail& answer) {
+    kagent::Error refusal;
+    if (answer.type() != kagent::Type::kError || !answer.get(&refusal)) refusal = {};
+    refusal.text[sizeof refusal.text - 1] = '\0';
+    return refusal;
+}
+
+Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline) {
     const std::string* const alias = library.config.nic_of_alias(given);
     nic.device = alias != nullptr ? *alias : given;
     kagent::NameText name;
     std::strncpy(name.name, nic.device.c_str(), sizeof(name.name) - 1);
     Mail answer;
     const Status status =
-        library.link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentPatience);
+        library.link.call(Mail::of(kagent::Type::kResolveName, name), &answer, deadline);
     if (status != Status::ok) {
-        VIADUCT_LOG(info, "nic", "cannot open '%s': status %d %s", nic.device.c_str(),
-                    static_cast<int>(status), library.link.last_error().c_str());
+        VIADUCT_LOG(warn, "nic", "cannot open '%s': status %d %s", nic.device.c_str(),
+                    static_cast<int>(status),
+                    refusal_in(answer).text[0] != '\0' ? refusal_in(answer).text : library.link.last_error().c_str());
         return status;
     }
     kagent::NicEntry entry;
@@ -127,14 +136,20 @@ Status open_context(Library& library, Nic& nic) {
     return nic.ops->open(args, &nic.context);
 }
 
-Status open_at_agent(Library& library, Nic& nic) {
+Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
     // Made anew for each try: descriptors travel with the request.
     Mail request;
     Status status = make_open_request(nic, false, &request);
     if (status != Status::ok) return status;
     Mail answer;
-    status = library.link.call(std::move(request), &answer, now_ns() + kAgentPatience);
-    if (status != Status::ok) return status;
+    status = library.link.call(std::move(request), &answer, deadline);
+    if (status != Status::ok) {
+        const kagent::Error refusal = refusal_in(answer);
+        VIADUCT_LOG(warn, "nic", "the agent does not open '%s': status %d %s", nic.device.c_str(),
+                    static_cast<int>(status),
+                    refusal.text[0] != '\0' ? refusal.text : library.link.last_error().c_str());
+        return status;
+    }
     kagent::Opened opened;
     if (!answer.get(&opened)) return Status::broken;
     nic.info = opened.nic;
@@ -146,15 +161,15 @@ Status open_at_agent(Library& library, Nic& nic) {
 
 }  // namespace
 
-Status assure_known(Nic& nic, uint64_t epoch) {
+Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline) {
     AgentLink& link = nic.library->link;
     // Not while a connection is being made: by its end it has told of all NICs that were on the list.
-    if (link.connect() != Status::ok || link.epoch() == epoch) return Status::ok;
+    if (link.connect(deadline) != Status::ok || link.epoch() == epoch) return Status::ok;
     Mail request;
     const Status status = make_open_request(nic, true, &request);
     if (status != Status::ok) return status;
     Mail answer;
-    return link.call(std::move(request), &answer, now_ns() + kAgentPatience);
+    return link.call(std::move(request), &answer, deadline);
 }
 
 VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
@@ -166,10 +181,11 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     Nic& nic = *fresh;
     nic.library = library;
 
-    Status status = find_nic(*library, nic, name);
+    const Deadline deadline = now_ns() + kAgentPatience;
+    Status status = find_nic(*library, nic, name, deadline);
     const uint64_t epoch = library->link.epoch();
     if (status == Status::ok) status = open_context(*library, nic);
-    if (status == Status::ok) status = open_at_agent(*library, nic);
+    if (status == Status::ok) status = open_at_agent(*library, nic, deadline);
     if (status != Status::ok) {
         take_apart(nic);
         return to_return(CallKind::open_nic, status);
@@ -177,7 +193,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     nic.dispatcher = std::make_shared<Dispatcher>(nic);
     std::memcpy(nic.address, nic.info.address.bytes, sizeof nic.address);
     library->add_open(&nic);
-    status = assure_known(nic, epoch);
+    status = assure_known(nic, epoch, deadline);
     const bool ready = status == Status::ok && add_group(nic, nic.own_group);
     const uintptr_t handle = ready ? handle_table.insert(HandleKind::nic, &nic) : 0;
     if (handle == 0) {

@@ -109,7 +109,7 @@ Status reattach_nic(Nic& nic, AgentLink& link);
 
 // For a NIC that was opened at the agent and has just come on the library's list of open ones: should the
 // agent have died in between, its successor is told here. `epoch`: of the link, before the NIC was opened.
-Status assure_known(Nic& nic, uint64_t epoch);
+Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline);
 
 // The NIC is gone for good: every VI goes to Error, the program hears of it once (vipl-semantics §8,
 // CATASTROPHIC).

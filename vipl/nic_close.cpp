@@ -58,11 +58,11 @@ void take_apart(Nic& nic) {
 // that stands still must not hold up the end of a program, and a new agent never hears of this NIC.
 void tell_agent_closed(Nic& nic) {
     AgentLink& link = nic.library->link;
-    if (link.socket() < 0) return;
     kagent::ContextRef which;
     which.context_id = nic.context_id;
     uint32_t ticket = 0;
-    if (link.start(Mail::of(kagent::Type::kCloseNic, which), &ticket) == Status::ok) link.abandon(ticket);
+    if (link.start(Mail::of(kagent::Type::kCloseNic, which), &ticket, kOnlyConnected) == Status::ok)
+        link.abandon(ticket);
 }
 
 VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {

@@ -45,14 +45,18 @@ inline constexpr uint32_t kMaxConnectionHandles = 1024;
 // A connection that this end ends: its peer gets what it can still take for so long (VipDisconnect(3)).
 inline constexpr int64_t kTrafficPatience = 1'000'000'000;
 
-// An acceptor waits no longer than this for the requester's confirmation (§4.3, end of handshake).
-inline constexpr int64_t kAcceptPatience = 10'000'000'000;
+// An acceptor waits no longer than this for the requester's confirmation (§4.3, end of handshake). With what it takes to
+// give up it is below ten seconds, within which every call without a timeout ends.
+inline constexpr int64_t kAcceptPatience = 8'000'000'000;
 
 // How long VipErrorCallback and VipCloseNic wait for a handler that is running: it may itself wait for the
 // caller.
 inline constexpr int64_t kHandlerPatience = 1'000'000'000;
 
-// Answers of the kernel agent to short requests.
-inline constexpr int64_t kAgentPatience = 10'000'000'000;
+// Everything that a call without a timeout asks of the kernel agent, all together: the call ends within ten seconds.
+inline constexpr int64_t kAgentPatience = 9'000'000'000;
+
+// Of that, what the system's resolver may take before the agent is asked for a name.
+inline constexpr int64_t kResolverPatience = 5'000'000'000;
 
 }  // namespace viaduct::vipl

@@ -145,13 +145,13 @@ void EventThread::run() {
     }
 }
 
-Status EventThread::agent_start(const Mail& request, uint32_t* ticket) {
+Status EventThread::agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) {
     Mail copy;
     copy.header = request.header;
     copy.payload = request.payload;
     for (const Fd& fd : request.descriptors)
         copy.descriptors.emplace_back(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-    return link_.start(std::move(copy), ticket);
+    return link_.start(std::move(copy), ticket, deadline);
 }
 
 Status EventThread::agent_await(uint32_t ticket, Deadline deadline, Mail* answer) {

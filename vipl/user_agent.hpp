@@ -34,7 +34,7 @@ public:
     void let_go_after_fork() { mutex_.unlock(); }
     void forget();
 
-    Status agent_start(const Mail& request, uint32_t* ticket) override;
+    Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) override;
     Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) override;
     void agent_abandon(uint32_t ticket) override;
     Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) override;

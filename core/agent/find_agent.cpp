@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the agent listens, who may be trusted to be it, and how many processes that start at once get one
+// Where the agent listens, and how many processes that start at once get one
 // agent together. Called by AgentLink on the thread that connects.
 #include "core/agent/find_agent.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,12 +11,16 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
+#include <utility>
 
 #include "core/agent/link.hpp"
+#include "core/agent/meeting_point.hpp"
+#include "core/agent/name_holder.hpp"
+#include "core/agent/private_folder.hpp"
 #include "core/agent/socket_address.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
 #include "viaduct/kagent.hpp"
 
 namespace viaduct {
@@ -31,112 +34,108 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kNewbornPatience = 1000 * kMs;
 // Before one that died on its way is replaced.
 constexpr int64_t kDeathPause = 20 * kMs;
+// A search that nobody has gone on with for so long is another one.
+constexpr int64_t kForgottenAfter = 5000 * kMs;
 
-// The errno of connecting, 0 when connected.
-int try_connect(const std::string& text, Fd* out) {
+// A name that vanishes with its holder. Where a stranger has it, a lock in a folder of our own is as good.
+Fd take_name(const std::string& name) {
     sockaddr_un address;
     socklen_t length = 0;
-    if (!fill_socket_address(text, &address, &length)) return ENAMETOOLONG;
-    Fd fd(above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-    if (!fd.valid()) return errno;
-    if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) return errno;
-    *out = std::move(fd);
-    return 0;
+    if (!fill_socket_address(name, &address, &length)) return {};
+    Fd fd(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+    if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return fd;
+    const bool taken = errno == EADDRINUSE;
+    fd.reset();
+    const auto holder = taken ? holder_of(name, SOCK_DGRAM) : std::nullopt;
+    if (!holder || !is_stranger(*holder)) return {};
+    std::string why;
+    const std::string folder = make_private_folder(&why);
+    if (folder.empty()) {
+        VIADUCT_LOG(warn, "agent", "%s", why.c_str());
+        return {};
+    }
+    return private_lock(folder, name);
 }
-
-// An abstract name can be bound by anybody, so whom we talk to is asked of the kernel: the credentials of
-// whoever called listen(). Under socket activation that is root.
-bool trusted(int socket, std::string* why) {
-    ucred peer{};
-    socklen_t length = sizeof peer;
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-        *why = std::string("cannot learn who serves the agent socket: ") + std::strerror(errno);
-        return false;
-    }
-    if (peer.uid == 0 || peer.uid == ::geteuid()) return true;
-    *why =
-        "the agent socket is served by user " + std::to_string(peer.uid) + " (process " +
-        std::to_string(peer.pid) +
-        "), who is neither you nor root; end that process, or set VIADUCT_AGENT to another name (\"@name\")";
-    return false;
-}
-
-// The rights to start an agent, one for each turn: abstract names that vanish with their holder, who keeps them until there
-// is an agent. Without them every one of many processes that begin at once would start one, and all but one in vain.
-class StartingRight {
-public:
-    explicit StartingRight(const std::string& agent) : name_(agent + ".starting") {}
-    // The right of the newest turn that has come since the caller began to look, if nobody has it.
-    bool take(int64_t waited) {
-        bool next = false;
-        while (waited >= due_) {
-            due_ += patience_;
-            patience_ *= 2;
-            ++turn_;
-            next = true;
-        }
-        if (!held_.empty() && !next) return false;  // used already
-        sockaddr_un address;
-        socklen_t length = 0;
-        const std::string name = turn_ == 0 ? name_ : name_ + std::to_string(turn_);
-        if (!fill_socket_address(name, &address, &length)) return false;
-        Fd fd(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
-        if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0)
-            return false;
-        held_.push_back(std::move(fd));
-        return true;
-    }
-
-private:
-    std::string name_;
-    std::vector<Fd> held_;
-    int turn_ = 0;
-    int64_t due_ = kNewbornPatience, patience_ = 2 * kNewbornPatience;  // of the next turn
-};
-
-// The agent that this process has started last.
-class Newborn {
-public:
-    void is(pid_t pid) {
-        const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-        gone_ = process < 0 && errno == ESRCH;  // it was quicker than this thread
-        process_ = Fd(above_stdio(process));
-    }
-    bool has_died() const {
-        pollfd ended{process_.get(), POLLIN, 0};
-        return gone_ || (process_.valid() && ::poll(&ended, 1, 0) > 0);
-    }
-
-private:
-    Fd process_;
-    bool gone_ = false;
-};
 
 void nap(int64_t ns) {
     timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
 }
 
-Status start_it(const std::string& address, Newborn* agent, std::string* why) {
+}  // namespace
+
+AgentSearch::AgentSearch() = default;
+
+void AgentSearch::begin(const std::string& address) {
+    const int64_t now = now_ns();
+    if (begun_ != 0 && address == address_ && now - seen_ < kForgottenAfter) {
+        seen_ = now;
+        return;
+    }
+    let_go();
+    address_ = address;
+    begun_ = seen_ = now;
+    turn_ = rights_ = 0;
+    due_ = kNewbornPatience;
+    patience_ = 2 * kNewbornPatience;
+    next_birth_ = 0;
+    death_pause_ = kDeathPause;
+    started_.clear();
+}
+
+void AgentSearch::let_go() {
+    for (Fd& right : held_) right.reset();
+    newborn_.reset();
+    newborn_gone_ = false;
+    begun_ = 0;
+}
+
+bool AgentSearch::take_right() {
+    const int64_t waited = now_ns() - begun_;
+    bool next = false;
+    while (waited >= due_ && turn_ + 1 < kMostTurns) {
+        due_ += patience_;
+        patience_ *= 2;
+        ++turn_;
+        next = true;
+    }
+    if (rights_ == kMostTurns || (rights_ != 0 && !next)) return false;  // used already
+    const std::string name = address_ + ".starting" + (turn_ == 0 ? "" : std::to_string(turn_));
+    Fd right = take_name(name);
+    if (!right.valid()) return false;
+    held_[rights_++] = std::move(right);
+    return true;
+}
+
+bool AgentSearch::now_is_due() const { return now_ns() >= next_birth_; }
+
+bool AgentSearch::newborn_has_died() const {
+    pollfd ended{newborn_.get(), POLLIN, 0};
+    return newborn_gone_ || (newborn_.valid() && ::poll(&ended, 1, 0) > 0);
+}
+
+Status AgentSearch::start_one(std::string* why) {
     std::string tried;
     const std::string path = find_vipkad(&tried);
     if (path.empty()) {
-        *why = "no agent listens at " + address + " and vipkad was not found (tried " + tried +
+        *why = "no agent listens at " + address_ + " and vipkad was not found (tried " + tried +
                "); install it or name it in VIADUCT_VIPKAD";
         return Status::broken;
     }
     pid_t started = 0;
-    if (const int error = spawn_agent(path, address, &started); error != 0) {
+    if (const int error = spawn_agent(path, address_, &started); error != 0) {
         *why = "cannot start " + path + ": " + std::strerror(error);
         return Status::broken;
     }
-    agent->is(started);
-    *why = path + " was started for " + address +
-           " but does not answer; run it by hand with --foreground --log-level debug to see why";
+    const int process = static_cast<int>(::syscall(SYS_pidfd_open, started, 0));
+    newborn_gone_ = process < 0 && errno == ESRCH;  // it was quicker than this thread
+    newborn_ = Fd(above_stdio(process));
+    next_birth_ = now_ns() + death_pause_;
+    death_pause_ *= 2;
+    started_ = path + " was started for " + address_ +
+               " but does not answer; run it by hand with --foreground --log-level debug to see why";
     return Status::ok;
 }
-
-}  // namespace
 
 AgentPlace agent_place() {
     if (const char* named = ::secure_getenv(kagent::kAgentVariable); named != nullptr && *named != '\0') {
@@ -148,46 +147,52 @@ AgentPlace agent_place() {
     return {kagent::kUserSocketPrefix + std::to_string(::geteuid()), "automatic, one agent per user", true};
 }
 
-Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Fd* out, std::string* why) {
-    StartingRight right(place.address);
-    const int64_t begun = now_ns();
-    bool started = false;
-    Newborn newborn;
-    int64_t next_birth = 0, death_pause = kDeathPause;
+Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, AgentSearch* search, Fd* out,
+                     std::string* why) {
+    search->begin(place.address);
+    std::string in_the_way;
+    bool told = false;
     for (int64_t pause = kMs / 2;; pause = pause < 16 * kMs ? pause * 2 : pause) {
         Fd fd;
-        const int error = try_connect(place.address, &fd);
+        in_the_way.clear();
+        const int error = meet(place.address, ::geteuid(), &fd, &in_the_way);
+        if (!in_the_way.empty() && !std::exchange(told, true))
+            VIADUCT_LOG(warn, "agent", "%s; a socket in a folder of your own serves instead", in_the_way.c_str());
         if (error == 0) {
-            if (!trusted(fd.get(), why)) return Status::denied;
+            search->let_go();
             *out = std::move(fd);
             return Status::ok;
+        }
+        if (error == EPERM && !in_the_way.empty()) {
+            *why = in_the_way + "; end that process, or set VIADUCT_AGENT to another name (\"@name\")";
+            return Status::denied;
         }
         const bool nobody = error == ECONNREFUSED || error == ENOENT;
         if (!nobody && error != EAGAIN && error != EINTR) {
             *why = "cannot connect to the agent at " + place.address + ": " + std::strerror(error);
-            return error == EACCES || error == EPERM ? Status::denied : Status::broken;
+            return error == EACCES || error == EPERM     ? Status::denied
+                   : error == EMFILE || error == ENFILE ? Status::out_of_resources
+                                                         : Status::broken;
         }
+        const std::string besides = in_the_way.empty() ? "" : "; " + in_the_way;
         if (nobody && !(start && place.automatic)) {
-            *why =
-                "no agent listens at " + place.address + " (" + place.origin + "): " + std::strerror(error);
+            *why = "no agent listens at " + place.address + " (" + place.origin + "): " + std::strerror(error) +
+                   besides;
             return Status::broken;
         }
-        const int64_t now = now_ns();
-        if (nobody && ((now >= next_birth && newborn.has_died()) || right.take(now - begun))) {
+        if (nobody && search->may_start()) {
             // Somebody else may have finished starting between our connect and our taking the right.
-            if (try_connect(place.address, &fd) != 0) {
-                if (const Status s = start_it(place.address, &newborn, why); s != Status::ok) return s;
-                started = true;
-                next_birth = now + death_pause;
-                death_pause *= 2;
+            if (meet(place.address, ::geteuid(), &fd, &in_the_way) != 0) {
+                if (const Status s = search->start_one(why); s != Status::ok) return s;
             }
             pause = kMs / 4;
         }
         if (now_ns() + pause >= deadline) {
-            if (!started)
-                *why =
-                    "the agent at " + place.address + " does not take connections: " + std::strerror(error);
-            return Status::broken;
+            *why = (search->started().empty()
+                        ? "the agent at " + place.address + " does not take connections: " + std::strerror(error)
+                        : search->started()) +
+                   besides;
+            return Status::timeout;
         }
         nap(pause);
     }

@@ -127,17 +127,19 @@ void AgentLink::Impl::wake_leader() {
         VIADUCT_LOG(error, "agent", "waking a waiting thread failed: errno %d", errno);
 }
 
-// ok | closed (connection lost, everybody told)
-Status AgentLink::Impl::send(const Mail& mail, Lock& lock) {
+// ok | closed (connection lost, everybody told) | timeout (the agent does not read; the connection stays)
+Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
     const uint64_t mine = epoch;
-    const Deadline deadline = now_ns() + kConnectPatience;
     while (socket.valid() && epoch == mine) {
         const Status s = send_mail(socket.get(), mail);
         if (s == Status::ok || s == Status::invalid || s == Status::out_of_resources) return s;
-        if (s == Status::closed || now_ns() >= deadline) {
-            lose(s == Status::closed ? "the agent closed the connection"
-                                     : "the agent does not read its messages");
+        if (s == Status::closed) {
+            lose("the agent closed the connection");
             break;
+        }
+        if (now_ns() >= deadline) {
+            error = "the agent does not read its messages";
+            return Status::timeout;
         }
         pollfd p{socket.get(), POLLOUT, 0};
         lock.unlock();
@@ -148,17 +150,19 @@ Status AgentLink::Impl::send(const Mail& mail, Lock& lock) {
     return Status::closed;
 }
 
-Status AgentLink::Impl::start(AgentLink& link, Mail& request, uint32_t* ticket) {
+Status AgentLink::Impl::start(AgentLink& link, Mail& request, uint32_t* ticket, Deadline callers) {
+    const Deadline deadline = connect_deadline(callers);
     Lock lock(mutex);
     for (int attempt = 0; attempt < kResends; ++attempt) {
         drain();  // a goodbye that is waiting to be read spares us sending into the void
-        if (const Status s = connect(link, lock); s != Status::ok) return s;
+        if (callers == kOnlyConnected && !socket.valid()) return Status::broken;
+        if (const Status s = connect(link, lock, deadline); s != Status::ok) return s;
         const uint32_t t = new_ticket();
         request.header.ticket = t;
         const auto fresh = std::make_shared<Pending>();
         fresh->epoch = epoch;
         pending.emplace(t, fresh);
-        const Status s = send(request, lock);
+        const Status s = send(request, lock, deadline);
         if (s == Status::ok) {
             *ticket = t;
             return Status::ok;
@@ -219,15 +223,18 @@ AgentLink::AgentLink(LinkOptions options) : impl_(new Impl) {
 
 AgentLink::~AgentLink() { delete impl_; }
 
-Status AgentLink::connect() {
+Status AgentLink::connect(Deadline deadline) {
+    deadline = connect_deadline(deadline);
     Impl::Lock lock(impl_->mutex);
     impl_->drain();
-    const Status s = impl_->connect(*this, lock);
+    const Status s = impl_->connect(*this, lock, deadline);
     impl_->run_events(lock);
     return s;
 }
 
-Status AgentLink::start(Mail request, uint32_t* ticket) { return impl_->start(*this, request, ticket); }
+Status AgentLink::start(Mail request, uint32_t* ticket, Deadline deadline) {
+    return impl_->start(*this, request, ticket, deadline);
+}
 
 Status AgentLink::await(uint32_t ticket, Deadline deadline, Mail* answer) {
     return impl_->await(ticket, deadline, answer);
@@ -247,7 +254,8 @@ Status AgentLink::call(Mail request, Mail* answer, Deadline deadline) {
     Status s = Status::broken;
     for (int attempt = 0; attempt < kResends && s == Status::broken; ++attempt) {
         uint32_t ticket = 0;
-        s = impl_->start(*this, request, &ticket);
+        if (attempt != 0 && remaining_ns(deadline) == 0) return Status::timeout;
+        s = impl_->start(*this, request, &ticket, deadline);
         if (s != Status::ok) return s;
         s = await(ticket, deadline, answer);
         if (s == Status::not_done) {
@@ -309,6 +317,7 @@ void AgentLink::reset_after_fork() {
     impl_->ancestor = old;
     old->socket.reset();
     old->wake.reset();
+    old->search.let_go();
     impl_->reattach = std::move(old->reattach);
     impl_->event = std::move(old->event);
 }

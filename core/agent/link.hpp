@@ -27,12 +27,15 @@ public:
     ~AgentLink();
 
     // Connects, starts the agent if need be, exchanges versions, runs `reattach`. Idempotent; called by
-    // start() by itself. ok | denied | version | broken (with last_error() saying what happened and the
-    // cure).
-    Status connect();
+    // start() by itself. ok | denied | version | out_of_resources (the agent is full, or no descriptor is left
+    // here) | timeout | broken (with last_error() saying what happened and the cure). Ends by the deadline,
+    // and by kConnectPatience in any case; a deadline that is nearer than kLeastPatience, or over, counts as
+    // that far away, so that a caller who only polls gets connected, too.
+    Status connect(Deadline deadline = kNever);
 
-    // Sends a request (its ticket is assigned here) and returns at once. Connects first when necessary.
-    Status start(Mail request, uint32_t* ticket);
+    // Sends a request (its ticket is assigned here) and returns at once. Connects first when necessary, which
+    // ends as connect() does; with kOnlyConnected it is sent over the connection that there is, or not at all.
+    Status start(Mail request, uint32_t* ticket, Deadline deadline = kNever);
     // Waits for the answer: ok (any answer, kError included); not_done at the deadline (request still open);
     // broken (the agent died: the request is forgotten). A list comes in several answers: call again while
     // the answer says that more follow.

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "core/agent/find_agent.hpp"
 #include "core/agent/link_state.hpp"
+#include "core/agent/own_limits.hpp"
 
 namespace viaduct {
 
@@ -23,14 +26,18 @@ Status wait_writable(int fd, Deadline deadline) {
     return p.revents != 0 ? Status::ok : Status::not_done;
 }
 
-// Blocking exchange on a socket that nobody else uses yet. Messages with another ticket go to `strays`.
+// Blocking exchange on a socket that nobody else uses yet. Messages with another ticket go to `strays`. An agent
+// that turns a client away writes why and closes, perhaps before it has read what we say: what it wrote is still
+// there when we cannot send any more, behind one error that tells of what it left unread.
 Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline, std::deque<Mail>* strays) {
+    bool closed = false;
     for (Status s = Status::not_done; s == Status::not_done;) {
         s = send_mail(fd, request);
         if (s == Status::not_done && wait_writable(fd, deadline) != Status::ok) return Status::timeout;
-        if (s != Status::ok && s != Status::not_done) return s;
+        closed = s == Status::closed;
+        if (s != Status::ok && s != Status::not_done && !closed) return s;
     }
-    while (true) {
+    for (bool told = false;;) {
         Mail mail;
         const Status s = receive_mail(fd, &mail);
         if (s == Status::ok) {
@@ -41,7 +48,8 @@ Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline,
             strays->push_back(std::move(mail));
             continue;
         }
-        if (s != Status::not_done) return s;
+        if (s == Status::closed && !std::exchange(told, true)) continue;
+        if (s != Status::not_done || closed) return s == Status::not_done ? Status::closed : s;
         if (remaining_ns(deadline) == 0) return Status::timeout;
         pollfd p{fd, POLLIN, 0};
         sleep_on(&p, 1, deadline);
@@ -55,17 +63,22 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
     body.flags = options.hello_flags;
     std::strncpy(body.program, program_invocation_short_name, sizeof(body.program) - 1);
     Mail answer;
-    const Status s = exchange_on(fd, Mail::of(kagent::Type::kHello, body, 1), &answer, deadline, early);
-    if (s != Status::ok) return s == Status::timeout ? Status::timeout : Status::closed;
+    const Status s = exchange_on(fd, Mail::of(kagent::Type::kHello, body, kagent::kHelloTicket), &answer, deadline, early);
+    if (s == Status::timeout) attempt_error = "the agent took the connection but does not answer; is it stopped?";
+    if (s == Status::invalid) attempt_error = "what listens at the agent's address speaks another protocol";
+    if (s != Status::ok) return s == Status::timeout || s == Status::invalid ? s : Status::closed;
     kagent::Welcome w;
     if (answer.type() == kagent::Type::kWelcome && answer.get(&w)) {
-        if (w.version < kagent::kVersionMin || w.version > kagent::kVersionMax) return Status::version;
-        attempt_welcome = w;
-        return Status::ok;
+        if (w.version >= kagent::kVersionMin && w.version <= kagent::kVersionMax) {
+            attempt_welcome = w;
+            return Status::ok;
+        }
+        attempt_error = "the agent answers in version " + std::to_string(w.version) + ", which nobody offered";
+        return Status::version;
     }
     kagent::Error e;
     if (answer.type() == kagent::Type::kError && answer.get(&e)) {
-        attempt_error = std::string(text_of(e.text));
+        attempt_error = "the agent turned this process away: " + std::string(text_of(e.text));
         const auto status = static_cast<Status>(e.status);
         if (status == Status::version) {
             attempt_error += " (the agent speaks versions " + std::to_string(e.version_min) + " to " +
@@ -74,9 +87,27 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
                              std::to_string(kagent::kVersionMax) + "; update the older one)";
             return Status::version;
         }
-        return Status::denied;
+        return status == Status::out_of_resources ? status : Status::denied;
     }
+    attempt_error = "the agent's first answer is none to a hello";
     return Status::version;
+}
+
+// An agent under limits that it has inherited from the program that started it, when those of this process are better: it
+// is asked to leave, and the next attempt starts one that inherits ours. Others attach to that one again as they do after
+// an agent's death. Once for each process: what we take for better need not be.
+bool AgentLink::Impl::replace_agent(int fd, Deadline deadline) {
+    const bool may_start = options.start_agent && (options.hello_flags & kagent::kHelloTool) == 0;
+    if (attempt_welcome.flaws == 0 || replaced || !may_start || !agent_place().automatic ||
+        !could_do_better(attempt_welcome.flaws))
+        return false;
+    replaced = true;
+    VIADUCT_LOG(warn, "agent", "agent process %u works under limits of the program that started it (%s): asked to leave",
+                attempt_welcome.agent_pid, names_of_flaws(attempt_welcome.flaws).c_str());
+    Mail answer;
+    return exchange_on(fd, Mail(kagent::Type::kShutdown, kagent::kHelloTicket + 1), &answer, deadline, &strays) ==
+               Status::ok &&
+           answer.type() == kagent::Type::kDone;
 }
 
 // One attempt: connect, hello, reattach. Runs without the mutex; `connecting` keeps others away. closed: the
@@ -84,16 +115,15 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
 Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out) {
     Fd fd;
     std::string why;
-    if (const Status s = connect_agent(agent_place(), options.start_agent, deadline, &fd, &why);
+    if (const Status s = connect_agent(agent_place(), options.start_agent, deadline, &search, &fd, &why);
         s != Status::ok) {
         attempt_error = why;
         return s;
     }
     strays.clear();
-    if (const Status s = hello(fd.get(), deadline, &strays); s != Status::ok) {
-        if (s == Status::timeout) attempt_error = "the agent took the connection but does not answer";
-        return s == Status::timeout ? Status::broken : s;
-    }
+    if (const Status s = hello(fd.get(), deadline, &strays); s != Status::ok)
+        return s == Status::invalid ? Status::broken : s;
+    if (replace_agent(fd.get(), deadline)) return Status::closed;
     if (restore) {
         reattach_socket = fd.get();
         const Status s = restore(link);
@@ -101,15 +131,33 @@ Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const R
         if (s == Status::broken || s == Status::closed) return Status::closed;
         if (s != Status::ok) {
             attempt_error = "the new agent did not take over what this process owns";
-            return s == Status::denied || s == Status::version ? s : Status::broken;
+            return s == Status::denied || s == Status::version || s == Status::out_of_resources ? s
+                                                                                                 : Status::broken;
         }
     }
     *out = std::move(fd);
     return Status::ok;
 }
 
-Status AgentLink::Impl::connect(AgentLink& link, Lock& lock) {
-    while (connecting) connect_done.wait(lock);
+// Attempts until one succeeds, one fails for good, or the time is over.
+Status AgentLink::Impl::try_until(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out) {
+    for (int64_t pause = kMillisecond / 4;; pause = std::min(2 * pause, kLongestPause)) {
+        attempt_error.clear();
+        const Status s = connect_once(link, deadline, restore, out);
+        if (s != Status::closed) return s;
+        if (now_ns() + pause >= deadline) {
+            if (attempt_error.empty()) attempt_error = "the agent closes every connection at once";
+            return Status::broken;
+        }
+        sleep_on(nullptr, 0, now_ns() + pause);
+    }
+}
+
+Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) {
+    const auto end = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
+    while (connecting) {
+        if (connect_done.wait_until(lock, end) == std::cv_status::timeout && connecting) return Status::timeout;
+    }
     if (socket.valid()) return Status::ok;
     if (!heir) heir = std::make_unique<Impl>();
     if (!wake.valid()) wake = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
@@ -118,15 +166,11 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock) {
         return Status::out_of_resources;
     }
     connecting = true;
-    const Deadline deadline = now_ns() + kConnectPatience;
+    attempt_deadline = deadline;
     const Reattach restore = reattach;
     Fd fd;
     lock.unlock();
-    Status s = Status::closed;
-    for (int64_t pause = kMillisecond / 4; s == Status::closed && now_ns() < deadline; pause *= 2) {
-        s = connect_once(link, deadline, restore, &fd);
-        if (s == Status::closed) sleep_on(nullptr, 0, now_ns() + std::min(pause, 20 * kMillisecond));
-    }
+    const Status s = try_until(link, deadline, restore, &fd);
     lock.lock();
     connecting = false;
     error = std::move(attempt_error);
@@ -138,9 +182,8 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock) {
         for (Mail& m : strays) deliver(std::move(m));
         strays.clear();
         VIADUCT_LOG(info, "agent", "connected to agent process %u", welcome.agent_pid);
-    } else if (s == Status::closed) {
-        error = "the agent closes every connection at once";
-        s = Status::broken;
+    } else {
+        VIADUCT_LOG(error, "agent", "no connection to the agent: %s", error.c_str());
     }
     connect_done.notify_all();
     return s;
@@ -153,7 +196,9 @@ Status AgentLink::exchange_now(Mail request, Mail* answer) {
         request.header.ticket = impl_->new_ticket();
     }
     const Status s =
-        exchange_on(impl_->reattach_socket, request, answer, now_ns() + kConnectPatience, &impl_->strays);
+        exchange_on(impl_->reattach_socket, request, answer, impl_->attempt_deadline, &impl_->strays);
+    if (s == Status::timeout)
+        impl_->attempt_error = "the agent does not answer while this process tells it what it owns; is it stopped?";
     if (s != Status::ok) return Status::broken;
     if (answer->type() != kagent::Type::kError) return Status::ok;
     kagent::Error e;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <string>
 
+#include "core/agent/find_agent.hpp"
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -22,7 +24,17 @@ namespace viaduct {
 namespace link_detail {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
-inline constexpr int64_t kConnectPatience = 5000 * kMillisecond;
+// Finding, starting, greeting and re-opening, all together: calls without a timeout of their own end within
+// ten seconds, and have something left to do then.
+inline constexpr int64_t kConnectPatience = 7000 * kMillisecond;
+inline constexpr int64_t kLeastPatience = 500 * kMillisecond;
+inline constexpr int64_t kLongestPause = 100 * kMillisecond;  // between two attempts
+
+// When the connecting that a caller asks for ends.
+inline Deadline connect_deadline(Deadline callers) {
+    const int64_t now = now_ns();
+    return std::clamp(callers, now + kLeastPatience, now + kConnectPatience);
+}
 
 inline void sleep_on(pollfd* fds, nfds_t count, Deadline deadline) {
     const int64_t left = remaining_ns(deadline);
@@ -57,6 +69,8 @@ struct AgentLink::Impl {
     std::string error;
     // What the connecting thread has learnt; published under the mutex when it is through.
     std::string attempt_error;
+    Deadline attempt_deadline = 0;
+    bool replaced = false;  // an agent was asked to leave
     kagent::Welcome attempt_welcome{};
     std::map<uint32_t, std::shared_ptr<Pending>> pending;
     std::deque<Mail> events;
@@ -90,13 +104,16 @@ struct AgentLink::Impl {
 
     void run_events(Lock& lock);
 
+    bool replace_agent(int fd, Deadline deadline);
     Status hello(int fd, Deadline deadline, std::deque<Mail>* strays);
     Status connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out);
-    Status connect(AgentLink& link, Lock& lock);
-    Status send(const Mail& mail, Lock& lock);
-    Status start(AgentLink& link, Mail& request, uint32_t* ticket);
+    Status connect(AgentLink& link, Lock& lock, Deadline deadline);
+    Status try_until(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out);
+    Status send(const Mail& mail, Lock& lock, Deadline deadline);
+    Status start(AgentLink& link, Mail& request, uint32_t* ticket, Deadline deadline);
     Status await(uint32_t ticket, Deadline deadline, Mail* answer);
     std::deque<Mail> strays;  // of the connecting thread
+    AgentSearch search;       // of the connecting thread; goes on where an attempt's time was over
 };
 
 }  // namespace viaduct

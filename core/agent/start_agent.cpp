@@ -11,17 +11,20 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "core/config/paths.hpp"
@@ -44,12 +47,14 @@ namespace {
 
 constexpr size_t kStackBytes = 128 * 1024;
 
-// Variables that concern the application alone: its preloads must not run in the agent, the service manager's
-// words for the application must not be answered by the agent, and the names that it gives to NICs (which its
-// own library looks up) must not mean the same to every other application.
-constexpr const char* kNotForAgent[] = {
-    "LD_PRELOAD=",     "LD_AUDIT=",     "NOTIFY_SOCKET=", "LISTEN_FDS=",  "LISTEN_PID=",
-    "LISTEN_FDNAMES=", "WATCHDOG_PID=", "WATCHDOG_USEC=", "VIADUCT_NICS="};
+// What of the application's environment the agent gets: what it understands itself, and what the drivers below it do.
+// Everything else concerns the application alone: preloads, allocators, library paths, locales, and the service manager's
+// words for it, which the agent must not answer.
+constexpr const char* kForAgent[] = {
+    "VIADUCT_",      "PATH=",         "HOME=",         "USER=",         "LOGNAME=",       "TZ=",   "XDG_",
+    "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS=", "IBV_", "RDMAV_", "MLX"};
+// Names that an application gives to NICs and hosts, which its own library looks up, mean nothing to others.
+constexpr const char* kNotForAgent[] = {"VIADUCT_NICS=", "VIADUCT_HOSTS="};
 
 // The mapping that holds `address`, for objects that were loaded by a relative name.
 std::string mapped_file(const void* address) {
@@ -124,6 +129,26 @@ VIADUCT_SHARED_MEMORY_CHILD void null_stdio() {
     }
 }
 
+// As high as they go, since what they are may be too little even to load a program. It does the rest itself
+// (core/agent/own_limits.hpp).
+VIADUCT_SHARED_MEMORY_CHILD void raise_limits() {
+    constexpr int kResources[] = {RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE};
+    for (const int resource : kResources) {
+        unsigned long limit[2];  // the kernel's rlimit64 on machines of 64 bits: now, at most
+        if (kernel(SYS_prlimit64, 0, resource, nullptr, limit) != 0) continue;
+        limit[0] = limit[1];
+        kernel(SYS_prlimit64, 0, resource, limit, nullptr);
+        limit[0] = limit[1] = ~0ul;
+        if (resource != RLIMIT_NOFILE) kernel(SYS_prlimit64, 0, resource, limit, nullptr);
+    }
+    unsigned long stack[2];
+    constexpr unsigned long kStack = 8ul << 20;
+    if (kernel(SYS_prlimit64, 0, RLIMIT_STACK, nullptr, stack) == 0 && stack[0] < kStack) {
+        stack[0] = stack[1] < kStack ? stack[1] : kStack;
+        kernel(SYS_prlimit64, 0, RLIMIT_STACK, stack, nullptr);
+    }
+}
+
 // The process that becomes vipkad. Memory is still the application's: system calls only.
 VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
     auto* plan = static_cast<SpawnPlan*>(argument);
@@ -136,6 +161,7 @@ VIADUCT_SHARED_MEMORY_CHILD int become_agent(void* argument) {
     std::memset(&everywhere, 0xFF, sizeof everywhere);
     kernel(SYS_sched_setaffinity, 0, sizeof everywhere, &everywhere);
     default_signals();
+    raise_limits();
     kernel(SYS_execve, plan->path, plan->arguments, plan->environment);
     plan->error = errno;
     ::_exit(127);
@@ -152,9 +178,10 @@ VIADUCT_SHARED_MEMORY_CHILD int run_intermediate(void* argument) {
 std::vector<char*> agent_environment() {
     std::vector<char*> result;
     for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
-        bool ours = true;
-        for (const char* name : kNotForAgent) ours = ours && std::strncmp(*e, name, std::strlen(name)) != 0;
-        if (ours) result.push_back(*e);
+        const auto begins = [e](const char* name) { return std::strncmp(*e, name, std::strlen(name)) == 0; };
+        if (std::any_of(std::begin(kForAgent), std::end(kForAgent), begins) &&
+            std::none_of(std::begin(kNotForAgent), std::end(kNotForAgent), begins))
+            result.push_back(*e);
     }
     result.push_back(nullptr);
     return result;
@@ -188,7 +215,7 @@ std::string find_beside_vipkad(const char* name, const char* variable, std::stri
 }
 
 int spawn_agent(const std::string& path, const std::string& address, pid_t* started) {
-    return spawn_detached(path, {"vipkad", "--socket", address}, started);
+    return spawn_detached(path, {"vipkad", "--socket", address, "--automatic"}, started);
 }
 
 int spawn_detached(const std::string& path, std::vector<std::string> words, pid_t* started) {

@@ -12,7 +12,9 @@
 // when decided.
 //
 // Versions: the first message is kHello with the lowest and highest version the client speaks. The agent
-// answers kWelcome with the highest common one, or kError/Status::version and its own range, and closes.
+// answers kWelcome with the highest common one, or kError/Status::version and its own range, and closes. A client that
+// it has no room for, or does not serve, gets kError (out_of_resources, denied) with ticket 1, which is that of the
+// hello, before it has said anything; then the agent closes.
 #pragma once
 
 #include <cstdint>
@@ -86,12 +88,14 @@ struct Hello {
     char program[64] = {};  // for people: shown by tools
 };
 inline constexpr uint32_t kHelloTool = 1;
+inline constexpr uint32_t kHelloTicket = 1;  // of kHello, always
 
 struct Welcome {
     uint16_t version = 0;
     uint16_t version_min = 0;
     uint16_t version_max = 0;
-    uint16_t reserved = 0;
+    uint16_t flaws = 0;  // limits that the agent has inherited and cannot raise (core/agent/own_limits.hpp): a client of
+                         // its user whose own are better asks it to leave (kShutdown) and starts another
     uint32_t agent_pid = 0;
     uint32_t linger_ms = 0;
     char agent_version[32] = {};

@@ -44,6 +44,7 @@ struct Mail;        // a message of the agent protocol with descriptors (core/ag
 // Times are CLOCK_MONOTONIC nanoseconds; kNever waits without limit.
 using Deadline = int64_t;
 inline constexpr Deadline kNever = INT64_MAX;
+inline constexpr Deadline kOnlyConnected = 0;  // of an agent call: see UserAgent::agent_start
 
 // What is coming, said before anything is opened (N5, N6, N8).
 struct Hints {
@@ -103,8 +104,10 @@ class UserAgent {
 public:
     // Agent calls: start sends a request of the agent protocol, await waits for its answer (not_done at the
     // deadline, the request stays; broken when the agent died: send again, a new agent has been started by
-    // then), abandon forgets a request.
-    virtual Status agent_start(const Mail& request, uint32_t* ticket) = 0;
+    // then), abandon forgets a request. Where start has to find an agent first it ends by the deadline (a
+    // moment later at most, and within seconds in any case: timeout); with kOnlyConnected it does not look for
+    // one: for requests that mean nothing to another agent.
+    virtual Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) = 0;
     virtual Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) = 0;
     virtual void agent_abandon(uint32_t ticket) = 0;
     // Calls `fired(argument)` once, on the event thread, when `fd` becomes readable. Takes the descriptor and
@@ -167,7 +170,7 @@ struct DataOps {
     void (*endpoint_destroy)(Endpoint*);  // not connected
 
     // Connecting (asynchronous inside; N13-N15). Every op ends by connect_finish.
-    Status (*listen)(NicContext*, const EndAddress& local, ConnectOp** out);
+    Status (*listen)(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
     Status (*request)(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote,
                       const ViTraits&, Deadline, ConnectOp** out);
     Status (*peer_request)(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote,

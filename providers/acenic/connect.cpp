@@ -70,7 +70,7 @@ bool has_request(ConnectOp& op, std::unique_lock<BiasedLock>& lock) {
 
 }  // namespace
 
-Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
+Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** out) {
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (!op) return Status::out_of_resources;
     op->engine = nic->engine.get();

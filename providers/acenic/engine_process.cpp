@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/agent/socket_address.hpp"
+#include "core/agent/meeting_point.hpp"
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
@@ -18,17 +18,9 @@ namespace viaduct::acenic {
 
 namespace {
 
-// Opening a DPDK port takes a fraction of a second; more on a busy machine.
-constexpr int64_t kStartPatience = 15'000'000'000;
+// Opening a DPDK port takes a fraction of a second; more on a busy machine. VipOpenNic ends within ten seconds.
+constexpr int64_t kStartPatience = 7'000'000'000;
 constexpr int64_t kPause = 5'000'000;
-
-// Only root's engine and our own user's are trusted with what we send.
-bool is_trusted(int socket) {
-    ucred who{};
-    socklen_t n = sizeof who;
-    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
-           (who.uid == 0 || who.uid == ::geteuid());
-}
 
 // Waits for one message; closed also when it does not come in time.
 Status await_message(int socket, void* message, size_t bytes, Fd* fd, int64_t deadline) {
@@ -44,32 +36,48 @@ Status await_message(int socket, void* message, size_t bytes, Fd* fd, int64_t de
     }
 }
 
-// no_match: nobody listens there. closed: it was leaving.
-Status greet(const std::string& address, const PortSpec& spec, EngineLink* out, int64_t deadline) {
-    sockaddr_un name;
-    socklen_t length = 0;
-    if (!fill_socket_address(address, &name, &length)) return Status::invalid;
-    Fd socket(above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
-    if (!socket.valid()) return Status::out_of_resources;
-    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0)
-        return errno == ECONNREFUSED || errno == ENOENT ? Status::no_match : Status::denied;
-    if (!is_trusted(socket.get())) return Status::denied;
+struct Place {
+    std::string address;
+    uid_t user;  // whose engine
+};
+
+// no_match: nobody listens there. not_done: it has too much to do to take us in. closed: it was leaving. Only root's engine
+// and our own user's are trusted with what we send.
+Status greet(const Place& place, const PortSpec& spec, EngineLink* out, std::string* in_the_way) {
+    Fd socket;
+    switch (meet(place.address, place.user, &socket, in_the_way)) {
+        case 0:
+            break;
+        case ECONNREFUSED:
+        case ENOENT:
+            return Status::no_match;
+        case EAGAIN:
+        case EINTR:
+            return Status::not_done;
+        case ENAMETOOLONG:
+            return Status::invalid;
+        case EMFILE:
+        case ENFILE:
+            return Status::out_of_resources;
+        default:
+            return Status::denied;
+    }
     Hello hello;
     put_text(hello.port, spec.text);
     if (!send_message(socket.get(), &hello, sizeof hello)) return Status::closed;
     const Status s =
-        await_message(socket.get(), &out->welcome, sizeof out->welcome, &out->lifeline, deadline);
+        await_message(socket.get(), &out->welcome, sizeof out->welcome, &out->lifeline, out->deadline);
     if (s != Status::ok) return s;
     if (out->welcome.magic != kEngineMagic || out->welcome.version != kEngineVersion) return Status::version;
     out->socket = std::move(socket);
     return Status::ok;
 }
 
-std::vector<std::string> addresses(const PortSpec& spec, const ModeChoice& mode) {
-    if (!mode.engine.empty()) return {mode.engine};
+std::vector<Place> addresses(const PortSpec& spec, const ModeChoice& mode) {
+    if (!mode.engine.empty()) return {{mode.engine, ::geteuid()}};
     const std::string port = short_name(spec);
-    std::vector<std::string> all{engine_address(port, ::geteuid())};
-    if (::geteuid() != 0) all.push_back(engine_address(port, 0));
+    std::vector<Place> all{{engine_address(port, ::geteuid()), ::geteuid()}};
+    if (::geteuid() != 0) all.push_back({engine_address(port, 0), 0});
     return all;
 }
 
@@ -77,17 +85,19 @@ std::vector<std::string> addresses(const PortSpec& spec, const ModeChoice& mode)
 
 Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out, std::string* why,
                    std::string* cure) {
-    const int64_t deadline = now_ns() + kStartPatience;
-    const std::vector<std::string> places = addresses(spec, mode);
+    out->deadline = now_ns() + kStartPatience;
+    const std::vector<Place> places = addresses(spec, mode);
+    std::string in_the_way;
     bool started = false;
     for (;;) {
         Status last = Status::no_match;
-        for (const std::string& place : places) {
-            last = greet(place, spec, out, deadline);
-            if (last == Status::ok || last == Status::closed) break;
+        for (const Place& place : places) {
+            last = greet(place, spec, out, &in_the_way);
+            if (last == Status::ok || last == Status::closed || last == Status::not_done) break;
             if (last != Status::no_match) {
                 *why = "the engine process of " + spec.text + " cannot be used";
-                *cure = last == Status::denied    ? "it belongs to another user: see acenic.engine"
+                *cure = last == Status::denied    ? (in_the_way.empty() ? "it belongs to another user" : in_the_way) +
+                                                        ": see acenic.engine"
                         : last == Status::version ? "it is of another version: end it"
                         : last == Status::timeout ? "it does not answer: end it"
                                                   : "see acenic.engine, and ulimit -n";
@@ -95,8 +105,10 @@ Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out
             }
         }
         if (last == Status::ok) break;
-        if (now_ns() >= deadline) {
-            *why = "the engine process of " + spec.text + " does not come up";
+        if (now_ns() >= out->deadline) {
+            *why = "the engine process of " + spec.text +
+                   (last == Status::not_done ? " takes no more connections" : " does not come up") +
+                   (in_the_way.empty() ? "" : "; " + in_the_way);
             *cure = "run viaduct-acenicd by hand and see what it says";
             return Status::timeout;
         }
@@ -109,7 +121,7 @@ Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out
                 return Status::not_supported;
             }
             if (const int e = spawn_detached(
-                    program, {"viaduct-acenicd", "--port", spec.text, "--socket", places.front()});
+                    program, {"viaduct-acenicd", "--port", spec.text, "--socket", places.front().address});
                 e != 0) {
                 *why = program + " does not start: " + std::strerror(e);
                 *cure = "set acenic.mode to exclusive";
@@ -138,7 +150,7 @@ Status attach(const EngineLink& link, const Segment& segment, std::string* why) 
         *why = "the engine process has gone";
         return Status::closed;
     }
-    const Status s = await_message(link.socket.get(), &answer, sizeof answer, nullptr, now_ns() + kStartPatience);
+    const Status s = await_message(link.socket.get(), &answer, sizeof answer, nullptr, link.deadline);
     if (s != Status::ok) *why = "the engine process has gone";
     if (s == Status::ok && answer.status != 0) *why = get_text(answer.why);
     return s != Status::ok ? s : static_cast<Status>(answer.status);

@@ -15,6 +15,7 @@ struct EngineLink {
     Fd socket;
     Fd lifeline;  // readable when the engine process is gone
     Welcome welcome;
+    int64_t deadline = 0;  // for finding it and attaching, together
 };
 
 // ok: welcomed. not_supported: there is no engine and none can be started (*why). Else: *why and *cure say

@@ -64,7 +64,7 @@ Status set_fault_plan(ViCore&, const char* plan);
 Status resolve(NicContext*, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out);
 
 // connect.cpp
-Status listen(NicContext*, const EndAddress& local, ConnectOp** out);
+Status listen(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
 Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
                Deadline, ConnectOp** out);
 Status peer_request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/paramnet/connect.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 
@@ -21,6 +22,8 @@ struct ConnectOp {
     Deadline deadline = kNever;
     Mail mail;  // kept, to be sent again to the next agent
     uint32_t ticket = 0;
+    Deadline sent = 0;      // to the agent that has it
+    uint32_t deaths = 0;    // of agents that had it, one soon after the other
     bool decided = false;
     ConnectResult result;
 
@@ -37,7 +40,11 @@ namespace {
 
 using kagent::Type;
 
-constexpr int64_t kCourtesyNs = 2'000'000'000;  // for answers the agent gives at once
+constexpr int64_t kCourtesyNs = 1'000'000'000;  // for answers the agent gives at once
+// An agent that dies of a request is not the one that will answer it: after so many that went within a second of
+// getting it, nobody is asked any more.
+constexpr uint32_t kMostDeaths = 8;
+constexpr int64_t kSoonNs = 1'000'000'000;
 
 uint32_t timeout_for(Deadline deadline) {
     if (deadline == kNever) return 0xFFFFFFFFu;
@@ -45,11 +52,17 @@ uint32_t timeout_for(Deadline deadline) {
     return ms < 0xFFFFFFFE ? static_cast<uint32_t>(ms) : 0xFFFFFFFEu;
 }
 
-Status send_off(ConnectOp& op) { return op.nic->agent->agent_start(op.mail, &op.ticket); }
+Status send_off(ConnectOp& op, Deadline deadline) {
+    const Status sent = op.nic->agent->agent_start(op.mail, &op.ticket, deadline);
+    op.sent = now_ns();
+    return sent;
+}
 
 Status begin(std::unique_ptr<ConnectOp> op, ConnectOp** out) {
     if (const Status progress = ensure_progress(*op->nic); progress != Status::ok) return progress;
-    if (const Status sent = send_off(*op); sent != Status::ok) return sent;
+    // What an accept refers to is known to the agent that this process is connected to, and to no other.
+    const Deadline deadline = op->kind == ConnectOp::accept ? kOnlyConnected : op->deadline;
+    if (const Status sent = send_off(*op, deadline); sent != Status::ok) return sent;
     *out = op.release();
     return Status::ok;
 }
@@ -104,7 +117,7 @@ void introduce(ConnectOp& op, const Joint& joint) {
 bool confirm(NicContext& nic, uint64_t connection) {
     const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{connection});
     uint32_t ticket = 0;
-    if (nic.agent->agent_start(mail, &ticket) != Status::ok) return false;
+    if (nic.agent->agent_start(mail, &ticket, kOnlyConnected) != Status::ok) return false;
     Mail answer;
     const Status waited = nic.agent->agent_await(ticket, now_ns() + kCourtesyNs, &answer);
     if (waited == Status::not_done) nic.agent->agent_abandon(ticket);
@@ -163,9 +176,12 @@ Status take_answer(ConnectOp& op, Mail& mail) {
 }
 
 // The agent died: the next one knows nothing of this attempt (architecture §2). What waits for others is
-// asked again; an accept has lost the request it would answer.
-Status start_over(ConnectOp& op) {
+// asked again; an accept has lost the request it would answer. A caller who only looks (`deadline` is over) does not wait for
+// the next agent longer than a moment: not_done, and the next look goes on.
+Status start_over(ConnectOp& op, Deadline deadline) {
     if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);
+    op.deaths = now_ns() - op.sent < kSoonNs ? op.deaths + 1 : 1;
+    if (op.deaths > kMostDeaths) return op.decide(Status::broken);
     if (op.kind != ConnectOp::listen) {
         kagent::ConnRequest body;
         if (!op.mail.get(&body)) return op.decide(Status::broken);
@@ -173,15 +189,18 @@ Status start_over(ConnectOp& op) {
         if (body.timeout_ms == 0) return op.decide(Status::timeout);
         op.mail.set(body);
     }
-    if (const Status sent = send_off(op); sent != Status::ok) return op.decide(sent);
+    const bool looks = remaining_ns(deadline) == 0;
+    const Status sent = send_off(op, looks ? std::min(deadline, op.deadline) : op.deadline);
+    if (sent != Status::ok && !(sent == Status::timeout && looks)) return op.decide(sent);
     return Status::not_done;
 }
 
 }  // namespace
 
-Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
+Status listen(NicContext* nic, const EndAddress& local, Deadline deadline, ConnectOp** out) {
     auto op = new_op(ConnectOp::listen, nic, nullptr);
     if (!op) return Status::out_of_resources;
+    op->deadline = deadline;
     kagent::ConnWait body;
     body.context_id = nic->context_id;
     body.local = local;
@@ -218,7 +237,7 @@ Status reject(NicContext* nic, uint64_t incoming) {
     // turns many away, where all share a processor, would give it up for each of them.
     uint32_t ticket = 0;
     const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic->context_id, incoming});
-    const Status sent = nic->agent->agent_start(mail, &ticket);
+    const Status sent = nic->agent->agent_start(mail, &ticket, kOnlyConnected);
     if (sent == Status::ok) nic->agent->agent_abandon(ticket);
     return sent;
 }
@@ -232,7 +251,7 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
         } else if (waited == Status::not_done) {
             return Status::not_done;
         } else {
-            start_over(*op);
+            if (start_over(*op, deadline) == Status::not_done && remaining_ns(deadline) == 0) return Status::not_done;
         }
     }
     *result = op->result;
@@ -247,7 +266,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         uint32_t ticket = 0;
         const Mail cancel = Mail::of(Type::kCancel, kagent::Cancel{op->ticket, 0});
         Mail answer;
-        if (agent.agent_start(cancel, &ticket) == Status::ok &&
+        if (agent.agent_start(cancel, &ticket, kOnlyConnected) == Status::ok &&
             agent.agent_await(ticket, now_ns() + kCourtesyNs, &answer) == Status::not_done)
             agent.agent_abandon(ticket);
         if (agent.agent_await(op->ticket, now_ns(), &answer) == Status::ok) {

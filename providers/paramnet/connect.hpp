@@ -7,7 +7,7 @@
 
 namespace viaduct::paramnet {
 
-Status listen(NicContext*, const EndAddress& local, ConnectOp** out);
+Status listen(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
 Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
                Deadline, ConnectOp** out);
 Status peer_request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,

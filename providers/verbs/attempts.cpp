@@ -63,7 +63,7 @@ void bind(ConnectOp& op) {
 
 }  // namespace
 
-Status listen(NicContext* nic, const EndAddress& local, ConnectOp** out) {
+Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** out) {
     if (!fits(local)) return Status::invalid;
     if (const Status s = ensure_progress(*nic); s != Status::ok) return s;
     auto op = new_op(ConnectOp::listen, nic, nullptr);

@@ -42,7 +42,7 @@ namespace viaduct::verbs {
 
 inline constexpr int kResolveMs = 2000;  // for rdma_cm, to find a way to the other host
 
-Status listen(NicContext*, const EndAddress& local, ConnectOp** out);
+Status listen(NicContext*, const EndAddress& local, Deadline, ConnectOp** out);
 Status request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,
                Deadline, ConnectOp** out);
 Status peer_request(NicContext*, ViCore&, const EndAddress& local, const EndAddress& remote, const ViTraits&,

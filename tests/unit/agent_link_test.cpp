@@ -254,25 +254,63 @@ TEST(AgentLinkTest, ManyProcessesThatStartAtOnceShareOneAgent) {
     EXPECT_NE(agents[0], 0u);
 }
 
-TEST(AgentLinkTest, RefusesAnAgentOfAnotherUserAndSaysWhy) {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
-    Place place;
-    const pid_t impostor = ::fork();
-    if (impostor == 0) {
+// Another user who listens at an address and serves nobody.
+class Impostor {
+public:
+    explicit Impostor(const std::string& address, int type = SOCK_SEQPACKET) {
+        pid_ = ::fork();
+        if (pid_ != 0) return;
         if (::setuid(65534) != 0) ::_exit(1);
         sockaddr_un a;
-        const socklen_t n = fill(place.address, &a);
-        const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
-        if (::bind(fd, reinterpret_cast<sockaddr*>(&a), n) != 0 || ::listen(fd, 8) != 0) ::_exit(2);
-        nap_ms(10'000);
+        const socklen_t n = fill(address, &a);
+        const int fd = ::socket(AF_UNIX, type, 0);
+        ::umask(0);
+        if (::bind(fd, reinterpret_cast<sockaddr*>(&a), n) != 0) ::_exit(2);
+        if (type == SOCK_SEQPACKET && ::listen(fd, 8) != 0) ::_exit(3);
+        nap_ms(30'000);
         ::_exit(0);
     }
-    ASSERT_TRUE(eventually([&] { return place.listening(); }));
+    ~Impostor() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    bool there(const std::string& address) const {
+        return eventually([&] { return connect_to(address).valid(); });
+    }
+
+private:
+    pid_t pid_ = -1;
+};
+
+TEST(AgentLinkTest, RefusesAPathOfAnotherUserAndSaysWhy) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+    Place place;
+    const std::string path = "/tmp/viaduct-unit-impostor-" + std::to_string(::getpid());
+    const Impostor impostor(path);
+    ASSERT_TRUE(impostor.there(path));
+    place.set("VIADUCT_AGENT", path);
     AgentLink link;
     EXPECT_EQ(link.connect(), Status::denied);
     EXPECT_NE(link.last_error().find("65534"), std::string::npos) << link.last_error();
-    ::kill(impostor, SIGKILL);
-    ::waitpid(impostor, nullptr, 0);
+    ::unlink(path.c_str());
+}
+
+// Every user can take an abstract name. The agent serves in a folder of its user's then, and all processes find it there.
+TEST(AgentLinkTest, ANameHeldByAStrangerKeepsNobodyOut) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+    Place place;
+    const Impostor impostor(place.address);
+    ASSERT_TRUE(impostor.there(place.address));
+    const Impostor starting(place.address + ".starting", SOCK_DGRAM);
+    nap_ms(50);
+    AgentLink first, second;
+    const int64_t begun = now_ns();
+    ASSERT_EQ(first.connect(), Status::ok) << first.last_error();
+    EXPECT_LT(now_ns() - begun, 4000 * kMs);
+    ASSERT_EQ(second.connect(), Status::ok) << second.last_error();
+    EXPECT_EQ(first.welcome().agent_pid, second.welcome().agent_pid);
+    Mail answer;
+    EXPECT_EQ(first.call(Mail(Type::kShutdown), &answer, in_ms(5000)), Status::ok);
 }
 
 TEST(AgentLinkTest, AwaitEndsAtItsDeadlineAndTheRequestStaysOpen) {

@@ -62,7 +62,7 @@ void FakeAgent::answer(uint32_t ticket, Mail mail) {
     answers_[ticket] = std::move(mail);
 }
 
-Status FakeAgent::agent_start(const Mail& request, uint32_t* ticket) {
+Status FakeAgent::agent_start(const Mail& request, uint32_t* ticket, Deadline) {
     {
         const std::lock_guard lock(mutex_);
         *ticket = next_ticket_++;

@@ -44,7 +44,7 @@ class FakeAgent final : public UserAgent {
 public:
     explicit FakeAgent(Matcher& matcher) : matcher_(matcher) {}
     ~FakeAgent();
-    Status agent_start(const Mail& request, uint32_t* ticket) override;
+    Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) override;
     Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) override;
     void agent_abandon(uint32_t ticket) override;
     Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) override;

@@ -178,7 +178,7 @@ TEST_F(VerbsDoubt, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
 TEST_F(VerbsDoubt, OnlyARequestThatIsThoughtAboutIsKnown) {
     nic_.listeners[port_of(nic_.settings, local_)] = nullptr;  // as if we listened
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match);
-    ASSERT_EQ(listen(&nic_, local_, &op_), Status::ok);
+    ASSERT_EQ(listen(&nic_, local_, kNever, &op_), Status::ok);
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match) << "a probe is no request";
     EXPECT_FALSE(op_->decided);
     hear_request(HelloKind::request, 7);
@@ -204,7 +204,7 @@ TEST_F(VerbsDoubt, AKindOfRequestThatIsNotKnownIsToldSo) {
 
 TEST_F(VerbsDoubt, ARequestThatIsTurnedAwayIsNotKnown) {
     nic_.listeners[port_of(nic_.settings, local_)] = nullptr;
-    ASSERT_EQ(listen(&nic_, local_, &op_), Status::ok);
+    ASSERT_EQ(listen(&nic_, local_, kNever, &op_), Status::ok);
     hear_request(HelloKind::request, 7);
     ASSERT_TRUE(op_->decided);
     ASSERT_EQ(reject(&nic_, op_->result.incoming), Status::ok);

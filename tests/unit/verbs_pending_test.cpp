@@ -52,7 +52,7 @@ protected:
     // A request that has come and that the program has heard of.
     uint64_t requested() {
         nic_.listeners[port_of(nic_.settings, local_)] = nullptr;
-        EXPECT_EQ(listen(&nic_, local_, &op_), Status::ok);
+        EXPECT_EQ(listen(&nic_, local_, kNever, &op_), Status::ok);
         hear_request(HelloKind::request, 7);
         ConnectResult found;
         EXPECT_EQ(connect_finish(std::exchange(op_, nullptr), &found), Status::ok);

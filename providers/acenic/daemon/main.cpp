@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct-acenicd: options, socket, port, loop. Everything else is beside it.
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,7 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/agent/socket_address.hpp"
+#include "core/agent/meeting_point.hpp"
+#include "core/agent/own_limits.hpp"
 #include "core/config/paths.hpp"
 #include "core/log/log.hpp"
 #include "providers/acenic/daemon/server.hpp"
@@ -30,20 +30,6 @@ struct Words {
 Server* serving = nullptr;
 
 void end(int) { serving->stop(); }
-
-// 0, or the errno.
-int listen_at(const std::string& address, Fd* out) {
-    sockaddr_un name;
-    socklen_t length = 0;
-    // A path would outlive us when we are killed, and would be seen from other network namespaces.
-    if (address[0] != '@' || !fill_socket_address(address, &name, &length)) return EINVAL;
-    Fd fd(above_stdio(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-    if (!fd.valid() || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&name), length) != 0 ||
-        ::listen(fd.get(), SOMAXCONN) != 0)
-        return errno;
-    *out = std::move(fd);
-    return 0;
-}
 
 // The port, or words for everybody who asks for it.
 std::unique_ptr<Port> open_port(const Words& words, Fd* ours, std::string* why, std::string* cure) {
@@ -70,10 +56,15 @@ int serve(const Words& words) {
     const std::string address =
         words.socket.empty() ? engine_address(short_name(spec), ::geteuid()) : words.socket;
     Fd listener;
-    if (const int e = listen_at(address, &listener); e != 0) {
+    std::string place, error = "a path would be seen from other network namespaces, name it @name";
+    // Root's engine is for everybody.
+    const Status taken = address[0] != '@' ? Status::invalid
+                                           : listen_at(address, ::geteuid() == 0, &listener, &place, &error);
+    if (taken != Status::ok) {
         // Many applications may have started an engine at once; one is enough.
-        if (e == EADDRINUSE && !words.foreground) return 0;
-        std::fprintf(stderr, "viaduct-acenicd: cannot listen at %s: %s\n", address.c_str(), std::strerror(e));
+        if (taken == Status::not_done && !words.foreground) return 0;
+        if (taken == Status::not_done) error = "another engine listens there";
+        std::fprintf(stderr, "viaduct-acenicd: %s: %s\n", address.c_str(), error.c_str());
         return 1;
     }
     Server server({words.port, !words.faults.empty(), words.linger_ms < 0 ? -1 : words.linger_ms * 1'000'000},
@@ -93,6 +84,7 @@ int serve(const Words& words) {
         server.refuse(why, cure);
     }
     server.run();
+    if (place[0] != '@') ::unlink(place.c_str());
     return 0;
 }
 
@@ -111,11 +103,8 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", std::string("viaduct-acenicd ") + kVersion);
     CLI11_PARSE(app, argc, argv);
     if (words.foreground && !log::enabled(log::Level::info)) log::set_level(log::Level::info);
-    rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {  // three descriptors for each application
-        files.rlim_cur = files.rlim_max;
-        ::setrlimit(RLIMIT_NOFILE, &files);
-    }
+    raise_own_limits();  // three descriptors for each application
+    if (!words.foreground) shed_inherited();
     ::signal(SIGPIPE, SIG_IGN);
     return serve(words);
 }
