@@ -13,6 +13,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <sstream>
 #include <thread>
@@ -311,6 +312,104 @@ TEST(AgentLinkTest, ANameHeldByAStrangerKeepsNobodyOut) {
     EXPECT_EQ(first.welcome().agent_pid, second.welcome().agent_pid);
     Mail answer;
     EXPECT_EQ(first.call(Mail(Type::kShutdown), &answer, in_ms(5000)), Status::ok);
+}
+
+// Something at the agent's address that treats each connection in one way.
+class Oddity {
+public:
+    Oddity(const std::string& address, std::function<void(int)> treat) : treat_(std::move(treat)) {
+        sockaddr_un a;
+        const socklen_t n = fill(address, &a);
+        listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+        EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&a), n), 0);
+        EXPECT_EQ(::listen(listener_.get(), 128), 0);
+        thread_ = std::thread([this] {
+            for (;;) {
+                Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+                if (!client.valid()) return;
+                treat_(client.get());
+                if (keep) kept_.push_back(std::move(client));
+            }
+        });
+    }
+    ~Oddity() {
+        ::shutdown(listener_.get(), SHUT_RDWR);
+        thread_.join();
+    }
+    std::atomic<bool> keep = false;
+
+private:
+    std::function<void(int)> treat_;
+    Fd listener_;
+    std::vector<Fd> kept_;
+    std::thread thread_;
+};
+
+// A deadline is kept to within what a busy machine adds; an attempt that goes on takes seven seconds.
+constexpr int64_t kInTimeNs = 3500 * kMs;
+
+TEST(AgentLinkTest, AnAgentThatClosesEveryConnectionIsGivenUpByTheDeadline) {
+    Place place;
+    std::atomic<int> calls = 0;
+    const Oddity odd(place.address, [&calls](int) { ++calls; });
+    AgentLink link;
+    for (const int64_t ms : {0, 100, 1500}) {
+        const int64_t begun = now_ns();
+        EXPECT_EQ(link.connect(in_ms(ms)), Status::broken);
+        EXPECT_LT(now_ns() - begun, kInTimeNs) << ms;
+    }
+    const int64_t begun = now_ns();
+    EXPECT_EQ(link.connect(), Status::broken) << "many attempts, the pause between them has an end";
+    EXPECT_LT(now_ns() - begun, 10'000 * kMs);
+    EXPECT_GT(calls, 60);
+    EXPECT_NE(link.last_error().find("closes"), std::string::npos) << link.last_error();
+}
+
+TEST(AgentLinkTest, AThreadThatWaitsForAnothersConnectingKeepsItsOwnDeadline) {
+    Place place;
+    Oddity silent(place.address, [](int) {});
+    silent.keep = true;
+    AgentLink link;
+    std::thread patient([&link] { EXPECT_EQ(link.connect(), Status::timeout); });
+    nap_ms(100);
+    uint32_t ticket = 0;
+    Mail answer;
+    int64_t begun = now_ns();
+    EXPECT_EQ(link.start(wait_request(1, "d"), &ticket, in_ms(600)), Status::timeout);
+    EXPECT_LT(now_ns() - begun, kInTimeNs);
+    begun = now_ns();
+    EXPECT_EQ(link.call(wait_request(1, "d"), &answer, in_ms(600)), Status::timeout);
+    EXPECT_LT(now_ns() - begun, kInTimeNs);
+    begun = now_ns();
+    EXPECT_EQ(link.start(wait_request(1, "d"), &ticket, kOnlyConnected), Status::broken);
+    EXPECT_LT(now_ns() - begun, 400 * kMs) << "looks for no agent";
+    patient.join();
+}
+
+TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsHeard) {
+    Place place;
+    const Oddity full(place.address, [](int client) {
+        kagent::Error e;
+        e.status = static_cast<int32_t>(Status::out_of_resources);
+        std::strcpy(e.text, "it has no descriptors left");
+        (void)!static_cast<int>(send_mail(client, Mail::of(Type::kError, e, kagent::kHelloTicket)));
+    });
+    AgentLink link;
+    for (int i = 0; i < 50; ++i) {  // whether the hello is there before it closes, or not
+        ASSERT_EQ(link.connect(), Status::out_of_resources) << link.last_error();
+        EXPECT_NE(link.last_error().find("no descriptors left"), std::string::npos) << link.last_error();
+    }
+}
+
+TEST(AgentLinkTest, CallersInAHurryDoNotStartAnAgentEach) {
+    Place place;
+    const SlowVipkad slow(place, "sleep 2.5");
+    AgentLink link;
+    const int64_t end = now_ns() + 20'000 * kMs;
+    Status s = Status::timeout;
+    while (s == Status::timeout && now_ns() < end) s = link.connect(in_ms(10));
+    EXPECT_EQ(s, Status::ok) << link.last_error();
+    EXPECT_LE(slow.how_many(), 4u);
 }
 
 TEST(AgentLinkTest, AwaitEndsAtItsDeadlineAndTheRequestStaysOpen) {

@@ -13,7 +13,7 @@ std::string text_of(VIP_RETURN result) {
         {"VIP_SUCCESS", "done"},
         {"VIP_NOT_DONE", "nothing completed yet"},
         {"VIP_INVALID_PARAMETER", "a handle or value was not accepted"},
-        {"VIP_ERROR_RESOURCE", "a limit was reached"},
+        {"VIP_ERROR_RESOURCE", "descriptors, memory, a quota or the kernel agent are missing"},
         {"VIP_TIMEOUT", "no answer in time"},
         {"VIP_REJECT", "turned away by the other side"},
         {"VIP_INVALID_RELIABILITY_LEVEL", "reliability level not offered, or not equal on both sides"},

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
 #include "utils/common/error.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 constexpr size_t kHostAt = offsetof(VIP_NET_ADDRESS, HostAddress);
 constexpr size_t kPage = 4096;
 constexpr long kOneRequestMs = 5000;
+constexpr int64_t kAgentPatience = 3'000'000'000;
 
 void put_discriminator(Address& address, const std::string& discriminator) {
     std::memcpy(address.room + kHostAt + address.head.HostAddressLen, discriminator.data(),
@@ -40,6 +42,25 @@ bool read_bytes(const std::string& text, unsigned char* out, size_t count) {
     return true;
 }
 
+// Why the kernel agent would not serve this process; empty: it would. VipOpenNic itself has one word for all of it.
+std::string trouble_with_agent(const std::string& device) {
+    LinkOptions options;
+    options.hello_flags = kagent::kHelloTool;
+    options.start_agent = false;
+    AgentLink link(options);
+    kagent::NameText name;
+    device.copy(name.name, sizeof(name.name) - 1);
+    Mail answer;
+    const Status status =
+        link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentPatience);
+    if (status == Status::ok) return {};
+    kagent::Error refusal;
+    std::string why = link.last_error();
+    if (answer.type() == kagent::Type::kError && answer.get(&refusal)) why = viaduct::text_of(refusal.text);
+    if (why.empty()) why = status == Status::timeout ? "it does not answer; is it stopped?" : "no sensible answer";
+    return fmt::format("kernel agent at {}: {}", agent_address(), why);
+}
+
 }  // namespace
 
 std::string text_of(const VIP_NET_ADDRESS& address, bool whole) {
@@ -58,8 +79,10 @@ std::string text_of(const VIP_NET_ADDRESS& address, bool whole) {
 Nic::Nic(const std::string& device) {
     const VIP_RETURN result = VipOpenNic(device.c_str(), &handle_);
     if (result != VIP_SUCCESS) {
-        throw ToolError(fmt::format("cannot open the NIC \"{}\": {}; \"vipinfo '{}'\" says why", device,
-                                    text_of(result), device),
+        const std::string agent = trouble_with_agent(device);
+        throw ToolError(agent.empty() ? fmt::format("cannot open the NIC \"{}\": {}; \"vipinfo --doctor\" may say why",
+                                                    device, text_of(result))
+                                      : fmt::format("cannot open the NIC \"{}\": {}", device, agent),
                         kExitNoNic);
     }
     check(VipQueryNic(handle_, &attributes_), "VipQueryNic");

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "core/agent/name_holder.hpp"
 #include "core/config/tuning.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
@@ -198,6 +199,15 @@ Finding agent(const Inventory& all) {
                                           all.agent_pid, all.protocol, all.agent_address, all.agent_origin));
 }
 
+// Anybody may take an abstract name; the agent serves at another place then.
+void agents_name(const Inventory& all, std::vector<Finding>& out) {
+    const std::string who = stranger_at(all.agent_address);
+    if (who.empty()) return;
+    out.push_back({Verdict::note, "agent's name",
+                   fmt::format("{} is held by {}: the agent is met in a folder of your own instead", all.agent_address, who),
+                   "end that process; it cannot read what you send, only make starting slower"});
+}
+
 void providers(const Inventory& all, std::vector<Finding>& out) {
     if (all.providers.empty()) {
         out.push_back({Verdict::problem, "providers", "none found",
@@ -262,6 +272,7 @@ std::vector<Finding> examine(const Inventory& all, const std::string& device) {
     }
     providers(all, out);
     out.push_back(agent(all));
+    agents_name(all, out);
     nics(all, out);
     out.push_back(try_message(device));
     return out;

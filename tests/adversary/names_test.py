@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""names_test.py --build DIR: another user has taken every name under which the agent would be met, in each way there is. The
+victim opens a NIC within seconds all the same, every process of the victim meets the same agent, and vipinfo --doctor names who
+stands in the way. Needs root, to be two users."""
+import argparse
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ATTACKER, VICTIM = 4242, 4343
+# Opening takes a fraction of a second on a quiet machine; an agent that is waited for in vain would take ten.
+ENOUGH_S = 6
+PLACE = f"@viaduct-kad-{VICTIM}"
+RUNTIME = f"/tmp/viaduct-{VICTIM}"
+
+
+def hold(names):
+    held = []
+    for name, kind, how in names:
+        at = name.replace("@", "\0", 1)
+        s = socket.socket(socket.AF_UNIX, kind)
+        s.bind(at)
+        held.append(s)
+        if how == "listens":
+            s.listen(1000)
+        if how == "full":
+            s.listen(0)
+            while True:
+                c = socket.socket(socket.AF_UNIX, kind)
+                c.setblocking(False)
+                held.append(c)
+                try:
+                    c.connect(at)
+                except BlockingIOError:
+                    break
+    return held
+
+
+class Squatter:
+    """A process of the attacker that holds (name, type, how). How: listens, full (its queue is), bound."""
+
+    def __init__(self, names):
+        out, report = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setgroups([])
+                os.setresgid(ATTACKER, ATTACKER, ATTACKER)
+                os.setresuid(ATTACKER, ATTACKER, ATTACKER)
+                held = hold(names)
+                os.write(report, b"held")
+                time.sleep(600)
+                held.clear()
+            finally:
+                os._exit(1)
+        os.close(report)
+        if os.read(out, 4) != b"held":
+            raise SystemExit("the attacker cannot take the names")
+        os.close(out)
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+def names(how):
+    starting = [(PLACE + ".starting" + str(i or ""), socket.SOCK_DGRAM, "bound") for i in range(9)]
+    return [(PLACE, socket.SOCK_SEQPACKET, how)] + starting
+
+
+class Test:
+    def __init__(self, build):
+        # The victim may not be able to read the build.
+        self.folder = tempfile.mkdtemp(prefix="viaduct-names-")
+        os.chmod(self.folder, 0o755)
+        for part in ("bin", "sbin", "lib"):
+            shutil.copytree(os.path.join(build, part), os.path.join(self.folder, part), symlinks=True,
+                            ignore=shutil.ignore_patterns("*.a", "libcmpi*", "cmpi*", "mpi*"))
+        self.failures = []
+
+    def environment(self):
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "XDG_"))}
+        lib = os.path.join(self.folder, "lib")
+        return dict(keep, HOME="/nonexistent", LD_LIBRARY_PATH=lib, VIADUCT_PROVIDER_PATH=os.path.join(lib, "viaduct"),
+                    VIADUCT_VIPKAD=os.path.join(self.folder, "sbin", "vipkad"), VIADUCT_AGENT_LINGER_MS="1500")
+
+    def tool(self, *words):
+        return subprocess.Popen([os.path.join(self.folder, "bin", words[0])] + list(words[1:]), env=self.environment(),
+                                user=VICTIM, group=VICTIM, extra_groups=[], cwd="/", stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+
+    def check(self, what, good, said):
+        print(f"{'ok    ' if good else 'FAILED'} {what}")
+        if not good:
+            self.failures.append(what)
+            print(said)
+
+    def ping(self, what):
+        p = self.tool("vipping", "-c", "1", "-w", "8000")
+        out = p.communicate(timeout=60)[0]
+        self.check(what, p.returncode == 0, out)
+
+    def round(self, how):
+        attacker = Squatter(names(how))
+        try:
+            begun = time.monotonic()
+            server = self.tool("vipping", "--server")
+            clients = [self.tool("vipping", "-c", "1", "-w", "8000") for _ in range(4)]
+            said = [c.communicate(timeout=60)[0] for c in clients]
+            took = time.monotonic() - begun
+            server.terminate()
+            said.append(server.communicate(timeout=60)[0])
+            # They were started apart and all meet the one server: they have the same agent.
+            self.check(f"{how}: five programs meet", all(c.returncode == 0 for c in clients), "\n".join(said))
+            self.check(f"{how}: within {took:.1f} s", took < ENOUGH_S, "")
+            doctor = self.tool("vipinfo", "--doctor")
+            out = doctor.communicate(timeout=60)[0]
+            self.check(f"{how}: the doctor names the user", f"user {ATTACKER}" in out, out)
+        finally:
+            attacker.end()
+        time.sleep(3)  # the agent goes, so that the next round starts one
+
+    def folder_taken(self):
+        """The name of the folder is the attacker's, too: a link to somewhere else, or a folder of his."""
+        shutil.rmtree(RUNTIME, ignore_errors=True)
+        os.mkdir(RUNTIME, 0o777)
+        os.chown(RUNTIME, ATTACKER, ATTACKER)
+        try:
+            self.round("listens")
+            self.check("nothing is put into a folder of the attacker", os.listdir(RUNTIME) == [], str(os.listdir(RUNTIME)))
+        finally:
+            shutil.rmtree(RUNTIME)
+
+    def stale(self):
+        """What a killed agent has left does not keep the next one from serving."""
+        attacker = Squatter(names("listens"))
+        try:
+            server = self.tool("vipping", "--server")
+            self.ping("the first agent")
+            server.kill()
+            server.wait()
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    with open(f"/proc/{pid}/cmdline", "rb") as f:
+                        words = f.read().split(b"\0")
+                    mine = os.stat(f"/proc/{pid}").st_uid == VICTIM
+                except OSError:
+                    continue
+                if mine and words[0].endswith(b"vipkad") and PLACE.encode() in words:
+                    os.kill(int(pid), signal.SIGKILL)
+            server = self.tool("vipping", "--server")
+            self.ping("a killed agent's file is replaced")
+            server.kill()
+            server.wait()
+        finally:
+            attacker.end()
+        time.sleep(3)
+
+    def run(self):
+        try:
+            for how in ("listens", "bound", "full"):
+                self.round(how)
+            self.stale()
+            self.folder_taken()
+        finally:
+            shutil.rmtree(self.folder)
+            shutil.rmtree(RUNTIME, ignore_errors=True)
+            for entry in os.listdir("/tmp"):
+                path = os.path.join("/tmp", entry)
+                if entry.startswith(f"viaduct-{VICTIM}-") and os.lstat(path).st_uid == VICTIM:
+                    shutil.rmtree(path)
+        return 1 if self.failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    words = parser.parse_args()
+    if os.geteuid() != 0:
+        print("SKIPPED: needs root, to be two users")
+        return 77
+    if os.path.exists(f"/run/user/{VICTIM}") or os.path.lexists(RUNTIME):
+        print(f"SKIPPED: there is a user {VICTIM} on this machine already")
+        return 77
+    return Test(words.build).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

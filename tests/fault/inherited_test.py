@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""inherited_test.py --build DIR: what a program that starts the agent in passing has, and the agent must not have for it: limits,
+priority, processors, mask, folder, environment. Root's agent undoes them; another user's, who may not raise his limits again,
+is replaced as soon as a program with better ones comes, and programs that were connected go on. Needs root, to be that user."""
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+USER = 4343
+FEW = {"files": (resource.RLIMIT_NOFILE, 40), "processor time": (resource.RLIMIT_CPU, 3000),
+       "address space": (resource.RLIMIT_AS, 1 << 33), "data": (resource.RLIMIT_DATA, 1 << 32),
+       "file size": (resource.RLIMIT_FSIZE, 1 << 33)}
+PING = ["-q", "-c", "20", "-i", "0.02", "-w", "8000"]
+LINES = {"files": "Max open files", "processor time": "Max cpu time", "address space": "Max address space",
+         "data": "Max data size", "file size": "Max file size"}
+
+
+def may_raise():
+    """Root of a container may lack CAP_SYS_RESOURCE: then his agent is replaced like another user's."""
+    with open("/proc/self/status") as f:
+        effective = [int(line.split()[1], 16) for line in f if line.startswith("CapEff")][0]
+    if not effective >> 24 & 1:
+        print("no CAP_SYS_RESOURCE: that root raises his limits is not looked at")
+        return False
+    return True
+
+
+class Test:
+    def __init__(self, build):
+        self.folder = tempfile.mkdtemp(prefix="viaduct-inherited-")  # that user may not be able to read the build
+        os.chmod(self.folder, 0o755)
+        for part in ("bin", "sbin", "lib"):
+            shutil.copytree(os.path.join(build, part), os.path.join(self.folder, part), symlinks=True,
+                            ignore=shutil.ignore_patterns("*.a", "libcmpi*", "cmpi*", "mpi*"))
+        self.failures = []
+        self.place = ""
+
+    def begin(self, what):
+        self.place = f"@viaduct-inherited-{os.getpid()}-{what.replace(' ', '-')}"
+
+    def start(self, user, words, before=lambda: None, **extra):
+        lib = os.path.join(self.folder, "lib")
+        e = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "XDG_"))}
+        e.update(HOME="/nonexistent", LD_LIBRARY_PATH=lib, VIADUCT_PROVIDER_PATH=os.path.join(lib, "viaduct"),
+                 VIADUCT_VIPKAD=os.path.join(self.folder, "sbin", "vipkad"), VIADUCT_AGENT=self.place,
+                 VIADUCT_AGENT_LINGER_MS="3000", **extra)
+
+        def become():
+            before()
+            if user != 0:
+                os.setgroups([])
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
+
+        return subprocess.Popen([os.path.join(self.folder, "bin", "vipping")] + words, env=e, cwd="/tmp",
+                                preexec_fn=become, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def agent(self):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if words[0] == b"vipkad" and self.place.encode() in words:
+                return pid
+        return None
+
+    def wait_for_agent(self, other_than=None):
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            pid = self.agent()
+            if pid is not None and pid != other_than:
+                return pid
+            time.sleep(0.02)
+        return None
+
+    def limit_of(self, pid, what):
+        with open(f"/proc/{pid}/limits") as f:
+            for line in f:
+                if line.startswith(LINES[what]):
+                    return line.split()[-2]  # the hard one, before the unit
+        return None
+
+    def check(self, what, good, said=""):
+        print(f"{'ok    ' if good else 'FAILED'} {what}", flush=True)
+        if not good:
+            self.failures.append(what)
+            print(said)
+
+    def root_has_nothing_of_it(self):
+        self.begin("root")
+
+        def before():
+            for kind, few in FEW.values():
+                resource.setrlimit(kind, (few, few))
+            os.nice(10)
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            os.umask(0o777)
+
+        p = self.start(0, ["--server"], before, LC_ALL="C", MALLOC_ARENA_MAX="1", VIADUCT_NICS="x=y")
+        pid = self.wait_for_agent()
+        if pid is None:
+            self.check("root: an agent is started", False, p.communicate(timeout=60)[0])
+            return
+        client = self.start(0, PING, before)  # the agent serves: it has done to itself what it does
+        client.communicate(timeout=60)
+        for what, (_, few) in FEW.items() if may_raise() else ():
+            self.check(f"root: {what}", self.limit_of(pid, what) not in (None, str(few)), self.limit_of(pid, what))
+        with open(f"/proc/{pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        self.check("root: nice", fields[16] == "0", fields[16])
+        self.check("root: policy", fields[38] == "0", fields[38])
+        self.check("root: processors", os.sched_getaffinity(int(pid)) == os.sched_getaffinity(0))
+        with open(f"/proc/{pid}/status") as f:
+            umask = [line.split()[1] for line in f if line.startswith("Umask")]
+        self.check("root: mask", umask == ["0022"], str(umask))
+        self.check("root: folder", os.readlink(f"/proc/{pid}/cwd") == "/")
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            names = {word.split(b"=")[0].decode() for word in f.read().split(b"\0")}
+        self.check("root: environment", not names & {"LC_ALL", "MALLOC_ARENA_MAX", "VIADUCT_NICS", "LD_LIBRARY_PATH"},
+                   str(names))
+        client = self.start(0, PING)
+        out = client.communicate(timeout=60)[0]
+        self.check("root: the program works", client.returncode == 0, out)
+        p.terminate()
+        p.communicate(timeout=60)
+
+    def replaced(self, what, before):
+        self.begin(what)
+        poor = self.start(USER, ["--server"], before)
+        first = self.wait_for_agent()
+        if first is None:
+            self.check(f"{what}: an agent is started", False, poor.communicate(timeout=60)[0])
+            return
+        time.sleep(0.5)
+        rich = self.start(USER, PING)
+        second = self.wait_for_agent(first)
+        self.check(f"{what}: the agent is replaced", second is not None)
+        out = rich.communicate(timeout=60)[0]
+        self.check(f"{what}: the program with better limits works", rich.returncode == 0, out)
+        self.check(f"{what}: the program with worse ones goes on", poor.poll() is None)
+        # Programs whose limits are no better leave the agent alone.
+        pid = self.agent()
+        again = self.start(USER, PING, before)
+        out = again.communicate(timeout=60)[0]
+        self.check(f"{what}: and stays", again.returncode == 0 and self.agent() == pid, out)
+        poor.terminate()
+        poor.communicate(timeout=60)
+
+    def run(self):
+        try:
+            self.root_has_nothing_of_it()
+            for what, (kind, few) in FEW.items():
+                self.replaced(what, lambda kind=kind, few=few: resource.setrlimit(kind, (few, few)))
+            self.replaced("nice", lambda: os.nice(5))
+        finally:
+            shutil.rmtree(self.folder)
+        return 1 if self.failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    words = parser.parse_args()
+    if os.geteuid() != 0:
+        print("SKIPPED: needs root, to be another user")
+        return 77
+    return Test(words.build).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

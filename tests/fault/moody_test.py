@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""moody_test.py --build DIR [MOOD...]: every call of the library that speaks to the agent, and every tool that does, against an
+agent in each of its moods (moody_agent.py). A call with a timeout ends by it, one without within ten seconds, an endless wait as
+soon as what it waits for cannot come any more; a tool says what is the matter and ends with a status other than 0."""
+import argparse
+import concurrent.futures
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from moody_agent import MOODS, MoodyAgent
+
+# What a machine that is full of other work adds to a call. A call that hangs does so for longer.
+SLACK_S = 5
+# Calls with a timeout of a second, and a second more to give up what they have begun.
+TIMED = {"VipConnectWait", "VipConnectRequest", "VipConnectRequest-two-threads", "VipConnectPeerRequest", "VipConnectPeerWait"}
+AT_ONCE = {"VipConnectWait-poll", "VipConnectPeerDone", "VipConnectReject", "VipCloseNic"}
+# An agent that only does not answer may still do so.
+MAY_WAIT = {"VipConnectWait-infinite": {"silent-with-us", "stopped-with-us", "late", "wrong-type", "silent-after-hello"}}
+
+
+def limit_s(call):
+    if call in AT_ONCE:
+        return 2.5
+    return 3 if call in TIMED else 10.5
+
+
+class Test:
+    def __init__(self, build):
+        self.build = build
+        self.program = os.path.join(build, "tests", "fault", "fault_one_call")
+        self.real = f"@viaduct-moody-real-{os.getpid()}"
+        self.failures = []
+        self.slots = threading.Semaphore(24)
+        self.slowest = {}
+
+    def environment(self, address):
+        e = dict(os.environ, VIADUCT_AGENT=address, VIADUCT_VIPKAD="/nonexistent/vipkad", VIADUCT_LOG="warn",
+                 VIADUCT_NAMES_RESOLVER="false", VIADUCT_PROVIDER_PATH=os.path.join(self.build, "lib", "viaduct"))
+        e["LD_LIBRARY_PATH"] = os.path.join(self.build, "lib")
+        return e
+
+    def fail(self, text):
+        self.failures.append(text)
+        print("FAILED", text, flush=True)
+
+    # One call of one process, whose agent turns when it is ready.
+    def one_call(self, mood, call):
+        address = f"@viaduct-moody-{os.getpid()}-{mood}-{call}"
+        agent = MoodyAgent(address, self.real)
+        limit = limit_s(call) + SLACK_S
+        with self.slots:
+            p = subprocess.Popen([self.program, call, str(int(limit * 1000))], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(address), text=True)
+            try:
+                if p.stdout.readline() != "ready\n":
+                    self.fail(f"{mood}: {call}: not prepared: {p.communicate(timeout=20)[1]}")
+                    return
+                agent.turn(mood)
+                out, err = p.communicate("go\n", timeout=limit + 20)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                self.fail(f"{mood}: {call}: does not even end by its own alarm")
+                return
+        if p.returncode == 3 and mood in MAY_WAIT.get(call, ()):
+            return
+        if p.returncode != 0:
+            self.fail(f"{mood}: {call}: status {p.returncode}: {err.strip()[-300:]}")
+            return
+        _, result, ms = out.split()
+        self.slowest[mood] = max(self.slowest.get(mood, (0, "")), (float(ms), call))
+        if call == "fresh" and mood == "full":
+            if result != "3" or "no descriptors left" not in err:
+                self.fail(f"{mood}: {call}: answers {result}, and says: {err.strip()}")
+        if call in ("fresh", "VipOpenNic") and result == "0" and mood != "late" and not mood.endswith("with-us"):
+            if call == "fresh":
+                self.fail(f"{mood}: {call}: opens a NIC at an agent in that mood")
+
+    def one_tool(self, mood, words):
+        address = f"@viaduct-moody-{os.getpid()}-{mood}-{words[0]}-{len(words)}"
+        agent = MoodyAgent(address, self.real)
+        agent.turn(mood)
+        with self.slots:
+            begun = time.monotonic()
+            e = self.environment(address)
+            del e["VIADUCT_LOG"]
+            try:
+                p = subprocess.run([os.path.join(self.build, "bin", words[0])] + words[1:], env=e, text=True,
+                                   capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+            except subprocess.TimeoutExpired:
+                self.fail(f"{mood}: {' '.join(words)} does not end")
+                return
+        said = p.stdout + p.stderr
+        if mood == "late":
+            return
+        if p.returncode == 0 or "limit was reached" in said or not p.stderr.strip() + p.stdout.strip():
+            self.fail(f"{mood}: {' '.join(words)}: status {p.returncode}: {said.strip()[-300:]}")
+        elif "agent" not in said:
+            self.fail(f"{mood}: {' '.join(words)} does not say what is the matter: {said.strip()[-300:]}")
+        elif p.returncode < 0:
+            self.fail(f"{mood}: {' '.join(words)} died by signal {-p.returncode}")
+        if time.monotonic() - begun > 20 + SLACK_S:
+            self.fail(f"{mood}: {' '.join(words)} took {time.monotonic() - begun:.1f} s")
+
+    def run(self, moods):
+        calls = subprocess.run([self.program, "--list"], capture_output=True, text=True, check=True,
+                               env=self.environment("@none")).stdout.split()
+        tools = [["vipinfo"], ["vipinfo", "/dev/via_lo"], ["vipping", "-c", "1"], ["vipperf", "-t", "send_lat", "-n", "5"]]
+        agent = subprocess.Popen([os.path.join(self.build, "sbin", "vipkad"), "--socket", self.real, "--linger-ms", "-1"],
+                                 env=self.environment(self.real))
+        try:
+            with concurrent.futures.ThreadPoolExecutor(96) as pool:
+                jobs = [pool.submit(self.one_call, mood, call) for call in calls for mood in moods]
+                jobs += [pool.submit(self.one_tool, mood, words) for words in tools for mood in moods
+                         if not mood.endswith("with-us")]
+                for job in jobs:
+                    job.result()
+        finally:
+            agent.terminate()
+            agent.wait()
+        for mood in moods:
+            print(f"{mood}: slowest {self.slowest.get(mood)}")
+        print(f"{len(self.failures)} of {len(jobs)} failed")
+        return 1 if self.failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("moods", nargs="*")
+    words = parser.parse_args()
+    return Test(words.build).run(words.moods or list(MOODS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
