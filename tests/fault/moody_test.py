@@ -6,6 +6,7 @@ soon as what it waits for cannot come any more; a tool says what is the matter a
 import argparse
 import concurrent.futures
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -105,6 +106,33 @@ class Test:
         if time.monotonic() - begun > 20 + SLACK_S:
             self.fail(f"{mood}: {' '.join(words)} took {time.monotonic() - begun:.1f} s")
 
+    def crowd(self, processes=70):
+        """More programs than the agent has descriptors for: each opens its NIC, or is told why not, at once."""
+        place = f"@viaduct-moody-{os.getpid()}-crowd"
+        few = (200, 200)
+        agent = subprocess.Popen([os.path.join(self.build, "sbin", "vipkad"), "--socket", place, "--linger-ms", "-1",
+                                  "--log-level", "off"], env=self.environment(place),
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few))
+        begun = time.monotonic()
+        clients = [subprocess.Popen([self.program, "VipCloseNic", "60000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, env=self.environment(place), text=True)
+                   for _ in range(processes)]
+        opened = [c for c in clients if c.stdout.readline() == "ready\n"]
+        if time.monotonic() - begun > 10 + SLACK_S:
+            self.fail(f"crowd: {time.monotonic() - begun:.1f} s until each had its answer")
+        refused = [c for c in clients if c not in opened]
+        said = [c.communicate(timeout=20)[1] for c in refused]
+        for c in opened:
+            c.communicate("go\n", timeout=20)
+        agent.terminate()
+        agent.wait()
+        if not opened or not refused:
+            self.fail(f"crowd: {len(opened)} opened a NIC, {len(refused)} did not: no test of a full agent")
+        for text in said:
+            if "VipOpenNic: 3" not in text or not ("no descriptors" in text or "too many" in text or "limit" in text):
+                self.fail(f"crowd: turned away without a reason: {text.strip()}")
+        print(f"crowd: {len(opened)} opened a NIC, {len(refused)} were told why not")
+
     def run(self, moods):
         calls = subprocess.run([self.program, "--list"], capture_output=True, text=True, check=True,
                                env=self.environment("@none")).stdout.split()
@@ -118,6 +146,7 @@ class Test:
                          if not mood.endswith("with-us")]
                 for job in jobs:
                     job.result()
+            self.crowd()
         finally:
             agent.terminate()
             agent.wait()

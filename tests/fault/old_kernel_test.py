@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""old_kernel_test.py --build DIR: a kernel before 6.5, which gives no descriptor of the process at the other end of a socket
+(SO_PEERPIDFD), and programs in PID namespaces of their own, which have no number for the agent either. They are served all the
+same, and the end of one is noticed by the other. The old kernel is a filter of system calls around vipkad. Needs root."""
+import argparse
+import ctypes
+import os
+import platform
+import struct
+import subprocess
+import sys
+import time
+
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+GETSOCKOPT, SO_PEERPIDFD, ENOPROTOOPT = 55, 77, 92
+CLONE_NEWPID = 0x20000000
+
+
+class Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+
+
+def old_kernel():
+    """From here on SO_PEERPIDFD is unknown to this process. The filter: number 55 with third argument 77 fails."""
+    rows = [(0x20, 0, 0, 0), (0x15, 0, 3, GETSOCKOPT), (0x20, 0, 0, 32), (0x15, 0, 1, SO_PEERPIDFD),
+            (0x06, 0, 0, 0x00050000 | ENOPROTOOPT), (0x06, 0, 0, 0x7FFF0000)]
+    code = b"".join(struct.pack("HBBI", *row) for row in rows)
+    room = ctypes.create_string_buffer(code, len(code))
+    program = Program(len(rows), ctypes.cast(room, ctypes.c_void_p))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or \
+            libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def new_pid_namespace():
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWPID) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    build = parser.parse_args().build
+    if os.geteuid() != 0 or platform.machine() != "x86_64":
+        print("SKIPPED: needs root and the system calls of x86-64")
+        return 77
+    try:
+        subprocess.run(["true"], preexec_fn=lambda: (new_pid_namespace(), old_kernel()), check=True)
+    except (subprocess.SubprocessError, OSError) as e:
+        print(f"SKIPPED: no PID namespace or no seccomp here: {e}")
+        return 77
+    place = f"@viaduct-old-kernel-{os.getpid()}"
+    environment = dict(os.environ, VIADUCT_AGENT=place, LD_LIBRARY_PATH=os.path.join(build, "lib"),
+                       VIADUCT_PROVIDER_PATH=os.path.join(build, "lib", "viaduct"))
+    vipping = os.path.join(build, "bin", "vipping")
+
+    # The program is the first process of a namespace: sh stays outside and starts it. Three namespaces beside each other:
+    # nobody has a number for anybody else.
+    def apart(*words, before=new_pid_namespace):
+        return subprocess.Popen(["sh", "-c", '"$0" "$@" & wait $!', *words], env=environment, text=True, preexec_fn=before,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+
+    failures = 0
+    agent = apart(os.path.join(build, "sbin", "vipkad"), "--socket", place, "--linger-ms", "-1",
+                  before=lambda: (new_pid_namespace(), old_kernel()))
+    time.sleep(0.3)
+    server = apart(vipping, "--server")
+    client = apart(vipping, "-q", "-c", "5", "-i", "0.05", "-w", "8000")
+    try:
+        said = client.communicate(timeout=30)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(client.pid, 9)
+        said = client.communicate()[0] + "(still trying)"
+    if client.returncode != 0:
+        print(f"FAILED two programs do not meet: {said}")
+        failures += 1
+    client = apart(vipping, "-c", "1000", "-i", "0.05", "-w", "8000")
+    time.sleep(1)
+    os.killpg(server.pid, 9)
+    begun = time.monotonic()
+    try:
+        client.communicate(timeout=30)
+        print(f"the end of the server is noticed within {time.monotonic() - begun:.1f} s")
+    except subprocess.TimeoutExpired:
+        print("FAILED the end of the server is not noticed")
+        os.killpg(client.pid, 9)
+        failures += 1
+    os.killpg(agent.pid, 9)
+    agent.wait()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
