@@ -315,9 +315,9 @@ TEST(AgentLinkTest, ANameHeldByAStrangerKeepsNobodyOut) {
 }
 
 // Something at the agent's address that treats each connection in one way.
-class Oddity {
+class FakeServer {
 public:
-    Oddity(const std::string& address, std::function<void(int)> treat) : treat_(std::move(treat)) {
+    FakeServer(const std::string& address, std::function<void(int)> treat) : treat_(std::move(treat)) {
         sockaddr_un a;
         const socklen_t n = fill(address, &a);
         listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -332,7 +332,7 @@ public:
             }
         });
     }
-    ~Oddity() {
+    ~FakeServer() {
         ::shutdown(listener_.get(), SHUT_RDWR);
         thread_.join();
     }
@@ -351,7 +351,7 @@ constexpr int64_t kInTimeNs = 3500 * kMs;
 TEST(AgentLinkTest, AnAgentThatClosesEveryConnectionIsGivenUpByTheDeadline) {
     Place place;
     std::atomic<int> calls = 0;
-    const Oddity odd(place.address, [&calls](int) { ++calls; });
+    const FakeServer closing(place.address, [&calls](int) { ++calls; });
     AgentLink link;
     for (const int64_t ms : {0, 100, 1500}) {
         const int64_t begun = now_ns();
@@ -367,7 +367,7 @@ TEST(AgentLinkTest, AnAgentThatClosesEveryConnectionIsGivenUpByTheDeadline) {
 
 TEST(AgentLinkTest, AThreadThatWaitsForAnothersConnectingKeepsItsOwnDeadline) {
     Place place;
-    Oddity silent(place.address, [](int) {});
+    FakeServer silent(place.address, [](int) {});
     silent.keep = true;
     AgentLink link;
     std::thread patient([&link] { EXPECT_EQ(link.connect(), Status::timeout); });
@@ -388,7 +388,7 @@ TEST(AgentLinkTest, AThreadThatWaitsForAnothersConnectingKeepsItsOwnDeadline) {
 
 TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsHeard) {
     Place place;
-    const Oddity full(place.address, [](int client) {
+    const FakeServer full(place.address, [](int client) {
         kagent::Error e;
         e.status = static_cast<int32_t>(Status::out_of_resources);
         std::strcpy(e.text, "it has no descriptors left");
