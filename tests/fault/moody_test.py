@@ -7,12 +7,13 @@ import argparse
 import concurrent.futures
 import os
 import resource
+import socket
 import subprocess
 import sys
 import threading
 import time
 
-from moody_agent import MOODS, MoodyAgent
+from moody_agent import MOODS, MoodyAgent, name_of
 
 # What a machine that is full of other work adds to a call. A call that hangs does so for longer.
 SLACK_S = 5
@@ -47,6 +48,15 @@ class Test:
     def fail(self, text):
         self.failures.append(text)
         print("FAILED", text, flush=True)
+
+    def wait_for(self, address):
+        for _ in range(2000):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+                try:
+                    s.connect(name_of(address))
+                    return
+                except OSError:
+                    time.sleep(0.01)
 
     # One call of one process, whose agent turns when it is ready.
     def one_call(self, mood, call):
@@ -113,6 +123,7 @@ class Test:
         agent = subprocess.Popen([os.path.join(self.build, "sbin", "vipkad"), "--socket", place, "--linger-ms", "-1",
                                   "--log-level", "off"], env=self.environment(place),
                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, few))
+        self.wait_for(place)
         begun = time.monotonic()
         clients = [subprocess.Popen([self.program, "VipCloseNic", "60000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, env=self.environment(place), text=True)
@@ -139,6 +150,7 @@ class Test:
         tools = [["vipinfo"], ["vipinfo", "/dev/via_lo"], ["vipping", "-c", "1"], ["vipperf", "-t", "send_lat", "-n", "5"]]
         agent = subprocess.Popen([os.path.join(self.build, "sbin", "vipkad"), "--socket", self.real, "--linger-ms", "-1"],
                                  env=self.environment(self.real))
+        self.wait_for(self.real)
         try:
             with concurrent.futures.ThreadPoolExecutor(96) as pool:
                 jobs = [pool.submit(self.one_call, mood, call) for call in calls for mood in moods]
