@@ -88,6 +88,13 @@ bool Library::prepare() {
         VIADUCT_PROBE1(agent_attached, fresh.welcome().agent_pid);
         Status worst = Status::ok;
         for_each_open([&](Nic& nic) {
+            if (!nic.regions->can_be_shown()) {
+                VIADUCT_LOG(error, "nic",
+                            "the program has closed the descriptors of '%s': its connections go on, but it makes no "
+                            "new ones (open the NIC again)",
+                            nic.info.name);
+                return;
+            }
             const Status status = reattach_nic(nic, fresh);
             if (status != Status::ok) worst = status;
         });
@@ -104,6 +111,10 @@ bool Library::prepare() {
 
 Library* Library::start() {
     Library* ready = instance.load(std::memory_order_acquire);
+    if (ready != nullptr && handle_table.was_wiped()) [[unlikely]] {  // a child of _Fork(), which runs no handlers
+        forget_in_child();
+        ready = nullptr;
+    }
     if (ready != nullptr) return ready;
     const std::lock_guard lock(start_mutex);
     ready = instance.load(std::memory_order_acquire);

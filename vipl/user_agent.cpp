@@ -3,10 +3,11 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
+#include <new>
 
 #include "core/log/log.hpp"
 #include "core/sync/biased_lock.hpp"
@@ -33,45 +34,76 @@ bool add_to(int epoll, int fd, uint32_t events, uint64_t subject) {
 
 }  // namespace
 
-Status EventThread::start() {
-    epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
-    wake_ = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-    if (!epoll_.valid() || !wake_.valid() || !add_to(epoll_.get(), wake_.get(), EPOLLIN, kWake))
+// A set has no inode of its own. It is ours if it knows the bell, which has.
+bool EventThread::is_whole() const {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = kWake;
+    return wake_.is_ours() && epoll_.is_ours() &&
+           ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, wake_.fd(), &event) == 0;
+}
+
+Status EventThread::mend() {
+    if (is_whole()) return Status::ok;
+    if (turn_ != 0)
+        VIADUCT_LOG(warn, "events", "the program has closed descriptors of the library: new ones are made");
+    epoll_.forget();  // closed, or not known to be ours
+    epoll_ = KeptFd(Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC))));
+    if (!epoll_.valid() || !wake_.hang() || !add_to(epoll_.get(), wake_.fd(), EPOLLIN, kWake))
         return Status::out_of_resources;
-    return start_thread(
-        "vipl-events", kSmallStack, [](void* self) { static_cast<EventThread*>(self)->run(); }, this);
+    // What the program has closed is watched no longer; the others are.
+    for (auto& [id, watch] : watches_) {
+        if (watch.fd.is_ours()) add_to(epoll_.get(), watch.fd.get(), EPOLLIN, id);
+    }
+    followed_epoch_ = 0;
+    std::unique_ptr<Turn> turn(new (std::nothrow) Turn{this, ++turn_});
+    if (!turn) return Status::out_of_resources;
+    const Status started = start_thread(
+        "vipl-events", kSmallStack,
+        [](void* raw) {
+            const std::unique_ptr<Turn> own(static_cast<Turn*>(raw));
+            own->self->run(own->number);
+        },
+        turn.get());
+    if (started == Status::ok) turn.release();
+    wake_.ring();  // the agent's socket has to be watched, too
+    return started;
 }
 
 void EventThread::forget() {
-    epoll_.reset();
+    is_whole() ? epoll_.reset() : epoll_.forget();
     wake_.reset();
     for (auto& [id, watch] : watches_) watch.fd.reset();
     mutex_.unlock();
 }
 
-void EventThread::poke() {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written =
-        ::write(wake_.get(), &one, sizeof one);  // full: it is awake anyway
+void EventThread::agent_changed() {
+    const std::lock_guard lock(mutex_);
+    if (mend() == Status::ok) wake_.ring();
 }
 
 // The socket of a dead agent has left the epoll set by being closed; the new one is added here.
 // Edge-triggered: whoever waits for an answer may have read it before us, and then there is nothing to do.
 void EventThread::follow_agent() {
     const uint64_t epoch = link_.epoch();
-    if (epoch == followed_epoch_) return;
     const int socket = link_.socket();
-    if (socket < 0) return;
-    if (!add_to(epoll_.get(), socket, EPOLLIN | EPOLLRDHUP | EPOLLET, kAgent) && errno != EEXIST)
-        VIADUCT_LOG(error, "events", "the agent's socket cannot be watched: errno %d", errno);
-    followed_epoch_ = epoch;
+    {
+        const std::lock_guard lock(mutex_);
+        if (epoch == followed_epoch_ || socket < 0 || !is_whole()) return;
+        if (!add_to(epoll_.get(), socket, EPOLLIN | EPOLLRDHUP | EPOLLET, kAgent) && errno != EEXIST)
+            VIADUCT_LOG(error, "events", "the agent's socket cannot be watched: errno %d", errno);
+        followed_epoch_ = epoch;
+    }
     link_.pump();
 }
 
 // mutex_ held. Closing alone would not take it out of the epoll set: the agent and other processes hold the
-// same description, and as long as one of them does, a dead peer's would make us spin.
+// same description, and as long as one of them does, a dead peer's would make us spin. What the set does not
+// know is not ours.
 void EventThread::end_watch(Watches::iterator watch) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watch->second.fd.get(), nullptr);
+    KeptFd& fd = watch->second.fd;
+    if (!is_whole() || !fd.is_ours() || ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr) != 0)
+        fd.forget();
     watches_.erase(watch);
 }
 
@@ -96,11 +128,9 @@ void EventThread::fire(uint32_t watch_id) {
 }
 
 void EventThread::defer(std::function<void()> task) {
-    {
-        const std::lock_guard lock(mutex_);
-        deferred_.push_back(std::move(task));
-    }
-    poke();
+    const std::lock_guard lock(mutex_);
+    deferred_.push_back(std::move(task));
+    if (mend() == Status::ok) wake_.ring();
 }
 
 void EventThread::do_deferred() {
@@ -120,20 +150,29 @@ void EventThread::look_for_the_program() {
     end_process();
 }
 
-void EventThread::run() {
+// The set to wait on; -1: another thread has taken our place.
+int EventThread::set_of(uint64_t turn) {
+    const std::lock_guard lock(mutex_);
+    if (turn != turn_ || mend() != Status::ok || turn != turn_) return -1;
+    return epoll_.get();
+}
+
+void EventThread::run(uint64_t turn) {
     {
         const std::lock_guard lock(mutex_);
         thread_id_ = thread_identity();
     }
     for (;;) {
+        const int set = set_of(turn);
+        if (set < 0) return;
         epoll_event events[16];
-        const int count = ::epoll_wait(epoll_.get(), events, 16, kLookForTheProgram);
+        const int count = ::epoll_wait(set, events, 16, kLookForTheProgram);
         if (count == 0) look_for_the_program();
         for (int i = 0; i < count; ++i) {
             const uint64_t subject = events[i].data.u64;
             if (subject == kWake) {
-                uint64_t pokes;
-                [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &pokes, sizeof pokes);
+                const std::lock_guard lock(mutex_);
+                if (turn == turn_) wake_.hush();
             } else if (subject == kAgent) {
                 link_.pump();
             } else {
@@ -161,8 +200,9 @@ Status EventThread::agent_await(uint32_t ticket, Deadline deadline, Mail* answer
 void EventThread::agent_abandon(uint32_t ticket) { link_.abandon(ticket); }
 
 Status EventThread::watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) {
-    Fd owned(fd);
+    KeptFd owned{Fd(fd)};
     const std::lock_guard lock(mutex_);
+    if (mend() != Status::ok) return Status::out_of_resources;
     const uint32_t id = next_watch_++;
     if (!add_to(epoll_.get(), fd, EPOLLIN, id)) return Status::out_of_resources;
     watches_.emplace(id, Watch{std::move(owned), fired, argument});

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/agent/link.hpp"
-#include "core/shm/segment.hpp"
+#include "core/shm/bell.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::vipl {
@@ -23,9 +23,12 @@ public:
     explicit EventThread(AgentLink& link) : link_(link) {}
 
     // Makes the epoll set and the thread.
-    Status start();
+    Status start() {
+        const std::lock_guard lock(mutex_);
+        return mend();
+    }
     // The link has a new socket: watch that one. Any thread.
-    void agent_changed() { poke(); }
+    void agent_changed();
     // Has `task` done on the event thread, where no lock of the user agent is held. Any thread, any locks.
     void defer(std::function<void()> task);
     // Around a fork, so that the child finds the watches whole. In the child `forget` instead of the second:
@@ -49,14 +52,24 @@ public:
 
 private:
     struct Watch {
-        Fd fd;
+        KeptFd fd;
         void (*fired)(void*);
         void* argument;
     };
     using Watches = std::map<uint32_t, Watch>;
 
-    void run();
-    void poke();
+    // What a thread is started with. The program may close the set under it and with it the only way to wake
+    // it: then another thread with a new set takes its place, and it ends when it looks again.
+    struct Turn {
+        EventThread* self;
+        uint64_t number;
+    };
+    void run(uint64_t turn);
+    // mutex_ held: the set and the bell are there and have not been closed by the program.
+    bool is_whole() const;
+    // mutex_ held: makes both anew, and starts a thread, unless they are whole.
+    Status mend();
+    int set_of(uint64_t turn);
     void follow_agent();
     void fire(uint32_t watch_id);
     void end_watch(Watches::iterator watch);
@@ -67,11 +80,12 @@ private:
     std::function<void(uint64_t)> nic_failed_;
     std::function<bool()> expects_calls_;
     bool ending_ = false;  // event thread only
-    Fd epoll_;
-    Fd wake_;
-    uint64_t followed_epoch_ = 0;  // event thread only
 
     std::mutex mutex_;
+    KeptFd epoll_;
+    Bell wake_;
+    uint64_t turn_ = 0;
+    uint64_t followed_epoch_ = 0;
     std::condition_variable fired_;
     Watches watches_;
     std::vector<std::function<void()>> deferred_;

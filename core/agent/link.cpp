@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -20,7 +21,8 @@ using namespace link_detail;
 
 namespace {
 
-constexpr int kResends = 8;  // of one request, each to a new agent
+constexpr int64_t kLongestSleep = 1000 * kMillisecond;  // of the leader
+constexpr int kResends = 8;                             // of one request, each to a new agent
 
 // True for all but the last message of a list.
 bool more_follow(const Mail& mail) {
@@ -65,7 +67,15 @@ void AgentLink::Impl::deliver(Mail mail) {
     p.changed.notify_all();
 }
 
+bool AgentLink::Impl::has_socket() {
+    if (!socket.valid()) return false;
+    if (socket.is_ours()) return true;
+    lose("the program has closed our socket");
+    return false;
+}
+
 void AgentLink::Impl::drain() {
+    if (!has_socket()) return;
     while (socket.valid()) {
         Mail mail;
         switch (receive_mail(socket.get(), &mail)) {
@@ -96,14 +106,13 @@ void AgentLink::Impl::pass_leadership() {
 void AgentLink::Impl::lead(Lock& lock, Pending& mine, Deadline deadline) {
     leader = true;
     mine.leading = true;
-    pollfd fds[2] = {{socket.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}};
+    pollfd fds[2] = {{socket.get(), POLLIN, 0}, {wake.fd(), POLLIN, 0}};
     lock.unlock();
-    sleep_on(fds, 2, deadline);
+    // Should the program close the bell meanwhile, nobody could ring it.
+    sleep_on(fds, 2, std::min(deadline, now_ns() + kLongestSleep));
     lock.lock();
     mine.leading = false;
-    uint64_t count = 0;
-    if (fds[1].revents != 0 && ::read(wake.get(), &count, sizeof count) < 0 && errno != EAGAIN)
-        error = "eventfd";
+    if (fds[1].revents != 0) wake.hush();
     leader = false;  // before drain: nobody has to wake us now
     drain();
     pass_leadership();
@@ -122,15 +131,13 @@ void AgentLink::Impl::run_events(Lock& lock) {
 
 void AgentLink::Impl::wake_leader() {
     if (!leader) return;
-    const uint64_t one = 1;
-    if (::write(wake.get(), &one, sizeof one) < 0)
-        VIADUCT_LOG(error, "agent", "waking a waiting thread failed: errno %d", errno);
+    wake.ring();
 }
 
 // ok | closed (connection lost, everybody told) | timeout (the agent does not read; the connection stays)
 Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
     const uint64_t mine = epoch;
-    while (socket.valid() && epoch == mine) {
+    while (has_socket() && epoch == mine) {
         const Status s = send_mail(socket.get(), mail);
         if (s == Status::ok || s == Status::invalid || s == Status::out_of_resources) return s;
         if (s == Status::closed) {
@@ -288,7 +295,7 @@ void AgentLink::on_event(Event f) {
 
 int AgentLink::socket() const {
     Impl::Lock lock(impl_->mutex);
-    return impl_->socket.get();
+    return impl_->socket.ours();
 }
 
 uint64_t AgentLink::epoch() const {

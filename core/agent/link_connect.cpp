@@ -2,7 +2,6 @@
 // The connecting half of AgentLink: one thread at a time finds the agent, greets it and lets the process
 // re-open what it owns; the others wait for the outcome.
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -160,8 +159,7 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
     }
     if (socket.valid()) return Status::ok;
     if (!heir) heir = std::make_unique<Impl>();
-    if (!wake.valid()) wake = Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-    if (!wake.valid()) {
+    if (!wake.is_ours() && !wake.hang()) {
         error = "no descriptor is left to talk to the agent (see ulimit -n)";
         return Status::out_of_resources;
     }
@@ -178,7 +176,7 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
     if (s == Status::ok) {
         ++epoch;
         welcome = attempt_welcome;
-        socket = std::move(fd);
+        socket = KeptFd(std::move(fd));
         for (Mail& m : strays) deliver(std::move(m));
         strays.clear();
         VIADUCT_LOG(info, "agent", "connected to agent process %u", welcome.agent_pid);

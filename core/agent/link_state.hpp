@@ -16,6 +16,7 @@
 
 #include "core/agent/find_agent.hpp"
 #include "core/agent/link.hpp"
+#include "core/shm/bell.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 
@@ -58,8 +59,8 @@ struct AgentLink::Impl {
     LinkOptions options;
     std::mutex mutex;
     std::condition_variable connect_done;
-    Fd socket;
-    Fd wake;  // eventfd: makes the leader look again
+    KeptFd socket;
+    Bell wake;  // makes the leader look again
     bool connecting = false;
     int reattach_socket = -1;  // valid on the connecting thread while it runs `reattach`
     bool leader = false;
@@ -91,6 +92,8 @@ struct AgentLink::Impl {
 
     // The agent is gone: everybody who waits for an answer of it hears so.
     void lose(const char* why);
+    // The socket is there and has not been closed by the program; else everybody is told.
+    bool has_socket();
 
     void deliver(Mail mail);
 

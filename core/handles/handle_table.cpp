@@ -24,7 +24,10 @@ void* map_zeroed(size_t bytes) {
 
 bool HandleTable::open() {
     const std::scoped_lock lock(mutex_);
-    if (slots_.load(std::memory_order_relaxed) != nullptr) return true;
+    if (Slot* there = slots_.load(std::memory_order_relaxed); there != nullptr) {
+        there[kMark].handle.store(1, std::memory_order_relaxed);
+        return true;
+    }
     void* slots = map_zeroed(sizeof(Slot) * kCapacity);
     void* records = map_zeroed(sizeof(Record) * kCapacity);
     if (slots == nullptr || records == nullptr ||
@@ -34,13 +37,14 @@ bool HandleTable::open() {
         return false;
     }
     records_ = static_cast<Record*>(records);
+    static_cast<Slot*>(slots)[kMark].handle.store(1, std::memory_order_relaxed);
     slots_.store(static_cast<Slot*>(slots), std::memory_order_release);
     return true;
 }
 
 // A free index, or kCapacity.
 uint32_t HandleTable::take_index(FreeList& free) {
-    if (used_ < kCapacity && free.count <= kRestingIndices) return used_++;
+    if (used_ < kMark && free.count <= kRestingIndices) return used_++;
     if (free.count == 0) return kCapacity;
     const uint32_t index = free.head;
     free.head = records_[index].next_free;

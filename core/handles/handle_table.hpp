@@ -54,6 +54,12 @@ public:
     // In a forked child, before any other call there: the free list starts anew (the kernel has wiped the
     // slots).
     void reset_after_fork();
+    // The kernel has wiped the table since open(): this is a child, made by fork() or past its handlers
+    // (_Fork, clone).
+    bool was_wiped() const {
+        const Slot* slots = slots_.load(std::memory_order_acquire);
+        return slots != nullptr && slots[kMark].handle.load(std::memory_order_relaxed) == 0;
+    }
 
 private:
     // bits 0-2 kind, 3-20 index, above it the generation.
@@ -72,6 +78,7 @@ private:
     struct FreeList {
         uint32_t head = 0, tail = 0, count = 0;
     };
+    static constexpr uint32_t kMark = kCapacity - 1;  // a slot that is no handle's and never empty
     static constexpr uint32_t kKinds = 8;
     uint32_t take_index(FreeList&);
 

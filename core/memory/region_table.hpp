@@ -136,11 +136,14 @@ public:
     bool valid() const { return segment_.valid(); }
     // A descriptor that peers can map read-only and nothing else; the caller owns it. -1 on failure.
     int open_read_only() const;
+    // False: the program has closed our descriptor, and no peer can be given one any more.
+    bool can_be_shown() const { return segment_.has_fd(); }
     // Behind the entries lies a page for words of the provider's own that peers may read and nobody but this
     // process can write.
     static constexpr uint64_t kOwnerPageBytes = 4096;
     static constexpr uint64_t owner_page_at() {
-        return (sizeof(RegionEntry) * (kMaxRegions + 1) + kOwnerPageBytes - 1) / kOwnerPageBytes * kOwnerPageBytes;
+        return (sizeof(RegionEntry) * (kMaxRegions + 1) + kOwnerPageBytes - 1) / kOwnerPageBytes *
+               kOwnerPageBytes;
     }
     static constexpr uint64_t segment_bytes() { return owner_page_at() + kOwnerPageBytes; }
     std::byte* owner_page() const { return segment_.data() + owner_page_at(); }

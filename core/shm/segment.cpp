@@ -94,7 +94,7 @@ Segment Segment::create(const char* label, size_t bytes, Access others) {
     made.size_ = rounded;
     const int seals = kFixedSize | F_SEAL_SEAL | (others == Access::read_only ? F_SEAL_FUTURE_WRITE : 0);
     if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return none;
-    made.fd_ = std::move(fd);
+    made.fd_ = KeptFd(std::move(fd));
     return made;
 }
 
@@ -103,7 +103,7 @@ Segment Segment::reserve(const char* label, size_t bytes) {
     Fd fd(new_memfd(label));
     if (fd.valid() && set_size(fd.get(), bytes) &&
         ::fcntl(fd.get(), F_ADD_SEALS, kFixedSize | F_SEAL_SEAL) == 0)
-        made.fd_ = std::move(fd);
+        made.fd_ = KeptFd(std::move(fd));
     return made;
 }
 
@@ -125,7 +125,7 @@ Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     mapped.address_ = map_shared(fd.get(), bytes, access);
     if (mapped.address_ == nullptr) return none;
     mapped.size_ = bytes;
-    if (keep_fd) mapped.fd_ = std::move(fd);
+    if (keep_fd) mapped.fd_ = KeptFd(std::move(fd));
     return mapped;
 }
 
@@ -152,7 +152,7 @@ void Segment::reset() {
 }
 
 Fd Segment::duplicate(Access access) const {
-    if (!fd_.valid()) return Fd();
+    if (!fd_.is_ours()) return Fd();
     if (access == Access::read_only) {
         const int seals = ::fcntl(fd_.get(), F_GET_SEALS);
         if (seals < 0 || (seals & F_SEAL_FUTURE_WRITE) == 0) return Fd();

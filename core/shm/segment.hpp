@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Anonymous shared memory (memfd, sealed against shrinking and growing) and owned file descriptors. Nothing
+// Anonymous shared memory (memfd, sealed against shrinking and growing). Nothing
 // here has a name in a file system, so nothing can stay behind when processes die.
 #pragma once
 
@@ -7,34 +7,10 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/shm/fd.hpp"
+#include "core/shm/kept_fd.hpp"
+
 namespace viaduct {
-
-// A file descriptor with one owner. Always close-on-exec and above 2 when made by us (vipl-compat L11).
-class Fd {
-public:
-    Fd() = default;
-    explicit Fd(int fd) : fd_(fd) {}
-    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Fd& operator=(Fd&& other) noexcept {
-        if (this != &other) {
-            reset();
-            fd_ = std::exchange(other.fd_, -1);
-        }
-        return *this;
-    }
-    ~Fd() { reset(); }
-    int get() const { return fd_; }
-    bool valid() const { return fd_ >= 0; }
-    int release() { return std::exchange(fd_, -1); }
-    void reset();
-
-private:
-    int fd_ = -1;
-};
-
-// Moves a descriptor above the standard three when it is one of them (programs redirect those); closes the
-// low one.
-int above_stdio(int fd);
 
 // The longest file this process may make (RLIMIT_FSIZE), in bytes. A memfd counts as one.
 uint64_t largest_file();
@@ -72,13 +48,15 @@ public:
     std::byte* data() const { return address_; }
     size_t size() const { return size_; }
     int fd() const { return fd_.get(); }
+    // It has a descriptor and the program has not closed it.
+    bool has_fd() const { return fd_.is_ours(); }
     // A second descriptor for the same memory. With read_only whoever gets it cannot map it writable: given
     // only for segments created that way, since nothing else could keep the promise.
     Fd duplicate(Access access) const;
     void drop_fd() { fd_.reset(); }
 
 private:
-    Fd fd_;
+    KeptFd fd_;
     std::byte* address_ = nullptr;
     size_t size_ = 0;
 };

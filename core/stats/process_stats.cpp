@@ -84,7 +84,7 @@ bool ProcessStats::open() {
                                       reinterpret_cast<std::byte*>(h)),
                   sizeof(uint64_t));
     }
-    fd_ = fd;
+    fd_ = KeptFd(Fd(fd));
     counters_.store(h->counters, std::memory_order_relaxed);
     header_.store(h, std::memory_order_relaxed);
     std::atomic_ref<uint64_t>(h->magic).store(kMagic, std::memory_order_release);
@@ -94,8 +94,7 @@ bool ProcessStats::open() {
 void ProcessStats::forget() {
     counters_.store(unseen_, std::memory_order_relaxed);
     header_.store(nullptr, std::memory_order_relaxed);
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    fd_.reset();
 }
 
 void* ProcessStats::records(uint32_t bytes, uint32_t* count) {
@@ -108,10 +107,10 @@ void* ProcessStats::records(uint32_t bytes, uint32_t* count) {
     const size_t at = kRecordsAt + size_t{before} * bytes;
     const size_t added = size_t{bytes} * *count;
     // Not only made longer but filled: a page that cannot be had must fail here, not when it is touched.
-    if (at % page != 0 || at + added > largest_file() ||
-        ::fallocate(fd_, 0, static_cast<off_t>(at), static_cast<off_t>(added)) != 0)
+    if (at % page != 0 || at + added > largest_file() || !fd_.is_ours() ||
+        ::fallocate(fd_.get(), 0, static_cast<off_t>(at), static_cast<off_t>(added)) != 0)
         return nullptr;
-    void* memory = map(fd_, at, added);
+    void* memory = map(fd_.get(), at, added);
     if (memory == nullptr) return nullptr;
 #if defined(__SANITIZE_ADDRESS__)
     __lsan_register_root_region(memory, added);  // objects here own others on the heap

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/shm/kept_fd.hpp"
 #include "core/stats/layout.hpp"
 #include "core/stats/vi_stats.hpp"
 
@@ -69,7 +70,7 @@ private:
     std::atomic<uint64_t> unseen_[kProcessCountKinds] = {};
     std::atomic<std::atomic<uint64_t>*> counters_{unseen_};
     std::atomic<StatsHeader*> header_{nullptr};
-    int fd_ = -1;
+    KeptFd fd_;
 };
 
 extern ProcessStats process_stats;

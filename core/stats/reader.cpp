@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <memory>
 
 #include "core/clock/clock.hpp"
@@ -36,6 +37,16 @@ bool read_at(int fd, size_t at, void* to, size_t bytes) {
 
 std::string text_at(const char* bytes, size_t most) { return printable({bytes, ::strnlen(bytes, most)}); }
 
+// What getpid() says there: in a PID namespace below ours it has another number (the last of NSpid).
+uint32_t own_number_of(pid_t pid) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind("NSpid:", 0) == 0)
+            return static_cast<uint32_t>(std::strtoul(&line[line.find_last_of("\t ") + 1], nullptr, 10));
+    }
+    return static_cast<uint32_t>(pid);
+}
+
 // The segment of that process among its descriptors. A forked child still has its parent's: the header tells.
 Look find_segment(pid_t pid, Fd* out) {
     const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
@@ -55,7 +66,7 @@ Look find_segment(pid_t pid, Fd* out) {
         }
         uint32_t owner = 0;
         if (!read_at(fd.get(), offsetof(StatsHeader, pid), &owner, sizeof owner)) continue;
-        if (owner != static_cast<uint32_t>(pid)) continue;
+        if (owner != own_number_of(pid)) continue;
         *out = std::move(fd);
         return Look::ok;
     }

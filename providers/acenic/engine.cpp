@@ -35,8 +35,7 @@ constexpr int kMostLooks = 64;
 
 void Engine::wake_helper() {
     const CancellationHeldOff inside_hot_calls;
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake_fd_.get(), &one, sizeof one);
+    wake_bell_.ring();
 }
 
 Status Engine::set_faults(Endpoint& ep, const FaultPlan& plan) {
@@ -127,11 +126,10 @@ void Engine::run_helper() {
             sleep = idle_ns(kLongestSleep);
             watched = 2;
         }
-        pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {wait_fd(), POLLIN, 0}};
+        pollfd fds[2] = {{wake_bell_.fd(), POLLIN, 0}, {wait_fd(), POLLIN, 0}};
         const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
         if (sleep > kWorthSleeping) ::ppoll(fds, watched, &t, nullptr);
-        uint64_t rings;
-        [[maybe_unused]] const ssize_t got = ::read(wake_fd_.get(), &rings, sizeof rings);
+        wake_bell_.hush();
         const int64_t before = polled_at_.load(std::memory_order_relaxed);
         if (now_ns() - before < kBusy && any_bell_.load() == 0) continue;
         if (poll()) polled_at_.store(before, std::memory_order_relaxed);  // ours does not count

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/copy/copy.hpp"
+#include "core/shm/bell.hpp"
 #include "core/shm/segment.hpp"
 #include "core/sync/biased_lock.hpp"
 #include "core/vi/vi_core.hpp"
@@ -175,7 +176,7 @@ private:
     std::unique_ptr<FramePort> port_;
     std::unique_ptr<wire::Node> node_;
     EngineClock clock_;  // E
-    Fd wake_fd_;
+    Bell wake_bell_;
     std::vector<Endpoint*> endpoints_;  // E
     std::vector<ViCore*> broken_;       // E: to be settled when no lock is held
     Endpoint* send_held_ = nullptr;     // E: whose send lock this thread had before it got the engine

@@ -2,7 +2,6 @@
 // The life of an engine: who has one for which port, how it gets its port, how it ends, and what happens when
 // the engine process that owned the port is gone.
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -157,8 +156,7 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
     name_ = spec.text;
     owner_ = ::getpid();
     agent_ = agent;
-    wake_fd_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!wake_fd_.valid()) {
+    if (!wake_bell_.hang()) {
         *why = "no descriptor is left";
         *cure = "raise the limit of open files (ulimit -n)";
         return false;

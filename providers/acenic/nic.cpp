@@ -2,7 +2,6 @@
 #include "providers/acenic/nic.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -39,8 +38,7 @@ Status open(const OpenArgs& args, NicContext** out) {
         return Status::unknown_name;
     }
     if (std::string_view(args.settings->get("zero_copy", "on")) == "off") nic->port.lends = false;
-    nic->wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!nic->wake_fd.valid()) return Status::out_of_resources;
+    if (!nic->wake_bell.hang()) return Status::out_of_resources;
     std::string why, cure;
     ModeChoice mode;
     if (!read_mode(*args.settings, &mode, &why, &cure)) {
@@ -126,22 +124,20 @@ void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     int64_t sleep = left < 0 || left > kSleepSlice ? kSleepSlice : left;
     sleep = nic->engine->idle_ns(sleep);
     if (sleep <= kWorthSleeping) return;  // the caller looks again
-    pollfd fds[2] = {{nic->wake_fd.get(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
+    pollfd fds[2] = {{nic->wake_bell.fd(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
     const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
     ::ppoll(fds, 2, &t, nullptr);
 }
 
 void sleep_end(NicContext* nic) {
     if (nic->sleepers.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
-    uint64_t wakes;
-    [[maybe_unused]] const ssize_t got = ::read(nic->wake_fd.get(), &wakes, sizeof wakes);
+    nic->wake_bell.hush();
 }
 
 void wake(NicContext* nic) {
     nic->wakes.fetch_add(1, std::memory_order_seq_cst);
     if (nic->sleepers.load(std::memory_order_seq_cst) == 0) return;
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(nic->wake_fd.get(), &one, sizeof one);
+    nic->wake_bell.ring();
 }
 
 // Whoever is using the region has the engine; who gets it later finds the region gone.

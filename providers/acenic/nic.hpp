@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 
+#include "core/shm/bell.hpp"
 #include "providers/acenic/engine.hpp"
 
 namespace viaduct::acenic {
@@ -26,7 +27,7 @@ struct NicContext {
     acenic::PortSpec port;
     uint64_t context_id = 0;
     std::shared_ptr<acenic::Engine> engine;
-    Fd wake_fd;  // readable: sleepers look again
+    Bell wake_bell;  // readable: sleepers look again
     std::atomic<uint32_t> wakes{0};
     std::atomic<uint32_t> sleepers{0};
 };

@@ -47,13 +47,13 @@ Arena::Arena() {
     const uint64_t bytes = std::min(kArenaBytes, largest_file() / page_bytes() * page_bytes());
     const Segment made = Segment::reserve("viaduct-arena", bytes);
     if (bytes == 0 || made.fd() < 0) return;
-    fd_ = made.duplicate(Segment::Access::read_write);
+    fd_ = KeptFd(made.duplicate(Segment::Access::read_write));
     if (!fd_.valid()) return;
     bytes_ = bytes;
     free_.emplace(0, bytes);
 }
 
-Fd Arena::duplicate() const { return Fd(fd_.valid() ? ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3) : -1); }
+Fd Arena::duplicate() const { return Fd(fd_.is_ours() ? ::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 3) : -1); }
 
 // First fit. mutex_ held.
 bool Arena::take(uint64_t bytes, uint64_t* offset) {
@@ -92,6 +92,7 @@ Status Arena::allocate(uint64_t bytes, uint64_t alignment, Region* out) {
     if (bytes > bytes_) return Status::out_of_resources;  // also where there is no arena
     const uint64_t whole = (bytes + page - 1) / page * page;
     const std::scoped_lock lock(mutex_);
+    if (!fd_.is_ours()) return Status::out_of_resources;  // the program has closed it
     uint64_t offset = 0;
     if (!take(whole, &offset)) return Status::out_of_resources;
     // Pages now: memory that runs short is told here, not by a signal at the first touch.
@@ -115,8 +116,10 @@ Status Arena::allocate(uint64_t bytes, uint64_t alignment, Region* out) {
 void Arena::release(const Region& region) {
     const std::scoped_lock lock(mutex_);
     ::munmap(reinterpret_cast<void*>(region.base), region.length);
-    ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                static_cast<off_t>(region.arena_offset), static_cast<off_t>(region.length));
+    // The pages stay where the program has closed the file: the number may be that of one of its own.
+    if (fd_.is_ours())
+        ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    static_cast<off_t>(region.arena_offset), static_cast<off_t>(region.length));
     give_back(region.arena_offset, region.length);
 }
 

@@ -32,7 +32,7 @@ private:
     bool take(uint64_t bytes, uint64_t* offset);
     void give_back(uint64_t offset, uint64_t bytes);
 
-    Fd fd_;
+    KeptFd fd_;
     uint64_t bytes_ = 0;
     std::mutex mutex_;
     std::map<uint64_t, uint64_t> free_;  // offset -> length, never adjacent

@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,9 +61,7 @@ Status open_device(NicContext& nic) {
         return Status::out_of_resources;
     nic.control_cq = calls->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr,
                                       nic.control_channel, 0);
-    nic.wake_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    nic.poke_fd = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (nic.control_cq == nullptr || !nic.wake_fd.valid() || !nic.poke_fd.valid() ||
+    if (nic.control_cq == nullptr || !nic.wake_bell.hang() || !nic.poke_bell.hang() ||
         !nic.keys.allocate(nic.pd, has_atomics(attr)))
         return Status::out_of_resources;
     const bool quiet = never_block(nic.events->fd) && never_block(nic.device->async_fd) &&

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/shm/bell.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/verbs/endpoint.hpp"
 #include "providers/verbs/hello.hpp"
@@ -68,7 +69,7 @@ struct NicContext {
 
     // Sleeping (sleep.cpp).
     ibv_comp_channel* channel = nullptr;  // of the groups' completion queues
-    Fd wake_fd;
+    Bell wake_bell;
     std::atomic<uint32_t> rings{0};
     std::atomic<uint32_t> sleepers{0};
     std::atomic<uint32_t> leader{0};
@@ -109,7 +110,7 @@ struct NicContext {
     Deadline look_at_sends_at = kNever;
     uint32_t empty_looks = 0;  // in a row
     std::atomic<uint32_t> backlogs{0};  // endpoints whose sends wait for room: completions move them on
-    Fd poke_fd;
+    Bell poke_bell;
 };
 
 }  // namespace viaduct

@@ -241,14 +241,13 @@ void sleep_until(NicContext& nic, Deadline next) {
     pollfd fds[5] = {{nic.events->fd, POLLIN, 0},
                      {nic.device->async_fd, POLLIN, 0},
                      {nic.control_channel->fd, POLLIN, 0},
-                     {nic.poke_fd.get(), POLLIN, 0},
+                     {nic.poke_bell.fd(), POLLIN, 0},
                      {nic.channel->fd, POLLIN, 0}};
     const nfds_t count = nic.backlogs.load() != 0 ? 5 : 4;
     const int64_t left = remaining_ns(next);
     const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
     ::ppoll(fds, count, left < 0 ? nullptr : &limit, nullptr);
-    uint64_t pokes = 0;
-    [[maybe_unused]] const ssize_t taken = ::read(nic.poke_fd.get(), &pokes, sizeof pokes);
+    nic.poke_bell.hush();
 }
 
 void run(void* argument) {
@@ -292,8 +291,7 @@ void stop_progress(NicContext& nic) {
 
 void poke(NicContext& nic) {
     const CancellationHeldOff inside_hot_calls;
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(nic.poke_fd.get(), &one, sizeof one);
+    nic.poke_bell.ring();
 }
 
 }  // namespace viaduct::verbs

@@ -25,13 +25,12 @@ void ring(NicContext& nic) {
 
 void lead(NicContext& nic, uint32_t key, Deadline deadline) {
     if (nic.rings.load() == key) {
-        pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_fd.get(), POLLIN, 0}};
+        pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_bell.fd(), POLLIN, 0}};
         const int64_t left = remaining_ns(deadline);
         const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
         ::ppoll(fds, 2, left < 0 ? nullptr : &limit, nullptr);
     }
-    uint64_t count = 0;
-    [[maybe_unused]] const ssize_t taken = ::read(nic.wake_fd.get(), &count, sizeof count);
+    nic.wake_bell.hush();
     drain_channel(nic);
     nic.leader.store(0);
     ring(nic);  // the others look too, and one of them leads from now on
@@ -60,8 +59,7 @@ void sleep_end(NicContext* nic) { nic->sleepers.fetch_sub(1); }
 void wake(NicContext* nic) {
     ring(*nic);
     if (nic->leader.load() == 0) return;
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(nic->wake_fd.get(), &one, sizeof one);
+    nic->wake_bell.ring();
 }
 
 void drain_channel(NicContext& nic) {

@@ -14,8 +14,8 @@ namespace viaduct::conformance {
 namespace {
 
 /// Runs the function in a forked child; its exit code is the function's result, 128 + signal after a crash.
-int in_forked_child(const std::function<int()>& function) {
-    const pid_t child = fork();
+int in_forked_child(const std::function<int()>& function, pid_t (*make)() = fork) {
+    const pid_t child = make();
     if (child == 0) {
         alarm(30);
         int code = 99;
@@ -90,7 +90,7 @@ TEST(Fork, InheritedHandlesGiveErrorsAndNoCrash) {
     exchange(pair);
 }
 
-TEST(Fork, AChildOpensANicOfItsOwnAndConnectsToItsParent) {
+void let_a_child_connect(pid_t (*make)()) {
     End server;
     const std::string name = unique_discriminator();
     Address remote(server.nic, name);
@@ -106,12 +106,17 @@ TEST(Fork, AChildOpensANicOfItsOwnAndConnectsToItsParent) {
         }
         client.send(client.buffer(16, 'F'), 16);
         return reap_send(client.vi).code == VIP_SUCCESS ? 0 : 2;
-    });
+    }, make);
     EXPECT_EQ(code, 0);
     ASSERT_TRUE(ready(accepted));
     accepted.get();
     EXPECT_EQ(reap_recv(server.vi).code, VIP_SUCCESS);
 }
+
+TEST(Fork, AChildOpensANicOfItsOwnAndConnectsToItsParent) { let_a_child_connect(fork); }
+
+// _Fork() runs no handlers of pthread_atfork.
+TEST(Fork, ABareChildOpensANicOfItsOwnAndConnectsToItsParent) { let_a_child_connect(_Fork); }
 
 TEST(Fork, TheEndOfAChildDoesNotDisturbItsParent) {
     Pair pair;

@@ -86,7 +86,7 @@ TEST(HandleTable, IsFullAtItsCapacityAndUsableAgain) {
     ASSERT_TRUE(table.open());
     int object = 0;
     std::vector<uintptr_t> all;
-    for (uint32_t i = 0; i < HandleTable::kCapacity; ++i) {
+    for (uint32_t i = 0; i < HandleTable::kCapacity - 1; ++i) {  // one is the mark
         all.push_back(table.insert(HandleKind::vi, &object));
         ASSERT_NE(all.back(), 0u) << i;
     }

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "core/clock/clock.hpp"
 #include "core/fair/share.hpp"
 #include "core/log/log.hpp"
+#include "core/process/peer_process.hpp"
 #include "providers/acenic/daemon/server.hpp"
 
 namespace viaduct::acenic {
@@ -119,8 +119,9 @@ void Server::take_connections() {
         s->user = who.uid;
         s->pid = who.pid;
         s->since = now_ns();
-        if (who.pid > 0) s->process = Fd(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0)));
-        if (!add_to(epoll_.get(), s->socket.get(), s.get())) {
+        bool gone = false;
+        s->process = peer_process(s->socket.get(), who.pid, &gone);
+        if (gone || !add_to(epoll_.get(), s->socket.get(), s.get())) {
             closers_.close_socket(who.uid, std::move(s->socket));
             continue;
         }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Owned file descriptors.
+#pragma once
+
+#include <utility>
+
+namespace viaduct {
+
+// A file descriptor with one owner. Always close-on-exec and above 2 when made by us (vipl-compat L11).
+class Fd {
+public:
+    Fd() = default;
+    explicit Fd(int fd) : fd_(fd) {}
+    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd& operator=(Fd&& other) noexcept {
+        if (this != &other) {
+            reset();
+            fd_ = std::exchange(other.fd_, -1);
+        }
+        return *this;
+    }
+    ~Fd() { reset(); }
+    int get() const { return fd_; }
+    bool valid() const { return fd_ >= 0; }
+    int release() { return std::exchange(fd_, -1); }
+    void reset();
+
+private:
+    int fd_ = -1;
+};
+
+// Moves a descriptor above the standard three when it is one of them (programs redirect those); closes the
+// low one.
+int above_stdio(int fd);
+
+}  // namespace viaduct
