@@ -221,7 +221,7 @@ void Agent::dispatch(Session& s, Mail& mail, int64_t now) {
             status(s, mail, now);
             return;
         case Type::kShutdown:
-            if (s.who.uid != 0 && s.who.uid != ::geteuid()) {
+            if (!s.who.known || (s.who.uid != 0 && s.who.uid != ::geteuid())) {
                 refuse(s, mail.header.ticket, Status::denied, "only the agent's own user or root may end it");
                 return;
             }

@@ -37,8 +37,9 @@ protected:
 };
 
 struct Credentials {
-    pid_t pid = 0;
+    pid_t pid = 0;  // for people: 0 where our PID namespace does not see it
     uid_t uid = 0;
+    bool known = true;  // false: `uid` stands for every user that our user namespace has no number for
 };
 
 struct Session {
@@ -165,9 +166,13 @@ private:
     bool shutdown_asked_ = false;
 };
 
+inline bool same_user(const Session& a, const Session& b) {
+    return a.id == b.id || (a.who.known && b.who.known && a.who.uid == b.who.uid);
+}
+
 // What a user may be told of another's: his own, or everything for root.
-inline bool may_see(const Session& viewer, uid_t owner) {
-    return viewer.who.uid == 0 || viewer.who.uid == owner;
+inline bool may_see(const Session& viewer, const Session& owner) {
+    return (viewer.who.known && viewer.who.uid == 0) || same_user(viewer, owner);
 }
 
 }  // namespace viaduct::kagent

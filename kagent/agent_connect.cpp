@@ -14,7 +14,8 @@ namespace viaduct::kagent {
 
 namespace {
 
-constexpr uint64_t kUserShift = 16;  // of a domain: provider number below, user above
+constexpr uint64_t kUserShift = 16;                  // of a domain: provider number below, user above
+constexpr uint64_t kNobodyElse = uint64_t{1} << 40;  // beyond all users: a session that is alone
 
 Fd copy_of(const Fd& fd) { return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)); }
 
@@ -63,7 +64,8 @@ End Agent::end_of(const Session& s, const Context& c, uint32_t ticket) const {
         ++provider;
     End e;
     e.party = {s.id, ticket, c.id};
-    e.domain = provider | (settings_.cross_user ? 0 : (uint64_t{s.who.uid} + 1) << kUserShift);
+    const uint64_t user = s.who.known ? uint64_t{s.who.uid} + 1 : kNobodyElse | s.id;
+    e.domain = provider | (settings_.cross_user ? 0 : user << kUserShift);
     return e;
 }
 
@@ -248,21 +250,21 @@ void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_
     std::copy(context->words.begin(), context->words.end(), std::begin(j.peer_words));
     std::copy(peer.words.begin(), peer.words.end(), std::begin(j.peer_endpoint_words));
     j.side = side;
-    j.same_process = other->second.who.pid == me->second.who.pid ? 1 : 0;
+    j.same_process = own.party.session == peer.party.session ? 1 : 0;
     j.peer_pid = other->second.who.pid;
     j.peer_uid = other->second.who.uid;
     j.remote = peer.local;
     j.traits = peer.traits;
-    const bool same_user = other->second.who.uid == me->second.who.uid;
+    j.same_user = same_user(me->second, other->second) ? 1 : 0;
     const auto shown = context->descriptors.begin();
     const auto shown_end = context->descriptors.end() -
-                           (same_user ? 0 : static_cast<std::ptrdiff_t>(context->private_descriptors));
+                           (j.same_user != 0 ? 0 : static_cast<std::ptrdiff_t>(context->private_descriptors));
     j.descriptor_count = static_cast<uint32_t>(shown_end - shown);
 
     Mail mail = Mail::of(Type::kJoined, j, own.party.ticket);
     mail.descriptors.push_back(copy_of(shared->second.segment));
     std::transform(shown, shown_end, std::back_inserter(mail.descriptors), copy_of);
-    mail.descriptors.push_back(copy_of(other->second.pidfd));
+    if (other->second.pidfd.valid()) mail.descriptors.push_back(copy_of(other->second.pidfd));
     if (std::any_of(mail.descriptors.begin(), mail.descriptors.end(),
                     [](const Fd& fd) { return !fd.valid(); })) {
         refuse(me->second, own.party.ticket, Status::out_of_resources,

@@ -48,7 +48,7 @@ std::vector<size_t> Agent::nics_behind(const Session& s, const Context& c, std::
     bool known = names_this_host(name, own_hostname(), devices(now).addresses);
     if (known) add(c.nic);
     for (const auto& [id, other] : sessions_) {
-        if (!settings_.cross_user && other.who.uid != s.who.uid) continue;
+        if (!settings_.cross_user && !same_user(other, s)) continue;
         const bool named = std::any_of(other.names.begin(), other.names.end(),
                                        [&](const std::string& n) { return same_text(n, name); });
         if (!named) continue;

@@ -84,10 +84,12 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
         return;
     }
     if (const Context* old = registry_.find(body.context_id)) {
-        // The process may have lost its connection while this agent lived on; anybody else's id is refused.
+        // The process may have lost its connection while this agent lived on. That it is the same one is
+        // shown by the id, which nobody else has been told. Different numbers tell two processes apart; equal
+        // ones, which may both be 0, prove nothing.
         const auto owner = sessions_.find(old->session);
-        const bool same = owner != sessions_.end() && owner->second.who.pid == s.who.pid &&
-                          owner->second.who.uid == s.who.uid;
+        const bool same =
+            owner != sessions_.end() && same_user(owner->second, s) && owner->second.who.pid == s.who.pid;
         if (body.reattach == 0 || !same) {
             refuse(s, ticket, Status::denied, "this context exists already");
             return;

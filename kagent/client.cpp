@@ -3,11 +3,9 @@
 #include "kagent/client.hpp"
 
 #include <linux/sockios.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,28 +13,7 @@
 #include <iterator>
 #include <utility>
 
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77  // Linux 6.5; headers of Debian 12 are older than its backported kernels
-#endif
-
 namespace viaduct::kagent {
-
-Fd peer_process(int socket, const Credentials& who, bool* unknown) {
-    *unknown = false;
-    int fd = -1;
-    socklen_t length = sizeof fd;
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 && fd >= 0)
-        return Fd(above_stdio(fd));
-    if (who.pid <= 0) {
-        *unknown = errno == ENOPROTOOPT || errno == EPERM;
-        return {};
-    }
-    Fd process(above_stdio(static_cast<int>(::syscall(SYS_pidfd_open, who.pid, 0))));
-    // The number may have been given to another process meanwhile; not while the socket is still held.
-    pollfd p{socket, POLLIN, 0};
-    if (!process.valid() || ::poll(&p, 1, 0) < 0 || (p.revents & (POLLHUP | POLLERR)) != 0) return {};
-    return process;
-}
 
 Fd end_notice() { return Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 

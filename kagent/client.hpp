@@ -11,10 +11,6 @@
 
 namespace viaduct::kagent {
 
-// A descriptor of the process at the other end, by the kernel's word (SO_PEERPIDFD), else by its number,
-// checked to be still that process. Invalid: it is gone; or `unknown`: the kernel is older than 6.5 and the process in a
-// PID namespace where it has no number for us.
-Fd peer_process(int socket, const Credentials& who, bool* unknown);
 // Stands for a process that has no descriptor: readable from when its socket closes on. While the agent lives, that is.
 Fd end_notice();
 

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/process/peer_process.hpp"
 #include "kagent/service.hpp"
 
 namespace viaduct::kagent {
@@ -178,13 +179,20 @@ bool Server::accept_one() {
     ucred peer{};
     socklen_t length = sizeof peer;
     const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-    const Credentials who{peer.pid, known ? peer.uid : kNobody};
+    const Credentials who{peer.pid, known ? peer.uid : kNobody,
+                          known && users_.knows(fd.get(), peer.uid)};
     if (!known || !admit(fd, who)) closers_.close_socket(who.uid, std::move(fd));
     return true;
 }
 
 // Takes the socket if it is welcome.
 bool Server::admit(Fd& fd, const Credentials& who) {
+    if (own_users_only_ && !who.known) {
+        spdlog::warn("a user without a number in this user namespace (process {}) asked for an agent that serves "
+                     "user {} only",
+                     who.pid, ::geteuid());
+        return false;
+    }
     if (own_users_only_ && who.uid != 0 && who.uid != ::geteuid()) {
         spdlog::warn("user {} (process {}) asked for an agent that serves user {} only", who.uid, who.pid,
                      ::geteuid());
@@ -193,9 +201,10 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     }
     // Those who have gone while they stood in the queue, with nothing said, cost no more than this.
     char first = 0;
-    const bool gone = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-    bool unknown = false;
-    Fd process = gone ? Fd() : peer_process(fd.get(), who, &unknown);
+    bool gone = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    Fd process;
+    if (!gone) process = peer_process(fd.get(), who.pid, &gone);
+    const bool unknown = !gone && !process.valid();
     if (unknown) process = end_notice();
     if (!process.valid()) {
         spdlog::info("process {} has gone before it was served", who.pid);

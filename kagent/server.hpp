@@ -17,6 +17,7 @@
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
 #include "kagent/link_watch.hpp"
+#include "kagent/users.hpp"
 
 namespace viaduct::kagent {
 
@@ -76,6 +77,7 @@ private:
     int64_t linger_ns_, deaf_ns_;
     Fd epoll_, listener_, signals_, reserve_;
     bool own_users_only_;
+    Users users_;
     Agent agent_;
     LinkWatch links_;
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key

@@ -98,7 +98,7 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
     size_t seen = 0;
     json sessions = json::array();
     for (const auto& [id, s] : sessions_) {
-        if (!s.greeted || !may_see(viewer, s.who.uid)) continue;
+        if (!s.greeted || !may_see(viewer, s)) continue;
         ++seen;
         if (!with_sessions) continue;
         json contexts = json::array();

@@ -6,7 +6,9 @@
 // where `text` follows, for bounds); what does not fit is answered with kError/Status::invalid and the client
 // stays connected, unless it cannot even be parsed: then it is dropped.
 //
-// A session = one socket = one process. The kernel's credentials (SO_PEERCRED) name the user. When the socket
+// A session = one socket = one process: that is what tells processes apart, never a process number, which is 0
+// for whoever is in a PID namespace that the agent does not see. The kernel's credentials (SO_PEERCRED) name the
+// user, unless the agent's user namespace has no number for him: then he is alone. When the socket
 // closes, everything the session owned is gone at once. Requests carry a ticket chosen by the client
 // (non-zero); answers repeat it. Requests may be answered in any order: kConnWait and friends are answered
 // when decided.
@@ -63,7 +65,7 @@ enum class Type : uint16_t {
     kLeaseGrant,     // Lease
     kIncoming,       // Incoming
     kJoined,     // Joined + fds: connection segment, then the peer's OpenNic descriptors in their order, then
-                 // the peer's pidfd
+                 // the peer's pidfd, where the kernel gives the agent one
     kNameEntry,  // NameEntry
     kStatusText,  // text, NUL-terminated; when it says "complete": false, a descriptor with the whole text follows
     kGoodbye,     // Empty; ticket 0: the agent is leaving in good order, connect to the next one when needed
@@ -211,12 +213,12 @@ struct Joined {
     uint32_t peer_endpoint_words[6] = {};
     uint32_t side = 0;  // 0 requester, 1 acceptor; peer-to-peer: decided by the agent
     uint32_t same_process = 0;
-    int32_t peer_pid = 0;  // in the agent's pid namespace; for cross-process copies, checked before use
+    int32_t peer_pid = 0;  // in the agent's PID namespace, 0 where it is not seen: for people
     uint32_t peer_uid = 0;
     EndAddress remote;              // the peer's local address
     ViTraits traits;                // the peer's
     uint32_t descriptor_count = 0;  // of the peer's OpenNic descriptors that follow the segment
-    uint32_t reserved = 0;
+    uint32_t same_user = 0;         // of both ends, whatever number either has for him
 };
 
 struct NameLookup {

@@ -7,6 +7,7 @@
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
 #include "providers/paramnet/large.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
@@ -136,7 +137,15 @@ Status attach(ConnectOp& op, Mail& mail) {
         Segment::map(std::move(mail.descriptors[0]), sizeof(ConnectionSegment), Segment::Access::read_write);
     if (!joint.segment.valid()) return Status::out_of_resources;
     const SegmentHeader header = joint.shared()->header;
-    if (header.magic != kSegmentMagic || header.version != kLayoutVersion) return Status::version;
+    if (header.magic != kSegmentMagic || header.version != kLayoutVersion) {
+        VIADUCT_LOG(
+            error, "paramnet",
+            "the running agent lays out shared memory by version %u, this library by version %u: an agent of "
+            "another release serves here; it leaves when its last program does (or end it), and the next one "
+            "fits",
+            header.version, kLayoutVersion);
+        return Status::version;
+    }
     joint.side = joined.side;
     joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
     joint.peer = acquire_peer(*op.nic, joined, mail);
@@ -233,8 +242,8 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
 }
 
 Status reject(NicContext* nic, uint64_t incoming) {
-    // Whether the requester still waits makes no difference to who rejects, so the answer is not waited for: a server that
-    // turns many away, where all share a processor, would give it up for each of them.
+    // Whether the requester still waits makes no difference to who rejects, so the answer is not waited for:
+    // a server that turns many away, where all share a processor, would give it up for each of them.
     uint32_t ticket = 0;
     const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic->context_id, incoming});
     const Status sent = nic->agent->agent_start(mail, &ticket, kOnlyConnected);

@@ -14,7 +14,18 @@ namespace {
 
 constexpr size_t kPieces = 64;  // local pieces of one call
 
-CrossResult why(long result) { return result == -ESRCH ? CrossResult::gone : CrossResult::fault; }
+CrossResult why(long result) {
+    switch (result) {
+        case kNotPermitted:
+        case 0:
+        case -EFAULT:
+            return CrossResult::fault;
+        case -ESRCH:
+            return CrossResult::gone;
+        default:  // EPERM, ENOSYS, EACCES, or whatever a seccomp filter answers
+            return CrossResult::forbidden;
+    }
+}
 
 // `n` bytes at `address` as one range of the other process, or as two that meet at `last_line`. How many.
 long remote_ranges(iovec (&ranges)[2], uint64_t address, uint64_t n, uint64_t last_line) {

@@ -64,6 +64,7 @@ void install_receiver(Endpoint& ep) {
     Rx& rx = ep.rx;
     rx.alone = rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
     rx.message = IncomingMessage();
+    rx.relay = IncomingRelay();
     rx.ended = false;
     rx.base = vi.recv.completed;  // receives posted before connecting count too
     rx.acknowledged = vi.traits.reliability == VIP_SERVICE_RELIABLE_RECEPTION;
@@ -182,7 +183,7 @@ Status finish_traffic(ViCore& vi) {
     if (!ep.connected) return Status::ok;
     // Read first: what the peer published before it left is in the lane then.
     const bool left = ep.rx.peer->closed.load(std::memory_order_acquire) != 0 ||
-                      ep.joint.peer->dead.load(std::memory_order_acquire) != 0;
+                      ep.joint.peer->has_gone();
     ep.servicing = true;  // both locks are held
     take_last_lines(ep);
     if (!ep.tx.stopped) collect_acks(ep);

@@ -81,6 +81,21 @@ struct RemoteTarget {
     std::byte* at = nullptr;
 };
 
+// A message that we may not fetch and have its sender hand over (relay.cpp).
+struct IncomingRelay {
+    bool active = false;
+    uint32_t asked = 0;  // EndRecord::relay_wanted
+    uint32_t total = 0;
+    uint32_t flags = 0;
+    uint32_t immediate = 0;
+};
+
+// A message that its receiver may not fetch.
+struct OutgoingRelay {
+    uint32_t ack_at = 0;  // which; 0: none
+    uint32_t done = 0;
+};
+
 struct alignas(128) Tx {
     // Nothing stands in the way of putting a small send straight into the lane: connected, peer started, no
     // backlog, no fault plan, no fence needed on either side.
@@ -116,6 +131,7 @@ struct alignas(128) Tx {
     OutgoingMessage message;
     OutgoingRead read;
     ReadReply reply;
+    OutgoingRelay relay;
 
     bool needs_fence = false;   // the peer's process has no membarrier
     uint32_t stuck_at = 0;      // line position at the first of them
@@ -166,6 +182,7 @@ struct alignas(128) Rx {
     EndRecord* own = nullptr;
     const EndRecord* peer = nullptr;
     IncomingMessage message;
+    IncomingRelay relay;
 };
 
 // What a connection attempt leaves behind for start().

@@ -11,7 +11,8 @@
 namespace viaduct::paramnet {
 
 // The call is permitted while the first word is 0 and the other two have those values. All lie in memory that
-// the other side writes; of `life` the kernel takes the value away when the other side's memory goes (life.hpp).
+// the other side writes; of `life` the kernel takes the value away when the other side's memory goes
+// (life.hpp).
 struct Guard {
     const std::atomic<uint32_t>* closed;
     const std::atomic<uint32_t>* handle;

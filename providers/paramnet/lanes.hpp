@@ -94,12 +94,19 @@ bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
 
 // large.cpp
 void install_ways(Endpoint&);  // [S] once the peer has started
+void install_ways(Endpoint&, uint32_t pull_from);
 // A message that does not go inside a line; its receive is reserved.
 Step begin_long(Endpoint&, VIP_DESCRIPTOR*, uint32_t flags, uint32_t total);  // [S]
 // A message of one segment of up to kOnePiece goes into the blocks at once, and begin_long has nothing else
 // to do for it.
 bool goes_in_one_piece(Endpoint&, uint32_t handle, uint32_t length);  // [S]
 bool take_pull(Endpoint&, const Line&, uint32_t meta);                // [R]
+
+// relay.cpp: messages that were to be fetched, by a receiver that may not
+bool begin_relay(Endpoint&, uint32_t total, uint32_t flags, uint32_t immediate);  // [R] false: not yet
+bool take_relayed(Endpoint&);                                                     // [R] the same
+bool relay_is_asked_for(const Endpoint&);
+void hand_over(Endpoint&);  // [RS]
 
 // timed.cpp: how long a message takes (ways.hpp)
 uint32_t mark_timed(Line&, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with

@@ -34,8 +34,9 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
     if (where.handle != 0) return fetch_from_arena(peer, where, to, total, where_mapped);
     const uint64_t address = where.address;
     static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
+    if (peer.no_reads.load(std::memory_order_relaxed)) return CrossResult::forbidden;
     if (peer.reach == Reach::cross_copy)
-        return cross_read(peer.pid, to, address, total, 
+        return cross_read(peer.pid, to, address, total,
                           Guard{&its_end.closed, &kAnyRegion, 0, peer.life, &peer.owner->life});
     if (peer.reach != Reach::same_process) return CrossResult::fault;
     const auto* from = reinterpret_cast<const std::byte*>(address);
@@ -81,13 +82,15 @@ uint32_t pull_limit(const Endpoint& ep) {
 }  // namespace
 
 uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
-    if (peer.reach == Reach::none) return 0;
+    if (peer.reach == Reach::none || peer.no_reads.load(std::memory_order_relaxed)) return 0;
     if (nic.settings.pull_from >= 0) return static_cast<uint32_t>(nic.settings.pull_from);
     return peer.reach == Reach::same_process ? kPullWithinProcess : kLearnt;
 }
 
-void install_ways(Endpoint& ep) {
-    const Ways::Limits limits{ep.nic->settings.stream_from, pull_limit(ep)};
+void install_ways(Endpoint& ep) { install_ways(ep, pull_limit(ep)); }
+
+void install_ways(Endpoint& ep, uint32_t pull_from) {
+    const Ways::Limits limits{ep.nic->settings.stream_from, pull_from};
     ep.tx.ways = Ways(limits);
     ep.tx.long_from = std::min(limits.stream_from, limits.pull_from != 0 ? limits.pull_from : UINT32_MAX);
 }
@@ -120,6 +123,7 @@ bool goes_in_one_piece(Endpoint& ep, uint32_t handle, uint32_t length) {
 
 bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     Rx& rx = ep.rx;
+    if (rx.relay.active) return take_relayed(ep);
     const PullRequest where = read_payload<PullRequest>(line);
     const uint32_t total = read_extra(line), immediate = line.immediate;
     const uint32_t flags = flags_in(meta);
@@ -136,10 +140,16 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     // region_removed makes a heavy barrier for memory of the arena only.
     if (where.handle == 0 || rx.peer->needs_fence.load(std::memory_order_relaxed) != 0)
         std::atomic_thread_fence(std::memory_order_seq_cst);
+    const SegmentCursor begun = rx.message.cursor;
     CrossResult result = CrossResult::gone;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)
         result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total, ep.servicing);
     rx.own->busy_recv.store(0, std::memory_order_release);
+    if (result == CrossResult::forbidden && !ep.joint.peer->has_gone()) {
+        forbid(*ep.joint.peer, ep.joint.peer->no_reads);
+        rx.message.cursor = begun;
+        return begin_relay(ep, total, flags, immediate);
+    }
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The
         // receive is flushed when that is settled.

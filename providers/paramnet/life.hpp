@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether the process of a NIC context is still the program that opened it. Its peers read that in a word of
-// its owner page, which nobody else can write. The word holds the number of a thread that lives as long as the
-// context and has given it to the kernel as a robust futex: the kernel marks it when that thread ends in
+// its owner page, which nobody else can write. The word holds the number of a thread that lives as long as
+// the context and has given it to the kernel as a robust futex: the kernel marks it when that thread ends in
 // whatever way, and so before the process' memory is another program's (execve), which no pidfd tells of. A
 // forked child does not inherit it.
 #pragma once
@@ -16,8 +16,8 @@ namespace viaduct::paramnet {
 // Set once and never taken back.
 inline constexpr bool has_ended(uint32_t life) { return (life & FUTEX_OWNER_DIED) != 0; }
 
-// Holds the word for the calling thread until the object's end, which finds the word 0. Where the kernel has no
-// robust futexes, or may not be asked, the word stays 0.
+// Holds the word for the calling thread until the object's end, which finds the word 0. Where the kernel has
+// no robust futexes, or may not be asked, the word stays 0.
 class LifeHeld {
 public:
     explicit LifeHeld(std::atomic<uint32_t>& life);
@@ -27,8 +27,8 @@ public:
 
 private:
     std::atomic<uint32_t>& life_;
-    // The thread's own list, which takes the place of the one that the C library keeps for mutexes: a thread of
-    // ours has no robust mutexes.
+    // The thread's own list, which takes the place of the one that the C library keeps for mutexes: a thread
+    // of ours has no robust mutexes.
     robust_list_head head_{};
     robust_list entry_{};
     robust_list_head* before_ = nullptr;

@@ -4,6 +4,8 @@
 #include <new>
 
 #include "core/agent/mail.hpp"
+#include "core/log/log.hpp"
+#include "core/process/process_number.hpp"
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -26,9 +28,10 @@ void peer_process_ended(void* argument) {
 Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& joined) {
     if (!nic.settings.cross_copy) return Reach::none;
     if (joined.same_process != 0) return Reach::same_process;
-    if (peer.life == 0) return Reach::none;  // it could become another program behind our back
-    return probe_process(joined.peer_pid, joined.peer_words[kWordProbeAddress],
-                         joined.peer_words[kWordProbeValue])
+    // What is copied by number must not land in another user's process, nor in another program that this one
+    // becomes behind our back.
+    if (joined.same_user == 0 || peer.life == 0) return Reach::none;
+    return probe_process(peer.pid, joined.peer_words[kWordProbeAddress], joined.peer_words[kWordProbeValue])
                ? Reach::cross_copy
                : Reach::none;
 }
@@ -37,9 +40,18 @@ Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& 
 
 Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     const uint32_t own = joined.descriptor_count;
-    if ((own != kWithArena && own != kWithoutArena) || mail.descriptors.size() != 1 + own + 1) return nullptr;
-    if (joined.peer_words[kWordVersion] != kLayoutVersion || joined.peer_words[kWordHubBytes] != sizeof(Hub))
+    if (own != kWithArena && own != kWithoutArena) return nullptr;
+    const bool has_process = mail.descriptors.size() == 1 + own + 1;
+    if (!has_process && mail.descriptors.size() != 1 + own) return nullptr;
+    if (joined.peer_words[kWordVersion] != kLayoutVersion ||
+        joined.peer_words[kWordHubBytes] != sizeof(Hub)) {
+        VIADUCT_LOG(
+            error, "paramnet",
+            "the peer's library lays out shared memory by version %llu, this one by version %u: both have "
+            "to be of one release; start the older program again with the library of the newer one",
+            static_cast<unsigned long long>(joined.peer_words[kWordVersion]), kLayoutVersion);
         return nullptr;
+    }
 
     const std::lock_guard guard(nic.peers_mutex);
     if (const auto known = nic.peers.find(joined.peer_context_id); known != nic.peers.end()) {
@@ -61,17 +73,36 @@ Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     peer->hub = reinterpret_cast<Hub*>(peer->hub_segment.data());
     peer->regions =
         RegionView(reinterpret_cast<const RegionEntry*>(peer->region_segment.data()), kMaxRegions);
-    peer->owner = reinterpret_cast<const OwnerPage*>(peer->region_segment.data() + RegionTable::owner_page_at());
+    peer->owner =
+        reinterpret_cast<const OwnerPage*>(peer->region_segment.data() + RegionTable::owner_page_at());
     peer->life = peer->owner->life.load(std::memory_order_acquire);
     if (has_ended(peer->life)) return nullptr;
-    peer->pid = joined.peer_pid;
+    if (has_process) peer->pid = process_number(mail.descriptors.back().get());
     peer->reach = find_reach(nic, *peer, joined);
-    if (joined.same_process == 0 && nic.agent->watch(mail.descriptors.back().release(), peer_process_ended,
-                                                     peer.get(), &peer->watch_id) != Status::ok)
-        return nullptr;  // without the watch a dead peer would never be noticed
+    if (joined.same_process == 0) {
+        const bool watched =
+            has_process && nic.agent->watch(mail.descriptors.back().release(), peer_process_ended, peer.get(),
+                                            &peer->watch_id) == Status::ok;
+        // One of both has to tell of its death.
+        if (!watched && peer->life == 0) {
+            VIADUCT_LOG(
+                error, "paramnet",
+                "the end of the peer's process could not be noticed here: neither a pidfd of it nor robust "
+                "futexes are to be had; allow pidfd_open and set_robust_list (seccomp profile)");
+            return nullptr;
+        }
+    }
     Peer* made = peer.get();
     nic.peers.emplace(joined.peer_context_id, std::move(peer));
     return made;
+}
+
+void forbid(const Peer& peer, std::atomic<bool>& what) {
+    if (what.exchange(true, std::memory_order_relaxed)) return;
+    VIADUCT_LOG(
+        warn, "paramnet",
+        "the system does not let us %s process %d: its memory is reached with its help, which takes longer",
+        &what == &peer.no_writes ? "write to" : "read from", peer.pid);
 }
 
 void release_peer(Peer* peer) {

@@ -37,7 +37,9 @@ struct Peer {
     uint32_t life = 0;  // of its owner page when we met; 0: it cannot tell (life.hpp)
     MappedArena arena;
     Reach reach = Reach::none;
-    int pid = 0;
+    // cross_copy: the kernel refuses to write there, or to read (forbid()).
+    std::atomic<bool> no_writes{false}, no_reads{false};
+    int pid = 0;                    // in our PID namespace; 0: it is not seen there
     uint32_t watch_id = 0;          // 0: not watched (same process)
     std::atomic<uint32_t> dead{0};  // its process has ended, or has become another program
     // It was waited for in vain once (patience_with).
@@ -75,6 +77,9 @@ inline int64_t patience_with(const Peer& peer) {
 // which is the connection segment). Null when something does not fit. Called by connection attempts, no lock
 // held.
 Peer* acquire_peer(NicContext&, const kagent::Joined& joined, Mail& mail);
+// The kernel has refused a copy between processes that it had allowed before (a seccomp filter, a change of
+// user, PR_SET_DUMPABLE): from now on that is done with the peer's help. `what`: no_writes or no_reads.
+void forbid(const Peer&, std::atomic<bool>& what);
 // Gives one reference back; the last one unmaps and stops watching. No VI lock may be held.
 void release_peer(Peer*);
 

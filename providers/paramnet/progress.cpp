@@ -71,6 +71,7 @@ void service_connected(Endpoint& ep) {
     collect_acks(ep);
     push_sends(ep);
     ep.servicing = false;
+    if (relay_is_asked_for(ep)) hand_over(ep);
     handle_events(ep);
     if (left) break_connection(ep, VIP_ERROR_CONN_LOST, true);
     if (lane_has_line(ep)) remind(ep);
@@ -86,7 +87,7 @@ Need need_of(NicContext& nic, Endpoint& ep) {
     if (ep.connected) {
         const EndRecord& peer = *ep.rx.peer;
         bool now = peer.closed.load(std::memory_order_acquire) != 0 ||
-                   ep.joint.peer->has_gone() ||
+                   ep.joint.peer->has_gone() || relay_is_asked_for(ep) ||
                    peer.link_down.load(std::memory_order_acquire) !=
                        ep.link_down_seen.load(std::memory_order_relaxed);
         for (uint32_t kind = 0; kind < kEventKinds; ++kind)

@@ -72,12 +72,17 @@ uint64_t direct_address(const Peer& peer, const Region& region, uint64_t address
     return reinterpret_cast<uint64_t>(peer.arena.find(region, address, total));
 }
 
-// False: the target has to help.
-bool in_reach(const Peer& peer, uint32_t handle) {
-    if (peer.reach != Reach::none) return true;
+// False: the target has to help. `directly`: the system lets us.
+bool in_reach(const Peer& peer, uint32_t handle, bool directly) {
+    if (peer.reach != Reach::none && directly) return true;
     Region region;
     return peer.arena.valid() && peer.regions.snapshot(handle, &region) && region.arena == kArena;
 }
+
+bool may_write(const Peer& peer) { return !peer.no_writes.load(std::memory_order_relaxed); }
+
+// A read sees what was written before it: where writes go through the lane, so do reads.
+bool may_read(const Peer& peer) { return may_write(peer) && !peer.no_reads.load(std::memory_order_relaxed); }
 
 // The target region of a write that went directly, for write_direct().
 void remember_target(Endpoint& ep, uint32_t handle, uint64_t address, uint32_t total) {
@@ -121,7 +126,7 @@ void publish_immediate(Endpoint& ep, uint32_t operation, uint32_t immediate, uin
 
 Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
-    const Peer& peer = *ep.joint.peer;
+    Peer& peer = *ep.joint.peer;
     const bool immediate = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0;
     if (immediate) {
         const Step step = reserve_immediate(ep, total);
@@ -130,7 +135,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (!in_reach(peer, handle)) return begin_served_write(ep, d, total);
+    if (!in_reach(peer, handle, may_write(peer))) return begin_served_write(ep, d, total);
 
     CrossResult result = CrossResult::fault;
     {
@@ -151,9 +156,14 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         }
         if (!access.open()) return Step::waits;
     }
-    if (result == CrossResult::gone || (result == CrossResult::fault && peer.has_gone())) {
+    if (result != CrossResult::ok && peer.has_gone()) result = CrossResult::gone;
+    if (result == CrossResult::gone) {
         report_death(*ep.nic);
         return Step::waits;
+    }
+    if (result == CrossResult::forbidden) {
+        forbid(peer, peer.no_writes);
+        return begin_served_write(ep, d, total);
     }
     const uint32_t position = ep.vi->send.taken++;
     if (result == CrossResult::fault) {
@@ -242,16 +252,17 @@ Status mapped_at(ViCore& vi, uint32_t handle, uint64_t address, uint64_t bytes, 
     if (!ep.connected || bytes == 0) return Status::not_done;
     const Access access(ep, handle);
     Region region;
-    if (!access.open() || !permitted(ep, handle, address, bytes, kMayWrite, kRegionRdmaWrite, &region)) return Status::not_done;
+    if (!access.open() || !permitted(ep, handle, address, bytes, kMayWrite, kRegionRdmaWrite, &region))
+        return Status::not_done;
     *here = ep.joint.peer->arena.find(region, address, bytes);
     return *here != nullptr ? Status::ok : Status::not_done;
 }
 
 Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
-    const Peer& peer = *ep.joint.peer;
+    Peer& peer = *ep.joint.peer;
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (!in_reach(peer, handle)) return begin_served_read(ep, d, total);
+    if (!in_reach(peer, handle, may_read(peer))) return begin_served_read(ep, d, total);
     CrossResult result = CrossResult::fault;
     {
         const Access access(ep, handle);
@@ -270,9 +281,14 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         }
         if (result == CrossResult::fault && !access.open()) return Step::waits;
     }
-    if (result == CrossResult::gone || (result == CrossResult::fault && peer.has_gone())) {
+    if (result != CrossResult::ok && peer.has_gone()) result = CrossResult::gone;
+    if (result == CrossResult::gone) {
         report_death(*ep.nic);
         return Step::waits;
+    }
+    if (result == CrossResult::forbidden) {
+        forbid(peer, peer.no_reads);
+        return begin_served_read(ep, d, total);
     }
     const uint32_t position = ep.vi->send.taken++;
     if (result == CrossResult::ok) {
@@ -321,7 +337,7 @@ Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         const Access access(ep, handle);
         if (!access.open()) return Step::waits;
         Region region;
-        if (in_reach(peer, handle) &&
+        if (in_reach(peer, handle, may_write(peer)) &&
             permitted(ep, handle, address, width, kMayWrite, kRegionRdmaWrite, &region) &&
             permitted(ep, handle, address, width, kMayRead, kRegionRdmaRead, &region)) {
             const uint64_t here = direct_address(peer, region, address, width);

@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 
 // What an end that knows less may ignore (kFlagTimed, EndRecord::timed) does not change it: an agent of
 // before an upgrade serves on while it has clients.
-inline constexpr uint32_t kLayoutVersion = 6;
+inline constexpr uint32_t kLayoutVersion = 7;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -27,6 +27,7 @@ inline constexpr uint32_t kMaxFragment = 65536;  // bytes a line can point to
 // Up to here a message that goes through the caches is one piece: to copy at both ends at once would save
 // less than more lines cost.
 inline constexpr uint32_t kOnePiece = 16384;
+inline constexpr uint32_t kRelayBytes = 65536;   // of a piece that is handed over (relay.cpp)
 inline constexpr uint32_t kPublishLines = 64;    // the receiver tells its progress after so many lines,
 inline constexpr uint32_t kPublishUnits = 1024;  // or so many units
 
@@ -162,6 +163,9 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> needs_fence;  // this process has no membarrier
     std::atomic<uint32_t> maps_arena;   // this end reaches the other one's arena
     std::atomic<uint32_t> events[kEventKinds];
+    // relay.cpp: pieces that this end has asked for of a message it may not fetch; and those that it has handed over.
+    std::atomic<uint32_t> relay_wanted;
+    std::atomic<uint32_t> relay_handed;
     // While this end touches memory that the other end may want back: the handle of that memory, its own or
     // ours on its behalf, or kBusySomewhere. Else 0. One word for each side of the VI, because each has a
     // lock of its own.
@@ -185,12 +189,13 @@ struct SegmentHeader {
     uint64_t bytes;
 };
 
-// Side 0 is the requester. lines[s], blocks[s]: what side s sends.
+// Side 0 is the requester. lines[s], blocks[s], relay[s]: what side s sends.
 struct ConnectionSegment {
     alignas(128) SegmentHeader header;
     alignas(128) EndRecord ends[2];
     alignas(4096) Line lines[2][kLines];
     alignas(4096) std::byte blocks[2][kUnits * kUnitBytes];
+    alignas(4096) std::byte relay[2][kRelayBytes];
 };
 static_assert(offsetof(ConnectionSegment, lines) == 4096);
 static_assert(offsetof(ConnectionSegment, blocks) == 4096 + 2 * kLines * 128);

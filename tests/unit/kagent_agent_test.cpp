@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kagent/users.hpp"
 #include "kagent_testing.hpp"
 
 namespace viaduct::kagent {
@@ -438,6 +439,72 @@ TEST(AgentConnectTest, PeersOfOneProcessAreJoined) {
     EXPECT_EQ(j.same_process, 1u);
     EXPECT_EQ(j.side, 0u);
     EXPECT_EQ(body_of<Joined>(b.take(s)).side, 1u);
+}
+
+// The number of a process is 0 for everybody outside of the agent's PID namespace, and may be given anew.
+TEST(AgentConnectTest, ProcessesAreToldApartBySessionsNotByNumbers) {
+    for (const pid_t number : {0, 4711}) {
+        Bench b;
+        const uint64_t s = b.agent.arrive({number, 1000}, Bench::some_fd(), b.now);
+        const uint64_t t = b.agent.arrive({number, 1000}, Bench::some_fd(), b.now);
+        for (const uint64_t session : {s, t})
+            EXPECT_EQ(b.ask(session, Type::kHello, Hello{}).type(), Type::kWelcome);
+        const uint64_t c = b.open(s), d = b.open(t);
+        b.post(s, Type::kConnPeer, request_to(c, "a", nic_address(0), "b"), 20);
+        b.post(t, Type::kConnPeer, request_to(d, "b", nic_address(0), "a"), 21);
+        for (const uint64_t session : {s, t}) {
+            const auto j = body_of<Joined>(b.take(session));
+            EXPECT_EQ(j.same_process, 0u);
+            EXPECT_EQ(j.same_user, 1u);
+        }
+    }
+}
+
+// Where the kernel gives no descriptor of a process (kernels of before 6.5, another PID namespace).
+TEST(AgentConnectTest, APeerWithoutAProcessDescriptorIsJoined) {
+    Bench b;
+    const uint64_t s = b.join(), t = b.agent.arrive({0, 1000}, Fd(), b.now);
+    EXPECT_EQ(b.ask(t, Type::kHello, Hello{}).type(), Type::kWelcome);
+    const uint64_t c = b.open(s), d = b.open(t);
+    b.post(s, Type::kConnPeer, request_to(c, "a", nic_address(0), "b"), 20);
+    b.post(t, Type::kConnPeer, request_to(d, "b", nic_address(0), "a"), 21);
+    EXPECT_EQ(b.take(s).descriptors.size(), 2u) << "segment and one of the peer's";
+    EXPECT_EQ(b.take(t).descriptors.size(), 3u) << "and its process";
+}
+
+// All whom the agent's user namespace has no number for bear the same one.
+TEST(AgentConnectTest, UsersWithoutANumberAreNotOneUser) {
+    constexpr uid_t kOverflow = 65534;
+    for (const bool cross : {false, true}) {
+        AgentSettings settings;
+        settings.cross_user = cross;
+        Bench b(settings);
+        const uint64_t s = b.agent.arrive({0, kOverflow, false}, Bench::some_fd(), b.now);
+        const uint64_t t = b.agent.arrive({0, kOverflow, false}, Bench::some_fd(), b.now);
+        for (const uint64_t session : {s, t})
+            EXPECT_EQ(b.ask(session, Type::kHello, Hello{}).type(), Type::kWelcome);
+        const uint64_t c = b.open(s), d = b.open(t);
+        b.post(s, Type::kConnPeer, request_to(c, "a", nic_address(0), "b"), 20);
+        b.post(t, Type::kConnPeer, request_to(d, "b", nic_address(0), "a"), 21);
+        const Mail joined = b.take(s);
+        if (cross) {
+            EXPECT_EQ(body_of<Joined>(joined).same_user, 0u);
+        } else {
+            EXPECT_NE(joined.type(), Type::kJoined);
+        }
+        EXPECT_EQ(status_of(b.ask(s, Type::kShutdown, Empty{})), Status::denied);
+    }
+}
+
+TEST(AgentUsersTest, ANumberNamesSomebodyUnlessOthersShareIt) {
+    const Users everybody("         0          0 4294967295\n", "65534\n");
+    EXPECT_TRUE(everybody.knows(65534));
+    const Users container("0 100000 65536\n", "65534\n");
+    EXPECT_TRUE(container.knows(0));
+    EXPECT_FALSE(container.knows(65534));
+    const Users nobody_mapped("", "65000\n");
+    EXPECT_FALSE(nobody_mapped.knows(65000));
+    EXPECT_TRUE(nobody_mapped.knows(65534));
 }
 
 TEST(AgentConnectTest, OverlongDiscriminatorsAreRefused) {

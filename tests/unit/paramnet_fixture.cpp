@@ -47,6 +47,7 @@ Mail joined_mail(const FakeAgent& from, const kagent::ConnRequest& request, int 
     joined.side = side;
     joined.same_process = same_process ? 1 : 0;
     joined.peer_pid = pid;
+    joined.same_user = 1;
     joined.remote = request.local;
     joined.traits = request.traits;
     joined.descriptor_count = static_cast<uint32_t>(from.opened.descriptors.size());

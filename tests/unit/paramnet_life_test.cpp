@@ -99,7 +99,8 @@ TEST(PeerLife, NothingIsCopiedIntoAnotherProgram) {
     fill(pair.a.data(), 4096, 1);
     fill(pair.b.data(), 4096, 2);
     pair.nic_b.context->owner->life.fetch_or(FUTEX_OWNER_DIED);
-    pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 4096, pair.b.data(), pair.b.region));
+    pair.a.post_send(
+        pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 4096, pair.b.data(), pair.b.region));
     VIP_DESCRIPTOR* d = pair.a.wait_send(10);
     ASSERT_NE(d, nullptr);
     EXPECT_EQ(status_of(d) & VIP_STATUS_DONE, VIP_STATUS_DONE);
