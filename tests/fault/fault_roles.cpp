@@ -2,7 +2,11 @@
 // The processes that get killed, stopped, or leave. Each connects to the test, says "ready" when it is where
 // the test wants it, and goes on for ever unless said otherwise: the test ends it.
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include <viaduct/ext.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -319,6 +323,66 @@ int role_many(const Arguments& arguments) {
     }
 }
 
+/// Connected, then another program: the same process to the kernel, and none of its memory.
+int role_become_another(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    for (int i = 0; i < kReceives; ++i) end->receive(kMessageBytes);
+    say("ready");
+    wait_for_go();
+    ::execlp("sleep", "sleep", "600", nullptr);
+    return 1;
+}
+
+/// What daemons do: closes everything above the standard three behind the library's back, and then has files of its own
+/// under the numbers of the library's. Whatever is called afterwards, nothing may be written into them, and none closed.
+int role_close_everything(const Arguments& arguments) {
+    const auto end = meet_parent(arguments);
+    void* allocated = nullptr;
+    VIP_MEM_HANDLE region = 0;
+    VIP_MEM_ATTRIBUTES memory{};
+    require(VipxAllocMemory(end->nic, 1 << 16, 0, &memory, &allocated, &region), "VipxAllocMemory");
+    say("ready");
+    wait_for_go();
+    require(::syscall(SYS_close_range, 3, ~0U, 0) == 0, "close_range");
+    std::vector<int> own;
+    const std::string text(4096, 'x');
+    for (int i = 0; i < 40; ++i) {
+        own.push_back(static_cast<int>(::syscall(SYS_memfd_create, "own", MFD_CLOEXEC)));
+        require(::write(own.back(), text.data(), text.size()) == static_cast<ssize_t>(text.size()), "write");
+    }
+    VIP_VI_HANDLE more = nullptr;
+    VIP_VI_ATTRIBUTES attributes{};
+    attributes.ReliabilityLevel = end->wanted.level;
+    attributes.MaxTransferSize = 4096;
+    Address local(end->nic, "closed"), remote(end->nic, "nobody");
+    for (int i = 0; i < 3; ++i) {
+        require(VipCreateVi(end->nic, &attributes, nullptr, nullptr, &more), "VipCreateVi");
+        VIP_VI_ATTRIBUTES theirs{};
+        VipConnectRequest(more, local.get(), remote.get(), 500, &theirs);
+        require(VipDestroyVi(more), "VipDestroyVi");
+    }
+    end->send(end->buffer(64, 'c'), 64);  // what is connected goes on
+    require(conformance::reap_send(end->vi).code, "VipSendDone");
+    VIP_NIC_HANDLE again = nullptr;
+    require(VipOpenNic(conformance::options().nic.c_str(), &again), "VipOpenNic");
+    require(VipCloseNic(again), "VipCloseNic");
+    require(VipxFreeMemory(end->nic, allocated, region), "VipxFreeMemory");
+    require(VipDisconnect(end->vi), "VipDisconnect");
+    require(VipCloseNic(end->nic), "VipCloseNic");
+    for (const int fd : own) {
+        struct stat about {};
+        std::string now(text.size() + 1, 0);
+        const bool there = ::fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(text.size());
+        if (!there || ::pread(fd, now.data(), now.size(), 0) != static_cast<ssize_t>(text.size()) ||
+            now.compare(0, text.size(), text) != 0) {
+            say("descriptor " + std::to_string(fd) + " of the program is not what it was");
+            ::_exit(1);
+        }
+    }
+    say("untouched");
+    ::_exit(0);
+}
+
 struct RoleEntry {
     const char* name;
     int (*play)(const Arguments&);
@@ -342,6 +406,8 @@ constexpr RoleEntry kRoles[] = {
     {"open-patiently", role_open_patiently},
     {"guardian", role_guardian},
     {"many", role_many},
+    {"become-another", role_become_another},
+    {"close-everything", role_close_everything},
 };
 
 }  // namespace

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Processes and the agent in PID namespaces of their own, as the containers of one pod: nobody's number means anything
+to anybody else. Messages, RDMA and news of deaths work all the same."""
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+SKIPPED = 77
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    build = parser.parse_args().build
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]
+    if subprocess.run(apart + ["true"], capture_output=True).returncode != 0:
+        print("SKIPPED: no PID namespaces here (not root, or forbidden)")
+        return SKIPPED
+    program = os.path.join(build, "tests/adversary/adversary_namespaces")
+    environment = dict(os.environ, VIADUCT_AGENT=f"@viaduct-test-pids-{os.getpid()}", VIADUCT_LOG="warn")
+    running = []
+    failures = []
+
+    def start(where, *arguments):
+        process = subprocess.Popen(where + list(arguments), env=environment, stdout=subprocess.PIPE, text=True)
+        running.append(process)
+        return process
+
+    def check(what, condition, seen=""):
+        print(("good: " if condition else "BAD: ") + what, seen, flush=True)
+        if not condition:
+            failures.append(what)
+
+    agent = start(apart, os.path.join(build, "sbin/vipkad"), "--socket", environment["VIADUCT_AGENT"],
+                  "--linger-ms", "60000")
+    time.sleep(0.3)
+    try:
+        for name, one, other in (("both in the same one, the agent in another", [], []),
+                                 ("one in the first, one in another", [], apart),
+                                 ("each in its own", apart, apart)):
+            discriminator = "d" + str(len(running))
+            served = start(one, program, "serve", discriminator)
+            caller = start(other, program, "watch", discriminator)
+            said = caller.stdout.readline().strip()
+            check(f"{name}: messages and RDMA at the caller", said == "good", said)
+            said = served.stdout.readline().strip() if said == "good" else "not asked"
+            check(f"{name}: and at the other end", said == "good", said)
+            began = time.monotonic()
+            served.kill()
+            said = caller.stdout.readline().strip()
+            took = time.monotonic() - began
+            check(f"{name}: its death is noticed", said == "lost", said)
+            # A second is promised; a full machine gets more.
+            check(f"{name}: soon", took < 5, f"{took:.2f} s")
+            caller.wait(20)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
