@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-ROUNDS = 6
+ROUNDS = 3
 
 
 def main():

@@ -72,8 +72,6 @@ TEST(Bell, WritesIntoNoFileOfTheProgramsAndCanBeHungAnew) {
     Bell bell;
     ASSERT_TRUE(bell.hang());
     const int ear = bell.fd();
-    ::close(ear);
-    ::close(ear + 1);
     const int own = take_over(ear), more = take_over(ear + 1);
     EXPECT_FALSE(bell.is_ours());
     bell.ring();

@@ -68,6 +68,7 @@ static int be_victim(const char* name) {
     while (code == VIP_SUCCESS && seconds() < end) {
         code = pair_rdma(&p, 1, VIP_CONTROL_OP_RDMAWRITE, p.memory + 2 * kData, kBytes, w.address, w.region);
         written += code == VIP_SUCCESS;
+        usleep(300000); /* by the next write the peer is another program */
     }
     while (!p.lost && seconds() < end) usleep(2000);
     printf("%lu writes, then %d, %s\n", written, (int)code, p.lost ? "lost" : "nothing heard");

@@ -57,6 +57,9 @@ int main(int argc, char** argv) {
     echo(&p, serves);
     memset(window, 0x11, kLongest);
     if (serves) {
+        /* Not before the other end has a receive for it. */
+        must(VipRecvWait(p.vi, 20000, &done), "VipRecvWait");
+        pair_receive(&p, 0, in, kLongest);
         w.address = (uint64_t)(uintptr_t)window;
         w.region = p.region;
         memcpy(out, &w, sizeof w);
@@ -66,6 +69,7 @@ int main(int argc, char** argv) {
         puts("good");
         pause();
     }
+    pair_send(&p, 1, out, 4);
     must(VipRecvWait(p.vi, 20000, &done), "VipRecvWait");
     memcpy(&w, in, sizeof w);
     memset(out, 0x5a, kLongest);
