@@ -4,7 +4,7 @@
 // reads a message hands it to its owner; a leader that leaves wakes a follower to take its place.
 //
 // Two ways a wake-up could be lost, and what prevents them: somebody else (pump, a sender) reads the leader's
-// answer while it sleeps on the socket: the reader writes the leader's eventfd; the leader leaves while
+// answer while it sleeps on the socket: the reader writes the leader's bell; the leader leaves while
 // others wait: it signals one of them before it returns.
 #include "core/agent/link_state.hpp"
 
