@@ -187,9 +187,7 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total);
 // bytes of the message go, unless ViCore::strict_receives.
 uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t bytes, uint64_t* capacity);
 // The same for a message of any length that the descriptor holds.
-inline uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity) {
-    return check_receive(vi, d, UINT64_MAX, capacity);
-}
+uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity);
 
 // Completes everything left in a queue as flushed, in posting order, with the op bits it deserves (§3 flush
 // rules). Lock held.

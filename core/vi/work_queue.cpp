@@ -10,19 +10,34 @@ namespace viaduct {
 
 namespace {
 
-// Sum of the lengths of `count` data segments; adds a protection error for each whose part of the first `bytes` may not
-// be touched (vipl-semantics §2.3). Of a segment without bytes nothing else is looked at (§2.2 rule 4).
+inline bool may_touch(const ViCore& vi, const VIP_DATA_SEGMENT& s, uint64_t length) {
+    return length == 0 || vi.regions->check(s.Handle, s.Data.AddressBits, length, vi.ptag) == RegionCheck::ok;
+}
+
+// Sum of the lengths of `count` data segments; adds a protection error for each that may not be touched
+// (vipl-semantics §2.3). A segment of length 0 is legal and nothing else of it is looked at (§2.2 rule 4).
 inline uint64_t sum_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* segments, uint32_t count,
-                             uint64_t bytes, uint32_t* error) {
+                             uint32_t* error) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const VIP_DATA_SEGMENT& s = segments[i].Local;
         const uint64_t length = s.Length;
-        const uint64_t used = total >= bytes ? 0 : std::min(length, bytes - total);
         total += length;
-        if (used != 0 &&
-            vi.regions->check(s.Handle, s.Data.AddressBits, used, vi.ptag) != RegionCheck::ok) [[unlikely]]
+        if (!may_touch(vi, s, length)) [[unlikely]]
             *error |= VIP_STATUS_PROTECTION_ERROR;
+    }
+    return total;
+}
+
+// The same of the first `bytes` only.
+uint64_t sum_used_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* segments, uint32_t count, uint64_t bytes,
+                           uint32_t* error) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        const VIP_DATA_SEGMENT& s = segments[i].Local;
+        const uint64_t length = s.Length;
+        if (total < bytes && !may_touch(vi, s, std::min(length, bytes - total))) *error |= VIP_STATUS_PROTECTION_ERROR;
+        total += length;
     }
     return total;
 }
@@ -48,7 +63,7 @@ uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) 
 uint32_t check_atomic(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t count, uint64_t* total) {
     if (vi.atomic_widths == 0 || count != 2) return VIP_STATUS_FORMAT_ERROR;
     uint32_t error = 0;
-    *total = sum_segments(vi, segments_of(d) + 1, 1, UINT64_MAX, &error);
+    *total = sum_segments(vi, segments_of(d) + 1, 1, &error);
     const uint32_t width = atomic_width(d->CS.Control, *total);
     if (*total != d->CS.Length || *total > vi.max_transfer || (width & vi.atomic_widths) == 0)
         return error | VIP_STATUS_LENGTH_ERROR;
@@ -87,7 +102,7 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
         return VIP_STATUS_FORMAT_ERROR;  // §2.2 rule 6: address segment included
 
     uint32_t error = 0;
-    const uint64_t sum = sum_segments(vi, segments, data_segments, UINT64_MAX, &error);
+    const uint64_t sum = sum_segments(vi, segments, data_segments, &error);
     // §2.3: Length is the sum of the data segments, and no more than the VI's MaxTransferSize.
     if (sum != d->CS.Length || sum > vi.max_transfer) [[unlikely]]
         error |= VIP_STATUS_LENGTH_ERROR;
@@ -95,16 +110,33 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
     return error;
 }
 
-uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t bytes, uint64_t* capacity) {
-    // §2.2 rule 1: the receive queue knows one operation. Rule 2 and vipl-compat T3: IMMEDIATE is tolerated.
-    // §2.3: a fence has no place here. Length is not looked at: programs store what they like in it.
-    const uint32_t control = d->CS.Control;
+namespace {
+
+// §2.2 rule 1: the receive queue knows one operation. Rule 2 and vipl-compat T3: IMMEDIATE is tolerated. §2.3: a fence has
+// no place here. Length is not looked at: programs store what they like in it.
+inline bool has_form_of_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t count) {
+    return (d->CS.Control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) == VIP_CONTROL_OP_SENDRECV &&
+           count <= vi.max_segments && lies_in_registered_memory(d, count, *vi.regions, vi.ptag);
+}
+
+}  // namespace
+
+uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity) {
     const uint32_t count = read_segment_count(d);
-    if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) != VIP_CONTROL_OP_SENDRECV || count > vi.max_segments ||
-        !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]
+    if (!has_form_of_receive(vi, d, count)) [[unlikely]]
         return VIP_STATUS_FORMAT_ERROR;
     uint32_t error = 0;
-    *capacity = sum_segments(vi, segments_of(d), count, vi.strict_receives ? UINT64_MAX : bytes, &error);
+    *capacity = sum_segments(vi, segments_of(d), count, &error);
+    return error;
+}
+
+uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t bytes, uint64_t* capacity) {
+    if (vi.strict_receives) return check_receive(vi, d, capacity);
+    const uint32_t count = read_segment_count(d);
+    if (!has_form_of_receive(vi, d, count)) [[unlikely]]
+        return VIP_STATUS_FORMAT_ERROR;
+    uint32_t error = 0;
+    *capacity = sum_used_segments(vi, segments_of(d), count, bytes, &error);
     return error;
 }
 

@@ -16,7 +16,8 @@ namespace viaduct::acenic {
 // True: it has the form of a message, and *s is its segment, which may be used as it was read: the descriptor
 // itself may be changed by a peer at any time. False only says that the general way has to be gone.
 // `bytes`: of the message that goes there; what is sent is the whole segment.
-inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s, uint32_t bytes = UINT32_MAX) {
+[[gnu::always_inline]] inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s,
+                                            uint32_t bytes = UINT32_MAX) {
     uint32_t form;  // SegCount and Control in one load
     __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;

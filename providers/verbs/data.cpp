@@ -42,7 +42,7 @@ int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, i
 
 // As much of a receive as its regions hold: a message that is longer does not fit the device either, whatever the
 // descriptor says. Nothing is placed behind a segment that its region does not hold.
-int gather_held(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_sge* out) {
+[[gnu::noinline, gnu::cold]] int gather_held(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_sge* out) {
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     int n = 0;
     for (uint32_t i = 0; i < d->CS.SegCount && i < kMostSegments; ++i) {
@@ -281,17 +281,18 @@ void post_receives(Endpoint& ep, Link& link) {
         ibv_recv_wr wr;
         wr.next = nullptr;
         uint64_t capacity = 0;
-        const uint32_t error = check_receive(*ep.vi, d, &capacity);
-        const bool longer = error == VIP_STATUS_PROTECTION_ERROR && !ep.vi->strict_receives;
-        ep.bad_receive[link.receives_end & q.mask] = longer ? error | kReceiveHolds : error;
+        uint32_t error = check_receive(*ep.vi, d, &capacity);
+        if (error == VIP_STATUS_PROTECTION_ERROR && !ep.vi->strict_receives) [[unlikely]]
+            error |= kReceiveHolds;
+        ep.bad_receive[link.receives_end & q.mask] = error;
         wr.wr_id = make_wr_id(ep.slot, link.generation, true, link.receives_end);
         wr.sg_list = list;
-        if (longer) {
-            wr.num_sge = gather_held(ep, d, list);
-        } else if (error != 0) {
-            make_unusable(list, &wr);
-        } else {
+        if (error == 0) [[likely]] {
             wr.num_sge = gather_list(*ep.nic, d, 0, list);
+        } else if ((error & kReceiveHolds) != 0) {
+            wr.num_sge = gather_held(ep, d, list);
+        } else {
+            make_unusable(list, &wr);
         }
         ibv_recv_wr* bad = nullptr;
         if (ibv_post_recv(link.data, &wr, &bad) != 0) {
