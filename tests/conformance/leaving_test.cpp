@@ -29,22 +29,36 @@ protected:
         return posted;
     }
 
-    /// The first `arrived` of them have their messages, in order, and the others are flushed.
-    static void expect_arrived(VIP_VI_HANDLE vi, const std::vector<VIP_DESCRIPTOR*>& posted, std::size_t arrived,
-                               std::uint32_t bytes) {
+    /// How many of them have their messages, in order; the others are flushed.
+    static std::size_t arrived(VIP_VI_HANDLE vi, const std::vector<VIP_DESCRIPTOR*>& posted, std::uint32_t bytes) {
+        std::size_t good = 0;
         for (std::size_t i = 0; i < posted.size(); ++i) {
             VIP_DESCRIPTOR* got = nullptr;
             const VIP_RETURN code = VipRecvDone(vi, &got);
-            ASSERT_EQ(got, posted[i]);
-            if (i >= arrived) {
-                EXPECT_EQ(code, VIP_DESCRIPTOR_ERROR);
-                EXPECT_TRUE(got->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR) << i;
-                continue;
+            EXPECT_EQ(got, posted[i]);
+            if (got == nullptr) {
+                break;
             }
-            EXPECT_EQ(code, VIP_SUCCESS) << "message " << i << " of " << arrived << ", status " << std::hex
-                                         << got->CS.Status;
-            EXPECT_EQ(got->CS.Length, bytes);
+            if (code == VIP_SUCCESS) {
+                EXPECT_EQ(good, i) << "a message behind one that was flushed";
+                EXPECT_EQ(got->CS.Length, bytes);
+                ++good;
+            } else {
+                EXPECT_TRUE(got->CS.Status & VIP_STATUS_DESC_FLUSHED_ERROR) << std::hex << got->CS.Status;
+            }
         }
+        return good;
+    }
+
+    /// The attempt, which says how many messages have arrived, comes to that number. A network may be late with
+    /// unreliable messages where others want its processors, or lose them: then it has a few attempts.
+    template <typename Attempt>
+    void expect_all(std::size_t wanted, Attempt&& attempt) const {
+        std::size_t good = 0;
+        for (int tries = unreliable() ? 5 : 1; tries > 0 && good != wanted; --tries) {
+            good = attempt();
+        }
+        EXPECT_EQ(good, wanted) << "messages that have arrived";
     }
 
     /// Messages that have left their sender, nobody having looked at the receiver's side. How many are complete.
@@ -64,11 +78,13 @@ protected:
 TEST_P(Leaving, WhatHasArrivedCompletesItsReceivesWhenThisEndDisconnects) {
     NEEDS_LEVEL(GetParam());
     for (const std::uint32_t bytes : kSizes) {
-        Pair pair(roomy());
-        const auto posted = post_receives(pair.server, 5, bytes);
-        send_all(pair.client, 3, bytes);
-        CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.server.vi));
-        expect_arrived(pair.server.vi, posted, 3, bytes);
+        expect_all(3, [&] {
+            Pair pair(roomy());
+            const auto posted = post_receives(pair.server, 5, bytes);
+            send_all(pair.client, 3, bytes);
+            CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.server.vi));
+            return arrived(pair.server.vi, posted, bytes);
+        });
     }
 }
 
@@ -76,62 +92,70 @@ TEST_P(Leaving, ACompletionQueueHasOneEntryForEachMessageThatHadArrived) {
     NEEDS_LEVEL(GetParam());
     EndOptions server = roomy();
     server.recv_cq = 16;
-    Pair pair(roomy(), server);
-    const auto posted = post_receives(pair.server, 4, 64);
-    send_all(pair.client, 3, 64);
-    require(VipDisconnect(pair.server.vi), "VipDisconnect");
-    for (std::size_t i = 0; i < posted.size(); ++i) {
-        VIP_VI_HANDLE vi = nullptr;
-        VIP_BOOLEAN recv = VIP_FALSE;
-        ASSERT_TRUE(CONFORM(VIP_SUCCESS, kNone, VipCQDone(pair.server.recv_cq, &vi, &recv)));
-        VIP_DESCRIPTOR* got = nullptr;
-        EXPECT_EQ(VipRecvDone(vi, &got), i < 3 ? VIP_SUCCESS : VIP_DESCRIPTOR_ERROR);
-        EXPECT_EQ(got, posted[i]);
-    }
+    expect_all(3, [&] {
+        Pair pair(roomy(), server);
+        const auto posted = post_receives(pair.server, 4, 64);
+        send_all(pair.client, 3, 64);
+        require(VipDisconnect(pair.server.vi), "VipDisconnect");
+        for (std::size_t i = 0; i < posted.size(); ++i) {
+            VIP_VI_HANDLE vi = nullptr;
+            VIP_BOOLEAN recv = VIP_FALSE;
+            CONFORM(VIP_SUCCESS, kNone, VipCQDone(pair.server.recv_cq, &vi, &recv));
+            EXPECT_EQ(vi, pair.server.vi);
+            EXPECT_EQ(recv, VIP_TRUE);
+        }
+        return arrived(pair.server.vi, posted, 64);
+    });
 }
 
 TEST_P(Leaving, WhatHasArrivedCompletesItsReceivesWhenThisEndErrs) {
     NEEDS_LEVEL(GetParam());
-    Pair pair(roomy());
-    const auto posted = post_receives(pair.server, 5, 64);
-    send_all(pair.client, 3, 64);
-    // A descriptor outside of registered memory breaks the connection (vipl-semantics §2.3).
-    alignas(64) static VIP_DESCRIPTOR outside{};
-    EXPECT_EQ(VipPostSend(pair.server.vi, &outside, pair.server.region), VIP_SUCCESS);
-    EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-    expect_arrived(pair.server.vi, posted, 3, 64);
+    expect_all(3, [&] {
+        Pair pair(roomy());
+        const auto posted = post_receives(pair.server, 5, 64);
+        send_all(pair.client, 3, 64);
+        // A descriptor outside of registered memory breaks the connection (vipl-semantics §2.3).
+        alignas(64) static VIP_DESCRIPTOR outside{};
+        EXPECT_EQ(VipPostSend(pair.server.vi, &outside, pair.server.region), VIP_SUCCESS);
+        EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
+        return arrived(pair.server.vi, posted, 64);
+    });
 }
 
 TEST_P(Leaving, WhatWasSentBeforeThePeerDisconnectedComesFirst) {
     NEEDS_LEVEL(GetParam());
     for (const std::uint32_t bytes : kSizes) {
-        Pair pair(roomy());
-        const auto posted = post_receives(pair.server, 5, bytes);
-        char* data = pair.client.buffer(bytes, 'm');
-        for (int i = 0; i < 3; ++i) {
-            pair.client.send(data, bytes);
-        }
-        CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.client.vi));
-        for (int i = 0; i < 3; ++i) {
-            EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << i;
-        }
-        EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-        expect_arrived(pair.server.vi, posted, 3, bytes);
+        expect_all(3, [&] {
+            Pair pair(roomy());
+            const auto posted = post_receives(pair.server, 5, bytes);
+            char* data = pair.client.buffer(bytes, 'm');
+            for (int i = 0; i < 3; ++i) {
+                pair.client.send(data, bytes);
+            }
+            CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.client.vi));
+            for (int i = 0; i < 3; ++i) {
+                EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << i;
+            }
+            EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
+            return arrived(pair.server.vi, posted, bytes);
+        });
     }
 }
 
 TEST_P(Leaving, MoreThanThePathHoldsArrivesThoughItsSenderLeavesAtOnce) {
     NEEDS_LEVEL(GetParam());
     constexpr std::size_t kMany = 900;
-    Pair pair(roomy());
-    const auto posted = post_receives(pair.server, kMany, 1000);
-    char* data = pair.client.buffer(1000, 'm');
-    for (std::size_t i = 0; i < kMany; ++i) {
-        pair.client.send(data, 1000);
-    }
-    require(VipDisconnect(pair.client.vi), "VipDisconnect");
-    EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
-    expect_arrived(pair.server.vi, posted, kMany, 1000);
+    expect_all(kMany, [&] {
+        Pair pair(roomy());
+        const auto posted = post_receives(pair.server, kMany, 1000);
+        char* data = pair.client.buffer(1000, 'm');
+        for (std::size_t i = 0; i < kMany; ++i) {
+            pair.client.send(data, 1000);
+        }
+        require(VipDisconnect(pair.client.vi), "VipDisconnect");
+        EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
+        return arrived(pair.server.vi, posted, 1000);
+    });
 }
 
 TEST_P(Leaving, BothEndsGetWhatTheOtherSentThoughBothLeaveAtOnce) {
@@ -139,25 +163,26 @@ TEST_P(Leaving, BothEndsGetWhatTheOtherSentThoughBothLeaveAtOnce) {
     // Who disconnects last may find that its peer has gone: what it sends then arrives nowhere. So both have sent all
     // before either leaves, and only what has left its sender counts.
     constexpr std::size_t kMany = 100;
-    Pair pair(roomy());
-    const auto at_client = post_receives(pair.client, kMany, 100);
-    const auto at_server = post_receives(pair.server, kMany, 100);
-    char* to_server = pair.client.buffer(100, 's');
-    char* to_client = pair.server.buffer(100, 'c');
-    for (std::size_t i = 0; i < kMany; ++i) {
-        pair.client.send(to_server, 100);
-        pair.server.send(to_client, 100);
-    }
-    for (std::size_t i = 0; i < kMany; ++i) {
-        ASSERT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
-        ASSERT_EQ(reap_send(pair.server.vi).code, VIP_SUCCESS);
-    }
-    never([] { return false; });
-    auto other = in_background([&] { return VipDisconnect(pair.server.vi); });
-    EXPECT_EQ(VipDisconnect(pair.client.vi), VIP_SUCCESS);
-    EXPECT_EQ(other.get(), VIP_SUCCESS);
-    expect_arrived(pair.client.vi, at_client, kMany, 100);
-    expect_arrived(pair.server.vi, at_server, kMany, 100);
+    expect_all(2 * kMany, [&] {
+        Pair pair(roomy());
+        const auto at_client = post_receives(pair.client, kMany, 100);
+        const auto at_server = post_receives(pair.server, kMany, 100);
+        char* to_server = pair.client.buffer(100, 's');
+        char* to_client = pair.server.buffer(100, 'c');
+        for (std::size_t i = 0; i < kMany; ++i) {
+            pair.client.send(to_server, 100);
+            pair.server.send(to_client, 100);
+        }
+        for (std::size_t i = 0; i < kMany; ++i) {
+            EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS);
+            EXPECT_EQ(reap_send(pair.server.vi).code, VIP_SUCCESS);
+        }
+        never([] { return false; });
+        auto other = in_background([&] { return VipDisconnect(pair.server.vi); });
+        EXPECT_EQ(VipDisconnect(pair.client.vi), VIP_SUCCESS);
+        EXPECT_EQ(other.get(), VIP_SUCCESS);
+        return arrived(pair.client.vi, at_client, 100) + arrived(pair.server.vi, at_server, 100);
+    });
 }
 
 // ---------------------------------------------------------------------------------- sent right after the request
@@ -221,7 +246,7 @@ TEST_P(Leaving, WhatItsProcessHasSentArrivesThoughItEndsWithoutAWord) {
     ASSERT_EQ(child.line(), "sent");
     EXPECT_EQ(child.wait(), 0);
     EXPECT_TRUE(server.reaches(VIP_STATE_ERROR));
-    expect_arrived(server.vi, posted, 3, 64);
+    EXPECT_EQ(arrived(server.vi, posted, 64), 3u);
 }
 
 INSTANTIATE_TEST_SUITE_P(EachLevel, Leaving, VIADUCT_ALL_LEVELS, level_test_name);
