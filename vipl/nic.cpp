@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "core/clock/clock.hpp"
@@ -68,6 +69,8 @@ void NicPin::release() {
 
 namespace {
 
+constexpr const char* kLookAtLimits = "a limit (ulimit -a), a cgroup or a filter of system calls may be in the way";
+
 // A fresh request to open (or re-attach) this NIC at the agent, with the descriptors that peers will need.
 Status make_open_request(Nic& nic, bool again, Mail* mail) {
     kagent::OpenNic body;
@@ -121,7 +124,7 @@ Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline
     return Status::ok;
 }
 
-Status open_context(Library& library, Nic& nic) {
+Status make_context(Library& library, Nic& nic) {
     nic.regions = std::make_unique<RegionTable>();
     if (!nic.regions->valid()) return Status::out_of_resources;
     if (::getrandom(&nic.context_id, sizeof nic.context_id, 0) != sizeof nic.context_id)
@@ -134,6 +137,15 @@ Status open_context(Library& library, Nic& nic) {
     args.regions = nic.regions.get();
     args.context_id = nic.context_id;
     return nic.ops->open(args, &nic.context);
+}
+
+Status open_context(Library& library, Nic& nic) {
+    errno = 0;
+    const Status status = make_context(library, nic);
+    if (status != Status::ok)
+        VIADUCT_LOG(warn, "nic", "cannot open '%s': no shared memory (memfd), descriptors or random numbers; status %d, %s; %s",
+                    nic.device.c_str(), static_cast<int>(status), std::strerror(errno), kLookAtLimits);
+    return status;
 }
 
 Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
@@ -173,8 +185,13 @@ Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline) {
 }
 
 VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
+    errno = 0;
     Library* library = Library::start();
-    if (library == nullptr) return VIP_ERROR_RESOURCE;
+    if (library == nullptr) {
+        VIADUCT_LOG(warn, "nic", "cannot open '%s': no memory, thread or descriptors (epoll, eventfd) for the library itself: %s; %s",
+                    name, std::strerror(errno), kLookAtLimits);
+        return VIP_ERROR_RESOURCE;
+    }
     if (std::strlen(name) >= sizeof(kagent::NameText::name)) return VIP_INVALID_PARAMETER;
     Nic* fresh = library->nics.take();
     if (fresh == nullptr) return VIP_ERROR_RESOURCE;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/status.hpp"
 
+#include <cerrno>
+#include <cstring>
+
+#include "core/log/log.hpp"
+
 namespace viaduct::vipl {
 namespace {
 
@@ -119,9 +124,7 @@ VIP_RETURN for_extension(Status status) {
     }
 }
 
-}  // namespace
-
-VIP_RETURN to_return(CallKind kind, Status status) {
+VIP_RETURN code_for(CallKind kind, Status status) {
     switch (kind) {
         case CallKind::open_nic:
             return for_open(status);
@@ -141,6 +144,55 @@ VIP_RETURN to_return(CallKind kind, Status status) {
             return for_extension(status);
     }
     return VIP_ERROR_RESOURCE;
+}
+
+const char* words_for(CallKind kind) {
+    switch (kind) {
+        case CallKind::open_nic:
+            return "opening a NIC";
+        case CallKind::create:
+            return "creating or registering";
+        case CallKind::connect_wait:
+        case CallKind::accept:
+        case CallKind::request:
+        case CallKind::peer:
+            return "connecting";
+        case CallKind::names:
+            return "looking up a name";
+        case CallKind::extension:
+            return "an extension";
+    }
+    return "a call";
+}
+
+const char* words_for(Status status) {
+    switch (status) {
+        case Status::out_of_resources:
+            return "no memory, descriptors, threads or quota left";
+        case Status::denied:
+            return "not permitted";
+        case Status::version:
+            return "the other side is of another version";
+        case Status::timeout:
+        case Status::not_done:
+            return "the agent does not answer";
+        case Status::broken:
+        case Status::closed:
+            return "no agent, or no peer";
+        default:
+            return "it cannot be done here";
+    }
+}
+
+}  // namespace
+
+VIP_RETURN to_return(CallKind kind, Status status) {
+    const VIP_RETURN answer = code_for(kind, status);
+    // The code is one for many causes; what tells them apart is in the log.
+    if (answer == VIP_ERROR_RESOURCE)
+        VIADUCT_LOG(warn, "calls", "%s: %s (status %d; the system's last error: %s)", words_for(kind), words_for(status),
+                    static_cast<int>(status), std::strerror(errno));
+    return answer;
 }
 
 Status compare_traits(const ViTraits& mine, const ViTraits& other) {

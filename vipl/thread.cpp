@@ -4,9 +4,12 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <new>
+
+#include "core/log/log.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -44,7 +47,11 @@ Status start_thread(const char* name, size_t stack_bytes, void (*run)(void*), vo
     const int failed = ::pthread_create(&thread, &attributes, thread_main, start.get());
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::pthread_attr_destroy(&attributes);
-    if (failed != 0) return Status::out_of_resources;
+    if (failed != 0) {
+        errno = failed;
+        VIADUCT_LOG(warn, "thread", "the system gives no thread for %s: %s", name, std::strerror(failed));
+        return Status::out_of_resources;
+    }
     start.release();
     return Status::ok;
 }

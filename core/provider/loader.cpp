@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -40,6 +41,8 @@ fs::path own_folder() {
         file = about.dli_fname;
     // For the program itself the linker knows only what it was called, which may be relative or a bare name.
     if (!file.is_absolute()) file = fs::read_symlink("/proc/self/exe", failed);
+    // Where no /proc is mounted: the path that execve(2) was given.
+    if (failed) file = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
     const fs::path whole = fs::weakly_canonical(file, failed);
     return (failed ? file : whole).parent_path();
 }

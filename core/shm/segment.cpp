@@ -115,11 +115,13 @@ Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return none;
     // Of huge pages there are few: one whose owner has punched it out again may be gone when we touch it, and we
     // would be killed (SIGBUS).
-    struct statfs system {};
-    if (::fstatfs(fd.get(), &system) != 0 || system.f_type == HUGETLBFS_MAGIC) return none;
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0 || about.st_size < 0 || static_cast<uint64_t>(about.st_size) < bytes)
         return none;
+    // Where a filter forbids to ask for the file system, its blocks tell as well.
+    struct statfs system {};
+    const bool told = ::fstatfs(fd.get(), &system) == 0;
+    if (told ? system.f_type == HUGETLBFS_MAGIC : about.st_blksize > ::sysconf(_SC_PAGESIZE)) return none;
 
     Segment mapped;
     mapped.address_ = map_shared(fd.get(), bytes, access);
