@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -88,7 +89,10 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     const size_t bytes = segment_bytes(card.lanes, card.block_bytes);
     peer->segment = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
     peer->pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0)));
-    if (!peer->segment.valid() || !peer->pidfd.valid()) {
+    // Where a filter of system calls forbids that, its folder in /proc does: it never becomes another process's.
+    if (!peer->pidfd.valid() && errno != ESRCH)
+        peer->folder = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!peer->segment.valid() || (!peer->pidfd.valid() && !peer->folder.valid())) {
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be mapped", rank,
                          path.c_str());
     }

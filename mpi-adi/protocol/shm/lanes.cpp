@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Frames through the lanes, and sleeping on the doorbell.
+#include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "core/sync/asymmetric_barrier.hpp"
@@ -152,13 +155,28 @@ void Shm::look_at_times() {
     look_for_lost();
 }
 
+namespace {
+
+// Also when it has ended and its parent has not heard of it yet.
+bool has_left_its_folder(const Peer& peer) {
+    if (!peer.folder.valid()) return false;
+    const Fd file(::openat(peer.folder.get(), "stat", O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return errno == ESRCH || errno == ENOENT;
+    char text[128] = {};
+    if (::read(file.get(), text, sizeof text - 1) <= 0) return errno == ESRCH;
+    const char* name_ends = std::strrchr(text, ')');
+    return name_ends != nullptr && (name_ends[2] == 'Z' || name_ends[2] == 'X');
+}
+
+}  // namespace
+
 void Shm::look_for_lost() {
     const std::vector<Peer*> peers = peers_;
     std::vector<pollfd> polls;
     for (const Peer* peer : peers) polls.push_back({peer->pidfd.get(), POLLIN, 0});
-    if (polls.empty() || ::poll(polls.data(), polls.size(), 0) <= 0) return;
+    if (polls.empty() || ::poll(polls.data(), polls.size(), 0) < 0) return;
     for (size_t i = 0; i < peers.size(); ++i) {
-        if (polls[i].revents == 0 || peers[i]->lost) continue;
+        if (peers[i]->lost || (polls[i].revents == 0 && !has_left_its_folder(*peers[i]))) continue;
         while (!peers[i]->lost && poll(*peers[i]) != 0) {  // what it had said is still good
         }
         fail(*peers[i], "its process has ended");

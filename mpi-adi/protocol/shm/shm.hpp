@@ -39,6 +39,7 @@ struct Peer : stream::Connection {
     uint64_t blocks_had = 0;
     uint64_t blocks_told = 0;
     Fd pidfd;
+    Fd folder;  // its own in /proc, where there is no pidfd
 };
 
 class Shm : public stream::Module {
