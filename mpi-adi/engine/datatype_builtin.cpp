@@ -29,6 +29,7 @@ constexpr Row kBasics[] = {
     {MPI_UNSIGNED, "MPI_UNSIGNED", unsigned_integer, 4},
     {MPI_LONG, "MPI_LONG", signed_integer, 8},
     {MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", unsigned_integer, 8},
+    {MPIX_C_FLOAT16, "MPIX_C_FLOAT16", floating, 2},
     {MPI_FLOAT, "MPI_FLOAT", floating, 4},
     {MPI_DOUBLE, "MPI_DOUBLE", floating, 8},
     {MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE", floating, 16},

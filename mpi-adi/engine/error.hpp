@@ -3,8 +3,10 @@
 // MPI_Add_error_code. Every MPI function that fails returns through raise().
 #pragma once
 
+#include <cxxabi.h>
 #include <mpi.h>
 
+#include <exception>
 #include <string>
 
 namespace viaduct::mpi {
@@ -16,6 +18,11 @@ enum class ErrhandlerKind : int { comm = 0, file = 1, win = 2, session = 3 };
 
 // MPI::ERRORS_THROW_EXCEPTIONS.
 constexpr MPI_Errhandler kErrorsThrowExceptions = 0x54000002;
+
+// Thrown by an error handler of the program: it passes through MPI and reaches the program as it was.
+struct FromHandler {
+    std::exception_ptr exception;
+};
 
 using ErrhandlerProxy = void (*)(int kind, int* object, int* code, void (*function)());
 
@@ -30,10 +37,16 @@ struct Errhandler {
     bool returns() const { return handle == MPI_ERRORS_RETURN || handle == kErrorsThrowExceptions; }
     // The program's function.
     void call(int* object, int* code, const char* mpi_function) const {
-        if (proxy) {
-            proxy(int(kind), object, code, reinterpret_cast<void (*)()>(function));
-        } else {
-            function(object, code, mpi_function);
+        try {
+            if (proxy) {
+                proxy(int(kind), object, code, reinterpret_cast<void (*)()>(function));
+            } else {
+                function(object, code, mpi_function);
+            }
+        } catch (abi::__forced_unwind&) {
+            throw;
+        } catch (...) {
+            throw FromHandler{std::current_exception()};
         }
     }
 };

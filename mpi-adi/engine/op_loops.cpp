@@ -151,6 +151,8 @@ OpLoop unsigned_loop(MPI_Op op, MPI_Count size) {
 
 // Fortran's REAL*16 is IEEE quadruple; C's long double of the same size is not.
 __extension__ using Quad = __float128;
+// Numbers of 16 bits are added and multiplied as wider ones and rounded after each step.
+__extension__ using Half = _Float16;
 struct ComplexQuad {
     Quad re, im;
     friend ComplexQuad operator+(ComplexQuad a, ComplexQuad b) { return {a.re + b.re, a.im + b.im}; }
@@ -161,6 +163,7 @@ struct ComplexQuad {
 
 OpLoop floating_loop(MPI_Op op, const Datatype& type) {
     switch (type.size) {
+        case 2: return arithmetic<Half>(op);
         case 4: return arithmetic<float>(op);
         case 8: return arithmetic<double>(op);
         default: return type.handle == MPI_REAL16 ? arithmetic<Quad>(op) : arithmetic<long double>(op);

@@ -2,6 +2,7 @@
 // Sends and receives. A short send goes straight to the module and needs no request; a receive looks at what
 // is there and otherwise waits in the matcher's queue for arrived().
 #include <algorithm>
+#include <new>
 
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
@@ -26,9 +27,14 @@ int mode_for_module(Mode mode) {
 bool send_at_once(Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode,
                   int* error) {
     process_t* process = comm.peers[peer];
-    const int answer = process->p_proto->pt_fsend(
-        process, payload.base, payload.type == nullptr ? payload.bytes : payload.count, payload.type, tag,
-        &comm.channels[static_cast<unsigned>(channel)], mode_for_module(mode) | MPIP_MODE_TRY);
+    int answer = MPIP_ERR_NO_MEM;
+    try {
+        answer = process->p_proto->pt_fsend(
+            process, payload.base, payload.type == nullptr ? payload.bytes : payload.count, payload.type, tag,
+            &comm.channels[static_cast<unsigned>(channel)], mode_for_module(mode) | MPIP_MODE_TRY);
+    } catch (const std::bad_alloc&) {
+        // A receive of the same call may be posted already, in a record on the stack.
+    }
     if (answer == MPIP_AGAIN) return false;
     *error = answer;
     return true;
@@ -36,7 +42,11 @@ bool send_at_once(Comm& comm, Channel channel, int peer, int tag, const Payload&
 
 void queue_send(Request& request) {
     mpip_enqsend(request.r_proc, &request);
-    request.r_proc->p_proto->pt_queuedsend(request.r_proc);
+    try {
+        request.r_proc->p_proto->pt_queuedsend(request.r_proc);
+    } catch (const std::bad_alloc&) {
+        end_job(MPI_ERR_NO_MEM, "a message is half sent and there is no memory for the rest");
+    }
 }
 
 // The matched message, or a place in the queue.

@@ -12,6 +12,7 @@
 #include "core/sync/pause.hpp"
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/first_look.hpp"
 #include "mpi-adi/engine/polled.hpp"
 #include "mpi-adi/engine/spins.hpp"
@@ -60,7 +61,15 @@ bool advance_activities() {
         Request* request = engine.activities[i];
         auto* activity = static_cast<Activity*>(request->r_engine);
         int error = MPI_SUCCESS;
-        if (!activity->advance(&error)) {
+        bool over = true;
+        try {
+            over = activity->advance(&error);
+        } catch (const std::bad_alloc&) {
+            // It ends here, but what it has begun still uses its memory.
+            error = MPI_ERR_NO_MEM;
+            activity = nullptr;
+        }
+        if (!over) {
             i++;
             continue;
         }
@@ -78,7 +87,7 @@ bool advance_activities() {
 
 Spins spins;
 
-bool progress() {
+bool progress() try {
     int moved = 0;
     for (int i = 0; i < engine.active_count; i++) {
         const int answer = engine.active[i]->pt_progress_nblk(1);
@@ -93,6 +102,13 @@ bool progress() {
     if (!engine.polled.empty()) [[unlikely]]
         moved |= static_cast<int>(poll_generalized());
     return moved != 0;
+} catch (abi::__forced_unwind&) {
+    throw;
+} catch (const FromHandler&) {
+    throw;
+} catch (const std::exception& thrown) {
+    // Messages are half taken in, and those who wait for them hold records on their stacks.
+    end_job(MPI_ERR_NO_MEM, "messages cannot be moved on: %s", thrown.what());
 }
 
 void Patience::was_rewarded() {

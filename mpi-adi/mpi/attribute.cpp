@@ -115,86 +115,86 @@ VIADUCT_MPI(Comm_create_keyval, (MPI_Comm_copy_attr_function * copy, MPI_Comm_de
     Call call("MPI_Comm_create_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::comm, copy, destroy, extra_state, keyval));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Comm_free_keyval, (int* keyval)) {
     Call call("MPI_Comm_free_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::comm));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Comm_set_attr, (MPI_Comm comm, int keyval, void* value)) {
     Call call("MPI_Comm_set_attr", comm_of(comm));
     return call.result(comm_set(comm, keyval, value, AttributeKind::pointer));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_get_attr, (MPI_Comm comm, int keyval, void* value, int* flag)) {
     Call call("MPI_Comm_get_attr", comm_of(comm));
     VIADUCT_MPI_NEED(flag)
     return call.result(comm_get(comm, keyval, value, flag, AttributeKind::pointer));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_delete_attr, (MPI_Comm comm, int keyval)) {
     Call call("MPI_Comm_delete_attr", comm_of(comm));
     return call.result(comm_erase(comm, keyval));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Keyval_create, (MPI_Copy_function * copy, MPI_Delete_function* destroy, int* keyval, void* extra_state)) {
     Call call("MPI_Keyval_create");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::comm, copy, destroy, extra_state, keyval));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Keyval_free, (int* keyval)) {
     Call call("MPI_Keyval_free");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::comm));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Attr_put, (MPI_Comm comm, int keyval, void* value)) {
     Call call("MPI_Attr_put", comm_of(comm));
     return call.result(comm_set(comm, keyval, value, AttributeKind::pointer));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Attr_get, (MPI_Comm comm, int keyval, void* value, int* flag)) {
     Call call("MPI_Attr_get", comm_of(comm));
     VIADUCT_MPI_NEED(flag)
     return call.result(comm_get(comm, keyval, value, flag, AttributeKind::pointer));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Attr_delete, (MPI_Comm comm, int keyval)) {
     Call call("MPI_Attr_delete", comm_of(comm));
     return call.result(comm_erase(comm, keyval));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Type_create_keyval, (MPI_Type_copy_attr_function * copy, MPI_Type_delete_attr_function* destroy, int* keyval,
                                  void* extra_state)) {
     Call call("MPI_Type_create_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::datatype, copy, destroy, extra_state, keyval));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_free_keyval, (int* keyval)) {
     Call call("MPI_Type_free_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::datatype));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_set_attr, (MPI_Datatype datatype, int keyval, void* value)) {
     Call call("MPI_Type_set_attr");
     return call.result(type_set(datatype, keyval, value, AttributeKind::pointer));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_get_attr, (MPI_Datatype datatype, int keyval, void* value, int* flag)) {
     Call call("MPI_Type_get_attr");
     VIADUCT_MPI_NEED(flag)
     return call.result(type_get(datatype, keyval, value, flag, AttributeKind::pointer));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_delete_attr, (MPI_Datatype datatype, int keyval)) {
     Call call("MPI_Type_delete_attr");
     return call.result(type_erase(datatype, keyval));
-}
+} VIADUCT_MPI_CATCH()
 
 extern "C" {
 
@@ -207,25 +207,25 @@ int MPIR_Dup_fn(MPI_Comm, int, void*, void* in, void* out, int* flag) {
 
 #define VIADUCT_MPI_ENTRY __attribute__((visibility("default")))
 
-VIADUCT_MPI_ENTRY int MPII_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag, AttributeKind wanted) {
+VIADUCT_MPI_ENTRY int MPII_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag, AttributeKind wanted) try {
     Call call("MPI_Comm_get_attr", comm_of(comm));
     return call.result(comm_get(comm, keyval, value, flag, wanted));
-}
+} VIADUCT_MPI_CATCH(comm)
 
-VIADUCT_MPI_ENTRY int MPII_Comm_set_attr(MPI_Comm comm, int keyval, void* value, AttributeKind kind) {
+VIADUCT_MPI_ENTRY int MPII_Comm_set_attr(MPI_Comm comm, int keyval, void* value, AttributeKind kind) try {
     Call call("MPI_Comm_set_attr", comm_of(comm));
     return call.result(comm_set(comm, keyval, value, kind));
-}
+} VIADUCT_MPI_CATCH(comm)
 
-VIADUCT_MPI_ENTRY int MPII_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag, AttributeKind wanted) {
+VIADUCT_MPI_ENTRY int MPII_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag, AttributeKind wanted) try {
     Call call("MPI_Type_get_attr");
     return call.result(type_get(type, keyval, value, flag, wanted));
-}
+} VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_ENTRY int MPII_Type_set_attr(MPI_Datatype type, int keyval, void* value, AttributeKind kind) {
+VIADUCT_MPI_ENTRY int MPII_Type_set_attr(MPI_Datatype type, int keyval, void* value, AttributeKind kind) try {
     Call call("MPI_Type_set_attr");
     return call.result(type_set(type, keyval, value, kind));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_ENTRY void MPII_Keyval_set_proxy(int keyval, CopyProxy copy, DeleteProxy destroy) {
     Critical guard;

@@ -7,15 +7,15 @@
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/mpi/export.hpp"
 
-// Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... }
+// Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... } VIADUCT_MPI_CATCH()
 #define VIADUCT_MPI(name, parameters) \
     VIADUCT_MPI_EXPORT(MPI_##name)    \
-    VIADUCT_MPI_FUNCTION PMPI_##name parameters
+    VIADUCT_MPI_FUNCTION PMPI_##name parameters try
 
 // The same for MPICH's extensions, MPIX_name.
 #define VIADUCT_MPIX(name, parameters) \
     VIADUCT_MPI_EXPORT(MPIX_##name)    \
-    VIADUCT_MPI_FUNCTION PMPIX_##name parameters
+    VIADUCT_MPI_FUNCTION PMPIX_##name parameters try
 
 namespace viaduct::mpi {
 

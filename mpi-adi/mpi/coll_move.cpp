@@ -25,21 +25,21 @@ VIADUCT_MPI(Barrier, (MPI_Comm comm)) {
         coll::barrier(s);
         return MPI_SUCCESS;
     });
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Ibarrier, (MPI_Comm comm, MPI_Request* request)) {
     return start_collective("MPI_Ibarrier", comm, request, [](Schedule& s) {
         coll::barrier(s);
         return MPI_SUCCESS;
     });
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Barrier_init, (MPI_Comm comm, MPI_Info, MPI_Request* request)) {
     return keep_collective("MPI_Barrier_init", comm, request, [](Schedule& s) {
         coll::barrier(s);
         return MPI_SUCCESS;
     });
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, Count count, MPI_Datatype datatype, int root), {
     const Datatype* type = nullptr;

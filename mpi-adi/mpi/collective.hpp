@@ -37,7 +37,7 @@
 #define VIADUCT_MPI_COLLECTIVE_OF(name, iname, pname, parameters, ...)                                             \
     VIADUCT_MPI(name, (VIADUCT_UNPACK parameters, MPI_Comm comm)) {                                                \
         return run_collective("MPI_" #name, comm, [&](Schedule & s) -> int __VA_ARGS__);                           \
-    }                                                                                                              \
+    } VIADUCT_MPI_CATCH(comm) \
     VIADUCT_MPI_UNFINISHED_OF(iname, pname, parameters, __VA_ARGS__)
 
 #define VIADUCT_MPI_BLOCKING_OR_AT_ONCE(name, parameters, at_once, ...)                                            \
@@ -45,15 +45,15 @@
         return run_collective_or_at_once(                                                                          \
             "MPI_" #name, comm, [&](Communicator & plain, int* error) { return at_once; },                         \
             [&](Schedule & s) -> int __VA_ARGS__);                                                                 \
-    }
+    } VIADUCT_MPI_CATCH(comm)
 
 #define VIADUCT_MPI_UNFINISHED_OF(iname, pname, parameters, ...)                                                   \
     VIADUCT_MPI(iname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Request * request)) {                        \
         return start_collective("MPI_" #iname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);               \
-    }                                                                                                              \
+    } VIADUCT_MPI_CATCH(comm) \
     VIADUCT_MPI(pname, (VIADUCT_UNPACK parameters, MPI_Comm comm, MPI_Info, MPI_Request * request)) {              \
         return keep_collective("MPI_" #pname, comm, request, [&](Schedule & s) -> int __VA_ARGS__);                \
-    }
+    } VIADUCT_MPI_CATCH(comm)
 
 namespace viaduct::mpi {
 

@@ -52,7 +52,7 @@ using namespace viaduct::mpi;
         }                                                \
         body;                                            \
         return MPI_SUCCESS;                              \
-    }
+    } VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI_ASK_COMM(Comm_rank, (MPI_Comm comm, int* rank), {
     VIADUCT_MPI_NEED(rank)
@@ -124,4 +124,4 @@ VIADUCT_MPI(Comm_compare, (MPI_Comm comm1, MPI_Comm comm2, int* result)) {
     }
     *result = compare(*a, *b);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm1)

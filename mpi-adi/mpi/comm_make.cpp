@@ -175,28 +175,28 @@ VIADUCT_MPI(Comm_dup, (MPI_Comm comm, MPI_Comm* newcomm)) {
     Call call("MPI_Comm_dup", old);
     VIADUCT_MPI_NEED(newcomm)
     return call.result(dup(old, nullptr, newcomm));  // since MPI 4.0 hints stay behind
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_dup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_dup_with_info", old);
     VIADUCT_MPI_NEED(newcomm)
     return call.result(dup(old, info_of(info), newcomm));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_idup, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_idup", old);
     VIADUCT_MPI_NEED(newcomm, request)
     return call.result(idup(old, nullptr, newcomm, request));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_idup_with_info, (MPI_Comm comm, MPI_Info info, MPI_Comm* newcomm, MPI_Request* request)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_idup_with_info", old);
     VIADUCT_MPI_NEED(newcomm, request)
     return call.result(idup(old, info_of(info), newcomm, request));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
@@ -209,7 +209,7 @@ VIADUCT_MPI(Comm_create, (MPI_Comm comm, MPI_Group group, MPI_Comm* newcomm)) {
     const int refused = holds_all(*old->local, *members) ? MPI_SUCCESS : MPI_ERR_GROUP;
     Communicator* made = nullptr;
     return call.result(give(comm_create(*old, *members, refused, &made), made, newcomm));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
@@ -228,7 +228,7 @@ VIADUCT_MPI(Comm_create_group, (MPI_Comm comm, MPI_Group group, int tag, MPI_Com
     }
     Communicator* made = nullptr;
     return call.result(give(comm_create_group(*old, *members, tag, MPI_SUCCESS, &made), made, newcomm));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
@@ -240,20 +240,20 @@ VIADUCT_MPI(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* newcomm)) 
     const int refused = color < 0 && color != MPI_UNDEFINED ? MPI_ERR_ARG : MPI_SUCCESS;
     Communicator* made = nullptr;
     return call.result(give(comm_split(*old, color, key, refused, &made), made, newcomm));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_split_type, (MPI_Comm comm, int split_by, int key, MPI_Info info, MPI_Comm* newcomm)) {
     Communicator* old = comm_of(comm);
     Call call("MPI_Comm_split_type", old);
     VIADUCT_MPI_NEED(newcomm)
     return call.result(old ? split_type(*old, split_by, key, info_of(info), newcomm) : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_free, (MPI_Comm * comm)) {
     Call call("MPI_Comm_free", comm ? comm_of(*comm) : nullptr);
     VIADUCT_MPI_NEED(comm)
     return call.result(free_comm(comm));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Comm_disconnect, (MPI_Comm * comm)) {
     Communicator* old = comm ? comm_of(*comm) : nullptr;
@@ -263,7 +263,7 @@ VIADUCT_MPI(Comm_disconnect, (MPI_Comm * comm)) {
         progress_until([old] { return old->references == 1; });
     }
     return call.result(free_comm(comm));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
                                MPI_Comm* newintercomm)) {
@@ -292,7 +292,7 @@ VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm p
     Communicator* made = nullptr;
     return call.result(
         give(intercomm_create(*local, local_leader, peer, remote_leader, tag, refused, &made), made, newintercomm));
-}
+} VIADUCT_MPI_CATCH(local_comm)
 
 VIADUCT_MPI(Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newcomm)) {
     Communicator* inter = comm_of(intercomm);
@@ -303,4 +303,4 @@ VIADUCT_MPI(Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm* newcomm)) 
     }
     Communicator* made = nullptr;
     return call.result(give(intercomm_merge(*inter, high != 0, &made), made, newcomm));
-}
+} VIADUCT_MPI_CATCH(intercomm)

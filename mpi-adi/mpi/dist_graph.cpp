@@ -153,7 +153,7 @@ VIADUCT_MPI(Dist_graph_create, (MPI_Comm comm_old, int n, const int sources[], c
     VIADUCT_MPI_NEED(newcomm)
     return call.result(old && !old->inter ? create(*old, n, sources, degrees, destinations, weights, newcomm)
                                           : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm_old)
 
 VIADUCT_MPI(Dist_graph_create_adjacent,
             (MPI_Comm comm_old, int indegree, const int sources[], const int sourceweights[], int outdegree,
@@ -164,7 +164,7 @@ VIADUCT_MPI(Dist_graph_create_adjacent,
     return call.result(old && !old->inter ? create_adjacent(*old, indegree, sources, sourceweights, outdegree,
                                                             destinations, destweights, newcomm)
                                           : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm_old)
 
 VIADUCT_MPI_ASK_TOPOLOGY(Dist_graph_neighbors_count, MPI_DIST_GRAPH,
                          (MPI_Comm comm, int* indegree, int* outdegree, int* weighted), {

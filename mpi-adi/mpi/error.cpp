@@ -51,35 +51,35 @@ VIADUCT_MPI(Comm_create_errhandler, (MPI_Comm_errhandler_function * function, MP
     Call call("MPI_Comm_create_errhandler");
     VIADUCT_MPI_NEED(errhandler)
     return call.result(create_handler(function, errhandler));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Errhandler_create, (MPI_Comm_errhandler_function * function, MPI_Errhandler* errhandler)) {
     Call call("MPI_Errhandler_create");
     VIADUCT_MPI_NEED(errhandler)
     return call.result(create_handler(function, errhandler));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler)) {
     Call call("MPI_Comm_set_errhandler", comm_of(comm));
     return call.result(set_handler(comm, errhandler));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Errhandler_set, (MPI_Comm comm, MPI_Errhandler errhandler)) {
     Call call("MPI_Errhandler_set", comm_of(comm));
     return call.result(set_handler(comm, errhandler));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
     Call call("MPI_Comm_get_errhandler", comm_of(comm));
     VIADUCT_MPI_NEED(errhandler)
     return call.result(get_handler(comm, errhandler));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Errhandler_get, (MPI_Comm comm, MPI_Errhandler* errhandler)) {
     Call call("MPI_Errhandler_get", comm_of(comm));
     VIADUCT_MPI_NEED(errhandler)
     return call.result(get_handler(comm, errhandler));
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
     Call call("MPI_Comm_call_errhandler", comm_of(comm));
@@ -88,7 +88,7 @@ VIADUCT_MPI(Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
     }
     call.result(errorcode);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Errhandler_free, (MPI_Errhandler * errhandler)) {
     Call call("MPI_Errhandler_free");
@@ -100,7 +100,7 @@ VIADUCT_MPI(Errhandler_free, (MPI_Errhandler * errhandler)) {
     errhandler_release(found);
     *errhandler = MPI_ERRHANDLER_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
     Call call("MPI_Error_class");
@@ -108,7 +108,7 @@ VIADUCT_MPI(Error_class, (int errorcode, int* errorclass)) {
     int found = error_class_of(errorcode);
     *errorclass = found < 0 ? MPI_ERR_UNKNOWN : found;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
     Call call("MPI_Error_string");
@@ -118,14 +118,14 @@ VIADUCT_MPI(Error_string, (int errorcode, char* string, int* resultlen)) {
     std::memcpy(string, text.c_str(), text.size() + 1);
     *resultlen = int(text.size());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Add_error_class, (int* errorclass)) {
     Call call("MPI_Add_error_class");
     VIADUCT_MPI_NEED(errorclass)
     *errorclass = add_error_class();
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Add_error_code, (int errorclass, int* errorcode)) {
     Call call("MPI_Add_error_code");
@@ -136,26 +136,26 @@ VIADUCT_MPI(Add_error_code, (int errorclass, int* errorcode)) {
     }
     *errorcode = made;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Add_error_string, (int errorcode, const char* string)) {
     Call call("MPI_Add_error_string");
     VIADUCT_MPI_NEED(string)
     bool fits = strnlen(string, MPI_MAX_ERROR_STRING) < MPI_MAX_ERROR_STRING;
     return call.result(fits && set_error_text(errorcode, string) ? MPI_SUCCESS : MPI_ERR_ARG);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Delete_error_class, (int errorclass)) {
     Call call("MPIX_Delete_error_class");
     return call.result(delete_error_class(errorclass) ? MPI_SUCCESS : MPI_ERR_ARG);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Delete_error_code, (int errorcode)) {
     Call call("MPIX_Delete_error_code");
     return call.result(delete_error_code(errorcode) ? MPI_SUCCESS : MPI_ERR_ARG);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Delete_error_string, (int errorcode)) {
     Call call("MPIX_Delete_error_string");
     return call.result(set_error_text(errorcode, "") ? MPI_SUCCESS : MPI_ERR_ARG);
-}
+} VIADUCT_MPI_CATCH()

@@ -3,6 +3,7 @@
 // Inside the library nothing calls MPI_X, so that a tool sees the program's calls and no others.
 #pragma once
 
+#include <cxxabi.h>
 #include <mpi.h>
 
 #include <type_traits>
@@ -13,6 +14,21 @@
     extern "C" std::remove_reference_t<decltype(name)> name \
         __attribute__((weak, visibility("default"), alias("P" #name)));
 #define VIADUCT_MPI_FUNCTION extern "C" __attribute__((visibility("default"))) int
+
+// The end of every function: a C program cannot catch what C++ throws. No memory is MPI_ERR_NO_MEM, anything else
+// MPI_ERR_INTERN, and the error handler of the communicator, window or file that `handle` names is asked, if there is one.
+// A thread that is cancelled inside a call must go on to unwind, and what an error handler of the program throws is for
+// the program. The functions are `try` blocks as a whole, so that one without this does not compile.
+#define VIADUCT_MPI_CATCH(...)                                                             \
+    catch (abi::__forced_unwind&) { throw; } catch (...) {                                 \
+        return ::viaduct::mpi::caught(__func__ + 1 __VA_OPT__(, ) __VA_ARGS__);            \
+    }
+
+namespace viaduct::mpi {
+// What has been thrown, inside its handler, as an error code for the caller.
+int caught(const char* function, int handle = 0);
+int caught(const char* function, MPI_File file);
+}  // namespace viaduct::mpi
 
 // The functions that count items exist twice: with int, and, as MPI_X_c, with counts and displacements of 64 bits.
 // VIADUCT_MPI_COUNTED defines both from one body, which says Count and Displacement: write it outside of namespaces.
@@ -25,14 +41,16 @@ using Count = MPI_Count;
 using Displacement = MPI_Aint;
 }  // namespace viaduct::mpi::wide
 
-#define VIADUCT_MPI_COUNTED(name, parameters, ...) \
-    namespace viaduct::mpi::narrow {               \
-    VIADUCT_MPI_EXPORT(MPI_##name)                 \
-    VIADUCT_MPI_FUNCTION PMPI_##name parameters    \
-        __VA_ARGS__                                \
-    }                                              \
-    namespace viaduct::mpi::wide {                 \
-    VIADUCT_MPI_EXPORT(MPI_##name##_c)             \
-    VIADUCT_MPI_FUNCTION PMPI_##name##_c parameters \
-        __VA_ARGS__                                \
+// With the parameter that names a communicator or window it is VIADUCT_MPI_COUNTED_ON.
+#define VIADUCT_MPI_COUNTED(name, parameters, ...) VIADUCT_MPI_COUNTED_ON(0, name, parameters, __VA_ARGS__)
+#define VIADUCT_MPI_COUNTED_ON(handle, name, parameters, ...)   \
+    namespace viaduct::mpi::narrow {                            \
+    VIADUCT_MPI_EXPORT(MPI_##name)                              \
+    VIADUCT_MPI_FUNCTION PMPI_##name parameters try             \
+        __VA_ARGS__ VIADUCT_MPI_CATCH(handle)                   \
+    }                                                           \
+    namespace viaduct::mpi::wide {                              \
+    VIADUCT_MPI_EXPORT(MPI_##name##_c)                          \
+    VIADUCT_MPI_FUNCTION PMPI_##name##_c parameters try         \
+        __VA_ARGS__ VIADUCT_MPI_CATCH(handle)                   \
     }

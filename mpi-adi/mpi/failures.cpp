@@ -39,7 +39,7 @@ VIADUCT_MPIX(Comm_agree, (MPI_Comm comm, int* flag)) {
     if (const int error = combine(*found, &all)) return call.result(error);
     *flag = all;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPIX(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm)) {
     Communicator* found = comm_of(comm);
@@ -50,13 +50,13 @@ VIADUCT_MPIX(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm)) {
     const int error = comm_split(*found, 0, found->rank, MPI_SUCCESS, &made);
     *newcomm = error == MPI_SUCCESS ? made->handle : MPI_COMM_NULL;
     return call.result(error);
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPIX(Comm_failure_ack, (MPI_Comm comm)) {
     Communicator* found = comm_of(comm);
     Call call("MPIX_Comm_failure_ack", found);
     return call.result(found != nullptr ? MPI_SUCCESS : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPIX(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group* failed)) {
     Communicator* found = comm_of(comm);
@@ -65,10 +65,10 @@ VIADUCT_MPIX(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group* failed)) {
     VIADUCT_MPI_NEED(failed)
     *failed = MPI_GROUP_EMPTY;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPIX(Comm_revoke, (MPI_Comm comm)) {
     Communicator* found = comm_of(comm);
     Call call("MPIX_Comm_revoke", found);
     return call.result(found != nullptr ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm)

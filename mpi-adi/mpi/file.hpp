@@ -48,4 +48,4 @@ int end_split(const char* name, MPI_File fh, io::Position position, bool writes,
         FileCall call("MPI_File_" #name, fh);                \
         if (!call.valid()) return call.result(MPI_ERR_FILE); \
         return call.result([&]() -> int __VA_ARGS__());      \
-    }
+    } VIADUCT_MPI_CATCH(fh)

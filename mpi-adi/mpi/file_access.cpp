@@ -108,14 +108,14 @@ using viaduct::mpi::io::Position;
 
 // The blocking function and its non-blocking twin.
 #define VIADUCT_FILE_ACCESS(name, position, writes, collective, buffer_type, offset_parameter, offset)     \
-    VIADUCT_MPI_COUNTED(File_##name,                                                                       \
+    VIADUCT_MPI_COUNTED_ON(fh, File_##name,                                                                       \
                         (MPI_File fh, VIADUCT_OPEN offset_parameter buffer_type buf, Count count,          \
                          MPI_Datatype datatype, MPI_Status * status),                                      \
                         {                                                                                  \
                             return access_now("MPI_File_" #name, fh, position, writes, collective, offset, \
                                               buf, count, datatype, status);                               \
                         })                                                                                 \
-    VIADUCT_MPI_COUNTED(File_i##name,                                                                      \
+    VIADUCT_MPI_COUNTED_ON(fh, File_i##name,                                                                      \
                         (MPI_File fh, VIADUCT_OPEN offset_parameter buffer_type buf, Count count,          \
                          MPI_Datatype datatype, MPI_Request * request),                                    \
                         {                                                                                  \
@@ -158,7 +158,7 @@ VIADUCT_FILE_ORDERED(write_ordered, true, const void*)
         })                                                                                                  \
     VIADUCT_MPI(File_##name##_end, (MPI_File fh, buffer_type buf, MPI_Status * status)) {                   \
         return end_split("MPI_File_" #name "_end", fh, position, writes, buf, status);                      \
-    }
+    } VIADUCT_MPI_CATCH(fh)
 VIADUCT_FILE_SPLIT(read_at_all, Position::given, false, void*, VIADUCT_AT, at)
 VIADUCT_FILE_SPLIT(write_at_all, Position::given, true, const void*, VIADUCT_AT, at)
 VIADUCT_FILE_SPLIT(read_all, Position::individual, false, void*, VIADUCT_NO_OFFSET, 0)

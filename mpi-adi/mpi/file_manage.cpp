@@ -58,7 +58,7 @@ VIADUCT_MPI(File_open, (MPI_Comm handle, const char* filename, int amode, MPI_In
     if (const int error = io::open(*comm, name, amode, refused, info_of(info), &made)) return call.result(error);
     *fh = made->handle();
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(handle)
 
 VIADUCT_MPI(File_close, (MPI_File * fh)) {
     FileCall call("MPI_File_close", fh == nullptr ? MPI_FILE_NULL : *fh);
@@ -69,14 +69,14 @@ VIADUCT_MPI(File_close, (MPI_File * fh)) {
     delete &*call;
     *fh = MPI_FILE_NULL;
     return answer;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(File_delete, (const char* filename, MPI_Info info)) {
     FileCall call("MPI_File_delete", MPI_FILE_NULL);
     if (!holds_name(filename)) return call.result(MPI_ERR_BAD_FILE);
     if (!knows_info(info)) return call.result(MPI_ERR_INFO);
     return call.result(io::remove(filename));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_FILE(set_size, (MPI_File fh, MPI_Offset size), {
     if (const int error = check_resize(*call, size)) return error;
@@ -137,7 +137,7 @@ VIADUCT_MPI(File_create_errhandler, (MPI_File_errhandler_function * function, MP
     *errhandler =
         errhandler_create(ErrhandlerKind::file, reinterpret_cast<MPI_Comm_errhandler_function*>(function));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
     FileCall call("MPI_File_set_errhandler", file);
@@ -147,7 +147,7 @@ VIADUCT_MPI(File_set_errhandler, (MPI_File file, MPI_Errhandler errhandler)) {
         return call.result(MPI_ERR_ARG);
     io::set_handler(io::file_of(file), found);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(file)
 
 VIADUCT_MPI(File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
     FileCall call("MPI_File_get_errhandler", file);
@@ -157,20 +157,22 @@ VIADUCT_MPI(File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
     errhandler_retain(found);
     *errhandler = found->handle;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(file)
 
 VIADUCT_MPI(File_call_errhandler, (MPI_File fh, int errorcode)) {
     FileCall call("MPI_File_call_errhandler", fh);
     if (!knows(fh)) return call.result(MPI_ERR_FILE);
     call.result(errorcode);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(fh)
 
 // No error handler is asked: a number that is no file's stands for MPI_FILE_NULL.
 VIADUCT_MPI_EXPORT(MPI_File_c2f)
-extern "C" __attribute__((visibility("default"))) MPI_Fint PMPI_File_c2f(MPI_File file) {
+extern "C" __attribute__((visibility("default"))) MPI_Fint PMPI_File_c2f(MPI_File file) try {
     Critical guard;
     return io::number_of(file);
+} catch (const std::bad_alloc&) {
+    return 0;  // the number of MPI_FILE_NULL
 }
 
 VIADUCT_MPI_EXPORT(MPI_File_f2c)

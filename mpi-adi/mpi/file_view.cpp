@@ -121,7 +121,7 @@ VIADUCT_MPI(Register_datarep, (const char* datarep, MPI_Datarep_conversion_funct
     FileCall call("MPI_Register_datarep", MPI_FILE_NULL);
     return call.result(register_datarep(datarep, {read_conversion_fn, write_conversion_fn, nullptr, nullptr,
                                                   dtype_file_extent_fn, extra_state}));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Register_datarep_c, (const char* datarep, MPI_Datarep_conversion_function_c* read_conversion_fn,
                                  MPI_Datarep_conversion_function_c* write_conversion_fn,
@@ -129,4 +129,4 @@ VIADUCT_MPI(Register_datarep_c, (const char* datarep, MPI_Datarep_conversion_fun
     FileCall call("MPI_Register_datarep_c", MPI_FILE_NULL);
     return call.result(register_datarep(datarep, {nullptr, nullptr, read_conversion_fn, write_conversion_fn,
                                                   dtype_file_extent_fn, extra_state}));
-}
+} VIADUCT_MPI_CATCH()

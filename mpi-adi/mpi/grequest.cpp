@@ -45,7 +45,7 @@ VIADUCT_MPI(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Greques
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     *handle = publish(begin({query_fn, free_fn, cancel_fn, nullptr, nullptr}, extra_state));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Grequest_complete, (MPI_Request handle)) {
     Call call("MPI_Grequest_complete");
@@ -53,7 +53,7 @@ VIADUCT_MPI(Grequest_complete, (MPI_Request handle)) {
     if (request == nullptr || request->kind != Request::Kind::generalized || request->is_done())
         return call.result(MPI_ERR_REQUEST);
     return complete_generalized(request, MPI_SUCCESS);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Grequest_free_function* free_fn,
                               MPI_Grequest_cancel_function* cancel_fn, MPIX_Grequest_poll_function* poll_fn,
@@ -63,7 +63,7 @@ VIADUCT_MPIX(Grequest_start, (MPI_Grequest_query_function * query_fn, MPI_Greque
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     *handle = publish(begin({query_fn, free_fn, cancel_fn, poll_fn, wait_fn}, extra_state));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Grequest_class_create,
              (MPI_Grequest_query_function * query_fn, MPI_Grequest_free_function* free_fn,
@@ -74,7 +74,7 @@ VIADUCT_MPIX(Grequest_class_create,
     *made = static_cast<MPIX_Grequest_class>(classes().size());
     classes().push_back({query_fn, free_fn, cancel_fn, poll_fn, wait_fn});
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPIX(Grequest_class_allocate, (MPIX_Grequest_class which, void* extra_state, MPI_Request* handle)) {
     Call call("MPIX_Grequest_class_allocate");
@@ -83,4 +83,4 @@ VIADUCT_MPIX(Grequest_class_allocate, (MPIX_Grequest_class which, void* extra_st
     if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
     *handle = publish(begin(classes()[static_cast<size_t>(which)], extra_state));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -115,7 +115,7 @@ VIADUCT_MPI(Group_size, (MPI_Group group, int* size)) {
     }
     *size = found->size();
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_rank, (MPI_Group group, int* rank)) {
     Call call("MPI_Group_rank");
@@ -126,7 +126,7 @@ VIADUCT_MPI(Group_rank, (MPI_Group group, int* rank)) {
     }
     *rank = found->rank;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_translate_ranks, (MPI_Group group1, int n, const int ranks1[], MPI_Group group2, int ranks2[])) {
     Call call("MPI_Group_translate_ranks");
@@ -139,7 +139,7 @@ VIADUCT_MPI(Group_translate_ranks, (MPI_Group group1, int n, const int ranks1[],
         return call.result(MPI_ERR_ARG);
     }
     return call.result(group_translate(*from, {ranks1, size_t(n)}, *to, ranks2));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
     Call call("MPI_Group_compare");
@@ -158,49 +158,49 @@ VIADUCT_MPI(Group_compare, (MPI_Group group1, MPI_Group group2, int* result)) {
         *result = x == y ? MPI_SIMILAR : MPI_UNEQUAL;
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_union, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
     Call call("MPI_Group_union");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(combine(group1, group2, newgroup, [](bool) { return true; }, true));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_intersection, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
     Call call("MPI_Group_intersection");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(combine(group1, group2, newgroup, [](bool in_both) { return in_both; }, false));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_difference, (MPI_Group group1, MPI_Group group2, MPI_Group* newgroup)) {
     Call call("MPI_Group_difference");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(combine(group1, group2, newgroup, [](bool in_both) { return !in_both; }, false));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_incl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
     Call call("MPI_Group_incl");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(chosen(group, n, ranks, newgroup, true));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_excl, (MPI_Group group, int n, const int ranks[], MPI_Group* newgroup)) {
     Call call("MPI_Group_excl");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(chosen(group, n, ranks, newgroup, false));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_range_incl, (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
     Call call("MPI_Group_range_incl");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(ranged(group, n, ranges, newgroup, true));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_range_excl, (MPI_Group group, int n, int ranges[][3], MPI_Group* newgroup)) {
     Call call("MPI_Group_range_excl");
     VIADUCT_MPI_NEED(newgroup)
     return call.result(ranged(group, n, ranges, newgroup, false));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Group_free, (MPI_Group * group)) {
     Call call("MPI_Group_free");
@@ -212,4 +212,4 @@ VIADUCT_MPI(Group_free, (MPI_Group * group)) {
     group_release(found);
     *group = MPI_GROUP_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -34,7 +34,7 @@ VIADUCT_MPI(Info_create, (MPI_Info * info)) {
     VIADUCT_MPI_NEED(info)
     *info = info_create()->handle;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_create_env, (int, char**, MPI_Info* info)) {
     Call call("MPI_Info_create_env");
@@ -43,7 +43,7 @@ VIADUCT_MPI(Info_create_env, (int, char**, MPI_Info* info)) {
     made->entries = info_of(MPI_INFO_ENV)->entries;
     *info = made->handle;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
     Call call("MPI_Info_dup");
@@ -56,7 +56,7 @@ VIADUCT_MPI(Info_dup, (MPI_Info info, MPI_Info* newinfo)) {
     made->entries = found->entries;
     *newinfo = made->handle;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_free, (MPI_Info * info)) {
     Call call("MPI_Info_free");
@@ -68,7 +68,7 @@ VIADUCT_MPI(Info_free, (MPI_Info * info)) {
     info_destroy(found);
     *info = MPI_INFO_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_set, (MPI_Info info, const char* key, const char* value)) {
     Call call("MPI_Info_set");
@@ -84,7 +84,7 @@ VIADUCT_MPI(Info_set, (MPI_Info info, const char* key, const char* value)) {
     }
     found->set(key, value);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value, int* flag)) {
     Call call("MPI_Info_get");
@@ -105,7 +105,7 @@ VIADUCT_MPI(Info_get, (MPI_Info info, const char* key, int valuelen, char* value
         give(*entry, value, size_t(valuelen) + 1);
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_string, (MPI_Info info, const char* key, int* buflen, char* value, int* flag)) {
     Call call("MPI_Info_get_string");
@@ -129,7 +129,7 @@ VIADUCT_MPI(Info_get_string, (MPI_Info info, const char* key, int* buflen, char*
         *buflen = int(entry->size()) + 1;  // what it would have taken
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, int* flag)) {
     Call call("MPI_Info_get_valuelen");
@@ -147,7 +147,7 @@ VIADUCT_MPI(Info_get_valuelen, (MPI_Info info, const char* key, int* valuelen, i
         *valuelen = int(entry->size());
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_nkeys, (MPI_Info info, int* nkeys)) {
     Call call("MPI_Info_get_nkeys");
@@ -158,7 +158,7 @@ VIADUCT_MPI(Info_get_nkeys, (MPI_Info info, int* nkeys)) {
     }
     *nkeys = int(found->entries.size());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_get_nthkey, (MPI_Info info, int n, char* key)) {
     Call call("MPI_Info_get_nthkey");
@@ -172,7 +172,7 @@ VIADUCT_MPI(Info_get_nthkey, (MPI_Info info, int n, char* key)) {
     }
     give(found->entries[size_t(n)].first, key, MPI_MAX_INFO_KEY + 1);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Info_delete, (MPI_Info info, const char* key)) {
     Call call("MPI_Info_delete");
@@ -184,4 +184,4 @@ VIADUCT_MPI(Info_delete, (MPI_Info info, const char* key)) {
         return call.result(MPI_ERR_INFO_KEY);
     }
     return found->erase(key) ? MPI_SUCCESS : call.result(MPI_ERR_INFO_NOKEY);
-}
+} VIADUCT_MPI_CATCH()

@@ -64,7 +64,7 @@ MPI_Request go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_COUNTED(Isendrecv, (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
+VIADUCT_MPI_COUNTED_ON(comm, Isendrecv, (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
                         Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
                         MPI_Request* request), {
     Call call("MPI_Isendrecv", comm_of(comm));
@@ -81,7 +81,7 @@ VIADUCT_MPI_COUNTED(Isendrecv, (const void* sendbuf, Count sendcount, MPI_Dataty
     return MPI_SUCCESS;
 })
 
-VIADUCT_MPI_COUNTED(Isendrecv_replace, (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
+VIADUCT_MPI_COUNTED_ON(comm, Isendrecv_replace, (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
                                 int recvtag, MPI_Comm comm, MPI_Request* request), {
     Call call("MPI_Isendrecv_replace", comm_of(comm));
     VIADUCT_MPI_NEED(request)

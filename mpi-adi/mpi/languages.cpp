@@ -39,8 +39,8 @@ VIADUCT_MPIX(GPU_query_support, (int gpu_type, int* is_supported)) {
     }
     *is_supported = 0;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
-VIADUCT_MPIX(Query_cuda_support, (void)) { return 0; }
-VIADUCT_MPIX(Query_ze_support, (void)) { return 0; }
-VIADUCT_MPIX(Query_hip_support, (void)) { return 0; }
+VIADUCT_MPIX(Query_cuda_support, (void)) { return 0; } VIADUCT_MPI_CATCH()
+VIADUCT_MPIX(Query_ze_support, (void)) { return 0; } VIADUCT_MPI_CATCH()
+VIADUCT_MPIX(Query_hip_support, (void)) { return 0; } VIADUCT_MPI_CATCH()

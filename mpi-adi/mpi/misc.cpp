@@ -31,7 +31,7 @@ VIADUCT_MPI(Get_version, (int* version, int* subversion)) {
     *version = MPI_VERSION;
     *subversion = MPI_SUBVERSION;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Get_library_version, (char* version, int* resultlen)) {
     Call call("MPI_Get_library_version");
@@ -40,7 +40,7 @@ VIADUCT_MPI(Get_library_version, (char* version, int* resultlen)) {
     std::memcpy(version, kText, sizeof kText);
     *resultlen = int(sizeof kText - 1);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
     Call call("MPI_Alloc_mem");
@@ -62,13 +62,13 @@ VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
     }
     *static_cast<void**>(baseptr) = memory;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Free_mem, (void* base)) {
     Call call("MPI_Free_mem");
     if (mpip_free_mem(base) != MPIP_SUCCESS) std::free(base);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 extern "C" MPI_Aint MPI_Aint_add(MPI_Aint, MPI_Aint) __attribute__((weak, alias("PMPI_Aint_add")));
 MPI_Aint PMPI_Aint_add(MPI_Aint base, MPI_Aint disp) { return MPI_Aint(uint64_t(base) + uint64_t(disp)); }
@@ -78,4 +78,4 @@ MPI_Aint PMPI_Aint_diff(MPI_Aint addr1, MPI_Aint addr2) { return MPI_Aint(uint64
 
 // For tools that wrap it; the library itself has nothing to switch.
 extern "C" int MPI_Pcontrol(const int, ...) __attribute__((weak, alias("PMPI_Pcontrol")));
-int PMPI_Pcontrol(const int, ...) { return MPI_SUCCESS; }
+int PMPI_Pcontrol(const int, ...) try { return MPI_SUCCESS; } VIADUCT_MPI_CATCH()

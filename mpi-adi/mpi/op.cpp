@@ -14,7 +14,7 @@ VIADUCT_MPI(Op_create, (MPI_User_function * function, int commute, MPI_Op* op)) 
     }
     *op = op_create(function, commute != 0);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Op_create_c, (MPI_User_function_c * function, int commute, MPI_Op* op)) {
     Call call("MPI_Op_create_c");
@@ -24,13 +24,13 @@ VIADUCT_MPI(Op_create_c, (MPI_User_function_c * function, int commute, MPI_Op* o
     }
     *op = op_create(function, commute != 0);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Op_free, (MPI_Op * op)) {
     Call call("MPI_Op_free");
     VIADUCT_MPI_NEED(op)
     return call.result(op_free(op));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Op_commutative, (MPI_Op op, int* commute)) {
     Call call("MPI_Op_commutative");
@@ -41,7 +41,7 @@ VIADUCT_MPI(Op_commutative, (MPI_Op op, int* commute)) {
     }
     *commute = found->commutative;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_COUNTED(Reduce_local, (const void* inbuf, void* inoutbuf, Count count, MPI_Datatype datatype, MPI_Op op), {
     Call call("MPI_Reduce_local");

@@ -23,7 +23,7 @@ int blocking_send(const void* buffer, MPI_Count count, MPI_Datatype type, int pe
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_COUNTED(Send,
+VIADUCT_MPI_COUNTED_ON(comm, Send,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), {
                         Critical guard;
                         if (send_plain(buf, count, datatype, dest, tag, comm)) [[likely]]
@@ -32,18 +32,18 @@ VIADUCT_MPI_COUNTED(Send,
                                              "MPI_Send");
                     })
 
-VIADUCT_MPI_COUNTED(Ssend,
+VIADUCT_MPI_COUNTED_ON(comm, Ssend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), {
                         return blocking_send(buf, count, datatype, dest, tag, comm, Mode::synchronous,
                                              "MPI_Ssend");
                     })
 
-VIADUCT_MPI_COUNTED(Rsend,
+VIADUCT_MPI_COUNTED_ON(comm, Rsend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), {
                         return blocking_send(buf, count, datatype, dest, tag, comm, Mode::ready, "MPI_Rsend");
                     })
 
-VIADUCT_MPI_COUNTED(Bsend,
+VIADUCT_MPI_COUNTED_ON(comm, Bsend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm), {
                         Critical guard;
                         const Arguments all = for_send(buf, count, datatype, dest, tag, comm);
@@ -53,7 +53,7 @@ VIADUCT_MPI_COUNTED(Bsend,
                         return answer(all.comm, error, "MPI_Bsend");
                     })
 
-VIADUCT_MPI_COUNTED(
+VIADUCT_MPI_COUNTED_ON(comm,
     Recv,
     (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status* status), {
         Critical guard;
@@ -68,7 +68,7 @@ VIADUCT_MPI_COUNTED(
         return answer(all.comm, recv(*all.comm, Channel::p2p, source, tag, all.payload, status), "MPI_Recv");
     })
 
-VIADUCT_MPI_COUNTED(Sendrecv,
+VIADUCT_MPI_COUNTED_ON(comm, Sendrecv,
                     (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
                      void* recvbuf, Count recvcount, MPI_Datatype recvtype, int source, int recvtag,
                      MPI_Comm comm, MPI_Status* status),
@@ -84,7 +84,7 @@ VIADUCT_MPI_COUNTED(Sendrecv,
                         return answer(out.comm, error, "MPI_Sendrecv");
                     })
 
-VIADUCT_MPI_COUNTED(Sendrecv_replace,
+VIADUCT_MPI_COUNTED_ON(comm, Sendrecv_replace,
                     (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
                      int recvtag, MPI_Comm comm, MPI_Status* status),
                     {

@@ -70,7 +70,7 @@ int start_again(MPI_Request handle) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_COUNTED(Isend,
+VIADUCT_MPI_COUNTED_ON(comm, Isend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -83,7 +83,7 @@ VIADUCT_MPI_COUNTED(Isend,
                                                  request, "MPI_Isend");
                     })
 
-VIADUCT_MPI_COUNTED(Issend,
+VIADUCT_MPI_COUNTED_ON(comm, Issend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -91,7 +91,7 @@ VIADUCT_MPI_COUNTED(Issend,
                                                  request, "MPI_Issend");
                     })
 
-VIADUCT_MPI_COUNTED(Irsend,
+VIADUCT_MPI_COUNTED_ON(comm, Irsend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -99,7 +99,7 @@ VIADUCT_MPI_COUNTED(Irsend,
                                                  "MPI_Irsend");
                     })
 
-VIADUCT_MPI_COUNTED(Ibsend,
+VIADUCT_MPI_COUNTED_ON(comm, Ibsend,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -117,7 +117,7 @@ VIADUCT_MPI_COUNTED(Ibsend,
                         return MPI_SUCCESS;
                     })
 
-VIADUCT_MPI_COUNTED(Irecv,
+VIADUCT_MPI_COUNTED_ON(comm, Irecv,
                     (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -137,7 +137,7 @@ VIADUCT_MPI_COUNTED(Irecv,
                         return MPI_SUCCESS;
                     })
 
-VIADUCT_MPI_COUNTED(Send_init,
+VIADUCT_MPI_COUNTED_ON(comm, Send_init,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -145,7 +145,7 @@ VIADUCT_MPI_COUNTED(Send_init,
                                                "MPI_Send_init");
                     })
 
-VIADUCT_MPI_COUNTED(Ssend_init,
+VIADUCT_MPI_COUNTED_ON(comm, Ssend_init,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -153,7 +153,7 @@ VIADUCT_MPI_COUNTED(Ssend_init,
                                                request, "MPI_Ssend_init");
                     })
 
-VIADUCT_MPI_COUNTED(Rsend_init,
+VIADUCT_MPI_COUNTED_ON(comm, Rsend_init,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -161,7 +161,7 @@ VIADUCT_MPI_COUNTED(Rsend_init,
                                                "MPI_Rsend_init");
                     })
 
-VIADUCT_MPI_COUNTED(Bsend_init,
+VIADUCT_MPI_COUNTED_ON(comm, Bsend_init,
                     (const void* buf, Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -169,7 +169,7 @@ VIADUCT_MPI_COUNTED(Bsend_init,
                                                "MPI_Bsend_init");
                     })
 
-VIADUCT_MPI_COUNTED(Recv_init,
+VIADUCT_MPI_COUNTED_ON(comm, Recv_init,
                     (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                      MPI_Request* request),
                     {
@@ -183,14 +183,14 @@ VIADUCT_MPI_COUNTED(Recv_init,
                     })
 
 VIADUCT_MPI_EXPORT(MPI_Start)
-int PMPI_Start(MPI_Request* request) {
+int PMPI_Start(MPI_Request* request) try {
     Critical guard;
     if (request == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Start");
     return answer(nullptr, start_again(*request), "MPI_Start");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Startall)
-int PMPI_Startall(int count, MPI_Request* requests) {
+int PMPI_Startall(int count, MPI_Request* requests) try {
     Critical guard;
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Startall");
     if (count > 0 && requests == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Startall");
@@ -198,4 +198,4 @@ int PMPI_Startall(int count, MPI_Request* requests) {
         if (const int error = start_again(requests[i]); error != MPI_SUCCESS)
             return raise(nullptr, error, "MPI_Startall");
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -78,7 +78,7 @@ VIADUCT_MPI(Psend_init, (const void* buf, int partitions, MPI_Count count, MPI_D
     *request = publish_parts(
         *members, Partitioned::send(*members, dest, tag, buf, partitions, count, type_or_bytes(datatype)));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                          MPI_Comm comm, MPI_Info, MPI_Request* request)) {
@@ -98,18 +98,18 @@ VIADUCT_MPI(Precv_init, (void* buf, int partitions, MPI_Count count, MPI_Datatyp
     *request = publish_parts(
         *members, Partitioned::receive(*members, source, tag, buf, partitions, count, type_or_bytes(datatype)));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Pready, (int partition, MPI_Request request)) {
     Call call("MPI_Pready");
     return call.result(hand_over(request, 1, [&](int) { return partition; }));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Pready_range, (int partition_low, int partition_high, MPI_Request request)) {
     Call call("MPI_Pready_range");
     return call.result(
         hand_over(request, partition_high - partition_low + 1, [&](int i) { return partition_low + i; }));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Pready_list, (int length, const int partitions[], MPI_Request request)) {
     Call call("MPI_Pready_list");
@@ -117,7 +117,7 @@ VIADUCT_MPI(Pready_list, (int length, const int partitions[], MPI_Request reques
         VIADUCT_MPI_NEED(partitions)
     }
     return call.result(hand_over(request, length, [&](int i) { return partitions[i]; }));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Parrived, (MPI_Request request, int partition, int* flag)) {
     Call call("MPI_Parrived");
@@ -141,4 +141,4 @@ VIADUCT_MPI(Parrived, (MPI_Request request, int partition, int* flag)) {
         *flag = parts->arrived(partition);
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -72,7 +72,7 @@ Request* receive_message(MPI_Message* handle, const Payload& payload) {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI_EXPORT(MPI_Probe)
-int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
+int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Probe");
@@ -82,10 +82,10 @@ int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) {
     else
         fill_status_of(*wait_for_message(*comm, source, tag), status);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(handle)
 
 VIADUCT_MPI_EXPORT(MPI_Iprobe)
-int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) {
+int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Iprobe");
@@ -99,10 +99,10 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* sta
         *flag = 0;
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(handle)
 
 VIADUCT_MPI_EXPORT(MPI_Mprobe)
-int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_Status* status) {
+int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_Status* status) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Mprobe");
@@ -117,10 +117,10 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_
     fill_status_of(*found, status);
     *message = take(*comm, found);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(handle)
 
 VIADUCT_MPI_EXPORT(MPI_Improbe)
-int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message, MPI_Status* status) {
+int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message, MPI_Status* status) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Improbe");
@@ -137,7 +137,7 @@ int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* m
         *flag = 0;
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(handle)
 
 VIADUCT_MPI_COUNTED(Mrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Status* status), {
     Critical guard;

@@ -196,17 +196,17 @@ bool progress_once() {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI_EXPORT(MPI_Wait)
-int PMPI_Wait(MPI_Request* handle, MPI_Status* status) {
+int PMPI_Wait(MPI_Request* handle, MPI_Status* status) try {
     Critical guard;
     if (handle == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Wait");
     Request* request = nullptr;
     if (!look_up(*handle, &request)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Wait");
     if (!is_idle(request)) progress_until_done(*request);
     return end_one(handle, status, "MPI_Wait");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Test)
-int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
+int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) try {
     Critical guard;
     if (handle == nullptr || flag == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Test");
     Request* request = nullptr;
@@ -217,10 +217,10 @@ int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) {
         *flag = request->is_done() ? 1 : 0;
     }
     return *flag != 0 ? end_one(handle, status, "MPI_Test") : MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Waitall)
-int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
+int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) try {
     Critical guard;
     if (lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitall");
@@ -229,10 +229,10 @@ int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) {
     Comm* of = nullptr;
     const int error = wait_for_all(count, handles, statuses, &of);
     return answer_of_several(error, of, "MPI_Waitall");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Testall)
-int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuses) {
+int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuses) try {
     Critical guard;
     if (flag == nullptr || lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testall");
@@ -243,10 +243,10 @@ int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
     Comm* of = nullptr;
     const int error = end_all(count, handles, statuses, &of);
     return answer_of_several(error, of, "MPI_Testall");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Waitany)
-int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status) {
+int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status) try {
     Critical guard;
     if (index == nullptr || status == nullptr || lacks(count, handles)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitany");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitany");
@@ -261,10 +261,10 @@ int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status
         return MPI_SUCCESS;
     }
     return end_one(&handles[*index], status, "MPI_Waitany");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Testany)
-int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status) {
+int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status) try {
     Critical guard;
     if (index == nullptr || flag == nullptr || status == nullptr || lacks(count, handles)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testany");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testany");
@@ -279,10 +279,10 @@ int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
     if (*index != MPI_UNDEFINED) return end_one(&handles[*index], status, "MPI_Testany");
     if (*flag != 0) fill_empty_status(status);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Waitsome)
-int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) {
+int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) try {
     Critical guard;
     if (outcount == nullptr || lacks(count, handles, indices, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitsome");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitsome");
@@ -296,10 +296,10 @@ int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, 
     Comm* of = nullptr;
     const int error = end_some(count, handles, outcount, indices, statuses, &of);
     return answer_of_several(error, of, "MPI_Waitsome");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Testsome)
-int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) {
+int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) try {
     Critical guard;
     if (outcount == nullptr || lacks(count, handles, indices, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testsome");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testsome");
@@ -313,4 +313,4 @@ int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, 
     Comm* of = nullptr;
     const int error = end_some(count, handles, outcount, indices, statuses, &of);
     return answer_of_several(error, of, "MPI_Testsome");
-}
+} VIADUCT_MPI_CATCH()

@@ -193,7 +193,7 @@ int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_COUNTED(Put,
+VIADUCT_MPI_COUNTED_ON(win, Put,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
                     {
@@ -207,7 +207,7 @@ VIADUCT_MPI_COUNTED(Put,
                                           target_type, win);
                     })
 
-VIADUCT_MPI_COUNTED(Rput,
+VIADUCT_MPI_COUNTED_ON(win, Rput,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win,
                      MPI_Request* request),
@@ -218,7 +218,7 @@ VIADUCT_MPI_COUNTED(Rput,
                                                       request));
                     })
 
-VIADUCT_MPI_COUNTED(Get,
+VIADUCT_MPI_COUNTED_ON(win, Get,
                     (void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win),
                     {
@@ -232,7 +232,7 @@ VIADUCT_MPI_COUNTED(Get,
                                           target_type, win);
                     })
 
-VIADUCT_MPI_COUNTED(Rget,
+VIADUCT_MPI_COUNTED_ON(win, Rget,
                     (void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Win win,
                      MPI_Request* request),
@@ -243,7 +243,7 @@ VIADUCT_MPI_COUNTED(Rget,
                                                       request));
                     })
 
-VIADUCT_MPI_COUNTED(Accumulate,
+VIADUCT_MPI_COUNTED_ON(win, Accumulate,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Op op,
                      MPI_Win win),
@@ -259,7 +259,7 @@ VIADUCT_MPI_COUNTED(Accumulate,
                                                  target_count, target_type, op, win);
                     })
 
-VIADUCT_MPI_COUNTED(Raccumulate,
+VIADUCT_MPI_COUNTED_ON(win, Raccumulate,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, int rank,
                      MPI_Aint displacement, Count target_count, MPI_Datatype target_type, MPI_Op op,
                      MPI_Win win, MPI_Request* request),
@@ -270,7 +270,7 @@ VIADUCT_MPI_COUNTED(Raccumulate,
                                                       request));
                     })
 
-VIADUCT_MPI_COUNTED(Get_accumulate,
+VIADUCT_MPI_COUNTED_ON(win, Get_accumulate,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, void* result,
                      Count result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
                      Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win),
@@ -281,7 +281,7 @@ VIADUCT_MPI_COUNTED(Get_accumulate,
                                                           target_count, target_type, op, false, nullptr));
                     })
 
-VIADUCT_MPI_COUNTED(Rget_accumulate,
+VIADUCT_MPI_COUNTED_ON(win, Rget_accumulate,
                     (const void* origin, Count origin_count, MPI_Datatype origin_type, void* result,
                      Count result_count, MPI_Datatype result_type, int rank, MPI_Aint displacement,
                      Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
@@ -300,7 +300,7 @@ VIADUCT_MPI(Fetch_and_op, (const void* origin, void* result, MPI_Datatype type, 
         rma::short_step(*window, origin, result, type, rank, displacement, op)) [[likely]]
         return MPI_SUCCESS;
     return fetch_and_op_slowly(origin, result, type, rank, displacement, op, win);
-}
+} VIADUCT_MPI_CATCH(win)
 
 VIADUCT_MPI(Compare_and_swap, (const void* origin, const void* compare, void* result, MPI_Datatype type,
                                int rank, MPI_Aint displacement, MPI_Win win)) {
@@ -309,4 +309,4 @@ VIADUCT_MPI(Compare_and_swap, (const void* origin, const void* compare, void* re
         rma::short_compare_and_swap(*window, origin, compare, result, type, rank, displacement)) [[likely]]
         return MPI_SUCCESS;
     return compare_and_swap_slowly(origin, compare, result, type, rank, displacement, win);
-}
+} VIADUCT_MPI_CATCH(win)

@@ -191,7 +191,7 @@ VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session
     made->handle = sessions->add(made);
     *session = made->handle;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
     Critical guard;
@@ -203,7 +203,7 @@ VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
     errhandler_release(ending->errhandler);
     delete ending;
     return exit_job(Leaving::session);
-}
+} VIADUCT_MPI_CATCH()
 
 // What all functions that ask a session begin with: the lock, and the session or an error.
 #define VIADUCT_MPI_ASK_SESSION(name, parameters, ...)                                    \
@@ -212,7 +212,7 @@ VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
         Session* found = sessions->find(session);                                         \
         auto body = [&]() -> int __VA_ARGS__;                                             \
         return raise_on(found, found ? body() : MPI_ERR_SESSION, "MPI_" #name);           \
-    }
+    } VIADUCT_MPI_CATCH(session)
 
 VIADUCT_MPI_ASK_SESSION(Session_get_info, (MPI_Session session, MPI_Info* info_used), {
     if (!info_used) {
@@ -288,7 +288,7 @@ VIADUCT_MPI(Session_call_errhandler, (MPI_Session session, int errorcode)) {
     }
     raise_on(found, errorcode, "MPI_Session_call_errhandler");
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {
     Critical guard;
@@ -298,7 +298,7 @@ VIADUCT_MPI(Session_create_errhandler, (MPI_Session_errhandler_function * functi
     // Handles are ints: one type serves all handlers.
     *errhandler = errhandler_create(ErrhandlerKind::session, function);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Comm_create_from_group, (MPI_Group group, const char* stringtag, MPI_Info info, MPI_Errhandler errhandler,
                                      MPI_Comm* newcomm)) {
@@ -309,7 +309,7 @@ VIADUCT_MPI(Comm_create_from_group, (MPI_Group group, const char* stringtag, MPI
     }
     return raise_on(handler, MPI_COMM_NULL, create_from_group(group_of(group), stringtag, info_of(info), handler, newcomm),
                     "MPI_Comm_create_from_group");
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Intercomm_create_from_groups, (MPI_Group local_group, int local_leader, MPI_Group remote_group,
                                            int remote_leader, const char* stringtag, MPI_Info info,
@@ -323,4 +323,4 @@ VIADUCT_MPI(Intercomm_create_from_groups, (MPI_Group local_group, int local_lead
                     inter_from_groups(group_of(local_group), local_leader, group_of(remote_group), remote_leader, stringtag,
                                       info_of(info), handler, newintercomm),
                     "MPI_Intercomm_create_from_groups");
-}
+} VIADUCT_MPI_CATCH()

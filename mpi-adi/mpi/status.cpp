@@ -24,7 +24,7 @@ VIADUCT_MPI(Status_c2f, (const MPI_Status* c_status, MPI_Fint* f_status)) {
     Call call("MPI_Status_c2f");
     VIADUCT_MPI_NEED(c_status, f_status)
     return c_status == MPI_STATUS_IGNORE ? call.result(MPI_ERR_OTHER) : convert(c_status, f_status);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_f2c, (const MPI_Fint* f_status, MPI_Status* c_status)) {
     Call call("MPI_Status_f2c");
@@ -35,13 +35,13 @@ VIADUCT_MPI(Status_f2c, (const MPI_Fint* f_status, MPI_Status* c_status)) {
     }
     VIADUCT_MPI_NEED(f_status)
     return convert(f_status, c_status);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_c2f08, (const MPI_Status* c_status, MPI_F08_status* f08_status)) {
     Call call("MPI_Status_c2f08");
     VIADUCT_MPI_NEED(c_status, f08_status)
     return c_status == MPI_STATUS_IGNORE ? call.result(MPI_ERR_OTHER) : convert(c_status, f08_status);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_f082c, (const MPI_F08_status* f08_status, MPI_Status* c_status)) {
     Call call("MPI_Status_f082c");
@@ -52,16 +52,16 @@ VIADUCT_MPI(Status_f082c, (const MPI_F08_status* f08_status, MPI_Status* c_statu
     }
     VIADUCT_MPI_NEED(f08_status)
     return convert(f08_status, c_status);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_f2f08, (const MPI_Fint* f_status, MPI_F08_status* f08_status)) {
     Call call("MPI_Status_f2f08");
     VIADUCT_MPI_NEED(f_status, f08_status)
     return convert(f_status, f08_status);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_f082f, (const MPI_F08_status* f08_status, MPI_Fint* f_status)) {
     Call call("MPI_Status_f082f");
     VIADUCT_MPI_NEED(f08_status, f_status)
     return convert(f08_status, f_status);
-}
+} VIADUCT_MPI_CATCH()

@@ -139,7 +139,7 @@ VIADUCT_MPI(Dims_create, (int nnodes, int ndims, int dims[])) {
         VIADUCT_MPI_NEED(dims)
     }
     return call.result(ndims == 0 ? MPI_SUCCESS : dims_create(nnodes, {dims, size_t(ndims)}));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Topo_test, (MPI_Comm comm, int* status)) {
     Communicator* found = comm_of(comm);
@@ -150,7 +150,7 @@ VIADUCT_MPI(Topo_test, (MPI_Comm comm, int* status)) {
     }
     *status = found->topology ? found->topology->kind : MPI_UNDEFINED;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int, MPI_Comm* comm_cart)) {
     Communicator* old = comm_of(comm_old);
@@ -158,7 +158,7 @@ VIADUCT_MPI(Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const 
     VIADUCT_MPI_NEED(comm_cart)
     *comm_cart = MPI_COMM_NULL;
     return call.result(old && !old->inter ? cart_create(*old, ndims, dims, periods, comm_cart) : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm_old)
 
 VIADUCT_MPI_ASK_TOPOLOGY(Cartdim_get, MPI_CART, (MPI_Comm comm, int* ndims), {
     VIADUCT_MPI_NEED(ndims)
@@ -238,7 +238,7 @@ VIADUCT_MPI(Cart_map, (MPI_Comm comm, int ndims, const int dims[], const int[], 
     }
     *newrank = found->rank < n ? found->rank : MPI_UNDEFINED;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Graph_create, (MPI_Comm comm_old, int nnodes, const int index[], const int edges[], int,
                            MPI_Comm* comm_graph)) {
@@ -247,7 +247,7 @@ VIADUCT_MPI(Graph_create, (MPI_Comm comm_old, int nnodes, const int index[], con
     VIADUCT_MPI_NEED(comm_graph)
     *comm_graph = MPI_COMM_NULL;
     return call.result(old && !old->inter ? graph_create(*old, nnodes, index, edges, comm_graph) : MPI_ERR_COMM);
-}
+} VIADUCT_MPI_CATCH(comm_old)
 
 VIADUCT_MPI_ASK_TOPOLOGY(Graphdims_get, MPI_GRAPH, (MPI_Comm comm, int* nnodes, int* nedges), {
     VIADUCT_MPI_NEED(nnodes, nedges)
@@ -295,4 +295,4 @@ VIADUCT_MPI(Graph_map, (MPI_Comm comm, int nnodes, const int[], const int[], int
     }
     *newrank = found->rank < nnodes ? found->rank : MPI_UNDEFINED;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(comm)

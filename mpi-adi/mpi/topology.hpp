@@ -15,4 +15,4 @@
         [[maybe_unused]] const Topology& topology = *found->topology;            \
         __VA_ARGS__                                                              \
         return MPI_SUCCESS;                                                      \
-    }
+    } VIADUCT_MPI_CATCH(comm)

@@ -73,7 +73,7 @@ VIADUCT_MPI(Get_elements_x, (const MPI_Status* status, MPI_Datatype datatype, MP
     }
     *count = elements_or_undefined(*type, bytes_of(*status));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_set_elements_x, (MPI_Status * status, MPI_Datatype datatype, MPI_Count count)) {
     Call call("MPI_Status_set_elements_x");
@@ -87,7 +87,7 @@ VIADUCT_MPI(Status_set_elements_x, (MPI_Status * status, MPI_Datatype datatype, 
     }
     set_bytes(*status, bytes_of_elements(*type, count));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, int count)) {
     Call call("MPI_Status_set_elements");
@@ -101,9 +101,9 @@ VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, in
     }
     set_bytes(*status, bytes_of_elements(*type, count));
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_COUNTED(Pack, (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf, Count outsize, Count* position,
+VIADUCT_MPI_COUNTED_ON(comm, Pack, (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf, Count outsize, Count* position,
                    MPI_Comm comm), {
     Call call("MPI_Pack", comm_of(comm));
     VIADUCT_MPI_NEED(position)
@@ -126,7 +126,7 @@ VIADUCT_MPI_COUNTED(Pack, (const void* inbuf, Count incount, MPI_Datatype dataty
     return MPI_SUCCESS;
 })
 
-VIADUCT_MPI_COUNTED(Unpack, (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount, MPI_Datatype datatype,
+VIADUCT_MPI_COUNTED_ON(comm, Unpack, (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount, MPI_Datatype datatype,
                      MPI_Comm comm), {
     Call call("MPI_Unpack", comm_of(comm));
     VIADUCT_MPI_NEED(position)
@@ -149,7 +149,7 @@ VIADUCT_MPI_COUNTED(Unpack, (const void* inbuf, Count insize, Count* position, v
     return MPI_SUCCESS;
 })
 
-VIADUCT_MPI_COUNTED(Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size), {
+VIADUCT_MPI_COUNTED_ON(comm, Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size), {
     Call call("MPI_Pack_size", comm_of(comm));
     VIADUCT_MPI_NEED(size)
     const Datatype* type = type_of(datatype);
@@ -217,10 +217,10 @@ VIADUCT_MPI(Get_address, (const void* location, MPI_Aint* address)) {
     if (address == nullptr) return Call("MPI_Get_address").result(MPI_ERR_ARG);
     *address = std::bit_cast<MPI_Aint>(location);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Address, (void* location, MPI_Aint* address)) {
     if (address == nullptr) return Call("MPI_Address").result(MPI_ERR_ARG);
     *address = std::bit_cast<MPI_Aint>(location);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -305,7 +305,7 @@ VIADUCT_MPI(Type_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Data
     Call call("MPI_Type_hvector");
     VIADUCT_MPI_NEED(newtype)
     return call.result(hvector(count, blocklength, stride, oldtype, newtype));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_COUNTED(Type_indexed, (Count count, const Count lengths[], const Count displacements[], MPI_Datatype oldtype,
                                    MPI_Datatype* newtype), {
@@ -335,7 +335,7 @@ VIADUCT_MPI(Type_hindexed, (int count, int lengths[], MPI_Aint displacements[], 
         VIADUCT_MPI_NEED(lengths, displacements)
     }
     return call.result(hindexed<int>(MPI_COMBINER_HINDEXED, count, lengths, displacements, oldtype, newtype));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_COUNTED(Type_create_indexed_block, (Count count, Count blocklength, const Count displacements[],
                                                 MPI_Datatype oldtype, MPI_Datatype* newtype), {
@@ -376,7 +376,7 @@ VIADUCT_MPI(Type_struct, (int count, int lengths[], MPI_Aint displacements[], MP
         VIADUCT_MPI_NEED(lengths, displacements, types)
     }
     return call.result(structure<int>(MPI_COMBINER_STRUCT, count, lengths, displacements, types, newtype));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_COUNTED(Type_create_subarray, (int ndims, const Count sizes[], const Count subsizes[], const Count starts[],
                                            int order, MPI_Datatype oldtype, MPI_Datatype* newtype), {
@@ -403,4 +403,4 @@ VIADUCT_MPI(Type_dup, (MPI_Datatype oldtype, MPI_Datatype* newtype)) {
     Call call("MPI_Type_dup");
     VIADUCT_MPI_NEED(newtype)
     return call.result(duplicate(oldtype, newtype));
-}
+} VIADUCT_MPI_CATCH()

@@ -98,7 +98,7 @@ VIADUCT_MPI(Type_commit, (MPI_Datatype * datatype)) {
     }
     type->committed = true;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
     Call call("MPI_Type_free");
@@ -109,7 +109,7 @@ VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
         return call.result(MPI_ERR_TYPE);
     }
     return call.result(type_free(datatype));
-}
+} VIADUCT_MPI_CATCH()
 
 // Functions that ask one thing of a type: the body uses `type`.
 #define VIADUCT_MPI_ASK_TYPE(function, parameters, ...)   \
@@ -121,7 +121,7 @@ VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
         }                                                 \
         __VA_ARGS__;                                      \
         return MPI_SUCCESS;                               \
-    }
+    } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_ASK_TYPE(Type_size, (MPI_Datatype datatype, int* size), {
     VIADUCT_MPI_NEED(size)
@@ -213,14 +213,14 @@ VIADUCT_MPI(Type_set_name, (MPI_Datatype datatype, const char* name)) {
     }
     type->name = take_name(name);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addresses, int max_types, int integers[],
                                 MPI_Aint addresses[], MPI_Datatype types[])) {
     Call call("MPI_Type_get_contents");
     return call.result(give_contents(datatype, {max_integers, max_addresses, 0, max_types}, integers, addresses, nullptr,
                                      types));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
                                   MPI_Count max_large_counts, MPI_Count max_types, int integers[], MPI_Aint addresses[],
@@ -228,7 +228,7 @@ VIADUCT_MPI(Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers,
     Call call("MPI_Type_get_contents_c");
     return call.result(give_contents(datatype, {max_integers, max_addresses, max_large_counts, max_types}, integers,
                                      addresses, large_counts, types));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) {
     Call call("MPI_Type_match_size");
@@ -251,21 +251,21 @@ VIADUCT_MPI(Type_match_size, (int typeclass, int size, MPI_Datatype* datatype)) 
         case MPI_TYPECLASS_COMPLEX: return call.result(choose(kComplex));
         default: return call.result(MPI_ERR_ARG);
     }
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_create_f90_real, (int precision, int range, MPI_Datatype* newtype)) {
     Call call("MPI_Type_create_f90_real");
     VIADUCT_MPI_NEED(newtype)
     constexpr MPI_Datatype kKinds[] = {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL16};
     return call.result(f90_real(MPI_COMBINER_F90_REAL, precision, range, kKinds, newtype));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_create_f90_complex, (int precision, int range, MPI_Datatype* newtype)) {
     Call call("MPI_Type_create_f90_complex");
     VIADUCT_MPI_NEED(newtype)
     constexpr MPI_Datatype kKinds[] = {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX32};
     return call.result(f90_real(MPI_COMBINER_F90_COMPLEX, precision, range, kKinds, newtype));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_create_f90_integer, (int range, MPI_Datatype* newtype)) {
     Call call("MPI_Type_create_f90_integer");
@@ -278,4 +278,4 @@ VIADUCT_MPI(Type_create_f90_integer, (int range, MPI_Datatype* newtype)) {
         }
     }
     return call.result(MPI_ERR_ARG);
-}
+} VIADUCT_MPI_CATCH()

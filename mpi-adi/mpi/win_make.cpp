@@ -72,15 +72,15 @@ int query_shared(const WindowCall& call, int rank, MPI_Aint* size, Unit* disp_un
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_COUNTED(Win_create,
+VIADUCT_MPI_COUNTED_ON(comm, Win_create,
                     (void* base, MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win),
                     { return create("MPI_Win_create", base, size, disp_unit, info, comm, win); })
 
-VIADUCT_MPI_COUNTED(Win_allocate,
+VIADUCT_MPI_COUNTED_ON(comm, Win_allocate,
                     (MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),
                     { return allocate("MPI_Win_allocate", size, disp_unit, info, comm, baseptr, win, false); })
 
-VIADUCT_MPI_COUNTED(Win_allocate_shared,
+VIADUCT_MPI_COUNTED_ON(comm, Win_allocate_shared,
                     (MPI_Aint size, Displacement disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win),
                     { return allocate("MPI_Win_allocate_shared", size, disp_unit, info, comm, baseptr, win, true); })
 
@@ -89,7 +89,7 @@ VIADUCT_MPI(Win_create_dynamic, (MPI_Info info, MPI_Comm comm, MPI_Win* win)) {
                        [](Communicator& found, int refused, const Info* hints, rma::Window** made) {
                            return rma::win_create_dynamic(found, refused, hints, made);
                        });
-}
+} VIADUCT_MPI_CATCH(comm)
 
 VIADUCT_MPI(Win_free, (MPI_Win * win)) {
     if (win == nullptr) return Call("MPI_Win_free").result(MPI_ERR_ARG);
@@ -103,7 +103,7 @@ VIADUCT_MPI(Win_free, (MPI_Win * win)) {
     }
     *win = MPI_WIN_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_WIN(Win_attach, (MPI_Win win, void* base, MPI_Aint size),
                 { return rma::win_attach(*call, base, size); })

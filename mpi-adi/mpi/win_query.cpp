@@ -110,13 +110,13 @@ VIADUCT_MPI(Win_create_keyval, (MPI_Win_copy_attr_function * copy, MPI_Win_delet
     Call call("MPI_Win_create_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::win, copy, destroy, extra_state, keyval));
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Win_free_keyval, (int* keyval)) {
     Call call("MPI_Win_free_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_free(keyval, HandleType::win));
-}
+} VIADUCT_MPI_CATCH()
 
 // A key that is none of windows is not the window's error: the world's error handler is asked, as MPICH does, and not
 // that of the window, which by default ends the job.
@@ -125,7 +125,7 @@ VIADUCT_MPI(Win_set_attr, (MPI_Win win, int keyval, void* value)) {
     if (!call.valid()) return call.result(MPI_ERR_WIN);
     const int error = set_attribute(*call, keyval, value, AttributeKind::pointer);
     return error == MPI_ERR_KEYVAL ? raise(static_cast<Comm*>(nullptr), error, "MPI_Win_set_attr") : call.result(error);
-}
+} VIADUCT_MPI_CATCH(win)
 VIADUCT_MPI_WIN(Win_get_attr, (MPI_Win win, int keyval, void* value, int* flag),
                 {
                     if (missing(value, static_cast<void*>(flag))) return MPI_ERR_ARG;
@@ -143,7 +143,7 @@ VIADUCT_MPI(Win_create_errhandler, (MPI_Win_errhandler_function * function, MPI_
     // Handles of both kinds are ints, so one record keeps functions of either.
     *errhandler = errhandler_create(ErrhandlerKind::win, function);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_WIN(Win_set_errhandler, (MPI_Win win, MPI_Errhandler errhandler), {
     Errhandler* found = errhandler_of(errhandler);
@@ -167,21 +167,21 @@ VIADUCT_MPI(Win_call_errhandler, (MPI_Win win, int errorcode)) {
     if (!call.valid()) return call.result(MPI_ERR_WIN);
     call.result(errorcode);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH(win)
 
 extern "C" {
 
 // Through these the Fortran layer sets and gets attributes as integers.
 __attribute__((visibility("default"))) int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag,
-                                                             AttributeKind wanted) {
+                                                             AttributeKind wanted) try {
     WindowCall call("MPI_Win_get_attr", win);
     return call.result(call.valid() ? get_attribute(*call, keyval, value, flag, wanted) : MPI_ERR_WIN);
-}
+} VIADUCT_MPI_CATCH(win)
 
 __attribute__((visibility("default"))) int MPII_Win_set_attr(MPI_Win win, int keyval, void* value,
-                                                             AttributeKind kind) {
+                                                             AttributeKind kind) try {
     WindowCall call("MPI_Win_set_attr", win);
     return call.result(call.valid() ? set_attribute(*call, keyval, value, kind) : MPI_ERR_WIN);
-}
+} VIADUCT_MPI_CATCH(win)
 
 }  // extern "C"

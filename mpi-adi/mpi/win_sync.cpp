@@ -83,7 +83,7 @@ VIADUCT_MPI(Win_flush, (int rank, MPI_Win win)) {
         [[likely]]
         return MPI_SUCCESS;
     return flush_slowly(rank, win);
-}
+} VIADUCT_MPI_CATCH(win)
 
 VIADUCT_MPI_WIN(Win_flush_local, (int rank, MPI_Win win), {
     if (rank == MPI_PROC_NULL) return MPI_SUCCESS;

@@ -38,4 +38,4 @@ inline rma::Window* window_without_lock(MPI_Win handle) {
         WindowCall call("MPI_" #name, win);                 \
         if (!call.valid()) return call.result(MPI_ERR_WIN); \
         return call.result([&]() -> int __VA_ARGS__());     \
-    }
+    } VIADUCT_MPI_CATCH(win)

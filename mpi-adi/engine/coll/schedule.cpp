@@ -160,6 +160,24 @@ void Schedule::rewind() {
     at_ = 0;
 }
 
+// What has begun uses memory of the schedule.
+void Schedule::begin_all(size_t first, size_t last) try {
+    pending_.reserve(pending_.size() + (last - first));
+    for (size_t i = first; i < last; ++i) {
+        const Step& step = steps_[i];
+        if (step.kind == Kind::send || step.kind == Kind::recv) {
+            pending_.push_back(begin(step));
+        } else {
+            note(local(step));
+        }
+    }
+} catch (const std::bad_alloc&) {
+    if (!pending_.empty()) {
+        end_job(MPI_ERR_NO_MEM, "there is no memory for the rest of a collective call");
+    }
+    throw;
+}
+
 // One round of a blocking call. The usual ones, a send, a receive or one of each, need no request objects of ours.
 int Schedule::run_round(size_t first, size_t last) {
     const Step* out = nullptr;
@@ -177,14 +195,7 @@ int Schedule::run_round(size_t first, size_t last) {
     const bool simple = messages == last - first && messages == size_t(out != nullptr) + size_t(in != nullptr) &&
                         !(out && in && out->comm != in->comm);
     if (!simple) {
-        for (size_t i = first; i < last; ++i) {
-            const Step& step = steps_[i];
-            if (step.kind == Kind::send || step.kind == Kind::recv) {
-                pending_.push_back(begin(step));
-            } else {
-                note(local(step));
-            }
-        }
+        begin_all(first, last);
         int error = wait_all(pending_.data(), int(pending_.size()));
         pending_.clear();
         return error;

@@ -79,6 +79,7 @@ class Schedule final : public Activity {
     Payload payload(const Step& step) const;
     Request* begin(const Step& step);
     int check_whole(const Step& step, const MPI_Status& status, int error);
+    void begin_all(size_t first, size_t last);
     int run_round(size_t first, size_t last);
     Communicator* comm_;
     Communicator* messages_;

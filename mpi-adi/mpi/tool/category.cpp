@@ -69,16 +69,16 @@ int list(int index, std::vector<int> Category::*members, int len, int indices[])
 using namespace viaduct::mpi::tool;
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_num)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_num(int* num_cat) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_num(int* num_cat) try {
     VIADUCT_TOOL_CALL()
     give(num_cat, categories().size());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_info)
 VIADUCT_MPI_FUNCTION PMPI_T_category_get_info(int cat_index, char* name, int* name_len, char* desc,
                                               int* desc_len, int* num_cvars, int* num_pvars,
-                                              int* num_categories) {
+                                              int* num_categories) try {
     VIADUCT_TOOL_CALL()
     const Category* one = category_at(cat_index);
     if (!one) {
@@ -90,10 +90,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_category_get_info(int cat_index, char* name, int* na
     give(num_pvars, one->pvars.size());
     give(num_categories, one->categories.size());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_index)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_index(const char* name, int* cat_index) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_index(const char* name, int* cat_index) try {
     VIADUCT_TOOL_CALL()
     const auto& all = categories();
     for (size_t i = 0; name && i < all.size(); ++i) {
@@ -103,45 +103,45 @@ VIADUCT_MPI_FUNCTION PMPI_T_category_get_index(const char* name, int* cat_index)
         }
     }
     return MPI_T_ERR_INVALID_NAME;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_cvars)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_cvars(int cat_index, int len, int indices[]) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_cvars(int cat_index, int len, int indices[]) try {
     VIADUCT_TOOL_CALL()
     return list(cat_index, &Category::cvars, len, indices);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_pvars)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_pvars(int cat_index, int len, int indices[]) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_pvars(int cat_index, int len, int indices[]) try {
     VIADUCT_TOOL_CALL()
     return list(cat_index, &Category::pvars, len, indices);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_categories)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_categories(int cat_index, int len, int indices[]) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_categories(int cat_index, int len, int indices[]) try {
     VIADUCT_TOOL_CALL()
     return list(cat_index, &Category::categories, len, indices);
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_num_events)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_num_events(int cat_index, int* num_events) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_num_events(int cat_index, int* num_events) try {
     VIADUCT_TOOL_CALL()
     if (!category_at(cat_index)) {
         return MPI_T_ERR_INVALID_INDEX;
     }
     give(num_events, 0);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_get_events)
-VIADUCT_MPI_FUNCTION PMPI_T_category_get_events(int cat_index, int, int[]) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_get_events(int cat_index, int, int[]) try {
     VIADUCT_TOOL_CALL()
     return category_at(cat_index) ? MPI_SUCCESS : MPI_T_ERR_INVALID_INDEX;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_category_changed)
-VIADUCT_MPI_FUNCTION PMPI_T_category_changed(int* update_number) {
+VIADUCT_MPI_FUNCTION PMPI_T_category_changed(int* update_number) try {
     VIADUCT_TOOL_CALL()
     give(update_number, 0);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -42,16 +42,16 @@ using namespace viaduct::mpi;
 using namespace viaduct::mpi::tool;
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_get_num)
-VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_num(int* num_cvar) {
+VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_num(int* num_cvar) try {
     VIADUCT_TOOL_CALL()
     give(num_cvar, controls().size());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_get_info)
 VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_info(int cvar_index, char* name, int* name_len, int* verbosity,
                                           MPI_Datatype* datatype, MPI_T_enum* enumtype, char* desc,
-                                          int* desc_len, int* bind, int* scope) {
+                                          int* desc_len, int* bind, int* scope) try {
     VIADUCT_TOOL_CALL()
     const auto all = controls();
     if (cvar_index < 0 || size_t(cvar_index) >= all.size()) {
@@ -66,10 +66,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_info(int cvar_index, char* name, int* name_
     give(bind, MPI_T_BIND_NO_OBJECT);
     give(scope, one.is_number() ? MPI_T_SCOPE_ALL_EQ : MPI_T_SCOPE_READONLY);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_get_index)
-VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_index(const char* name, int* cvar_index) {
+VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_index(const char* name, int* cvar_index) try {
     VIADUCT_TOOL_CALL()
     const auto all = controls();
     for (size_t i = 0; name && i < all.size(); ++i) {
@@ -79,10 +79,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_cvar_get_index(const char* name, int* cvar_index) {
         }
     }
     return MPI_T_ERR_INVALID_NAME;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_handle_alloc)
-VIADUCT_MPI_FUNCTION PMPI_T_cvar_handle_alloc(int cvar_index, void*, MPI_T_cvar_handle* handle, int* count) {
+VIADUCT_MPI_FUNCTION PMPI_T_cvar_handle_alloc(int cvar_index, void*, MPI_T_cvar_handle* handle, int* count) try {
     VIADUCT_TOOL_CALL()
     const auto all = controls();
     if (cvar_index < 0 || size_t(cvar_index) >= all.size()) {
@@ -96,10 +96,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_cvar_handle_alloc(int cvar_index, void*, MPI_T_cvar_
     *handle = handles().back().get();
     give(count, one.is_number() ? 1 : std::strlen(one.row->pa_value) + 1);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_handle_free)
-VIADUCT_MPI_FUNCTION PMPI_T_cvar_handle_free(MPI_T_cvar_handle* handle) {
+VIADUCT_MPI_FUNCTION PMPI_T_cvar_handle_free(MPI_T_cvar_handle* handle) try {
     VIADUCT_TOOL_CALL()
     const auto found = handle ? find(*handle) : handles().end();
     if (found == handles().end()) {
@@ -108,10 +108,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_cvar_handle_free(MPI_T_cvar_handle* handle) {
     handles().erase(found);
     *handle = MPI_T_CVAR_HANDLE_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_read)
-VIADUCT_MPI_FUNCTION PMPI_T_cvar_read(MPI_T_cvar_handle handle, void* buf) {
+VIADUCT_MPI_FUNCTION PMPI_T_cvar_read(MPI_T_cvar_handle handle, void* buf) try {
     VIADUCT_TOOL_CALL()
     const auto found = find(handle);
     if (found == handles().end()) {
@@ -128,10 +128,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_cvar_read(MPI_T_cvar_handle handle, void* buf) {
         std::memcpy(buf, one.row->pa_value, std::strlen(one.row->pa_value) + 1);
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_cvar_write)
-VIADUCT_MPI_FUNCTION PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void* buf) {
+VIADUCT_MPI_FUNCTION PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void* buf) try {
     VIADUCT_TOOL_CALL()
     const auto found = find(handle);
     if (found == handles().end()) {
@@ -147,4 +147,4 @@ VIADUCT_MPI_FUNCTION PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void* buf
     MPI_Count value;
     std::memcpy(&value, buf, sizeof value);
     return mpip_set_param(one.row->pa_name, value) == MPIP_SUCCESS ? MPI_SUCCESS : MPI_T_ERR_INVALID;
-}
+} VIADUCT_MPI_CATCH()

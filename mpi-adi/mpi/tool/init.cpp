@@ -36,7 +36,7 @@ void give_text(std::string_view text, char* buffer, int* length) {
 using namespace viaduct::mpi::tool;
 
 VIADUCT_MPI_EXPORT(MPI_T_init_thread)
-VIADUCT_MPI_FUNCTION PMPI_T_init_thread(int required, int* provided) {
+VIADUCT_MPI_FUNCTION PMPI_T_init_thread(int required, int* provided) try {
     ToolCall call;
     if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE) {
         return MPI_T_ERR_INVALID;
@@ -44,20 +44,20 @@ VIADUCT_MPI_FUNCTION PMPI_T_init_thread(int required, int* provided) {
     ++users;
     give(provided, MPI_THREAD_MULTIPLE);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_finalize)
-VIADUCT_MPI_FUNCTION PMPI_T_finalize(void) {
+VIADUCT_MPI_FUNCTION PMPI_T_finalize(void) try {
     VIADUCT_TOOL_CALL()
     if (--users == 0) {
         forget_cvar_handles();
         forget_pvar_sessions();
     }
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_enum_get_info)
-VIADUCT_MPI_FUNCTION PMPI_T_enum_get_info(MPI_T_enum enumtype, int* num, char* name, int* name_len) {
+VIADUCT_MPI_FUNCTION PMPI_T_enum_get_info(MPI_T_enum enumtype, int* num, char* name, int* name_len) try {
     VIADUCT_TOOL_CALL()
     const MPIR_T_enum_s* found = enum_of(enumtype);
     if (!found) {
@@ -66,11 +66,11 @@ VIADUCT_MPI_FUNCTION PMPI_T_enum_get_info(MPI_T_enum enumtype, int* num, char* n
     give(num, found->items.size());
     give_text(found->name, name, name_len);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_enum_get_item)
 VIADUCT_MPI_FUNCTION PMPI_T_enum_get_item(MPI_T_enum enumtype, int item, int* value, char* name,
-                                          int* name_len) {
+                                          int* name_len) try {
     VIADUCT_TOOL_CALL()
     const MPIR_T_enum_s* found = enum_of(enumtype);
     if (!found) {
@@ -82,4 +82,4 @@ VIADUCT_MPI_FUNCTION PMPI_T_enum_get_item(MPI_T_enum enumtype, int item, int* va
     give(value, item);
     give_text(found->items[size_t(item)], name, name_len);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -118,17 +118,17 @@ struct MPIR_T_pvar_handle_s* const MPI_T_PVAR_ALL_HANDLES = &all_handles;
 }
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_get_num)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_num(int* num_pvar) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_num(int* num_pvar) try {
     VIADUCT_TOOL_CALL()
     give(num_pvar, performances().size());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_get_info)
 VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_info(int pvar_index, char* name, int* name_len, int* verbosity,
                                           int* var_class, MPI_Datatype* datatype, MPI_T_enum* enumtype,
                                           char* desc, int* desc_len, int* bind, int* readonly,
-                                          int* continuous, int* atomic) {
+                                          int* continuous, int* atomic) try {
     VIADUCT_TOOL_CALL()
     const Performance* one = variable_at(pvar_index);
     if (!one) {
@@ -145,10 +145,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_info(int pvar_index, char* name, int* name_
     give(continuous, !one->counts());
     give(atomic, one->counts());
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_get_index)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_index(const char* name, int var_class, int* pvar_index) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_index(const char* name, int var_class, int* pvar_index) try {
     VIADUCT_TOOL_CALL()
     const auto& all = performances();
     for (size_t i = 0; name && i < all.size(); ++i) {
@@ -158,10 +158,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_get_index(const char* name, int var_class, int*
         }
     }
     return MPI_T_ERR_INVALID_NAME;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_session_create)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_create(MPI_T_pvar_session* session) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_create(MPI_T_pvar_session* session) try {
     VIADUCT_TOOL_CALL()
     if (!session) {
         return MPI_T_ERR_INVALID;
@@ -169,10 +169,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_create(MPI_T_pvar_session* session) {
     open_sessions().push_back(std::make_unique<MPIR_T_pvar_session_s>());
     *session = open_sessions().back().get();
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_session_free)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_free(MPI_T_pvar_session* session) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_free(MPI_T_pvar_session* session) try {
     VIADUCT_TOOL_CALL()
     if (!session || !known(*session)) {
         return MPI_T_ERR_INVALID_SESSION;
@@ -180,11 +180,11 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_session_free(MPI_T_pvar_session* session) {
     open_sessions().erase(find(open_sessions(), *session));
     *session = MPI_T_PVAR_SESSION_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_handle_alloc)
 VIADUCT_MPI_FUNCTION PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void*,
-                                              MPI_T_pvar_handle* handle, int* count) {
+                                              MPI_T_pvar_handle* handle, int* count) try {
     VIADUCT_TOOL_CALL()
     if (!known(session)) {
         return MPI_T_ERR_INVALID_SESSION;
@@ -200,10 +200,10 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pv
     *handle = session->handles.back().get();
     give(count, 1);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_handle_free)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle* handle) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle* handle) try {
     VIADUCT_TOOL_CALL()
     if (!handle) {
         return MPI_T_ERR_INVALID_HANDLE;
@@ -214,22 +214,22 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_p
     session->handles.erase(find(session->handles, *handle));
     *handle = MPI_T_PVAR_HANDLE_NULL;
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_start)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle) try {
     VIADUCT_TOOL_CALL()
     return each_counter(session, handle, MPI_T_ERR_PVAR_NO_STARTSTOP, [](auto& one) { one.start(); });
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_stop)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle) try {
     VIADUCT_TOOL_CALL()
     return each_counter(session, handle, MPI_T_ERR_PVAR_NO_STARTSTOP, [](auto& one) { one.stop(); });
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_read)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) try {
     VIADUCT_TOOL_CALL()
     if (int error = check(session, handle)) {
         return error;
@@ -239,11 +239,11 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_han
     }
     store(*handle, buf);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_write)
 VIADUCT_MPI_FUNCTION PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
-                                       const void* buf) {
+                                       const void* buf) try {
     VIADUCT_TOOL_CALL()
     if (int error = check(session, handle)) {
         return error;
@@ -258,16 +258,16 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_ha
     std::memcpy(&value, buf, sizeof value);
     handle->set(value);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_reset)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle) try {
     VIADUCT_TOOL_CALL()
     return each_counter(session, handle, MPI_T_ERR_PVAR_NO_WRITE, [](auto& one) { one.set(0); });
-}
+} VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_T_pvar_readreset)
-VIADUCT_MPI_FUNCTION PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) {
+VIADUCT_MPI_FUNCTION PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void* buf) try {
     VIADUCT_TOOL_CALL()
     if (int error = check(session, handle)) {
         return error;
@@ -281,4 +281,4 @@ VIADUCT_MPI_FUNCTION PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pva
     store(*handle, buf);
     handle->set(0);
     return MPI_SUCCESS;
-}
+} VIADUCT_MPI_CATCH()

@@ -44,7 +44,7 @@ void Rails::take_out(Lane& lane) {
         ++lane.losses;
         if (--peer.lanes_up == 0) peer.alone_since = now;
     }
-    VipDisconnect(lane.vi);
+    adi::let_go(VipDisconnect(lane.vi));
     VIP_DESCRIPTOR* desc = nullptr;
     for (;;) {
         const VIP_RETURN rc = VipSendDone(lane.vi, &desc);
@@ -212,15 +212,15 @@ void Rails::cut(stream::Connection& c) {
         }
         lane.state = LaneState::absent;
         lane.suspect = false;
-        VipDisconnect(lane.vi);
+        adi::let_go(VipDisconnect(lane.vi));
         VIP_DESCRIPTOR* desc = nullptr;
         for (;;) {
-            VipSendDone(lane.vi, &desc);
+            adi::let_go(VipSendDone(lane.vi, &desc));  // the descriptor tells whether there was one
             if (desc == nullptr) break;
             sent(packet_of(desc), true);
         }
         for (;;) {
-            VipRecvDone(lane.vi, &desc);
+            adi::let_go(VipRecvDone(lane.vi, &desc));
             if (desc == nullptr) break;
             release(packet_of(desc));
         }

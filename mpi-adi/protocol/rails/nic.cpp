@@ -57,10 +57,11 @@ int Rails::open_rail(const char* name) {
     const VIP_RETURN rc = VipOpenNic(name, &rail->nic);
     if (rc != VIP_SUCCESS)
         return adi::fail(MPIP_ERR_OTHER, "VipOpenNic(%s) answers %d", name, static_cast<int>(rc));
-    VipQueryNic(rail->nic, &rail->attributes);
     const VIP_NIC_ATTRIBUTES& nic = rail->attributes;
     int why = MPIP_SUCCESS;
-    if (nic.MaxTransferSize < kBufferBytes || nic.MaxDiscriminatorLen < 24 ||
+    if (const VIP_RETURN asked = VipQueryNic(rail->nic, &rail->attributes); asked != VIP_SUCCESS) {
+        why = adi::fail(MPIP_ERR_OTHER, "VipQueryNic(%s) answers %d", name, static_cast<int>(asked));
+    } else if (nic.MaxTransferSize < kBufferBytes || nic.MaxDiscriminatorLen < 24 ||
         nic.NicAddressLen > sizeof Card::Rail::address ||
         (nic.ReliabilityLevelSupport & VIP_SERVICE_RELIABLE_DELIVERY) == 0) {
         why = adi::fail(MPIP_ERR_OTHER, "NIC %s cannot be a rail: no reliable delivery, or limits too low",
@@ -70,11 +71,13 @@ int Rails::open_rail(const char* name) {
         if (why == MPIP_SUCCESS && same_nic(other->attributes, nic))
             why = adi::fail(MPIP_ERR_ARG, "%s and %s are the same NIC", other->name.c_str(), name);
     }
+    // Without it nobody would tell of a broken lane.
+    if (why == MPIP_SUCCESS && VipErrorCallback(rail->nic, rail.get(), on_error) != VIP_SUCCESS)
+        why = adi::fail(MPIP_ERR_OTHER, "NIC %s takes no error callback", name);
     if (why != MPIP_SUCCESS) {
-        VipCloseNic(rail->nic);
+        adi::let_go(VipCloseNic(rail->nic));
         return why;
     }
-    VipErrorCallback(rail->nic, rail.get(), on_error);
     rail->index = rails_.size();
     rails_.push_back(std::move(rail));
     return MPIP_SUCCESS;
@@ -194,7 +197,7 @@ bool Rails::grow_pool() {
                            &region.handle[rail->index]) == VIP_SUCCESS)
             continue;
         for (size_t i = 0; i < rail->index; ++i)
-            VipDeregisterMem(rails_[i]->nic, region.memory, region.handle[i]);
+            adi::let_go(VipDeregisterMem(rails_[i]->nic, region.memory, region.handle[i]));
         ::munmap(region.memory, region.bytes);
         return false;
     }
@@ -230,7 +233,7 @@ void Rails::release(Packet* p) {
 void Rails::free_pool() {
     for (const Region& region : regions_) {
         for (const auto& rail : rails_)
-            VipDeregisterMem(rail->nic, region.memory, region.handle[rail->index]);
+            adi::let_go(VipDeregisterMem(rail->nic, region.memory, region.handle[rail->index]));
         ::munmap(region.memory, region.bytes);
     }
     regions_.clear();
@@ -245,7 +248,7 @@ void Rails::finalize() {
         if (!peer.lost) cut(peer);
         peer.lost = true;
         for (Lane& lane : peer.lanes) {
-            if (lane.vi != nullptr) VipDestroyVi(lane.vi);
+            if (lane.vi != nullptr) adi::let_go(VipDestroyVi(lane.vi));
         }
         if (peer.pidfd >= 0) ::close(peer.pidfd);
         peer.proc->p_pm = nullptr;
@@ -265,11 +268,11 @@ void Rails::finalize() {
 }
 
 void Rails::close_rail(Rail& rail) {
-    if (rail.cq != nullptr) VipDestroyCQ(rail.cq);
-    if (rail.scq != nullptr) VipDestroyCQ(rail.scq);
-    if (rail.ptag != nullptr) VipDestroyPtag(rail.nic, rail.ptag);
-    VipErrorCallback(rail.nic, nullptr, nullptr);
-    VipCloseNic(rail.nic);
+    if (rail.cq != nullptr) adi::let_go(VipDestroyCQ(rail.cq));
+    if (rail.scq != nullptr) adi::let_go(VipDestroyCQ(rail.scq));
+    if (rail.ptag != nullptr) adi::let_go(VipDestroyPtag(rail.nic, rail.ptag));
+    adi::let_go(VipErrorCallback(rail.nic, nullptr, nullptr));
+    adi::let_go(VipCloseNic(rail.nic));
 }
 
 }  // namespace viaduct::rails

@@ -20,7 +20,7 @@
 // Everything here is used under the engine's lock, except Rail::errors.
 #pragma once
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include <atomic>
 #include <chrono>

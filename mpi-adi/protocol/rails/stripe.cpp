@@ -63,7 +63,7 @@ void Rails::dropped(stream::Transfer& t) {
     auto* target = static_cast<Target*>(t.direct);
     for (const auto& rail : rails_) {
         const VIP_MEM_HANDLE handle = target->handle[rail->index];
-        if (handle != 0) VipDeregisterMem(rail->nic, t.request->r_buf, handle);
+        if (handle != 0) adi::let_go(VipDeregisterMem(rail->nic, t.request->r_buf, handle));
     }
     delete target;
     t.direct = nullptr;
@@ -112,7 +112,7 @@ bool Rails::take_up(stream::Connection& c, stream::Transfer& t, const void* payl
 void Rails::free_move(Move* move) {
     for (const auto& rail : rails_) {
         const VIP_MEM_HANDLE handle = move->local[rail->index];
-        if (handle != 0) VipDeregisterMem(rail->nic, move->transfer->request->r_buf, handle);
+        if (handle != 0) adi::let_go(VipDeregisterMem(rail->nic, move->transfer->request->r_buf, handle));
     }
     delete move;
 }

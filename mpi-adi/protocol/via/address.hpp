@@ -3,7 +3,7 @@
 // (C22), so that a request can only meet the one it is for. Pure layout.
 #pragma once
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include <cstddef>
 #include <cstring>

@@ -56,7 +56,7 @@ void answer_the_bell(Bell* b) {
             VipConnectWait(b->nic, &b->own.head, VIP_INFINITE, &from.head, &attributes, &request);
         if (rc == VIP_SUCCESS) {
             note(*b, from);
-            VipConnectReject(request);  // who hears this knows that it was noted
+            adi::let_go(VipConnectReject(request));  // who hears this knows that it was noted
         } else if (rc == VIP_INVALID_PARAMETER) {
             return;  // the NIC was closed
         } else {
@@ -117,8 +117,8 @@ void silence_bell() {
     if (bell == nullptr) return;
     bell->ending = true;
     // Who rings at himself wakes the thread at once.
-    call(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, bell->expected.second);
-    VipDestroyVi(ringing_vi);
+    adi::let_go(call(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, bell->expected.second));
+    adi::let_go(VipDestroyVi(ringing_vi));
     ringing_vi = nullptr;
 }
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include "mpi-adi/protocol/cmpi_adi.h"
 

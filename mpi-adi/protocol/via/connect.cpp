@@ -50,7 +50,7 @@ VIP_RETURN accept(viadev_connection_t* c, Attempt& attempt) {
             rc = VipConnectAccept(handle, c->vi);
             if (rc == VIP_SUCCESS) return rc;
             if (rc != VIP_TIMEOUT) {
-                VipConnectReject(handle);
+                adi::let_go(VipConnectReject(handle));
                 return rc;
             }  // the requester gave up meanwhile and will come again
         } else if (rc != VIP_TIMEOUT) {

@@ -3,8 +3,6 @@
 // memory still uses it; here memory goes first.
 #include "mpi-adi/protocol/via/device.hpp"
 
-#include <viaduct/ext.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -83,8 +81,8 @@ void look_up_own_address(taskinfo_t* task) {
     } own = {};
     if (VipNSInit(viadev.nic, nullptr) != VIP_SUCCESS) return;
     char* host = task->ti_procs[task->ti_index].pi_host;
-    if (*host != '\0') VipNSGetHostByName(viadev.nic, host, &own.head, 0);
-    VipNSShutdown(viadev.nic);
+    if (*host != '\0') adi::let_go(VipNSGetHostByName(viadev.nic, host, &own.head, 0));
+    adi::let_go(VipNSShutdown(viadev.nic));
 }
 
 }  // namespace
@@ -100,7 +98,8 @@ int open_nic() {
     const char* given = adi::param_text(adi::Param::via_device);
     VIP_RETURN rc = VipOpenNic(*given != '\0' ? given : "nic0", &viadev.nic);
     if (rc != VIP_SUCCESS) return fail_call("VipOpenNic", rc);
-    VipQueryNic(viadev.nic, &viadev.attributes);
+    rc = VipQueryNic(viadev.nic, &viadev.attributes);
+    if (rc != VIP_SUCCESS) return fail_call("VipQueryNic", rc);
     if (viadev.attributes.MaxTransferSize < VBUF_BUFFER_SIZE ||
         (viadev.attributes.ReliabilityLevelSupport &
          (VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION)) == 0 ||
@@ -110,16 +109,17 @@ int open_nic() {
                          "NIC %s cannot carry this module: no reliable service, or limits too low",
                          viadev.attributes.Name);
     }
-    VipErrorCallback(viadev.nic, nullptr, on_error);
+    rc = VipErrorCallback(viadev.nic, nullptr, on_error);
+    if (rc != VIP_SUCCESS) return fail_call("VipErrorCallback", rc);
     viadev.rdma_read = (viadev.attributes.RDMAReadSupport & level()) != 0;
     const char* wanted = adi::param_text(adi::Param::rendezvous);
     VIP_BOOLEAN pinned = VIP_TRUE;
-    VipxQueryPinned(viadev.nic, &pinned);
+    if (VipxQueryPinned(viadev.nic, &pinned) != VIP_SUCCESS) pinned = VIP_TRUE;
     viadev.pins_memory = pinned != VIP_FALSE;
     // Where processors do the NIC's copying, and its atomic operations, the memory that it gives is mapped by
     // all.
     VIP_BOOLEAN processors = VIP_FALSE;
-    VipxQueryAtomicScope(viadev.nic, &processors);
+    if (VipxQueryAtomicScope(viadev.nic, &processors) != VIP_SUCCESS) processors = VIP_FALSE;
     viadev.mapped = !viadev.pins_memory && processors != VIP_FALSE;
     viadev.rendezvous = Rendezvous::rput;
     // A NIC that finds memory by virtual addresses is a processor that copies: then the fewer packets the
@@ -184,7 +184,10 @@ int equip(viadev_connection_t* c) {
         vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
         v->connection = c;
         v->owner = Owner::receive_queue;
-        VipPostRecv(c->vi, &v->desc, v->handle);
+        if (const VIP_RETURN posted = VipPostRecv(c->vi, &v->desc, v->handle); posted != VIP_SUCCESS) {
+            release_vbuf(v);
+            return fail_call("VipPostRecv", posted);
+        }
     }
     return MPIP_SUCCESS;
 }
@@ -245,7 +248,7 @@ int grow_queues(const taskinfo_t* task) {
 
 void disconnect(viadev_connection_t* c) {
     if (c->vi == nullptr) return;
-    VipDisconnect(c->vi);
+    adi::let_go(VipDisconnect(c->vi));
     VIP_DESCRIPTOR* desc = nullptr;
     for (;;) {
         const VIP_RETURN rc = VipSendDone(c->vi, &desc);
@@ -253,9 +256,14 @@ void disconnect(viadev_connection_t* c) {
         complete_send(vbuf_of_sent(desc), rc == VIP_SUCCESS);
     }
     for (;;) {
-        VipRecvDone(c->vi, &desc);
+        adi::let_go(VipRecvDone(c->vi, &desc));  // the descriptor tells whether there was one
         if (desc == nullptr) break;
         release_vbuf(vbuf_of(desc));
+    }
+    while (c->refused_head != nullptr) {
+        vbuf* v = c->refused_head;
+        c->refused_head = v->next;
+        complete_send(v, false);
     }
 }
 
@@ -264,7 +272,7 @@ void do_stop() {
     for (auto& c : viadev.connections) {
         if (c == nullptr) continue;
         if (!c->lost) disconnect(c.get());
-        if (c->vi != nullptr) VipDestroyVi(c->vi);
+        if (c->vi != nullptr) adi::let_go(VipDestroyVi(c->vi));
         free_slots(c.get());
         c->proc->p_pm = nullptr;
         c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
@@ -277,18 +285,18 @@ void do_stop() {
     mpip_protocols[MPIP_PROTO_VIA].pt_nprocs = 0;
     free_all_registered();
     deallocate_vbufs(viadev.nic);
-    if (viadev.ptag != nullptr) VipDestroyPtag(viadev.nic, viadev.ptag);
-    if (viadev.cq != nullptr) VipDestroyCQ(viadev.cq);
-    if (viadev.scq != nullptr) VipDestroyCQ(viadev.scq);
+    if (viadev.ptag != nullptr) adi::let_go(VipDestroyPtag(viadev.nic, viadev.ptag));
+    if (viadev.cq != nullptr) adi::let_go(VipDestroyCQ(viadev.cq));
+    if (viadev.scq != nullptr) adi::let_go(VipDestroyCQ(viadev.scq));
     viadev.ptag = nullptr;
     viadev.cq = viadev.scq = nullptr;
 }
 
 void close_nic() {
     if (viadev.nic == nullptr) return;
-    VipErrorCallback(viadev.nic, nullptr, nullptr);
+    adi::let_go(VipErrorCallback(viadev.nic, nullptr, nullptr));
     silence_bell();
-    VipCloseNic(viadev.nic);
+    adi::let_go(VipCloseNic(viadev.nic));
     take_down_bell();
     viadev.nic = nullptr;
 }

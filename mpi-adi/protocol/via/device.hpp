@@ -3,7 +3,7 @@
 // the design's (adi-facts 2.2). Everything is used under the engine's lock, except lost_events.
 #pragma once
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -134,6 +134,8 @@ struct viadev_connection_t {
     viadev_connection_t* next_sending = nullptr;
     vbuf* backlog_head = nullptr;  // packets that wait for credit, in order (F4)
     vbuf* backlog_tail = nullptr;
+    vbuf* refused_head = nullptr;  // packets that the queue did not take: the connection is about to end
+    bool refuses_receives = false;
     LongTransfer* shandle_head = nullptr;  // long messages being moved, first come first served
     LongTransfer* shandle_tail = nullptr;
     EagerSeries* rhandle = nullptr;  // the eager receive in progress (C53)

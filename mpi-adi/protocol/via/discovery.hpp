@@ -2,7 +2,7 @@
 // Whether a NIC says of itself that it sees an address.
 #pragma once
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include <cstddef>
 

@@ -72,7 +72,7 @@ void look_for_lost() {
         VIP_VI_ATTRIBUTES attributes;
         VIP_BOOLEAN send_empty, recv_empty;
         if (VipQueryVi(c->vi, &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS) continue;
-        if (state == VIP_STATE_CONNECTED) continue;
+        if (state == VIP_STATE_CONNECTED && c->refused_head == nullptr && !c->refuses_receives) continue;
         // What came in before the end is still in the completion queue, or in slots: it is taken first.
         take_what_came_before_the_end(c.get());
         if (!c->lost) fail_connection(c.get(), "the connection is broken");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (F2),
 // packets without credit or a slot wait in order (F4), finished sends are collected in batches.
-#include <viaduct/ext.h>
-
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -41,7 +39,12 @@ inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     ++c->sends_outstanding;
     ++viadev.sends_outstanding;
     if (viadev.scq == nullptr) want_sends(c);
-    VipPostSend(c->vi, desc, v->handle);
+    if (VipPostSend(c->vi, desc, v->handle) == VIP_SUCCESS) [[likely]]
+        return;
+    // Nobody will complete it before the connection ends, which is found in the next pass.
+    v->next = c->refused_head;
+    c->refused_head = v;
+    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
 }
 
 void post_with_credit(viadev_connection_t* c, vbuf* v) {
@@ -328,7 +331,12 @@ bool post_receive(viadev_connection_t* c, bool reserve) {
     vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
     v->connection = c;
     v->owner = Owner::receive_queue;
-    VipPostRecv(c->vi, &v->desc, v->handle);
+    if (VipPostRecv(c->vi, &v->desc, v->handle) != VIP_SUCCESS) {
+        release_vbuf(v);
+        c->refuses_receives = true;
+        viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+        return false;
+    }
     c->credits.reposted(reserve);
     return true;
 }

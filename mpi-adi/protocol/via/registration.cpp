@@ -9,8 +9,6 @@
 // mpip_alloc_mem is ours to unmap and stays registered until it is freed. All three are safe by construction.
 #include "mpi-adi/protocol/via/registration.hpp"
 
-#include <viaduct/ext.h>
-
 #include <algorithm>
 #include <map>
 
@@ -45,7 +43,7 @@ VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) {
     return rc == VIP_SUCCESS ? handle : 0;
 }
 
-void leave(const Registration& r) { VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle); }
+void leave(const Registration& r) { adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle)); }
 
 void drop(ByBase::iterator at) {
     if (last_used == &at->second) last_used = nullptr;
@@ -145,7 +143,7 @@ void* allocate_registered(size_t bytes) {
 bool free_registered(void* address) {
     const auto found = blocks.find(reinterpret_cast<uintptr_t>(address));
     if (found == blocks.end()) return false;
-    VipxFreeMemory(viadev.nic, address, found->second.handle);
+    adi::let_go(VipxFreeMemory(viadev.nic, address, found->second.handle));
     blocks.erase(found);
     return true;
 }

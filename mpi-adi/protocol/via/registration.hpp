@@ -3,7 +3,7 @@
 // safe. Used under the engine's lock.
 #pragma once
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -5,8 +5,6 @@
 // read once, and checked before it is used.
 #include "mpi-adi/protocol/via/slots.hpp"
 
-#include <viaduct/ext.h>
-
 #include <algorithm>
 
 #include "core/sync/pause.hpp"
@@ -219,7 +217,7 @@ void close_slots(viadev_connection_t* c) {
 
 void free_slots(viadev_connection_t* c) {
     if (c->slots.lent == nullptr) return;
-    VipxFreeMemory(viadev.nic, c->slots.lent, c->slots.lent_handle);
+    adi::let_go(VipxFreeMemory(viadev.nic, c->slots.lent, c->slots.lent_handle));
     c->slots.lent = nullptr;
     --viadev.lent;
 }

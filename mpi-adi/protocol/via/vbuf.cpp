@@ -51,7 +51,7 @@ bool allocate_vbufs(VIP_NIC_HANDLE nic, VIP_PROTECTION_HANDLE ptag, size_t count
 
 void deallocate_vbufs(VIP_NIC_HANDLE nic) {
     for (const Region& region : regions) {
-        VipDeregisterMem(nic, region.memory, region.handle);
+        adi::let_go(VipDeregisterMem(nic, region.memory, region.handle));
         ::munmap(region.memory, region.bytes);
     }
     regions.clear();

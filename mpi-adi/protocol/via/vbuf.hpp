@@ -4,7 +4,7 @@
 // remote writes and reads. Used under the engine's lock.
 #pragma once
 
-#include <vipl.h>
+#include "mpi-adi/protocol/common/vip_calls.hpp"
 
 #include <cstddef>
 #include <cstdint>

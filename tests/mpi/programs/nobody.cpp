@@ -223,6 +223,18 @@ void tags() {
     EXPECT(MPI_Isendrecv(&v, 1, MPI_INT, 0, 0, &v, 1, MPI_INT, 0, wrong_tag, MPI_COMM_WORLD, &request) == MPI_ERR_TAG);
 }
 
+// MPICH's type for numbers of 16 bits: 1 + 2 is 3, and twice 3 is 6.
+void halves() {
+    int bytes = 0;
+    EXPECT(MPI_Type_size(MPIX_C_FLOAT16, &bytes) == MPI_SUCCESS && bytes == 2);
+    const uint16_t one = 0x3c00, two = 0x4000;
+    uint16_t result = two;
+    EXPECT(MPI_Reduce_local(&one, &result, 1, MPIX_C_FLOAT16, MPI_SUM) == MPI_SUCCESS && result == 0x4200);
+    EXPECT(MPI_Reduce_local(&two, &result, 1, MPIX_C_FLOAT16, MPI_PROD) == MPI_SUCCESS && result == 0x4600);
+    EXPECT(MPI_Reduce_local(&one, &result, 1, MPIX_C_FLOAT16, MPI_MAX) == MPI_SUCCESS && result == 0x4600);
+    EXPECT(MPI_Reduce_local(&one, &result, 1, MPIX_C_FLOAT16, MPI_BAND) == MPI_ERR_OP);
+}
+
 // MPI_REPLACE and MPI_NO_OP are for windows alone, and of those MPI_NO_OP for calls that fetch.
 void operators() {
     int a = 1, b = 2;
@@ -267,5 +279,6 @@ int main(int argc, char** argv) {
     counts_after_init();
     tags();
     operators();
+    halves();
     return report();
 }
