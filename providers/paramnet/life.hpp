@@ -16,6 +16,9 @@ namespace viaduct::paramnet {
 // Set once and never taken back.
 inline constexpr bool has_ended(uint32_t life) { return (life & FUTEX_OWNER_DIED) != 0; }
 
+// What a peer that had ended before it was met is remembered by: a number that no word ever has.
+inline constexpr uint32_t kEndedBefore = UINT32_MAX;
+
 // Holds the word for the calling thread until the object's end, which finds the word 0. Where the kernel has
 // no robust futexes, or may not be asked, the word stays 0.
 class LifeHeld {

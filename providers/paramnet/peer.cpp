@@ -30,7 +30,7 @@ Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& 
     if (joined.same_process != 0) return Reach::same_process;
     // What is copied by number must not land in another user's process, nor in another program that this one
     // becomes behind our back.
-    if (joined.same_user == 0 || peer.life == 0) return Reach::none;
+    if (joined.same_user == 0 || peer.life == 0 || peer.has_gone()) return Reach::none;
     return probe_process(peer.pid, joined.peer_words[kWordProbeAddress], joined.peer_words[kWordProbeValue])
                ? Reach::cross_copy
                : Reach::none;
@@ -76,7 +76,11 @@ Peer* acquire_peer(NicContext& nic, const kagent::Joined& joined, Mail& mail) {
     peer->owner =
         reinterpret_cast<const OwnerPage*>(peer->region_segment.data() + RegionTable::owner_page_at());
     peer->life = peer->owner->life.load(std::memory_order_acquire);
-    if (has_ended(peer->life)) return nullptr;
+    if (has_ended(peer->life)) {
+        // The connection is made all the same: what it has sent is still there, and its end comes behind that.
+        peer->life = kEndedBefore;
+        peer->dead.store(1, std::memory_order_release);
+    }
     if (has_process) peer->pid = process_number(mail.descriptors.back().get());
     peer->reach = find_reach(nic, *peer, joined);
     if (joined.same_process == 0) {
