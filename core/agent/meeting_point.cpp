@@ -19,9 +19,9 @@ namespace viaduct {
 
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
-// A server of ours is between bind and listen no longer than this.
-constexpr int64_t kBindingPatience = 200 * kMs;
+// A server of ours is between bind and listen no longer than this; it is looked at again after each pause.
+constexpr int64_t kBindingPatience = 200'000'000;
+constexpr int64_t kBindingPause = 1'000'000;
 
 bool is_abstract(const std::string& address) { return !address.empty() && address[0] == '@'; }
 
@@ -192,7 +192,7 @@ Status listen_at(const std::string& address, bool everybody, Fd* out, std::strin
         if (bound == Bound::ours) return Status::not_done;
         // Nobody can say whose it is, and nobody listens.
         if (now_ns() >= end) return listen_instead(address, everybody, out, place, error);
-        const timespec pause{0, kMs};
+        const timespec pause{0, kBindingPause};
         ::nanosleep(&pause, nullptr);
     }
 }

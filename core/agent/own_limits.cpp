@@ -22,7 +22,7 @@ namespace {
 // A server that may open fewer serves a few dozen processes.
 constexpr rlim_t kEnoughFiles = 1024;
 constexpr rlim_t kMostFiles = 1 << 20;
-constexpr rlim_t kStack = 8 << 20;
+constexpr rlim_t kStackLimit = 8 << 20;
 
 struct Named {
     uint32_t flaw;
@@ -83,7 +83,7 @@ void raise_own_limits() {
         raise(resource, RLIM_INFINITY);
     raise(RLIMIT_NOFILE, kMostFiles);
     rlimit stack{};
-    if (::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kStack) raise(RLIMIT_STACK, kStack);
+    if (::getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur < kStackLimit) raise(RLIMIT_STACK, kStackLimit);
 }
 
 void shed_inherited() {
