@@ -102,9 +102,9 @@ int AttributeSet::copy_to(int object, AttributeSet& other) const {
 
 int keyval_create(HandleType object, MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* destroy,
                   void* extra_state, int* keyval) {
-    auto* made = new Keyval{.object = object, .copy = copy, .destroy = destroy, .extra_state = extra_state};
-    made->handle = keyvals->add(made);
-    *keyval = made->handle;
+    std::unique_ptr<Keyval> made(
+        new Keyval{.object = object, .copy = copy, .destroy = destroy, .extra_state = extra_state});
+    *keyval = keyvals->keep(std::move(made))->handle;
     return MPI_SUCCESS;
 }
 

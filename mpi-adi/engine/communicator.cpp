@@ -180,9 +180,7 @@ Errhandler* errhandler_of(MPI_Errhandler handle) {
 }
 
 MPI_Errhandler errhandler_create(ErrhandlerKind kind, MPI_Comm_errhandler_function* function) {
-    auto* made = new Errhandler{MPI_ERRHANDLER_NULL, kind, function, 1};
-    made->handle = errhandlers->add(made);
-    return made->handle;
+    return errhandlers->keep(std::unique_ptr<Errhandler>(new Errhandler{MPI_ERRHANDLER_NULL, kind, function, 1}))->handle;
 }
 
 void errhandler_retain(Errhandler* handler) { handler->references += handler->function != nullptr; }

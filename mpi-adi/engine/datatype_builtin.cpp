@@ -193,12 +193,17 @@ constinit const std::array<BasicItem, 256> basic_items = make_basic_items();
 const Datatype* type_of(MPI_Datatype handle) { return mutable_type_of(handle); }
 
 MPI_Datatype type_publish(Datatype* type, Datatype::Contents contents) {
+    try {
+        type->handle = derived->add(type);
+    } catch (...) {
+        type->release();
+        throw;
+    }
     // The inner types live as long as what was made of them, even when the program frees its handles first.
     for (MPI_Datatype inner : contents.types) {
         type_of(inner)->retain();
     }
     type->contents = std::move(contents);
-    type->handle = derived->add(type);
     return type->handle;
 }
 

@@ -49,7 +49,12 @@ MPI_Group group_publish(Group* group) {
         return MPI_GROUP_EMPTY;
     }
     if (group->handle == MPI_GROUP_NULL) {
-        group->handle = groups->add(group);
+        try {
+            group->handle = groups->add(group);
+        } catch (...) {
+            group_release(group);
+            throw;
+        }
     }
     return group->handle;
 }

@@ -29,7 +29,8 @@ struct Group {
 };
 
 Group* group_of(MPI_Group handle);
-// The handle of a new reference to the group. The empty group has one handle for ever.
+// The handle of a new reference to the group, which is given up when there is no room for the handle. The empty group
+// has one handle for ever.
 MPI_Group group_publish(Group* group);
 void group_retain(Group* group);
 void group_release(Group* group);

@@ -53,6 +53,12 @@ class ObjectTable {
         return encode(index, slot.generation);
     }
 
+    // The same with its handle set, for an object that lives until remove(). It is gone when there is no room.
+    T* keep(std::unique_ptr<T> object) {
+        object->handle = add(object.get());
+        return object.release();
+    }
+
     // The object of a handle, or null when there is none (any more).
     T* find(int handle) const {
         if ((unsigned(handle) >> 26) != kPrefix) {
@@ -114,6 +120,9 @@ class ObjectTable {
         if (count_ > kIndexMask) {
             throw std::bad_alloc();
         }
+        // First all that can fail: half a chunk in free_ would let the next call replace the chunk those indices are in.
+        // With room for every index, remove() cannot fail either.
+        free_.reserve(count_ + kChunk);
         chunks_[count_ / kChunk].store(new Chunk(), std::memory_order_release);
         for (uint32_t i = kChunk; i-- > 0;) {
             free_.push_back(count_ + i);

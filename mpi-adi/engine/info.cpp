@@ -52,9 +52,7 @@ bool Info::erase(const std::string& key) {
 Info* info_of(MPI_Info handle) { return handle == MPI_INFO_ENV ? environment() : infos->find(handle); }
 
 Info* info_create() {
-    auto* made = new Info();
-    made->handle = infos->add(made);
-    return made;
+    return infos->keep(std::make_unique<Info>());
 }
 
 void info_destroy(Info* info) {

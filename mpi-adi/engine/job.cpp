@@ -206,6 +206,10 @@ int connect() {
     for (protocol* module : made)
         if (module->pt_completeconns(&task) != MPIP_SUCCESS)
             return give_up(std::string(module->pt_name) + " cannot connect: " + mpip_last_error());
+    // What a peer connects with may be there only as long as we are: our segment, our listener. So nobody gets past
+    // MPI_Init, from where the program may end it, before all have connected.
+    if (engine.world.size > 1 && !engine.job->fence())
+        return give_up("waiting for the others to connect failed: " + engine.job->error());
 
     // Most polls are answered by the module for which messages have the shortest way.
     std::stable_sort(made.begin(), made.end(), [](const protocol* a, const protocol* b) {

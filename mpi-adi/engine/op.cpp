@@ -39,8 +39,7 @@ Operator* op_of(MPI_Op handle) {
 namespace {
 
 MPI_Op publish(Operator* made) {
-    made->handle = operators->add(made);
-    return made->handle;
+    return operators->keep(std::unique_ptr<Operator>(made))->handle;
 }
 
 }  // namespace

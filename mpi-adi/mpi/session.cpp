@@ -186,10 +186,8 @@ VIADUCT_MPI(Session_init, (MPI_Info info, MPI_Errhandler errhandler, MPI_Session
         return raise_on(handler, MPI_SESSION_NULL, error, "MPI_Session_init");
     }
     Critical guard;
-    auto* made = new Session{MPI_SESSION_NULL, handler};
+    *session = sessions->keep(std::unique_ptr<Session>(new Session{MPI_SESSION_NULL, handler}))->handle;
     errhandler_retain(handler);
-    made->handle = sessions->add(made);
-    *session = made->handle;
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 

@@ -42,9 +42,10 @@ constexpr Hint kHints[] = {{"no_locks", "false"},
 Immortal<ObjectTable<Window, HandleType::win>> windows;
 
 Window::Window() {
-    handle = windows->add(this);
     errhandler = errhandler_of(MPI_ERRORS_ARE_FATAL);
     for (const Hint& hint : kHints) hints[hint.key] = hint.value;
+    all_windows().reserve(all_windows().size() + 1);
+    handle = windows->add(this);  // last of what can fail: a handle leads to a whole window or to none
     all_windows().push_back(this);
     engine.serve = serve_all;
 }
