@@ -57,6 +57,7 @@ std::string trouble_with_agent(const std::string& device) {
     kagent::Error refusal;
     std::string why = link.last_error();
     if (answer.type() == kagent::Type::kError && answer.get(&refusal)) why = viaduct::text_of(refusal.text);
+    if (status == Status::unknown_name && !why.empty()) why += "; \"vipinfo\" lists those there are";
     if (why.empty()) why = status == Status::timeout ? "it does not answer; is it stopped?" : "no sensible answer";
     return fmt::format("kernel agent at {}: {}", agent_address(), why);
 }
