@@ -23,7 +23,7 @@ namespace viaduct::vipl {
 namespace {
 
 // Empty: it is not there.
-std::string text_of(const char* file) {
+std::string contents_of(const char* file) {
     const Fd fd(::open(file, O_RDONLY | O_CLOEXEC));
     char text[4096];
     const ssize_t n = fd.valid() ? ::read(fd.get(), text, sizeof text) : -1;
@@ -32,7 +32,7 @@ std::string text_of(const char* file) {
 
 // The process is what its first thread is: a zombie once main() has ended and others have not.
 bool main_has_ended() {
-    const std::string stat = text_of("/proc/self/stat");
+    const std::string stat = contents_of("/proc/self/stat");
     const size_t name_end = stat.rfind(')');
     return name_end != std::string::npos && stat.compare(name_end, 3, ") Z") == 0;
 }
@@ -65,7 +65,7 @@ bool only_helpers_are_left() {
     const std::string self = std::to_string(::gettid());
     while (const dirent* entry = ::readdir(tasks.get())) {
         if (entry->d_name[0] == '.' || self == entry->d_name) continue;
-        const std::string status = text_of((std::string("/proc/self/task/") + entry->d_name + "/status").c_str());
+        const std::string status = contents_of((std::string("/proc/self/task/") + entry->d_name + "/status").c_str());
         const bool zombie = !field(status, "State:").empty() && field(status, "State:")[0] == 'Z';
         if (!status.empty() && !zombie && !is_helper(status)) return false;
     }
