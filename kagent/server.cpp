@@ -220,8 +220,11 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     // Agent keeps one descriptor of the process to hand out; the loop watches another.
     Fd to_hand_out(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
     if (!to_hand_out.valid()) {
-        spdlog::error("no descriptors left: process {} is turned away (raise the limit, ulimit -n)", who.pid);
-        turn_away(fd, Status::out_of_resources, kNoDescriptors);
+        const std::string why = errno == EMFILE || errno == ENFILE
+                                    ? std::string(kNoDescriptors)
+                                    : std::string("it cannot copy a descriptor (fcntl): ") + std::strerror(errno);
+        spdlog::error("process {} is turned away: {}", who.pid, why);
+        turn_away(fd, Status::out_of_resources, why);
         return false;
     }
     auto client = std::make_unique<Client>(std::move(fd), std::move(process), who, unknown);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/memory/mapped.hpp"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,9 +11,47 @@
 
 namespace viaduct {
 
-bool is_mapped(const void* at, size_t n) {
+namespace {
+
+uintptr_t page_bytes() {
     static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(at) & ~(page - 1);
+    return page;
+}
+
+// Futex operations are the calls that touch one word as the program itself would, and leave it as it is.
+template <class Touch>
+bool each_page(const void* at, size_t n, Touch touch) {
+    const uintptr_t end = reinterpret_cast<uintptr_t>(at) + n;
+    const int saved = errno;
+    bool good = true;
+    for (uintptr_t page = reinterpret_cast<uintptr_t>(at) & ~(page_bytes() - 1); good && page < end;
+         page += page_bytes())
+        good = touch(reinterpret_cast<void*>(page)) >= 0 || errno != EFAULT;
+    errno = saved;
+    return good;
+}
+
+}  // namespace
+
+// Reads the word to compare it; nobody is woken or moved.
+bool can_read(const void* at, size_t n) {
+    uint32_t other = 0;
+    return each_page(at, n, [&other](void* page) {
+        return ::syscall(SYS_futex, page, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0L, &other, 0);
+    });
+}
+
+// Sets no bit of the word, atomically. At worst one who sleeps on it wakes too early, as futexes may.
+bool can_write(void* at, size_t n) {
+    uint32_t other = 0;
+    return each_page(at, n, [&other](void* page) {
+        return ::syscall(SYS_futex, &other, FUTEX_WAKE_OP_PRIVATE, 0, 0L, page,
+                         FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, 0));
+    });
+}
+
+bool is_mapped(const void* at, size_t n) {
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(at) & ~(page_bytes() - 1);
     const uintptr_t end = reinterpret_cast<uintptr_t>(at) + n;
     const int saved = errno;  // system calls of ours leave it as the application had it
     const bool hole = ::msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) != 0 && errno == ENOMEM;

@@ -18,8 +18,9 @@ CrossResult why(long result) {
     switch (result) {
         case kNotPermitted:
         case 0:
-        case -EFAULT:
             return CrossResult::fault;
+        case -EFAULT:  // not mapped, not permitted, or memory that only its owner may touch (memfd_secret)
+            return CrossResult::unreached;
         case -ESRCH:
             return CrossResult::gone;
         default:  // EPERM, ENOSYS, EACCES, or whatever a seccomp filter answers

@@ -102,6 +102,7 @@ struct alignas(128) Tx {
     bool fast = false;
     bool acknowledged = false;  // Reliable Reception: every message completes by the receiver's word
     bool peer_started = false;
+    bool asks_help = false;  // some of the peer's memory only the peer can touch: its help keeps the order
     bool stopped = false;  // an error is on its way through the queue: send nothing more
     bool backlog = false;
     bool link_down = false;  // by the plan of either end

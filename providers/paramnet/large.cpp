@@ -150,6 +150,11 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         rx.message.cursor = begun;
         return begin_relay(ep, total, flags, immediate);
     }
+    // The sender hands over what only it may touch.
+    if (result == CrossResult::unreached && !ep.joint.peer->has_gone() && may_be_written(begun, total)) {
+        rx.message.cursor = begun;
+        return begin_relay(ep, total, flags, immediate);
+    }
     if (result != CrossResult::ok) {
         // The sender has left, or its memory has: this message is lost, and with it the connection. The
         // receive is flushed when that is settled.

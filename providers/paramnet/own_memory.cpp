@@ -17,6 +17,34 @@ bool read_own_memory(std::byte* to, const std::byte* from, size_t n) {
     return true;
 }
 
+bool write_permitted_memory(std::byte* to, const std::byte* from, size_t n) {
+    if (!can_write(to, n)) return false;
+    copy_rising(to, from, n);
+    return true;
+}
+
+bool read_permitted_memory(std::byte* to, const std::byte* from, size_t n) {
+    if (!can_read(from, n)) return false;
+    std::memcpy(to, from, n);
+    return true;
+}
+
+bool may_be_read(SegmentCursor cursor, uint32_t n) {
+    for (uint32_t piece = 0; n != 0; n -= piece) {
+        const std::byte* at = cursor.next(n, &piece);
+        if (at == nullptr || piece == 0 || !can_read(at, piece)) return false;
+    }
+    return true;
+}
+
+bool may_be_written(SegmentCursor cursor, uint32_t n) {
+    for (uint32_t piece = 0; n != 0; n -= piece) {
+        std::byte* at = cursor.next(n, &piece);
+        if (at == nullptr || piece == 0 || !can_write(at, piece)) return false;
+    }
+    return true;
+}
+
 uint32_t scatter_where_mapped(SegmentCursor& cursor, const std::byte* from, uint32_t n) {
     uint32_t done = 0, piece = 0;
     while (done < n) {

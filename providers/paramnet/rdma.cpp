@@ -6,6 +6,7 @@
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
 
 namespace viaduct::paramnet {
@@ -84,6 +85,12 @@ bool may_write(const Peer& peer) { return !peer.no_writes.load(std::memory_order
 // A read sees what was written before it: where writes go through the lane, so do reads.
 bool may_read(const Peer& peer) { return may_write(peer) && !peer.no_reads.load(std::memory_order_relaxed); }
 
+// From now on all RDMA of this connection goes through the lane, so that it stays in its order.
+void ask_for_help(Tx& tx) {
+    tx.asks_help = true;
+    tx.target.region.forget();
+}
+
 // The target region of a write that went directly, for write_direct().
 void remember_target(Endpoint& ep, uint32_t handle, uint64_t address, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
@@ -135,7 +142,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (!in_reach(peer, handle, may_write(peer))) return begin_served_write(ep, d, total);
+    if (tx.asks_help || !in_reach(peer, handle, may_write(peer))) return begin_served_write(ep, d, total);
 
     CrossResult result = CrossResult::fault;
     {
@@ -151,7 +158,10 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
                 result = write_here(from, here, total);
                 if (result == CrossResult::ok && here != address) remember_target(ep, handle, address, total);
             } else if (peer.reach == Reach::cross_copy) {
+                const SegmentCursor begun = from;
                 result = cross_write(peer.pid, from, address, total, access.guard(peer, handle));
+                if (result == CrossResult::unreached && !may_be_read(begun, total))
+                    result = CrossResult::fault;
             }
         }
         if (!access.open()) return Step::waits;
@@ -160,6 +170,10 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     if (result == CrossResult::gone) {
         report_death(*ep.nic);
         return Step::waits;
+    }
+    if (result == CrossResult::unreached) {
+        ask_for_help(tx);
+        return begin_served_write(ep, d, total);
     }
     if (result == CrossResult::forbidden) {
         forbid(peer, peer.no_writes);
@@ -262,7 +276,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Peer& peer = *ep.joint.peer;
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (!in_reach(peer, handle, may_read(peer))) return begin_served_read(ep, d, total);
+    if (ep.tx.asks_help || !in_reach(peer, handle, may_read(peer))) return begin_served_read(ep, d, total);
     CrossResult result = CrossResult::fault;
     {
         const Access access(ep, handle);
@@ -276,7 +290,10 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
             } else if (const uint64_t here = direct_address(peer, region, address, total); here != 0) {
                 result = read_here(to, here, total);
             } else if (peer.reach == Reach::cross_copy) {
+                const SegmentCursor begun = to;
                 result = cross_read(peer.pid, to, address, total, access.guard(peer, handle));
+                if (result == CrossResult::unreached && !may_be_written(begun, total))
+                    result = CrossResult::fault;
             }
         }
         if (result == CrossResult::fault && !access.open()) return Step::waits;
@@ -285,6 +302,10 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     if (result == CrossResult::gone) {
         report_death(*ep.nic);
         return Step::waits;
+    }
+    if (result == CrossResult::unreached) {
+        ask_for_help(ep.tx);
+        return begin_served_read(ep, d, total);
     }
     if (result == CrossResult::forbidden) {
         forbid(peer, peer.no_reads);

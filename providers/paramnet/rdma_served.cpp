@@ -98,7 +98,7 @@ bool place_served(Endpoint& ep, const std::byte* from, uint32_t n) {
     IncomingMessage& m = ep.rx.message;
     auto* to = reinterpret_cast<std::byte*>(m.address);
     const bool placed = with_region(ep, ep.rx.own->busy_recv, m.handle, m.address, n, kRegionRdmaWrite,
-                                    [&] { return write_own_memory(to, from, n); });
+                                    [&] { return write_permitted_memory(to, from, n); });
     m.address += n;
     if (placed) return true;
     // The region went away under the message, or its memory; what follows is dropped (§7: bytes already
@@ -180,7 +180,7 @@ Step push_reply(Endpoint& ep) {
         std::byte* to = tx.blocks + size_t{unit} * kUnitBytes;
         const auto* from = reinterpret_cast<const std::byte*>(reply.address + reply.done);
         if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
-                                   kRegionRdmaRead, [&] { return read_own_memory(to, from, n); })) {
+                                   kRegionRdmaRead, [&] { return read_permitted_memory(to, from, n); })) {
             reply.refused = true;
             break;
         }

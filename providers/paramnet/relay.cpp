@@ -85,7 +85,7 @@ void hand_over(Endpoint& ep) {
     std::byte* to = ep.joint.shared()->relay[ep.joint.side];
     if (s.length < message->length ||
         ep.vi->regions->check(s.handle, s.address, message->length, ep.vi->ptag) != RegionCheck::ok ||
-        !read_own_memory(to, s.bytes() + tx.relay.done, n))
+        !read_permitted_memory(to, s.bytes() + tx.relay.done, n))
         return break_connection(ep, VIP_ERROR_CONN_LOST,
                                 true);  // the program has taken it away under the send
     tx.relay.done += n;

@@ -417,6 +417,32 @@ void strangers(Job& job) {
     CHECK(e.failed().empty());
 }
 
+// One that has sent something and ended before the other has met it: both are known, what it has sent comes first.
+void ended_before(Job& job) {
+    *job.word() = 0;
+    Engine e(job, module, kVictim);
+    e.expect_loss = true;
+    if (e.rank() == kVictim) {
+        e.add_late();
+        e.send(0, 3, "abc", 3);
+        __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
+        ::kill(::getpid(), SIGKILL);
+    }
+    pid_t dead;
+    while ((dead = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
+    while (::kill(dead, 0) == 0) ::usleep(1000);
+    e.add_late();
+    mpip_req_t receive;
+    char in[8] = {};
+    e.irecv(receive, kVictim, 3, in, sizeof in);
+    CHECK(e.wait(receive) == MPIP_SUCCESS);
+    CHECK(std::memcmp(in, "abc", 3) == 0);
+    mpip_req_t never;
+    e.irecv(never, kVictim, 4, in, sizeof in);
+    CHECK(e.wait(never) == MPIP_ERR_PROC_FAILED);
+    CHECK(e.failed().size() == 1 && e.failed()[0] == kVictim);
+}
+
 }  // namespace
 
 std::vector<Case> end_cases() {
@@ -427,6 +453,7 @@ std::vector<Case> end_cases() {
         {"killed-rput", killed, 3, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}, {kVictim}},
         {"killed-on-demand", killed, 4, 20, "tcp", {{"CMPI_ON_DEMAND", "0"}}, {kVictim}},
         {"killed-on-demand", killed, 4, 20, "via", {{"CMPI_ON_DEMAND", "0"}}, {kVictim}},
+        {"ended-before", ended_before, 2, 20, "shm", {}, {kVictim}},
         {"hostile", hostile_packets, 2, 20, "via", {}, {}, 25},
         {"hostile", hostile_frames, 2, 20, "shm", {}, {}, 25},
         {"hostile", hostile_frames, 2, 20, "tcp", {}, {}, 25},

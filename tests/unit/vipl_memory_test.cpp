@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <set>
 
+#include "core/memory/mapped.hpp"
 #include "vipl/pool.hpp"
 
 namespace viaduct::vipl {
@@ -52,6 +56,41 @@ TEST(IsMappedTest, LooksBehindTheFirstChunk) {
     EXPECT_TRUE(is_mapped(memory.at(0), memory.bytes()));
     ::munmap(memory.at(9000), 4096);
     EXPECT_FALSE(is_mapped(memory.at(0), memory.bytes()));
+}
+
+TEST(MayTouchTest, SeesPermissionsAndHoles) {
+    const Mapping memory(6);
+    ::mprotect(memory.at(1), 4096, PROT_READ);
+    ::mprotect(memory.at(3), 4096, PROT_NONE);
+    ::munmap(memory.at(5), 4096);
+    EXPECT_TRUE(can_write(memory.at(0), 4096));
+    EXPECT_TRUE(can_read(memory.at(0), 3 * 4096));
+    EXPECT_FALSE(can_write(memory.at(0), 4097));
+    EXPECT_FALSE(can_write(memory.at(1) + 100, 8));
+    EXPECT_TRUE(can_write(memory.at(2) + 17, 4096 - 17));
+    EXPECT_FALSE(can_read(memory.at(2), 2 * 4096));
+    EXPECT_FALSE(can_read(memory.at(5), 1));
+    EXPECT_FALSE(can_write(memory.at(4), 2 * 4096));
+    EXPECT_TRUE(can_read(memory.at(5), 0));
+}
+
+TEST(MayTouchTest, LeavesTheBytesAsTheyAre) {
+    const Mapping memory(2);
+    std::memset(memory.at(0), 0x5a, memory.bytes());
+    EXPECT_TRUE(can_write(memory.at(0), memory.bytes()));
+    EXPECT_TRUE(can_read(memory.at(0), memory.bytes()));
+    for (size_t i = 0; i < memory.bytes(); ++i) ASSERT_EQ(memory.at(0)[i], 0x5a) << i;
+}
+
+TEST(MayTouchTest, SeesWhereAFileEnds) {
+    const int file = ::memfd_create("short", MFD_CLOEXEC);
+    ASSERT_EQ(::ftruncate(file, 4096), 0);
+    auto* start = static_cast<char*>(::mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    EXPECT_TRUE(can_write(start, 4096));
+    EXPECT_FALSE(can_write(start, 4097));
+    EXPECT_FALSE(can_read(start + 4096, 1));
+    ::munmap(start, 2 * 4096);
+    ::close(file);
 }
 
 TEST(PoolTest, ObjectsAreDistinctAndComeBack) {

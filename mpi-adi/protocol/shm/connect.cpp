@@ -82,17 +82,26 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     const Card card = card_of(task, rank);
     auto peer = std::make_unique<Peer>();
     const std::string path = "/proc/" + std::to_string(card.pid) + "/fd/" + std::to_string(card.fd);
+    const size_t bytes = segment_bytes(card.lanes, card.block_bytes);
     Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!fd.valid())
+    // It has been here and ended without MPI_Finalize. What it has sent lies in our memory and is still good; what is
+    // sent to it goes nowhere.
+    peer->ended = !fd.valid() && (errno == ENOENT || errno == ESRCH);
+    if (!fd.valid() && !peer->ended)
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be opened", rank,
                          path.c_str());
-    const size_t bytes = segment_bytes(card.lanes, card.block_bytes);
-    peer->segment = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
-    peer->pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0)));
+    if (peer->ended) {
+        peer->segment = Segment::create("cmpi-shm", bytes);
+        if (peer->segment.valid()) reinterpret_cast<SegmentHead*>(peer->segment.data())->magic = kMagic;
+    } else {
+        peer->segment = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
+        peer->pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0)));
+        peer->ended = !peer->pidfd.valid() && errno == ESRCH;
+    }
     // Where a filter of system calls forbids that, its folder in /proc does: it never becomes another process's.
-    if (!peer->pidfd.valid() && errno != ESRCH)
+    if (!peer->pidfd.valid() && !peer->ended)
         peer->folder = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!peer->segment.valid() || (!peer->pidfd.valid() && !peer->folder.valid())) {
+    if (!peer->segment.valid() || (!peer->pidfd.valid() && !peer->folder.valid() && !peer->ended)) {
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be mapped", rank,
                          path.c_str());
     }

@@ -159,6 +159,7 @@ namespace {
 
 // Also when it has ended and its parent has not heard of it yet.
 bool has_left_its_folder(const Peer& peer) {
+    if (peer.ended) return true;
     if (!peer.folder.valid()) return false;
     const Fd file(::openat(peer.folder.get(), "stat", O_RDONLY | O_CLOEXEC));
     if (!file.valid()) return errno == ESRCH || errno == ENOENT;

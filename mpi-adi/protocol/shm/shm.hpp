@@ -40,6 +40,7 @@ struct Peer : stream::Connection {
     uint64_t blocks_told = 0;
     Fd pidfd;
     Fd folder;  // its own in /proc, where there is no pidfd
+    bool ended = false;  // before it was met
 };
 
 class Shm : public stream::Module {
