@@ -183,6 +183,9 @@ TEST(Processes, EndWhileAnotherThreadOfTheirsWaits) {
 }
 
 TEST(Processes, EndWithTheLastThreadOfTheProgramThoughMainHasEndedBefore) {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "the search for leaks takes what belonged to the first thread for lost once that has ended";
+#endif
     for (const char* nic : {"open", "closed"}) {
         SCOPED_TRACE(nic);
         Child child("main-ends", {nic});
