@@ -16,7 +16,8 @@ USER = 4343
 FEW = {"files": (resource.RLIMIT_NOFILE, 40), "processor time": (resource.RLIMIT_CPU, 3000),
        "address space": (resource.RLIMIT_AS, 1 << 33), "data": (resource.RLIMIT_DATA, 1 << 32),
        "file size": (resource.RLIMIT_FSIZE, 1 << 33)}
-PING = ["-q", "-c", "20", "-i", "0.02", "-w", "8000"]
+# A program of the lowest priority may wait long for a processor.
+PING = ["-q", "-c", "20", "-i", "0.02", "-w", "8000", "-W", "20000"]
 LINES = {"files": "Max open files", "processor time": "Max cpu time", "address space": "Max address space",
          "data": "Max data size", "file size": "Max file size"}
 
