@@ -3,7 +3,6 @@
 #include "kagent/client.hpp"
 
 #include <linux/sockios.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,15 +14,8 @@
 
 namespace viaduct::kagent {
 
-Fd end_notice() { return Fd(above_stdio(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
-
-Client::Client(Fd socket, Fd pidfd, Credentials who, bool notice)
-    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), who_(who), notice_(notice) {}
-
-void Client::note_end() const {
-    const uint64_t one = 1;
-    if (notice_) (void)!::write(pidfd_.get(), &one, sizeof one);
-}
+Client::Client(Fd socket, Fd pidfd, Credentials who)
+    : socket_(std::move(socket)), pidfd_(std::move(pidfd)), who_(who) {}
 
 Status Client::send(Mail mail) {
     if (backlog_.empty()) {

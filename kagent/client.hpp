@@ -11,13 +11,10 @@
 
 namespace viaduct::kagent {
 
-// Stands for a process that has no descriptor: readable from when its socket closes on. While the agent lives, that is.
-Fd end_notice();
-
 class Client {
 public:
-    // `pidfd` may be an end_notice().
-    Client(Fd socket, Fd pidfd, Credentials who, bool notice = false);
+    // `pidfd` is invalid where the kernel gives none (core/process/peer_process.hpp).
+    Client(Fd socket, Fd pidfd, Credentials who);
 
     int socket() const { return socket_.get(); }
     int pidfd() const { return pidfd_.get(); }
@@ -41,9 +38,6 @@ public:
         if (flying_ != 0 && all_taken()) flying_ = 0;
         return flying_;
     }
-
-    // Its socket is closed: those who were given the notice learn so.
-    void note_end() const;
 
     // For whoever closes them elsewhere (core/shm/foreign_files.hpp).
     Fd give_up_socket() { return std::move(socket_); }
@@ -71,7 +65,6 @@ private:
     Fd socket_;
     Fd pidfd_;
     Credentials who_;
-    bool notice_;  // pidfd_ is one
     std::deque<Mail> backlog_;
     size_t waiting_descriptors_ = 0, waiting_bytes_ = 0, flying_ = 0;
     uint64_t taken_ = 0;

@@ -191,6 +191,7 @@ bool Server::admit(Fd& fd, const Credentials& who) {
         spdlog::warn("a user without a number in this user namespace (process {}) asked for an agent that serves "
                      "user {} only",
                      who.pid, ::geteuid());
+        turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
     if (own_users_only_ && who.uid != 0 && who.uid != ::geteuid()) {
@@ -204,9 +205,7 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     bool gone = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
     Fd process;
     if (!gone) process = peer_process(fd.get(), who.pid, &gone);
-    const bool unknown = !gone && !process.valid();
-    if (unknown) process = end_notice();
-    if (!process.valid()) {
+    if (gone) {
         spdlog::info("process {} has gone before it was served", who.pid);
         return false;
     }
@@ -218,8 +217,9 @@ bool Server::admit(Fd& fd, const Credentials& who) {
         return false;
     }
     // Agent keeps one descriptor of the process to hand out; the loop watches another.
-    Fd to_hand_out(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
-    if (!to_hand_out.valid()) {
+    Fd to_hand_out;
+    if (process.valid()) to_hand_out = Fd(::fcntl(process.get(), F_DUPFD_CLOEXEC, 3));
+    if (process.valid() && !to_hand_out.valid()) {
         const std::string why = errno == EMFILE || errno == ENFILE
                                     ? std::string(kNoDescriptors)
                                     : std::string("it cannot copy a descriptor (fcntl): ") + std::strerror(errno);
@@ -227,7 +227,7 @@ bool Server::admit(Fd& fd, const Credentials& who) {
         turn_away(fd, Status::out_of_resources, why);
         return false;
     }
-    auto client = std::make_unique<Client>(std::move(fd), std::move(process), who, unknown);
+    auto client = std::make_unique<Client>(std::move(fd), std::move(process), who);
     client->key = next_key_;
     next_key_ += 2;
     client->since = now_ns();
@@ -235,7 +235,8 @@ bool Server::admit(Fd& fd, const Credentials& who) {
     client->session = agent_.arrive(who, std::move(to_hand_out), client->since);
     silent_.add(who.uid, client->key);
     watch(client->socket(), EPOLLIN, client->key);
-    watch(client->pidfd(), EPOLLIN, client->key | kProcessBit);
+    // Without one its end is seen by its socket alone, which a child of it may hold for longer.
+    if (client->pidfd() >= 0) watch(client->pidfd(), EPOLLIN, client->key | kProcessBit);
     by_session_[client->session] = client.get();
     clients_[client->key] = std::move(client);
     return true;
@@ -376,8 +377,7 @@ void Server::bury() {
             writers_.erase(key);
             // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.socket(), nullptr);
-            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd(), nullptr);
-            c.note_end();
+            if (c.pidfd() >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd(), nullptr);
             agent_.limits().correct(user, Quota::unread, &c.charged_bytes, 0);
             agent_.limits().correct(user, Quota::descriptors, &c.charged_files, 0);
             discard(user, c.give_up_files());
