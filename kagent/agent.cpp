@@ -157,6 +157,11 @@ void Agent::judge(Session& s, Mail& mail, int64_t now) {
         drop(s, "a request without a ticket");
         return;
     }
+    if (mail.descriptors_lost) {
+        refuse(s, mail.header.ticket, Status::out_of_resources,
+               "the agent has no descriptors left for what was sent; raise its limit (ulimit -n)");
+        return;
+    }
     if (!mail.descriptors.empty() && mail.type() != Type::kOpenNic) {
         ++refused_;
         refuse(s, mail.header.ticket, Status::invalid, "descriptors where none belong");

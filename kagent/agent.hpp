@@ -133,7 +133,7 @@ private:
     void incoming(const Party& waiter, const Incoming& what) override;
     void failed(const Party& who, Status why) override;
     Status make(uint64_t connection, const End& requester, const End& acceptor) override;
-    void joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
+    bool joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
     void settled(uint64_t connection) override;
     void cancel_too_late(const Party& who) override;
     void ticket_opened(uint64_t session) override;

@@ -40,7 +40,7 @@ std::string reason_of(Status why) {
         case Status::not_supported:
             return "these two NICs cannot be joined by the agent";
         case Status::out_of_resources:
-            return "the agent has no resources left for a connection";
+            return "the agent has no memory, descriptors or quota left for a connection (its limits: ulimit -f, -n, -v)";
         case Status::invalid:
             return "no such incoming request";
         default:
@@ -233,15 +233,15 @@ void Agent::settled(uint64_t connection) {
     shared_.erase(it);
 }
 
-void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
+bool Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
     const auto me = sessions_.find(own.party.session);
     const auto other = sessions_.find(peer.party.session);
     const Context* context = registry_.find(peer.party.context);
     const auto shared = shared_.find(connection);
-    if (me == sessions_.end()) return;
+    if (me == sessions_.end()) return false;
     if (other == sessions_.end() || context == nullptr || shared == shared_.end()) {
         refuse(me->second, own.party.ticket, Status::timeout, "the other side has gone");
-        return;
+        return false;
     }
     Joined j;
     j.connection_id = connection;
@@ -269,9 +269,10 @@ void Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_
                     [](const Fd& fd) { return !fd.valid(); })) {
         refuse(me->second, own.party.ticket, Status::out_of_resources,
                "the agent has no descriptors left; raise its limit (ulimit -n)");
-        return;
+        return false;
     }
     deliver(me->second, std::move(mail));
+    return true;
 }
 
 }  // namespace viaduct::kagent

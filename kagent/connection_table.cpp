@@ -234,13 +234,17 @@ void ConnectionTable::accept(const Party& who, uint64_t incoming, const ViTraits
     connections_[connection] = it->first;
     index(who, it->first);
     set_due(it, after(now, rules_.confirm_ns));
-    effects_.joined(connection, e.end, acceptor, 0);
+    if (!effects_.joined(connection, e.end, acceptor, 0)) fail_acceptor(it, Status::out_of_resources);
 }
 
 Status ConnectionTable::reject(const Party& who, uint64_t incoming) {
     const auto it = entries_.find(incoming);
     if (it == entries_.end()) return Status::invalid;
     const Entry& e = it->second;
+    if (e.state == State::accepted && e.end.party.session == who.session && e.end.party.context == who.context) {
+        fail_acceptor(it, Status::rejected);
+        return Status::ok;
+    }
     if (e.state != State::met && e.state != State::abandoned) return Status::invalid;
     if (e.owner.session != who.session || e.owner.context != who.context) return Status::invalid;
     const bool open = e.state == State::met;
@@ -257,11 +261,11 @@ bool ConnectionTable::confirm(uint64_t session, uint64_t connection) {
     if (it->second.end.party.session != session) return false;
     const Entry e = it->second;
     erase(it);
-    ++made_;
-    effects_.joined(connection, e.acceptor, e.end, 1);
+    const bool joined = effects_.joined(connection, e.acceptor, e.end, 1);
+    if (joined) ++made_;
     effects_.settled(connection);
     if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
-    return true;
+    return joined;
 }
 
 // ---- peer to peer
@@ -309,9 +313,11 @@ void ConnectionTable::join_peers(Entries::iterator older, Entries::iterator newe
         effects_.failed(b.party, s);
         return;
     }
-    ++made_;
-    effects_.joined(connection, a, b, 0);
-    effects_.joined(connection, b, a, 1);
+    if (!effects_.joined(connection, a, b, 0)) {
+        effects_.failed(b.party, Status::out_of_resources);
+    } else if (effects_.joined(connection, b, a, 1)) {
+        ++made_;
+    }
     effects_.settled(connection);
 }
 

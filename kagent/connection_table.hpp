@@ -47,8 +47,8 @@ public:
     virtual void failed(const Party& who, Status why) = 0;
     // Makes what both ends share. Not ok: both are told so.
     virtual Status make(uint64_t connection, const End& requester, const End& acceptor) = 0;
-    // Answers a request, accept or peer request: connected.
-    virtual void joined(uint64_t connection, const End& own, const End& peer, uint32_t side) = 0;
+    // Answers a request, accept or peer request: connected. False: it is answered, but with an error.
+    virtual bool joined(uint64_t connection, const End& own, const End& peer, uint32_t side) = 0;
     // The connection is complete or given up: what make() made may go.
     virtual void settled(uint64_t connection) = 0;
     // Answers a cancel that had to wait for the end of a handshake.
@@ -79,6 +79,8 @@ public:
     void peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now);
     void accept(const Party& who, uint64_t incoming, const ViTraits& traits,
                 const std::array<uint32_t, 6>& words, int64_t now);
+    // By whose incoming it is; or, once accepted, by the requester that cannot take up the connection (its number is that of
+    // the incoming).
     Status reject(const Party& who, uint64_t incoming);
     // False: the acceptor has given up, or there was no such connection.
     bool confirm(uint64_t session, uint64_t connection);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -105,12 +106,18 @@ Status receive_mail(int socket, Mail* out) {
 
     out->descriptors = collect_descriptors(message);
     if (got == 0) return Status::closed;
-    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Status::invalid;
+    if ((message.msg_flags & MSG_TRUNC) != 0) return Status::invalid;
+    // The kernel leaves descriptors out when there are more than a message may have, or no number is free for them.
+    const bool left_out = (message.msg_flags & MSG_CTRUNC) != 0;
+    if (left_out && out->descriptors.size() >= kagent::kMaxDescriptors) return Status::invalid;
     const auto length = static_cast<size_t>(got);
     if (length < sizeof(header) || header.magic != kagent::kMagic || !version_fits(header))
         return Status::invalid;
     if (header.bytes != length - sizeof(header)) return Status::invalid;
 
+    out->descriptors_lost = left_out || std::any_of(out->descriptors.begin(), out->descriptors.end(),
+                                                    [](const Fd& fd) { return !fd.valid(); });
+    if (out->descriptors_lost) out->descriptors.clear();
     out->header = header;
     out->payload.assign(body.begin(), body.begin() + header.bytes);
     return Status::ok;

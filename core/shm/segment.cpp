@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -63,6 +64,12 @@ int above_stdio(int fd) {
     ::close(fd);
     errno = saved_errno;
     return higher;
+}
+
+bool descriptors_left(int count) {
+    const Fd one(::eventfd(0, EFD_CLOEXEC));
+    if (!one.valid()) return errno != EMFILE && errno != ENFILE;
+    return count <= 1 || descriptors_left(count - 1);
 }
 
 uint64_t largest_file() {

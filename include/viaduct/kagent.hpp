@@ -47,7 +47,8 @@ enum class Type : uint16_t {
                    // incoming; mismatch_*: the incoming stays valid)
     kConnConfirm,  // ConnConfirm      kDone | kError(timeout: the acceptor has given up). The requester has mapped
                    // and attached: the acceptor is told now. With ticket 0 there is no answer
-    kConnReject,   // IncomingRef      kDone | kError(invalid)
+    kConnReject,   // IncomingRef      kDone | kError(invalid). In place of a kConnConfirm, with the number of the connection:
+                   // the requester cannot take it up, and the acceptor is told so
     kCancel,  // Cancel           kDone (the other ticket was cancelled and gets no answer) | kError(closed)
               // (its answer is on its way, before this one)
     kNameLookup,     // NameLookup       kNameEntry | kError(unknown_name)

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
+#include <string>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/shm/fd.hpp"
 #include "providers/paramnet/large.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
@@ -59,7 +61,18 @@ Status send_off(ConnectOp& op, Deadline deadline) {
     return sent;
 }
 
+constexpr int kDescriptorsOfJoined = 5;  // segment, three of the peer's, its process
+
+// What the agent answers brings descriptors. Where they do not fit it is said before anybody else is told of a connection.
+bool can_take_descriptors() {
+    if (descriptors_left(kDescriptorsOfJoined)) return true;
+    VIADUCT_LOG(error, "paramnet", "connecting: a connection needs %d descriptors more than this process may open (ulimit -n)",
+                kDescriptorsOfJoined);
+    return false;
+}
+
 Status begin(std::unique_ptr<ConnectOp> op, ConnectOp** out) {
+    if (op->kind != ConnectOp::listen && !can_take_descriptors()) return Status::out_of_resources;
     if (const Status progress = ensure_progress(*op->nic); progress != Status::ok) return progress;
     // What an accept refers to is known to the agent that this process is connected to, and to no other.
     const Deadline deadline = op->kind == ConnectOp::accept ? kOnlyConnected : op->deadline;
@@ -125,10 +138,13 @@ bool confirm(NicContext& nic, uint64_t connection) {
     return waited == Status::ok && answer.type() == Type::kDone;
 }
 
-// Binds the endpoint to what the agent has joined. Nothing is kept when something does not fit.
-Status attach(ConnectOp& op, Mail& mail) {
-    kagent::Joined joined;
-    if (!mail.get(&joined) || mail.descriptors.empty() || joined.side > 1 ||
+// Maps what the agent has joined. Nothing is kept when something does not fit.
+Status map_joint(const ConnectOp& op, const kagent::Joined& joined, Mail& mail, Joint* out) {
+    if (mail.descriptors_lost) {
+        VIADUCT_LOG(error, "paramnet", "connecting: no descriptors are left for what the agent sends (ulimit -n)");
+        return Status::out_of_resources;
+    }
+    if (mail.descriptors.empty() || joined.side > 1 ||
         joined.segment_bytes != sizeof(ConnectionSegment) || joined.peer_endpoint_words[kEndSlot] >= kMaxVi ||
         joined.remote.discriminator_len > kMaxDiscriminator)
         return Status::broken;
@@ -149,7 +165,31 @@ Status attach(ConnectOp& op, Mail& mail) {
     joint.side = joined.side;
     joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
     joint.peer = acquire_peer(*op.nic, joined, mail);
-    if (joint.peer == nullptr) return Status::out_of_resources;
+    if (joint.peer == nullptr) {
+        // A requester is connected already: it sees that this end has left.
+        joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
+        return Status::out_of_resources;
+    }
+    *out = std::move(joint);
+    return Status::ok;
+}
+
+// A requester that cannot take up the connection says so: the acceptor would wait for it.
+void turn_down(NicContext& nic, uint64_t connection) {
+    uint32_t ticket = 0;
+    const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic.context_id, connection});
+    if (nic.agent->agent_start(mail, &ticket, kOnlyConnected) == Status::ok) nic.agent->agent_abandon(ticket);
+}
+
+// Binds the endpoint to what the agent has joined.
+Status attach(ConnectOp& op, Mail& mail) {
+    kagent::Joined joined;
+    if (!mail.get(&joined)) return Status::broken;
+    Joint joint;
+    if (const Status mapped = map_joint(op, joined, mail, &joint); mapped != Status::ok) {
+        if (op.kind == ConnectOp::request) turn_down(*op.nic, joined.connection_id);
+        return mapped;
+    }
     introduce(op, joint);
     bind(*op.vi->endpoint, std::move(joint));
     if (op.kind == ConnectOp::request && !confirm(*op.nic, joined.connection_id)) {
@@ -179,8 +219,13 @@ Status take_answer(ConnectOp& op, Mail& mail) {
     kagent::Error error;
     if (mail.type() == Type::kError && mail.get(&error) &&
         error.status > static_cast<int32_t>(Status::not_done) &&
-        error.status <= static_cast<int32_t>(Status::mismatch_qos))
-        return op.decide(static_cast<Status>(error.status));
+        error.status <= static_cast<int32_t>(Status::mismatch_qos)) {
+        const auto status = static_cast<Status>(error.status);
+        // The codes of the calls do not tell these from others.
+        if (status == Status::out_of_resources || (status == Status::rejected && op.kind == ConnectOp::accept))
+            VIADUCT_LOG(warn, "paramnet", "connecting: the agent says: %s", std::string(text_of(error.text)).c_str());
+        return op.decide(status);
+    }
     return op.decide(Status::broken);
 }
 

@@ -35,8 +35,10 @@ public:
         if (make_result == Status::ok) shared.push_back(c);
         return make_result;
     }
-    void joined(uint64_t c, const End& own, const End& peer, uint32_t side) override {
+    bool joined(uint64_t c, const End& own, const End& peer, uint32_t side) override {
+        if (own.party.session == has_no_descriptors) return false;
         events.push_back({"joined", own.party, Status::ok, c, side, peer});
+        return true;
     }
     void settled(uint64_t c) override { std::erase(shared, c); }
     void cancel_too_late(const Party& w) override { events.push_back({"too_late", w, Status::ok, 0, 0, {}}); }
@@ -54,6 +56,7 @@ public:
     std::map<uint64_t, int> open;
     Incoming last_incoming;
     Status make_result = Status::ok;
+    uint64_t has_no_descriptors = 0;  // a session that joined() refuses
 };
 
 class ConnectionTableTest : public ::testing::Test {
@@ -340,6 +343,39 @@ TEST_F(ConnectionTableTest, FailureToMakeTheSegmentIsToldToBoth) {
     EXPECT_EQ(e.who.session, 1u);
     EXPECT_EQ(e.status, Status::out_of_resources);
     EXPECT_EQ(table.counts(), ConnectionTable::Counts{});
+}
+
+TEST_F(ConnectionTableTest, RequesterThatCannotTakeUpTheConnectionTellsTheAcceptorAtOnce) {
+    accept(meet());
+    const Event joined = fx.take();
+    EXPECT_EQ(table.reject({3, 21, 300}, joined.number), Status::invalid) << "nobody else's";
+    EXPECT_EQ(table.reject({2, 21, 200}, joined.number), Status::ok);
+    const Event e = fx.take();
+    EXPECT_EQ(e.who.ticket, 11u);
+    EXPECT_EQ(e.status, Status::rejected);
+    EXPECT_FALSE(table.confirm(2, joined.number));
+    EXPECT_EQ(table.counts(), ConnectionTable::Counts{});
+    EXPECT_TRUE(fx.shared.empty());
+}
+
+TEST_F(ConnectionTableTest, RequesterThatCannotBeJoinedEndsTheAccept) {
+    const uint64_t in = meet();
+    fx.has_no_descriptors = 2;
+    accept(in);
+    const Event e = fx.take();
+    EXPECT_EQ(e.who.ticket, 11u);
+    EXPECT_EQ(e.status, Status::out_of_resources);
+    EXPECT_EQ(table.counts(), ConnectionTable::Counts{});
+    EXPECT_TRUE(fx.shared.empty());
+}
+
+TEST_F(ConnectionTableTest, AcceptorThatCannotBeJoinedEndsTheConfirmation) {
+    accept(meet());
+    const Event joined = fx.take();
+    fx.has_no_descriptors = 1;
+    EXPECT_FALSE(table.confirm(2, joined.number));
+    EXPECT_EQ(table.connections_made(), 0u);
+    EXPECT_TRUE(fx.shared.empty());
 }
 
 TEST_F(ConnectionTableTest, CancelledWaitAndRequestAreGone) {
