@@ -177,6 +177,11 @@ TEST_F(VipkadTest, AFileThatTakesLongToCloseKeepsNobody) {
 
 TEST_F(VipkadTest, ManyFilesThatTakeLongToCloseTakeFewThreads) {
     const Fd witness = join();
+    const auto threads = [this] {
+        const std::filesystem::directory_iterator all("/proc/" + std::to_string(daemon.pid) + "/task");
+        return static_cast<size_t>(std::distance(begin(all), end(all)));
+    };
+    const size_t before = threads();  // a sanitizer has one of its own
     std::vector<Fd> far_ends(100), clients;
     ASSERT_EQ(::kill(daemon.pid, SIGSTOP), 0);
     for (Fd& far : far_ends) {
@@ -189,15 +194,15 @@ TEST_F(VipkadTest, ManyFilesThatTakeLongToCloseTakeFewThreads) {
     size_t most = 0;
     EXPECT_TRUE(eventually(
         [&] {
-            const std::filesystem::directory_iterator all("/proc/" + std::to_string(daemon.pid) + "/task");
-            most = std::max(most, static_cast<size_t>(std::distance(begin(all), end(all))));
+            most = std::max(most, threads());
             Mail m;
             return std::all_of(clients.begin(), clients.end(),
                                [&](const Fd& fd) { return receive_mail(fd.get(), &m) == Status::closed; });
         },
         20'000))
         << "all of them are turned away";
-    EXPECT_LE(most, 1 + Closers::kThreads);
+    // One that is done may not have gone yet when the next begins. The files are 100.
+    EXPECT_LE(most, before + 2 * Closers::kThreads);
     EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
     expect_well();
 }
