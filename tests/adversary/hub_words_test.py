@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 MESSAGES = 60
-# The mean time of a message, there and back, in ms: far above what a machine takes, far below the 40 ms that a word of the hub that is
+# The median time of a message, there and back, in ms: far above what a machine takes, far below the 40 ms that a word of the hub that is
 # believed costs for good. A busy machine is measured first: it may take so many times what it took then.
 MOST_AFTER, MOST_DURING, BUSY = 8.0, 20.0, 5
 
@@ -31,15 +31,15 @@ def main():
                               stderr=subprocess.DEVNULL)
     failures = []
     try:
-        def mean(what):
-            value = summary(build, environment, 0.02)["round_trip_us"]["avg"] / 1000
+        def median(what):
+            value = summary(build, environment, 0.02)["round_trip_us"]["p50"] / 1000
             print("%-40s %.3f ms" % (what, value))
             return value
 
-        before = mean("before")
+        before = median("before")
 
         def judge(what, most):
-            value = mean(what)
+            value = median(what)
             if value > max(most, BUSY * before):
                 failures.append("%s: %.3f ms a message, at most %.1f" % (what, value, max(most, BUSY * before)))
 
