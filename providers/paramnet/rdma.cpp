@@ -85,8 +85,10 @@ bool may_write(const Peer& peer) { return !peer.no_writes.load(std::memory_order
 // A read sees what was written before it: where writes go through the lane, so do reads.
 bool may_read(const Peer& peer) { return may_write(peer) && !peer.no_reads.load(std::memory_order_relaxed); }
 
-// From now on all RDMA of this connection goes through the lane, so that it stays in its order.
+// From now on all RDMA of this connection goes through the lane, so that it stays in its order: what is written into the
+// arena from here would overtake what the target still has to place.
 void ask_for_help(Tx& tx) {
+    if (tx.asks_help) return;
     tx.asks_help = true;
     tx.target.region.forget();
 }
@@ -142,7 +144,10 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (tx.asks_help || !in_reach(peer, handle, may_write(peer))) return begin_served_write(ep, d, total);
+    if (tx.asks_help || !in_reach(peer, handle, may_write(peer))) {
+        ask_for_help(tx);
+        return begin_served_write(ep, d, total);
+    }
 
     CrossResult result = CrossResult::fault;
     {
@@ -177,6 +182,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     if (result == CrossResult::forbidden) {
         forbid(peer, peer.no_writes);
+        ask_for_help(tx);
         return begin_served_write(ep, d, total);
     }
     const uint32_t position = ep.vi->send.taken++;
@@ -276,7 +282,10 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Peer& peer = *ep.joint.peer;
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (ep.tx.asks_help || !in_reach(peer, handle, may_read(peer))) return begin_served_read(ep, d, total);
+    if (ep.tx.asks_help || !in_reach(peer, handle, may_read(peer))) {
+        ask_for_help(ep.tx);
+        return begin_served_read(ep, d, total);
+    }
     CrossResult result = CrossResult::fault;
     {
         const Access access(ep, handle);

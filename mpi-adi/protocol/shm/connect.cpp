@@ -86,7 +86,7 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     // It has been here and ended without MPI_Finalize. What it has sent lies in our memory and is still good; what is
     // sent to it goes nowhere.
-    peer->ended = !fd.valid() && (errno == ENOENT || errno == ESRCH);
+    peer->ended = !fd.valid() && (errno == ENOENT || errno == ESRCH) && ::access("/proc/self/fd", F_OK) == 0;
     if (!fd.valid() && !peer->ended)
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be opened", rank,
                          path.c_str());

@@ -39,7 +39,7 @@ ROWS += [Row("limits", "FSIZE-0-XFSZ-ignored", "rdma", small, both=("ignore=XFSZ
 ROWS += [limit(name, 0, WORKS) for name in ("MEMLOCK", "CORE", "SIGPENDING", "MSGQUEUE", "LOCKS", "RTPRIO", "NICE")]
 ROWS += [limit("CPU", 1, dies, "sleep"), limit("CPU", 600, WORKS)]
 # Limits of processes count for a user other than root.
-ROWS += [Row("limits", f"NPROC-{n}", "rdma", outcome, both=(f"limit=NPROC:{n}", "user=4242"))
+ROWS += [Row("limits", f"NPROC-{n}", "rdma", outcome, both=("user=4242", f"limit=NPROC:{n}"))
          for n, outcome in ((0, small), (1, small), (2, small), (4, small), (200, WORKS))]
 # What the agent is given when somebody has started it so; the ends have enough.
 ROWS += [Row("limits", f"agent-NOFILE-{n}", "rdma", small, agent=(f"limit=NOFILE:{n}",)) for n in (16, 20, 24, 32, 64)]
