@@ -39,7 +39,7 @@ public:
         return flying_;
     }
 
-    // For whoever closes them elsewhere (core/shm/foreign_files.hpp).
+    // For the thread that closes them elsewhere (core/shm/foreign_files.hpp).
     Fd give_up_socket() { return std::move(socket_); }
     std::vector<Fd> give_up_files();
     void close_when_flushed() { closing_ = true; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How much of something finite one user may have, where nobody knows how many users will come: as much as
-// stays free beside it. One user alone gets half, two get a third each, and whoever comes next always finds
+// stays free beside it. One user alone gets half, two get a third each, and the user who comes next always finds
 // some.
 #pragma once
 

@@ -7,7 +7,7 @@
 // stays connected, unless it cannot even be parsed: then it is dropped.
 //
 // A session = one socket = one process: that is what tells processes apart, never a process number, which is 0
-// for whoever is in a PID namespace that the agent does not see. The kernel's credentials (SO_PEERCRED) name the
+// for a process in a PID namespace that the agent does not see. The kernel's credentials (SO_PEERCRED) name the
 // user, unless the agent's user namespace has no number for him: then he is alone. When the socket
 // closes, everything the session owned is gone at once. Requests carry a ticket chosen by the client
 // (non-zero); answers repeat it. Requests may be answered in any order: kConnWait and friends are answered
