@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "mpi-adi/protocol/cmpi_adi.h"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
 
 namespace viaduct::mpi {
 

@@ -14,7 +14,7 @@
 
 #include "mpi-adi/engine/attribute.hpp"
 #include "mpi-adi/engine/layout.hpp"
-#include "mpi-adi/protocol/cmpi_adi.h"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
 
 namespace viaduct::mpi {
 

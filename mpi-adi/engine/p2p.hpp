@@ -12,7 +12,7 @@
 
 #include "mpi-adi/engine/critical.hpp"
 #include "mpi-adi/engine/waits.hpp"
-#include "mpi-adi/protocol/cmpi_adi.h"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
 
 namespace viaduct::mpi {
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <random>
 
-#include "mpi-adi/protocol/via/credits.hpp"
+#include "mpi-adi/transport/via/credits.hpp"
 
 namespace viaduct::via {
 namespace {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "cases.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 #include "pieces.hpp"
 
 namespace viaduct::adi_test {

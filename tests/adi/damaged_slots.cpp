@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "cases.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
 

@@ -11,10 +11,10 @@
 #include <random>
 
 #include "cases.hpp"
-#include "mpi-adi/protocol/rails/rails.hpp"
-#include "mpi-adi/protocol/shm/shm.hpp"
-#include "mpi-adi/protocol/tcp/tcp.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/shm/shm.hpp"
+#include "mpi-adi/transport/tcp/tcp.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "job.hpp"
-#include "mpi-adi/protocol/cmpi_adi.h"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
 
 namespace viaduct::adi_test {
 

@@ -12,8 +12,8 @@
 #include <random>
 
 #include "cases.hpp"
-#include "mpi-adi/protocol/stream/stream.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "cases.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
 namespace {

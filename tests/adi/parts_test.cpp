@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "mpi-adi/protocol/common/params.hpp"
-#include "mpi-adi/protocol/common/request_ids.hpp"
-#include "mpi-adi/protocol/rails/rails.hpp"
-#include "mpi-adi/protocol/stream/stream.hpp"
-#include "mpi-adi/protocol/tcp/handshake.hpp"
-#include "mpi-adi/protocol/via/pieces.hpp"
-#include "mpi-adi/protocol/via/vbuf.hpp"
-#include "mpi-adi/protocol/via/wire.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
+#include "mpi-adi/transport/adi/request_ids.hpp"
+#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/tcp/handshake.hpp"
+#include "mpi-adi/transport/via/pieces.hpp"
+#include "mpi-adi/transport/via/vbuf.hpp"
+#include "mpi-adi/transport/via/wire.hpp"
 
 namespace viaduct {
 namespace {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cases.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
 namespace {

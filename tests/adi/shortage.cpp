@@ -2,7 +2,7 @@
 // No packet buffer is left in the middle of a long message: the connection ends, each request ends once, and nothing
 // of the message stays behind.
 #include "cases.hpp"
-#include "mpi-adi/protocol/via/device.hpp"
+#include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "mpi-adi/protocol/via/slots.hpp"
-#include "mpi-adi/protocol/via/ways.hpp"
+#include "mpi-adi/transport/via/slots.hpp"
+#include "mpi-adi/transport/via/ways.hpp"
 
 namespace viaduct::via {
 namespace {

@@ -25,10 +25,10 @@ ALLOWED = {
     "mpi-adi/engine/rma/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/shm/"],  # shared windows
     "mpi-adi/engine/seats": ["mpi-adi/", "core/shm/"],  # where ranks of a node sit: memory of all of them
     # The modules that are no users of VIPL stand on these small parts of core.
-    "mpi-adi/protocol/shm/": ["mpi-adi/", "core/shm/", "core/sync/"],
-    "mpi-adi/protocol/tcp/": ["mpi-adi/", "core/shm/"],
+    "mpi-adi/transport/shm/": ["mpi-adi/", "core/shm/", "core/sync/"],
+    "mpi-adi/transport/tcp/": ["mpi-adi/", "core/shm/"],
     # Its slots are memory that two processes share.
-    "mpi-adi/protocol/via/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/sync/asymmetric_barrier.hpp",
+    "mpi-adi/transport/via/": ["include/vipl.h", "include/viaduct/ext.h", "mpi-adi/", "core/sync/asymmetric_barrier.hpp",
                                 "core/sync/pause.hpp"],
 }
 GENERATED = {"core/config/paths.hpp"}

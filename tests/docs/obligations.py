@@ -90,7 +90,7 @@ def rows_of(text):
 
 
 DEVICE_ROWS = 70
-DEVICE_FOLDERS = ["", "include", "mpi-adi/protocol", "mpi-adi/protocol/via", "mpi-adi/protocol/common"]
+DEVICE_FOLDERS = ["", "include", "mpi-adi/transport", "mpi-adi/transport/via", "mpi-adi/transport/adi"]
 # What stands for many cases.
 ALL_CASES = re.compile(r"every (via )?case|all cases|the conformance suite|static assertion")
 

@@ -31,7 +31,7 @@ BAD = [
     (lambda line: line + line, "P52 is there 2 times"),
     (lambda line: line + line.replace("| P52 |", "| P53 |"), "nobody knows a row P53"),
     (lambda line: cell(line, 1, ""), "does not say what is asked"),
-    (lambda line: cell(line, 2, "`mpi-adi/protocol/rails/gone.cpp`"), "which is not there"),
+    (lambda line: cell(line, 2, "`mpi-adi/transport/multirail/gone.cpp`"), "which is not there"),
     (lambda line: cell(line, 2, "somewhere"), "has no file or no test"),
     (lambda line: cell(line, 3, "looked at it"), "has no file or no test"),
     (lambda line: cell(line, 3, "open: nobody has found the time"), "has no file or no test"),

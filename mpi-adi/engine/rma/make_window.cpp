@@ -9,7 +9,7 @@
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
-#include "mpi-adi/protocol/common/host.hpp"
+#include "mpi-adi/transport/adi/host.hpp"
 
 namespace viaduct::mpi::rma {
 namespace {

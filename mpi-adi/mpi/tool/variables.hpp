@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "mpi-adi/protocol/cmpi_adi.h"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
 
 // A handle is a pointer to this; its values are 0, 1, 2, …
 struct MPIR_T_enum_s {

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: BSD-2-Clause
-// What each module has done so far. Plain increments under the engine's lock.
-#pragma once
-
-#include "mpi-adi/protocol/cmpi_adi.h"
-
-namespace viaduct::adi {
-extern mpip_counters counters[NPROTO];
-}

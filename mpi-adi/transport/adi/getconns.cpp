@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One protocol for each pair of processes: of those that reach the peer the one of highest exclusivity. Both
+// sides look at the same environments, so both choose alike.
+#include <cstring>
+
+#include "mpi-adi/transport/adi/error.hpp"
+
+using viaduct::adi::fail;
+
+namespace {
+
+int choose(taskinfo_t* task, int rank, const char* forced) {
+    int best = -1;
+    for (int number = 0; number < NPROTO; ++number) {
+        const struct protocol& protocol = mpip_protocols[number];
+        if (protocol.pt_loaded == 0 || task->ti_renvsizes[number] == nullptr) continue;
+        if (task->ti_renvsizes[number][rank] == 0 || task->ti_renvsizes[number][task->ti_index] == 0)
+            continue;
+        if (forced != nullptr && rank != task->ti_index && std::strcmp(forced, protocol.pt_name) != 0)
+            continue;
+        if (protocol.pt_reach(task, rank) == 0) continue;
+        if (best < 0 || protocol.pt_prop.mp_exclusivity > mpip_protocols[best].pt_prop.mp_exclusivity)
+            best = number;
+    }
+    return best;
+}
+
+}  // namespace
+
+extern "C" const void* mpip_environment(const taskinfo_t* task, int proto, int rank, int* size) {
+    const int* sizes = task->ti_renvsizes[proto];
+    if (sizes == nullptr || sizes[rank] == 0) return nullptr;
+    size_t offset = 0;
+    for (int i = 0; i < rank; ++i) offset += static_cast<size_t>(sizes[i]);
+    *size = sizes[rank];
+    return task->ti_renvs[proto] + offset;
+}
+
+extern "C" int mpip_getconns(taskinfo_t* task, const char* forced, int* rank) {
+    if (forced != nullptr && *forced == '\0') forced = nullptr;
+    procinfo* tail[NPROTO] = {};
+    task->ti_nprotos = 0;
+    for (int number = 0; number < NPROTO; ++number) {
+        task->ti_proto[number] = nullptr;
+        task->ti_nproto[number] = 0;
+    }
+    for (int i = 0; i < task->ti_nprocs; ++i) {
+        procinfo& info = task->ti_procs[i];
+        info.pi_next = nullptr;
+        info.pi_proto = choose(task, i, forced);
+        if (info.pi_proto < 0) {
+            if (rank != nullptr) *rank = i;
+            return fail(MPIP_ERR_UNREACHABLE, "no protocol reaches process %d%s%s", i,
+                        forced != nullptr ? " by " : "", forced != nullptr ? forced : "");
+        }
+        const int number = info.pi_proto;
+        info.pi_ptrank = task->ti_nproto[number]++;
+        info.pi_proc->p_proto = &mpip_protocols[number];
+        (tail[number] == nullptr ? task->ti_proto[number] : tail[number]->pi_next) = &info;
+        tail[number] = &info;
+        if (info.pi_ptrank == 0) ++task->ti_nprotos;
+    }
+    return MPIP_SUCCESS;
+}

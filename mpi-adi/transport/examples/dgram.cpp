@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A transport of one page, for whoever writes another: docs/adi-writing-a-transport.md goes through it.
+// Messages are frames of the stream protocol, a frame is one datagram between Unix sockets: these keep order,
+// lose nothing, and refuse what the receiver has no room for. The kernel says who sent a datagram.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "mpi-adi/transport/adi/counters.hpp"
+#include "mpi-adi/transport/adi/error.hpp"
+#include "mpi-adi/transport/adi/host.hpp"
+#include "mpi-adi/transport/protocol/entries.hpp"
+#include "mpi-adi/transport/protocol/stream.hpp"
+
+namespace viaduct::dgram {
+
+constexpr size_t kPiece = 60000;  // most payload of one datagram
+constexpr unsigned kPassesBetweenLooks = 256;
+
+struct Card {                // what a process tells the others: below 128 bytes
+    uint64_t network, pids;  // names of sockets and of processes mean the same where these are the same
+    int32_t pid;
+    uint32_t length;
+    unsigned char name[16];  // sockaddr_un as the kernel made it
+};
+
+struct Peer : stream::Connection {
+    Card card = {};
+    int pidfd = -1;  // readable when its process has ended
+    ~Peer() override { ::close(pidfd); }
+};
+
+class Datagrams : public stream::Module {
+public:
+    Datagrams() : Module(MPIP_PROTO_TCP) {}  // the number of the module whose place it takes
+
+    int initialize() {
+        fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        const sockaddr_un any = {AF_UNIX, {}};  // a name without a file, made by the kernel
+        if (fd_ < 0 || ::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0)
+            return adi::fail(MPIP_ERR_OTHER, "no Unix socket to be had: %s", std::strerror(errno));
+        piece_ = eager_limit_ = kPiece;
+        mpip_properties& told = mpip_protocols[number_].pt_prop;
+        told = {};
+        told.mp_exclusivity = 10;
+        told.mp_latency_ns = 5000;
+        told.mp_bandwidth_mb = 2000;
+        told.mp_eager_limit = told.mp_first_frag = told.mp_max_frag = kPiece;
+        told.mp_min_frag = told.mp_cache_size = 256;
+        return MPIP_SUCCESS;
+    }
+
+    const Card& card() {
+        socklen_t length = sizeof own_.name;
+        ::getsockname(fd_, reinterpret_cast<sockaddr*>(own_.name), &length);
+        own_.length = length;
+        own_.network = adi::host_number("net");
+        own_.pids = adi::host_number("pid");
+        own_.pid = ::getpid();
+        return own_;
+    }
+
+    bool reaches(const taskinfo_t* task, int rank) const {
+        const Card theirs = card_of(task, rank);
+        return rank != task->ti_index && theirs.network == own_.network && theirs.pids == own_.pids;
+    }
+
+    // Whoever joins later may send at once, so all are known from the start.
+    int connect(taskinfo_t* task) {
+        connections.resize(static_cast<size_t>(task->ti_nprocs));
+        for (int rank = 0; rank < task->ti_nprocs; ++rank) {
+            auto& place = connections[static_cast<size_t>(rank)];
+            if (place != nullptr || rank == task->ti_index || task->ti_procs[rank].pi_proto != number_)
+                continue;
+            auto peer = std::make_unique<Peer>();
+            peer->card = card_of(task, rank);
+            peer->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, peer->card.pid, 0));
+            peer->rank = static_cast<uint32_t>(rank);
+            peer->piece = kPiece;
+            peer->ready = true;
+            peer->proc = task->ti_procs[rank].pi_proc;
+            peer->proc->p_pm = static_cast<stream::Connection*>(peer.get());
+            peers_.push_back(peer.get());
+            place = std::move(peer);
+        }
+        for (procinfo* info = task->ti_proto[number_]; info != nullptr; info = info->pi_next) {
+            if ((info->pi_proc->p_flags & MPIP_PROC_ATTACHED) != 0) continue;
+            info->pi_proc->p_flags |= MPIP_PROC_ATTACHED;
+            ++mpip_protocols[number_].pt_nprocs;
+        }
+        return MPIP_SUCCESS;
+    }
+    int complete(const taskinfo_t*) { return MPIP_SUCCESS; }
+
+    int progress() {
+        int done = 0;
+        while (done < 64 && take()) ++done;
+        for (size_t i = 0; i < peers_.size(); ++i) {  // a lost one takes itself out
+            if (blocked(*peers_[i])) done += push(*peers_[i]);
+        }
+        if (done == 0 && ++idle_ % kPassesBetweenLooks == 0) look(0);
+        return done;
+    }
+
+    void block(unsigned timeout_us) {
+        for (const Peer* peer : peers_) {
+            if (blocked(*peer)) return;  // nobody tells of room
+        }
+        look(static_cast<int>(timeout_us / 1000));
+    }
+
+    void finalize() {
+        peers_.clear();
+        for (const auto& c : connections) {
+            if (c != nullptr) c->proc->p_pm = nullptr;
+        }
+        connections.clear();
+        ::close(fd_);
+        mpip_protocols[number_].pt_nprocs = 0;
+    }
+
+protected:
+    bool put(stream::Connection& c, const stream::Frame& frame, const void* payload, const mpip_req_t* source,
+             size_t offset) override {
+        const Card& to = static_cast<Peer&>(c).card;
+        std::memcpy(out_, &frame, sizeof frame);
+        if (source != nullptr) {
+            mpip_req_collect(source, offset, out_ + sizeof frame, frame.bytes);
+        } else if (frame.bytes != 0) {
+            std::memcpy(out_ + sizeof frame, payload, frame.bytes);
+        }
+        ++adi::counters[number_].mc_packets;
+        return ::sendto(fd_, out_, sizeof frame + frame.bytes, MSG_NOSIGNAL,
+                        reinterpret_cast<const sockaddr*>(to.name), to.length) >= 0;
+    }
+    void cut(stream::Connection& c) override {
+        peers_.erase(std::remove(peers_.begin(), peers_.end(), &static_cast<Peer&>(c)), peers_.end());
+    }
+
+private:
+    static Card card_of(const taskinfo_t* task, int rank) {  // environments lie at any address: a copy
+        Card card = {};
+        int size = 0;
+        const void* found = mpip_environment(task, MPIP_PROTO_TCP, rank, &size);
+        if (found != nullptr && size == sizeof card) std::memcpy(&card, found, sizeof card);
+        card.length = std::min<uint32_t>(card.length, sizeof card.name);
+        return card;
+    }
+
+    // One datagram, if there is one. What does not come from the socket of a peer is nobody's.
+    bool take() {
+        sockaddr_un from;
+        socklen_t length = sizeof from;
+        const ssize_t got = ::recvfrom(fd_, in_, sizeof in_, 0, reinterpret_cast<sockaddr*>(&from), &length);
+        if (got < 0) return false;
+        const auto sender = std::find_if(peers_.begin(), peers_.end(), [&](const Peer* p) {
+            return p->card.length == length && std::memcmp(p->card.name, &from, length) == 0;
+        });
+        if (sender == peers_.end()) return true;
+        Peer& peer = **sender;
+        const auto bytes = static_cast<size_t>(got);
+        stream::Frame frame;
+        std::memcpy(&frame, in_, sizeof frame);
+        if (bytes < sizeof frame || frame.bytes != bytes - sizeof frame ||
+            !incoming(peer, frame, in_ + sizeof frame))
+            fail(peer, "it sent a frame that cannot be");
+        return true;
+    }
+
+    // Sleeps until something comes or a process ends; of one that has, all it had said is still good.
+    void look(int timeout_ms) {
+        std::vector<pollfd> polls = {{fd_, POLLIN, 0}};
+        const std::vector<Peer*> peers = peers_;
+        for (const Peer* peer : peers) polls.push_back({peer->pidfd, POLLIN, 0});
+        if (::poll(polls.data(), polls.size(), timeout_ms) <= 0) return;
+        for (size_t i = 0; i < peers.size(); ++i) {
+            if (polls[i + 1].revents == 0) continue;
+            while (take()) {
+            }
+            if (!peers[i]->lost) fail(*peers[i], "its process has ended");
+        }
+    }
+
+    int fd_ = -1;
+    Card own_ = {};
+    std::vector<Peer*> peers_;
+    unsigned idle_ = 0;
+    char in_[sizeof(stream::Frame) + kPiece], out_[sizeof(stream::Frame) + kPiece];
+};
+
+Datagrams module;
+
+}  // namespace viaduct::dgram
+
+VIADUCT_DECLARE_MODULE(dgram)
+VIADUCT_STREAM_ENTRIES(dgram, viaduct::dgram::module)
+
+extern "C" {
+
+int mpip_dgram_initconns(taskinfo_t* task, void** env) {
+    *env = task->ti_myenv[MPIP_PROTO_TCP] = const_cast<viaduct::dgram::Card*>(&viaduct::dgram::module.card());
+    task->ti_myenvsize[MPIP_PROTO_TCP] = sizeof(viaduct::dgram::Card);
+    return MPIP_SUCCESS;
+}
+
+int mpip_dgram_getevents(void**, unsigned*, unsigned*, unsigned* n) {
+    *n = 0;  // no word to sleep on: pt_block
+    return MPIP_SUCCESS;
+}
+
+int mpip_dgram_getpolls(struct pollfd**, int* n, int* timeout) {
+    *n = 0;  // nor descriptors alone, for an end has to be seen as well
+    *timeout = -1;
+    return MPIP_SUCCESS;
+}
+
+void mpip_dgram_bind(struct protocol* table) { VIADUCT_BIND_MODULE(table, dgram); }
+}

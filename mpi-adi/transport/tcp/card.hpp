@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Addresses: which interfaces of this machine the module may use, what a process tells the others of them,
+// and by which of the other's addresses it is called.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "mpi-adi/transport/adi/cmpi_adi.h"
+#include "mpi-adi/transport/tcp/handshake.hpp"
+
+namespace viaduct::tcp {
+
+// An IPv6 address, or an IPv4 one mapped into it, and the port of the socket that listens there (host order).
+struct Address {
+    unsigned char ip[16];
+    uint16_t port;
+    uint8_t prefix;  // bits of the network part, in 128
+    uint8_t loopback;
+};
+static_assert(sizeof(Address) == 20);
+
+constexpr size_t kAddresses = 4;
+
+// What a process tells the others. Little-endian.
+struct Card {
+    uint32_t magic;
+    uint32_t piece;  // most payload it takes in one frame
+    uint64_t host;   // processes with the same number share a loopback interface
+    Secret secret;   // known to the processes of this job; see handshake.hpp
+    Address addresses[kAddresses];
+    uint32_t count;  // of them
+    uint32_t unused;
+};
+static_assert(sizeof(Card) <= 128);
+
+// Addresses of the interfaces named (comma between them); of none named: the loopback interface, and where
+// the job has several hosts all others that are up. At most kAddresses.
+std::vector<Address> own_addresses(const std::string& names, bool several_hosts);
+
+// The card of a process; count 0: none that can be used.
+Card card_of(const taskinfo_t* task, int rank);
+// Addresses by which `theirs` may be called, best first: the loopback interface where both share it, then
+// networks they share, then others of the same family. Empty on one side exactly when on the other.
+std::vector<Address> ways(const Card& mine, const Card& theirs);
+
+// For the system's calls.
+socklen_t to_sockaddr(const Address& address, sockaddr_storage* out);
+std::string text_of(const Address& address);
+
+}  // namespace viaduct::tcp

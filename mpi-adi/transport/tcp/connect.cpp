@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// From cards to connections. Either side may call; when both do at once the call of the lower rank goes
+// first: the higher one drops its own, the lower one lays the other's aside until its own is through, so that
+// neither misses the death of the other meanwhile.
+// Anybody may connect to a port. What has not shown in its first bytes that it has the key of a pair is a stranger: strangers are
+// few, the oldest goes first, and whatever they say that no process of the job would ends them. A caller whose connection is closed
+// before it was answered tries again, until CMPI_CONNECT_TIMEOUT: its first bytes may have been late.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "mpi-adi/transport/adi/error.hpp"
+#include "mpi-adi/transport/adi/host.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
+#include "mpi-adi/transport/tcp/tcp.hpp"
+
+namespace viaduct::tcp {
+
+namespace {
+
+constexpr auto kStrangerPatience = std::chrono::seconds(5);
+constexpr auto kWayPatience = std::chrono::seconds(10);
+constexpr size_t kMostStrangers = 256;
+constexpr auto kFirstPause = std::chrono::milliseconds(5);
+constexpr auto kLongestPause = std::chrono::milliseconds(500);
+constexpr size_t kMostHeard = 4096;
+
+// A peer that vanished without a word, host and all, is missed after some 15 s of silence.
+void prepare(int fd) {
+    const int on = 1, idle = 5, interval = 2, count = 5;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+// More of what is `bytes` long. 1: it is whole, 0: more is to come, -1: the connection has ended.
+int read_more(int fd, void* to, size_t bytes, size_t* had) {
+    const ssize_t n = ::recv(fd, static_cast<char*>(to) + *had, bytes - *had, MSG_DONTWAIT);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (n == 0) return -1;
+    *had += static_cast<size_t>(n);
+    return *had == bytes ? 1 : 0;
+}
+
+bool can_write(int fd) {
+    pollfd watched = {fd, POLLOUT, 0};
+    return ::poll(&watched, 1, 0) > 0;
+}
+
+}  // namespace
+
+void Tcp::watch(int fd, uint64_t tag, uint32_t events, bool known) {
+    epoll_event event = {};
+    event.events = events;
+    event.data.u64 = tag;
+    ::epoll_ctl(epoll_.get(), known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event);
+}
+
+bool Tcp::listen_on(Address& address) {
+    sockaddr_storage name;
+    address.port = 0;
+    socklen_t length = to_sockaddr(address, &name);
+    Fd fd(above_stdio(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+    if (!fd.valid()) return false;
+    const int on = 1;
+    if (name.ss_family == AF_INET6) ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&name), length) != 0 || ::listen(fd.get(), 4096) != 0)
+        return false;
+    length = sizeof name;
+    if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return false;
+    address.port = ntohs(name.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(name).sin6_port
+                                                    : reinterpret_cast<sockaddr_in&>(name).sin_port);
+    watch(fd.get(), tag(Watched::listener, listeners_.size()), EPOLLIN, false);
+    listeners_.push_back(std::move(fd));
+    return true;
+}
+
+int Tcp::open(const taskinfo_t* task, Card* card) {
+    finalize();
+    me_ = static_cast<uint32_t>(task->ti_index);
+    epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
+    if (!epoll_.valid()) return adi::fail(MPIP_ERR_OTHER, "epoll_create1: %s", std::strerror(errno));
+    card_ = {};
+    card_.magic = kMagic;
+    card_.host = adi::host_number("net");
+    card_.piece = static_cast<uint32_t>(piece_);
+    if (!ready_to_prove()) return adi::fail(MPIP_ERR_OTHER, "libsodium cannot be used");
+    if (!make_random(card_.secret.data(), card_.secret.size()))
+        return adi::fail(MPIP_ERR_OTHER, "getrandom: %s", std::strerror(errno));
+    job_ = task->ti_job;
+    const std::string names = adi::param_text(adi::Param::tcp_interfaces);
+    for (Address& address : own_addresses(names, task->ti_nhosts > 1)) {
+        if (listen_on(address)) card_.addresses[card_.count++] = address;
+    }
+    if (card_.count == 0) {
+        return adi::fail(MPIP_ERR_OTHER, "no address to listen on%s%s",
+                         names.empty() ? "" : ", CMPI_TCP_INTERFACES=", names.c_str());
+    }
+    *card = card_;
+    return MPIP_SUCCESS;
+}
+
+bool Tcp::reaches(const taskinfo_t* task, int rank) const {
+    return rank != task->ti_index && !ways(card_of(task, task->ti_index), card_of(task, rank)).empty();
+}
+
+int Tcp::connect(taskinfo_t* task) {
+    connections.resize(static_cast<size_t>(task->ti_nprocs));
+    for (procinfo* info = task->ti_proto[MPIP_PROTO_TCP]; info != nullptr; info = info->pi_next) {
+        const int rank = info->pi_proc->p_gid.pg_wrank;
+        if (rank == task->ti_index || connections[static_cast<size_t>(rank)] != nullptr) continue;
+        const Card theirs = card_of(task, rank);
+        auto made = std::make_unique<Peer>();
+        made->ways = ways(card_, theirs);
+        made->key = key_of(job_, me_, card_.secret, static_cast<uint32_t>(rank), theirs.secret);
+        made->piece = std::min(piece_, static_cast<size_t>(theirs.piece));
+        made->rank = static_cast<uint32_t>(rank);
+        made->proc = info->pi_proc;
+        info->pi_proc->p_pm = static_cast<stream::Connection*>(made.get());
+        info->pi_proc->p_flags |= MPIP_PROC_ATTACHED;
+        connections[static_cast<size_t>(rank)] = std::move(made);
+        ++mpip_protocols[MPIP_PROTO_TCP].pt_nprocs;
+    }
+    // Some of them may have called before they were known here.
+    std::erase_if(strangers_, [this](Stranger& early) { return !hear(early); });
+    return MPIP_SUCCESS;
+}
+
+int Tcp::complete(taskinfo_t* task) {
+    if (task->ti_nprocs > adi::param_number(adi::Param::on_demand)) return MPIP_SUCCESS;
+    const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    for (size_t rank = me_ + 1; rank < connections.size(); ++rank) {
+        if (connections[rank] != nullptr && peer(rank)->stage == Peer::Stage::idle) call(*peer(rank));
+    }
+    opening_ = true;
+    const Peer* missing = nullptr;
+    do {
+        progress();
+        missing = nullptr;
+        for (const auto& c : connections) {
+            if (c != nullptr && !c->ready) missing = static_cast<const Peer*>(c.get());
+        }
+        if (missing != nullptr) ::sched_yield();
+    } while (missing != nullptr && !missing->lost && Clock::now() < deadline);
+    opening_ = false;
+    if (missing == nullptr) return MPIP_SUCCESS;
+    return adi::fail(MPIP_ERR_OTHER, "process %u could not be connected over TCP: %s", missing->rank,
+                     missing->lost ? mpip_last_error() : "no answer within CMPI_CONNECT_TIMEOUT");
+}
+
+bool Tcp::say_hello(const Peer& peer, int fd, Step step) const {
+    const Call& call = peer.handshake;
+    const Hello hello = {kMagic, kVersion, me_, peer.rank, step == Step::call ? call.caller_nonce : call.called_nonce,
+                         prove(peer.key, step, call)};
+    return ::send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
+}
+
+bool Tcp::is_for_us(const Hello& hello) const {
+    return hello.magic == kMagic && hello.version == kVersion && hello.to == me_;
+}
+
+// --- calling ---
+
+void Tcp::call(Peer& peer) {
+    peer.way = peer.refused = 0;
+    peer.pause = kFirstPause;
+    call_next(peer);
+}
+
+void Tcp::call_next(Peer& peer) {
+    drop_call(peer);
+    for (; peer.way < peer.ways.size(); ++peer.way) {
+        sockaddr_storage name;
+        const socklen_t length = to_sockaddr(peer.ways[peer.way], &name);
+        Fd fd(above_stdio(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+        if (!fd.valid()) continue;
+        prepare(fd.get());
+        if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) != 0 && errno != EINPROGRESS) {
+            if (errno == ECONNREFUSED) ++peer.refused;
+            continue;
+        }
+        watch(fd.get(), tag(Watched::peer, peer.rank), EPOLLOUT, false);
+        peer.fd = std::move(fd);
+        peer.stage = Peer::Stage::calling;
+        peer.patience = Clock::now() + kWayPatience;
+        peer.hello_had = 0;
+        ++calling_;
+        // Near ones are connected already, and should not have to wait for our next pass to know us from a stranger.
+        if (can_write(peer.fd.get())) on_connected(peer);
+        return;
+    }
+    if (peer.parked.valid()) return answer(peer, std::move(peer.parked), peer.parked_nonce);
+    if (peer.refused == peer.ways.size()) return report(peer, "none of its addresses takes a call");
+    try_later(peer);
+}
+
+// Whatever call is under way, of ours or of theirs, is none.
+void Tcp::drop_call(Peer& peer) {
+    if (peer.stage == Peer::Stage::calling || peer.stage == Peer::Stage::waiting) --calling_;
+    peer.stage = Peer::Stage::idle;
+    hang_up(peer.fd);
+}
+
+void Tcp::try_later(Peer& peer) {
+    drop_call(peer);
+    if (peer.parked.valid()) return answer(peer, std::move(peer.parked), peer.parked_nonce);
+    const auto now = Clock::now();
+    if (peer.pause == kFirstPause)
+        peer.deadline = now + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    if (now >= peer.deadline) return report(peer, "it did not answer within CMPI_CONNECT_TIMEOUT");
+    peer.stage = Peer::Stage::waiting;
+    peer.way = peer.refused = 0;
+    peer.patience = now + peer.pause;
+    peer.pause = std::min<std::chrono::milliseconds>(peer.pause * 2, kLongestPause);
+    ++calling_;
+}
+
+// Calls are made from inside sends, where requests must not end: the next pass tells.
+void Tcp::report(Peer& peer, const char* trouble) {
+    peer.trouble = trouble;
+    troubled_.push_back(&peer);
+}
+
+void Tcp::on_connected(Peer& peer) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    ::getsockopt(peer.fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error == EINPROGRESS) return;
+    peer.handshake = {};
+    peer.handshake.caller = me_;
+    peer.handshake.called = peer.rank;
+    if (error != 0 || !make_random(peer.handshake.caller_nonce.data(), sizeof(Nonce)) ||
+        !say_hello(peer, peer.fd.get(), Step::call)) {
+        if (error == ECONNREFUSED) ++peer.refused;
+        ++peer.way;
+        return call_next(peer);
+    }
+    --calling_;
+    peer.stage = Peer::Stage::greeting;  // for as long as it likes: it may compute, and its death is told
+    watch(peer.fd.get(), tag(Watched::peer, peer.rank), EPOLLIN, true);
+}
+
+void Tcp::on_answer(Peer& peer) {
+    const int had = read_more(peer.fd.get(), &peer.hello, sizeof peer.hello, &peer.hello_had);
+    if (had == 0) return;
+    if (had < 0) return try_later(peer);  // taken for a stranger, or dead, which the next call shows
+    peer.handshake.called_nonce = peer.hello.nonce;
+    if (is_for_us(peer.hello) && peer.hello.from == peer.rank &&
+        is_proof(peer.hello.proof, peer.key, Step::answer, peer.handshake)) {
+        const Proof proof = prove(peer.key, Step::confirm, peer.handshake);
+        if (::send(peer.fd.get(), proof.data(), sizeof proof, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof proof)
+            return try_later(peer);
+        return talk(peer);
+    }
+    ++peer.way;  // somebody else listens there
+    call_next(peer);
+}
+
+// --- being called ---
+
+void Tcp::on_call(size_t listener) {
+    for (;;) {
+        Fd fd(above_stdio(
+            ::accept4(listeners_[listener].get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+        if (!fd.valid()) {
+            if ((errno != EMFILE && errno != ENFILE) || strangers_.empty()) return;
+            strangers_.erase(strangers_.begin());
+            continue;
+        }
+        prepare(fd.get());
+        watch(fd.get(), tag(Watched::stranger, static_cast<size_t>(fd.get())), EPOLLIN, false);
+        Stranger stranger;
+        stranger.fd = std::move(fd);
+        stranger.patience = Clock::now() + kStrangerPatience;
+        // Its first bytes have mostly come with it: a crowd that says nothing does not come between.
+        if (!hear(stranger)) continue;
+        if (strangers_.size() >= std::max(kMostStrangers, connections.size())) strangers_.erase(strangers_.begin());
+        strangers_.push_back(std::move(stranger));
+    }
+}
+
+void Tcp::on_stranger(int fd) {
+    const auto found = std::find_if(strangers_.begin(), strangers_.end(),
+                                    [fd](const Stranger& s) { return s.fd.get() == fd; });
+    if (found != strangers_.end() && !hear(*found)) strangers_.erase(found);
+}
+
+// What a caller says of itself. False: it is a stranger no more, or not wanted.
+bool Tcp::hear(Stranger& stranger) {
+    Hello& hello = stranger.hello;
+    if (stranger.had < sizeof hello) {
+        const int had = read_more(stranger.fd.get(), &hello, sizeof hello, &stranger.had);
+        if (had < 0 || (stranger.had >= sizeof hello.magic && hello.magic != kMagic)) return false;
+        if (had == 0) return true;
+    }
+    if (!is_for_us(hello)) return false;
+    if (hello.from >= connections.size() || connections[hello.from] == nullptr)
+        return true;  // may be attached any moment
+    Peer& from = *peer(hello.from);
+    Call call;
+    call.caller = hello.from;
+    call.called = me_;
+    call.caller_nonce = hello.nonce;
+    if (!is_proof(hello.proof, from.key, Step::call, call)) return false;
+    if (std::find(from.heard.begin(), from.heard.end(), hello.nonce) != from.heard.end()) return false;
+    if (from.heard.size() == kMostHeard) from.heard.erase(from.heard.begin());
+    from.heard.push_back(hello.nonce);
+    called(from, std::move(stranger.fd), hello.nonce);
+    return false;
+}
+
+void Tcp::called(Peer& peer, Fd fd, const Nonce& caller_nonce) {
+    if (peer.lost || peer.ready) return;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
+    const bool ours_is_under_way = peer.stage == Peer::Stage::calling || peer.stage == Peer::Stage::greeting;
+    if (ours_is_under_way && peer.rank > me_) {
+        peer.parked = std::move(fd);
+        peer.parked_nonce = caller_nonce;
+        return;
+    }
+    drop_call(peer);
+    answer(peer, std::move(fd), caller_nonce);
+}
+
+void Tcp::answer(Peer& peer, Fd fd, const Nonce& caller_nonce) {
+    peer.stage = Peer::Stage::answering;  // for as long as it likes, too
+    peer.fd = std::move(fd);
+    peer.hello_had = 0;
+    peer.handshake.caller = peer.rank;
+    peer.handshake.called = me_;
+    peer.handshake.caller_nonce = caller_nonce;
+    watch(peer.fd.get(), tag(Watched::peer, peer.rank), EPOLLIN, false);
+    if (!make_random(peer.handshake.called_nonce.data(), sizeof(Nonce)) ||
+        !say_hello(peer, peer.fd.get(), Step::answer)) {
+        drop_call(peer);
+        call(peer);
+    }
+}
+
+void Tcp::on_proof(Peer& peer) {
+    Proof& proof = peer.hello.proof;
+    const int had = read_more(peer.fd.get(), proof.data(), sizeof proof, &peer.hello_had);
+    if (had == 0) return;
+    if (had > 0 && is_proof(proof, peer.key, Step::confirm, peer.handshake)) return talk(peer);
+    drop_call(peer);
+    call(peer);  // it has thought better of it; if it is dead, that is found so
+}
+
+void Tcp::talk(Peer& peer) {
+    peer.stage = Peer::Stage::talking;
+    peer.trouble = nullptr;
+    peer.parked.reset();
+    peer.in.reset(new char[buffer_bytes_]);
+    peer.out.reset(new char[buffer_bytes_]);
+    peer.ready = true;
+    greeted(peer);
+}
+
+// --- ends ---
+
+// A forked child may still hold the socket: epoll would go on telling of it.
+void Tcp::hang_up(Fd& fd) {
+    if (fd.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
+    fd.reset();
+}
+
+void Tcp::look_for_late() {
+    const auto now = Clock::now();
+    std::erase_if(strangers_, [now](const Stranger& s) { return s.patience < now; });
+    if (calling_ == 0) return;
+    for (const auto& c : connections) {
+        auto* one = static_cast<Peer*>(c.get());
+        if (one == nullptr || one->patience > now) continue;
+        if (one->stage == Peer::Stage::calling) ++one->way;
+        if (one->stage == Peer::Stage::calling || one->stage == Peer::Stage::waiting) call_next(*one);
+    }
+}
+
+void Tcp::cut(stream::Connection& c) {
+    Peer& peer = static_cast<Peer&>(c);
+    drop_call(peer);
+    peer.parked.reset();
+    peer.out_begin = peer.out_end = 0;  // the buffers stay: frames may just be being read from there
+}
+
+void Tcp::finalize() {
+    for (const auto& c : connections) {
+        if (c != nullptr) c->proc->p_pm = nullptr;
+    }
+    connections.clear();
+    troubled_.clear();
+    strangers_.clear();
+    listeners_.clear();
+    epoll_.reset();
+    calling_ = 0;
+    mpip_protocols[MPIP_PROTO_TCP].pt_nprocs = 0;
+}
+
+}  // namespace viaduct::tcp

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The module for processes that share nothing but a network: one TCP connection for each pair, below the
+// stream protocol, all watched by one epoll. A connection begins with a Hello each way and a proof (handshake.hpp),
+// by which both learn who the other is and that it belongs to the job; frames follow.
+#pragma once
+
+#include <bit>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/shm/segment.hpp"
+#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/tcp/card.hpp"
+
+namespace viaduct::tcp {
+
+using Clock = std::chrono::steady_clock;
+
+struct Peer : stream::Connection {
+    enum class Stage {
+        idle,       // nobody has called yet
+        waiting,    // for the time of the next try
+        calling,    // the system connects
+        greeting,   // our Hello is away, theirs is to come
+        answering,  // their Hello was right, ours is away, their proof is to come
+        talking,    // ready
+    };
+    Stage stage = Stage::idle;
+    Fd fd;
+    Fd parked;  // the other has called too while our call, which goes first, is under way
+    Nonce parked_nonce = {};
+    std::vector<Address> ways;
+    size_t way = 0;
+    size_t refused = 0;             // ways at which nobody listens
+    Key key = {};                   // of this pair
+    Call handshake;                 // the one under way
+    std::vector<Nonce> heard;       // of its calls: one that comes again was recorded
+    Clock::time_point patience;     // until when the system may take to connect, or the time of the next try
+    Clock::time_point deadline;     // of all tries
+    std::chrono::milliseconds pause{0};  // before the next try
+    const char* trouble = nullptr;  // to be reported by the next pass
+    bool watching_room = false;     // epoll tells when the socket takes more
+    uint16_t frames_sent = 0;
+    uint16_t frames_had = 0;
+    Hello hello = {};  // of theirs, or their proof, while it comes
+    size_t hello_had = 0;
+    std::unique_ptr<char[]> in, out;  // buffer_bytes() each
+    size_t in_begin = 0, in_end = 0;
+    size_t out_begin = 0, out_end = 0;
+};
+
+// A caller that has not said who it is.
+struct Stranger {
+    Fd fd;
+    Clock::time_point patience;
+    Hello hello = {};
+    size_t had = 0;
+};
+
+class Tcp : public stream::Module {
+public:
+    Tcp() : Module(MPIP_PROTO_TCP) {}
+
+    int initialize();
+    // --- connect.cpp: from the card to connections ---
+    int open(const taskinfo_t* task, Card* card);
+    bool reaches(const taskinfo_t* task, int rank) const;
+    int connect(taskinfo_t* task);   // knows the peers, calls nobody
+    int complete(taskinfo_t* task);  // few peers: all connected on return
+    void finalize();
+    // --- frames.cpp ---
+    int progress();
+    void block(unsigned timeout_us);
+    int watched() const { return epoll_.get(); }
+
+protected:
+    bool put(stream::Connection& c, const stream::Frame& frame, const void* payload, const mpip_req_t* source,
+             size_t offset) override;
+    void cut(stream::Connection& c) override;
+    void reach_out(stream::Connection& c) override;
+    bool flushed(const stream::Connection& c) const override;
+
+private:
+    enum class Watched : uint32_t { listener, stranger, peer };
+    static uint64_t tag(Watched kind, size_t index) { return static_cast<uint64_t>(kind) << 32 | index; }
+    void watch(int fd, uint64_t tag, uint32_t events, bool known);
+    Peer* peer(size_t rank) const { return static_cast<Peer*>(connections[rank].get()); }
+
+    // connect.cpp
+    int attach(const taskinfo_t* task, int rank, process_t* proc);
+    bool listen_on(Address& address);
+    void call(Peer& peer);
+    void call_next(Peer& peer);
+    void called(Peer& peer, Fd fd, const Nonce& caller_nonce);
+    void drop_call(Peer& peer);
+    void answer(Peer& peer, Fd fd, const Nonce& caller_nonce);
+    void try_later(Peer& peer);
+    void hang_up(Fd& fd);
+    void talk(Peer& peer);
+    bool say_hello(const Peer& peer, int fd, Step step) const;
+    bool is_for_us(const Hello& hello) const;
+    bool hear(Stranger& stranger);
+    void on_call(size_t listener);
+    void on_stranger(int fd);
+    void on_connected(Peer& peer);
+    void on_answer(Peer& peer);
+    void on_proof(Peer& peer);
+    void look_for_late();
+    void report(Peer& peer, const char* trouble);
+
+    // frames.cpp
+    void on_peer(Peer& peer, uint32_t events);
+    void receive(Peer& peer);
+    void take_frames(Peer& peer);
+    bool flush(Peer& peer);
+    void append(Peer& peer, const void* data, size_t bytes);
+
+    uint32_t me_ = 0;
+    Card card_ = {};
+    size_t buffer_bytes_ = 0;
+    Fd epoll_;
+    std::vector<Fd> listeners_;
+    std::vector<Stranger> strangers_;
+    std::vector<Peer*> troubled_;
+    std::string job_;
+    size_t calling_ = 0;    // peers the system is connecting, or that wait for the next try
+    bool opening_ = false;  // no message is taken yet
+    unsigned idle_ = 0;
+};
+
+}  // namespace viaduct::tcp

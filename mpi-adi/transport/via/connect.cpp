@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connecting everybody with everybody (adi-facts 3.1, C22, C23): in world order, requests to higher ranks,
+// accepting from lower ones. The design asks once and for ever; here NO_MATCH is tried again, because the
+// other side may not listen yet, and everything has a deadline. The discriminator names the job and the pair,
+// so that a wait can only meet its own peer.
+#include <chrono>
+#include <thread>
+
+#include "mpi-adi/transport/adi/error.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
+#include "mpi-adi/transport/via/address.hpp"
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Attempt {
+    Address local, remote;
+    Clock::time_point deadline;
+    bool late() const { return Clock::now() >= deadline; }
+    VIP_ULONG left_ms() const {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        return left < 1 ? 1 : left > 1000 ? 1000 : static_cast<VIP_ULONG>(left);
+    }
+};
+
+VIP_RETURN request(viadev_connection_t* c, Attempt& attempt) {
+    VIP_VI_ATTRIBUTES theirs;
+    for (;;) {
+        const VIP_RETURN rc =
+            VipConnectRequest(c->vi, &attempt.local.head, &attempt.remote.head, attempt.left_ms(), &theirs);
+        const bool again = rc == VIP_NO_MATCH || rc == VIP_TIMEOUT || rc == VIP_REJECT;
+        if (!again || attempt.late()) return rc;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+VIP_RETURN accept(viadev_connection_t* c, Attempt& attempt) {
+    VIP_VI_ATTRIBUTES theirs;
+    VIP_CONN_HANDLE handle = nullptr;
+    Address from;
+    for (;;) {
+        VIP_RETURN rc =
+            VipConnectWait(viadev.nic, &attempt.local.head, attempt.left_ms(), &from.head, &theirs, &handle);
+        if (rc == VIP_SUCCESS) {
+            rc = VipConnectAccept(handle, c->vi);
+            if (rc == VIP_SUCCESS) return rc;
+            if (rc != VIP_TIMEOUT) {
+                adi::let_go(VipConnectReject(handle));
+                return rc;
+            }  // the requester gave up meanwhile and will come again
+        } else if (rc != VIP_TIMEOUT) {
+            return rc;
+        }
+        if (attempt.late()) return VIP_TIMEOUT;
+    }
+}
+
+int connect_one(taskinfo_t* task, viadev_connection_t* c, Clock::time_point deadline) {
+    const int other = static_cast<int>(c->rank);
+    const bool requester = viadev.me < other;
+    const auto me = static_cast<uint32_t>(viadev.me);
+    const Discriminator pair = discriminator(task, requester ? me : c->rank, requester ? c->rank : me);
+    const Card* card = card_of(task, other);
+    Attempt attempt = {};
+    attempt.deadline = deadline;
+    attempt.local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, pair);
+    attempt.remote.fill(card->address, card->address_len, pair);
+    const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
+    if (rc != VIP_SUCCESS) {
+        return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,
+                         requester ? "VipConnectRequest" : "VipConnectWait or VipConnectAccept",
+                         static_cast<int>(rc));
+    }
+    connected(c);
+    return MPIP_SUCCESS;
+}
+
+}  // namespace
+
+int connect_all(taskinfo_t* task) {
+    const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    for (const auto& c : viadev.connections) {
+        if (c == nullptr || c->initialized) continue;
+        int rc = equip(c.get());
+        if (rc == MPIP_SUCCESS) rc = connect_one(task, c.get(), deadline);
+        if (rc != MPIP_SUCCESS) return rc;
+    }
+    return MPIP_SUCCESS;
+}
+
+}  // namespace viaduct::via

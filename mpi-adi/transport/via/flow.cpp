@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is done between packets: connections with new credit push what waited (C54, G8), connections that
+// received post their receives anew and tell of them. Done when nothing is coming in, so that it is not in
+// the way of an answer.
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+void push_connection(viadev_connection_t* c) {
+    if (c->lost || !c->initialized) return;
+    push_backlog(c);
+    MPID_VIA_long_send(c);
+    start_queued_sends(c);
+}
+
+int work_on_flow_list() {
+    int done = 0;
+    viadev_connection_t* list = viadev.flow_head;
+    viadev.flow_head = nullptr;
+    while (list != nullptr) {
+        viadev_connection_t* c = list;
+        list = c->nextflow;
+        c->inflow = false;
+        push_connection(c);
+        ++done;
+    }
+    return done;
+}
+
+int do_chores() {
+    int done = 0;
+    viadev_connection_t* list = viadev.chores_head;
+    viadev.chores_head = nullptr;
+    while (list != nullptr) {
+        viadev_connection_t* c = list;
+        list = c->next_chore;
+        c->in_chores = false;
+        if (c->lost) continue;
+        if (c->slots.open) tell_slot_news(c);
+        post_missing_receives(c);
+        const bool answer = c->answer_late && c->credits.missing_reserve() == 0;
+        if (answer) c->answer_late = false;
+        if (answer || c->credits.want_noop()) send_noop(c);
+        if (blocked(c)) push_connection(c);
+        ++done;
+    }
+    return done;
+}
+
+}  // namespace viaduct::via

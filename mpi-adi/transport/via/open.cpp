@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Connections of large jobs, made when somebody first sends (adi-facts 3.3): who wants one rings at the other's
+// bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
+// first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
+// computes asks when it next makes progress, one that gets no processor when it does; a dead one is seen by its process,
+// or has no bell any more.
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "mpi-adi/transport/adi/error.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
+#include "mpi-adi/transport/via/address.hpp"
+#include "mpi-adi/transport/via/bell.hpp"
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+using Clock = Opening::Clock;
+
+// How long a request stays before its maker rings again. Twice as long after each in vain: on a crowded machine the peer
+// has its turn late, and two whose requests are short miss each other for long.
+constexpr VIP_ULONG kLongestAttempt = 16 * kFirstAttempt;
+// Between two looks whether the peer still lives, where that can be seen.
+constexpr auto kLook = std::chrono::milliseconds(50);
+constexpr auto kSoon = std::chrono::milliseconds(10);
+// Between rings in vain, each of which keeps progress for up to kRingMilliseconds.
+constexpr auto kLongestPause = std::chrono::milliseconds(1000);
+
+enum class Step { pending, through, dead, no_memory, refused };
+
+auto patience() { return std::chrono::seconds(adi::param_number(adi::Param::connect_timeout)); }
+
+// Connecting has failed for a reason that time does not mend, or seldom. True: for too long.
+bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
+    const auto now = Clock::now();
+    if (o.failing_since == Clock::time_point()) o.failing_since = now;
+    o.asked = o.known = false;
+    o.next = now + kSoon;
+    if (now - o.failing_since < patience()) return false;
+    adi::fail(MPIP_ERR_OTHER, "%s answers %d", call, static_cast<int>(rc));
+    return true;
+}
+
+VIP_RETURN ask(const viadev_connection_t* c, VIP_ULONG milliseconds) {
+    const auto me = static_cast<uint32_t>(viadev.me);
+    const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
+    Address local = {}, remote = {};
+    local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen,
+               discriminator(viadev.task, me, c->rank));
+    remote.fill(card->address, card->address_len, discriminator(viadev.task, c->rank, me));
+    return VipConnectPeerRequest(c->vi, &local.head, &remote.head, milliseconds);
+}
+
+enum class Life { lives, ended, unseen };
+
+// Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent has not heard
+// of it yet.
+Life life_of(const viadev_connection_t* c) {
+    const Card* mine = card_of(viadev.task, viadev.me);
+    const Card* theirs = card_of(viadev.task, static_cast<int>(c->rank));
+    if (theirs->pids != mine->pids) return Life::unseen;
+    pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)), POLLIN, 0};
+    if (process.fd < 0) return errno == ESRCH ? Life::ended : Life::unseen;
+    const bool ended = ::poll(&process, 1, 0) > 0;
+    ::close(process.fd);
+    return ended ? Life::ended : Life::lives;
+}
+
+// From time to time.
+bool is_seen_dead(Opening& o, Clock::time_point now) {
+    if (now < o.look) return false;
+    o.look = now + kLook;
+    return life_of(o.connection) == Life::ended;
+}
+
+// No bell hangs there; sets the time of the next try. True: a dead process. But where nothing tells better, not soon: it may
+// not hang yet, and while its thread is busy with somebody's ring, or gets no processor for that, it is missing too.
+bool means_death(Opening& o, Clock::time_point now) {
+    o.next = Clock::now() + o.pause;
+    o.pause = std::min(2 * o.pause, kLongestPause);
+    if (o.deaf_since == Clock::time_point()) o.deaf_since = now;
+    const Life life = life_of(o.connection);
+    return life == Life::ended ||
+           (life == Life::unseen && now - o.deaf_since >= patience() && now >= viadev.all_joined);
+}
+
+Step advance(Opening& o) {
+    viadev_connection_t* c = o.connection;
+    const auto now = Clock::now();
+    if (o.asked) {
+        const bool dead = is_seen_dead(o, now);  // before the request is looked at: it may have asked, and sent, and ended
+        VIP_VI_ATTRIBUTES theirs;
+        const VIP_RETURN rc = VipConnectPeerDone(c->vi, &theirs);
+        if (rc == VIP_SUCCESS) return Step::through;
+        if (rc == VIP_NOT_DONE) return dead ? Step::dead : Step::pending;
+        if (rc != VIP_TIMEOUT && rc != VIP_NO_MATCH)
+            return keeps_failing(o, "VipConnectPeerDone", rc) ? Step::refused : Step::pending;
+        o.asked = o.known = false;  // it did not come in time
+        o.attempt = std::min(2 * o.attempt, kLongestAttempt);
+        o.failing_since = {};
+    }
+    if (now < o.next) return Step::pending;
+    if (!o.known) {
+        VIP_RETURN rc = VIP_SUCCESS;
+        switch (ring(c, &rc)) {
+            case Ring::nobody:
+                return means_death(o, now) ? Step::dead : Step::pending;
+            case Ring::failed:
+                return keeps_failing(o, "VipConnectRequest", rc) ? Step::refused : Step::pending;
+            default:  // it asks when it runs
+                o.known = true;
+                o.deaf_since = {};
+                o.pause = kSoon;
+        }
+    }
+    if (c->vi == nullptr && equip(c) != MPIP_SUCCESS) return Step::no_memory;
+    const VIP_RETURN rc = ask(c, o.attempt);
+    if (rc != VIP_SUCCESS)
+        return keeps_failing(o, "VipConnectPeerRequest", rc) ? Step::refused : Step::pending;
+    o.asked = true;
+    return Step::pending;
+}
+
+const char* reason(Step step) {
+    switch (step) {
+        case Step::no_memory:
+            return "no memory for its receives";
+        case Step::refused:
+            return "no connection to it can be made";
+        default:
+            return "it does not answer";
+    }
+}
+
+void through(viadev_connection_t* c) {
+    connected(c);
+    want_flow(c);
+}
+
+auto opening_of(const viadev_connection_t* c) {
+    return std::find_if(viadev.openings.begin(), viadev.openings.end(),
+                        [c](const Opening& o) { return o.connection == c; });
+}
+
+}  // namespace
+
+bool wants_on_demand(const taskinfo_t* task) {
+    return task->ti_nprocs > adi::param_number(adi::Param::on_demand);
+}
+
+void want_connection(viadev_connection_t* c) {
+    if (c->initialized || c->opening || c->lost) return;
+    c->opening = true;
+    viadev.openings.push_back({c});
+}
+
+void answer_rings() {
+    for (const uint32_t rank : who_rang()) {
+        viadev_connection_t* c = rank < viadev.connections.size() ? viadev.connections[rank].get() : nullptr;
+        if (c == nullptr || c->initialized || c->lost) continue;
+        want_connection(c);
+        opening_of(c)->known = true;
+        opening_of(c)->next = {};
+    }
+}
+
+bool advance_openings() {
+    bool moved = false;
+    for (size_t i = 0; i < viadev.openings.size();) {
+        viadev_connection_t* c = viadev.openings[i].connection;
+        const Step step = c->lost ? Step::dead : advance(viadev.openings[i]);
+        if (step == Step::pending) {
+            ++i;
+            continue;
+        }
+        viadev.openings.erase(viadev.openings.begin() + static_cast<std::ptrdiff_t>(i));
+        c->opening = false;
+        moved = true;
+        if (step == Step::through) {
+            through(c);
+        } else {
+            fail_connection(c, reason(step));
+        }
+    }
+    return moved;
+}
+
+bool finish_opening(viadev_connection_t* c) {
+    const auto found = opening_of(c);
+    if (found == viadev.openings.end()) return false;
+    VIP_VI_ATTRIBUTES theirs;
+    const bool good = VipConnectPeerWait(c->vi, &theirs) == VIP_SUCCESS;
+    viadev.openings.erase(found);
+    c->opening = false;
+    if (good) through(c);
+    return good;
+}
+
+}  // namespace viaduct::via

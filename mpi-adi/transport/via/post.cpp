@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (F2),
+// packets without credit or a slot wait in order (F4), finished sends are collected in batches.
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+#include "mpi-adi/transport/adi/counters.hpp"
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+inline void fill_origin(Header* h, uint16_t sequence) {
+    h->sequence = sequence;
+    h->source = static_cast<uint32_t>(viadev.me);
+    h->flags = static_cast<uint8_t>((h->flags & ~kFlagEnvelopesOnly) |
+                                    (viadev.envelopes_only ? kFlagEnvelopesOnly : 0));
+}
+
+void fill_header(viadev_connection_t* c, Header* h, uint16_t sequence) {
+    fill_origin(h, sequence);
+    h->credit = c->credits.take_local();
+    h->view = c->credits.view();
+    h->noops = c->credits.free_had();
+}
+
+// In a slot it says nothing of credits: packets without a sequence, which do, could overtake it.
+inline void fill_slot_header(viadev_connection_t* c, Header* h) {
+    fill_origin(h, c->next_packet_tosend++);
+    h->credit = 0;
+    h->view = h->noops = 0;
+}
+
+inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
+    v->connection = c;
+    v->owner = Owner::send_queue;
+    ++c->sends_outstanding;
+    ++viadev.sends_outstanding;
+    if (viadev.scq == nullptr) want_sends(c);
+    if (VipPostSend(c->vi, desc, v->handle) == VIP_SUCCESS) [[likely]]
+        return;
+    // Nobody will complete it before the connection ends, which is found in the next pass.
+    v->next = c->refused_head;
+    c->refused_head = v;
+    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+}
+
+void post_with_credit(viadev_connection_t* c, vbuf* v) {
+    c->credits.spend();
+    fill_header(c, packet_of<Header>(v), c->next_packet_tosend++);
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+    hand_to_nic(c, v, &v->desc);
+}
+
+// What ends a packet in its slot. Returns the address of the slot's end on the other side.
+uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length) {
+    const SlotKind kind = slot_kind_for(length);
+    SlotCounts* counts = c->slots.counts;
+    const uint32_t position = counts[kind].next();
+    counts[kind].sent();
+    note_next_line(c);
+    for (unsigned each = 0; each < kSlotKinds; ++each) end->taken[each] = counts[each].tell();
+    end->length = static_cast<uint16_t>(length);
+    end->head = 0;
+    end->position = position + 1;
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+    return c->slots.theirs + slot_end(kind, position);
+}
+
+// The packet in a vbuf, as it is.
+void post_in_slot(viadev_connection_t* c, vbuf* v) {
+    const size_t length = v->desc.CS.Length;
+    const size_t whole = slot_bytes_for(length);
+    fill_slot_header(c, packet_of<Header>(v));
+    const uint64_t end =
+        end_packet(c, reinterpret_cast<SlotEnd*>(v->buffer + whole - sizeof(SlotEnd)), length);
+    LongTransfer* transfer = v->transfer;
+    const size_t before = whole - kSlotLine;
+    const VIPX_WRITE write = {end - whole, c->slots.theirs_handle, v->buffer, before, v->buffer + before, kSlotLine};
+    // A transfer that ends with this packet is still being moved, and ends when the send is collected.
+    if (transfer == nullptr && VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]] {
+        release_vbuf(v);
+    } else {
+        vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->slots.theirs_handle, v->buffer, v->handle,
+                       static_cast<uint32_t>(whole));
+        v->transfer = transfer;
+        hand_to_nic(c, v, &v->desc);
+    }
+    wake(c);
+}
+
+void send_free(viadev_connection_t* c, PacketType type) {
+    vbuf* v = get_vbuf();
+    if (v == nullptr || !has_place(c)) {
+        if (v != nullptr) release_vbuf(v);
+        want_chores(c);
+        return;
+    }
+    Header* h = packet_of<Header>(v);
+    h->type = type;
+    h->flags = 0;
+    vbuf_init_sendrecv(v, sizeof(Header));
+    c->credits.sent_free();
+    fill_header(c, h, 0);
+    hand_to_nic(c, v, &v->desc);
+    if (type == PacketType::goodbye) c->goodbye_sent = true;
+}
+
+// Sends the packet, if there is room for it now.
+inline bool post_now(viadev_connection_t* c, vbuf* v) {
+    if (!has_place(c)) return false;
+    if (by_slots(c) && v->desc.CS.Length <= kMostInSlot && slot_is_free(c, v->desc.CS.Length)) {
+        post_in_slot(c, v);
+        return true;
+    }
+    if (!c->credits.can_send()) return false;
+    const bool loan = packet_of<Header>(v)->type == PacketType::slots;
+    post_with_credit(c, v);
+    if (loan) [[unlikely]]
+        slots_are_told(c);
+    return true;
+}
+
+}  // namespace
+
+// Nothing is collected here: a transfer may be in the middle of its last piece.
+void send_wake(viadev_connection_t* c) {
+    const bool place = c->sends_outstanding < viadev.send_depth && vbuf_pool.free_head != nullptr;
+    vbuf* v = place && c->credits.can_send() ? get_vbuf() : nullptr;
+    if (v == nullptr) return;
+    packet_of<Header>(v)->type = PacketType::wake;
+    packet_of<Header>(v)->flags = 0;
+    vbuf_init_sendrecv(v, sizeof(Header));
+    post_with_credit(c, v);
+}
+
+bool has_place(viadev_connection_t* c) {
+    if (c->sends_outstanding < viadev.collect_from) [[likely]]
+        return true;
+    viadev_process_send();  // some have finished, it may be
+    if (c->sends_outstanding < viadev.send_depth) return true;
+    c->place_wanted = true;
+    return false;
+}
+
+void viadev_post_send(viadev_connection_t* c, vbuf* v) {
+    if (c->lost) {
+        release_vbuf(v);
+        return;
+    }
+    if (c->backlog_head == nullptr && post_now(c, v)) [[likely]]
+        return;
+    ++adi::counters[MPIP_PROTO_VIA].mc_backlogged;
+    v->owner = Owner::backlog;
+    v->next = nullptr;
+    (c->backlog_head == nullptr ? c->backlog_head : c->backlog_tail->next) = v;
+    c->backlog_tail = v;
+}
+
+void push_backlog(viadev_connection_t* c) {
+    while (c->backlog_head != nullptr) {
+        vbuf* v = c->backlog_head;
+        vbuf* next = v->next;
+        if (!post_now(c, v)) return;
+        c->backlog_head = next;
+    }
+}
+
+namespace {
+
+// What header and end of a whole message say in six words: the last of its slot.
+struct EagerWords {
+    uint64_t word[6];
+};
+static_assert(sizeof(EagerWords) == sizeof(EagerInSlot) + sizeof(SlotEnd));
+
+// Type, flags and sequence, and nothing of credits.
+inline uint64_t first_word(const viadev_connection_t* c, PacketType type, uint32_t flags) {
+    if (viadev.envelopes_only) flags |= kFlagEnvelopesOnly;
+    return static_cast<uint32_t>(type) | flags << 8 | static_cast<uint32_t>(c->next_packet_tosend) << 16;
+}
+inline uint64_t taken_word(const viadev_connection_t* c) {
+    const SlotCounts* counts = c->slots.counts;
+    return uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited();
+}
+inline uint64_t end_word(uint32_t position, size_t length, size_t head) {
+    return uint64_t{position + 1} << 32 | head << 16 | length;
+}
+
+inline EagerWords eager_words(const viadev_connection_t* c, uint32_t position, size_t length, int src_lrank,
+                              int tag, uint64_t context, int mode) {
+    const uint32_t ready = (mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U;
+    return {{first_word(c, PacketType::eager_start, ready) << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
+             uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag), taken_word(c),
+             end_word(position, length, sizeof(EagerInSlot))}};
+}
+
+inline void count_written(viadev_connection_t* c, SlotKind kind) {
+    SlotCounts* counts = c->slots.counts;
+    counts[kind].sent();
+    note_next_line(c);
+    for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].tell();
+    ++c->next_packet_tosend;
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+}
+
+}  // namespace
+
+namespace {
+
+inline uint64_t load(const char* at, size_t bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, bytes);
+    return word;
+}
+
+// At most 16 bytes as two words, padded with zeros.
+inline void load_two_words(const char* data, size_t bytes, uint64_t* two) {
+    two[0] = two[1] = 0;
+    if constexpr (std::endian::native != std::endian::little) {
+        if (bytes != 0) std::memcpy(two, data, bytes);
+    } else if (bytes >= 8) [[likely]] {
+        two[0] = load(data, 8);
+        if (bytes > 8) two[1] = load(data + bytes - 8, 8) >> (8 * (16 - bytes));
+    } else if (bytes >= 4) {
+        two[0] = load(data, 4) | load(data + bytes - 4, 4) << (8 * (bytes - 4));
+    } else {
+        for (size_t i = 0; i < bytes; ++i) two[0] |= load(data + i, 1) << (8 * i);
+    }
+}
+
+// Words of a line that is made here, and then only copied.
+inline void put_word(uint64_t* at, uint64_t value) {
+    Le64 word;
+    word = value;
+    std::memcpy(at, &word, sizeof word);
+}
+
+// The last line or two, which end with `tail`, and the slot's address.
+template <size_t tail_words>
+bool write_with_end(viadev_connection_t* c, const void* data, size_t before, uint64_t* last, size_t words, SlotKind kind,
+                    uint32_t position, const uint64_t (&tail)[tail_words]) {
+    for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
+    const size_t bytes = words * sizeof(uint64_t);
+    const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before, c->slots.theirs_handle, data, before,
+                              last, bytes};
+    if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
+        return false;
+    count_written(c, kind);
+    wake(c);
+    return true;
+}
+
+constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
+
+// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is before them goes
+// from the user's buffer.
+template <size_t tail_words>
+bool write_data_and_end(viadev_connection_t* c, const char* data, size_t bytes, size_t length, SlotKind kind,
+                        uint32_t position, const uint64_t (&tail)[tail_words]) {
+    alignas(kSlotLine) uint64_t last[2 * kLineWords];
+    const size_t before = bytes & ~(kSlotLine - 1);
+    const size_t words = (slot_bytes_for(length) - before) / sizeof(uint64_t);
+    std::memset(last, 0, sizeof last - sizeof tail);
+    std::memcpy(last, data + before, bytes - before);
+    return write_with_end(c, data, before, last, words, kind, position, tail);
+}
+
+}  // namespace
+
+bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int src_lrank, int tag,
+                     uint64_t context, int mode) {
+    constexpr size_t kInOneLine = kSlotLine - sizeof(EagerWords);
+    const size_t length = bytes + sizeof(EagerInSlot);
+    const auto* from = static_cast<const char*>(data);
+    if (bytes <= kInOneLine) [[likely]] {
+        static_assert(kInOneLine == 2 * sizeof(uint64_t));
+        alignas(kSlotLine) uint64_t line[kLineWords];
+        const uint32_t position = c->slots.counts[kShort].next();
+        load_two_words(from, bytes, line);
+        return write_with_end(c, data, 0, line, kLineWords, kShort, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode).word);
+    }
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    return write_data_and_end(c, from, bytes, length, kind, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode).word);
+}
+
+bool write_r3_now(viadev_connection_t* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t packet_no) {
+    const size_t length = bytes + sizeof(R3Next);
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    // Header, name of the receive and number; then what ends a packet.
+    const uint64_t tail[] = {first_word(c, PacketType::r3_next, 0), receive << 32 | static_cast<uint32_t>(viadev.me),
+                             uint64_t{packet_no} << 32 | receive >> 32, taken_word(c),
+                             end_word(position, length, sizeof(R3Next))};
+    static_assert(sizeof tail == sizeof(R3Next) + sizeof(SlotEnd) && offsetof(R3Next, rreq) == 12 &&
+                  offsetof(R3Next, packet_no) == 20);
+    return write_data_and_end(c, static_cast<const char*>(data), bytes, length, kind, position, tail);
+}
+
+// Header and end are made of whole words, as the NIC reads them (see set_form).
+void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
+                        uint64_t context, int mode) {
+    const size_t length = bytes + sizeof(EagerInSlot);
+    const size_t whole = slot_bytes_for(length);
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    const EagerWords all = eager_words(c, position, length, src_lrank, tag, context, mode);
+    Le64* const end = reinterpret_cast<Le64*>(v->buffer + whole);
+    for (size_t i = 0; i < std::size(all.word); ++i) (end - std::size(all.word))[i] = all.word[i];
+    count_written(c, kind);
+    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + slot_end(kind, position) - whole,
+                   c->slots.theirs_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
+    hand_to_nic(c, v, &v->desc);
+    wake(c);
+}
+
+int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
+    if (!has_place(c)) return MPIP_AGAIN;
+    hand_to_nic(c, v, desc);
+    return MPIP_SUCCESS;
+}
+
+bool post_receive(viadev_connection_t* c, bool reserve) {
+    vbuf* v = get_vbuf();
+    if (v == nullptr) return false;
+    vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
+    v->connection = c;
+    v->owner = Owner::receive_queue;
+    if (VipPostRecv(c->vi, &v->desc, v->handle) != VIP_SUCCESS) {
+        release_vbuf(v);
+        c->refuses_receives = true;
+        viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+        return false;
+    }
+    c->credits.reposted(reserve);
+    return true;
+}
+
+void post_missing_receives(viadev_connection_t* c) {
+    while (c->credits.missing_reserve() > 0) {
+        if (!post_receive(c, true)) return want_chores(c);
+    }
+    while (c->credits.missing() > 0) {
+        if (!post_receive(c, false)) return want_chores(c);
+    }
+}
+
+void send_noop(viadev_connection_t* c) {
+    if (c->lost || c->goodbye_sent || !c->credits.may_send_noop()) return;
+    ++adi::counters[MPIP_PROTO_VIA].mc_noops;
+    send_free(c, PacketType::noop);
+}
+
+void send_goodbye(viadev_connection_t* c) {
+    if (!c->lost && !c->goodbye_sent) send_free(c, PacketType::goodbye);
+}
+
+void complete_send(vbuf* v, bool good) {
+    viadev_connection_t* c = v->connection;
+    --c->sends_outstanding;
+    --viadev.sends_outstanding;
+    LongTransfer* transfer = v->transfer;
+    release_vbuf(v);
+    if (transfer != nullptr) --viadev.local_waits;
+    if (c->place_wanted) {
+        c->place_wanted = false;
+        want_flow(c);
+    }
+    if (transfer != nullptr && good) long_transfer_sent(transfer);
+}
+
+static void take_back(vbuf* v, VIP_RETURN rc) {
+    viadev_connection_t* c = v->connection;
+    complete_send(v, rc == VIP_SUCCESS);
+    if (rc != VIP_SUCCESS && !c->lost) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+}
+
+void viadev_process_send() {
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN receive;
+    VIP_DESCRIPTOR* desc = nullptr;
+    if (viadev.scq != nullptr) {
+        while (VipCQDone(viadev.scq, &vi, &receive) == VIP_SUCCESS) {
+            const VIP_RETURN rc = VipSendDone(vi, &desc);
+            if (desc != nullptr)
+                take_back(vbuf_of_sent(desc), rc);  // else of a queue that was collected directly
+        }
+        return;
+    }
+    viadev_connection_t* list = viadev.sending_head;
+    viadev.sending_head = nullptr;
+    while (list != nullptr) {
+        viadev_connection_t* c = list;
+        list = c->next_sending;
+        c->in_sending = false;
+        while (c->sends_outstanding != 0) {
+            const VIP_RETURN rc = VipSendDone(c->vi, &desc);
+            if (desc == nullptr) break;
+            take_back(vbuf_of_sent(desc), rc);
+        }
+        if (c->sends_outstanding != 0) want_sends(c);
+    }
+}
+
+}  // namespace viaduct::via

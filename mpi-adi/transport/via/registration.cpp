@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A cache that keeps a registration after its message has to know when the program unmaps the memory, and in
+// a library there is no sure way to know: hooks on free miss munmap, interposed munmap misses direct system
+// calls and the C library's own calls, userfaultfd may be forbidden. So on a NIC that pins memory nothing is
+// kept that the program could unmap: a user's buffer is registered for the life of its request, during which
+// MPI forbids to free it. A NIC that finds memory by its virtual address in the moment of each transfer, as
+// the default one does, cannot miss anything: what an address means is what the program means by it, whatever
+// was unmapped and mapped in between. There registrations are kept, and grow together. Memory of
+// mpip_alloc_mem is ours to unmap and stays registered until it is freed. All three are safe by construction.
+#include "mpi-adi/transport/via/registration.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+constexpr size_t kMostKept = 256;
+constexpr uintptr_t kPageBytes = 4096;
+
+using ByBase = std::map<uintptr_t, Registration>;
+ByBase blocks;                 // of allocate_registered
+ByBase kept;                   // of user buffers
+Registration* last_used = nullptr;  // of kept: programs use few buffers
+uint64_t uses = 0;
+
+Registration* around(ByBase& all, uintptr_t address, size_t bytes) {
+    auto above = all.upper_bound(address);
+    if (above == all.begin()) return nullptr;
+    Registration& r = std::prev(above)->second;
+    return r.covers(address, bytes) ? &r : nullptr;
+}
+
+// 0 when the range cannot be registered.
+VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) {
+    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
+    VIP_MEM_HANDLE handle = 0;
+    const VIP_RETURN rc =
+        VipRegisterMem(viadev.nic, reinterpret_cast<void*>(base), bytes, &attributes, &handle);
+    return rc == VIP_SUCCESS ? handle : 0;
+}
+
+void leave(const Registration& r) { adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle)); }
+
+void drop(ByBase::iterator at) {
+    if (last_used == &at->second) last_used = nullptr;
+    leave(at->second);
+    kept.erase(at);
+}
+
+// One that nobody uses goes: the one used longest ago.
+void make_room() {
+    auto oldest = kept.end();
+    for (auto i = kept.begin(); i != kept.end(); ++i) {
+        if (i->second.users == 0 && (oldest == kept.end() || i->second.last_used < oldest->second.last_used))
+            oldest = i;
+    }
+    if (oldest != kept.end()) drop(oldest);
+}
+
+// The pages of the range, together with what is kept and touches them. That may have been unmapped meanwhile:
+// then the pages alone.
+Registration* keep(uintptr_t address, size_t bytes) {
+    const uintptr_t begin = address & ~(kPageBytes - 1);
+    const uintptr_t end = (address + bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+    uintptr_t wide_begin = begin, wide_end = end;
+    auto i = kept.upper_bound(begin);
+    if (i != kept.begin()) --i;
+    while (i != kept.end() && i->second.base <= end) {
+        const Registration& r = i->second;
+        const auto here = i++;
+        if (r.users != 0 || r.base + r.bytes < begin) continue;
+        wide_begin = std::min(wide_begin, r.base);
+        wide_end = std::max(wide_end, r.base + r.bytes);
+        drop(here);
+    }
+    if (kept.size() >= kMostKept) make_room();
+    if (kept.size() >= kMostKept) return nullptr;
+    VIP_MEM_HANDLE handle = enter(wide_begin, wide_end - wide_begin);
+    if (handle == 0 && (wide_begin != begin || wide_end != end)) {
+        wide_begin = begin;
+        wide_end = end;
+        handle = enter(begin, end - begin);
+    }
+    if (handle == 0) return nullptr;
+    const Registration fresh = {wide_begin, wide_end - wide_begin, handle, 0, 0, Registration::Kind::kept};
+    const auto [at, added] = kept.emplace(wide_begin, fresh);
+    if (added) return &at->second;
+    leave(fresh);  // a shorter one with this beginning is in use
+    return nullptr;
+}
+
+Registration* for_one_message(uintptr_t address, size_t bytes) {
+    const VIP_MEM_HANDLE handle = enter(address, bytes);
+    if (handle == 0) return nullptr;
+    return new Registration{address, bytes, handle, 0, 0, Registration::Kind::message};
+}
+
+Registration* find_or_make(uintptr_t address, size_t bytes) {
+    if (last_used != nullptr && last_used->covers(address, bytes)) return last_used;
+    if (!blocks.empty()) {
+        if (Registration* block = around(blocks, address, bytes)) return block;
+    }
+    if (viadev.pins_memory) return for_one_message(address, bytes);
+    Registration* r = around(kept, address, bytes);
+    if (r == nullptr) r = keep(address, bytes);
+    if (r == nullptr) return for_one_message(address, bytes);
+    last_used = r;
+    return r;
+}
+
+}  // namespace
+
+Registration* hold_buffer(void* address, size_t bytes) {
+    Registration* r = find_or_make(reinterpret_cast<uintptr_t>(address), bytes);
+    if (r == nullptr) return nullptr;
+    ++r->users;
+    r->last_used = ++uses;
+    return r;
+}
+
+void release_buffer(Registration* r) {
+    --r->users;
+    if (r->kind != Registration::Kind::message) return;
+    leave(*r);
+    delete r;
+}
+
+void* allocate_registered(size_t bytes) {
+    // Where the NIC can, this is memory that connected processes reach by plain copies.
+    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
+    void* memory = nullptr;
+    VIP_MEM_HANDLE handle = 0;
+    if (VipxAllocMemory(viadev.nic, bytes, 0, &attributes, &memory, &handle) != VIP_SUCCESS) return nullptr;
+    const auto base = reinterpret_cast<uintptr_t>(memory);
+    blocks.emplace(base, Registration{base, bytes, handle, 0, 0, Registration::Kind::library});
+    return memory;
+}
+
+bool free_registered(void* address) {
+    const auto found = blocks.find(reinterpret_cast<uintptr_t>(address));
+    if (found == blocks.end()) return false;
+    adi::let_go(VipxFreeMemory(viadev.nic, address, found->second.handle));
+    blocks.erase(found);
+    return true;
+}
+
+void free_all_registered() {
+    while (!kept.empty()) drop(kept.begin());
+    while (!blocks.empty()) free_registered(reinterpret_cast<void*>(blocks.begin()->first));
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Slots: who gets them, taking packets out of them, and telling of it. The order of packets is that of their
+// sequence numbers, whichever way they come: one in the queue that is ahead of its turn follows packets which
+// were written before it and are there, because a VI keeps its order. What a peer may write at any time is
+// read once, and checked before it is used.
+#include "mpi-adi/transport/via/slots.hpp"
+
+#include <algorithm>
+
+#include "core/sync/pause.hpp"
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+// A word of news, of 8 bytes, into the peer's area.
+bool write_word(viadev_connection_t* c, size_t offset, const void* word) {
+    const VIPX_WRITE write = {c->slots.theirs + offset, c->slots.theirs_handle, nullptr, 0, word, 8};
+    if (VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]]
+        return true;
+    vbuf* v = get_vbuf();
+    if (v == nullptr) return false;
+    std::memcpy(v->buffer, word, 8);
+    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + offset, c->slots.theirs_handle, v->buffer,
+                   v->handle, 8);
+    if (viadev_post_rdma(c, v, &v->desc) == MPIP_SUCCESS) return true;
+    release_vbuf(v);
+    return false;
+}
+
+bool say_whether_asleep(viadev_connection_t* c, bool asleep) {
+    Le64 word;
+    word = asleep ? 1 : 0;
+    if (!write_word(c, offsetof(SlotNews, asleep), &word)) return false;
+    c->slots.said_asleep = asleep;
+    return true;
+}
+
+void open_slots(viadev_connection_t* c) {
+    if (!c->slots.told || c->slots.theirs == 0 || c->slots.open) return;
+    c->slots.open = true;
+    void* mapped = nullptr;
+    if (VipxQueryMapped(c->vi, c->slots.theirs, c->slots.theirs_handle, kSlotAreaBytes, &mapped) == VIP_SUCCESS) {
+        c->slots.mapped = static_cast<const std::byte*>(mapped);
+        note_next_line(c);
+    }
+    viadev.lenders.push_back(c);
+    --viadev.by_queue;
+}
+
+void set_awaited(viadev_connection_t* c, SlotKind kind) {
+    const uint32_t position = c->slots.counts[kind].awaited();
+    c->slots.awaited[kind] =
+        reinterpret_cast<const SlotEnd*>(c->slots.lent + slot_end(kind, position) - sizeof(SlotEnd));
+}
+
+// What lies there may change at any time: each word is read once.
+uint64_t read_word(const void* at) {
+    Le64 word;
+    const uint64_t bits = __atomic_load_n(static_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
+    std::memcpy(static_cast<void*>(&word), &bits, sizeof bits);
+    return word;
+}
+
+// The last word of the awaited slot: length, head and position. Whether it tells of a packet.
+inline bool is_there(const viadev_connection_t* c, SlotKind kind, uint64_t* word) {
+    static_assert(offsetof(SlotEnd, length) == 8 && offsetof(SlotEnd, head) == 10 && offsetof(SlotEnd, position) == 12);
+    *word = read_word(&c->slots.awaited[kind]->length);
+    return *word >> 32 == c->slots.counts[kind].awaited() + uint32_t{1};
+}
+
+// False: it cannot have taken so many.
+inline bool hear_taken(viadev_connection_t* c, const SlotEnd* end) {
+    const uint64_t taken = read_word(end->taken);
+    if (taken == c->slots.heard) [[likely]]
+        return true;
+    c->slots.heard = taken;
+    SlotCounts* counts = c->slots.counts;
+    return counts[kShort].heard(static_cast<uint32_t>(taken)) && counts[kLong].heard(static_cast<uint32_t>(taken >> 32));
+}
+
+inline void took(viadev_connection_t* c, SlotKind kind) {
+    c->slots.counts[kind].took();
+    set_awaited(c, kind);
+    if (!c->lost) tell_slot_news(c);
+}
+
+// The packet that nearly all are, and that comes next: a whole message, its data in front. False: another one, or not
+// what it should be; nothing has happened.
+inline bool take_whole_message(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
+    const size_t length = static_cast<uint16_t>(last_word);
+    const auto* words = reinterpret_cast<const uint64_t*>(end);
+    const auto first = static_cast<uint32_t>(read_word(words - 4) >> 32);
+    const uint64_t source = read_word(words - 3);
+    constexpr uint32_t kFlags = 0xff00;
+    const uint32_t expected = static_cast<uint32_t>(PacketType::eager_start) | uint32_t{c->next_packet_expected} << 16;
+    static_assert(offsetof(Header, flags) == 1 && offsetof(Header, sequence) == 2 && offsetof(Header, source) == 8);
+    if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected || source >> 32 != c->rank ||
+        length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] || c->rhandle != nullptr) [[unlikely]]
+        return false;
+    const uint64_t context = read_word(words - 2), who = read_word(words - 1);
+    if (!hear_taken(c, end)) [[unlikely]] {
+        fail_connection(c, "it has taken packets that never were");
+        return true;
+    }
+    ++c->next_packet_expected;
+    const uint32_t flags = first >> 8;
+    c->envelopes_only = (flags & kFlagEnvelopesOnly) != 0;
+    const size_t bytes = length - sizeof(EagerInSlot);
+    const envelope env = {context,
+                          (flags & kFlagReady) != 0 ? MPIP_MODE_READY : MPIP_MODE_STANDARD,
+                          static_cast<int>(who >> 32),
+                          static_cast<int>(static_cast<uint32_t>(who)),
+                          static_cast<int64_t>(bytes),
+                          0,
+                          0};
+    const char* data = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
+    mpip_req_t* match = nullptr;
+    if (mpip_up.arrived(c->proc, &env, data, bytes, nullptr, &match) == MPIP_IN_MATCHED) [[unlikely]]
+        mpip_req_deliver_all(match, data, bytes);
+    took(c, kind);
+    return true;
+}
+
+// Any other one. False: it is behind a packet in the queue.
+bool take_any(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
+    const size_t length = static_cast<uint16_t>(last_word), head = static_cast<uint16_t>(last_word >> 16);
+    const char* first = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
+    // One of 28 bytes, say, takes four words, the last of which it fills.
+    const size_t unused = head == sizeof(EagerInSlot) ? sizeof(EagerInSlot) - sizeof(EagerStart) : 0;
+    const SlotPacket packet = {
+        first, head == 0 ? first : reinterpret_cast<const char*>(end) - head + unused, length, head};
+    if (length + sizeof(SlotEnd) > kSlotBytes[kind] || length < sizeof(Header) || head > length ||
+        (head != 0 && head < sizeof(Header))) {
+        fail_connection(c, "it wrote a packet that cannot be");
+        return true;
+    }
+    const Header* h = reinterpret_cast<const Header*>(packet.header);
+    if (h->sequence != c->next_packet_expected) return false;
+    if (!hear_taken(c, end)) {
+        fail_connection(c, "it has taken packets that never were");
+        return true;
+    }
+    take_slot_packet(c, packet);
+    took(c, kind);
+    return true;
+}
+
+// Whoever gets a packet of one line mostly sends one soon, and the peer, who waits for that, has the line. To have it back takes as long
+// as a packet does, and goes beside the work with this one. Beside the lines of a longer one it would be in their way.
+inline void fetch_next_line(const viadev_connection_t* c) {
+    if (c->slots.next_line != nullptr) [[likely]]
+        prefetch_for_writing(c->slots.next_line);
+}
+
+void push_when_free(viadev_connection_t* c) {
+    hear_slot_news(c);
+    const SlotCounts* counts = c->slots.counts;
+    if (!counts[kShort].room() || !counts[kLong].room()) return;
+    c->slots.wanted = false;
+    want_flow(c);
+}
+
+}  // namespace
+
+void lend_slots(viadev_connection_t* c) {
+    if (c->slots.tried || viadev.slots_after == 0 || c->lost || c->goodbye_sent) return;
+    c->slots.tried = true;
+    c->slots.turned_away = viadev.lent >= viadev.most_lenders;
+    if (c->slots.turned_away) return;
+    vbuf* v = get_vbuf();
+    if (v == nullptr) return;
+    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, VIP_FALSE};
+    void* memory = nullptr;
+    if (VipxAllocMemory(viadev.nic, kSlotAreaBytes, 0, &attributes, &memory, &c->slots.lent_handle) !=
+        VIP_SUCCESS)
+        return release_vbuf(v);
+    c->slots.lent = static_cast<std::byte*>(memory);
+    for (const SlotKind kind : {kShort, kLong}) set_awaited(c, kind);
+    ++viadev.lent;
+    Slots* p = packet_of<Slots>(v);
+    p->header.type = PacketType::slots;
+    p->header.flags = 0;
+    p->address = reinterpret_cast<uint64_t>(memory);
+    p->memhandle = c->slots.lent_handle;
+    vbuf_init_sendrecv(v, sizeof(Slots));
+    viadev_post_send(c, v);
+}
+
+void slots_are_told(viadev_connection_t* c) {
+    c->slots.told = true;
+    open_slots(c);
+}
+
+bool incoming_slots(viadev_connection_t* c, const Slots& packet) {
+    const uint64_t address = packet.address;
+    if (c->slots.theirs != 0 || packet.memhandle == 0 || address == 0 || address % kSlotLine != 0 ||
+        address > UINT64_MAX - kSlotAreaBytes)
+        return false;
+    c->slots.theirs = address;
+    c->slots.theirs_handle = packet.memhandle;
+    lend_slots(c);
+    open_slots(c);
+    return true;
+}
+
+void close_slots(viadev_connection_t* c) {
+    if (!c->slots.open) {
+        if (c->initialized) --viadev.by_queue;
+        return;
+    }
+    c->slots.open = false;
+    c->slots.mapped = c->slots.next_line = nullptr;
+    viadev.lenders.erase(std::find(viadev.lenders.begin(), viadev.lenders.end(), c));
+}
+
+void free_slots(viadev_connection_t* c) {
+    if (c->slots.lent == nullptr) return;
+    adi::let_go(VipxFreeMemory(viadev.nic, c->slots.lent, c->slots.lent_handle));
+    c->slots.lent = nullptr;
+    --viadev.lent;
+}
+
+void pass_on_place(viadev_connection_t* lost) {
+    if (lost->slots.lent == nullptr) return;
+    free_slots(lost);
+    for (const auto& c : viadev.connections) {
+        if (c == nullptr || !c->slots.turned_away || !c->initialized) continue;
+        c->slots.tried = c->slots.turned_away = false;
+        lend_slots(c.get());
+        if (c->slots.lent != nullptr) return;
+    }
+}
+
+void hear_slot_news(viadev_connection_t* c) {
+    const uint64_t word =
+        __atomic_load_n(reinterpret_cast<const uint64_t*>(&slot_news(c)->taken), __ATOMIC_ACQUIRE);
+    Le32 taken[kSlotKinds];
+    std::memcpy(static_cast<void*>(taken), &word, sizeof word);
+    for (unsigned kind = 0; kind < kSlotKinds; ++kind) {
+        if (!c->slots.counts[kind].heard(taken[kind]))
+            return doom_connection(c, "it has taken packets that never were");
+    }
+}
+
+void write_slot_news(viadev_connection_t* c) {
+    if (c->goodbye_had) return;  // who has said goodbye wants no slots, and may be gone
+    SlotCounts* counts = c->slots.counts;
+    Le32 taken[kSlotKinds];
+    for (unsigned kind = 0; kind < kSlotKinds; ++kind) taken[kind] = counts[kind].awaited();
+    if (!write_word(c, offsetof(SlotNews, taken), taken)) return want_chores(c);
+    for (unsigned kind = 0; kind < kSlotKinds; ++kind) counts[kind].tell();
+    wake(c);
+}
+
+int take_from_slots(viadev_connection_t* c) {
+    bool behind = false;
+    for (const SlotKind kind : {kShort, kLong}) {
+        uint64_t word;
+        if (!is_there(c, kind, &word)) continue;
+        if (slot_bytes_for(static_cast<uint16_t>(word)) == kSlotLine) fetch_next_line(c);
+        const SlotEnd* end = c->slots.awaited[kind];
+        if (take_whole_message(c, kind, end, word) || take_any(c, kind, end, word)) return 1;
+        behind = true;
+    }
+    return behind ? -1 : 0;
+}
+
+// Where packets come one at a time the sender has the next slot ready for writing, and a look fetches it from there: no
+// store of ours, the answer among them, becomes visible before that look has its result. In a row there is mostly another
+// one.
+constexpr uint32_t kRowBegins = 16;
+constexpr int kMostAtOnce = 16;
+
+int look_at_slots() {
+    const size_t count = viadev.lenders.size();
+    size_t at = viadev.next_lender;
+    bool behind = false;
+    for (size_t i = 0; i < count; ++i, ++at) {
+        if (at >= count) at = 0;
+        viadev_connection_t* c = viadev.lenders[at];
+        if (c->slots.wanted) [[unlikely]]
+            push_when_free(c);
+        int answer = take_from_slots(c);
+        if (answer > 0) {  // others may be gone now, and this one has had its turn
+            viadev.next_lender = at + 1;
+            if (++viadev.packets_in_row >= kRowBegins) {
+                int more = kMostAtOnce;
+                uint64_t word;
+                while (--more != 0 && answer > 0 && c->slots.open && is_there(c, kShort, &word)) answer = take_from_slots(c);
+                if (answer <= 0) viadev.packets_in_row = 0;
+            }
+            return 1;
+        }
+        behind = behind || answer < 0;
+    }
+    viadev.packets_in_row = 0;
+    return behind ? -1 : 0;
+}
+
+bool leave_slots() {
+    if (viadev.lenders.empty()) return true;
+    bool told = true;
+    for (viadev_connection_t* c : viadev.lenders) told = say_whether_asleep(c, true) && told;
+    heavy_barrier();  // partner: wake(). What was written before is seen now, who writes later sees us asleep
+    uint64_t news;
+    for (viadev_connection_t* c : viadev.lenders) {
+        if (c->slots.wanted) push_when_free(c);
+        told = told && !c->inflow && !is_there(c, kShort, &news) && !is_there(c, kLong, &news);
+    }
+    if (!told) return_to_slots();
+    return told;
+}
+
+void return_to_slots() {
+    for (viadev_connection_t* c : viadev.lenders) {
+        if (c->slots.said_asleep && !say_whether_asleep(c, false)) want_chores(c);
+    }
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "mpi-adi/transport/via/vbuf.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "mpi-adi/transport/adi/counters.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
+#include "mpi-adi/transport/via/device.hpp"
+
+namespace viaduct::via {
+
+VbufPool vbuf_pool;
+
+namespace {
+
+struct Region {
+    void* memory;
+    size_t bytes;
+    VIP_MEM_HANDLE handle;
+};
+std::vector<Region> regions;
+
+}  // namespace
+
+bool allocate_vbufs(VIP_NIC_HANDLE nic, VIP_PROTECTION_HANDLE ptag, size_t count) {
+    const size_t most = static_cast<size_t>(adi::param_number(adi::Param::vbuf_max));
+    if (vbuf_pool.total >= most) return false;
+    count = std::min(count, most - vbuf_pool.total);
+    const size_t bytes = count * sizeof(vbuf);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    VIP_MEM_ATTRIBUTES attributes = {ptag, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_HANDLE handle = 0;
+    if (VipRegisterMem(nic, memory, bytes, &attributes, &handle) != VIP_SUCCESS) {
+        ::munmap(memory, bytes);
+        return false;
+    }
+    regions.push_back({memory, bytes, handle});
+    vbuf* all = static_cast<vbuf*>(memory);
+    // Backwards, so that they are handed out in ascending order.
+    for (size_t i = count; i-- > 0;) {
+        all[i].handle = handle;
+        release_vbuf(&all[i]);
+    }
+    vbuf_pool.total += count;
+    return true;
+}
+
+void deallocate_vbufs(VIP_NIC_HANDLE nic) {
+    for (const Region& region : regions) {
+        adi::let_go(VipDeregisterMem(nic, region.memory, region.handle));
+        ::munmap(region.memory, region.bytes);
+    }
+    regions.clear();
+    vbuf_pool = {};
+}
+
+vbuf* get_vbuf_slowly() {
+    viadev_process_send();
+    if (vbuf_pool.free_head == nullptr) {
+        const size_t more = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
+        if (!allocate_vbufs(viadev.nic, viadev.ptag, more)) return nullptr;
+        ++adi::counters[MPIP_PROTO_VIA].mc_vbufs_grown;
+    }
+    return get_vbuf();
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Registered buffers with their descriptors behind them (adi-facts 4, C16, C42): all packets are copied
+// through them, so that short messages need no registration, and every descriptor lives in one, also those of
+// remote writes and reads. Used under the engine's lock.
+#pragma once
+
+#include "mpi-adi/transport/adi/vip_calls.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "mpi-adi/transport/via/wire.hpp"
+
+namespace viaduct::via {
+
+struct viadev_connection_t;
+struct LongTransfer;
+
+constexpr size_t kVbufBytes = 16 * 1024;
+constexpr size_t VBUF_BUFFER_SIZE = kVbufBytes - sizeof(VIP_DESCRIPTOR);
+// C34: what one packet carries of a message.
+constexpr size_t MAX_DATA_SIZE = VBUF_BUFFER_SIZE - sizeof(EagerStart);
+static_assert(MAX_DATA_SIZE == 16 * 1024 - 64 - sizeof(EagerStart));
+constexpr size_t kFirstData = VBUF_BUFFER_SIZE - sizeof(EagerFirst);
+constexpr size_t kNextData = VBUF_BUFFER_SIZE - sizeof(EagerNext);
+constexpr size_t kR3Data = VBUF_BUFFER_SIZE - sizeof(R3Next);
+
+// Exactly one owns a vbuf at a time.
+enum class Owner : uint8_t { free, receive_queue, send_queue, backlog, handler, unexpected };
+
+// The design's vbuf, 16 KiB, with two lines in front for what this side notes about it: they also keep the
+// first lines of neighbouring buffers from falling into the same sets of the cache.
+struct vbuf {
+    vbuf* next;
+    viadev_connection_t* connection;
+    LongTransfer* transfer;  // send queue: whose last piece this is
+    const char* data;        // unexpected: where the data begins
+    uint32_t bytes;          // unexpected: and how much there is
+    VIP_MEM_HANDLE handle;
+    Owner owner;
+    alignas(128) char buffer[VBUF_BUFFER_SIZE];
+    VIP_DESCRIPTOR desc;
+};
+static_assert(offsetof(vbuf, buffer) == 128);
+static_assert(sizeof(vbuf) == 128 + kVbufBytes);
+static_assert(offsetof(vbuf, desc) % VIP_DESCRIPTOR_ALIGNMENT == 0);
+
+inline vbuf* vbuf_of(VIP_DESCRIPTOR* desc) {
+    return reinterpret_cast<vbuf*>(reinterpret_cast<char*>(desc) - offsetof(vbuf, desc));
+}
+
+// A remote write or read of many pieces has a longer descriptor. It lies where packets have their data, which
+// its address tells from others.
+inline VIP_DESCRIPTOR* long_descriptor_of(vbuf* v) { return reinterpret_cast<VIP_DESCRIPTOR*>(v->buffer); }
+static_assert(offsetof(vbuf, desc) % alignof(vbuf) != 0 && offsetof(vbuf, buffer) % alignof(vbuf) == 0);
+constexpr size_t kMostSegments =
+    (VBUF_BUFFER_SIZE - sizeof(VIP_CONTROL_SEGMENT)) / sizeof(VIP_DESCRIPTOR_SEGMENT);
+
+// The same for what comes back from a send queue.
+inline vbuf* vbuf_of_sent(VIP_DESCRIPTOR* desc) {
+    if (reinterpret_cast<uintptr_t>(desc) % alignof(vbuf) != 0) [[likely]]
+        return vbuf_of(desc);
+    return reinterpret_cast<vbuf*>(reinterpret_cast<char*>(desc) - offsetof(vbuf, buffer));
+}
+
+template <class Packet>
+Packet* packet_of(vbuf* v) {
+    return reinterpret_cast<Packet*>(v->buffer);
+}
+
+// Another `count` of them in one registered region; false when memory, registrations or CMPI_VBUF_MAX are
+// used up.
+bool allocate_vbufs(VIP_NIC_HANDLE nic, VIP_PROTECTION_HANDLE ptag, size_t count);
+// Deregisters and frees all. No vbuf may be posted.
+void deallocate_vbufs(VIP_NIC_HANDLE nic);
+
+struct VbufPool {
+    vbuf* free_head = nullptr;  // a stack: the one used last is still in the cache
+    size_t total = 0;
+    size_t unused = 0;
+};
+extern VbufPool vbuf_pool;
+
+// What get_vbuf does when the stack is empty: collects finished sends, then lets the pool grow.
+vbuf* get_vbuf_slowly();
+
+// nullptr when there is none to be had.
+inline vbuf* get_vbuf() {
+    vbuf* v = vbuf_pool.free_head;
+    if (v == nullptr) [[unlikely]]
+        return get_vbuf_slowly();
+    vbuf_pool.free_head = v->next;
+    --vbuf_pool.unused;
+    v->owner = Owner::handler;
+    return v;
+}
+
+inline void release_vbuf(vbuf* v) {
+    v->owner = Owner::free;
+    v->next = vbuf_pool.free_head;
+    vbuf_pool.free_head = v;
+    ++vbuf_pool.unused;
+}
+
+// Descriptors: a packet of `len` bytes to send; a whole buffer to receive into; a remote write or read.
+// Count and control in one store: the NIC reads them so, and a load that needs two stores waits for both, and
+// for all that were made before.
+inline void set_form(VIP_DESCRIPTOR* d, unsigned segments, unsigned control) {
+    const VIP_UINT16 form[2] = {static_cast<VIP_UINT16>(segments), static_cast<VIP_UINT16>(control)};
+    static_assert(offsetof(VIP_CONTROL_SEGMENT, Control) == offsetof(VIP_CONTROL_SEGMENT, SegCount) + 2);
+    uint32_t both;
+    std::memcpy(&both, form, sizeof both);
+    std::memcpy(&d->CS.SegCount, &both, sizeof both);
+}
+
+inline void vbuf_init_sendrecv(vbuf* v, unsigned long len) {
+    VIP_DESCRIPTOR& d = v->desc;
+    set_form(&d, 1, VIP_CONTROL_OP_SENDRECV);
+    d.CS.Reserved = 0;
+    d.CS.Length = static_cast<VIP_UINT32>(len);
+    d.CS.Status = 0;
+    d.DS[0].Local.Data.Address = v->buffer;
+    d.DS[0].Local.Handle = v->handle;
+    d.DS[0].Local.Length = static_cast<VIP_UINT32>(len);
+    v->transfer = nullptr;
+}
+
+inline void vbuf_init_rdma(vbuf* v, unsigned control, uint64_t remote, VIP_MEM_HANDLE remote_handle,
+                           void* local, VIP_MEM_HANDLE local_handle, uint32_t len) {
+    VIP_DESCRIPTOR& d = v->desc;
+    set_form(&d, 2, control);
+    d.CS.Reserved = 0;
+    d.CS.Length = len;
+    d.CS.Status = 0;
+    d.DS[0].Remote.Data.AddressBits = remote;
+    d.DS[0].Remote.Handle = remote_handle;
+    d.DS[0].Remote.Reserved = 0;
+    d.DS[1].Local.Data.Address = local;
+    d.DS[1].Local.Handle = local_handle;
+    d.DS[1].Local.Length = len;
+    v->transfer = nullptr;
+}
+
+}  // namespace viaduct::via
