@@ -37,6 +37,8 @@ std::vector<Case> end_cases();
 std::vector<Case> on_demand_cases();
 std::vector<Case> shortage_cases();
 std::vector<Case> rail_cases();
+std::vector<Case> rule_cases();
+std::vector<Case> entry_cases();
 
 // The module under test, and the number of the round.
 extern const char* module;

@@ -225,6 +225,12 @@ unexmsg_t* Engine::up_withdraw(process_t* from, reqaddr_t sendreq) {
     return nullptr;
 }
 
+unexmsg_t* Engine::take_unexpected() {
+    Message* message = unexpected_.front().release();
+    unexpected_.pop_front();
+    return message;
+}
+
 void Engine::up_release(unexmsg_t* message) { delete static_cast<Message*>(message); }
 int Engine::up_post(mpip_req_t* req) { return engine->post(*req); }
 int Engine::up_progress() { return engine->progress(); }

@@ -50,6 +50,9 @@ public:
     void finalize();
 
     size_t unexpected() const { return unexpected_.size(); }
+    // The first of them, taken off; it goes back by release().
+    unexmsg_t* take_unexpected();
+    static void release(unexmsg_t* message) { up_release(message); }
     size_t unexpected_bytes() const { return unexpected_bytes_; }
     const std::vector<int>& failed() const { return failed_; }
     bool expect_loss = false;  // losing a process is no news

@@ -57,6 +57,11 @@ std::vector<std::string> Job::exchange(const std::string& mine) {
 }
 
 int* Job::word() { return &shared_->word; }
+void Job::say(int what) { __atomic_store_n(word(), what, __ATOMIC_SEQ_CST); }
+int Job::said() { return __atomic_load_n(word(), __ATOMIC_SEQ_CST); }
+void Job::await(int what) {
+    while (said() != what) ::usleep(100);
+}
 
 int run_job(const char* name, int size, int seconds, const std::function<void(Job&)>& body,
             const std::vector<int>& killed, int* word) {

@@ -21,6 +21,10 @@ public:
     void barrier();
     // A word all processes share, for tests that need to tell each other something outside the device.
     int* word();
+    void say(int what);
+    // Until somebody has said that, without progress.
+    void await(int what);
+    int said();
 
 private:
     Shared* shared_;

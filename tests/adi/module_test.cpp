@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     module = argv[1];
     std::vector<Case> all;
     for (const auto& cases : {traffic_cases(), piece_cases(), damaged_piece_cases(), memory_cases(),
-                              table_cases(), end_cases(), rail_cases()})
+                              table_cases(), end_cases(), rail_cases(), rule_cases(), entry_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
     for (const auto& cases : {on_demand_cases(), shortage_cases(), slot_cases(), shared_slot_cases(),
                               long_slot_cases()})

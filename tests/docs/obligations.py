@@ -95,6 +95,17 @@ DEVICE_FOLDERS = ["", "include", "mpi-adi/transport", "mpi-adi/transport/via", "
 ALL_CASES = re.compile(r"every (via )?case|all cases|the conformance suite|static assertion")
 
 
+DEVICE_PAGE = "docs/obligations-mpi.md"
+
+
+def lines_of_device(root):
+    """(number of the line, cells) of each row of that page."""
+    for number, line in enumerate(read(os.path.join(root, DEVICE_PAGE)).splitlines(), 1):
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if line.startswith("| ") and len(cells) >= 3 and cells[1] not in ("Obligation", "File", "---"):
+            yield number, cells
+
+
 def device_rows(cell):
     """The numbers that "C1–C4, C6" names."""
     for part in re.split(r",\s*", cell):
@@ -118,33 +129,44 @@ def device_file_faults(root, cell):
             yield f"names {word}, which none of its files has"
 
 
-def device_test_faults(root, tests, cell):
+def device_test_names(root, cell):
+    """(names of tests, faults) of a column of tests."""
     cases = re.findall(rf"\b({'|'.join(MODULES)})/([\w-]+)", cell)
-    names = [f"adi_module_test {module} {case}" for module, case in cases]
+    names, wrong = [f"adi_module_test {module} {case}" for module, case in cases], []
+    known = False
     for word in re.findall(r"`([^`]+)`", cell):
         if "/" in word:
+            known = True
             if not os.path.exists(os.path.join(root, word)):
-                yield f"names {word}, which is not there"
-            names.append("")
+                wrong.append(f"names {word}, which is not there")
         elif word[0].isupper():
             names.append("adi_unit_test " + word.replace("…", "*"))
+        elif word.split()[0] in PROGRAMS:
+            names.append(word)
         else:
             names.append("ctest " + word)
-    if not names and not ALL_CASES.search(cell):
-        yield "has no test"
-    for name in filter(None, names):
-        why = tests.why_not(name)
+    if ALL_CASES.search(cell):
+        names.append("adi_module_test *")
+    if not names and not known:
+        wrong.append("has no test")
+    return names, wrong
+
+
+def device_test_faults(root, tests, cell):
+    if re.match(r"not here: \S.{15}", cell):
+        return
+    names, wrong = device_test_names(root, cell)
+    yield from wrong
+    for name in names:
+        why = None if name == "adi_module_test *" else tests.why_not(name)
         if why:
             yield f"names `{name}`: {why}"
 
 
 def device_faults(root, tests):
-    page = "docs/obligations-mpi.md"
+    page = DEVICE_PAGE
     seen = []
-    for number, line in enumerate(read(os.path.join(root, page)).splitlines(), 1):
-        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        if not line.startswith("| ") or len(cells) < 3 or cells[1] in ("Obligation", "File", "---"):
-            continue
+    for number, cells in lines_of_device(root):
         where = f"{page}:{number}: {cells[0]}"
         rows = list(device_rows(cells[0]))
         if len(cells) != (4 if rows else 3):
@@ -194,6 +216,29 @@ def faults(root, build=None, ctest=None):
                 yield f"{page}: {letter}{i} is there {times} times"
     for row in seen:
         yield f"{page}: nobody knows a row {row}"
+
+
+def named_tests(root):
+    """{row: names of tests} of both pages; "adi_module_test *" for all cases."""
+    named = {}
+    for _, cells in rows_of(read(os.path.join(root, "docs/obligations.md"))):
+        named.setdefault(cells[0], set()).update(re.findall(r"`([^`]+)`", cells[-1]) if "not here:" not in cells[-1] else ())
+    for _, cells in lines_of_device(root):
+        names, _ = device_test_names(root, cells[-1])
+        for row in device_rows(cells[0]) or ():
+            named.setdefault(f"C{row}", set()).update(names)
+    return named
+
+
+def covers(name, test):
+    """Whether who runs `name` also runs `test`."""
+    if name == test or name == "adi_module_test *" and test.startswith("adi_module_test "):
+        return True
+    if name.startswith("ctest adi."):
+        return covers("adi_module_test " + name.removeprefix("ctest adi."), test)
+    if name.startswith("adi_module_test "):
+        return len(name.split()) == 2 and test.startswith(name + " ")
+    return fnmatch.fnmatchcase(test, name)
 
 
 def main():

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""All mutants (device.py, providers.py), how their tests are run, and what is wrong with the tables."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs"))
+import device  # noqa: E402
+import obligations  # noqa: E402
+import providers  # noqa: E402
+
+MUTANTS = device.MUTANTS + providers.MUTANTS
+
+# Where a program of tests is, and its target (docs/obligations.md names them so).
+PROGRAMS = {
+    "unit": ("tests/unit/viaduct_unit", "viaduct_unit"),
+    "conformance": ("tests/conformance/viaduct_conformance", "viaduct_conformance"),
+    "fault": ("tests/fault/viaduct_fault", "viaduct_fault"),
+    "integration": ("tests/integration/viaduct_integration", "viaduct_integration"),
+    "adi_unit_test": ("tests/adi/adi_unit_test", "adi_unit_test"),
+    "viaduct_engine_unit": ("tests/engine/viaduct_engine_unit", "viaduct_engine_unit"),
+}
+
+
+def how_to_run(test, build):
+    """(command, target) of a test by the name that docs/obligations.md would use."""
+    words = test.split()
+    if words[0] == "adi_module_test":
+        return [os.path.join(build, "tests/adi/adi_module_test"), *words[1:]], "adi_module_test"
+    program, target = PROGRAMS[words[0]]
+    case = words[1]
+    return [os.path.join(build, program), f"--gtest_filter={case}:{case}/*:*/{case}:*/{case}/*"], target
+
+
+def changed_text(root, mutant):
+    """{file: what is in it then}."""
+    texts = {}
+    for path, old, new in mutant.changes:
+        text = texts.get(path)
+        if text is None:
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                text = file.read()
+        times = text.count(old)
+        if times != 1:
+            raise ValueError(f"{path} has its text {times} times")
+        texts[path] = text.replace(old, new)
+    return texts
+
+
+def faults(root):
+    tests = obligations.Tests(root, None, None)
+    named = obligations.named_tests(root)
+    seen = set()
+    for m in MUTANTS:
+        if m.name in seen:
+            yield f"{m.name}: is there twice"
+        seen.add(m.name)
+        try:
+            changed_text(root, m)
+        except (ValueError, OSError) as fault:
+            yield f"{m.name}: does not apply: {fault}"
+        for test in m.tests:
+            why = tests.why_not(test)
+            if why or test.startswith("ctest "):
+                yield f"{m.name}: names `{test}`: {why or 'which has no target of its own'}"
+        for row in m.rows:
+            if row not in named:
+                yield f"{m.name}: nobody knows a row {row}"
+            elif not any(obligations.covers(name, test) for name in named[row] for test in m.tests):
+                yield f"{m.name}: {row} names none of the tests that kill it"
