@@ -58,6 +58,31 @@ inline uint32_t read_segment_count(const VIP_DESCRIPTOR* d) {
     return *const_cast<const volatile VIP_UINT16*>(&d->CS.SegCount);
 }
 
+// SegCount in the lower half and Control in the upper one: what a descriptor says it is, in one load.
+inline uint32_t read_form(const VIP_DESCRIPTOR* d) {
+    static_assert(offsetof(VIP_CONTROL_SEGMENT, Control) == offsetof(VIP_CONTROL_SEGMENT, SegCount) + 2);
+    uint32_t form;
+    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
+    return form;
+}
+inline constexpr uint32_t make_form(uint32_t control, uint32_t segments) { return control << 16 | segments; }
+inline constexpr uint32_t kFormOfMessage = make_form(VIP_CONTROL_OP_SENDRECV, 1);
+inline constexpr uint32_t kFormOfWrite = make_form(VIP_CONTROL_OP_RDMAWRITE, 2);  // address and data segment
+inline constexpr uint32_t kFormImmediate = make_form(VIP_CONTROL_IMMEDIATE, 0);
+// A message of one segment, with immediate data or without.
+inline bool is_form_of_message(uint32_t form) { return (form & ~kFormImmediate) == kFormOfMessage; }
+
+// What check_send and check_receive (core/vi/vi_core.hpp) check, for the data segment of one of these forms, in a
+// few instructions: it was read once, and lies in the region that its queue has met last. False only says that the
+// whole check has to be made.
+[[gnu::always_inline]] inline bool may_send(const RegionCache& met, const VIP_DESCRIPTOR* d, const SegmentValue& s,
+                                            uint64_t longest) {
+    return s.length <= longest && s.length == d->CS.Length && met.covers(s.handle, s.address, s.length);
+}
+[[gnu::always_inline]] inline bool may_receive(const RegionCache& met, const SegmentValue& s, uint32_t bytes) {
+    return bytes <= s.length && met.covers(s.handle, s.address, bytes);
+}
+
 // Whether `count` segments of a posted descriptor may be read. Its first 64 bytes, two segments, were found
 // to be registered when it was posted; a peer that may write to it can make it seem longer than its memory
 // since.

@@ -18,9 +18,7 @@ namespace viaduct::acenic {
 // `bytes`: of the message that goes there; what is sent is the whole segment.
 [[gnu::always_inline]] inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s,
                                             uint32_t bytes = UINT32_MAX) {
-    uint32_t form;  // SegCount and Control in one load
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
-    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) return false;
+    if (!is_form_of_message(read_form(d))) return false;
     *s = read_segment(d->DS[0].Local);
     return s->length != 0 && q.buffers.covers(s->handle, s->address, std::min(s->length, bytes));
 }

@@ -13,9 +13,11 @@
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -90,16 +92,16 @@ void install_sender(Endpoint& ep) {
     tx.small_limit = vi.max_transfer < kInlineBytes ? static_cast<uint32_t>(vi.max_transfer) : kInlineBytes;
     tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
-    tx.block_bytes = ep.nic->settings.block_bytes;
-    tx.paced = ep.nic->settings.link.active();
-    tx.stamped = vi.send.posted;
+    tx.blocks.longest = ep.nic->settings.block_bytes;
+    tx.network.paced = ep.nic->settings.link.active();
+    tx.network.stamped = vi.send.posted;
     ep.arrives_at.store(0, std::memory_order_relaxed);
     if (ep.nic->settings.faults.active())
-        tx.faults.reset(new (std::nothrow) FaultModel(ep.nic->settings.faults));
+        tx.network.faults.reset(new (std::nothrow) FaultModel(ep.nic->settings.faults));
     ep.peer_posted.store(0, std::memory_order_relaxed);
     ep.left_waiting.store(false, std::memory_order_relaxed);
     tx.lines = shared.lines[side];
-    tx.blocks = shared.blocks[side];
+    tx.blocks.at = shared.blocks[side];
     tx.own = &shared.ends[side];
     tx.peer = &shared.ends[1 - side];
 }
@@ -249,8 +251,8 @@ void reap(Endpoint& ep) {
 void update_fast(Endpoint& ep) {
     Tx& tx = ep.tx;
     tx.room = 0;
-    tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.link_down &&
-              !tx.needs_fence && asymmetric_barrier_available() && !tx.faults && !tx.paced && !tx.read.active;
+    tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.network.link_down &&
+              !tx.needs_fence && asymmetric_barrier_available() && !tx.network.faults && !tx.network.paced && !tx.rdma.read.active;
 }
 
 void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {
@@ -275,7 +277,7 @@ Status set_fault_plan(ViCore& vi, const char* plan) {
     vi.send.lock.lock();
     const bool connected = ep.connected;
     if (connected) {
-        ep.tx.faults = std::move(model);
+        ep.tx.network.faults = std::move(model);
         ep.tx.own->link_down.store(parsed.link_down ? 1 : 0, std::memory_order_release);
         update_fast(ep);
         call_peer(ep);  // a link that is down is down for both ends

@@ -7,8 +7,9 @@
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/holds.hpp"
 #include "providers/paramnet/bells.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 

@@ -7,9 +7,10 @@
 
 #include "core/sync/holds.hpp"
 #include "providers/paramnet/group.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -18,56 +19,47 @@ namespace {
 // Messages that came alone before a poll looks behind one again.
 constexpr uint32_t kAlone = 16;
 
-// Flags of a line on the hot path besides kFlagImmediate.
-enum class Acks : uint32_t { perhaps = kFlagBlocks << 4, none = (kFlagBlocks | kFlagAck) << 4 };
-
-// The hot path, first half: a message inside its line goes into a receive of one segment, which is then taken
-// but not complete. Null: anything unusual, and nothing has changed. Checks exactly what check_receive checks
-// for this form.
-[[gnu::always_inline]] inline VIP_DESCRIPTOR* place_small(Endpoint& ep, ViCore& vi, const Line& line,
-                                                          uint32_t meta, Acks acks, uint32_t* status) {
-    WorkQueue& q = vi.recv;
-    // Operation send, no block flag.
-    if ((meta & (15 | static_cast<uint32_t>(acks))) != kLineSend || !q.has_untaken()) [[unlikely]]
-        return nullptr;
-    VIP_DESCRIPTOR* d = q.next_untaken();
-    uint32_t form;  // SegCount and Control in one load
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
-    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1) [[unlikely]]
-        return nullptr;
-    const uint32_t length = length_in(meta);
-    const SegmentValue s = read_segment(d->DS[0].Local);
-    if (length > kInlineBytes || length > s.length) [[unlikely]]
-        return nullptr;
-    if (!q.buffers.covers(s.handle, s.address, length)) [[unlikely]]
-        return nullptr;
-    copy_small(s.bytes(), line.payload, length);
-    ep.peer_posted.store(line.extra, std::memory_order_relaxed);
-    *status = VIP_STATUS_OP_RECEIVE;
-    if ((meta & kFlagImmediate << 4) != 0) {
-        d->CS.ImmediateData = line.immediate;
-        *status |= VIP_STATUS_IMMEDIATE;
-    }
-    ++q.taken;
-    return d;
+const Line& line_at(const Rx& rx, uint32_t position) {
+    return rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
 }
 
-inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta) {
-    if (ep.rx.message.kind != IncomingMessage::none) [[unlikely]]
-        return false;
+// How a message inside its line is taken.
+enum class Taking {
+    usual,  // it came alone, and neither it nor its receive has immediate data
+    alone,  // it came alone, and nobody waits for an acknowledgement
+    in_row,
+};
+
+// A message inside its line goes into a receive of one segment, which is then taken but not complete. False:
+// anything unusual, and nothing has changed.
+template <Taking kTaking>
+[[gnu::always_inline]] inline bool place_short(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta,
+                                               VIP_DESCRIPTOR** into) {
+    constexpr uint32_t kAnyFlag = 15, kAcks = kTaking == Taking::alone ? kFlagAck : 0;
+    constexpr uint32_t kUnwanted = kTaking == Taking::usual ? kAnyFlag : kFlagBlocks | kAcks;
     WorkQueue& q = vi.recv;
-    uint32_t status;
-    VIP_DESCRIPTOR* d = place_small(ep, vi, line, meta, Acks::perhaps, &status);
-    if (d == nullptr) [[unlikely]]
+    if ((meta & (15 | kUnwanted << 4)) != kLineSend || meta >= (kInlineBytes + 1) << 8 || !q.has_untaken()) [[unlikely]]
         return false;
-    if ((meta & kFlagAck << 4) != 0) [[unlikely]] {
-        count_ack(ep.rx);
-        complete_head(q, status, length_in(meta));
-        tell_ack(ep);
-        return true;
-    }
-    publish_status(d, status, length_in(meta));
-    tell_completion(q, light_barrier);
+    auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[q.taken & q.mask]);
+    const uint32_t form = read_form(d);  // written long ago
+    const SegmentValue s = read_segment(d->DS[0].Local);
+    const uint32_t length = length_in(meta);
+    const bool plain = kTaking == Taking::usual ? form == kFormOfMessage : is_form_of_message(form);
+    if (!plain || !may_receive(q.buffers, s, length)) [[unlikely]]
+        return false;
+    copy_small(s.bytes(), line.payload, length);
+    ep.peer_posted.store(line.extra, std::memory_order_relaxed);
+    q.taken = q.taken + 1;
+    *into = d;
+    return true;
+}
+
+bool take_short_in_row(Endpoint& ep, const Line& line, uint32_t meta) {
+    VIP_DESCRIPTOR* d;
+    if (ep.rx.message.kind != IncomingMessage::none || !place_short<Taking::in_row>(ep, *ep.vi, line, meta, &d))
+        [[unlikely]]
+        return false;
+    close_receive(ep, VIP_STATUS_OP_RECEIVE, flags_in(meta), line.immediate, length_in(meta));
     return true;
 }
 
@@ -91,22 +83,40 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
 }
 
 // What is left to do after a message came alone, when there is anything.
-[[gnu::noinline]] void finish_alone(Endpoint& ep) {
-    Rx& rx = ep.rx;
-    tell_completion(ep.vi->recv, free_barrier);
-    const uint32_t next = rx.next.load(std::memory_order_relaxed);
-    if (next - rx.published >= kPublishLines || rx.unit_next - rx.units_published >= kPublishUnits)
-        [[unlikely]]
-        publish_consumed(ep, next);
-    if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
-        push_from_receive(ep);
-}
-
-// The same for a message inside its line, for which nothing has to be published yet (Rx::alone).
-[[gnu::noinline]] void finish_short(Endpoint& ep, WorkQueue& q) {
+[[gnu::noinline]] void finish_alone(Endpoint& ep, WorkQueue& q) {
     tell_completion(q, free_barrier);
     if (!holds(ep.send_attention, 0u)) [[unlikely]]
         push_from_receive(ep);
+}
+
+// The line of a message that came alone has been taken, and its receive holds it: completes that. Nothing has to be
+// published yet (Rx::alone).
+template <Taking kTaking>
+[[gnu::always_inline]] inline void close_alone(Endpoint& ep, WorkQueue& q, VIP_DESCRIPTOR* d, const Line& line,
+                                               uint64_t word) {
+    Rx& rx = ep.rx;
+    const uint32_t meta = meta_of(word);
+    uint32_t status = VIP_STATUS_OP_RECEIVE;
+    if (kTaking != Taking::usual && (meta & kFlagImmediate << 4) != 0) {
+        d->CS.ImmediateData = line.immediate;
+        status |= VIP_STATUS_IMMEDIATE;
+    }
+    rx.alone = rx.alone - 1;
+    rx.next.store(static_cast<uint32_t>(word), std::memory_order_relaxed);  // a line's tag is the position behind it
+    publish_status(d, status, length_in(meta));
+    free_barrier();  // pairs with the heavy barrier of a thread going to sleep
+    if (q.cq != nullptr || !holds(q.sleepers, 0u) || !holds(ep.send_attention, 0u)) [[unlikely]]
+        return finish_alone(ep, q);
+    q.completed = q.completed + 1;
+}
+
+template <Taking kTaking>
+[[gnu::always_inline]] inline bool take_short_alone(Endpoint& ep, ViCore& vi, const Line& line, uint64_t word) {
+    VIP_DESCRIPTOR* d;
+    if (!place_short<kTaking>(ep, vi, line, meta_of(word), &d)) [[unlikely]]
+        return false;
+    close_alone<kTaking>(ep, vi.recv, d, line, word);
+    return true;
 }
 
 [[gnu::noinline]] void take_in_general(Endpoint& ep) {
@@ -127,100 +137,55 @@ inline bool receive_small(Endpoint& ep, ViCore& vi, const Line& line, uint32_t m
 
 // The same for a message of one fragment in the block area, into a receive of one segment. False: anything
 // unusual, and nothing has changed.
-[[gnu::noinline]] bool take_block_alone(Endpoint& ep, const Line& line, uint64_t word) {
+[[gnu::noinline]] bool take_block_alone(Endpoint& ep, ViCore& vi, const Line& line, uint64_t word) {
     Rx& rx = ep.rx;
-    ViCore& vi = *ep.vi;
     WorkQueue& q = vi.recv;
     const uint32_t meta = meta_of(word), length = length_in(meta);
     if ((meta & (15 | (kFlagBlocks | kFlagAck | kFlagTimed) << 4)) != (kLineSend | kFlagBlocks << 4) ||
         length == 0 || read_extra(line) != length || !q.has_untaken())
         return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
-    uint32_t form;  // SegCount and Control in one load
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
     const SegmentValue s = read_segment(d->DS[0].Local);
-    if ((form & ~(uint32_t{VIP_CONTROL_IMMEDIATE} << 16)) != 1 || length > s.length ||
-        !q.buffers.covers(s.handle, s.address, length))
-        return false;
+    if (!is_form_of_message(read_form(d)) || !may_receive(q.buffers, s, length)) return false;
     const std::byte* from = payload_of(ep, line, kFlagBlocks, length, read_payload<BlockPlace>(line).unit);
     if (from == nullptr) {  // it made no sense, and the connection is broken now
         rx.alone = 0;
         return true;
     }
     std::memcpy(s.bytes(), from, length);
-    uint32_t status = VIP_STATUS_OP_RECEIVE;
-    if ((meta & kFlagImmediate << 4) != 0) {
-        d->CS.ImmediateData = line.immediate;
-        status |= VIP_STATUS_IMMEDIATE;
-    }
     ++q.taken;
-    --rx.alone;
-    rx.next.store(static_cast<uint32_t>(word), std::memory_order_relaxed);
-    publish_status(d, status, length);
-    finish_alone(ep);
+    close_alone<Taking::alone>(ep, q, d, line, word);
+    if (rx.unit_next - rx.units_published >= kPublishUnits) [[unlikely]]
+        publish_consumed(ep, rx.next.load(std::memory_order_relaxed));
     return true;
 }
 
-// The lane's next line is there, and is not for the hot path.
+// The lane's next line is there, and is not for the hot path, which keeps nothing for this.
 [[gnu::noinline]] void take_unusual(Endpoint& ep, ViCore& vi) {
-    Rx& rx = ep.rx;
-    if (rx.alone == 0 || !holds(rx.polled, 1u)) return take_in_general(ep);
-    const uint32_t position = rx.next.load(std::memory_order_relaxed);
-    const Line& line = rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
+    const Rx& rx = ep.rx;
+    const Line& line = line_at(rx, rx.next.load(std::memory_order_relaxed));
     const uint64_t word = line.word.load(std::memory_order_acquire);
-    uint32_t status;
-    const uint32_t meta = meta_of(word);
-    VIP_DESCRIPTOR* d = place_small(ep, vi, line, meta, Acks::none, &status);
-    if (d == nullptr) [[unlikely]] {
-        if (!take_block_alone(ep, line, word)) take_in_general(ep);
-        return;
-    }
-    --rx.alone;
-    const auto next = static_cast<uint32_t>(word);  // the tag of a line is the position behind it
-    rx.next.store(next, std::memory_order_relaxed);
-    publish_status(d, status, length_in(meta));
-    finish_alone(ep);
+    if (rx.alone == 0 || !holds(rx.polled, 1u) ||
+        !(take_short_alone<Taking::alone>(ep, vi, line, word) || take_block_alone(ep, vi, line, word)))
+        take_in_general(ep);
 }
 
-// The hot path, which checks exactly what check_receive checks for this form. Where messages come one at a
-// time, this takes one and leaves the line behind it alone: the sender has that line ready for writing. A
-// look would fetch it from there, and no store of ours, the answer to this message among them, is seen by
-// others before that look has its result. Who is rung for messages instead takes all there are: nobody rings
-// again for those he leaves.
+// Where messages come one at a time, this takes one and leaves the line behind it alone: the sender has that line
+// ready for writing. A look would fetch it from there, and no store of ours, the answer to this message among them,
+// is seen by others before that look has its result. An end that is rung for messages takes all there are: it is not
+// rung again for those it leaves.
 [[gnu::always_inline]] inline void take_arrivals_now(Endpoint& ep, ViCore& vi) {
     Rx& rx = ep.rx;
     const uint32_t position = rx.next.load(std::memory_order_relaxed);
-    const Line& line = rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
+    const Line& line = line_at(rx, position);
     const uint64_t word = line.word.load(std::memory_order_acquire);
-    const uint32_t next = line_tag(position);  // the tag of a line is the position behind it
-    if (static_cast<uint32_t>(word) != next) {
+    if (static_cast<uint32_t>(word) != line_tag(position)) {
         if (!holds(ep.send_attention, 0u)) [[unlikely]]
             push_from_receive(ep);
         return;
     }
-    WorkQueue& q = vi.recv;
-    const uint32_t meta = meta_of(word);
-    // A send without flags, its length within the line.
-    if (rx.alone == 0 || !holds(rx.polled, 1u) || (meta & 0xFF) != kLineSend ||
-        meta >= (kInlineBytes + 1) << 8 || !q.has_untaken()) [[unlikely]]
-        return take_unusual(ep, vi);
-    auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[q.taken & q.mask]);
-    uint32_t form;  // SegCount and Control in one load: they were written long ago
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
-    const SegmentValue s = read_segment(d->DS[0].Local);
-    const uint32_t length = length_in(meta);
-    if (form != 1 || length > s.length || !q.buffers.covers(s.handle, s.address, length)) [[unlikely]]
-        return take_unusual(ep, vi);
-    copy_small(s.bytes(), line.payload, length);
-    ep.peer_posted.store(line.extra, std::memory_order_relaxed);
-    q.taken = q.taken + 1;
-    rx.alone = rx.alone - 1;
-    rx.next.store(next, std::memory_order_relaxed);
-    publish_status(d, VIP_STATUS_OP_RECEIVE, length);
-    free_barrier();  // pairs with the heavy barrier of a thread going to sleep
-    if (q.cq != nullptr || !holds(q.sleepers, 0u) || !holds(ep.send_attention, 0u)) [[unlikely]]
-        return finish_short(ep, q);
-    q.completed = q.completed + 1;
+    if (rx.alone == 0 || !holds(rx.polled, 1u) || !take_short_alone<Taking::usual>(ep, vi, line, word)) [[unlikely]]
+        take_unusual(ep, vi);
 }
 
 }  // namespace
@@ -243,7 +208,6 @@ template <By kBy>
 bool take_lines_by(Endpoint& ep, uint32_t budget) {
     constexpr bool kServing = kBy != By::application;
     Rx& rx = ep.rx;
-    ViCore& vi = *ep.vi;
     if (takes_no_more<kBy>(ep)) [[unlikely]]
         return false;
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
@@ -257,7 +221,7 @@ bool take_lines_by(Endpoint& ep, uint32_t budget) {
         if (next == end) [[unlikely]]
             return true;
         bool units_used = false;
-        if (kServing || !receive_small(ep, vi, line, meta_of(word))) [[unlikely]] {
+        if (kServing || !take_short_in_row(ep, line, meta_of(word))) [[unlikely]] {
             rx.in_row = next != first;
             if (!take_line(ep, line, meta_of(word))) return false;
             units_used = rx.unit_next - rx.units_published >= kPublishUnits;

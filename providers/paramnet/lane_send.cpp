@@ -5,10 +5,12 @@
 
 #include "core/clock/clock.hpp"
 #include "core/trace/probe.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
+#include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -21,14 +23,14 @@ bool refresh_room(Endpoint& ep) {
     const auto lines = static_cast<uint32_t>(consumed);
     const auto units = static_cast<uint32_t>(consumed >> 32);
     if (lines - tx.lines_consumed > tx.next - tx.lines_consumed ||
-        units - tx.units_consumed > tx.unit_next - tx.units_consumed) {
+        units - tx.blocks.consumed > tx.blocks.next - tx.blocks.consumed) {
         tx.stopped = true;
         update_fast(ep);
         break_connection(ep, VIP_ERROR_CONN_LOST, true);
         return false;
     }
     tx.lines_consumed = lines;
-    tx.units_consumed = units;
+    tx.blocks.consumed = units;
     tx.limit = lines + kLines;
     return true;
 }
@@ -37,9 +39,9 @@ bool refresh_room(Endpoint& ep) {
 // than bytes take the time: four up to 64 KiB, eight from 128 KiB up, since each costs far processors a round
 // trip.
 uint32_t fragment_bytes(const Tx& tx, const OutgoingMessage& m) {
-    if (m.total <= kOnePiece && !m.streaming) return tx.block_bytes;
+    if (m.total <= kOnePiece && !m.streaming) return tx.blocks.longest;
     const uint32_t part = std::max(std::min(m.total / 4, kOnePiece), m.total / 8);
-    return std::clamp((part + kUnitBytes - 1) & ~(kUnitBytes - 1), kMinFragment, tx.block_bytes);
+    return std::clamp((part + kUnitBytes - 1) & ~(kUnitBytes - 1), kMinFragment, tx.blocks.longest);
 }
 
 // Sends the fragments of the message under way for which there is room.
@@ -50,12 +52,12 @@ Step continue_message(Endpoint& ep) {
     const auto copy = ep.servicing ? gather_where_mapped : m.streaming ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
-        uint32_t unit = 0, unit_after = tx.unit_next;
+        uint32_t unit = 0, unit_after = tx.blocks.next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
         Line& line = next_line(ep);
         const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, m.trial, &m.begun) : 0;
-        if (n != 0 && copy(m.cursor, tx.blocks + size_t{unit} * kUnitBytes, n) != n) {
+        if (n != 0 && copy(m.cursor, tx.blocks.at + size_t{unit} * kUnitBytes, n) != n) {
             // The application changed the descriptor while it was ours (vipl-semantics §2.6), or unmapped the
             // memory: the rest is void.
             m.active = false;
@@ -64,8 +66,8 @@ Step continue_message(Endpoint& ep) {
                    After::break_silently);
             return Step::stopped;
         }
-        tx.unit_next = unit_after;
-        if (unit_after >= kUnits) tx.steady = true;
+        tx.blocks.next = unit_after;
+        if (unit_after >= kUnits) tx.blocks.steady = true;
         line.immediate = m.immediate;
         line.extra = m.total;
         if (m.operation == kLineWrite && m.first) {
@@ -95,41 +97,14 @@ Step continue_message(Endpoint& ep) {
 }
 
 Step begin_send(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
-    Tx& tx = ep.tx;
-    WorkQueue& q = ep.vi->send;
     const Step receive = reserve_receive(ep);
     if (receive == Step::stopped) {
-        finish_without_receive(ep, q.taken++, VIP_STATUS_OP_SEND, total);
+        finish_without_receive(ep, ep.vi->send.taken++, VIP_STATUS_OP_SEND, total);
         return Step::done;
     }
     if (receive == Step::waits) return Step::waits;
-    const uint32_t flags = (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0;
-    if (total > kInlineBytes) return begin_long(ep, d, flags, total);
-    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
-    Line& line = next_line(ep);
-    SegmentCursor cursor;
-    cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    uint32_t n = 0;
-    if (ep.servicing) [[unlikely]] {
-        n = gather_where_mapped(cursor, line.payload, total);
-        if (n != total) {
-            finish(ep, q.taken++, VIP_STATUS_OP_SEND | VIP_STATUS_PROTECTION_ERROR, 0,
-                   reliable(ep) ? After::break_silently : After::nothing);
-            return Step::done;
-        }
-    } else {
-        n = gather(cursor, line.payload, total);
-    }
-    line.immediate = d->CS.ImmediateData;
-    line.extra = own_posted(tx);
-    publish_line(ep, kLineSend, flags | (tx.acknowledged ? kFlagAck : 0), n);
-    ++tx.used;
-    if (tx.acknowledged) {
-        finish_on_ack(ep, q.taken++, VIP_STATUS_OP_SEND, total);
-    } else {
-        finish(ep, q.taken++, VIP_STATUS_OP_SEND, total, After::nothing);
-    }
-    return Step::done;
+    if (total <= kInlineBytes) return begin_short(ep, d, total);
+    return begin_long(ep, d, (d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0, total);
 }
 
 // Takes the descriptor at the head as far as possible.
@@ -147,7 +122,7 @@ Step begin_next(Endpoint& ep) {
                reliable(ep) ? After::break_silently : After::nothing);
         return Step::done;
     }
-    if (tx.faults || tx.link_down || tx.paced) [[unlikely]] {
+    if (tx.network.faults || tx.network.link_down || tx.network.paced) [[unlikely]] {
         const Step passed = pass_network(ep, d, total);
         if (passed != Step::done) return passed == Step::stopped ? Step::done : passed;
     }
@@ -166,7 +141,7 @@ Step begin_next(Endpoint& ep) {
             step = begin_send(ep, d, total);
             break;
     }
-    if (step == Step::done) tx.fate_decided = tx.link_passed = false;
+    if (step == Step::done) tx.network.fate_decided = tx.network.link_passed = false;
     return step;
 }
 
@@ -186,9 +161,9 @@ Step push_while_room(Endpoint& ep) {
         Step step;
         if (tx.message.active) {
             step = continue_message(ep);
-        } else if (tx.reply.active) {
+        } else if (tx.rdma.reply.active) {
             step = push_reply(ep);
-        } else if (q.has_untaken() && !tx.read.active) {
+        } else if (q.has_untaken() && !tx.rdma.read.active) {
             step = begin_next(ep);
         } else {
             return Step::done;
@@ -211,7 +186,7 @@ void enter_backlog(Endpoint& ep) {
 void leave_backlog(Endpoint& ep) {
     ep.tx.backlog = false;
     VIADUCT_PROBE2(backlog_end, ep.vi, ep.tx.next);
-    ep.tx.stuck_since = 0;
+    ep.tx.stuck.since = 0;
     ep.send_attention.store(0, std::memory_order_relaxed);
     ep.tx.own->space_wanted.store(0, std::memory_order_relaxed);
     update_fast(ep);
@@ -229,16 +204,16 @@ uint32_t note_attempt(Endpoint& ep) {
 void note_stuck(Endpoint& ep) {
     Tx& tx = ep.tx;
     const uint32_t attempts = note_attempt(ep);
-    const bool moved = tx.stuck_at != tx.next;
-    tx.stuck_at = tx.next;
-    if (moved || tx.stuck_since == 0) {
-        tx.stuck_since = now_ns();
+    const bool moved = tx.stuck.at != tx.next;
+    tx.stuck.at = tx.next;
+    if (moved || tx.stuck.since == 0) {
+        tx.stuck.since = now_ns();
         return;
     }
     if (attempts % kLooksPerTime != 0) return;
     const int64_t now = now_ns();
-    if (now - tx.stuck_since < kStuckNs) return;
-    tx.stuck_since = now;
+    if (now - tx.stuck.since < kStuckNs) return;
+    tx.stuck.since = now;
     ep.vi->stats.count(ViCount::peer_calls);
     call_peer(ep);
 }
@@ -249,7 +224,7 @@ void push_sends(Endpoint& ep) {
     Tx& tx = ep.tx;
     tx.room = 0;
     if (!ep.connected) return;
-    if (tx.paced) [[unlikely]]
+    if (tx.network.paced) [[unlikely]]
         stamp_posts(ep);
     Step step = push_while_room(ep);
     if (step == Step::waits && !tx.backlog) {
@@ -275,11 +250,11 @@ bool reserve_line(Endpoint& ep) {
 bool reserve_units(Endpoint& ep, uint32_t bytes, uint32_t* unit, uint32_t* unit_after) {
     Tx& tx = ep.tx;
     const uint32_t wanted = units_for(bytes);
-    const uint32_t offset = tx.unit_next % kUnits;
+    const uint32_t offset = tx.blocks.next % kUnits;
     // Payload is contiguous: what does not fit before the end of the area begins at its start.
     const uint32_t skipped = offset + wanted > kUnits ? kUnits - offset : 0;
-    const uint32_t after = tx.unit_next + skipped + wanted;
-    if (after - tx.units_consumed > kUnits && (!refresh_room(ep) || after - tx.units_consumed > kUnits))
+    const uint32_t after = tx.blocks.next + skipped + wanted;
+    if (after - tx.blocks.consumed > kUnits && (!refresh_room(ep) || after - tx.blocks.consumed > kUnits))
         return false;
     *unit = skipped != 0 ? 0 : offset;
     *unit_after = after;
@@ -320,7 +295,7 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.immediate = d->CS.ImmediateData;
     m.total = total;
     m.trial = 0;
-    m.streaming = operation == kLineWrite && tx.ways.next(total, false, false).way == Way::streaming;
+    m.streaming = operation == kLineWrite && tx.learnt.ways.next(total, false, false).way == Way::streaming;
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;

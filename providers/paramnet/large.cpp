@@ -6,9 +6,10 @@
 #include <algorithm>
 
 #include "providers/paramnet/cross_copy.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -91,8 +92,8 @@ void install_ways(Endpoint& ep) { install_ways(ep, pull_limit(ep)); }
 
 void install_ways(Endpoint& ep, uint32_t pull_from) {
     const Ways::Limits limits{ep.nic->settings.stream_from, pull_from};
-    ep.tx.ways = Ways(limits);
-    ep.tx.long_from = std::min(limits.stream_from, limits.pull_from != 0 ? limits.pull_from : UINT32_MAX);
+    ep.tx.learnt.ways = Ways(limits);
+    ep.tx.learnt.long_from = std::min(limits.stream_from, limits.pull_from != 0 ? limits.pull_from : UINT32_MAX);
 }
 
 Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total) {
@@ -101,12 +102,12 @@ Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total)
     if (one_piece && total >= kArenaPullFrom && lies_in_mapped_arena(ep, d->DS[0].Local.Handle))
         return begin_pull(ep, d, total, true, 0);
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;  // asked about once only
-    if (tx.ways.in_trial()) hear_time(ep);
+    if (tx.learnt.ways.in_trial()) hear_time(ep);
     if (ep.left_waiting.load(std::memory_order_relaxed)) [[unlikely]] {
         ep.left_waiting.store(false, std::memory_order_relaxed);
-        tx.ways.not_fetched(tx.acks_seen);
+        tx.learnt.ways.not_fetched(tx.acks.seen);
     }
-    const Ways::Choice choice = tx.ways.next(total, one_piece, tx.steady);
+    const Ways::Choice choice = tx.learnt.ways.next(total, one_piece, tx.blocks.steady);
     if (choice.way == Way::pull) return begin_pull(ep, d, total, false, choice.trial);
     begin_message(ep, d, kLineSend, flags, total);
     tx.message.streaming = choice.way == Way::streaming;
@@ -117,8 +118,8 @@ Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total)
 bool goes_in_one_piece(Endpoint& ep, uint32_t handle, uint32_t length) {
     Tx& tx = ep.tx;
     if (length < kArenaPullFrom) return true;
-    return length <= tx.block_bytes && !ep.left_waiting.load(std::memory_order_relaxed) &&
-           !lies_in_mapped_arena(ep, handle) && tx.ways.stays_plain(length);
+    return length <= tx.blocks.longest && !ep.left_waiting.load(std::memory_order_relaxed) &&
+           !lies_in_mapped_arena(ep, handle) && tx.learnt.ways.stays_plain(length);
 }
 
 bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {

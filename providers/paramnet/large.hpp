@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which sends the receiver copies straight out of the sender's memory instead of through the ring of blocks.
+// Messages that do not go inside a line: which way they take, how long they take, and who hands them over. [S]:
+// vi.send.lock is held, [R]: vi.recv.lock.
 #pragma once
 
-#include <cstdint>
-
-#include "viaduct/provider.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -13,5 +12,32 @@ struct Peer;
 // From which length on this end pulls what that peer sends; 0: never, kLearnt: where the peer finds it
 // faster.
 uint32_t pull_threshold(const NicContext&, const Peer&);
+
+// large.cpp
+void install_ways(Endpoint&);  // [S] once the peer has started
+void install_ways(Endpoint&, uint32_t pull_from);
+// A message that does not go inside a line; its receive is reserved.
+Step begin_long(Endpoint&, VIP_DESCRIPTOR*, uint32_t flags, uint32_t total);  // [S]
+// A message of one segment of up to kOnePiece goes into the blocks at once, and begin_long has nothing else
+// to do for it.
+bool goes_in_one_piece(Endpoint&, uint32_t handle, uint32_t length);  // [S]
+bool take_pull(Endpoint&, const Line&, uint32_t meta);                // [R]
+
+// relay.cpp: messages that were to be fetched, by a receiver that may not
+bool begin_relay(Endpoint&, uint32_t total, uint32_t flags, uint32_t immediate);  // [R] false: not yet
+bool take_relayed(Endpoint&);                                                     // [R] the same
+bool relay_is_asked_for(const Endpoint&);
+void hand_over(Endpoint&);  // [RS]
+
+// timed.cpp: how long a message takes (ways.hpp)
+uint32_t mark_timed(Line&, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
+void note_sent(Endpoint&, const OutgoingMessage&);           // [S] all of it is in the ring
+void hear_time(Endpoint&);                                   // [S] what the receiver has told
+TimedMark take_mark(const Endpoint&, const Line&);           // [R] its first line is taken
+void tell_time(Endpoint&, const TimedMark&);                 // [R] it has arrived
+
+// Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
+// their own.
+inline constexpr uint32_t kArenaPullFrom = kMinFragment + 1;
 
 }  // namespace viaduct::paramnet

@@ -9,9 +9,11 @@
 #include "core/sync/futex.hpp"
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/hub.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 #include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -54,7 +56,7 @@ void handle_events(Endpoint& ep) {
     const uint32_t down = ep.rx.peer->link_down.load(std::memory_order_acquire);
     if (down != ep.link_down_seen.load(std::memory_order_relaxed)) {
         ep.link_down_seen.store(down, std::memory_order_relaxed);
-        ep.tx.link_down = down != 0;
+        ep.tx.network.link_down = down != 0;
         update_fast(ep);
     }
 }

@@ -5,8 +5,10 @@
 #include "providers/paramnet/control.hpp"
 #include "providers/paramnet/endpoint.hpp"
 #include "providers/paramnet/group.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 

@@ -4,10 +4,11 @@
 // cannot be reached, rdma_served.cpp does it with the target's help.
 #include "core/sync/holds.hpp"
 #include "providers/paramnet/cross_copy.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
+#include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -88,15 +89,15 @@ bool may_read(const Peer& peer) { return may_write(peer) && !peer.no_reads.load(
 // From now on all RDMA of this connection goes through the lane, so that it stays in its order: what is written into the
 // arena from here would overtake what the target still has to place.
 void ask_for_help(Tx& tx) {
-    if (tx.asks_help) return;
-    tx.asks_help = true;
-    tx.target.region.forget();
+    if (tx.rdma.asks_help) return;
+    tx.rdma.asks_help = true;
+    tx.rdma.target.region.forget();
 }
 
 // The target region of a write that went directly, for write_direct().
 void remember_target(Endpoint& ep, uint32_t handle, uint64_t address, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
-    RemoteTarget& target = ep.tx.target;
+    RemoteTarget& target = ep.tx.rdma.target;
     if (target.region.covers(handle, address, total)) return;
     target.region.forget();
     RegionCache fresh;
@@ -144,7 +145,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (tx.asks_help || !in_reach(peer, handle, may_write(peer))) {
+    if (tx.rdma.asks_help || !in_reach(peer, handle, may_write(peer))) {
         ask_for_help(tx);
         return begin_served_write(ep, d, total);
     }
@@ -204,28 +205,24 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
-// Checks exactly what check_send and permitted() check for this form.
+// RemoteTarget holds what permitted() has found.
 bool write_direct(Endpoint& ep, ViCore& vi) {
     Tx& tx = ep.tx;
     WorkQueue& q = vi.send;
     const uint32_t position = q.taken;
     if (q.posted - position != 1) return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
-    uint32_t form;  // SegCount and Control in one load
-    __builtin_memcpy(&form, &d->CS.SegCount, sizeof form);
-    if (form != (uint32_t{VIP_CONTROL_OP_RDMAWRITE} << 16 | 2)) return false;
+    if (read_form(d) != kFormOfWrite) return false;
     const SegmentValue target = read_segment(d->DS[0].Local);  // the address segment has the same layout
     const SegmentValue s = read_segment(d->DS[1].Local);
-    if (s.length == 0 || s.length != d->CS.Length || s.length > vi.max_transfer ||
-        !q.buffers.covers(s.handle, s.address, s.length))
-        return false;
+    if (s.length == 0 || !may_send(q.buffers, d, s, vi.max_transfer)) return false;
     // As Access does it, for memory of the arena and where no fence is needed (Tx::fast).
     tx.own->busy_send.store(target.handle, std::memory_order_relaxed);
     free_barrier();
     bool done = false;
     if (holds_acquire(tx.peer->closed, 0u) &&
-        tx.target.region.covers(target.handle, target.address, s.length)) {
-        copy_rising(tx.target.at + (target.address - tx.target.region.base), s.bytes(), s.length);
+        tx.rdma.target.region.covers(target.handle, target.address, s.length)) {
+        copy_rising(tx.rdma.target.at + (target.address - tx.rdma.target.region.base), s.bytes(), s.length);
         done = holds_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
     }
     tx.own->busy_send.store(0, std::memory_order_release);
@@ -254,8 +251,8 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
     tx.own->busy_send.store(handle, std::memory_order_relaxed);
     free_barrier();
     bool done = false;
-    if (holds_acquire(tx.peer->closed, 0u) && tx.target.region.covers(handle, address, total)) [[likely]] {
-        std::byte* to = tx.target.at + (address - tx.target.region.base);
+    if (holds_acquire(tx.peer->closed, 0u) && tx.rdma.target.region.covers(handle, address, total)) [[likely]] {
+        std::byte* to = tx.rdma.target.at + (address - tx.rdma.target.region.base);
         if (first != 0) {
             copy_before(to, static_cast<const std::byte*>(write.First), first);
             to += first;
@@ -282,7 +279,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Peer& peer = *ep.joint.peer;
     const uint32_t handle = d->DS[0].Remote.Handle;
     const uint64_t address = d->DS[0].Remote.Data.AddressBits;
-    if (ep.tx.asks_help || !in_reach(peer, handle, may_read(peer))) {
+    if (ep.tx.rdma.asks_help || !in_reach(peer, handle, may_read(peer))) {
         ask_for_help(ep.tx);
         return begin_served_read(ep, d, total);
     }

@@ -4,9 +4,11 @@
 // them.
 #include <algorithm>
 
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
+#include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -132,11 +134,11 @@ Step begin_served_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const RemoteRange where{0, d->DS[0].Remote.Handle, d->DS[0].Remote.Data.AddressBits};
     __builtin_memcpy(line.payload, &where, sizeof where);
     line.extra = total;
-    tx.read.active = true;
-    tx.read.position = ep.vi->send.taken++;
-    tx.read.total = total;
-    tx.read.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    tx.outstanding[tx.read.position & ep.vi->send.mask] =
+    tx.rdma.read.active = true;
+    tx.rdma.read.position = ep.vi->send.taken++;
+    tx.rdma.read.total = total;
+    tx.rdma.read.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
+    tx.outstanding[tx.rdma.read.position & ep.vi->send.mask] =
         Outstanding{0, VIP_STATUS_OP_RDMA_READ, total, Outstanding::waits_for_read, After::nothing};
     update_fast(ep);
     publish_line(ep, kLineRead, 0, 0);
@@ -150,7 +152,7 @@ bool take_read_request(Endpoint& ep, const Line& line) {
     WorkQueue& q = ep.vi->send;
     const bool own_lock = !ep.servicing;
     if (own_lock) q.lock.lock();
-    ReadReply& reply = ep.tx.reply;
+    ReadReply& reply = ep.tx.rdma.reply;
     const bool sane = !reply.active && total <= ep.vi->max_transfer && !ep.rx.unreliable;
     if (sane) {
         reply.active = true;
@@ -169,22 +171,22 @@ bool take_read_request(Endpoint& ep, const Line& line) {
 
 Step push_reply(Endpoint& ep) {
     Tx& tx = ep.tx;
-    ReadReply& reply = tx.reply;
+    ReadReply& reply = tx.rdma.reply;
     while (!reply.refused) {
         const uint32_t left = reply.total - reply.done;
-        const uint32_t most = std::min(tx.block_bytes, kOnePiece);
+        const uint32_t most = std::min(tx.blocks.longest, kOnePiece);
         const uint32_t n = std::min(left, most);
-        uint32_t unit = 0, unit_after = tx.unit_next;
+        uint32_t unit = 0, unit_after = tx.blocks.next;
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
-        std::byte* to = tx.blocks + size_t{unit} * kUnitBytes;
+        std::byte* to = tx.blocks.at + size_t{unit} * kUnitBytes;
         const auto* from = reinterpret_cast<const std::byte*>(reply.address + reply.done);
         if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
                                    kRegionRdmaRead, [&] { return read_permitted_memory(to, from, n); })) {
             reply.refused = true;
             break;
         }
-        tx.unit_next = unit_after;
+        tx.blocks.next = unit_after;
         const BlockPlace where{unit};
         __builtin_memcpy(next_line(ep).payload, &where, sizeof where);
         publish_line(ep, kLineReadData, kFlagBlocks, n);
@@ -213,7 +215,7 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
     WorkQueue& q = ep.vi->send;
     const bool own_lock = !ep.servicing;
     if (own_lock) q.lock.lock();
-    OutgoingRead& read = ep.tx.read;
+    OutgoingRead& read = ep.tx.rdma.read;
     bool sane = read.active && n <= read.cursor.remaining && (refused || n != 0 || read.total == 0);
     bool lost = false;  // the program has unmapped what it reads into
     if (sane && !refused) {

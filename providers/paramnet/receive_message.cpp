@@ -3,9 +3,11 @@
 // vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
 // impossible line breaks the connection.
 #include "providers/paramnet/group.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
+#include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/receive.hpp"
 
 namespace viaduct::paramnet {
 
@@ -181,17 +183,6 @@ bool open_receive(Endpoint& ep, uint32_t total) {
 void acknowledge(Endpoint& ep) {
     count_ack(ep.rx);
     tell_ack(ep);
-}
-
-void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint32_t immediate, uint32_t length) {
-    WorkQueue& q = ep.vi->recv;
-    if ((flags & kFlagImmediate) != 0) {
-        q.oldest_incomplete()->CS.ImmediateData = immediate;
-        operation |= VIP_STATUS_IMMEDIATE;
-    }
-    if ((flags & kFlagAck) != 0) count_ack(ep.rx);
-    complete_head(q, operation, length);
-    if ((flags & kFlagAck) != 0) tell_ack(ep);
 }
 
 void break_by_line(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {

@@ -5,9 +5,10 @@
 // message meanwhile. Those that follow go through the ring.
 #include <algorithm>
 
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
+#include "providers/paramnet/receive.hpp"
 
 namespace viaduct::paramnet {
 
@@ -25,7 +26,7 @@ const Outstanding* awaited_message(const Endpoint& ep, uint32_t* position) {
     const WorkQueue& q = ep.vi->send;
     for (uint32_t at = q.completed; at != q.taken; ++at) {
         const Outstanding& o = ep.tx.outstanding[at & q.mask];
-        const bool waits = static_cast<int32_t>(o.ack_at - ep.tx.acks_seen) > 0;
+        const bool waits = static_cast<int32_t>(o.ack_at - ep.tx.acks.seen) > 0;
         if (o.state != Outstanding::waits_for_ack || !o.fetched || !waits) continue;
         *position = at;
         return &o;

@@ -3,8 +3,8 @@
 // vi.send.lock held.
 #include "core/clock/clock.hpp"
 #include "core/trace/probe.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -26,7 +26,7 @@ void complete_in_order(Endpoint& ep) {
     while (q.completed != q.taken) {
         const Outstanding& o = tx.outstanding[q.completed & q.mask];
         if (o.state == Outstanding::sending || o.state == Outstanding::waits_for_read) break;
-        if (o.state == Outstanding::waits_for_ack && static_cast<int32_t>(tx.acks_seen - o.ack_at) < 0) {
+        if (o.state == Outstanding::waits_for_ack && static_cast<int32_t>(tx.acks.seen - o.ack_at) < 0) {
             awaited = o.ack_at << 1 | 1;
             break;
         }
@@ -40,18 +40,18 @@ void complete_in_order(Endpoint& ep) {
 // A message that is not taken must arrive without a call of the target's application.
 void note_unacked(Endpoint& ep) {
     Tx& tx = ep.tx;
-    const uint32_t looks = ++tx.ack_looks;
+    const uint32_t looks = ++tx.acks.looks;
     const Outstanding& oldest = tx.outstanding[ep.vi->send.completed & ep.vi->send.mask];
     // What is to be fetched would be done already, had it gone through the ring: a program that looks seldom
     // must not wait for many looks.
     const bool early = oldest.fetched && (looks & (looks - 1)) == 0;
     if (!early && looks % kLooksPerTime != 0) return;
     const int64_t now = now_ns();
-    if (tx.unacked_since == 0) tx.unacked_since = now;
-    if (oldest.fetched && now - tx.unacked_since > Ways::patience_ns(oldest.length))
-        tx.ways.not_fetched(tx.acks_seen);
-    if (now - tx.unacked_since < kStuckNs) return;
-    tx.unacked_since = now;
+    if (tx.acks.unacked_since == 0) tx.acks.unacked_since = now;
+    if (oldest.fetched && now - tx.acks.unacked_since > Ways::patience_ns(oldest.length))
+        tx.learnt.ways.not_fetched(tx.acks.seen);
+    if (now - tx.acks.unacked_since < kStuckNs) return;
+    tx.acks.unacked_since = now;
     ep.vi->stats.count(ViCount::peer_calls);
     call_peer(ep);
 }
@@ -64,16 +64,16 @@ void collect_acks(Endpoint& ep) {
     if (!ep.connected || q.completed == q.taken) return;
     const uint64_t placed = tx.peer->placed.load(std::memory_order_acquire);
     const auto count = static_cast<uint32_t>(placed);
-    if (count - tx.acks_seen > tx.acks_wanted - tx.acks_seen) {
+    if (count - tx.acks.seen > tx.acks.wanted - tx.acks.seen) {
         tx.stopped = true;
         update_fast(ep);
         break_connection(ep, VIP_ERROR_CONN_LOST, true);
         return;
     }
-    if (count != tx.acks_seen) {
-        tx.acks_seen = count;
-        tx.unacked_since = 0;
-        tx.ack_looks = 0;
+    if (count != tx.acks.seen) {
+        tx.acks.seen = count;
+        tx.acks.unacked_since = 0;
+        tx.acks.looks = 0;
         complete_in_order(ep);
     } else if (ep.awaits_acks.load(std::memory_order_relaxed) != 0) {
         note_unacked(ep);
@@ -82,7 +82,7 @@ void collect_acks(Endpoint& ep) {
     if (verdict == 0 || q.completed == q.taken) return;
     const Outstanding& failed = tx.outstanding[q.completed & q.mask];
     uint32_t status = failed.status;
-    if (failed.state == Outstanding::sending && tx.acks_wanted == count && tx.message.active) {
+    if (failed.state == Outstanding::sending && tx.acks.wanted == count && tx.message.active) {
         // Refused while its fragments are on their way: it would have been the next one.
         status = tx.message.operation == kLineWrite ? VIP_STATUS_OP_RDMA_WRITE : VIP_STATUS_OP_SEND;
         tx.message.active = false;
@@ -109,9 +109,9 @@ void finish(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, A
 void finish_on_ack(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length) {
     Tx& tx = ep.tx;
     tx.outstanding[position & ep.vi->send.mask] =
-        Outstanding{++tx.acks_wanted, status, length, Outstanding::waits_for_ack, After::nothing};
+        Outstanding{++tx.acks.wanted, status, length, Outstanding::waits_for_ack, After::nothing};
     if (ep.awaits_acks.load(std::memory_order_relaxed) == 0)
-        ep.awaits_acks.store(tx.acks_wanted << 1 | 1, std::memory_order_relaxed);
+        ep.awaits_acks.store(tx.acks.wanted << 1 | 1, std::memory_order_relaxed);
 }
 
 void finish_without_receive(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t length) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
-#include "providers/paramnet/lanes.hpp"
 #include "providers/paramnet/nic.hpp"
+#include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
 
@@ -27,19 +27,19 @@ Fate ask_network(Endpoint& ep, FaultModel& model) {
 Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
     const uint32_t operation = operation_of(d);
-    if (tx.faults && tx.faults->plan().delay_us != 0) {
+    if (tx.network.faults && tx.network.faults->plan().delay_us != 0) {
         const int64_t now = now_ns();
-        if (tx.held_until == 0) {
-            tx.held_until = now + int64_t{tx.faults->plan().delay_us} * 1000;
-            tx.faults->count_delay();
+        if (tx.network.held_until == 0) {
+            tx.network.held_until = now + int64_t{tx.network.faults->plan().delay_us} * 1000;
+            tx.network.faults->count_delay();
         }
-        if (now < tx.held_until) return Step::waits;
+        if (now < tx.network.held_until) return Step::waits;
     }
-    Fate fate = tx.faults ? ask_network(ep, *tx.faults) : Fate::arrives;
-    if (tx.link_down) fate = reliable(ep) ? Fate::failed : Fate::lost;
-    tx.held_until = 0;
+    Fate fate = tx.network.faults ? ask_network(ep, *tx.network.faults) : Fate::arrives;
+    if (tx.network.link_down) fate = reliable(ep) ? Fate::failed : Fate::lost;
+    tx.network.held_until = 0;
     if (fate == Fate::arrives) {
-        tx.fate_decided = true;
+        tx.network.fate_decided = true;
         return Step::done;
     }
     const uint32_t position = ep.vi->send.taken++;
@@ -89,7 +89,7 @@ Step pass_link(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total) {
     }
     if (now < arrives) return Step::waits;
     ep.arrives_at.store(0, std::memory_order_relaxed);
-    ep.tx.link_passed = true;
+    ep.tx.network.link_passed = true;
     return Step::done;
 }
 
@@ -97,25 +97,25 @@ Step pass_link(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total) {
 
 Step pass_network(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
-    if ((tx.faults || tx.link_down) && !tx.fate_decided) {
+    if ((tx.network.faults || tx.network.link_down) && !tx.network.fate_decided) {
         const Step passed = pass_faults(ep, d, total);
         if (passed != Step::done) return passed;
     }
-    return tx.paced && !tx.link_passed ? pass_link(ep, d, total) : Step::done;
+    return tx.network.paced && !tx.network.link_passed ? pass_link(ep, d, total) : Step::done;
 }
 
 void leave_network(Endpoint& ep) {
     ep.arrives_at.store(0, std::memory_order_relaxed);
-    ep.tx.held_until = 0;
-    ep.tx.fate_decided = ep.tx.link_passed = false;
+    ep.tx.network.held_until = 0;
+    ep.tx.network.fate_decided = ep.tx.network.link_passed = false;
 }
 
 void stamp_posts(Endpoint& ep) {
     Tx& tx = ep.tx;
     const WorkQueue& q = ep.vi->send;
-    if (tx.stamped == q.posted) return;
+    if (tx.network.stamped == q.posted) return;
     const int64_t now = now_ns();
-    for (; tx.stamped != q.posted; ++tx.stamped) tx.outstanding[tx.stamped & q.mask].posted_at = now;
+    for (; tx.network.stamped != q.posted; ++tx.network.stamped) tx.outstanding[tx.network.stamped & q.mask].posted_at = now;
 }
 
 }  // namespace viaduct::paramnet

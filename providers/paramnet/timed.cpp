@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/clock/clock.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 
 namespace viaduct::paramnet {
 
@@ -24,7 +24,7 @@ TimedMark take_mark(const Endpoint& ep, const Line& line) {
     return mark;
 }
 
-void note_sent(Endpoint& ep, const OutgoingMessage& m) { ep.tx.ways.sent(m.trial, now_ns() - m.begun); }
+void note_sent(Endpoint& ep, const OutgoingMessage& m) { ep.tx.learnt.ways.sent(m.trial, now_ns() - m.begun); }
 
 void tell_time(Endpoint& ep, const TimedMark& mark) {
     const uint64_t ns = static_cast<uint64_t>(now_ns()) - static_cast<uint64_t>(mark.begun);
@@ -35,8 +35,8 @@ void tell_time(Endpoint& ep, const TimedMark& mark) {
 void hear_time(Endpoint& ep) {
     const uint64_t timed = ep.tx.peer->timed.load(std::memory_order_relaxed);
     const auto trial = static_cast<uint32_t>(timed >> 32), ns = static_cast<uint32_t>(timed);
-    ep.tx.ways.answered(trial, ns);
-    ep.tx.ahead_answered.answered(trial, ns);
+    ep.tx.learnt.ways.answered(trial, ns);
+    ep.tx.learnt.answered.answered(trial, ns);
 }
 
 }  // namespace viaduct::paramnet

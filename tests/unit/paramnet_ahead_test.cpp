@@ -4,7 +4,7 @@
 #include "providers/paramnet/ahead.hpp"
 
 #include "paramnet_fixture.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -125,10 +125,10 @@ TEST_P(OnePiece, IsTimedWhereThatIsAskedFor) {
         send(pair.a, pair.b, kBytes, i);
         send(pair.b, pair.a, 8, i);
         Tx& tx = pair.a.endpoint().tx;
-        if (!tx.ahead_answered.in_trial()) continue;
+        if (!tx.learnt.answered.in_trial()) continue;
         const std::lock_guard lock(pair.a.core.send.lock);
         hear_time(pair.a.endpoint());
-        EXPECT_FALSE(tx.ahead_answered.in_trial()) << i;
+        EXPECT_FALSE(tx.learnt.answered.in_trial()) << i;
         ++answered;
     }
     EXPECT_GE(answered, 4u);

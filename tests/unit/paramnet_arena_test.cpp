@@ -8,7 +8,8 @@
 
 #include "paramnet_fixture.hpp"
 #include "providers/paramnet/arena.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rdma.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {

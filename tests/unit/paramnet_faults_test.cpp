@@ -84,7 +84,7 @@ TEST_P(Faults, LoseOnUnreliableAndNowhereElse) {
         last = number;
         ++received;
     }
-    const FaultCounters& counted = pair.a.endpoint().tx.faults->counters();
+    const FaultCounters& counted = pair.a.endpoint().tx.network.faults->counters();
     EXPECT_GT(counted.duplicated, 0u);
     // What vipstat shows of it.
     const auto shown = [&](ViCount what) {

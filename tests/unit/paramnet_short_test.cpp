@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/receive.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "paramnet_fixture.hpp"
-#include "providers/paramnet/lanes.hpp"
+#include "providers/paramnet/endpoint.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -224,7 +224,7 @@ TEST_P(LongMessages, GoThroughTheRingWhenTheReceiverLeavesThem) {
     constexpr uint32_t kSize = 64 * kK;
     TestPair pair(GetParam(), Reach::cross_copy);
     for (uint32_t i = 0; i < 70; ++i) ASSERT_NO_FATAL_FAILURE(carry(pair, 4096, i));
-    Ways& ways = pair.a.endpoint().tx.ways;
+    Ways& ways = pair.a.endpoint().tx.learnt.ways;
     ASSERT_EQ(learn(ways, Machine{110, 150, 35}, kSize), Way::pull);
     for (uint32_t i = 0; i < 4; ++i) pair.b.receive(pair.b.data() + i * kSize, kSize);
     // The other end calls nothing, and its helper thread has to wait for a processor.
