@@ -238,6 +238,27 @@ TEST(Credits, AreToldBehindNoopsThatBringNone) {
     }
 }
 
+// The cap behind the reserve, which schedules hardly meet.
+TEST(Credits, LeaveTheLastOfTheReserveToTheGoodbye) {
+    constexpr int kReserve = 6, kRoom = kReserve - 1;
+    Credits credits;
+    credits.start(CreditRules::for_depth(8, 0), 8, kReserve);
+    for (int sent = 0; sent < kRoom; ++sent) {
+        EXPECT_EQ(credits.may_send_empty_noop(), sent < kRoom / 2) << sent;
+        ASSERT_TRUE(credits.may_send_noop()) << sent;
+        credits.sent_free();
+    }
+    EXPECT_FALSE(credits.may_send_noop());
+    ASSERT_TRUE(credits.heard(0, 8, 2));  // two of them are answered
+    EXPECT_TRUE(credits.may_send_noop());
+    EXPECT_FALSE(credits.may_send_empty_noop());
+    credits.sent_free();
+    credits.sent_free();
+    EXPECT_FALSE(credits.may_send_noop());
+    ASSERT_TRUE(credits.heard(0, 8, 2 + kRoom));
+    EXPECT_TRUE(credits.may_send_empty_noop());
+}
+
 TEST(Credits, RefuseWhatAPeerCannotHaveDone) {
     const CreditRules rules = CreditRules::for_depth(4, 0);
     Credits credits;

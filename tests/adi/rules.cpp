@@ -53,6 +53,8 @@ std::vector<std::vector<WirePacket>> faulty_packets() {
         all.push_back({first, second});
     };
     behind_it([](WirePacket& p) { p.kind = Kind::eager; });  // in the middle of another message (C53)
+    behind_it([](WirePacket& p) { p.kind = Kind::request, p.length = 100; });
+    behind_it([](WirePacket& p) { p.kind = Kind::first, p.length = 100; });
     behind_it([](WirePacket& p) { p.number = 2; });
     behind_it([](WirePacket& p) { p.here = 9; });  // more than the message has
     behind_it([](WirePacket& p) { p.here = 0; });
@@ -182,6 +184,150 @@ void announced(Job& job) {
     ::_exit(0);
 }
 
+// What a peer may answer to a request, and what it may not: each round one answer with one fault, the first
+// with none.
+std::vector<std::vector<WirePacket>> faulty_answers() {
+    std::vector<std::vector<WirePacket>> all;
+    const auto answer = [&all](auto change) {
+        WirePacket p;
+        p.kind = Kind::reply;
+        p.length = kLongest;
+        change(p);
+        all.push_back({p});
+    };
+    answer([](WirePacket&) {});
+    answer([](WirePacket& p) { p.length = kLongest + 1; });  // more than there is
+    answer([](WirePacket& p) { p.request ^= 1; });           // to another request
+    answer([](WirePacket& p) { p.request ^= uint64_t{1} << 32; });
+    answer([](WirePacket& p) { p.protocol = 2; });                // what the receiver begins without a reply
+    answer([](WirePacket& p) { p.protocol = 3, p.handle = 1; });  // what was not offered
+    answer([](WirePacket& p) { p.protocol = 4; });
+    answer([](WirePacket& p) { p.protocol = 1, p.pieces = 1U << 20; });  // a list longer than any
+    answer([](WirePacket& p) { p.pieces = 2; });                         // a list that is not wanted
+    answer([](WirePacket& p) { p.kind = Kind::read; });                  // nothing was offered to be read
+    answer([](WirePacket& p) { p.kind = Kind::written; });               // it is a send
+    answer([](WirePacket& p) { p.kind = Kind::data; });
+    answer([](WirePacket& p) { p.kind = Kind::taken_back; });  // nobody wanted it back
+    answer([](WirePacket&) {});
+    all.back().push_back(all.back().front());  // a second time
+    all.back().back().sequence = 1;
+    return all;
+}
+
+void answers(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    if (e.rank() == 0) job.say(0);
+    job.barrier();
+    std::vector<WirePacket> packets = faulty_answers().at(seed - 1);
+    const bool good = seed == 1;
+    if (e.rank() == 1) {
+        job.await(1);
+        WireNews news;
+        CHECK(take_off_wire(e, 0, &news) && news.kind == Kind::request && news.length == kLongest);
+        for (WirePacket& p : packets) {
+            p.request += news.request - 77;
+            if (seed == 3 || seed == 4) p.request = news.request ^ (seed == 3 ? 1 : uint64_t{1} << 32);
+            put_on_wire(e, 0, p);
+        }
+        constexpr int kPieces = kDepth - 1 - kPreserved;  // one credit went with the request
+        for (int pieces = 0; good && pieces < kPieces;) {
+            if (!take_off_wire(e, 0, &news)) continue;
+            CHECK(news.kind == Kind::data);
+            ++pieces;
+        }
+        if (good) job.say(3);
+        job.await(2);
+        CHECK(!take_off_wire(e, 0, &news) || !good);
+        ::_exit(0);
+    }
+    static std::vector<unsigned char> data(kLongest);
+    static mpip_req_t request;
+    e.isend(request, 1, 7, data.data(), data.size(), MPIP_MODE_SYNC);
+    job.say(1);
+    if (good) {
+        while (job.said() != 3) e.progress();
+        e.progress_for(5);
+        CHECK(e.failed().empty() && (request.r_state & MPIP_REQ_DONE) == 0);
+    } else {
+        CHECK(e.wait(request) == MPIP_ERR_PROC_FAILED);
+        CHECK((request.r_state & MPIP_REQ_CANCELLED) == 0 && e.failed().size() == 1);
+    }
+    job.say(2);
+    ::_exit(0);
+}
+
+// What follows a reply: each round the data of a message of two packets, the second one with a fault; the
+// first round has none.
+constexpr int kRoundsOfData = 9;
+void data_of_a_message(Job& job) {
+    Engine e(job, module);
+    e.expect_loss = true;
+    if (e.rank() == 0) job.say(0);
+    job.barrier();
+    constexpr uint32_t kPiece = 100;
+    const bool good = seed == 1;
+    if (e.rank() == 1) {
+        job.await(1);
+        WirePacket request;
+        request.kind = Kind::request;
+        request.length = 2 * kPiece;
+        put_on_wire(e, 0, request);
+        WireNews reply;
+        while (!take_off_wire(e, 0, &reply)) ::usleep(100);
+        CHECK(reply.kind == Kind::reply && reply.length == 2 * kPiece && reply.request == request.request);
+        WirePacket p;
+        p.kind = Kind::data;
+        p.here = kPiece;
+        p.request = reply.receive;
+        p.sequence = 1;
+        put_on_wire(e, 0, p);
+        p.sequence = 2;
+        p.number = 1;
+        switch (seed) {
+            case 2:
+                p.number = 0;
+                break;
+            case 3:
+                p.number = 2;
+                break;
+            case 4:
+                p.here = kPiece + 1;
+                break;
+            case 5:
+                p.here = 0;
+                break;
+            case 6:
+                p.request ^= uint64_t{1} << 32;
+                break;
+            case 7:
+                p.kind = Kind::written;  // nobody was told where to write
+                break;
+            case 8:
+                p.kind = Kind::read;
+                break;
+            case kRoundsOfData:
+                p.sequence = 3;  // the one between is missing
+                break;
+            default:
+                break;
+        }
+        put_on_wire(e, 0, p);
+        job.await(2);
+        ::_exit(0);
+    }
+    std::vector<unsigned char> in(2 * kPiece, 0xee);
+    mpip_req_t req;
+    e.irecv(req, 1, 0, in.data(), in.size());
+    job.say(1);
+    CHECK(e.wait(req) == (good ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED));
+    CHECK(e.failed().empty() == good);
+    for (size_t i = 0; i < kPiece; ++i) CHECK(in[i] == 0);
+    CHECK(in[kPiece] == (good ? 0 : 0xee));
+    job.say(2);
+    ::_exit(0);
+}
+
 // Messages that wait for the same credits are moved one after the other, in the order of their replies (C52).
 void one_by_one(Job& job) {
     constexpr size_t kMessages = 3;
@@ -257,6 +403,8 @@ std::vector<Case> rule_cases() {
         {"preserved", preserved, 2, 10, "via", by_queue},
         {"told", told, 2, 10, "via", by_queue},
         {"announced", announced, 2, 10, "via", by_packets},
+        {"answers", answers, 2, 10, "via", by_packets, {}, static_cast<int>(faulty_answers().size())},
+        {"data", data_of_a_message, 2, 10, "via", by_packets, {}, kRoundsOfData},
         {"one-by-one", one_by_one, 2, 20, "via", by_packets},
         {"beyond-a-transfer", beyond_a_transfer, 2, 20},
         {"beyond-a-transfer-rput", beyond_a_transfer, 2, 20, "via", writing},

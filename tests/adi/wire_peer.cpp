@@ -83,6 +83,8 @@ Bytes written_out(Engine& e, const WirePacket& p) {
             auto& reply = at<via::LongReply>(bytes);
             reply.sreq = reply.rreq = p.request;
             reply.length = p.length;
+            reply.first = p.first;
+            reply.pieces = p.pieces;
             reply.protocol = p.protocol;
             reply.buffer_address = p.address;
             reply.memhandle = p.handle;
@@ -99,6 +101,7 @@ Bytes written_out(Engine& e, const WirePacket& p) {
             break;
         case Kind::taken_back:
             at<via::Cancel>(bytes).sreq = p.request;
+            at<via::Cancel>(bytes).taken_back = 1;
             break;
         default:
             length = sizeof(via::Header);
@@ -156,12 +159,15 @@ bool take_off_wire(Engine& e, int other, WireNews* news) {
         news->length = request->envelope.data_length;
         news->announced = request->descriptor_required;
         news->request = request->envelope.sreq;
+        news->protocol = request->protocol;
         news->address = request->buffer_address;
         news->handle = request->memhandle;
     } else if (news->kind == Kind::reply) {
         const auto* reply = reinterpret_cast<const via::LongReply*>(header);
         news->length = reply->length;
         news->request = reply->sreq;
+        news->receive = reply->rreq;
+        news->protocol = reply->protocol;
         news->address = reply->buffer_address;
         news->handle = reply->memhandle;
     }

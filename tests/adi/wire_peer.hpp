@@ -41,6 +41,8 @@ struct WirePacket {
     uint32_t here = 8;      // bytes of data in the packet
     uint32_t claimed = 8;   // and how many it says
     uint32_t number = 0;    // of a packet in its message
+    uint64_t first = 0;        // in a reply: where the sender's part begins
+    uint32_t pieces = 0;       // that a list has, which does not follow
     uint64_t request = 77;  // the name it uses
     uint32_t protocol = 0;  // how a long message is to be moved
     uint64_t address = 0;   // where its sender's buffer lies
@@ -57,7 +59,9 @@ struct WireNews {
     uint32_t announced;  // receives that its packets will take
     uint32_t bytes;      // of the packet
     int tag;
-    uint64_t request;
+    uint64_t request;  // the sender's name for it
+    uint64_t receive;  // in a reply: the receiver's
+    uint32_t protocol;
     uint64_t address;
     uint32_t handle;
 };

@@ -3,7 +3,7 @@
 """Checks the tables of docs/obligations.md and docs/obligations-mpi.md: each row of the lists is there once; each file
 that a row names exists; each test it names can be run by that name.  Usage: obligations.py ROOT [BUILD CTEST]
 
-Without BUILD the names of tests of ctest are not looked at.  A test is written as
+With BUILD also: a test of ctest runs each of them (suite.py); run_obligations.py does that once and for all.  A test is written as
     PROGRAM Suite.Name      a case of a GoogleTest program of tests/, as --gtest_filter wants it
     adi_module_test MODULE [CASE]
     ctest NAME              for `ctest -R '^NAME$'`
@@ -16,19 +16,12 @@ import fnmatch
 import glob
 import os
 import re
-import subprocess
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from suite import PROGRAMS, Suite  # noqa: E402
+
 ROWS = {"C": 8, "P": 52, "N": 45, "B": 17, "T": 20}
-# Where the cases of a GoogleTest program are.
-PROGRAMS = {
-    "unit": "tests/unit",
-    "conformance": "tests/conformance",
-    "fault": "tests/fault",
-    "integration": "tests/integration",
-    "adi_unit_test": "tests/adi",
-    "viaduct_engine_unit": "tests/engine",
-}
 MODULES = ["via", "shm", "tcp", "rails", "dgram"]
 GTEST = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,\s*(\w+)", re.MULTILINE)
 ADDED = re.compile(r"^\s*viaduct_test\((\S+)", re.MULTILINE)
@@ -43,7 +36,7 @@ def read(path):
 class Tests:
     def __init__(self, root, build, ctest):
         self.gtest = {}
-        for program, folder in PROGRAMS.items():
+        for program, (folder, _) in PROGRAMS.items():
             names = self.gtest[program] = set()
             for path in glob.glob(os.path.join(root, folder, "*.cpp")):
                 names.update(f"{suite}.{name}" for _, suite, name in GTEST.findall(read(path)))
@@ -55,10 +48,9 @@ class Tests:
         self.ctest = set()
         for path in glob.glob(os.path.join(root, "tests/*/CMakeLists.txt")):
             self.ctest.update(name for name in ADDED.findall(read(path)) if "$" not in name)
-        self.ctest_known = bool(build)
+        self.suite = Suite(root, build, ctest) if build else None
         if build:
-            listing = subprocess.run([ctest, "-N"], cwd=build, capture_output=True, text=True, check=True).stdout
-            self.ctest.update(re.findall(r"Test +#\d+: (\S+)", listing))
+            self.ctest.update(self.suite.names)
 
     def runs(self, module, case):
         for only in self.cases.get(case, ()):
@@ -70,14 +62,21 @@ class Tests:
         """None when it can be run."""
         words = name.split()
         if words[0] == "ctest" and len(words) == 2:
-            return "no test of ctest" if self.ctest_known and words[1] not in self.ctest else None
+            return "no test of ctest" if self.suite and words[1] not in self.ctest else None
         if words[0] == "adi_module_test" and len(words) in (2, 3):
             if words[1] not in MODULES:
                 return "no module"
-            return None if len(words) == 2 or self.runs(words[1], words[2]) else "no case of that module"
+            if len(words) == 3 and not self.runs(words[1], words[2]):
+                return "no case of that module"
+            if self.suite and not self.suite.runs_module_case(words[1], words[-1] if len(words) == 3 else None):
+                return "no test of ctest runs it"
+            return None
         if words[0] in PROGRAMS and len(words) == 2:
-            found = any(fnmatch.fnmatchcase(known, words[1]) for known in self.gtest[words[0]])
-            return None if found else f"no case in {PROGRAMS[words[0]]}"
+            known = [case for case in self.gtest[words[0]] if fnmatch.fnmatchcase(case, words[1])]
+            if not known:
+                return f"no case in {PROGRAMS[words[0]][0]}"
+            idle = sorted(case for case in known if self.suite and not self.suite.runs_case(words[0], case))
+            return f"no test of ctest runs {idle[0]}" if idle else None
         return "is not the name of a test"
 
 

@@ -4,6 +4,7 @@
 from mutant import Mutant
 
 VIA = "mpi-adi/transport/via/"
+RAILS = "mpi-adi/transport/multirail/"
 
 MUTANTS = [
     Mutant(
@@ -48,5 +49,137 @@ MUTANTS = [
         VIA + "device.hpp",
         "    if (c->inflow) return;\n", "",
         ("adi_module_test via random-depth-1",),
+    ),
+    Mutant(
+        "any-source", ("C40",), "a packet may name another process as its sender",
+        VIA + "receive.cpp",
+        "    if (h->source != c->rank) return false;\n", "",
+        ("adi_module_test via faulty",),
+    ),
+    Mutant(
+        "series-interrupted", ("C53",), "another message may begin in the middle of a series",
+        VIA + "receive.cpp",
+        "type != PacketType::eager_next && !costs_no_credit(type)) [[unlikely]]", "false) [[unlikely]]",
+        ("adi_module_test via faulty",),
+    ),
+    Mutant(
+        "series-unnumbered", ("C53",), "packets of a series may come in any order",
+        VIA + "receive.cpp",
+        "p.packet_no != s->packets || ", "p.packet_no > 1000 || ",
+        ("adi_module_test via faulty",),
+    ),
+    Mutant(
+        "noops-answered-at-will", ("C41",), "a peer may answer noops that were not sent",
+        VIA + "credits.hpp",
+        "        if (static_cast<uint8_t>(free_had - free_answered_) > unanswered()) return false;\n", "",
+        ("adi_module_test via faulty",),
+    ),
+    Mutant(
+        "credits-told-twice", ("C41",), "what was told of receives is told again",
+        VIA + "credits.hpp",
+        "        local_ -= told;\n", "",
+        ("adi_unit_test Credits.*",),
+    ),
+    Mutant(
+        "credit-not-spent", ("C33",), "a packet costs nothing",
+        VIA + "credits.hpp",
+        "void spend() { --remote_; }", "void spend() {}",
+        ("adi_module_test via preserved",),
+    ),
+    Mutant(
+        "noops-uncapped", (), "the other side's reserve may be overrun",
+        VIA + "credits.hpp",
+        "bool may_send_noop() const { return unanswered() < peer_reserve_ - 1; }", "bool may_send_noop() const { return true; }",
+        ("adi_unit_test Credits.LeaveTheLastOfTheReserveToTheGoodbye",),
+    ),
+    Mutant(
+        "long-data-takes-all-credits", ("C37",), "packets of long messages take the preserved credits",
+        VIA + "credits.hpp",
+        "return remote_ > rules_.preserve;", "return remote_ > 0;",
+        ("adi_module_test via answers",),
+    ),
+    Mutant(
+        "long-data-unnumbered", ("C37",), "packets of a long message may come in any order",
+        VIA + "move.cpp",
+        " ||\n        packet.packet_no != t->packet_no)", ")",
+        ("adi_module_test via data",),
+    ),
+    Mutant(
+        "long-data-without-end", ("C37",), "a long message may have more bytes than it said",
+        VIA + "move.cpp",
+        "bytes == 0 || bytes > t->length - t->offset", "bytes == 0",
+        ("adi_module_test via data",),
+    ),
+    Mutant(
+        "written-unasked", ("C56",), "a finish ends a receive that nobody was to write into",
+        VIA + "move.cpp",
+        "    if (t->protocol != Rendezvous::rput || t->offset != 0) return false;\n", "",
+        ("adi_module_test via data",),
+    ),
+    Mutant(
+        "reply-longer-than-message", ("C56",), "a reply may ask for more than there is",
+        VIA + "rendezvous.cpp",
+        "if (t->replied || length > req->r_bytes) return false;", "if (t->replied) return false;",
+        ("adi_module_test via answers",),
+    ),
+    Mutant(
+        "replied-twice", ("C56",), "a request may be answered again",
+        VIA + "rendezvous.cpp",
+        "if (t->replied || length > req->r_bytes) return false;", "if (length > req->r_bytes) return false;",
+        ("adi_module_test via answers",),
+    ),
+    Mutant(
+        "chosen-unoffered", ("C55",), "a reply may choose what was not offered",
+        VIA + "rendezvous.cpp",
+        "both ? t->protocol != Rendezvous::both || t->registration == nullptr || packet.memhandle == 0 ||", "both ? packet.memhandle == 0 ||",
+        ("adi_module_test via answers",),
+    ),
+    Mutant(
+        "cancelled-unasked", ("C70",), "a peer may take back what nobody wanted back",
+        VIA + "cancel.cpp",
+        " || !transfer_of(req)->cancelling)", ")",
+        ("adi_module_test via answers",),
+    ),
+    Mutant(
+        "backlog-overtaken", (), "a packet overtakes those that wait for credits",
+        VIA + "post.cpp",
+        "    if (c->backlog_head == nullptr && post_now(c, v)) [[likely]]", "    if (post_now(c, v)) [[likely]]",
+        ("adi_module_test via random-depth-1",),
+    ),
+    Mutant(
+        "request-by-address", ("P28",), "a name of a request comes back with its place",
+        "mpi-adi/transport/adi/request_ids.hpp",
+        "        ++slot.generation;\n", "",
+        ("adi_unit_test RequestIds.AreNeverAddressesAndNeverComeBack",),
+    ),
+    Mutant(
+        "stripe-unclamped", ("P48",), "a stripe may be as short as its share",
+        RAILS + "stripe.cpp",
+        "    bytes = std::clamp(bytes, least, most);\n", "    bytes = std::min(bytes, most);\n",
+        ("adi_unit_test Stripes.AreNeitherBelowTheLeastNorAboveTheMost",),
+    ),
+    Mutant(
+        "frame-twice", ("P52",), "a frame that had come before is handed on again",
+        RAILS + "order.cpp",
+        "    if (ahead > UINT32_MAX / 2) return true;\n    if (ahead >= kWindow) return false;", "    if (ahead >= kWindow) return true;",
+        ("adi_module_test rails damaged",),
+    ),
+    Mutant(
+        "lost-packets-forgotten", ("P52",), "what a broken NIC has not brought over is not sent again",
+        RAILS + "failover.cpp",
+        "            peer.again.push_back(p);", "            here(p);",
+        ("adi_module_test rails flapping",),
+    ),
+    Mutant(
+        "report-unchecked", ("P52",), "a peer may tell of packets that were not sent",
+        RAILS + "failover.cpp",
+        "        if (received < lane.unsettled_told || received > sent) return false;\n", "",
+        ("adi_module_test rails damaged",),
+    ),
+    Mutant(
+        "report-of-another", ("P52",), "a report may be of another connection",
+        RAILS + "failover.cpp",
+        " || (lane.their_number != 0 && report.number != lane.their_number)) return false;", ") return false;",
+        ("adi_module_test rails damaged",),
     ),
 ]

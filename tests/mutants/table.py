@@ -8,28 +8,18 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import device  # noqa: E402
 import obligations  # noqa: E402
 import providers  # noqa: E402
+import suite  # noqa: E402
 
 MUTANTS = device.MUTANTS + providers.MUTANTS
-
-# Where a program of tests is, and its target (docs/obligations.md names them so).
-PROGRAMS = {
-    "unit": ("tests/unit/viaduct_unit", "viaduct_unit"),
-    "conformance": ("tests/conformance/viaduct_conformance", "viaduct_conformance"),
-    "fault": ("tests/fault/viaduct_fault", "viaduct_fault"),
-    "integration": ("tests/integration/viaduct_integration", "viaduct_integration"),
-    "adi_unit_test": ("tests/adi/adi_unit_test", "adi_unit_test"),
-    "viaduct_engine_unit": ("tests/engine/viaduct_engine_unit", "viaduct_engine_unit"),
-}
 
 
 def how_to_run(test, build):
     """(command, target) of a test by the name that docs/obligations.md would use."""
     words = test.split()
     if words[0] == "adi_module_test":
-        return [os.path.join(build, "tests/adi/adi_module_test"), *words[1:]], "adi_module_test"
-    program, target = PROGRAMS[words[0]]
-    case = words[1]
-    return [os.path.join(build, program), f"--gtest_filter={case}:{case}/*:*/{case}:*/{case}/*"], target
+        return [os.path.join(build, suite.MODULE_TEST), *words[1:]], "adi_module_test"
+    program = suite.PROGRAMS[words[0]][1]
+    return [os.path.join(build, program), "--gtest_filter=" + suite.filters_of(words[1])], os.path.basename(program)
 
 
 def changed_text(root, mutant):

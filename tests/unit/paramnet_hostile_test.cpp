@@ -139,6 +139,20 @@ TEST(Hostile, AServedWriteReachesPermittedMemoryOnly) {
     for (int i = 0; i < 1 << 20; ++i) ASSERT_EQ(pair.b.data()[i], std::byte{0xA5});
 }
 
+TEST(Hostile, AServedWriteNeedsAViThatAllowsIt) {
+    TestPair pair(VIP_SERVICE_UNRELIABLE, Reach::none);
+    std::memset(pair.b.data(), 0xA5, 4096);
+    pair.b.core.traits.rdma_write = 0;
+    const RemoteRange where{0, pair.b.region, reinterpret_cast<uint64_t>(pair.b.data())};
+    forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
+    EXPECT_TRUE(eventually([&] {
+        pair.b.recv_done();
+        return pair.b.errors().size() == 1;
+    }));
+    EXPECT_EQ(pair.b.errors().at(0).code, VIP_ERROR_RDMAW_PROT);
+    for (int i = 0; i < 4096; ++i) ASSERT_EQ(pair.b.data()[i], std::byte{0xA5});
+}
+
 TEST(Hostile, WrongCountersBreakTheSendersConnection) {
     for (const uint64_t consumed : {uint64_t{5}, uint64_t{0xFFFFFFFF}, uint64_t{7} << 32, ~uint64_t{0}}) {
         SCOPED_TRACE(consumed);
@@ -177,6 +191,32 @@ public:
     ConnectionSegment* shared;
     uint32_t side;
 };
+
+TEST(Hostile, AServedReadReachesPermittedMemoryOnly) {
+    enum Fault { vi, region, end, beginning, none };
+    for (const Fault fault : {vi, region, end, beginning, none}) {
+        SCOPED_TRACE(fault);
+        TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY, Reach::none);
+        std::memset(pair.b.data(), 0xA5, 1 << 20);
+        const KeptSegment kept(pair.b);
+        std::byte* blocks = kept.shared->blocks[kept.side];
+        std::memset(blocks, 0x11, 64);
+        const auto base = reinterpret_cast<uint64_t>(pair.b.data());
+        RemoteRange where{0, pair.b.region, base};
+        if (fault == vi) pair.b.core.traits.rdma_read = 0;
+        if (fault == region) where.handle = pair.nic_b.add_region(pair.b.data(), 1 << 20, kRegionRdmaWrite);
+        if (fault == end) where.address = base + (1 << 20) - 63;
+        if (fault == beginning) where.address = UINT64_MAX - 10;
+        forge(pair.a, meta(kLineRead, 0, 0), 64, &where, sizeof where);
+        EXPECT_TRUE(eventually([&] {
+            pair.b.recv_done();
+            return fault == none ? blocks[0] == std::byte{0xA5} : pair.b.state() == VIP_STATE_ERROR;
+        }));
+        if (fault == none) continue;
+        EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAR_PROT));
+        for (int i = 0; i < 64; ++i) ASSERT_EQ(blocks[i], std::byte{0x11});
+    }
+}
 
 // Writes random words over everything the other end reads.
 void scribble(KeptSegment& hostile, std::mt19937_64& random, bool lines_too) {
@@ -386,7 +426,8 @@ TEST(Hostile, BusyForEverDelaysOnce) {
         for (int i = 1; i < kVis; ++i) nic_b.remove_region(regions[static_cast<size_t>(i)]);
         for (auto& vi : ours) vi->disconnect();
     });
-    EXPECT_LT(others, tests::slowed(int64_t{1500}, others)) << "nineteen calls, each of a few hundredths of a second";
+    EXPECT_LT(others, tests::slowed(int64_t{1500}, others))
+        << "nineteen calls, each of a few hundredths of a second";
 }
 
 }  // namespace
