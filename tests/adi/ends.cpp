@@ -268,7 +268,7 @@ void hostile_rails(Job& job) {
 }
 
 // One packet with one fault each round: whoever gets it takes the sender for lost.
-constexpr int kDamages = 12;
+constexpr int kDamages = 13;
 void damaged_rails(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
@@ -326,7 +326,20 @@ void damaged_rails(Job& job) {
                 rails::packet_as<rails::Report>(p)->number = lane.number + 1;
                 bytes = sizeof(rails::Report);
                 break;
-            case kDamages:  // that nobody asked for
+            case kDamages: {  // more packets have come by a rail that has ended than were sent
+                while (peer.lanes_up < 2) e.progress();
+                rails::Lane* ended = &some_lane(peer, dice);
+                while (ended == &lane) ended = &some_lane(peer, dice);
+                h->kind = rails::Kind::report;
+                auto* report = rails::packet_as<rails::Report>(p);
+                report->number = lane.number;
+                auto& end = report->ended[ended - peer.lanes];
+                end.up_to = end.number = ended->number;
+                end.received = 1000;
+                bytes = sizeof(rails::Report);
+                break;
+            }
+            case kDamages - 1:  // that nobody asked for
                 h->kind = rails::Kind::echo;
                 rails::packet_as<rails::Probe>(p)->time = 1;
                 bytes = sizeof(rails::Probe);

@@ -10,19 +10,19 @@ MUTANTS = [
     Mutant(
         "vi-enable-ignored", ("B17",), "a write reaches a VI that does not allow it",
         PARAMNET + "rdma.cpp",
-        "    if ((peer.permission.load(std::memory_order_relaxed) & vi_permission) == 0) return false;\n", "",
+        "    if ((peer.permission.load(std::memory_order_relaxed) & vi_permission) == 0) return false;\n", "    if ((peer.permission.load(std::memory_order_relaxed) & vi_permission & 0) != 0) return false;\n",
         ("unit Rdma.AViThatDoesNotAllowItRefuses", "conformance RdmaRefusal.OfAWriteToAViThatIsNotEnabled"),
     ),
     Mutant(
         "region-enable-ignored", ("B17",), "a write reaches a region that does not allow it",
         PARAMNET + "rdma.cpp",
-        "    return (region.flags & region_flag) != 0 &&\n           ptags_agree", "    return ptags_agree",
+        "    return (region.flags & region_flag) != 0 &&\n           ptags_agree", "    return (region.flags & region_flag & 0) == 0 &&\n           ptags_agree",
         ("unit Rdma.RefusedWritesTouchNothing", "conformance RdmaRefusal.OfAWrite"),
     ),
     Mutant(
         "target-tag-ignored", ("B17",), "a write reaches a region of another tag",
         PARAMNET + "rdma.cpp",
-        "           ptags_agree(region.ptag, peer.ptag.load(std::memory_order_relaxed)) && length", "           length",
+        "           ptags_agree(region.ptag, peer.ptag.load(std::memory_order_relaxed)) && length", "           ptags_agree(region.ptag, region.ptag) && length",
         ("conformance RdmaRefusal.OfAWrite",),
     ),
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = [
         "flush-without-error", ("N36",), "a flushed descriptor looks like a finished one",
         "core/vi/work_queue.cpp",
         "operation | VIP_STATUS_DESC_FLUSHED_ERROR, 0);", "operation, 0);",
-        ("conformance FlushRules.DisconnectFlushesInPostingOrder", "unit Queues.FlushInPostingOrderAfterWhatIsFinished"),
+        ("conformance FlushRules.DisconnectFlushesInPostingOrder", "unit Queues.FlushInPostingOrderAfterWhatIsFinished"), quick=True,
     ),
     Mutant(
         "receives-kept-at-disconnect", ("N36",), "receives are not flushed by a disconnect",
@@ -209,7 +209,7 @@ MUTANTS = [
         "reset-out-of-sequence", (), "a reset ends a connection whatever its number",
         WIRE + "link.cpp",
         "    if (f.header.sequence != in_.expected()) {", "    if (false) {",
-        ("unit WireStrangers.AResetOutOfSequenceIsAskedBack",),
+        ("unit WireStrangers.AResetOutOfSequenceIsAskedBack",), quick=True,
     ),
     Mutant(
         "pass-unchecked", (), "a frame of a stranger is taken",
@@ -238,7 +238,7 @@ MUTANTS = [
     Mutant(
         "confirmed-by-another", ("C7",), "anybody confirms a connection",
         "kagent/connection_table.cpp",
-        "    if (it->second.end.party.session != session) return false;\n", "",
+        "    if (it->second.end.party.session != session) return false;\n", "    if (session == UINT64_MAX) return false;\n",
         ("unit ConnectionTableTest.OnlyTheRequesterCanConfirm",),
     ),
     Mutant(
@@ -257,7 +257,7 @@ MUTANTS = [
         "limit-ignored", ("C8",), "a user takes more than the limit",
         "kagent/limits.cpp",
         "    if (amount > left(user, q)) return false;\n", "",
-        ("unit AgentLimitTest.LeasesAreAllOrNothingAndComeBack",),
+        ("unit AgentLimitTest.LeasesAreAllOrNothingAndComeBack",), quick=True,
     ),
     Mutant(
         "limits-shared", ("C8",), "one account for all users",
