@@ -130,9 +130,12 @@ TEST(Hostile, AServedWriteReachesPermittedMemoryOnly) {
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
     where = {2, pair.b.region, UINT64_MAX - 10};
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
+    // All of it has to be permitted, not only what comes first.
+    where = {3, pair.b.region, reinterpret_cast<uint64_t>(pair.b.data()) + (1 << 20) - 64};
+    forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 128, &where, sizeof where);
     EXPECT_TRUE(eventually([&] {
         pair.b.recv_done();
-        return pair.b.errors().size() == 3;
+        return pair.b.errors().size() == 4;
     }));
     for (const AsyncError& error : pair.b.errors()) EXPECT_EQ(error.code, VIP_ERROR_RDMAW_PROT);
     EXPECT_TRUE(guards_intact(pair.b, 256) || pair.b.data()[0] == std::byte{0xA5});
