@@ -16,6 +16,18 @@ namespace {
 
 constexpr int kQuickLooks = 64;  // about 3 us
 
+// The last wait of this thread that slept until its deadline. One on the same object that follows at once goes on with
+// it and has looked already: programs that wait for a millisecond at a time sleep no less than those that wait for ever.
+struct LastInVain {
+    const void* object = nullptr;
+    int64_t ended = 0;
+};
+thread_local LastInVain last_in_vain;
+
+bool goes_on(const void* object, int64_t spin_ns) {
+    return last_in_vain.object == object && now_ns() - last_in_vain.ended < spin_ns;
+}
+
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
 // `sleepers` is what completions look at to see whether anybody has to be woken.
 // `sleeping` is told of each sleep, before and after.
@@ -28,13 +40,20 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
         // look in vain pauses by itself.
         for (int looks = 0; looks < kQuickLooks && answer == VIP_NOT_DONE; ++looks) answer = attempt();
     }
-    SpinWait spin(nic.library->spin_ns);
+    if (answer != VIP_NOT_DONE) return answer;
+    SpinWait spin(goes_on(&sleepers, nic.library->spin_ns) ? 0 : nic.library->spin_ns);
+    bool slept = false;
     while (answer == VIP_NOT_DONE) {
-        if (now_ns() >= deadline) return VIP_TIMEOUT;
+        const int64_t now = now_ns();
+        if (now >= deadline) {
+            if (slept) last_in_vain = {&sleepers, now};
+            return VIP_TIMEOUT;
+        }
         if (spin.step()) {
             answer = attempt();
             continue;
         }
+        slept = true;
         sleepers.fetch_add(1);
         const uint32_t key = nic.ops->sleep_begin(nic.context);
         // A completion made by another thread here either sees `sleepers` or is seen by the look that

@@ -197,7 +197,8 @@ void wait_among_threads(const Wait& wait) {
     bool tired = false;
     while (!wait.holds(wait.argument)) {
         if ((poller != nullptr && poller != self()) || (tired && watched)) {
-            sleep_until_woken(wait, kAsleepNs);
+            // One whom nobody has woken for so long need not look at length either.
+            if (!sleep_until_woken(wait, kAsleepNs)) tired = true;
         } else if (!poll_until(wait, tired) && !watched) {
             // Woken for somebody else, who polls.
             aside++;

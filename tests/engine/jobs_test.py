@@ -93,6 +93,14 @@ if shutil.which(HYDRA):
             killed("hydra", hydra, protocol, ending=ending)
         digest(f"{protocol}: a rank that finalizes late is waited for", hydra(3, program("endings", "late")), protocol)
         digest(f"{protocol}: messages nobody reads do not hold the end up", hydra(3, program("endings", "unread")), protocol)
+    for protocol, left in zip(protocols, (0, 7, 256)):
+        for _ in range(2):
+            code, _, errors = run(hydra(3, program("endings", "exit", str(left))), protocol)
+            expect(f"{protocol}: exit({left}) without MPI_Finalize ends the job with 9", code == 9 and f"exit({left})" in errors, (code, errors))
+    for protocol in protocols[:1]:
+        digest(f"{protocol}: a child of fork may end", hydra(3, program("endings", "child")), protocol)
+        code, _, errors = run(hydra(3, program("endings", "at-exit")), protocol)
+        expect(f"{protocol}: MPI_Finalize may be called while the process ends", code == 0 and errors == "", (code, errors))
     code, _, errors = run(hydra(3, program("endings", "abort")))
     expect("MPI_Abort ends the job with its code, and says who", code == 7 and "rank 1 of 3" in errors, (code, errors))
     code, _, errors = run(hydra(2, program("endings", "fatal")))

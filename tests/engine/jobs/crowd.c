@@ -130,11 +130,17 @@ static void idle(void) {
     pthread_t threads[WAITERS];
     for (int i = 0; i < WAITERS; i++) pthread_create(&threads[i], NULL, probe, (void*)(intptr_t)i);
     usleep(300 * 1000); /* they look for a while before they sleep */
-    const double before = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    usleep(2000 * 1000);
-    const double used = seconds(CLOCK_PROCESS_CPUTIME_ID) - before;
-    if (used > 0.1) fprintf(stderr, "rank %d used %.2f s of a processor in 2 s\n", rank, used);
-    CHECK(used <= 0.1);
+    /* A thread that spins takes a fifth of a processor and more also beside ten busy programs; what each wake-up of a
+     * sleeping one costs depends on them, so the least of some windows counts. */
+    double used = 1;
+    for (int window = 0; window < 5 && used > 0.05; window++) {
+        const double before = seconds(CLOCK_PROCESS_CPUTIME_ID), began = seconds(CLOCK_MONOTONIC);
+        usleep(2000 * 1000);
+        const double share = (seconds(CLOCK_PROCESS_CPUTIME_ID) - before) / (seconds(CLOCK_MONOTONIC) - began);
+        if (share < used) used = share;
+    }
+    if (used > 0.05) fprintf(stderr, "rank %d used %.1f per cent of a processor\n", rank, 100 * used);
+    CHECK(used <= 0.05);
     for (int i = 0; i < WAITERS; i++) {
         const double now = seconds(CLOCK_MONOTONIC);
         MPI_Send(&now, 1, MPI_DOUBLE, (rank + 1) % size, i, MPI_COMM_WORLD);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error nobody handles),
  * "late" (one rank finalizes long after the others), "unread" (messages nobody ever receives), "twice" (MPI_Init again), "epoch" and
- * "epoch-messages" (rank 1 by a signal while it holds the lock of a window that the others wait for). */
+ * "epoch-messages" (rank 1 by a signal while it holds the lock of a window that the others wait for), "exit" (rank 1 by
+ * exit(CODE)), "child" (a child of rank 1 by exit(0)), "at-exit" (MPI_Finalize where the process ends). */
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,9 +36,12 @@ static void die_in_epoch(int shared) {
     MPI_Win_free(&win);
 }
 
+static void finalize(void) { MPI_Finalize(); }
+
 int main(int argc, char** argv) {
     const char* how = argc > 1 ? argv[1] : "";
     int value = 0;
+    if (strcmp(how, "at-exit") == 0) atexit(finalize);
     start_check(&argc, &argv);
     if (strcmp(how, "abort") == 0) {
         if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
@@ -45,6 +51,18 @@ int main(int argc, char** argv) {
                      MPI_STATUS_IGNORE);
         if (rank == 1) die();
         MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "exit") == 0) {
+        if (rank == 1) exit(atoi(argv[2]));
+        MPI_Barrier(MPI_COMM_WORLD);
+    } else if (strcmp(how, "child") == 0) {
+        if (rank == 1) {
+            const pid_t child = fork();
+            if (child == 0) exit(0);
+            waitpid(child, NULL, 0);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    } else if (strcmp(how, "at-exit") == 0) {
+        return 0;
     } else if (strncmp(how, "epoch", 5) == 0) {
         die_in_epoch(how[5] == 0);
     } else if (strcmp(how, "fatal") == 0) {
