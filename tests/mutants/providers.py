@@ -65,13 +65,13 @@ MUTANTS = [
         "line-longer-than-message", (), "a line has more than its message",
         PARAMNET + "receive_message.cpp",
         "kind != IncomingMessage::none || n > total) return nonsense(ep);", "kind != IncomingMessage::none) return nonsense(ep);",
-        ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
+        ("unit Hostile.AMessageHasNoMoreBytesThanItSaid",),
     ),
     Mutant(
         "more-than-the-rest", (), "a later line has more than is left of its message",
         PARAMNET + "receive_message.cpp",
         "n == 0 || n > m.remaining ||", "n == 0 ||",
-        ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
+        ("unit Hostile.AMessageHasNoMoreBytesThanItSaid",),
     ),
     Mutant(
         "inline-length-believed", (), "a line has more than a line holds",
@@ -88,7 +88,7 @@ MUTANTS = [
     Mutant(
         "block-place-believed", (), "a fragment lies where the sender says",
         PARAMNET + "receive_message.cpp",
-        "    if (length > kMaxFragment || unit != expected) {", "    if (length > kMaxFragment) {",
+        "    if (length > kMaxFragment || unit != expected) {", "    if (length > kMaxFragment || (unit != expected && unit == 0)) {",
         ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
     ),
     Mutant(

@@ -74,21 +74,48 @@ TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
         {"read longer than allowed", meta(kLineRead, 0, 0), 0xFFFFFFFF, {0}},
         {"pull longer than allowed", meta(kLinePull, kFlagAck, 0), 0xFFFFFFFF, {0}},
     };
+    // At Unreliable, too, where a message that only finds no good receive breaks nothing.
     for (const Case& c : cases)
-        for (const bool dialogue : {false, true}) {
-            SCOPED_TRACE(c.name);
-            SCOPED_TRACE(dialogue ? "taken alone" : "taken in general");
-            TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
-            std::memset(pair.b.data(), 0xA5, 1 << 20);
-            for (uint32_t i = 0; i < 4; ++i) post_guarded(pair.b, i);
-            if (dialogue) look_at_one_line(pair.b);
-            forge(pair.a, c.meta, c.extra, c.words, sizeof c.words);
-            EXPECT_TRUE(eventually([&] {
-                pair.b.recv_done();
-                return pair.b.state() == VIP_STATE_ERROR;
-            }));
-            EXPECT_TRUE(guards_intact(pair.b, 4));
-        }
+        for (const uint16_t level : {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_UNRELIABLE})
+            for (const bool dialogue : {false, true}) {
+                SCOPED_TRACE(c.name);
+                SCOPED_TRACE(level);
+                SCOPED_TRACE(dialogue ? "taken alone" : "taken in general");
+                TestPair pair(level);
+                std::memset(pair.b.data(), 0xA5, 1 << 20);
+                for (uint32_t i = 0; i < 4; ++i) post_guarded(pair.b, i);
+                if (dialogue) look_at_one_line(pair.b);
+                forge(pair.a, c.meta, c.extra, c.words, sizeof c.words);
+                EXPECT_TRUE(eventually([&] {
+                    pair.b.recv_done();
+                    return pair.b.state() == VIP_STATE_ERROR;
+                }));
+                EXPECT_TRUE(guards_intact(pair.b, 4));
+            }
+}
+
+// Of a message that has no good receive as well: what is dropped is counted.
+TEST(Hostile, AMessageHasNoMoreBytesThanItSaid) {
+    struct Fragments {
+        uint32_t first, total, second;
+    };
+    for (const auto& [first, total, second] :
+         {Fragments{600, 1700, 1101}, {600, 1700, 4000}, {3000, 2000, 0}}) {
+        SCOPED_TRACE(first);
+        SCOPED_TRACE(second);
+        TestPair pair(VIP_SERVICE_UNRELIABLE);
+        std::memset(pair.b.data(), 0xA5, 1 << 20);
+        for (uint32_t i = 0; i < 4; ++i) post_guarded(pair.b, i);  // too short for it
+        BlockPlace where{0};
+        forge(pair.a, meta(kLineSend, kFlagBlocks, first), total, &where, sizeof where);
+        where.unit = (first + kUnitBytes - 1) / kUnitBytes;
+        if (second != 0) forge(pair.a, meta(kLineMore, kFlagBlocks, second), 0, &where, sizeof where);
+        EXPECT_TRUE(eventually([&] {
+            pair.b.recv_done();
+            return pair.b.state() == VIP_STATE_ERROR;
+        }));
+        EXPECT_TRUE(guards_intact(pair.b, 4));
+    }
 }
 
 TEST(Hostile, AskingForTheTimeOfAnyLineHarmsNobody) {
