@@ -70,6 +70,8 @@ const std::vector<ConfigKey>& Config::keys() {
         {"paramnet", "stream_from", "auto_or_size", "auto",
          "messages from this many bytes up go to the ring past the caches; 0: never, auto: as measured by "
          "vipperf --tune, else as each connection learns"},
+        {"paramnet", "trials", "on|off", "on",
+         "connections try some of their messages by other ways, to learn which one is fast; off: never"},
         {"paramnet", "block_bytes", "auto_or_size", "auto",
          "longest piece in which a message goes through the ring, 4K to 64K; auto: as measured by vipperf "
          "--tune, else 16K"},

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether the blocks of the next message are fetched for writing as soon as one has gone, learnt from
-// messages of the program itself: by the time of their delivery where they are answered one by one, which the
-// receiver tells (as ways.hpp), by the sender's own where they follow each other. Fetching them turns the
+// messages of the program itself (core/tuner): by the time of their delivery where they are answered one by one, which
+// the receiver tells (as ways.hpp), by the sender's own where they follow each other. Fetching them turns the
 // copy into stores that hit; left where they are, string instructions take whole lines over without their old
 // contents. Which is faster differs from processor to processor, and between dialogues and streams. Nothing
 // here looks at a clock, at memory or at the lane. Under vi.send.lock.
 #pragma once
 
-#include <array>
 #include <cstdint>
+
+#include "core/tuner/transfer_tuner.hpp"
+#include "providers/paramnet/trial.hpp"
 
 namespace viaduct::paramnet {
 
@@ -17,33 +19,40 @@ public:
     // Shorter messages are copied without string instructions and always gain.
     static constexpr uint32_t kLearntFrom = 2112;
 
+    explicit Ahead(bool trials = true) : tuner_(kRules, trials) {}
+
     // Whether to do it after a message of that length.
-    bool fetches(uint32_t bytes) const { return bytes < kLearntFrom || fetches_; }
+    bool fetches(uint32_t bytes) const { return bytes < kLearntFrom || next_.way == kFetched; }
 
     // A message from kLearntFrom up is about to go. `fetched`: its blocks have been; `steady`: the ring has
-    // been written to all over once. The number of the trial if it is to be timed, else 0.
-    uint32_t next(uint32_t bytes, bool fetched, bool steady);
-    // True while a trial has not been answered: then its result is worth a look.
-    bool in_trial() const { return open_; }
-    // How long the sender was at work on the message of the last trial, and on what it fetched behind it.
-    void sent(uint32_t number, int64_t ns);
+    // been written to all over once. The number of the trial if it is to be timed, else 0; taken from `last`.
+    uint32_t next(uint32_t bytes, bool fetched, bool steady, uint32_t* last) {
+        if (trial_.is_given_up()) tuner_.tell(trial_.bytes(), trial_.choice(), TunerClass::kNeverTold);
+        if (next_.timed && (!steady || trial_.open() || fetched != (next_.way == kFetched)))
+            return 0;  // it is still to come
+        const Choice now = next_;
+        const uint32_t number = now.timed ? trial_.begin(now, bytes, last) : 0;
+        next_ = tuner_.choose(bytes, kBoth, steady);
+        return number;
+    }
+    // The message that is being timed.
+    Trial& trial() { return trial_; }
     // The receiver's answer to the last trial it has had, or 0 where the sender's time is all that counts;
-    // after sent().
-    void answered(uint32_t number, uint32_t ns);
+    // after Trial::sent().
+    void answered(uint32_t number, uint32_t ns) {
+        if (trial_.answered(number, ns)) tuner_.tell(trial_.bytes(), trial_.choice(), trial_.ns());
+    }
 
 private:
-    void decide();
+    using Choice = TunerClass::Choice;
+    static constexpr uint8_t kFetched = 0;
+    static constexpr uint32_t kBoth = 0b11;
+    static constexpr TunedWay kWays[] = {{}, {}};
+    static constexpr TunerRules kRules{.ways = kWays};
 
-    bool fetches_ = true;
-    bool decided_ = false;
-    bool open_ = false;
-    std::array<uint8_t, 2> rounds_{};  // tried so often; [1]: with blocks that were fetched
-    std::array<uint32_t, 2> best_{};   // least time of a message, ns for 64 KiB; 0: not known
-    uint32_t number_ = 0;              // of the last trial
-    uint32_t bytes_ = 0;               // of its message
-    uint32_t sent_ns_ = 0;
-    uint32_t waited_ = 0;  // messages that have gone since it was opened
-    uint32_t since_ = 0;   // messages since it was decided
+    TransferTuner<12, 12> tuner_;
+    Choice next_;  // of the message behind the last one
+    Trial trial_;
 };
 
 }  // namespace viaduct::paramnet

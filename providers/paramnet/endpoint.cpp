@@ -93,6 +93,7 @@ void install_sender(Endpoint& ep) {
     tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
     tx.blocks.longest = ep.nic->settings.block_bytes;
+    tx.learnt.answered = tx.learnt.in_row = Ahead(ep.nic->settings.trials);
     tx.network.paced = ep.nic->settings.link.active();
     tx.network.stamped = vi.send.posted;
     ep.arrives_at.store(0, std::memory_order_relaxed);

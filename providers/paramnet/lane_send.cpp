@@ -56,7 +56,7 @@ Step continue_message(Endpoint& ep) {
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
         Line& line = next_line(ep);
-        const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, m.trial, &m.begun) : 0;
+        const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, kTimedWay, m.trial, &m.begun) : 0;
         if (n != 0 && copy(m.cursor, tx.blocks.at + size_t{unit} * kUnitBytes, n) != n) {
             // The application changed the descriptor while it was ours (vipl-semantics §2.6), or unmapped the
             // memory: the rest is void.
@@ -295,7 +295,7 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.immediate = d->CS.ImmediateData;
     m.total = total;
     m.trial = 0;
-    m.streaming = operation == kLineWrite && tx.learnt.ways.next(total, false, false).way == Way::streaming;
+    m.streaming = operation == kLineWrite && tx.learnt.ways.next(total, false, false, &tx.learnt.last_trial).way == Way::streaming;
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;

@@ -61,14 +61,14 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     tx.learnt.heard = heard;
     Ahead& ahead = in_row ? tx.learnt.in_row : tx.learnt.answered;
     if (length >= Ahead::kLearntFrom && length <= kMinFragment) {
-        if (ahead.in_trial()) [[unlikely]]
+        if (ahead.trial().open()) [[unlikely]]
             hear_time(ep);
-        trial = ahead.next(length, fetched, tx.blocks.steady);
+        trial = ahead.next(length, fetched, tx.blocks.steady, &tx.learnt.last_trial);
         if (trial != 0) [[unlikely]] {
             if (in_row)
                 begun = now_ns();
             else
-                mark_timed(line, trial, &begun);
+                mark_timed(line, kTimedAhead, trial, &begun);
         }
     }
     std::byte* const to = tx.blocks.at + size_t{unit} * kUnitBytes;
@@ -94,7 +94,7 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     prefetch_for_writing(&next_line(ep));
     if (length <= kMinFragment && ahead.fetches(length)) fetch_ahead(tx, length);
     if (trial != 0) [[unlikely]] {
-        ahead.sent(trial, now_ns() - begun);
+        ahead.trial().sent(trial, now_ns() - begun);
         // The pace of a row is that of its sender; for a receiver that waits for each it would be the
         // latency.
         if (in_row) ahead.answered(trial, 0);

@@ -68,7 +68,7 @@ Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena
     tx.outstanding[position & ep.vi->send.mask].fetched = !from_arena;
     uint32_t flags = kFlagAck | ((d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0);
     int64_t begun = 0;
-    if (trial != 0) flags |= mark_timed(line, trial, &begun);
+    if (trial != 0) flags |= mark_timed(line, kTimedWay, trial, &begun);
     publish_line(ep, kLinePull, flags, 0);
     return Step::done;
 }
@@ -91,7 +91,7 @@ uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
 void install_ways(Endpoint& ep) { install_ways(ep, pull_limit(ep)); }
 
 void install_ways(Endpoint& ep, uint32_t pull_from) {
-    const Ways::Limits limits{ep.nic->settings.stream_from, pull_from};
+    const Ways::Limits limits{ep.nic->settings.stream_from, pull_from, ep.nic->settings.trials};
     ep.tx.learnt.ways = Ways(limits);
     ep.tx.learnt.long_from = std::min(limits.stream_from, limits.pull_from != 0 ? limits.pull_from : UINT32_MAX);
 }
@@ -102,12 +102,12 @@ Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total)
     if (one_piece && total >= kArenaPullFrom && lies_in_mapped_arena(ep, d->DS[0].Local.Handle))
         return begin_pull(ep, d, total, true, 0);
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;  // asked about once only
-    if (tx.learnt.ways.in_trial()) hear_time(ep);
+    if (tx.learnt.ways.trial().open()) hear_time(ep);
     if (ep.left_waiting.load(std::memory_order_relaxed)) [[unlikely]] {
         ep.left_waiting.store(false, std::memory_order_relaxed);
         tx.learnt.ways.not_fetched(tx.acks.seen);
     }
-    const Ways::Choice choice = tx.learnt.ways.next(total, one_piece, tx.blocks.steady);
+    const Ways::Choice choice = tx.learnt.ways.next(total, one_piece, tx.blocks.steady, &tx.learnt.last_trial);
     if (choice.way == Way::pull) return begin_pull(ep, d, total, false, choice.trial);
     begin_message(ep, d, kLineSend, flags, total);
     tx.message.streaming = choice.way == Way::streaming;

@@ -30,7 +30,7 @@ bool relay_is_asked_for(const Endpoint&);
 void hand_over(Endpoint&);  // [RS]
 
 // timed.cpp: how long a message takes (ways.hpp)
-uint32_t mark_timed(Line&, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
+uint32_t mark_timed(Line&, Timed, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
 void note_sent(Endpoint&, const OutgoingMessage&);           // [S] all of it is in the ring
 void hear_time(Endpoint&);                                   // [S] what the receiver has told
 TimedMark take_mark(const Endpoint&, const Line&);           // [R] its first line is taken

@@ -90,9 +90,12 @@ struct PullRequest {
 };
 // Beside one of these two, in the first line of the message.
 inline constexpr uint32_t kTimedMarkAt = 32;
+// What is learnt of a message that is timed: each has its answers in a word of its own.
+enum Timed : uint32_t { kTimedWay = 0, kTimedAhead = 1, kTimedKinds };
 struct TimedMark {
     int64_t begun;    // CLOCK_MONOTONIC, ns
     uint32_t number;  // of the trial
+    uint32_t kind;    // Timed
 };
 struct RemoteRange {
     uint32_t unit;  // as BlockPlace (writes)
@@ -147,8 +150,8 @@ struct alignas(128) EndRecord {
     // Lines with kFlagAck that are done with, and in the upper half what was wrong with the next one (status
     // bits).
     alignas(128) std::atomic<uint64_t> placed;
-    // How long the last timed message took, in ns, and in the upper half the number of its trial.
-    std::atomic<uint64_t> timed;
+    // How long the last timed message of each kind took, in ns, and in the upper half the number of its trial.
+    std::atomic<uint64_t> timed[kTimedKinds];
     // Written seldom.
     alignas(128) std::atomic<uint32_t> recv_mode;  // how to tell of new lines
     std::atomic<uint32_t> send_mode;  // how to tell of `placed`, and of `consumed` if space_wanted

@@ -95,6 +95,11 @@ bool read_settings(const Settings& settings, uint32_t index, NicSettings* out, R
                       "set paramnet.cross_copy to auto or off");
     }
 
+    const char* trials = settings.get("trials", "on");
+    if (!is(trials, "on") && !is(trials, "off") && !is(trials, ""))
+        return refuse(why, "paramnet.trials = %s is unknown", trials, "set paramnet.trials to on or off");
+    out->trials = !is(trials, "off");
+
     const char* pull = settings.get("pull_from", "auto");
     out->pull_from = is(pull, "auto") || is(pull, "") ? -1 : settings.get_int("pull_from", -1);
 

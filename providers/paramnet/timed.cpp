@@ -10,8 +10,8 @@
 
 namespace viaduct::paramnet {
 
-uint32_t mark_timed(Line& line, uint32_t trial, int64_t* begun) {
-    const TimedMark mark{now_ns(), trial};
+uint32_t mark_timed(Line& line, Timed kind, uint32_t trial, int64_t* begun) {
+    const TimedMark mark{now_ns(), trial, kind};
     *begun = mark.begun;
     __builtin_memcpy(line.payload + kTimedMarkAt, &mark, sizeof mark);
     return kFlagTimed;
@@ -24,19 +24,29 @@ TimedMark take_mark(const Endpoint& ep, const Line& line) {
     return mark;
 }
 
-void note_sent(Endpoint& ep, const OutgoingMessage& m) { ep.tx.learnt.ways.sent(m.trial, now_ns() - m.begun); }
+void note_sent(Endpoint& ep, const OutgoingMessage& m) { ep.tx.learnt.ways.trial().sent(m.trial, now_ns() - m.begun); }
 
 void tell_time(Endpoint& ep, const TimedMark& mark) {
     const uint64_t ns = static_cast<uint64_t>(now_ns()) - static_cast<uint64_t>(mark.begun);
-    ep.rx.own->timed.store(uint64_t{mark.number} << 32 | std::min<uint64_t>(ns, UINT32_MAX),
+    ep.rx.own->timed[mark.kind % kTimedKinds].store(uint64_t{mark.number} << 32 | std::min<uint64_t>(ns, UINT32_MAX),
                            std::memory_order_relaxed);
 }
 
+namespace {
+
+// Asks the word in which the answers of that kind are.
+template <class Learner>
+void hear(const Endpoint& ep, Timed kind, Learner& learner) {
+    if (!learner.trial().open()) return;
+    const uint64_t timed = ep.tx.peer->timed[kind].load(std::memory_order_relaxed);
+    learner.answered(static_cast<uint32_t>(timed >> 32), static_cast<uint32_t>(timed));
+}
+
+}  // namespace
+
 void hear_time(Endpoint& ep) {
-    const uint64_t timed = ep.tx.peer->timed.load(std::memory_order_relaxed);
-    const auto trial = static_cast<uint32_t>(timed >> 32), ns = static_cast<uint32_t>(timed);
-    ep.tx.learnt.ways.answered(trial, ns);
-    ep.tx.learnt.answered.answered(trial, ns);
+    hear(ep, kTimedWay, ep.tx.learnt.ways);
+    hear(ep, kTimedAhead, ep.tx.learnt.answered);
 }
 
 }  // namespace viaduct::paramnet

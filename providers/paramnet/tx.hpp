@@ -129,6 +129,7 @@ struct TxLearnt {
     Ahead answered;          // of messages of one fragment that are answered one by one,
     Ahead in_row;            // and of those that follow each other
     uint32_t heard = 0;      // the line looked at next when the last of them went
+    uint32_t last_trial = 0;  // number of the last message that was timed
 };
 
 struct alignas(128) Tx {
