@@ -158,10 +158,13 @@ def commands(row, tools, cgroup):
             ("client", [*client, tools.actions, "connect", "meet", row.action, row.client_moment], 0)]
 
 
+PATIENCE_MS = 8000  # timeout of a call of the ends, on a quiet machine
+
+
 def environment_of(row, tools, folder, slow):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "CMPI_", "ENVIRONMENT_"))}
     kept.update(VIADUCT_AGENT=tools.agent_name(row), VIADUCT_LOG="warn", VIADUCT_AGENT_LINGER_MS="500",
-                ENVIRONMENT_PATIENCE_MS=str(int(8000 * slow)), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
+                ENVIRONMENT_PATIENCE_MS=str(int(PATIENCE_MS * slow)), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
     if row.action.startswith("mpi:"):
         kept["CMPI_PROTOCOL"] = row.action.partition(":")[2]
     for name, value in row.variables.items():
@@ -236,10 +239,13 @@ def started(row, tools, folder, cgroup, slow):
             "daemon" == (row.server_moment if name == "server" else row.client_moment)
         processes.append(Process(name, command, environment, folder, detaches, ranks))
     clock = FairClock(slow)
+    # The ends' calls have the timeouts that the slowness at the start gave them, also when it has passed since.
+    patience = int(environment["ENVIRONMENT_PATIENCE_MS"]) / PATIENCE_MS
+    begun = time.monotonic()
     while not all(process.ended() for process in processes):
         if row.action == "killed" and not row.server_moment and processes[0].result() == "works":
             kill(processes[0].process)
-        if clock.now() > row.seconds:
+        if clock.now() > row.seconds and time.monotonic() - begun > row.seconds * patience:
             return "BAD", "; ".join(f"{p.name} hung in {p.where()}" for p in processes if not p.ended()) + \
                 f" ({clock.seconds:.0f} s)"
         time.sleep(0.005)
