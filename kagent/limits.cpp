@@ -75,6 +75,7 @@ uint64_t Limits::left(uid_t user, Quota q) const {
 }
 
 bool Limits::take(uid_t user, Quota q, uint64_t amount) {
+    if (amount > left(user, q) && q == Quota::descriptors && recount_) recount_(user);
     if (amount > left(user, q)) return false;
     take_anyway(user, q, amount);
     return true;

@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "kagent/settings.hpp"
 #include "viaduct/kagent.hpp"
@@ -40,7 +42,7 @@ public:
     uint64_t limit(Quota) const;
     uint64_t used(uid_t user, Quota) const;
     uint64_t left(uid_t user, Quota) const;
-    // All or nothing.
+    // All or nothing. Descriptors are counted anew before any is refused.
     [[nodiscard]] bool take(uid_t user, Quota, uint64_t amount);
     // What exists already and cannot be refused any more (a client that re-attaches).
     void take_anyway(uid_t user, Quota, uint64_t amount);
@@ -48,11 +50,15 @@ public:
     // What he has of it by one of his sessions has changed from what was charged.
     void correct(uid_t user, Quota, uint64_t* charged, uint64_t now);
 
+    // Counts anew what was charged to a user for descriptors that have been sent to him: nobody tells when he takes them.
+    void recount_by(std::function<void(uid_t)> recount) { recount_ = std::move(recount); }
+
 private:
     using Counts = std::array<uint64_t, static_cast<size_t>(Quota::count)>;
     Counts limits_;
     uint64_t capacity_;             // descriptors of all users together
     uint64_t descriptors_ = 0;      // that all users have
+    std::function<void(uid_t)> recount_;
     std::map<uid_t, Counts> used_;  // users without anything are not kept
 };
 

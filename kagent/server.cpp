@@ -70,6 +70,12 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       silent_(kSilentOfOneUser, kSilentInAll),
       idle_since_(now_ns()) {
     if (linger_ns_ < 0) options_.forever = true;
+    agent_.limits().recount_by([this](uid_t user) {
+        for (const auto& [key, c] : clients_) {
+            if (c->who().uid == user && c->charged_files != 0)
+                agent_.limits().correct(user, Quota::descriptors, &c->charged_files, c->flying());
+        }
+    });
     const sigset_t mask = hold_end_signals();
     signals_ = Fd(above_stdio(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)));
     watch(listener_.get(), EPOLLIN, static_cast<uint64_t>(Watch::listener));

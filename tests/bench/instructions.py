@@ -54,7 +54,7 @@ def callgrind(program, mode, rounds, folder):
             "VIADUCT_NAMES_DEFAULT_PROVIDER": "acenic",
         })
     command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={out}", program, mode.split()[-1], str(rounds)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=environment)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     with open(out, encoding="utf-8") as profile:
@@ -104,6 +104,10 @@ def measure(programs):
     return counts
 
 
+def is_grown(count, limit):
+    return limit is not None and count > limit * TOLERANCE + 0.5
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
@@ -127,13 +131,18 @@ def main():
     if options.table:
         with open(options.table, encoding="utf-8") as table:
             recorded = json.load(table)
+    # A helper thread in between makes the calls longer, never shorter: what has grown is counted again.
+    for _ in range(2):
+        again = [mode for mode, calls in counts.items() if any(is_grown(n, recorded.get(mode, {}).get(call)) for call, n in calls.items())]
+        for mode, calls in measure({mode: programs[mode] for mode in again}).items():
+            counts[mode] = {call: min(n, counts[mode][call]) for call, n in calls.items()}
     grown = []
     print(f"{'mode':13}{'call':14}{'instructions':>14}{'recorded':>10}")
     for mode, calls in counts.items():
         for call, count in calls.items():
             limit = recorded.get(mode, {}).get(call)
             print(f"{mode:13}{call:14}{count:14.1f}{'' if limit is None else f'{limit:10.1f}'}")
-            if limit is not None and count > limit * TOLERANCE + 0.5:
+            if is_grown(count, limit):
                 grown.append(f"{mode} {call}: {count} instructions, {limit} recorded")
         print(f"{mode:13}{'together':14}{sum(calls.values()):14.1f}")
     if grown:
