@@ -16,16 +16,16 @@ namespace {
 
 constexpr int kQuickLooks = 64;  // about 3 us
 
-// The last wait of this thread that slept until its deadline. One on the same object that follows at once goes on with
-// it and has looked already: programs that wait for a millisecond at a time sleep no less than those that wait for ever.
-struct LastInVain {
+// The last wait of this thread that slept until its deadline. A wait on the same object that begins right after it skips
+// the spinning, so a program that waits a millisecond at a time uses no more processor time than one that waits for ever.
+struct LastTimeout {
     const void* object = nullptr;
     int64_t ended = 0;
 };
-thread_local LastInVain last_in_vain;
+thread_local LastTimeout last_timeout;
 
-bool goes_on(const void* object, int64_t spin_ns) {
-    return last_in_vain.object == object && now_ns() - last_in_vain.ended < spin_ns;
+bool follows_timeout(const void* object, int64_t spin_ns) {
+    return last_timeout.object == object && now_ns() - last_timeout.ended < spin_ns;
 }
 
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
@@ -41,12 +41,12 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
         for (int looks = 0; looks < kQuickLooks && answer == VIP_NOT_DONE; ++looks) answer = attempt();
     }
     if (answer != VIP_NOT_DONE) return answer;
-    SpinWait spin(goes_on(&sleepers, nic.library->spin_ns) ? 0 : nic.library->spin_ns);
+    SpinWait spin(follows_timeout(&sleepers, nic.library->spin_ns) ? 0 : nic.library->spin_ns);
     bool slept = false;
     while (answer == VIP_NOT_DONE) {
         const int64_t now = now_ns();
         if (now >= deadline) {
-            if (slept) last_in_vain = {&sleepers, now};
+            if (slept) last_timeout = {&sleepers, now};
             return VIP_TIMEOUT;
         }
         if (spin.step()) {

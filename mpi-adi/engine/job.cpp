@@ -28,10 +28,9 @@ constexpr unsigned kOneTurn = 20'000;
 constexpr unsigned kTurns = 16;
 
 // A system keeps the low eight bits. Nobody must take a job that was cut short for one that went well, so where those say
-// 0 it is the code of a job whose processes had to be killed.
+// 0 it is kCutShort.
 int code_for_launcher(int code) {
-    constexpr int kKilled = 9;
-    return (code & 0xff) == 0 && engine.world.size > 1 ? kKilled : code;
+    return (code & 0xff) == 0 && engine.world.size > 1 ? kCutShort : code;
 }
 
 Comm own_comm;

@@ -190,6 +190,8 @@ MPI_Request make_persistent(Comm& comm, std::function<Activity*()> make);
 // The program's name of a request; MPI_REQUEST_NULL for a null one. Back: request_of(), in request.hpp.
 MPI_Request publish(Request* request);
 
+// The code of a job that is cut short, as of processes that a launcher has to kill.
+constexpr int kCutShort = 9;
 // Ends the job: a line on standard error, the launcher told, this process gone.
 [[noreturn]] void end_job(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -69,8 +69,7 @@ void completed(mpip_req_t* done) {
 
 void peer_failed(process_t* process, int) {
     if (engine.stage == Stage::finalizing || engine.stage == Stage::after) return;
-    constexpr int kKilled = 9;  // the launcher mostly has seen by itself how that one ended
-    end_job(kKilled, "rank %d is lost: %s", world_rank_of(*process), mpip_last_error());
+    end_job(kCutShort, "rank %d is lost: %s", world_rank_of(*process), mpip_last_error());
 }
 
 unexmsg_t* withdraw(process_t* from, reqaddr_t sender) {

@@ -197,7 +197,7 @@ void wait_among_threads(const Wait& wait) {
     bool tired = false;
     while (!wait.holds(wait.argument)) {
         if ((poller != nullptr && poller != self()) || (tired && watched)) {
-            // One whom nobody has woken for so long need not look at length either.
+            // It slept until its limit: another long look would find no more.
             if (!sleep_until_woken(wait, kAsleepNs)) tired = true;
         } else if (!poll_until(wait, tired) && !watched) {
             // Woken for somebody else, who polls.

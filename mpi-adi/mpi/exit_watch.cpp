@@ -16,14 +16,12 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr int kKilled = 9;  // what a launcher shows for processes that it had to end
-
 // In a child of fork() there is no job that could be left.
 bool is_child = false;
 
 void end_without_finalize(int status, void*) {
     if (engine.stage == Stage::running && engine.world.size > 1 && !is_child)
-        end_job(kKilled, "exit(%d) without MPI_Finalize", status);
+        end_job(kCutShort, "exit(%d) without MPI_Finalize", status);
 }
 
 __attribute__((constructor)) void watch_exit() {

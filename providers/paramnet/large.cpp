@@ -129,7 +129,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     const uint32_t total = read_extra(line), immediate = line.immediate;
     const uint32_t flags = flags_in(meta);
     const TimedMark mark = (flags & kFlagTimed) != 0 ? take_mark(ep, line) : TimedMark{};
-    if (rx.message.kind != IncomingMessage::none || total > ep.vi->max_transfer) return nonsense(ep);
+    if (rx.message.kind != IncomingMessage::none || total > ep.vi->max_transfer) return protocol_violation(ep);
     if (!open_receive(ep, total)) {
         if (ep.vi->is_marked_broken()) return false;
         acknowledge(ep);  // unreliable: dropped, the sender is done with it

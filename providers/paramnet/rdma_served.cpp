@@ -40,7 +40,7 @@ bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
     Rx& rx = ep.rx;
     if ((flags & kFlagImmediate) != 0) {  // §7: the receive gets the error
         WorkQueue& q = ep.vi->recv;
-        if (!q.has_untaken()) return nonsense(ep);
+        if (!q.has_untaken()) return protocol_violation(ep);
         ++q.taken;
         close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_RDMA_PROT_ERROR, kFlagImmediate,
                       immediate, 0);
@@ -49,7 +49,7 @@ bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
                                    VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
     }
     if (rx.unreliable) return true;
-    give_verdict(ep, VIP_STATUS_RDMA_PROT_ERROR);
+    acknowledge_error(ep, VIP_STATUS_RDMA_PROT_ERROR);
     break_by_line(ep, VIP_ERROR_RDMAW_PROT, (flags & kFlagImmediate) == 0,
                      VIP_STATUS_OP_REMOTE_RDMA_WRITE);
     return false;
@@ -71,7 +71,7 @@ bool take_served_write(Endpoint& ep, const Line& line, uint32_t meta) {
     const uint32_t n = length_in(meta), total = read_extra(line);
     if (m.kind != IncomingMessage::none || n > total || total > ep.vi->max_transfer ||
         (n == 0 && total != 0) || (flags_in(meta) & kFlagBlocks) == 0)
-        return nonsense(ep);
+        return protocol_violation(ep);
     const std::byte* from = payload_of(ep, line, kFlagBlocks, n, where.unit);
     if (from == nullptr) return false;
     m.flags = flags_in(meta);
@@ -114,7 +114,7 @@ bool finish_served_write(Endpoint& ep) {
     IncomingMessage& m = ep.rx.message;
     if ((m.flags & kFlagImmediate) != 0) {
         WorkQueue& q = ep.vi->recv;
-        if (!q.has_untaken()) return nonsense(ep);
+        if (!q.has_untaken()) return protocol_violation(ep);
         ++q.taken;
         close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE,
                       kFlagImmediate | (ep.rx.acknowledged ? kFlagAck : 0), m.immediate, m.total);
@@ -166,7 +166,7 @@ bool take_read_request(Endpoint& ep, const Line& line) {
         push_sends(ep);
     }
     if (own_lock) q.lock.unlock();
-    return sane || nonsense(ep);
+    return sane || protocol_violation(ep);
 }
 
 Step push_reply(Endpoint& ep) {
@@ -241,7 +241,7 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
         }
     }
     if (own_lock) q.lock.unlock();
-    return sane || nonsense(ep);
+    return sane || protocol_violation(ep);
 }
 
 }  // namespace viaduct::paramnet

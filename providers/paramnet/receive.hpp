@@ -50,9 +50,9 @@ inline void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint
 // The line being taken breaks the connection: none behind it is taken any more.
 void break_by_line(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0);
 // A line that no correct peer would have sent.
-bool nonsense(Endpoint&);
+bool protocol_violation(Endpoint&);
 // Reliable Reception: what was wrong with the message that should have been acknowledged next.
-void give_verdict(Endpoint&, uint32_t status);
+void acknowledge_error(Endpoint&, uint32_t status);
 
 // contract operations
 void kick_recv(ViCore&);

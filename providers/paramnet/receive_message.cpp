@@ -17,7 +17,7 @@ namespace {
 void refuse_receive(Endpoint& ep, uint32_t error) {
     complete_head(ep.vi->recv, VIP_STATUS_OP_RECEIVE | error, 0);
     if (ep.rx.unreliable) return;
-    give_verdict(ep, VIP_STATUS_REMOTE_DESC_ERROR);
+    acknowledge_error(ep, VIP_STATUS_REMOTE_DESC_ERROR);
     break_by_line(ep, VIP_ERROR_CONN_LOST, false);
 }
 
@@ -27,7 +27,7 @@ void refuse_receive(Endpoint& ep, uint32_t error) {
 bool place_in_receive(Endpoint& ep, const std::byte* from, uint32_t n) {
     SegmentCursor& cursor = ep.rx.message.cursor;
     if (!ep.servicing)
-        return scatter(cursor, from, n) == n || nonsense(ep);  // it was changed while it was ours
+        return scatter(cursor, from, n) == n || protocol_violation(ep);  // it was changed while it was ours
     if (scatter_where_mapped(cursor, from, n) == n) return true;
     refuse_receive(ep, VIP_STATUS_PROTECTION_ERROR);
     return false;
@@ -37,7 +37,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     Rx& rx = ep.rx;
     const uint32_t flags = flags_in(meta), n = length_in(meta);
     const uint32_t total = (flags & kFlagBlocks) != 0 ? read_extra(line) : n;
-    if (rx.message.kind != IncomingMessage::none || n > total) return nonsense(ep);
+    if (rx.message.kind != IncomingMessage::none || n > total) return protocol_violation(ep);
     const BlockPlace where = read_payload<BlockPlace>(line);
     const std::byte* from = payload_of(ep, line, flags, n, where.unit);
     if (from == nullptr) return false;
@@ -69,7 +69,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     IncomingMessage& m = ep.rx.message;
     const uint32_t flags = flags_in(meta), n = length_in(meta);
     if (m.kind == IncomingMessage::none || n == 0 || n > m.remaining || (flags & kFlagBlocks) == 0)
-        return nonsense(ep);
+        return protocol_violation(ep);
     const BlockPlace where = read_payload<BlockPlace>(line);
     const std::byte* from = payload_of(ep, line, flags, n, where.unit);
     if (from == nullptr) return false;
@@ -98,7 +98,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
 // An RDMA write with immediate data takes a receive and leaves its segments alone (§2.4, trap 8).
 bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t error) {
     WorkQueue& q = ep.vi->recv;
-    if (ep.rx.message.kind != IncomingMessage::none || !q.has_untaken()) return nonsense(ep);
+    if (ep.rx.message.kind != IncomingMessage::none || !q.has_untaken()) return protocol_violation(ep);
     ++q.taken;
     const uint32_t length = error == 0 ? read_extra(line) : 0;
     close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | error, flags_in(meta) | kFlagImmediate,
@@ -131,7 +131,7 @@ bool take_line(Endpoint& ep, const Line& line, uint32_t meta) {
         case kLineReadRefused:
             return take_read_data(ep, line, meta);
         default:
-            return nonsense(ep);
+            return protocol_violation(ep);
     }
 }
 
@@ -139,7 +139,7 @@ const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint
     Rx& rx = ep.rx;
     if ((flags & kFlagBlocks) == 0) {
         if (length > kInlineBytes) {
-            nonsense(ep);
+            protocol_violation(ep);
             return nullptr;
         }
         return line.payload;
@@ -151,7 +151,7 @@ const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint
     const uint32_t skipped = offset + wanted > kUnits ? kUnits - offset : 0;
     const uint32_t expected = skipped != 0 ? 0 : offset;
     if (length > kMaxFragment || unit != expected) {
-        nonsense(ep);
+        protocol_violation(ep);
         return nullptr;
     }
     rx.unit_next += skipped + wanted;
@@ -161,7 +161,7 @@ const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint
 bool open_receive(Endpoint& ep, uint32_t total) {
     WorkQueue& q = ep.vi->recv;
     // The sender knows how many receives there are: one too many comes from no correct sender.
-    if (!q.has_untaken()) return nonsense(ep);
+    if (!q.has_untaken()) return protocol_violation(ep);
     VIP_DESCRIPTOR* d = q.next_untaken();
     ++q.taken;
     uint64_t capacity = 0;
@@ -190,12 +190,12 @@ void break_by_line(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opc
     break_connection(ep, code, report, opcode);
 }
 
-bool nonsense(Endpoint& ep) {
+bool protocol_violation(Endpoint& ep) {
     break_by_line(ep, VIP_ERROR_CONN_LOST, true);
     return false;
 }
 
-void give_verdict(Endpoint& ep, uint32_t status) {
+void acknowledge_error(Endpoint& ep, uint32_t status) {
     Rx& rx = ep.rx;
     if (!rx.acknowledged) return;
     rx.own->placed.store(rx.acks | uint64_t{status} << 32, std::memory_order_release);

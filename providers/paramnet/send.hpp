@@ -20,7 +20,7 @@ inline constexpr uint32_t kLooksPerTime = 64;  // attempts between two looks at 
 
 // lane_send.cpp [S]
 void push_sends(Endpoint&);
-// The next line is free; false: no room (or nonsense was found and the connection marked broken).
+// The next line is free; false: no room, or the peer has violated the protocol and the connection is marked broken.
 bool reserve_line(Endpoint&);
 // Room for `bytes` in the block area: where, and the unit counter after it.
 bool reserve_units(Endpoint&, uint32_t bytes, uint32_t* unit, uint32_t* unit_after);

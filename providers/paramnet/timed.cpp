@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long a long message takes from the moment in which the sender begins with it, or the receiver is done
 // with the one before, to the one in which the receiver has all of it. Asked for seldom, while a connection
-// learns which way is fast (ways.hpp). Both ends read the same clock; one in another time namespace tells
-// nonsense, which is no more than a wrong time.
+// learns which way is fast (ways.hpp). Both ends read the same clock; an end in another time namespace
+// tells a wrong time, which does no harm beyond that.
 #include <algorithm>
 
 #include "core/clock/clock.hpp"

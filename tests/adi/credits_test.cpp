@@ -239,7 +239,7 @@ TEST(Credits, AreToldBehindNoopsThatBringNone) {
 }
 
 // The cap behind the reserve, which schedules hardly meet.
-TEST(Credits, LeaveTheLastOfTheReserveToTheGoodbye) {
+TEST(Credits, LeaveTheLastOfTheReserveToTheClosingPacket) {
     constexpr int kReserve = 6, kRoom = kReserve - 1;
     Credits credits;
     credits.start(CreditRules::for_depth(8, 0), 8, kReserve);

@@ -61,7 +61,7 @@ Damage damage() {
             d.type = static_cast<via::PacketType>(99);
             break;
         case 9:
-            d.type = via::PacketType::goodbye;
+            d.type = via::PacketType::closing;
             break;
         case 10:
             d.type = via::PacketType::r3_next;

@@ -61,7 +61,7 @@ std::vector<std::vector<WirePacket>> faulty_packets() {
     return all;
 }
 
-// Whoever gets such a packet takes the sender for lost, and hands nothing of it to the engine.
+// The receiver of such a packet ends the connection and hands nothing of the packet to the engine.
 void faulty(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;

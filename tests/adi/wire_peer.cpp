@@ -18,7 +18,7 @@ constexpr std::pair<Kind, PacketType> kTypes[] = {
     {Kind::reply, PacketType::long_reply},        {Kind::data, PacketType::r3_next},
     {Kind::written, PacketType::rput_finish},     {Kind::read, PacketType::rget_finish},
     {Kind::taken_back, PacketType::cancel_reply}, {Kind::noop, PacketType::noop},
-    {Kind::goodbye, PacketType::goodbye},
+    {Kind::closing, PacketType::closing},
 };
 
 PacketType type_of(Kind kind) {

@@ -28,7 +28,7 @@ struct WirePacket {
         read,
         taken_back,
         noop,
-        goodbye,
+        closing,
         unknown
     };
     Kind kind = Kind::eager;

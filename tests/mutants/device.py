@@ -90,7 +90,7 @@ MUTANTS = [
         "noops-uncapped", (), "the other side's reserve may be overrun",
         VIA + "credits.hpp",
         "bool may_send_noop() const { return unanswered() < peer_reserve_ - 1; }", "bool may_send_noop() const { return true; }",
-        ("adi_unit_test Credits.LeaveTheLastOfTheReserveToTheGoodbye",),
+        ("adi_unit_test Credits.LeaveTheLastOfTheReserveToTheClosingPacket",),
     ),
     Mutant(
         "long-data-takes-all-credits", ("C37",), "packets of long messages take the preserved credits",

@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(
         "line-longer-than-message", (), "a line has more than its message",
         PARAMNET + "receive_message.cpp",
-        "kind != IncomingMessage::none || n > total) return nonsense(ep);", "kind != IncomingMessage::none) return nonsense(ep);",
+        "kind != IncomingMessage::none || n > total) return protocol_violation(ep);", "kind != IncomingMessage::none) return protocol_violation(ep);",
         ("unit Hostile.AMessageHasNoMoreBytesThanItSaid",),
     ),
     Mutant(
@@ -88,13 +88,13 @@ MUTANTS = [
     Mutant(
         "no-receive", (), "a message without a receive does not break the connection",
         PARAMNET + "receive_message.cpp",
-        "    if (!q.has_untaken()) return nonsense(ep);\n    VIP_DESCRIPTOR* d", "    if (!q.has_untaken()) return false;\n    VIP_DESCRIPTOR* d",
+        "    if (!q.has_untaken()) return protocol_violation(ep);\n    VIP_DESCRIPTOR* d", "    if (!q.has_untaken()) return false;\n    VIP_DESCRIPTOR* d",
         ("unit Hostile.MoreMessagesThanReceivesBreakTheConnection",),
     ),
     Mutant(
         "pull-without-limit", (), "a long message may be longer than a VI takes",
         PARAMNET + "large.cpp",
-        "kind != IncomingMessage::none || total > ep.vi->max_transfer) return nonsense(ep);", "kind != IncomingMessage::none) return nonsense(ep);",
+        "kind != IncomingMessage::none || total > ep.vi->max_transfer) return protocol_violation(ep);", "kind != IncomingMessage::none) return protocol_violation(ep);",
         ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
     ),
     Mutant(

@@ -103,7 +103,7 @@ bool Rails::take_frame(Peer& peer, Packet* p, size_t length, bool* kept) {
         frame_of(p)->bytes != length - sizeof(Header) - sizeof(Frame))
         return false;
     const FrameType type = frame_of(p)->type;
-    if (type == FrameType::placed || type == FrameType::goodbye) p->lane->tell_soon = true;
+    if (type == FrameType::placed || type == FrameType::closing) p->lane->tell_soon = true;
     const uint32_t sequence = packet_as<Header>(p)->sequence;
     const uint32_t ahead = sequence - peer.expected;
     if (ahead > UINT32_MAX / 2) return true;

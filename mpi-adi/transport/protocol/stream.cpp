@@ -320,7 +320,7 @@ bool Module::incoming(Connection& c, const Frame& frame, const void* payload) {
         }
         case FrameType::cancel_reply:
             return incoming_cancel_reply(c, frame);
-        case FrameType::goodbye:
+        case FrameType::closing:
             if (c.goodbye_had) return false;
             c.goodbye_had = true;
             c.proc->p_flags |= MPIP_PROC_LEFT;
@@ -382,7 +382,7 @@ bool Module::parted(Connection& c) {
     if (!c.ready) return true;  // the two have never talked
     if (!c.goodbye_sent) {
         Frame frame = {};
-        frame.type = FrameType::goodbye;
+        frame.type = FrameType::closing;
         c.goodbye_sent = put(c, frame, nullptr, nullptr, 0);
     }
     return c.goodbye_sent && c.goodbye_had && flushed(c);

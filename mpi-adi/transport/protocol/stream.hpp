@@ -22,7 +22,7 @@ enum class FrameType : uint8_t {
     data = 4,            // a piece of it
     cancel = 5,          // the sender wants it back
     cancel_reply = 6,    // flags: 1 it is taken back
-    goodbye = 7,         // nothing more comes
+    closing = 7,         // nothing more comes
     envelopes_only = 8,  // flags: 1 no eager data please, 0 over
     placed = 9,          // `length` more bytes of it have been written into the receiver's memory
 };

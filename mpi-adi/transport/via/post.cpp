@@ -105,7 +105,7 @@ void send_free(viadev_connection_t* c, PacketType type) {
     c->credits.sent_free();
     fill_header(c, h, 0);
     hand_to_nic(c, v, &v->desc);
-    if (type == PacketType::goodbye) c->goodbye_sent = true;
+    if (type == PacketType::closing) c->goodbye_sent = true;
 }
 
 // Sends the packet, if there is room for it now.
@@ -357,7 +357,7 @@ void send_noop(viadev_connection_t* c) {
 }
 
 void send_goodbye(viadev_connection_t* c) {
-    if (!c->lost && !c->goodbye_sent) send_free(c, PacketType::goodbye);
+    if (!c->lost && !c->goodbye_sent) send_free(c, PacketType::closing);
 }
 
 void complete_send(vbuf* v, bool good) {

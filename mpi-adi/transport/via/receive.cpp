@@ -210,7 +210,7 @@ bool dispatch(vbuf* v, viadev_connection_t* c, const Header* h, size_t length) {
         case PacketType::wake:
             good = true;
             break;
-        case PacketType::goodbye:
+        case PacketType::closing:
             good = !c->goodbye_had;
             c->goodbye_had = true;
             c->proc->p_flags |= MPIP_PROC_LEFT;

@@ -58,7 +58,7 @@ enum class PacketType : uint8_t {
     cancel_request = 9,  // the sender wants a long message back
     cancel_reply = 10,
     noop = 11,     // credits; costs none itself
-    goodbye = 12,  // nothing more comes; costs no credit
+    closing = 12,  // nothing more comes; costs no credit
     slots = 13,    // memory that the other side may write packets into (slots.hpp)
     wake = 14,     // there are some, and their reader sleeps
 };
@@ -70,7 +70,7 @@ constexpr uint8_t kFlagReady = 0x2;          // ready mode, for eager_start
 struct Header {
     PacketType type;
     uint8_t flags;
-    Le16 sequence;  // counts packets that cost credit or a slot; 0 in noop and goodbye
+    Le16 sequence;  // counts packets that cost credit or a slot; 0 in noop and closing
     Le16 credit;    // receives posted anew for the other side since the last packet; 0 in slots, as are the
                     // next two
     uint8_t view;   // credits the sender of this packet has left, 255: that or more (remote_cc)
@@ -214,7 +214,7 @@ constexpr size_t least_length(PacketType type) {
             return sizeof(Cancel);
         case PacketType::noop:
             return sizeof(Header);
-        case PacketType::goodbye:
+        case PacketType::closing:
             return sizeof(Header);
         case PacketType::slots:
             return sizeof(Slots);
@@ -226,7 +226,7 @@ constexpr size_t least_length(PacketType type) {
 
 // Packets that travel without credit and without a place in the sequence.
 constexpr bool costs_no_credit(PacketType type) {
-    return type == PacketType::noop || type == PacketType::goodbye;
+    return type == PacketType::noop || type == PacketType::closing;
 }
 
 }  // namespace viaduct::via
