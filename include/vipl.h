@@ -22,8 +22,8 @@
  * - Lengths and sizes are bytes. Calls return no other VIP_RETURN than the ones listed beside them.
  * - Signals never cut a wait short; the wait keeps its original deadline.
  *
- * Sources: vipl-header-facts (names, numbers, signatures), vipl-semantics 1-8 (meaning), vipl-compat 2 and
- * 12 (what existing programs need). Each call has a manual page in section 3.
+ * Sources in docs/spec: header (names, numbers, signatures), descriptors to limits (meaning), compat
+ * (what existing programs need). Each call has a manual page in section 3.
  */
 #if !defined(_VIPL_) && !defined(_VIPL_H)
 #define _VIPL_
@@ -95,7 +95,7 @@ typedef VIP_PVOID VIP_PROTECTION_HANDLE;
 typedef VIP_PVOID VIP_CONN_HANDLE;
 typedef VIP_PVOID VIP_EVENT_HANDLE;
 
-/* Always 32 bit, because programs send it in messages. Never 0 and never 0xFFFFFFFF (vipl-compat M1). */
+/* Always 32 bit, because programs send it in messages. Never 0 and never 0xFFFFFFFF (spec/compat M1). */
 typedef VIP_UINT32 VIP_MEM_HANDLE;
 
 /* Quality of service: no provider defines any, pass NULL. */
@@ -136,12 +136,12 @@ typedef enum {
     VIP_ERROR = VIP_DESCRIPTOR_ERROR /* second name of 11 */
 } VIP_RETURN;
 
-/* Some programs supply this one themselves unless it is a macro (vipl-compat H9). */
+/* Some programs supply this one themselves unless it is a macro (spec/compat H9). */
 #ifndef VIP_ERROR_NOT_SUPPORTED
 #define VIP_ERROR_NOT_SUPPORTED VIP_ERROR_NOT_SUPPORTED
 #endif
 
-/* States of a VI (vipl-semantics 3). Connected comes before Connect-Pending. */
+/* States of a VI (spec/states 3). Connected comes before Connect-Pending. */
 typedef enum {
     VIP_STATE_IDLE = 0,
     VIP_STATE_CONNECTED = 1,
@@ -157,7 +157,7 @@ typedef enum _VIP_RESOURCE_CODE {
     VIP_RESOURCE_DESCRIPTOR = 3
 } VIP_RESOURCE_CODE;
 
-/* Asynchronous errors: those that no descriptor can report (vipl-semantics 8). */
+/* Asynchronous errors: those that no descriptor can report (spec/errors 8). */
 typedef enum _VIP_ERROR_CODE {
     VIP_ERROR_POST_DESC = 0,      /* descriptor misaligned or not in registered memory */
     VIP_ERROR_CONN_LOST = 1,      /* the other side or the network ended the connection */
@@ -180,7 +180,7 @@ typedef enum _VIP_ERROR_CODE {
  * VIP_DESCRIPTOR_ALIGNMENT. For more than two segments take a larger block and index DS[] or Data[] beyond
  * 2. The types carry no alignment attribute: programs cast plain bytes to them. From posting until a Done,
  * Wait or Notify hands it back, a descriptor belongs to the library; only Next, NextHandle, ImmediateData,
- * Length and Status ever change under it (vipl-compat T1).
+ * Length and Status ever change under it (spec/compat T1).
  */
 #define VIP_DESCRIPTOR_ALIGNMENT 64
 
@@ -356,7 +356,7 @@ typedef struct {
 
 /*
  * Handlers run on a thread of the library, which sleeps while nothing happens. They may call anything in
- * here, and may end the process. Handlers of one NIC handle run one at a time (vipl-semantics 4.6-4.8).
+ * here, and may end the process. Handlers of one NIC handle run one at a time (spec/calls 4.6-4.8).
  */
 typedef void (*VIP_ERROR_HANDLER)(VIP_PVOID Context, VIP_ERROR_DESCRIPTOR* ErrorDesc);
 typedef void (*VIP_VI_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP_VI_HANDLE ViHandle,
@@ -373,21 +373,21 @@ typedef void (*VIP_CQ_CALLBACK)(VIP_PVOID Context, VIP_NIC_HANDLE NicHandle, VIP
 
 /*
  * Opens the NIC of that name. Any number of opens of one device, each a world of its own: handles of one
- * are unknown to the other. Numbered names fail beyond the NICs that exist (vipl-compat D9).
- * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER (unknown name). vipl-semantics 4.1.
+ * are unknown to the other. Numbered names fail beyond the NICs that exist (spec/compat D9).
+ * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER (unknown name). spec/calls 4.1.
  */
 VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle);
 
 /*
  * Closes the NIC and everything still open on it, as process end would. Waits that are going on in other
  * threads return INVALID_PARAMETER.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.1.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.1.
  */
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle);
 
 /*
  * Fills in what the NIC is and can do.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.1.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.1.
  */
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* Attributes);
 
@@ -395,7 +395,7 @@ VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* Attributes)
  * Makes a VI, Idle and with empty queues. A completion queue may be NULL, both may be the same; a work
  * queue with one is watched there, and no longer with Wait or Notify.
  * SUCCESS, ERROR_RESOURCE (limit), INVALID_PARAMETER, INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS,
- * INVALID_PTAG, INVALID_RDMAREAD. vipl-semantics 4.2.
+ * INVALID_PTAG, INVALID_RDMAREAD. spec/calls 4.2.
  */
 VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttributes, VIP_CQ_HANDLE SendCQHandle,
                        VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle);
@@ -403,18 +403,18 @@ VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttributes
 /*
  * Destroys an Idle VI. Completions nobody fetched are dropped, also from its completion queues.
  * SUCCESS, INVALID_PARAMETER, INVALID_STATE (not Idle), ERROR_RESOURCE (descriptors not completed).
- * vipl-semantics 3, 4.2.
+ * spec/states 3, spec/calls 4.2.
  */
 VIP_RETURN VipDestroyVi(VIP_VI_HANDLE ViHandle);
 
 /*
  * Snapshot of state, attributes and queues; a queue is empty when no descriptor is on it, completed or not.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.2.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.2.
  */
 VIP_RETURN VipQueryVi(VIP_VI_HANDLE ViHandle, VIP_VI_STATE* State, VIP_VI_ATTRIBUTES* ViAttributes,
                       VIP_BOOLEAN* SendQueueEmpty, VIP_BOOLEAN* RecvQueueEmpty);
 
-/* Replaces all attributes of an Idle VI, or none. As VipCreateVi, and INVALID_STATE. vipl-semantics 4.2. */
+/* Replaces all attributes of an Idle VI, or none. As VipCreateVi, and INVALID_STATE. spec/calls 4.2. */
 VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttributes);
 
 /*
@@ -422,7 +422,7 @@ VIP_RETURN VipSetViAttributes(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* ViAttri
  * not looked at. RemoteAddr is output only: it gets the requester's local address, 4 + HostAddressLen +
  * DiscriminatorLen bytes. Waits on one discriminator are served in order of arrival. The connection handle
  * lives until Accept succeeds, Reject, or the NIC closes.
- * SUCCESS, TIMEOUT, ERROR_RESOURCE, INVALID_PARAMETER. vipl-semantics 4.3, vipl-compat A5-A8.
+ * SUCCESS, TIMEOUT, ERROR_RESOURCE, INVALID_PARAMETER. spec/calls 4.3, spec/compat A5-A8.
  */
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
                           VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttributes,
@@ -433,13 +433,13 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
  * an INVALID_... answer the requester still waits and the handle may be tried again. The VI may send at
  * once.
  * SUCCESS, INVALID_PARAMETER, INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, INVALID_STATE, TIMEOUT
- * (requester gone, handle used up), ERROR_RESOURCE. vipl-semantics 4.3.
+ * (requester gone, handle used up), ERROR_RESOURCE. spec/calls 4.3.
  */
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle);
 
 /*
  * Turns the requester away and ends the handle.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.3.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.3.
  */
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle);
 
@@ -448,8 +448,8 @@ VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle);
  * waiter at RemoteAddr the answer is NO_MATCH after a short grace, also with VIP_INFINITE: call again. A
  * failed request leaves the VI Idle and its posted receives in place. LocalAddr is told to the acceptor;
  * the two discriminators may be equal.
- * SUCCESS, REJECT, TIMEOUT, NO_MATCH, INVALID_PARAMETER, INVALID_STATE, ERROR_RESOURCE. vipl-semantics 4.3,
- * vipl-compat C1-C8.
+ * SUCCESS, REJECT, TIMEOUT, NO_MATCH, INVALID_PARAMETER, INVALID_STATE, ERROR_RESOURCE. spec/calls 4.3,
+ * spec/compat C1-C8.
  */
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                              VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttributes);
@@ -458,14 +458,14 @@ VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
  * Ends the connection, or the attempt at one, and flushes both queues; the VI is Idle afterwards whatever
  * it was. When the call has returned no byte of this process's memory changes any more on behalf of the VI.
  * The other VI goes to Error.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 3.
+ * SUCCESS, INVALID_PARAMETER. spec/states 3.
  */
 VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle);
 
 /*
  * Starts a peer connection without blocking. Two requests match when each one's local address is the
  * other's remote address. Timeout (ms, not 0) bounds the attempt.
- * SUCCESS, INVALID_PARAMETER, INVALID_STATE, ERROR_RESOURCE. vipl-semantics 4.4.
+ * SUCCESS, INVALID_PARAMETER, INVALID_STATE, ERROR_RESOURCE. spec/calls 4.4.
  */
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
                                  VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout);
@@ -473,22 +473,22 @@ VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalA
 /*
  * Asks, without blocking, how the peer connection stands.
  * SUCCESS (Connected), NOT_DONE, TIMEOUT, REJECT, NO_MATCH, INVALID_RELIABILITY_LEVEL, INVALID_MTU,
- * INVALID_QOS, INVALID_STATE (none pending), INVALID_PARAMETER. vipl-semantics 4.4.
+ * INVALID_QOS, INVALID_STATE (none pending), INVALID_PARAMETER. spec/calls 4.4.
  */
 VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttributes);
 
-/* The same, blocking until the request's own timeout; never NOT_DONE. vipl-semantics 4.4. */
+/* The same, blocking until the request's own timeout; never NOT_DONE. spec/calls 4.4. */
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttributes);
 
 /*
  * Makes a protection tag for this NIC handle.
- * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER. vipl-semantics 4.5.
+ * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER. spec/calls 4.5.
  */
 VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* ProtectionHandle);
 
 /*
  * Ends a tag no VI and no region uses.
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE (in use). vipl-semantics 4.5.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE (in use). spec/calls 4.5.
  */
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE ProtectionHandle);
 
@@ -496,8 +496,8 @@ VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE Protec
  * Makes Length bytes (not 0) at any address usable for transfers. Regions may overlap and repeat. NULL
  * attributes mean the default tag and no RDMA. The handle covers the whole region, locally and for the
  * other side.
- * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER, INVALID_PTAG, INVALID_RDMAREAD. vipl-semantics 4.5,
- * vipl-compat V3, M1-M7.
+ * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER, INVALID_PTAG, INVALID_RDMAREAD. spec/calls 4.5,
+ * spec/compat V3, M1-M7.
  */
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES* MemAttributes, VIP_MEM_HANDLE* MemHandle);
@@ -505,20 +505,20 @@ VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VI
 /*
  * Ends a region; the address is the one it was registered with. Does not wait: descriptors that still name
  * the handle complete with a protection error.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.5.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.5.
  */
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle);
 
 /*
  * Replaces tag and RDMA permissions; any address inside the region.
- * SUCCESS, INVALID_PARAMETER, INVALID_PTAG, INVALID_RDMAREAD. vipl-semantics 4.5.
+ * SUCCESS, INVALID_PARAMETER, INVALID_PTAG, INVALID_RDMAREAD. spec/calls 4.5.
  */
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,
                                VIP_MEM_ATTRIBUTES* MemAttributes);
 
 /*
  * Reads them; any address inside the region.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.5.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.5.
  */
 VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,
                        VIP_MEM_ATTRIBUTES* MemAttributes);
@@ -527,7 +527,7 @@ VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_M
  * Posts a send, RDMA write or RDMA read; never blocks. Faults in the descriptor are reported by its
  * completion, a descriptor that cannot be trusted at all by VIP_ERROR_POST_DESC. On a VI that is not
  * Connected it completes flushed.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 2, 3, 4.6.
+ * SUCCESS, INVALID_PARAMETER. spec/descriptors, spec/states 3, spec/calls 4.6.
  */
 VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle);
 
@@ -535,28 +535,28 @@ VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VI
  * Fetches the send at the head of the queue if it is complete; never blocks. *Descriptor is NULL unless one
  * is handed back.
  * SUCCESS, NOT_DONE, DESCRIPTOR_ERROR (completed in error, or with NULL: queue empty), INVALID_PARAMETER.
- * vipl-semantics 4.6.
+ * spec/calls 4.6.
  */
 VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptor);
 
 /*
  * The same, waiting up to Timeout ms for the head to complete. One waiter per queue; a second one, and a
  * queue with a completion queue, get ERROR_RESOURCE.
- * SUCCESS, TIMEOUT, DESCRIPTOR_ERROR, ERROR_RESOURCE, INVALID_PARAMETER. vipl-semantics 4.6.
+ * SUCCESS, TIMEOUT, DESCRIPTOR_ERROR, ERROR_RESOURCE, INVALID_PARAMETER. spec/calls 4.6.
  */
 VIP_RETURN VipSendWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** Descriptor);
 
 /*
  * Has the next completed send handed to Handler, once; several calls queue up in order. ERROR_RESOURCE on a
  * queue with a completion queue.
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. vipl-semantics 4.6.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. spec/calls 4.6.
  */
 VIP_RETURN VipSendNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context, VIP_VI_CALLBACK Handler);
 
-/* Posts a receive, in any state of the VI; otherwise as VipPostSend. vipl-semantics 2, 3, 4.6. */
+/* Posts a receive, in any state; otherwise as VipPostSend. spec/descriptors, spec/states 3, spec/calls 4.6. */
 VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle);
 
-/* As VipSendDone, VipSendWait and VipSendNotify, on the receive queue. vipl-semantics 4.6. */
+/* As VipSendDone, VipSendWait and VipSendNotify, on the receive queue. spec/calls 4.6. */
 VIP_RETURN VipRecvDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptor);
 VIP_RETURN VipRecvWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** Descriptor);
 VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context, VIP_VI_CALLBACK Handler);
@@ -564,58 +564,58 @@ VIP_RETURN VipRecvNotify(VIP_VI_HANDLE ViHandle, VIP_PVOID Context, VIP_VI_CALLB
 /*
  * Makes a completion queue for at least that many entries (1 to MaxCQEntries). Size it for the descriptors
  * that can be complete and unfetched at one time.
- * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER. vipl-semantics 4.7.
+ * SUCCESS, ERROR_RESOURCE, INVALID_PARAMETER. spec/calls 4.7.
  */
 VIP_RETURN VipCreateCQ(VIP_NIC_HANDLE NicHandle, VIP_ULONG EntryCount, VIP_CQ_HANDLE* CQHandle);
 
 /*
  * Ends a queue no VI uses; entries left in it do not matter.
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. vipl-semantics 4.7.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. spec/calls 4.7.
  */
 VIP_RETURN VipDestroyCQ(VIP_CQ_HANDLE CQHandle);
 
 /*
  * Changes the size, keeping all entries; waiters stay. ERROR_RESOURCE below the number of entries present
  * or above the limit.
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. vipl-semantics 4.7.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. spec/calls 4.7.
  */
 VIP_RETURN VipResizeCQ(VIP_CQ_HANDLE CQHandle, VIP_ULONG EntryCount);
 
 /*
  * Takes one entry: which VI has a completion, and on which queue (RecvQueue VIP_TRUE: receive). The
  * descriptor itself is then fetched with VipSendDone or VipRecvDone.
- * SUCCESS, NOT_DONE, INVALID_PARAMETER. vipl-semantics 4.7.
+ * SUCCESS, NOT_DONE, INVALID_PARAMETER. spec/calls 4.7.
  */
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue);
 
 /*
  * The same, waiting up to Timeout ms; any number of threads may wait, each entry wakes one.
- * SUCCESS, TIMEOUT, ERROR_RESOURCE, INVALID_PARAMETER. vipl-semantics 4.7.
+ * SUCCESS, TIMEOUT, ERROR_RESOURCE, INVALID_PARAMETER. spec/calls 4.7.
  */
 VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle,
                      VIP_BOOLEAN* RecvQueue);
 
 /*
  * Has the next entry handed to Handler, once.
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. vipl-semantics 4.7.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE. spec/calls 4.7.
  */
 VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context, VIP_CQ_CALLBACK Handler);
 
 /*
  * VIP_SMI_AUTODISCOVERY fills a VIP_AUTODISCOVERY_LIST with the NICs that can be reached.
- * SUCCESS, INVALID_PARAMETER (unknown type), ERROR_RESOURCE (not offered). vipl-semantics 4.8.
+ * SUCCESS, INVALID_PARAMETER (unknown type), ERROR_RESOURCE (not offered). spec/calls 4.8.
  */
 VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType, VIP_PVOID SysManInfo);
 
 /*
  * Sets the error handler of this NIC handle; NULL silences.
- * SUCCESS, INVALID_PARAMETER. vipl-semantics 4.8.
+ * SUCCESS, INVALID_PARAMETER. spec/calls 4.8.
  */
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context, VIP_ERROR_HANDLER Handler);
 
 /*
  * Starts the name service; NSInitInfo may be NULL; repeating it succeeds.
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE, ERROR_NAMESERVICE. vipl-semantics 4.9.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE, ERROR_NAMESERVICE. spec/calls 4.9.
  */
 VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo);
 
@@ -623,7 +623,7 @@ VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID NSInitInfo);
  * Writes the host part of Address and its HostAddressLen and leaves everything else in it alone. NameIndex
  * counts the addresses of one host from 0. The name is only read.
  * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE, ERROR_NAMESERVICE (unknown name, index past the end, not
- * started). vipl-semantics 4.9, vipl-compat A9-A14.
+ * started). spec/calls 4.9, spec/compat A9-A14.
  */
 VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_ADDRESS* Address,
                               VIP_ULONG NameIndex);
@@ -631,14 +631,14 @@ VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_
 /*
  * Writes the name of a host, zero-terminated. *NameLen: in, bytes there are; out, bytes used or needed, the
  * zero included (too small is INVALID_PARAMETER).
- * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE, ERROR_NAMESERVICE. vipl-semantics 4.9.
+ * SUCCESS, INVALID_PARAMETER, ERROR_RESOURCE, ERROR_NAMESERVICE. spec/calls 4.9.
  */
 VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* Address, VIP_CHAR* Name,
                               VIP_ULONG* NameLen);
 
 /*
  * Ends the name service; connections do not need it.
- * SUCCESS, INVALID_PARAMETER, ERROR_NAMESERVICE. vipl-semantics 4.9.
+ * SUCCESS, INVALID_PARAMETER, ERROR_NAMESERVICE. spec/calls 4.9.
  */
 VIP_RETURN VipNSShutdown(VIP_NIC_HANDLE NicHandle);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The agent's part of the name service: names of this host, of its NICs, and names that sessions have given
-// themselves (vipl-compat A10-A12). Names of other hosts are libvipl's to resolve. Part of Agent.
+// themselves (spec/compat A10-A12). Names of other hosts are libvipl's to resolve. Part of Agent.
 #include <strings.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ const Devices& Agent::devices(int64_t now) {
 }
 
 // The NICs that a host name stands for, seen from a context: those it can reach, its own first, since a
-// program that has several NICs opens the same one everywhere and always asks for index 0 (vipl-compat A13).
+// program that has several NICs opens the same one everywhere and always asks for index 0 (spec/compat A13).
 std::vector<size_t> Agent::nics_behind(const Session& s, const Context& c, std::string_view name,
                                        int64_t now) {
     const auto& nics = providers_.nics();

@@ -7,7 +7,7 @@
 //                     |held grace_ms, then no_match   |reject, timeout      |timeout of the confirmation
 // A waiter that dies or closes before it accepts sends its requests back to being held; if nobody else comes,
 // they end as timeout. A requester that gives up leaves its incoming behind: accept answers timeout, reject
-// answers ok (vipl-semantics §4.3).
+// answers ok (spec/calls 4.3).
 #pragma once
 
 #include <array>
@@ -62,7 +62,7 @@ protected:
 };
 
 struct ConnectionRules {
-    int64_t grace_ns = 100'000'000;      // how long a request is held for a waiter to come (vipl-compat C6)
+    int64_t grace_ns = 100'000'000;      // how long a request is held for a waiter to come (spec/compat C6)
     int64_t confirm_ns = 5'000'000'000;  // how long an acceptor waits for the requester to map
     size_t max_incoming = 1024;          // per context: accepted or rejected by nobody yet
 };
@@ -119,7 +119,7 @@ private:
         Deadline deadline = kNever;  // of the caller's timeout
         Deadline due = kNever;       // next event of this entry
         bool lost_its_server =
-            false;        // it was met once, by somebody who has gone: then it ends as a timeout (§4.3)
+            false;        // met once, by somebody who has gone: it ends as a timeout (spec/calls 4.3)
         Party owner;      // met, abandoned, accepted: whose incoming it is
         End acceptor;     // accepted
         Party canceller;  // accepted: whoever wants to know when it is decided

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Resolution of NIC names (vipl-compat §4) and host names (§6); see names.hpp.
+// Resolution of NIC names (spec/compat 4) and host names (spec/compat 6); see names.hpp.
 #include "kagent/names.hpp"
 
 #include <arpa/inet.h>

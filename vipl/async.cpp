@@ -69,7 +69,7 @@ bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
     }
     AsyncError error;
     errors_.pop_due(now, &error);
-    // Not while the process ends, and not for a connection the program has ended itself (vipl-compat Q14,
+    // Not while the process ends, and not for a connection the program has ended itself (spec/compat Q14,
     // Q17).
     if (end == ProcessEnd::certain || !still_wanted(error)) {
         stats::process_stats.count(stats::ProcessCount::async_unheard);

@@ -15,7 +15,7 @@ inline std::atomic<const void*> last_polled_in_vain{nullptr};
 inline bool must_give_way() { return crowd_hint.load(std::memory_order_relaxed); }
 
 // One pause between two looks at the same queue: looking without a break takes the line away from its writer
-// again and again (performance-facts, "What makes the fast ones fast" 4). A program that looks at many queues
+// again and again (spec/performance R4). A program that looks at many queues
 // in turn needs none.
 inline void pause_if_again(const void* queue) {
     if (holds(last_polled_in_vain, queue)) {
@@ -26,7 +26,7 @@ inline void pause_if_again(const void* queue) {
 }
 
 // The same; but where others want this processor it is given to them at once: programs poll without ever
-// yielding (vipl-compat T16). True: somebody else may have run; look once more.
+// yielding (spec/compat T16). True: somebody else may have run; look once more.
 inline bool pause_between_looks(const void* queue) {
     if (must_give_way()) [[unlikely]] {
         give_way();

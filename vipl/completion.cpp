@@ -20,7 +20,7 @@ inline VIP_RETURN hand_out(WorkQueue& q, VIP_DESCRIPTOR** out) {
 // The head as it is now. Lock held.
 inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     if (q.head_complete()) return hand_out(q, out);
-    return q.empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;  // empty: with NULL (vipl-semantics §4.6)
+    return q.empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;  // empty: with NULL (spec/calls 4.6)
 }
 
 // Without a result so far: carries out what was marked, polls the rest of the NIC, looks again.

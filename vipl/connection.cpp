@@ -13,7 +13,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// Reads an address of the program: any bytes, any alignment (vipl-compat A1, A2).
+// Reads an address of the program: any bytes, any alignment (spec/compat A1, A2).
 bool read_address(const Nic& nic, const VIP_NET_ADDRESS& from, EndAddress* to) {
     if (from.HostAddressLen != kNicAddressBytes) return false;
     if (from.DiscriminatorLen > nic.info.max_discriminator || from.DiscriminatorLen > kMaxDiscriminator)
@@ -25,7 +25,7 @@ bool read_address(const Nic& nic, const VIP_NET_ADDRESS& from, EndAddress* to) {
     return true;
 }
 
-// Writes what the address really has and not a byte more: buffers are sized for it (vipl-compat A8).
+// Writes what the address really has and not a byte more: buffers are sized for it (spec/compat A8).
 void write_address(const EndAddress& from, VIP_NET_ADDRESS* to) {
     auto* bytes = reinterpret_cast<uint8_t*>(to);
     const uint16_t lengths[2] = {kNicAddressBytes, from.discriminator_len};
@@ -142,7 +142,7 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     Nic& nic = *pin;
     if (!take_connection(nic, *connection, connection_handle)) return VIP_INVALID_PARAMETER;
 
-    // The requester learns nothing of a mismatch; the handle stays (vipl-semantics §4.3).
+    // The requester learns nothing of a mismatch; the handle stays (spec/calls 4.3).
     VIP_RETURN answer = begin_attempt(*vi, vi_handle, false);
     if (answer == VIP_SUCCESS) {
         const Status fits = compare_traits(vi->core.traits, connection->remote_traits);
@@ -168,7 +168,7 @@ VIP_RETURN connect_reject(VIP_CONN_HANDLE connection_handle) {
     if (connection == nullptr) return VIP_INVALID_PARAMETER;
     const NicPin pin(connection->nic, connection->handle, connection_handle);
     if (!pin || !take_connection(*pin, *connection, connection_handle)) return VIP_INVALID_PARAMETER;
-    // Whether the requester still waits makes no difference (§4.3).
+    // Whether the requester still waits makes no difference (spec/calls 4.3).
     pin->ops->reject(pin->context, connection->incoming);
     end_connection(*pin, *connection);
     return VIP_SUCCESS;

@@ -160,7 +160,7 @@ bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
     }
     if (queue == nullptr && around) look_around(cq, handle);
     if (queue == nullptr) return VIP_NOT_DONE;
-    // Never a dead handle with SUCCESS (vipl-compat Q8).
+    // Never a dead handle with SUCCESS (spec/compat Q8).
     return present(queue, vi, recv_queue) ? VIP_SUCCESS : VIP_NOT_DONE;
 }
 

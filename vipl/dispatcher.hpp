@@ -32,7 +32,7 @@ struct AsyncError {
     VIP_ERROR_DESCRIPTOR record{};
     int64_t due = 0;     // CLOCK_MONOTONIC ns
     int64_t latest = 0;  // no later than this, however many peers end after it
-    // CONN_LOST is told only if the VI is still in the life that ended (vipl-compat Q14).
+    // CONN_LOST is told only if the VI is still in the life that ended (spec/compat Q14).
     const Vi* vi = nullptr;
     uint32_t life = 0;
     bool only_in_this_life = false;
@@ -45,7 +45,7 @@ bool still_wanted(const AsyncError& error);
 class ErrorQueue {
 public:
     // While peers go on ending, the news that the earlier ones have ended waits with the news of the last
-    // (vipl-compat Q14): the processes of a large run need a while to end.
+    // (spec/compat Q14): the processes of a large run need a while to end.
     void push(const AsyncError& error);
     // The oldest error that is due; false when there is none yet.
     bool pop_due(int64_t now, AsyncError* out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether the process is inside exit(): from its first moment on, no error handler is called any more
-// (vipl-compat Q14). Asked by the handler thread, a few times in a program's life.
+// (spec/compat Q14). Asked by the handler thread, a few times in a program's life.
 #pragma once
 
 namespace viaduct::vipl {

@@ -16,8 +16,8 @@ namespace {
 VIP_RETURN read_attributes(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint32_t* ptag, uint32_t* flags) {
     *ptag = 0;
     *flags = 0;
-    if (attributes == nullptr) return VIP_SUCCESS;  // default tag, no RDMA (vipl-compat V3)
-    if (attributes->Ptag != nullptr) {              // NULL is the default tag (V1)
+    if (attributes == nullptr) return VIP_SUCCESS;  // default tag, no RDMA (spec/compat V3)
+    if (attributes->Ptag != nullptr) {              // NULL is the default tag (spec/compat V1)
         const std::lock_guard lock(nic.mutex);
         const Ptag* tag = find_ptag(nic, attributes->Ptag);
         if (tag == nullptr) return VIP_INVALID_PTAG;

@@ -135,7 +135,7 @@ bool started(Nic& nic) {
     return nic.names_started;
 }
 
-// Length and host bytes; the discriminator and its length are the program's (vipl-compat A9).
+// Length and host bytes; the discriminator and its length are the program's (spec/compat A9).
 void write_host(const NicAddress& from, VIP_NET_ADDRESS* to) {
     to->HostAddressLen = kNicAddressBytes;
     std::memcpy(reinterpret_cast<uint8_t*>(to) + offsetof(VIP_NET_ADDRESS, HostAddress), from.bytes,
@@ -146,7 +146,7 @@ void write_host(const NicAddress& from, VIP_NET_ADDRESS* to) {
 
 VIP_RETURN names_start(Nic& nic) {
     const std::lock_guard lock(nic.mutex);
-    nic.names_started = true;  // repeating it succeeds (vipl-compat D10)
+    nic.names_started = true;  // repeating it succeeds (spec/compat D10)
     return VIP_SUCCESS;
 }
 

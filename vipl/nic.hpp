@@ -111,7 +111,7 @@ Status reattach_nic(Nic& nic, AgentLink& link);
 // agent have died in between, its successor is told here. `epoch`: of the link, before the NIC was opened.
 Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline);
 
-// The NIC is gone for good: every VI goes to Error, the program hears of it once (vipl-semantics §8,
+// The NIC is gone for good: every VI goes to Error, the program hears of it once (spec/errors 8,
 // CATASTROPHIC).
 void nic_failed(Nic& nic);
 
@@ -119,7 +119,7 @@ void nic_failed(Nic& nic);
 void poll_everything(Nic& nic);
 
 // What an empty poll does every so often: the round above, and the processor to others where they need it
-// (programs poll without ever yielding: vipl-compat T16).
+// (programs poll without ever yielding: spec/compat T16).
 void poll_idle(Nic& nic);
 
 bool add_group(Nic& nic, PollGroup& poll);     // makes the provider's group

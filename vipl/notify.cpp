@@ -16,7 +16,7 @@ VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_P
                            VIP_VI_CALLBACK handler) {
     const std::lock_guard lock(armed_mutex_);
     if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
-    if (queue.cq != nullptr) return VIP_ERROR_RESOURCE;  // watched through its completion queue (O2)
+    if (queue.cq != nullptr) return VIP_ERROR_RESOURCE;  // spec/conformance O2
     auto& armed = vi.side_of(queue).armed;
     armed_queues_.reserve(armed_queues_.size() + 1);  // memory runs short before anything has changed
     armed.push_back({context, handler});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Decisions where the texts of VIPL leave freedom, each in one place (vipl-semantics §13). Read once at
+// Decisions where the texts of VIPL leave freedom, each in one place (spec/conformance 13). Read once at
 // start.
 #pragma once
 
@@ -9,20 +9,20 @@
 
 namespace viaduct::vipl {
 
-// O5-O9 and the like that differ between the tolerant reading (what programs of the time need) and the strict
-// one.
+// Decisions that differ between the tolerant reading (what programs of the time need) and the strict one
+// (spec/conformance O1, spec/compat M10).
 struct Policy {
-    // VipDestroyVi refuses a VI with completions that nobody has fetched (§3; programs do it: vipl-compat
-    // Q11).
+    // VipDestroyVi refuses a VI with completions that nobody has fetched (spec/states 3; programs do it:
+    // spec/compat Q11).
     bool destroy_needs_empty_queues = false;
-    // A descriptor must lie in the very region its handle names (vipl-compat M10 lets a slip pass).
+    // A descriptor must lie in the very region its handle names (spec/compat M10 lets a slip pass).
     bool descriptor_in_named_region = false;
     // A posted receive must lie in its regions with all of its length, however short the message (programs of the time
     // post longer ones).
     bool receives_in_their_regions = false;
 
     // CONN_LOST for the end of a peer comes this late, so that runs whose processes end together end in peace
-    // (vipl-compat Q14).
+    // (spec/compat Q14).
     int64_t peer_loss_delay_ns = 250'000'000;
 
     static Policy from(const Config& config) {
@@ -39,14 +39,14 @@ struct Policy {
 // CONN_LOST is held back no longer than this while further peers end: it has to come within a second.
 inline constexpr int64_t kLongestPeerLossDelay = 750'000'000;
 
-// Connection handles that may wait for Accept or Reject at one time on one NIC handle (§4.3).
+// Connection handles that may wait for Accept or Reject at one time on one NIC handle (spec/calls 4.3).
 inline constexpr uint32_t kMaxConnectionHandles = 1024;
 
 // A connection that this end ends: its peer gets what it can still take for so long (VipDisconnect(3)).
 inline constexpr int64_t kTrafficPatience = 1'000'000'000;
 
-// An acceptor waits no longer than this for the requester's confirmation (§4.3, end of handshake). With what it takes to
-// give up it is below ten seconds, within which every call without a timeout ends.
+// An acceptor waits no longer than this for the requester's confirmation (spec/calls 4.3, end of handshake).
+// With what it takes to give up it is below ten seconds, within which every call without a timeout ends.
 inline constexpr int64_t kAcceptPatience = 8'000'000'000;
 
 // How long VipErrorCallback and VipCloseNic wait for a handler that is running: it may itself wait for the

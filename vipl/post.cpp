@@ -17,7 +17,7 @@ uint64_t bytes_of(const VIP_DESCRIPTOR* d) {
     return kControlBytes + d->CS.SegCount * sizeof(VIP_DESCRIPTOR_SEGMENT);
 }
 
-// Whether a range lies in the named region, or, for a slip in the handle, in any (vipl-compat M10).
+// Whether a range lies in the named region, or, for a slip in the handle, in any (spec/compat M10).
 bool lies_in_memory(const Vi& vi, uint64_t address, uint64_t length, VIP_MEM_HANDLE memory) {
     const RegionView& regions = *vi.core.regions;
     switch (regions.check(memory, address, length, vi.core.ptag)) {
@@ -42,7 +42,7 @@ bool lies_in_memory(const Vi& vi, uint64_t address, uint64_t length, VIP_MEM_HAN
     return lies_in_memory(vi, address, bytes_of(d), memory);
 }
 
-// Nothing of a descriptor is read before its own address is known to be good (vipl-semantics §2.3).
+// Nothing of a descriptor is read before its own address is known to be good (spec/descriptors 2.3).
 bool may_trust(const Vi& vi, WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
     const auto address = reinterpret_cast<uint64_t>(d);
     const bool good =
@@ -60,13 +60,13 @@ inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_M
            q.descriptors.covers(memory, address, sizeof(VIP_DESCRIPTOR)) && d->CS.SegCount <= 2;
 }
 
-// Neither enqueued nor completed: told by an asynchronous error (§2.3). The lock is not held.
+// Neither enqueued nor completed: told by an asynchronous error (spec/descriptors 2.3). The lock is not held.
 [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_untrusted(Vi& vi, VIP_DESCRIPTOR* d) {
     break_by_program(vi, VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, 0, d);
     return VIP_SUCCESS;
 }
 
-// O9: the post itself succeeds. `q` tells which queue ran over.
+// spec/conformance O9: the post itself succeeds. `q` tells which queue ran over.
 [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_overrun(Vi& vi, const WorkQueue& q, VIP_DESCRIPTOR* d) {
     break_by_program(vi, VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI,
                      q.is_receive ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND, d);

@@ -32,7 +32,7 @@ VIP_RETURN for_create(Status status) {
     }
 }
 
-// A peer that is dead or absent is one of REJECT, TIMEOUT, NO_MATCH, ERROR_RESOURCE (vipl-compat C5, C7).
+// A peer that is dead or absent is one of REJECT, TIMEOUT, NO_MATCH, ERROR_RESOURCE (spec/compat C5, C7).
 VIP_RETURN for_connection(Status status) {
     switch (status) {
         case Status::ok:
@@ -53,7 +53,7 @@ VIP_RETURN for_connection(Status status) {
     }
 }
 
-// Both ends are there, but do not fit together: a requester never learns it (vipl-semantics §4.4).
+// Both ends are there, but do not fit together: a requester never learns it (spec/calls 4.4).
 VIP_RETURN for_mismatch(Status status, VIP_RETURN otherwise) {
     switch (status) {
         case Status::mismatch_level:

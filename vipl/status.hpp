@@ -22,7 +22,7 @@ enum class CallKind : uint8_t {
 
 VIP_RETURN to_return(CallKind kind, Status status);
 
-// Why two ends do not fit together; ok when they do (vipl-semantics §4.3: level, size, QoS).
+// Why two ends do not fit together; ok when they do (spec/calls 4.3: level, size, QoS).
 Status compare_traits(const ViTraits& mine, const ViTraits& other);
 
 }  // namespace viaduct::vipl

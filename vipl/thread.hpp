@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Helper threads of the library: detached, because nothing may be joined at exit, and with every signal
-// blocked, because signals belong to the program (vipl-compat L3, L4, L9).
+// blocked, because signals belong to the program (spec/compat L3, L4, L9).
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// vipl-semantics §4.2, in the order in which a program would want to hear of it.
+// spec/calls 4.2, in the order in which a program would want to hear of it.
 VIP_RETURN check_attributes(const NicInfo& info, const VIP_VI_ATTRIBUTES& a) {
     if (!std::has_single_bit(a.ReliabilityLevel) || (info.reliability_mask & a.ReliabilityLevel) == 0)
         return VIP_INVALID_RELIABILITY_LEVEL;
@@ -40,12 +40,12 @@ void apply_attributes(Vi& vi, const NicInfo& info, const VIP_VI_ATTRIBUTES& a, P
     core.send.forget_regions();
     core.max_transfer = a.MaxTransferSize;
     core.max_segments = static_cast<uint32_t>(info.max_segments);
-    // Whether this end may be read is in the traits; initiating needs only the level (vipl-semantics §7).
+    // Whether this end may be read is in the traits; initiating needs only the level (spec/reliability 7).
     core.rdma_read_allowed = (info.rdma_read_mask & a.ReliabilityLevel) != 0 ? 1 : 0;
     core.atomic_widths = a.ReliabilityLevel != VIP_SERVICE_UNRELIABLE ? atomic_widths(info) : 0;
 }
 
-// A tag of this NIC, NULL being one (vipl-compat V1). Nic::mutex held.
+// A tag of this NIC, NULL being one (spec/compat V1). Nic::mutex held.
 bool tag_of(Nic& nic, VIP_PROTECTION_HANDLE handle, Ptag** tag) {
     *tag = nullptr;
     if (handle == nullptr) return true;
@@ -171,8 +171,8 @@ VIP_RETURN destroy_pinned(Nic& nic, Vi& vi, VIP_VI_HANDLE handle) {
         if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
         if (!may_reshape(vi.state())) return VIP_INVALID_STATE;
         const ViCore& core = vi.core;
-        // Completions that nobody fetched are dropped (§3); whatever is not complete is still the program's
-        // promise.
+        // Completions that nobody fetched are dropped (spec/states 3); whatever is not complete is still the
+        // program's promise.
         if (core.recv.completed != core.recv.posted || core.send.completed != core.send.posted)
             return VIP_ERROR_RESOURCE;
         if (nic.library->policy.destroy_needs_empty_queues && !(core.recv.empty() && core.send.empty()))
@@ -204,7 +204,7 @@ VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
 
 namespace {
 
-// The memory behind a posted descriptor may be gone by now (vipl-compat M11): whatever still completes on
+// The memory behind a posted descriptor may be gone by now (spec/compat M11): whatever still completes on
 // this queue completes here. Lock held.
 void divert_completions(WorkQueue& q, VIP_DESCRIPTOR& nowhere) {
     for (uint32_t position = q.completed; position != q.posted; ++position)
@@ -264,7 +264,7 @@ void release_vi(Vi& vi) {
         vi.core.recv.clear();
         vi.core.send.clear();
     }
-    // Entries that nobody took must not name a dead VI (§3, last rule).
+    // Entries that nobody took must not name a dead VI (spec/states 3, last rule).
     if (vi.send_cq != nullptr) vi.send_cq->target.ring.purge(&vi.core.send);
     if (vi.recv_cq != nullptr) vi.recv_cq->target.ring.purge(&vi.core.recv);
     count_uses(vi, -1);
@@ -275,7 +275,7 @@ void release_vi(Vi& vi) {
 
 VIP_RETURN query_vi(Vi& vi, VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_ATTRIBUTES* attributes,
                     VIP_BOOLEAN* send_empty, VIP_BOOLEAN* recv_empty) {
-    // The end of the peer shows without any other call (vipl-compat Q12).
+    // The end of the peer shows without any other call (spec/compat Q12).
     vi.core.recv.lock.lock();
     if (vi.is(handle) && vi.state() == VIP_STATE_CONNECTED) vi.ops->poll_recv(vi.core);
     vi.core.recv.lock.unlock();

@@ -120,10 +120,10 @@ void finish_traffic(Vi& vi, uintptr_t handle, Deadline until);
 VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle);
 
 // For VipCloseNic: the peer gets what it can still take of what was sent. Memory that the program has given up is not
-// touched (vipl-compat M11).
+// touched (spec/compat M11).
 void finish_sends(Vi& vi, Deadline until);
 
-// For VipCloseNic: the handle dies, the peer is told, no byte of the program's memory is touched (vipl-compat
+// For VipCloseNic: the handle dies, the peer is told, no byte of the program's memory is touched (spec/compat
 // M11).
 void kill_vi(Vi& vi);
 // Gives a killed or destroyed VI's parts back; nobody is inside any more.

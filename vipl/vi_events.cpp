@@ -41,7 +41,7 @@ AsyncError make_error(const Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resou
     error.life = vi.life.load();
     error.due = now_ns();
     if (code == VIP_ERROR_CONN_LOST) {
-        // Late, and only to a program that still holds the connection (vipl-compat Q14-Q17).
+        // Late, and only to a program that still holds the connection (spec/compat Q14-Q17).
         error.latest =
             error.due + std::max(kLongestPeerLossDelay, vi.nic->library->policy.peer_loss_delay_ns);
         error.due += vi.nic->library->policy.peer_loss_delay_ns;
@@ -73,7 +73,7 @@ void on_cq_overflow(WorkQueue& q) {
     stats::process_stats.count(stats::ProcessCount::cq_overruns);
     VIADUCT_PROBE2(cq_overrun, vi.handle.load(std::memory_order_relaxed), q.is_receive);
     // A queue that is being flushed loses only the news of its end. Programs size their completion queues for
-    // messages, not for 16 receives flushed at once, and die of any error callback (vipl-compat Q3, Q4, Q13).
+    // messages, not for 16 receives flushed at once, and die of any error callback (spec/compat Q3, Q4, Q13).
     if (vi.state() != VIP_STATE_CONNECTED) {
         VIADUCT_LOG(info, "cq", "entry of a flushed descriptor dropped: completion queue full");
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The state machine of a VI as one table, without any I/O (vipl-semantics §3). Asked with both queue locks
+// The state machine of a VI as one table, without any I/O (spec/states 3). Asked with both queue locks
 // held.
 #pragma once
 

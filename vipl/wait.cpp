@@ -73,7 +73,7 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
     return answer;
 }
 
-// One waiter per queue; false when there is one, or the queue's completions go to a completion queue (O2).
+// One waiter per queue; false when there is one, or when the queue has a completion queue (spec/conformance O2).
 bool become_waiter(Vi& vi, WorkQueue& q, VIP_VI_HANDLE handle, VIP_RETURN* answer) {
     q.lock.lock();
     if (!vi.is(handle)) {

@@ -17,7 +17,7 @@ inline int64_t now_ns() {
 }
 
 // VIP_INFINITE is 0xFFFFFFFF; callers also pass all-ones of a long: everything from 0xFFFFFFFF up means "no
-// limit" (vipl-header-facts §1).
+// limit" (spec/header 1).
 inline Deadline deadline_from_timeout(uint64_t milliseconds) {
     if (milliseconds >= 0xFFFFFFFFu) return kNever;
     return now_ns() + static_cast<int64_t>(milliseconds) * 1'000'000;

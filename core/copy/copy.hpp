@@ -228,7 +228,7 @@ inline void copy_before(std::byte* to, const std::byte* from, size_t n) {
     }
 }
 
-// Programs watch the last bytes of an RDMA write (vipl-compat T10, T11): everything before the last line is
+// Programs watch the last bytes of an RDMA write (spec/compat T10, T11): everything before the last line is
 // in place first, then that line is written by plain stores of rising address.
 inline void copy_rising(std::byte* to, const std::byte* from, size_t n) {
     if (n == 8 && reinterpret_cast<uintptr_t>(to) % 8 == 0) [[likely]] {  // a flag, a counter

@@ -2,7 +2,7 @@
 // Handles that applications hold for our objects. A handle is kind, generation and index, never a pointer:
 // looking one up is a bounds check, one load and one comparison, whatever bits the caller passes. The table
 // lies in memory that the kernel wipes in forked children (MADV_WIPEONFORK): there every inherited handle is
-// simply unknown (architecture §7).
+// simply unknown (spec/architecture 7).
 #pragma once
 
 #include <atomic>

@@ -11,10 +11,10 @@ namespace {
 
 constexpr uint32_t kIndexMask = (1u << kRegionIndexBits) - 1;
 constexpr uint32_t kLastGeneration = (1u << (32 - kRegionIndexBits)) - 1;
-static_assert(kMaxRegions < kIndexMask, "all-ones is never a handle (vipl-compat M1)");
+static_assert(kMaxRegions < kIndexMask, "all-ones is never a handle (spec/compat M1)");
 
 // Free entries are reused only when this many are waiting: a handle of a region just removed stays unknown
-// for at least so many registrations, and programs that register around every transfer (vipl-compat M13)
+// for at least so many registrations, and programs that register around every transfer (spec/compat M13)
 // stay within one page.
 constexpr uint32_t kRestingEntries = 48;
 
@@ -173,7 +173,7 @@ bool RegionTable::remove(uint32_t handle, uint64_t base, Region* removed) {
 }
 
 // The handle stays live throughout: an operation under way sees the old tag or the new one, never a region
-// that is not there (vipl-semantics §4.5).
+// that is not there (spec/calls 4.5).
 bool RegionTable::change(uint32_t handle, uint64_t address_inside, uint32_t ptag, uint32_t flags) {
     const std::scoped_lock lock(mutex_);
     RegionEntry* e = live_entry(handle);

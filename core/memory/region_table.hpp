@@ -2,7 +2,7 @@
 // The table of registered memory of one NIC context, one 64-byte entry per region. It lies in a shared
 // segment that only the owner may write: peers map it read-only, so an initiator checks an RDMA target
 // exactly as a NIC would, without asking. A VIP_MEM_HANDLE is (generation << 17 | index): never 0, never
-// all-ones (vipl-compat M1), stale ones are recognised.
+// all-ones (spec/compat M1), stale ones are recognised.
 #pragma once
 
 #include <atomic>
@@ -22,13 +22,13 @@ struct Region {
     uint64_t base = 0;
     uint64_t length = 0;
     uint32_t flags = 0;
-    uint32_t ptag = 0;   // 0: the NULL tag, which clashes with none (vipl-compat V1-V4)
+    uint32_t ptag = 0;   // 0: the NULL tag, which clashes with none (spec/compat V1-V4)
     uint32_t arena = 0;  // 0: plain memory; else the shared arena it lies in (mapped directly by peers)
     uint64_t arena_offset = 0;  // of base, in that arena
 };
 
 // True when memory with tag `a` may be used by a VI with tag `b`: only two different real tags clash
-// (vipl-compat V2, V4).
+// (spec/compat V2, V4).
 inline bool ptags_agree(uint32_t a, uint32_t b) { return a == b || a == 0 || b == 0; }
 
 // The entry as it lies in shared memory. `handle` is 0 while the entry is free or being filled; every reader
@@ -53,7 +53,7 @@ struct alignas(64) RegionEntry {
 static_assert(sizeof(RegionEntry) == 64 && offsetof(RegionEntry, version) == sizeof(uint32_t));
 
 inline constexpr uint32_t kRegionIndexBits = 17;
-inline constexpr uint32_t kMaxRegions = 65536;  // vipl-semantics §9; indices 1..kMaxRegions
+inline constexpr uint32_t kMaxRegions = 65536;  // spec/limits 9; indices 1..kMaxRegions
 
 enum class RegionCheck : uint8_t { ok, bad_handle, out_of_range, wrong_ptag };
 
@@ -119,7 +119,7 @@ public:
         const uint32_t index = handle & ((1u << kRegionIndexBits) - 1);
         return index == 0 || index > capacity_ ? nullptr : &entries_[index].handle;
     }
-    // Any live region that contains the range and has an agreeing tag (vipl-compat M10); linear, slow path
+    // Any live region that contains the range and has an agreeing tag (spec/compat M10); linear, slow path
     // only.
     bool find_containing(uint64_t address, uint64_t length, uint32_t ptag) const;
 

@@ -6,7 +6,7 @@
 
 namespace viaduct {
 
-// A file descriptor with one owner. Always close-on-exec and above 2 when made by us (vipl-compat L11).
+// A file descriptor with one owner. Always close-on-exec and above 2 when made by us (spec/compat L11).
 class Fd {
 public:
     Fd() = default;

@@ -117,7 +117,7 @@ Segment Segment::reserve(const char* label, size_t bytes) {
 Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     Segment none;
     if (!fd.valid() || bytes == 0) return none;
-    // Only a memfd has seals of its own; one that cannot shrink cannot make us fault (architecture §7).
+    // Only a memfd has seals of its own; one that cannot shrink cannot make us fault (spec/architecture 7).
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return none;
     // Of huge pages there are few: one whose owner has punched it out again may be gone when we touch it, and we

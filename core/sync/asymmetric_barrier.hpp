@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Asymmetric store-load barrier: the side that runs often pays a compiler barrier only, the side that runs
 // rarely makes every running thread of the machine that takes part execute a full fence (membarrier).
-// performance-facts, "What makes the fast ones fast" 7. Where the kernel has no membarrier, both sides fall
+// spec/performance R7. Where the kernel has no membarrier, both sides fall
 // back to real fences.
 #pragma once
 

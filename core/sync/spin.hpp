@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How to wait without being rude: spin with pauses, yield, then sleep; and yield at once where more threads
-// want to run than there are processors (performance-facts, "What makes the fast ones fast" 4 and 8). Any
+// want to run than there are processors (spec/performance R4 and R8). Any
 // thread; never on the way of a message that is there already.
 #pragma once
 

@@ -48,7 +48,7 @@ bool CompletionRing::resize(uint32_t entries) {
     const uint32_t mask = std::bit_ceil(entries) - 1;
     const std::scoped_lock lock(lock_);
     const uint32_t held = tail_ - head_;
-    if (held > entries) return false;  // vipl-semantics §4.7: never below what is there
+    if (held > entries) return false;  // spec/calls 4.7: never below what is there
     for (uint32_t i = 0; i < held; ++i) slots[i] = slots_[(head_ + i) & mask_];
     slots_.swap(slots);
     mask_ = mask;

@@ -19,12 +19,12 @@ public:
         WorkQueue* queue = nullptr;
     };
 
-    // `entries` is exactly what can be held, from 1 up (vipl-compat Q3). False when memory is short. Empties
+    // `entries` is exactly what can be held, from 1 up (spec/compat Q3). False when memory is short. Empties
     // the ring; for objects that are used again, when nobody else does.
     bool allocate(uint32_t entries);
     void release();
 
-    // False on overflow: the entry is not stored, nothing is overwritten (vipl-semantics §4.7 rule 5).
+    // False on overflow: the entry is not stored, nothing is overwritten (spec/calls 4.7 rule 5).
     [[gnu::always_inline]] bool push(WorkQueue* queue) {
         const Holding held(lock_);
         const uint32_t n = tail_ - head_;
@@ -58,7 +58,7 @@ public:
     // Keeps the entries in order. False (nothing changed) when more than `entries` are held or memory is
     // short.
     bool resize(uint32_t entries);
-    // Takes out every entry of that queue (its VI is being destroyed: vipl-semantics §3 last rule).
+    // Takes out every entry of that queue (its VI is being destroyed: spec/states 3).
     void purge(const WorkQueue* queue);
 
 private:

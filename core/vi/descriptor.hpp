@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How user agent and providers look at a descriptor in the application's memory: its segments, the checks of
-// vipl-semantics §2.2-2.3 on form and length, and the one way to write a completion into it.
+// spec/descriptors 2.2-2.3 on form and length, and the one way to write a completion into it.
 #pragma once
 
 #include <vipl.h>
@@ -96,7 +96,7 @@ inline bool lies_in_registered_memory(const VIP_DESCRIPTOR* d, uint32_t count, c
                                    ptag);
 }
 
-// Op bits a descriptor of the send queue completes with (§2.4).
+// Op bits a descriptor of the send queue completes with (spec/descriptors 2.4).
 inline uint32_t send_status_op(uint32_t operation) {
     switch (operation) {
         case VIP_CONTROL_OP_RDMAWRITE:
@@ -113,8 +113,8 @@ inline uint32_t sent_status_op(uint32_t control) {
     return is_atomic(control) ? kStatusAtomic : send_status_op(control & VIP_CONTROL_OP_MASK);
 }
 
-// Writes a completion: Length and whatever was stored before become visible no later than DONE (§2.2: DONE
-// last). Control, SegCount, Reserved, Next and the segments are never touched (vipl-compat T1, T2).
+// Writes a completion: Length and whatever was stored before become visible no later than DONE (spec/descriptors
+// 2.2: DONE last). Control, SegCount, Reserved, Next and the segments are never touched (spec/compat T1, T2).
 inline void publish_status(VIP_DESCRIPTOR* d, uint32_t status_without_done, uint32_t length) {
     d->CS.Length = length;
     std::atomic_ref<VIP_UINT32>(d->CS.Status)

@@ -86,7 +86,7 @@ struct BreakReason {
     VIP_ULONG opcode = 0;
     VIP_DESCRIPTOR* descriptor = nullptr;
     bool report = true;  // false: the error was already told through a descriptor; only the peer-lost kind is
-                         // late (Q14)
+                         // late (spec/compat Q14)
 };
 
 // Calls of the user agent that providers use. All may be called from any thread.
@@ -178,7 +178,7 @@ inline void complete_head(WorkQueue& q, uint32_t status, uint32_t length) {
 }
 
 // What is wrong with a descriptor of the send queue before anything is sent: 0 or VIP_STATUS_*_ERROR bits
-// (vipl-semantics §2.3). On success *total is the sum of its data segments. Reads the segments once; callers
+// (spec/descriptors 2.3). On success *total is the sum of its data segments. Reads the segments once; callers
 // gather from the same memory afterwards and stay within *total.
 uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total);
 
@@ -189,8 +189,8 @@ uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t bytes
 // The same for a message of any length that the descriptor holds.
 uint32_t check_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* capacity);
 
-// Completes everything left in a queue as flushed, in posting order, with the op bits it deserves (§3 flush
-// rules). Lock held.
+// Completes everything left in a queue as flushed, in posting order, with the op bits it deserves
+// (spec/states 3 flush rules). Lock held.
 void flush_queue(WorkQueue& q);
 
 }  // namespace viaduct

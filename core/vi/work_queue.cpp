@@ -15,7 +15,8 @@ inline bool may_touch(const ViCore& vi, const VIP_DATA_SEGMENT& s, uint64_t leng
 }
 
 // Sum of the lengths of `count` data segments; adds a protection error for each that may not be touched
-// (vipl-semantics §2.3). A segment of length 0 is legal and nothing else of it is looked at (§2.2 rule 4).
+// (spec/descriptors 2.3). A segment of length 0 is legal and nothing else of it is looked at
+// (spec/descriptors 2.2 rule 4).
 inline uint64_t sum_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* segments, uint32_t count,
                              uint32_t* error) {
     uint64_t total = 0;
@@ -45,14 +46,15 @@ uint64_t sum_used_segments(const ViCore& vi, const VIP_DESCRIPTOR_SEGMENT* segme
 // What a control word other than that of a plain send gets wrong.
 uint32_t check_rdma_form(const ViCore& vi, uint32_t control, uint32_t segments) {
     const uint32_t operation = control & VIP_CONTROL_OP_MASK;
-    // §2.2: reserved bits are zero; §2.1: operation 3 is reserved.
+    // spec/descriptors 2.2: reserved bits are zero; spec/descriptors 2.1: operation 3 is reserved.
     if ((control & VIP_CONTROL_RESERVED) != 0 || operation == VIP_CONTROL_OP_RESERVED)
         return VIP_STATUS_FORMAT_ERROR;
     if (operation == VIP_CONTROL_OP_SENDRECV) return 0;
-    // §2.2 rule 3: exactly one address segment, first; SegCount counts it.
+    // spec/descriptors 2.2 rule 3: exactly one address segment, first; SegCount counts it.
     if (segments == 0) return VIP_STATUS_FORMAT_ERROR;
     if (operation == VIP_CONTROL_OP_RDMAREAD) {
-        // §2.3: read where NIC, level or VI does not have it; §13 O5: a read carries no immediate data.
+        // spec/descriptors 2.3: read where NIC, level or VI does not have it; spec/conformance O5: a read
+        // carries no immediate data.
         if (vi.rdma_read_allowed == 0 || (control & VIP_CONTROL_IMMEDIATE) != 0)
             return VIP_STATUS_FORMAT_ERROR;
     }
@@ -90,7 +92,7 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
     const uint32_t count = read_segment_count(d);
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     uint32_t data_segments = count;
-    // Immediate data and a fence are legal with every send (§2.2, §2.5).
+    // Immediate data and a fence are legal with every send (spec/descriptors 2.2, 2.5).
     if ((control & ~uint32_t{VIP_CONTROL_IMMEDIATE | VIP_CONTROL_QFENCE}) != VIP_CONTROL_OP_SENDRECV)
         [[unlikely]] {
         if (is_atomic(control)) return check_atomic(vi, d, count, total);
@@ -99,11 +101,11 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
         --data_segments;
     }
     if (count > vi.max_segments || !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]
-        return VIP_STATUS_FORMAT_ERROR;  // §2.2 rule 6: address segment included
+        return VIP_STATUS_FORMAT_ERROR;  // spec/descriptors 2.2 rule 6: address segment included
 
     uint32_t error = 0;
     const uint64_t sum = sum_segments(vi, segments, data_segments, &error);
-    // §2.3: Length is the sum of the data segments, and no more than the VI's MaxTransferSize.
+    // spec/descriptors 2.3: Length is the sum of the data segments, and no more than the VI's MaxTransferSize.
     if (sum != d->CS.Length || sum > vi.max_transfer) [[unlikely]]
         error |= VIP_STATUS_LENGTH_ERROR;
     *total = sum;
@@ -112,8 +114,9 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
 
 namespace {
 
-// §2.2 rule 1: the receive queue knows one operation. Rule 2 and vipl-compat T3: IMMEDIATE is tolerated. §2.3: a fence has
-// no place here. Length is not looked at: programs store what they like in it.
+// spec/descriptors 2.2 rule 1: the receive queue knows one operation. Rule 2 and spec/compat T3: IMMEDIATE is
+// tolerated. spec/descriptors 2.3: a fence has no place here. Length is not looked at: programs store what
+// they like in it.
 inline bool has_form_of_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t count) {
     return (d->CS.Control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) == VIP_CONTROL_OP_SENDRECV &&
            count <= vi.max_segments && lies_in_registered_memory(d, count, *vi.regions, vi.ptag);
@@ -144,7 +147,7 @@ void flush_queue(WorkQueue& q) {
     q.taken = q.posted;
     if (q.completed != q.posted) q.vi->stats.count(ViCount::flushed, q.posted - q.completed);
     while (q.completed != q.posted) {
-        // §3 flush rules 1 and 2: posting order, and each a completion like any other, CQ entry included.
+        // spec/states 3 rules 1 and 2: posting order, and each a completion like any other, CQ entry included.
         const uint32_t operation =
             q.is_receive ? VIP_STATUS_OP_RECEIVE : sent_status_op(q.oldest_incomplete()->CS.Control);
         complete_head(q, operation | VIP_STATUS_DESC_FLUSHED_ERROR, 0);

@@ -162,7 +162,7 @@ struct Lease {
 
 struct ConnWait {
     uint64_t context_id = 0;
-    EndAddress local;  // its host part is ignored: the context's NIC counts (vipl-compat A5)
+    EndAddress local;  // its host part is ignored: the context's NIC counts (spec/compat A5)
 };
 
 struct ConnRequest {

@@ -16,8 +16,8 @@
 //   the call. poll_group and
 //     threads of the provider's own call vi.events->settle(vi) themselves, holding no lock.
 // Ownership: ViCore belongs to the user agent and outlives its Endpoint. NicContext, Group, Endpoint,
-// ConnectOp belong to the provider. Sources: architecture §4, minidriver N1-N16 and N42-N45, BTL B9-B15,
-// Portals 4 T1-T9.
+// ConnectOp belong to the provider. Sources: spec/architecture 4, spec/adi N1-N16, N42-N45, B9-B15,
+// T1-T9.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ using Deadline = int64_t;
 inline constexpr Deadline kNever = INT64_MAX;
 inline constexpr Deadline kOnlyConnected = 0;  // of an agent call: see UserAgent::agent_start
 
-// What is coming, said before anything is opened (N5, N6, N8).
+// What is coming, said before anything is opened (spec/adi N5, N6, N8).
 struct Hints {
     uint32_t expected_peers = 0;
     uint32_t expected_depth = 0;
@@ -90,7 +90,7 @@ struct JoinGrant {
 };
 
 struct ControlOps {
-    // Called once, first (N5): what exists. `hints` may be ignored.
+    // Called once, first (spec/adi N5): what exists. `hints` may be ignored.
     Status (*discover)(const Settings&, const Hints&, NicSink&);
     // Makes what two ends on this host share (kCapLocalOnly providers).
     Status (*join)(const NicInfo& a, const NicInfo& b, const Settings&, JoinGrant*);
@@ -121,7 +121,7 @@ public:
     // by spinning.
     virtual bool crowded() = 0;
     // The NIC of that context (OpenArgs::context_id) is dead for good: every VI of it goes to Error and the
-    // program hears of it once (vipl-semantics §8, CATASTROPHIC). Done later, on a thread that holds no lock;
+    // program hears of it once (spec/errors 8, CATASTROPHIC). Done later, on a thread that holds no lock;
     // any thread may say so, with any locks held.
     virtual void nic_failed(uint64_t context_id) = 0;
 

@@ -11,8 +11,8 @@
 namespace viaduct {
 
 // Every way an operation of ours can end. The C boundary maps it to the VIP_RETURN of the call
-// (vipl/status.cpp); each value has one meaning. Sources: minidriver N42-N45 (broken, closed, not_supported,
-// invalid), BTL B14 (too_large), B15 (misaligned), vipl-semantics §1.2.
+// (vipl/status.cpp); each value has one meaning. Sources: spec/adi N42-N45 (broken, closed, not_supported,
+// invalid), spec/adi B14 (too_large), spec/adi B15 (misaligned), spec/header 4.
 enum class Status : int32_t {
     ok = 0,
     not_done,          // still pending; ask again
@@ -30,14 +30,14 @@ enum class Status : int32_t {
     unknown_name,  // no such NIC, or no such host
     version,       // peer or agent speaks no common version
     denied,        // credentials or limits of the user forbid it
-    // The two ends of a connection differ in an attribute that must be equal (vipl-semantics §4.3).
+    // The two ends of a connection differ in an attribute that must be equal (spec/calls 4.3).
     mismatch_level,  // ViTraits::reliability
     mismatch_mtu,    // ViTraits::max_transfer
     mismatch_qos,    // ViTraits::qos
 };
 
-inline constexpr uint32_t kNicAddressBytes = 6;    // everywhere: vipl-compat N2
-inline constexpr uint32_t kMaxDiscriminator = 64;  // vipl-semantics §9
+inline constexpr uint32_t kNicAddressBytes = 6;    // everywhere: spec/compat N2
+inline constexpr uint32_t kMaxDiscriminator = 64;  // spec/limits 9
 inline constexpr uint32_t kNicNameBytes = 64;
 
 // A NIC's own address.
@@ -46,7 +46,7 @@ struct NicAddress {
     bool operator==(const NicAddress&) const = default;
 };
 
-// VIP_NET_ADDRESS by value: host part and discriminator. Any bytes, any length up to the maximum (vipl-compat
+// VIP_NET_ADDRESS by value: host part and discriminator. Any bytes, any length up to the maximum (spec/compat
 // A1).
 struct EndAddress {
     NicAddress host;
@@ -60,7 +60,7 @@ struct EndAddress {
     bool operator==(const EndAddress& other) const { return host == other.host && same_discriminator(other); }
 };
 
-// What of the VI attributes the other end must know or agree with (vipl-semantics §4.3: level, size, QoS must
+// What of the VI attributes the other end must know or agree with (spec/calls 4.3: level, size, QoS must
 // be equal).
 struct ViTraits {
     uint64_t max_transfer = 0;
@@ -83,7 +83,7 @@ enum Capability : uint32_t {
     kCapUnpinned = 1u << 8,  // finds registered memory by its virtual address in the moment of each transfer
 };
 
-// Limits of one kind of operation (B13). Zero max_bytes: the operation does not exist.
+// Limits of one kind of operation (spec/adi B13). Zero max_bytes: the operation does not exist.
 struct OperationLimit {
     uint64_t max_bytes = 0;
     uint32_t alignment = 1;
@@ -92,7 +92,7 @@ struct OperationLimit {
     uint32_t reserved = 0;
 };
 
-// Nominal figures by which an engine above ranks NICs (minidriver N7, PTL). Data, never names, decide.
+// Nominal figures by which an engine above ranks NICs (spec/adi N7, P46). Data, never names, decide.
 struct Profile {
     uint32_t latency_ns = 0;
     uint32_t bandwidth_mb_s = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Matching for one channel of one communicator: receives posted and messages unexpected, each in a list by
 // source, with one more list for receives from anywhere and one of all messages in order of arrival; a
-// sequence number decides between a receive of the one kind and of the other (mpi-facts 5.2). So nothing that
+// sequence number decides between a receive of the one kind and of the other (spec/mpi 5.2). So nothing that
 // waits for another source is ever looked at.
 #pragma once
 

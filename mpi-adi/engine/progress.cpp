@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Progress and waiting. A pass polls every module in use, quickest first, then the activities. Between passes
 // that moved nothing a rank spins where ranks and processors match; where they do not, it spins for as long
-// as that pays (spins.hpp), gives way for a while, and then sleeps until a module wakes it (mpi-facts 5.1:
+// as that pays (spins.hpp), gives way for a while, and then sleeps until a module wakes it (spec/mpi 5.1:
 // this is where others lose minutes). Beside somebody who computes it spins briefly and sleeps, whatever the
 // number of ranks. Where several threads may be in MPI, they wait as waits.hpp tells.
 #include <sched.h>

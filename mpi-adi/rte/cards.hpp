@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Binary values through a protocol that carries short words only: hexadecimal, split at the launcher's limit,
-// the first piece telling how many there are (mpi-facts 1.3).
+// the first piece telling how many there are (spec/mpi 1.3).
 #pragma once
 
 #include <functional>

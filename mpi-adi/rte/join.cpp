@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which launcher started us. Decided by the environment alone: asking a PMIx server that is not there costs
-// time (mpi-facts 1).
+// time (spec/mpi 1).
 #include <charconv>
 #include <cstdlib>
 #include <cstring>

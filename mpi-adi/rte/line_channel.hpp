@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Lines of `key=value` fields over a descriptor: what PMI-1 speaks (mpi-facts 1.3). One reader buffer,
+// Lines of `key=value` fields over a descriptor: what PMI-1 speaks (spec/mpi 1.3). One reader buffer,
 // because answers come in pieces and, from a hurried server, several at once. One thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The PMI-1 client: one question, one answer, over the descriptor the launcher left us (mpi-facts 1.3).
+// The PMI-1 client: one question, one answer, over the descriptor the launcher left us (spec/mpi 1.3).
 // Serves Hydra (MPICH, Intel MPI, MVAPICH) and srun --mpi=pmi2. Everything read is checked: a launcher of
 // another mind must end in a message, not in a hang or a crash.
 #include <unistd.h>

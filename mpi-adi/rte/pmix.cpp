@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The PMIx client, for mpirun and srun --mpi=pmix (mpi-facts 1.2). libpmix is loaded when a PMIx server
+// The PMIx client, for mpirun and srun --mpi=pmix (spec/mpi 1.2). libpmix is loaded when a PMIx server
 // started us and never else, so that a machine without it runs everything that needs no PMIx.
 #include <dlfcn.h>
 #include <pmix.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // PMI_process_mapping: which rank runs on which node, as Hydra and Slurm write it: "(vector,(first
-// node,nodes,processes on each),...)", the blocks repeated until all ranks are placed (mpi-facts 1.3).
+// node,nodes,processes on each),...)", the blocks repeated until all ranks are placed (spec/mpi 1.3).
 #pragma once
 
 #include <optional>

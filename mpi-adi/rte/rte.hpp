@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Wire-up: how the processes of a job find each other. One interface over the launchers' protocols: PMI-1
 // lines (Hydra, srun), PMIx (mpirun, srun), and a process started alone. The engine uses it from one thread,
-// at the start and at the end of a job; nothing that is fast goes through it (mpi-facts 1).
+// at the start and at the end of a job; nothing that is fast goes through it (spec/mpi 1).
 #pragma once
 
 #include <memory>

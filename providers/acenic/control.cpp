@@ -11,7 +11,7 @@ namespace viaduct::acenic {
 
 namespace {
 
-constexpr uint64_t kMaxTransfer = 4u << 20;  // vipl-compat N5, N6
+constexpr uint64_t kMaxTransfer = 4u << 20;  // spec/compat N5, N6
 constexpr uint64_t kMaxRegisterBytes = uint64_t{1} << 40;
 
 NicInfo describe_nic(uint16_t index, const PortSpec& port) {
@@ -23,7 +23,7 @@ NicInfo describe_nic(uint16_t index, const PortSpec& port) {
     nic.index = index;
     nic.capabilities = kCapRdmaWrite | kCapRdmaRead | kCapImmediate | kCapAtomics | kCapOwnWakeup |
                        kCapFaultPlan | kCapAtomicsGlobal;
-    nic.hardware_version = 6;  // Tigon-II (hardware-facts b.1)
+    nic.hardware_version = 6;  // Tigon-II (spec/tigon b.1)
     nic.provider_version = 1;
     nic.link_up = port.up ? 1 : 0;
     nic.reliability_mask =

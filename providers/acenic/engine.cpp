@@ -285,7 +285,7 @@ bool Engine::post_one(Endpoint& ep, VIP_DESCRIPTOR* d, int64_t now) {
         ++q.taken;
         complete_head(q, sent_status_op(d->CS.Control) | error, 0);
         if (vi.traits.reliability == VIP_SERVICE_UNRELIABLE) return true;
-        BreakReason why;  // §6.2: descriptor in error, connection broken
+        BreakReason why;  // spec/reliability 6.2: descriptor in error, connection broken
         why.report = false;
         vi.mark_broken(why);
         broken_.push_back(&vi);

@@ -33,7 +33,7 @@ BreakReason aloud(VIP_ERROR_CODE code, VIP_ULONG opcode) {
     return why;
 }
 
-// Is that range open to the peer? §7: VI, memory, tag, range.
+// Is that range open to the peer? spec/reliability 7: VI, memory, tag, range.
 bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t length, uint32_t flag) {
     const bool writes = flag == kRegionRdmaWrite;
     if ((writes ? ep.vi->traits.rdma_write : ep.vi->traits.rdma_read) == 0) return false;
@@ -70,7 +70,7 @@ bool take_receive(Endpoint& ep) {
     return true;
 }
 
-// §6.2 "no receive descriptor posted", seen from the receiver.
+// spec/reliability 6.2 "no receive descriptor posted", seen from the receiver.
 Verdict no_receive(Endpoint& ep) {
     if (unreliable(ep)) {
         ep.vi->events->async_error(*ep.vi, VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, VIP_STATUS_OP_RECEIVE,
@@ -81,8 +81,8 @@ Verdict no_receive(Endpoint& ep) {
     return Verdict::no_receive;
 }
 
-// §6.2 "RDMA write refused at target". With immediate data the receive that it has taken gets the error (§7).
-// R held.
+// spec/reliability 6.2 "RDMA write refused at target". With immediate data the receive that it has taken gets
+// the error (spec/reliability 7). R held.
 Verdict refuse_write(Endpoint& ep, const uint32_t* immediate) {
     if (immediate != nullptr) {
         WorkQueue& q = ep.vi->recv;
@@ -202,7 +202,7 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
             error = VIP_STATUS_PROTECTION_ERROR;
             break;
         case wire::Outcome::receive_refused:
-            // §6.2: Reliable Delivery learns that the connection is broken, Reliable Reception why.
+            // spec/reliability 6.2: Reliable Delivery learns that the connection is broken, Reliable Reception why.
             if (!reception(ep)) return;
             error = VIP_STATUS_REMOTE_DESC_ERROR;
             break;

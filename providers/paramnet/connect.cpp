@@ -229,7 +229,7 @@ Status take_answer(ConnectOp& op, Mail& mail) {
     return op.decide(Status::broken);
 }
 
-// The agent died: the next one knows nothing of this attempt (architecture §2). What waits for others is
+// The agent died: the next one knows nothing of this attempt (spec/architecture 2). What waits for others is
 // asked again; an accept has lost the request it would answer. A caller who only looks (`deadline` is over) does not wait for
 // the next agent longer than a moment: not_done, and the next look goes on.
 Status start_over(ConnectOp& op, Deadline deadline) {

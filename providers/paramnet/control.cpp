@@ -18,7 +18,7 @@ namespace viaduct::paramnet {
 
 namespace {
 
-constexpr uint64_t kMaxTransfer = 4u << 20;  // vipl-compat N5, N6: at least 65,600, below 2^31
+constexpr uint64_t kMaxTransfer = 4u << 20;  // spec/compat N5, N6: at least 65,600, below 2^31
 constexpr uint64_t kNativeMtu = 64u << 10;
 constexpr uint64_t kMaxRegisterBytes = uint64_t{1}
                                        << 40;  // nothing is pinned: the address space is the limit
@@ -70,7 +70,7 @@ NicInfo describe_nic(uint32_t index, const LinkModel& link) {
     nic.reliability_mask =
         VIP_SERVICE_UNRELIABLE | VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
     nic.rdma_read_mask = VIP_SERVICE_RELIABLE_DELIVERY | VIP_SERVICE_RELIABLE_RECEPTION;
-    // vipl-semantics §9, with vipl-compat §12 on top.
+    // spec/limits 9, with spec/compat 12 on top.
     nic.max_register_bytes = kMaxRegisterBytes;
     nic.max_register_regions = kMaxRegions;
     nic.max_register_block_bytes = kMaxRegisterBytes;

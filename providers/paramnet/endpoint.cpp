@@ -205,7 +205,7 @@ void disconnect(ViCore& vi) {
         heavy_barrier();  // whoever is not busy by now sees that we have left
         wait_until_idle(*ep.rx.peer, *ep.joint.peer);
         IncomingMessage& m = ep.rx.message;
-        if (m.kind == IncomingMessage::into_receive) {  // §3 flush rule 3
+        if (m.kind == IncomingMessage::into_receive) {  // spec/states 3 rule 3
             m.kind = IncomingMessage::none;
             complete_head(vi.recv,
                           VIP_STATUS_OP_RECEIVE | VIP_STATUS_PARTIAL_ERROR | VIP_STATUS_DESC_FLUSHED_ERROR,

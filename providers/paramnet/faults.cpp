@@ -15,11 +15,11 @@ Fate FaultModel::decide(bool reliable) {
             ++counters_.dropped;
             fate = Fate::lost;
         } else if (dice_.chance(plan_.corrupt)) {
-            ++counters_.corrupted;  // the check sum finds it at every level (§6.1)
+            ++counters_.corrupted;  // the check sum finds it at every level (spec/reliability 6.1)
             fate = Fate::damaged;
         }
         if (fate == Fate::arrives) {
-            if (dice_.chance(plan_.duplicate)) ++counters_.duplicated;  // at most once at every level (§6.1)
+            if (dice_.chance(plan_.duplicate)) ++counters_.duplicated;  // at most once (spec/reliability 6.1)
             return fate;
         }
         if (!reliable) return fate;

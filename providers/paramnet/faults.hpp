@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A seeded fault plan of one connection end: what the modelled network does with each message that end sends
-// (vipl-semantics §6.1-6.2). Used under the send lock, by tests and tools only; a connection without a plan
+// (spec/reliability 6.1-6.2). Used under the send lock, by tests and tools only; a connection without a plan
 // never comes here.
 #pragma once
 

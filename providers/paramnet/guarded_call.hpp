@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A system call on another process' memory that is made only while that process still permits it. Between the
 // look at its permission and the call the kernel may stop us (SIGSTOP, a debugger, a full machine) for longer
-// than the other side waits for us: then the call must not be made when we go on (vipl-semantics §3 rule 4).
+// than the other side waits for us: then the call must not be made when we go on (spec/states 3 rule 4).
 // Used by cross_copy.cpp, under a queue's lock.
 #pragma once
 

@@ -58,8 +58,8 @@ Step continue_message(Endpoint& ep) {
         Line& line = next_line(ep);
         const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, kTimedWay, m.trial, &m.begun) : 0;
         if (n != 0 && copy(m.cursor, tx.blocks.at + size_t{unit} * kUnitBytes, n) != n) {
-            // The application changed the descriptor while it was ours (vipl-semantics §2.6), or unmapped the
-            // memory: the rest is void.
+            // The application changed the descriptor while it was ours (spec/descriptors 2.6), or unmapped
+            // the memory: the rest is void.
             m.active = false;
             const uint32_t error = ep.servicing ? VIP_STATUS_PROTECTION_ERROR : VIP_STATUS_FORMAT_ERROR;
             finish(ep, m.position, send_status_op(m.operation == kLineWrite ? 1 : 0) | error, 0,
@@ -117,7 +117,7 @@ Step begin_next(Endpoint& ep) {
     const auto total = static_cast<uint32_t>(sum);
     if (error != 0) [[unlikely]] {
         leave_network(ep);  // it may have been spoilt on its way
-        // §6.2: a local error at a reliable level ends the connection, an unreliable one goes on.
+        // spec/reliability 6.2: a local error at a reliable level ends the connection, an unreliable one goes on.
         finish(ep, q.taken++, sent_status_op(d->CS.Control) | error, 0,
                reliable(ep) ? After::break_silently : After::nothing);
         return Step::done;
@@ -149,7 +149,7 @@ Step push_while_room(Endpoint& ep) {
     Tx& tx = ep.tx;
     WorkQueue& q = ep.vi->send;
     if (!tx.peer_started) {
-        // The acceptor may send before the requester's VipConnectRequest has returned (vipl-compat C14).
+        // The acceptor may send before the requester's VipConnectRequest has returned (spec/compat C14).
         if (tx.peer->posted.load(std::memory_order_acquire) >> 32 == 0) return Step::waits;
         tx.peer_started = true;
         tx.needs_fence = tx.peer->needs_fence.load(std::memory_order_relaxed) != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a message arrives that passes a PARAMNet-II network (hardware-facts, a.1 and a.2): its NIC, its link,
+// When a message arrives that passes a PARAMNet-II network (spec/paramnet a.1 and a.2): its NIC, its link,
 // the switches, the link of the receiver. Arithmetic only: times are arguments, nothing here waits.
 #pragma once
 

@@ -218,7 +218,7 @@ Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t ind
     if (!is_loopback(ip, ip_len) && !is_address_of_this_host(ip, ip_len)) return Status::no_match;
     const uint32_t nics = std::max(nic->settings.nics, 1u);
     if (index >= nics) return Status::no_match;
-    // Index 0 is the peer NIC of this one: programs that open the second NIC look up index 0 too (vipl-compat
+    // Index 0 is the peer NIC of this one: programs that open the second NIC look up index 0 too (spec/compat
     // A13).
     *out = host_address((nic->info.index + index) % nics);
     return Status::ok;

@@ -28,7 +28,7 @@ constexpr uint32_t kMaxTold = 16;             // errors of one kind reported at 
 // What progress_running says of the thread; 0: there is none.
 enum : uint32_t { kStarts = 1, kRuns };
 
-// What the peer has found out about us (vipl-semantics §8). Both queue locks held.
+// What the peer has found out about us (spec/errors 8). Both queue locks held.
 void handle_events(Endpoint& ep) {
     ViCore& vi = *ep.vi;
     static constexpr struct {
@@ -201,7 +201,7 @@ void look_after_deaths(NicContext& nic) {
     });
 }
 
-// A program may watch the Status of its descriptors in memory and call nothing (vipl-semantics §2.6), and
+// A program may watch the Status of its descriptors in memory and call nothing (spec/descriptors 2.6), and
 // nobody rings for a lane that is said to be polled. What was there at the last look and still is gets served
 // from here; a program that polls does not leave it for so long, and keeps its locks for itself.
 void look_after_watchers(NicContext& nic) {

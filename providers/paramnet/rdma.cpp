@@ -38,7 +38,7 @@ private:
     const EndRecord& peer_;
 };
 
-// vipl-semantics §7: VI enables, region enables, tags, range.
+// spec/reliability 7: VI enables, region enables, tags, range.
 bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t length, uint32_t vi_permission,
                uint32_t region_flag, Region* out) {
     const EndRecord& peer = *ep.tx.peer;
@@ -322,7 +322,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         finish(ep, position, VIP_STATUS_OP_RDMA_READ, total, After::nothing);
         return Step::done;
     }
-    tell_event(ep, kEventReadRefused);  // §6.2: reads are refused at reliable levels only
+    tell_event(ep, kEventReadRefused);  // spec/reliability 6.2: reads are refused at reliable levels only
     finish(ep, position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0, After::break_silently);
     return Step::done;
 }

@@ -20,7 +20,7 @@ Step begin_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 bool write_direct(Endpoint&, ViCore&);
 Status write_now(ViCore&, const VIPX_WRITE&);
 Status mapped_at(ViCore&, uint32_t handle, uint64_t address, uint64_t bytes, void** here);
-// What the initiator of a refused write or read sees, and what the target is told (vipl-semantics §6.2, §7).
+// What the initiator of a refused write or read sees, and what the target is told (spec/reliability 6.2, 7).
 void finish_refused_write(Endpoint&, uint32_t position, uint32_t total, bool told_by_line);
 
 // rdma_served.cpp

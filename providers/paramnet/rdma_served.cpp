@@ -35,10 +35,10 @@ bool range_permitted(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle,
     return length == 0 || with_region(ep, busy, handle, address, length, region_flag, [] { return true; });
 }
 
-// §6.2 "RDMA write refused at target", seen from the target.
+// spec/reliability 6.2 "RDMA write refused at target", seen from the target.
 bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
     Rx& rx = ep.rx;
-    if ((flags & kFlagImmediate) != 0) {  // §7: the receive gets the error
+    if ((flags & kFlagImmediate) != 0) {  // spec/reliability 7: the receive gets the error
         WorkQueue& q = ep.vi->recv;
         if (!q.has_untaken()) return protocol_violation(ep);
         ++q.taken;
@@ -103,8 +103,8 @@ bool place_served(Endpoint& ep, const std::byte* from, uint32_t n) {
                                     [&] { return write_permitted_memory(to, from, n); });
     m.address += n;
     if (placed) return true;
-    // The region went away under the message, or its memory; what follows is dropped (§7: bytes already
-    // written stay).
+    // The region went away under the message, or its memory; what follows is dropped (spec/reliability 7:
+    // bytes already written stay).
     if (!refuse_write(ep, m.flags, m.immediate)) return false;
     m.kind = IncomingMessage::discarded;
     return true;

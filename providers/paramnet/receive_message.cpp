@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// Completes the receive of a message that cannot be placed and does what the level asks for (§6.2).
+// Completes the receive of a message that cannot be placed and does what the level asks for (spec/reliability 6.2).
 void refuse_receive(Endpoint& ep, uint32_t error) {
     complete_head(ep.vi->recv, VIP_STATUS_OP_RECEIVE | error, 0);
     if (ep.rx.unreliable) return;
@@ -95,7 +95,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     return true;
 }
 
-// An RDMA write with immediate data takes a receive and leaves its segments alone (§2.4, trap 8).
+// An RDMA write with immediate data takes a receive and leaves its segments alone (spec/descriptors 2.4).
 bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t error) {
     WorkQueue& q = ep.vi->recv;
     if (ep.rx.message.kind != IncomingMessage::none || !q.has_untaken()) return protocol_violation(ep);
@@ -121,7 +121,7 @@ bool take_line(Endpoint& ep, const Line& line, uint32_t meta) {
         case kLineImmediate:
             return take_immediate(ep, line, meta, 0);
         case kLineWriteRefused:
-            // §7: with immediate data the error goes to the receive, not to the error handler.
+            // spec/reliability 7: with immediate data the error goes to the receive, not to the error handler.
             return take_immediate(ep, line, meta, VIP_STATUS_RDMA_PROT_ERROR);
         case kLineWrite:
             return take_served_write(ep, line, meta);

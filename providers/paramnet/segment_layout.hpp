@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Everything of paramnet that lies in memory shared between processes: the connection segment (two lanes, two
 // end records) and the hub of a NIC context. Rules: one writer for each line, 128 bytes between what
-// different ends write (adjacent-line prefetch: performance-facts), all-zero is a valid beginning, and no
+// different ends write (adjacent-line prefetch: spec/performance R3), all-zero is a valid beginning, and no
 // reader trusts a word of it (docs/data-path.md).
 #pragma once
 
@@ -124,8 +124,8 @@ inline constexpr uint32_t units_for(uint32_t bytes) { return (bytes + kUnitBytes
 // How an end wants to hear of what concerns it. Zero, the safe answer, is `ring`.
 enum Mode : uint32_t { kModeRing = 0, kModePolled = 1 };
 
-// What an end has found that concerns the other one (vipl-semantics §6.2, §8): counters, told by a service
-// ring.
+// What an end has found that concerns the other one (spec/reliability 6.2, spec/errors 8): counters, told by
+// a service ring.
 enum EventKind : uint32_t {
     kEventNoReceive,
     kEventWriteRefused,
@@ -207,7 +207,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 // ---- the hub of a NIC context
 // -------------------------------------------------------------------------------
 
-inline constexpr uint32_t kMaxVi = 1024;  // vipl-semantics §9
+inline constexpr uint32_t kMaxVi = 1024;  // spec/limits 9
 inline constexpr uint32_t kBellWords = kMaxVi / 64;
 
 // Bells tell pollers and sleepers of the application which VIs have something; service bells tell the

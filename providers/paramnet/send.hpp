@@ -52,7 +52,7 @@ void collect_acks(Endpoint&);
 void finish(Endpoint&, uint32_t position, uint32_t status, uint32_t length, After);
 // The same, once the peer has acknowledged the line with kFlagAck just published.
 void finish_on_ack(Endpoint&, uint32_t position, uint32_t status, uint32_t length);
-// A message that needs a receive met none (vipl-semantics §6.2).
+// A message that needs a receive met none (spec/reliability 6.2).
 void finish_without_receive(Endpoint&, uint32_t position, uint32_t operation, uint32_t length);
 // Tells the peer's progress thread of an error that concerns it.
 void tell_event(Endpoint&, EventKind);

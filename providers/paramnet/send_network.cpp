@@ -48,7 +48,8 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     if (fate == Fate::failed) {
         finish(ep, position, status | VIP_STATUS_TRANSPORT_ERROR, 0, After::break_lost);
     } else {
-        // §6.2: an unreliable message is lost without a trace, but for a damaged RDMA write (§8 RDMAW_DATA).
+        // spec/reliability 6.2: an unreliable message is lost without a trace, but for a damaged RDMA write
+        // (spec/errors 8 RDMAW_DATA).
         if (fate == Fate::damaged && operation == VIP_CONTROL_OP_RDMAWRITE)
             tell_event(ep, kEventWriteDamaged);
         finish(ep, position, status, total, After::nothing);

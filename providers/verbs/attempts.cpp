@@ -33,7 +33,7 @@ std::unique_ptr<ConnectOp> new_attempt(ConnectOp::Kind kind, NicContext* nic, Vi
     auto op = new_op(kind, nic, &vi);
     if (!op) return nullptr;
     op->local = local;
-    op->local.host = nic->info.address;  // programs leave it unset (vipl-compat A5)
+    op->local.host = nic->info.address;  // programs leave it unset (spec/compat A5)
     op->remote = remote;
     op->traits = traits;
     op->deadline = deadline;

@@ -41,9 +41,8 @@ bool post_receive(Link& link, uint32_t buffer) {
     return ibv_post_recv(link.companion, &wr, &bad) == 0;
 }
 
-// The owner of memory decides who may touch it: region, range, tag, enables of region and VI (vipl-semantics
-// §7).
-// False: no room for the answer now.
+// The owner of memory decides who may touch it: region, range, tag, enables of region and VI
+// (spec/reliability 7). False: no room for the answer now.
 bool answer_question(Link& link, Endpoint& ep, const Message& question) {
     NicContext& nic = *link.nic;
     const ViCore& vi = *ep.vi;
@@ -76,7 +75,7 @@ void take_answer(Link& link, Endpoint& ep, const Message& answer) {
     vi.send.lock.unlock();
 }
 
-// What the peer has found out about us (vipl-semantics §8).
+// What the peer has found out about us (spec/errors 8).
 void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) {
     ViCore& vi = *ep.vi;
     if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) {
@@ -86,7 +85,7 @@ void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) 
     }
 }
 
-// A write with immediate data was refused: the receive that it would have taken says so (vipl-semantics §7).
+// A write with immediate data was refused: the receive that it would have taken says so (spec/reliability 7).
 void take_refused_write(Link& link, Endpoint& ep, uint32_t immediate) {
     ViCore& vi = *ep.vi;
     if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) return refuse_later(link, ep, immediate);

@@ -29,7 +29,7 @@ bool reserve_control(NicContext&);
 // Progress thread: everything the companions have received and finished.
 void serve_companions(NicContext&);
 // Progress thread: says `alive` where it is time to. A host that has vanished is noticed by what it does not
-// acknowledge, so an idle connection has to send now and then (hardware-facts e.2 row 28). The next such
+// acknowledge, so an idle connection has to send now and then (spec/verbs e.2 row 28). The next such
 // time.
 Deadline keep_alive(NicContext&, int64_t now);
 

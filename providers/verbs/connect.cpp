@@ -17,7 +17,7 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr int64_t kGraceNs = 100'000'000;  // NO_MATCH comes after it: vipl-compat C2, C6
+constexpr int64_t kGraceNs = 100'000'000;  // NO_MATCH comes after it: spec/compat C2, C6
 constexpr int64_t kFirstPauseNs = 5'000'000;
 constexpr int64_t kLongestPauseNs = 50'000'000;
 

@@ -26,7 +26,7 @@ constexpr uint32_t kMostSegments = 252;
 constexpr uint32_t kSignalEvery = 16;  // of a row of sends posted together
 
 // The data segments of a descriptor as the device wants them; segments without bytes are left out: nothing of
-// them is looked at (vipl-semantics §2.2 rule 4).
+// them is looked at (spec/descriptors 2.2 rule 4).
 int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, ibv_sge* out) {
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     int n = 0;

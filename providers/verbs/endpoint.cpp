@@ -34,7 +34,7 @@ uint32_t power_of_two(uint32_t n) {
     return p;
 }
 
-// What has arrived until now still counts (vipl-semantics §3 flush rule 1). Both queue locks held.
+// What has arrived until now still counts (spec/states 3 rule 1). Both queue locks held.
 void take_what_arrived(Endpoint& ep) {
     for (Group* group : {ep.recv_group, ep.send_group})
         while (collect(*group)) {

@@ -15,9 +15,9 @@ inline bool has_immediate(const VIP_DESCRIPTOR* d) { return (d->CS.Control & VIP
 // said why.
 void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report);
 
-// [S] A mistake of the program's own in a descriptor (vipl-semantics §6.2, "local send descriptor ...").
+// [S] A mistake of the program's own in a descriptor (spec/reliability 6.2, "local send descriptor ...").
 void refuse_descriptor(Endpoint&, uint32_t position, uint32_t error);
-// [S] The owner of the memory has said no (vipl-semantics §6.2, "RDMA write refused", "RDMA read refused").
+// [S] The owner of the memory has said no (spec/reliability 6.2, "RDMA write refused", "RDMA read refused").
 void refuse_rdma(Endpoint&, const VIP_DESCRIPTOR*, uint32_t position, uint32_t total);
 // [S] An error completion of a send: what it says of its descriptor, of the connection, and to the peer.
 void fail_send(Endpoint&, const Arrival&);

@@ -47,7 +47,7 @@ void sort_in(Group& group, const ibv_wc& wc) {
     a.position = position_of(wc.wr_id);
     a.generation = generation_of(wc.wr_id);
     a.status = static_cast<uint16_t>(wc.status);
-    if (wc.status == IBV_WC_SUCCESS) {  // else nothing more is valid (hardware-facts e.2 row 2)
+    if (wc.status == IBV_WC_SUCCESS) {  // else nothing more is valid (spec/verbs e.2 row 2)
         a.length = wc.byte_len;
         a.immediate = wc.imm_data;
         a.opcode = static_cast<uint16_t>(wc.opcode);

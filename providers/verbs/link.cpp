@@ -25,7 +25,7 @@ namespace {
 constexpr size_t kBufferBytes = 2 * kCompanionDepth * kMessageBytes;
 constexpr uint8_t kForever = 7;  // rnr_retry: until it works
 constexpr uint8_t kShortRnrTimer =
-    12;  // 0.64 ms; what rdma_cm would set is 655 ms (hardware-facts e.2 row 9)
+    12;  // 0.64 ms; what rdma_cm would set is 655 ms (spec/verbs e.2 row 9)
 
 // Devices that cannot send so much inline say so by failing.
 ibv_qp* create_data(NicContext& nic, const Link& link, uint32_t* inline_bytes) {
@@ -94,7 +94,7 @@ bool path_attributes(rdma_cm_id* id, ibv_qp_state state, Transition* step) {
 uint32_t access_of(const ViTraits& traits, bool device_has_atomics) {
     uint32_t access = IBV_ACCESS_LOCAL_WRITE;
     if (traits.rdma_write != 0) access |= IBV_ACCESS_REMOTE_WRITE;
-    // Reads belong to the reliable levels (vipl-semantics §6.1).
+    // Reads belong to the reliable levels (spec/reliability 6.1).
     if (traits.rdma_read != 0 && traits.reliability != VIP_SERVICE_UNRELIABLE)
         access |= IBV_ACCESS_REMOTE_READ;
     return access | atomic_access(device_has_atomics, access);
@@ -156,7 +156,7 @@ bool make_ready(Link& link, rdma_cm_id* id) {
     if (!path_attributes(id, IBV_QPS_RTS, &send)) return false;
     send.attr.timeout = link.nic->settings.ack_timeout;
     send.attr.retry_cnt = link.nic->settings.retries;
-    send.attr.rnr_retry = 0;  // a message without a posted receive fails (vipl-semantics §6.2)
+    send.attr.rnr_retry = 0;  // a message without a posted receive fails (spec/reliability 6.2)
     send.attr.max_rd_atomic = std::max<uint8_t>(std::min(link.nic->reads, link.peer_reads), 1);
     send.mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
     if (!modify(link.data, send, "ready to send")) return false;

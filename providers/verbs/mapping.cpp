@@ -22,7 +22,7 @@ constexpr uint64_t kLargestTransfer = uint64_t{1} << 30;
 bool reception(uint16_t level) { return level == VIP_SERVICE_RELIABLE_RECEPTION; }
 
 // What went wrong at the target is told to the descriptor at Reliable Reception only: at Reliable Delivery
-// the network had accepted the message, and what breaks is the connection (vipl-semantics §6.2).
+// the network had accepted the message, and what breaks is the connection (spec/reliability 6.2).
 Verdict at_target(uint32_t bits, uint16_t level) {
     Verdict v;
     v.descriptor = true;
@@ -61,7 +61,7 @@ Verdict connection_only() {
     return v;
 }
 
-// At Unreliable only what the transport itself has to say ends the connection (vipl-semantics §6.2).
+// At Unreliable only what the transport itself has to say ends the connection (spec/reliability 6.2).
 Verdict at_level(Verdict v, uint16_t level, ibv_wc_status status) {
     const bool transport = (v.bits & VIP_STATUS_TRANSPORT_ERROR) != 0;
     if (level != VIP_SERVICE_UNRELIABLE || status == IBV_WC_SUCCESS || !v.descriptor || transport) return v;
@@ -90,8 +90,8 @@ Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool fetches) {
             return v;
         case IBV_WC_REM_INV_REQ_ERR:
         case IBV_WC_REM_INV_RD_REQ_ERR:
-            // The receive was too short, or could not be used (§6.2 rows "larger than", "receive
-            // descriptor"); of a fetch, that the target's queue pair does not permit it.
+            // The receive was too short, or could not be used (spec/reliability 6.2 rows "larger than",
+            // "receive descriptor"); of a fetch, that the target's queue pair does not permit it.
             if (fetches) return not_fetched();
             return at_target(VIP_STATUS_REMOTE_DESC_ERROR, level);
         case IBV_WC_REM_OP_ERR:
@@ -222,7 +222,7 @@ void set_limits(const PortFacts& facts, const NicSettings& settings, NicInfo* ni
 bool describe_port(const PortFacts& facts, const NicSettings& settings, uint32_t index, NicInfo* out,
                    Rejection* why) {
     const ibv_device_attr& d = facts.device_attr;
-    if (facts.port_attr.max_msg_sz < 65600)  // vipl-compat N6
+    if (facts.port_attr.max_msg_sz < 65600)  // spec/compat N6
         return refuse(facts, why, "its messages are shorter than the 65,600 bytes VIA programs use",
                       "use another device");
     if (d.max_qp < 4 || d.max_qp_wr < 16 || d.max_sge < 2 || d.max_cqe < 64)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What VIPL's words mean in verbs and back, as functions without any I/O: completion statuses, addresses,
-// ports, limits. hardware-facts (e) is the source of every row; docs/verbs.md shows the tables.
+// ports, limits. spec/verbs is the source of every row; docs/verbs.md shows the tables.
 #pragma once
 
 #include <infiniband/verbs.h>

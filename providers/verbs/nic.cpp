@@ -85,7 +85,7 @@ void close_connecting(NicContext& nic) {
     {
         const std::lock_guard lock(nic.connect_mutex);
         for (auto& [number, request] : nic.incoming) {
-            refuse(request.id, Refusal::no_resources);  // a server that ends: TIMEOUT (vipl-compat C5)
+            refuse(request.id, Refusal::no_resources);  // a server that ends: TIMEOUT (spec/compat C5)
             ids.push_back(request.id);
         }
         for (auto& [port, id] : nic.listeners) ids.push_back(id);

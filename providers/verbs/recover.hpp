@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections of level Unreliable over a reliable queue pair. The network loses nothing (vipl-compat V6), but
+// Connections of level Unreliable over a reliable queue pair. The network loses nothing (spec/compat V6), but
 // what VIA drops and goes on from, a queue pair fails of: a message without a receive, a receive that is too
 // short or bad, an RDMA write that is refused. Then both ends make their queue pairs anew, and what had not
-// arrived is sent again (vipl-semantics §6.2, hardware-facts e.2 rows 8, 9 and 12).
+// arrived is sent again (spec/reliability 6.2, spec/verbs e.2 rows 8, 9 and 12).
 //
 // One round: each end stops its queue pair and waits until the device has told all that became of its work;
 // says `reset`, with the number of messages that have arrived since the last round and the packet number it

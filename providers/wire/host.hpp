@@ -86,7 +86,7 @@ enum class Operation : uint8_t { send, write, read, fetch_add, compare_swap };
 struct Work {
     Operation operation = Operation::send;
     bool has_immediate = false;
-    bool fence = false;  // not begun before all earlier reads and atomics are done (vipl-semantics §2.5)
+    bool fence = false;  // not begun before all earlier reads and atomics are done (spec/descriptors 2.5)
     uint8_t width = 8;   // atomics: 4 or 8
     uint32_t tag = 0;    // the host's own name for it
     uint32_t total = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Requests that found nobody listening, kept for a listener that comes within the requester's grace: so that
 // one that only looks in (VipConnectWait with a timeout of zero) finds them, as it does where the agent
-// matches (vipl-compat C6). A fixed number, made once; when there are more, the oldest have to rely on their
+// matches (spec/compat C6). A fixed number, made once; when there are more, the oldest have to rely on their
 // next copy. Used by Node only.
 #pragma once
 

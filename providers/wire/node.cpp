@@ -423,7 +423,7 @@ void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
     ++counters_.requests_ignored;  // it will come again, and so will ours
 }
 
-// Of other damaged frames nobody hears (vipl-semantics §6.2, §8); reliable levels get them again.
+// Of other damaged frames nobody hears (spec/reliability 6.2, spec/errors 8); reliable levels get them again.
 void Node::on_damaged_write(const Header& h, const NicAddress& from) {
     const Link* link = find(h.destination);
     if (link != nullptr && link->is_unreliable_end_of(h, from)) host_.damaged_write(link->cookie());

@@ -95,7 +95,7 @@ void Receiver::on_frame(const Frame& f, Time now) {
 }
 
 // Each frame counts once. One that comes after something newer is still good if it is a message by itself; a
-// fragment is not (vipl-semantics §6.1: whole or not at all, at most once, in any order).
+// fragment is not (spec/reliability 6.1: whole or not at all, at most once, in any order).
 void Receiver::on_frame_unreliable(const Frame& f, Time now) {
     const uint32_t sequence = f.header.sequence;
     if (!started_) {
@@ -287,7 +287,7 @@ void Receiver::abandon() {
     current_ = Current{};
 }
 
-// What the host refuses breaks a reliable connection; at Unreliable only the message is dropped (§6.2).
+// What the host refuses breaks a reliable connection; at Unreliable only the message is dropped (spec/reliability 6.2).
 void Receiver::refuse(Verdict verdict, uint32_t number, Time now) {
     current_.phase = Phase::discard;
     if (!reliable_) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Flow control of the VIA module as a model: two ends, two wires, random schedules, also with ends that never
-// look. What must hold after every step is adi-facts F15, and that no packet ever meets an empty receive
-// queue (F16).
+// look. What must hold after every step is spec/adi F15, and that no packet ever meets an empty receive
+// queue (spec/adi F16).
 #include <gtest/gtest.h>
 
 #include <deque>

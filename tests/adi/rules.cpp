@@ -52,7 +52,7 @@ std::vector<std::vector<WirePacket>> faulty_packets() {
         change(second);
         all.push_back({first, second});
     };
-    behind_it([](WirePacket& p) { p.kind = Kind::eager; });  // in the middle of another message (C53)
+    behind_it([](WirePacket& p) { p.kind = Kind::eager; });  // in the middle of another message (spec/adi C53)
     behind_it([](WirePacket& p) { p.kind = Kind::request, p.length = 100; });
     behind_it([](WirePacket& p) { p.kind = Kind::first, p.length = 100; });
     behind_it([](WirePacket& p) { p.number = 2; });
@@ -91,7 +91,7 @@ void faulty(Job& job) {
 
 constexpr int kDepth = 16, kPreserved = 4;
 
-// Short messages leave the last credits to envelopes: one leaves although the receiver does not look (C33).
+// Short messages leave the last credits to envelopes: one leaves although the receiver does not look (spec/adi C33).
 void preserved(Job& job) {
     Engine e(job, module);
     if (e.rank() == 0) job.say(0);
@@ -122,7 +122,7 @@ void preserved(Job& job) {
     ::_exit(0);
 }
 
-// What is told of receives posted anew may be spent, to the last one and no further (C41).
+// What is told of receives posted anew may be spent, to the last one and no further (spec/adi C41).
 void told(Job& job) {
     Engine e(job, module);
     if (e.rank() == 0) job.say(0);
@@ -160,7 +160,7 @@ void told(Job& job) {
 
 constexpr size_t kLongest = 600'000;
 
-// A request says how long the message is and how many receives its packets will take (C57, C39).
+// A request says how long the message is and how many receives its packets will take (spec/adi C57, C39).
 void announced(Job& job) {
     Engine e(job, module);
     if (e.rank() == 0) job.say(0);
@@ -328,7 +328,7 @@ void data_of_a_message(Job& job) {
     ::_exit(0);
 }
 
-// Messages that wait for the same credits are moved one after the other, in the order of their replies (C52).
+// Messages that wait for the same credits are moved one after the other, in the order of their replies (spec/adi C52).
 void one_by_one(Job& job) {
     constexpr size_t kMessages = 3;
     Engine e(job, module);
@@ -360,7 +360,7 @@ void one_by_one(Job& job) {
     e.barrier();
 }
 
-// Longer than one transfer of the NIC (C58), either way.
+// Longer than one transfer of the NIC (spec/adi C58), either way.
 void beyond_a_transfer(Job& job) {
     Engine e(job, module);
     std::vector<unsigned char> out(9'000'001), in(out.size());
@@ -375,7 +375,7 @@ void beyond_a_transfer(Job& job) {
     CHECK(e.failed().empty());
 }
 
-// More receives are asked for than a queue of the NIC takes: as many as it does are posted (C8).
+// More receives are asked for than a queue of the NIC takes: as many as it does are posted (spec/adi C8).
 void deep(Job& job) {
     Engine e(job, module);
     std::vector<unsigned char> data(100);

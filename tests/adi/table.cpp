@@ -79,7 +79,7 @@ void table(Job& job) {
     e.barrier();
 }
 
-// Processes that join later, and some that part while the others go on (C24-C26).
+// Processes that join later, and some that part while the others go on (spec/adi C24-C26).
 void membership(Job& job) {
     constexpr int kLate = 3;
     Engine e(job, module, kLate);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Asynchronous errors: vipl-semantics §8, §4.8, vipl-compat Q13-Q17. Those that come with a row of the reliability
-// table are in reliability_test.
+// Asynchronous errors: spec/errors 8, spec/calls 4.8, spec/compat Q13-Q17. Those that come with a row of the
+// reliability table are in reliability_test.
 #include <cstring>
 #include <thread>
 
@@ -219,7 +219,7 @@ TEST(ConnLost, IsNotDeliveredOnceTheViWasDisconnected) {
     require(VipDisconnect(pair.client.vi), "VipDisconnect");
     ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
     require(VipDisconnect(pair.server.vi), "VipDisconnect");
-    // An orderly end is told late (Q14): by then this VI has done its part.
+    // An orderly end is told late (spec/compat Q14): by then this VI has done its part.
     EXPECT_TRUE(never([&] { return pair.server.errors.size() != 0; }, Millis{600}));
 }
 
@@ -230,7 +230,7 @@ TEST(ConnLost, IsNotDeliveredForAViThatIsGone) {
     ASSERT_TRUE(pair.server.reaches(VIP_STATE_ERROR));
     require(retire(vi), "VipDestroyVi");
     pair.server.vi = pair.server.create_vi();
-    EXPECT_TRUE(never([&] { return pair.server.errors.size() != 0; }, Millis{600})) << "vipl-compat Q17";
+    EXPECT_TRUE(never([&] { return pair.server.errors.size() != 0; }, Millis{600})) << "spec/compat Q17";
 }
 
 TEST(ConnLost, ComesOncePerConnectionAlsoForAViThatWasConnectedAgain) {

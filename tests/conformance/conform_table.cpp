@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The documented cells and rows. Sources: vipl-semantics §3, §4, §6.2, §8, with vipl-compat §12 on top.
+// The documented cells and rows. Sources: spec/states 3, spec/calls 4, spec/reliability 6.2, spec/errors 8,
+// with spec/compat 12 on top.
 #include "conform_table.hpp"
 
 namespace viaduct::conformance {

@@ -5,8 +5,8 @@
 
 namespace viaduct::conformance {
 
-/// One call: its label in the three-step matrix of vipl-semantics §11 and its cells, "CODE:states" with the letters
-/// I, P, C, E for the states and - for "no VI involved".
+/// One call: its label in the three-step matrix of spec/conformance 11 and its cells, "CODE:states" with the
+/// letters I, P, C, E for the states and - for "no VI involved".
 struct DocumentedCall {
     const char* call;
     const char* label;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Client/server connections: vipl-semantics §4.3 with vipl-compat §6, §7 on top.
+// Client/server connections: spec/calls 4.3 with spec/compat 6, 7 on top.
 #include <cstring>
 #include <thread>
 
@@ -66,7 +66,7 @@ TEST(Connect, RequestWaitAcceptConnectsAndTellsEachSideOfTheOther) {
     ASSERT_TRUE(CONFORM_RESULT("VipConnectWait", VIP_SUCCESS, VS::kNone, waited.code));
     EXPECT_EQ(client.state(), VIP_STATE_CONNECT_PENDING);
     EXPECT_EQ(waited.remote.host_bytes(), local.host_bytes());
-    EXPECT_EQ(waited.remote.discriminator(), own) << "the acceptor reads the peer's identity there (A7)";
+    EXPECT_EQ(waited.remote.discriminator(), own) << "the acceptor reads the peer's identity there (spec/compat A7)";
     EXPECT_EQ(waited.attributes.ReliabilityLevel, client.wanted.level);
     EXPECT_EQ(waited.attributes.MaxTransferSize, client.limits.MaxTransferSize);
     EXPECT_TRUE(waited.attributes.EnableRdmaWrite);
@@ -91,7 +91,7 @@ TEST(Connect, TheRemoteBufferGetsTheAddressAndNotOneByteMore) {
         ASSERT_EQ(waited.code, VIP_SUCCESS);
         const std::size_t used = 4u + server.limits.NicAddressLen + length;
         EXPECT_EQ(waited.remote.used(), used);
-        EXPECT_TRUE(waited.remote.untouched_from(used)) << "buffers are sized for the expected length (A8)";
+        EXPECT_TRUE(waited.remote.untouched_from(used)) << "buffers are sized for the expected length (spec/compat A8)";
         VipConnectReject(waited.connection);
         EXPECT_EQ(requester.get(), VIP_REJECT);
     }
@@ -154,7 +154,7 @@ TEST(Connect, HostBytesOfTheOwnAddressAreNotLookedAt) {
         return request(client.vi, local.get(), remote.get(), kLongWait, &attributes);
     });
     const Waited waited = wait_at(server.nic, Address(garbage, name));
-    ASSERT_EQ(waited.code, VIP_SUCCESS) << "vipl-compat A5";
+    ASSERT_EQ(waited.code, VIP_SUCCESS) << "spec/compat A5";
     EXPECT_EQ(VipConnectAccept(waited.connection, server.vi), VIP_SUCCESS);
     EXPECT_EQ(requester.get(), VIP_SUCCESS);
 }
@@ -170,7 +170,7 @@ TEST(Connect, TwoConnectionsMayHaveTheSamePairOfAddresses) {
         const Waited waited = wait_at(server.nic, Address(server.nic, name));
         ASSERT_EQ(waited.code, VIP_SUCCESS);
         ASSERT_EQ(VipConnectAccept(waited.connection, i == 0 ? server.vi : server_two), VIP_SUCCESS);
-        ASSERT_EQ(requester.get(), VIP_SUCCESS) << "addresses are a rendezvous, not an identity (A4)";
+        ASSERT_EQ(requester.get(), VIP_SUCCESS) << "addresses are a rendezvous, not an identity (spec/compat A4)";
     }
     exchange(client, client.vi, server, server.vi, '1');
     exchange(server, server_two, client, client_two, '2');
@@ -198,7 +198,7 @@ TEST(Connect, BothSidesMaySendAtOnce) {
         server.receive(16);
         PendingRequest pending = pending_request(client, server);
         ASSERT_EQ(VipConnectAccept(pending.connection, server.vi), VIP_SUCCESS);
-        server.send(server.buffer(16, 's'), 16);  // races with the accept on its way (C14)
+        server.send(server.buffer(16, 's'), 16);  // races with the accept on its way (spec/compat C14)
         ASSERT_EQ(pending.requester.get(), VIP_SUCCESS);
         client.send(client.buffer(16, 'c'), 16);
         EXPECT_EQ(reap_recv(client.vi).code, VIP_SUCCESS);
@@ -233,7 +233,7 @@ TEST(ConnectRequest, AHostThatDoesNotExistIsNoMatchOrTimeout) {
     Address nowhere(std::string(end.limits.NicAddressLen, '\x02'), unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
     const VIP_RETURN result = VipConnectRequest(end.vi, local.get(), nowhere.get(), 300, &attributes);
-    EXPECT_TRUE(result == VIP_NO_MATCH || result == VIP_TIMEOUT) << code_name(result) << " (vipl-compat C5, C7)";
+    EXPECT_TRUE(result == VIP_NO_MATCH || result == VIP_TIMEOUT) << code_name(result) << " (spec/compat C5, C7)";
     EXPECT_EQ(end.state(), VIP_STATE_IDLE);
 }
 
@@ -291,7 +291,7 @@ TEST(ConnectRequest, RejectIsToldToTheRequesterWhoKeepsItsReceives) {
     CONFORM(VIP_INVALID_PARAMETER, kNone, VipConnectReject(pending.connection));
     connect(client.nic, client.vi, server.nic, server.vi);
     server.send(server.buffer(8, 'r'), 8);
-    EXPECT_EQ(reap_recv(client.vi).descriptor, posted) << "the same VI tries again (C8)";
+    EXPECT_EQ(reap_recv(client.vi).descriptor, posted) << "the same VI tries again (spec/compat C8)";
 }
 
 TEST(ConnectRequest, RejectAfterTheRequesterGaveUpStillSucceeds) {
@@ -337,7 +337,7 @@ TEST(ConnectRequest, ToAServerThatClosesItsNicGivesACodeThatProgramsRetryOn) {
     const VIP_RETURN result = pending.requester.get();
     EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_NO_MATCH || result == VIP_REJECT ||
                 result == VIP_ERROR_RESOURCE)
-        << code_name(result) << " (vipl-compat C5)";
+        << code_name(result) << " (spec/compat C5)";
     EXPECT_EQ(client.state(), VIP_STATE_IDLE);
 }
 
@@ -349,7 +349,7 @@ TEST(ConnectRequest, AThousandFailingTriesLeaveNothingBehind) {
     const auto end_of_test = Clock::now() + Millis{1000};
     int tries = 0;
     while (Clock::now() < end_of_test && tries < 1000) {
-        // One millisecond each: whatever grace there is may not exceed the caller's own timeout (C6).
+        // One millisecond each: whatever grace there is may not exceed the caller's own timeout (spec/compat C6).
         const VIP_RETURN result = VipConnectRequest(end.vi, local.get(), nobody.get(), 1, &attributes);
         ASSERT_TRUE(result == VIP_NO_MATCH || result == VIP_TIMEOUT) << code_name(result);
         ++tries;
@@ -484,7 +484,7 @@ TEST(ConnectWait, AListenerOnOneDiscriminatorServesManyClients) {
 }
 
 TEST(ConnectWait, RequestsThatComeWhileTheListenerIsAwayAreMetWhenItComesBack) {
-    // Three requests in a row without a retry against one acceptor (vipl-compat C6).
+    // Three requests in a row without a retry against one acceptor (spec/compat C6).
     End client;
     End server(across());
     const std::string name = unique_discriminator();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Completion queues: vipl-semantics §4.7, vipl-compat §11.
+// Completion queues: spec/calls 4.7, spec/compat 11.
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -95,7 +95,7 @@ TEST(CqEntries, OneQueueServesBothQueuesOfAViWithOneEntryPerCompletion) {
     for (int i = 0; i < 10; ++i) {
         const Entry entry = take(end.send_cq);
         ASSERT_TRUE(CONFORM_RESULT("VipCQDone", VIP_SUCCESS, VS::kNone, entry.code));
-        EXPECT_EQ(entry.vi, end.vi) << "never an unknown handle (vipl-compat Q8)";
+        EXPECT_EQ(entry.vi, end.vi) << "never an unknown handle (spec/compat Q8)";
         VIP_DESCRIPTOR* d = nullptr;
         // The descriptor is there with its entry: one call, no loop.
         if (entry.recv) {
@@ -201,7 +201,7 @@ TEST(CqSize, OneEntryIsEnoughForOneCompletionAtATime) {
     EndOptions chosen;
     chosen.recv_cq = 1;
     Pair pair(EndOptions{}, chosen);
-    // More receives than entries, as long as they do not complete together (vipl-compat Q3, Q4).
+    // More receives than entries, as long as they do not complete together (spec/compat Q3, Q4).
     for (int i = 0; i < 50; ++i) {
         pair.server.receive(16);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a descriptor may hold, which error bit answers which mistake, and what survives: vipl-semantics §2 with
-// vipl-compat §10, M10, T1-T8.
+// What a descriptor may hold, which error bit answers which mistake, and what survives: spec/descriptors
+// with spec/compat 10, M10, T1-T8.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -115,7 +115,7 @@ const char* bit_row_of(VIP_UINT32 bit) {
                                                 : "2.3 LENGTH_ERROR";
 }
 
-/// The end of a connection is told late (vipl-compat Q14): to wait for it after each mistake would take long.
+/// The end of a connection is told late (spec/compat Q14): to wait for it after each mistake would take long.
 bool waits_for_the_callback(const Mistake& mistake) {
     return mistake.what == segment_mistakes().front().what || mistake.what == send_mistakes().back().what;
 }
@@ -230,7 +230,7 @@ TEST(ReceiveTolerance, BitsAndLengthASenderWouldSetAreAccepted) {
     EXPECT_EQ(got.descriptor->CS.Length, 10u);
     EXPECT_EQ(got.status(), static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_OP_RECEIVE))
         << "the sender sent no immediate data";
-    EXPECT_EQ(got.descriptor->CS.ImmediateData, 4711u) << "without the bit the field is left alone (T7)";
+    EXPECT_EQ(got.descriptor->CS.ImmediateData, 4711u) << "without the bit the field is left alone (spec/compat T7)";
 }
 
 // ------------------------------------------------------------------------------------------- what has to survive
@@ -251,7 +251,7 @@ TEST(DescriptorFields, SegmentsCountAndControlSurviveACompletion) {
         EXPECT_EQ(before->CS.Control, after->CS.Control);
         EXPECT_EQ(before->CS.Reserved, after->CS.Reserved);
     }
-    EXPECT_EQ(send->CS.ImmediateData, 0xFFFFFFFFu) << "the sender finds its own value unchanged (T8)";
+    EXPECT_EQ(send->CS.ImmediateData, 0xFFFFFFFFu) << "the sender finds its own value unchanged (spec/compat T8)";
     EXPECT_EQ(send->CS.Length, 40u);
 }
 
@@ -425,7 +425,7 @@ TEST(Placement, ADescriptorInAnotherRegionThanTheOneNamedIsTolerated) {
     pair.server.receive(16);
     VIP_DESCRIPTOR* d = pair.client.message(pair.client.buffer(16, 'w'), 16);
     CONFORM(VIP_SUCCESS, kConnected, VipPostSend(pair.client.vi, d, other));
-    EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << "vipl-compat M10";
+    EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << "spec/compat M10";
     EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
     EXPECT_EQ(pair.client.state(), VIP_STATE_CONNECTED);
     EXPECT_EQ(pair.client.errors.size(), 0u);
@@ -437,7 +437,7 @@ TEST(Placement, ARegisteredDescriptorIsFoundWhateverItsHandleSays) {
         pair.server.receive(16);
         VIP_DESCRIPTOR* d = pair.client.message(pair.client.buffer(16, 'w'), 16);
         CONFORM(VIP_SUCCESS, kConnected, VipPostSend(pair.client.vi, d, handle));
-        EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << "it lies in some region of the NIC (M10)";
+        EXPECT_EQ(reap_send(pair.client.vi).code, VIP_SUCCESS) << "it lies in some region of the NIC (spec/compat M10)";
         EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
     }
 }

@@ -36,7 +36,7 @@ struct Options {
     std::string peer_nic;       ///< of the second end of each pair, in this process; empty: nic
     std::string child_nic;      ///< of partner processes and forked children; empty: nic
     std::string child_command;  ///< words in front of a partner process, "ip netns exec b" for example
-    unsigned segments = 252;  ///< what MaxSegmentsPerDesc has to be at least (vipl-semantics §9)
+    unsigned segments = 252;  ///< what MaxSegmentsPerDesc has to be at least (spec/limits 9)
 
     const std::string& far() const { return peer_nic.empty() ? nic : peer_nic; }
     const std::string& elsewhere() const { return child_nic.empty() ? nic : child_nic; }
@@ -237,7 +237,7 @@ private:
 /// Ends a VI the way the Intel sample does: disconnect, drain, destroy.
 VIP_RETURN retire(VIP_VI_HANDLE vi);
 
-/// The status word as a program that watches it would read it (vipl-semantics §2.6), and a byte of watched memory.
+/// The status word as a program that watches it would read it (spec/descriptors 2.6), and a byte of watched memory.
 inline VIP_UINT32 peek_status(const VIP_DESCRIPTOR* d) { return __atomic_load_n(&d->CS.Status, __ATOMIC_ACQUIRE); }
 inline bool peek_done(const VIP_DESCRIPTOR* d) { return (peek_status(d) & VIP_STATUS_DONE) != 0; }
 inline char peek(const char* byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }

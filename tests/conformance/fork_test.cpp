@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Processes: what a forked child may do, how processes end, and silence (vipl-semantics §4.1, vipl-compat §3, §11).
+// Processes: what a forked child may do, how processes end, and silence (spec/calls 4.1, spec/compat 3, 11).
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -171,7 +171,7 @@ TEST(Processes, APeerThatEndsWithoutCleanUpIsNoticedWithinASecond) {
     ASSERT_EQ(client.wait(), 0);
     const auto start = Clock::now();
     ASSERT_TRUE(ready(waiter, kOneSecond)) << "a blocked waiter wakes up";
-    EXPECT_EQ(waiter.get(), VIP_DESCRIPTOR_ERROR) << "vipl-compat Q15";
+    EXPECT_EQ(waiter.get(), VIP_DESCRIPTOR_ERROR) << "spec/compat Q15";
     EXPECT_EQ(got, receive);
     EXPECT_EQ(server.state(), VIP_STATE_ERROR);
     EXPECT_TRUE(server.errors.wait_for(VIP_ERROR_CONN_LOST, kOneSecond - since(start)));
@@ -179,7 +179,7 @@ TEST(Processes, APeerThatEndsWithoutCleanUpIsNoticedWithinASecond) {
 
 TEST(Processes, EndWhileAnotherThreadOfTheirsWaits) {
     Child child("return-with-waiter", {});
-    EXPECT_EQ(child.wait(), 0) << "the end of a process never waits for blocked callers (vipl-compat L4)";
+    EXPECT_EQ(child.wait(), 0) << "the end of a process never waits for blocked callers (spec/compat L4)";
 }
 
 TEST(Processes, EndWithTheLastThreadOfTheProgramThoughMainHasEndedBefore) {
@@ -214,7 +214,7 @@ TEST(Processes, MayExitInsideTheErrorCallback) {
     ASSERT_EQ(client.line(), "connected");
     require(VipDisconnect(server.vi), "VipDisconnect");
     client.go();
-    EXPECT_EQ(client.wait(), 7) << "vipl-compat L3";
+    EXPECT_EQ(client.wait(), 7) << "spec/compat L3";
 }
 
 TEST(Processes, ThatAreExitingAreNotToldThatTheirPeerHasEnded) {
@@ -225,7 +225,7 @@ TEST(Processes, ThatAreExitingAreNotToldThatTheirPeerHasEnded) {
     ASSERT_EQ(client.line(), "connected");
     ASSERT_EQ(client.line(), "leaving");
     require(VipDisconnect(server.vi), "VipDisconnect");
-    EXPECT_EQ(client.line(Millis{700}), "") << "an error callback would end the run as failed (vipl-compat Q14)";
+    EXPECT_EQ(client.line(Millis{700}), "") << "an error callback would end the run as failed (spec/compat Q14)";
     client.go();
     EXPECT_EQ(client.wait(), 0);
 }

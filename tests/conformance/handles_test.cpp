@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Every call that takes a handle, given dead, foreign and invented ones: the documented refusal and no crash
-// (vipl-semantics §4: handles are looked up, never followed).
+// (spec/calls 4: handles are looked up, never followed).
 #include <cstring>
 
 #include "fixture.hpp"
@@ -219,7 +219,7 @@ TEST(Handles, ProtectionTagsAreRefusedWhereverTheyAreNamed) {
     End& end = world.end;
     VIP_VI_HANDLE vi = nullptr;
     VIP_MEM_HANDLE region = 0;
-    // NULL is the default tag everywhere but in VipDestroyPtag (vipl-compat V1, V3).
+    // NULL is the default tag everywhere but in VipDestroyPtag (spec/compat V1, V3).
     const auto unless_null = [](void* h, const std::function<VIP_RETURN()>& call) {
         return h == nullptr ? VIP_INVALID_PTAG : call();
     };

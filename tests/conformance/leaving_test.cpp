@@ -114,7 +114,7 @@ TEST_P(Leaving, WhatHasArrivedCompletesItsReceivesWhenThisEndErrs) {
         Pair pair(roomy());
         const auto posted = post_receives(pair.server, 5, 64);
         send_all(pair.client, 3, 64);
-        // A descriptor outside of registered memory breaks the connection (vipl-semantics §2.3).
+        // A descriptor outside of registered memory breaks the connection (spec/descriptors 2.3).
         alignas(64) static VIP_DESCRIPTOR outside{};
         EXPECT_EQ(VipPostSend(pair.server.vi, &outside, pair.server.region), VIP_SUCCESS);
         EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR));

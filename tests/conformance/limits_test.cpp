@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a NIC says it can hold, it holds, and one more is refused with VIP_ERROR_RESOURCE: vipl-semantics §9.
+// What a NIC says it can hold, it holds, and one more is refused with VIP_ERROR_RESOURCE: spec/limits 9.
 #include <sys/mman.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Registered memory: vipl-semantics §4.5, vipl-compat §9.
+// Registered memory: spec/calls 4.5, spec/compat 9.
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>

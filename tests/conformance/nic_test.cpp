@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Opening, describing and closing NICs (vipl-semantics §4.1, vipl-compat §4, §5), management information, error
+// Opening, describing and closing NICs (spec/calls 4.1, spec/compat 4, 5), management information, error
 // callback registration and user data.
 #include <dirent.h>
 #include <fcntl.h>
@@ -80,7 +80,7 @@ TEST(NicOpen, CountingNamesUpComesToAnEnd) {
             VipCloseNic(nic);
             ++number;
         }
-        EXPECT_LT(number, kTooMany) << stem << " never fails (vipl-compat D7, D9)";
+        EXPECT_LT(number, kTooMany) << stem << " never fails (spec/compat D7, D9)";
     }
 }
 
@@ -240,7 +240,7 @@ TEST(NicQuery, TheLimitsAreAtLeastWhatProgramsCountOn) {
     ASSERT_TRUE(CONFORM(VIP_SUCCESS, kNone, VipQueryNic(nic, &a)));
     EXPECT_NE(std::memchr(a.Name, 0, sizeof a.Name), nullptr) << "the name has no end";
     EXPECT_NE(a.Name[0], '\0');
-    EXPECT_EQ(a.NicAddressLen, 6) << "programs take it as a constant (vipl-compat N2)";
+    EXPECT_EQ(a.NicAddressLen, 6) << "programs take it as a constant (spec/compat N2)";
     EXPECT_NE(a.LocalNicAddress, nullptr);
     EXPECT_EQ(a.ThreadSafe, VIP_TRUE);
     EXPECT_GE(a.MaxDiscriminatorLen, 16);
@@ -249,9 +249,9 @@ TEST(NicQuery, TheLimitsAreAtLeastWhatProgramsCountOn) {
     EXPECT_GE(a.MaxSegmentsPerDesc, options().segments) << "252, unless the caller knows that the device has fewer";
     EXPECT_GE(a.MaxCQ, 128u);
     EXPECT_GE(a.MaxCQEntries, 1024u);
-    EXPECT_GE(a.MaxTransferSize, 65600u) << "vipl-compat N6";
+    EXPECT_GE(a.MaxTransferSize, 65600u) << "spec/compat N6";
     EXPECT_LT(a.MaxTransferSize, 1ul << 31) << "programs copy it into an int";
-    EXPECT_GE(a.NativeMTU, 1024u) << "a tiny MTU becomes a tiny packet size (vipl-compat N8)";
+    EXPECT_GE(a.NativeMTU, 1024u) << "a tiny MTU becomes a tiny packet size (spec/compat N8)";
     EXPECT_GE(a.MaxPtags, a.MaxVI);
     EXPECT_GE(a.MaxRegisterRegions, 10000u);
     EXPECT_GE(a.MaxRegisterBlockBytes, a.MaxTransferSize);
@@ -277,7 +277,7 @@ TEST(NicQuery, TheAnswerNeverChanges) {
 }
 
 TEST(NicOrder, AnyOrderOfTheFirstCallsWorks) {
-    // The four orders of vipl-compat D10, each step checked.
+    // The four orders of spec/compat D10, each step checked.
     for (int order = 0; order < 4; ++order) {
         const VIP_NIC_HANDLE nic = open_nic();
         VIP_NIC_ATTRIBUTES attributes{};

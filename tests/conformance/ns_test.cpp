@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The name service: vipl-semantics §4.9, vipl-compat §6 A9-A14.
+// The name service: spec/calls 4.9, spec/compat 6 A9-A14.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -74,7 +74,7 @@ TEST_F(Names, OnlyTheHostPartOfTheRecordIsWritten) {
         out.get()->DiscriminatorLen = 4711;
         ASSERT_EQ(lookup(end.nic, "localhost", out.get()), VIP_SUCCESS);
         EXPECT_EQ(out.get()->HostAddressLen, end.limits.NicAddressLen);
-        EXPECT_EQ(out.get()->DiscriminatorLen, 4711) << "the program set it before the lookup (A9)";
+        EXPECT_EQ(out.get()->DiscriminatorLen, 4711) << "the program set it before the lookup (spec/compat A9)";
         EXPECT_TRUE(out.untouched_from(4u + end.limits.NicAddressLen));
     }
 }
@@ -150,7 +150,7 @@ TEST_F(Names, AHostsFileGivesAHostAnyNumberOfNames) {
     setenv("VIADUCT_HOSTS", path, 1);
     for (const char* name : {"virtual-node-1", "virtual-node-2.cluster"}) {
         Address out = Address::blank();
-        EXPECT_EQ(lookup(end.nic, name, out.get()), VIP_SUCCESS) << name << " (A12)";
+        EXPECT_EQ(lookup(end.nic, name, out.get()), VIP_SUCCESS) << name << " (spec/compat A12)";
         EXPECT_EQ(out.host_bytes(), local_address(end));
     }
     Address past = Address::blank();

@@ -33,7 +33,7 @@ protected:
         EXPECT_EQ(got.descriptor->CS.Length, bytes);
     }
 
-    /// What a message that its receive may not take does to both ends (§6.2).
+    /// What a message that its receive may not take does to both ends (spec/reliability 6.2).
     void expect_refused(Pair& pair, const VIP_DESCRIPTOR* posted) const {
         const Outcome got = reap_recv(pair.server.vi);
         ASSERT_EQ(got.descriptor, posted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Peer-to-peer connections: vipl-semantics §4.4, vipl-compat C15.
+// Peer-to-peer connections: spec/calls 4.4, spec/compat C15.
 #include "fixture.hpp"
 
 namespace viaduct::conformance {
@@ -63,7 +63,7 @@ TEST(Peer, TwoRequestsThatNameEachOtherConnect) {
 }
 
 TEST(Peer, ManyRequestsFirstAndManyWaitsAfterwardsWithEqualDiscriminators) {
-    // ARMCI's way: all requests with VIP_INFINITE, then the waits one by one (C15, A3).
+    // ARMCI's way: all requests with VIP_INFINITE, then the waits one by one (spec/compat C15, A3).
     constexpr int kConnections = 16;
     End left;
     End right(across());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Protection tags: vipl-semantics §4.5 and the NULL rules V1-V4 of vipl-compat §8.
+// Protection tags: spec/calls 4.5 and the NULL rules V1-V4 of spec/compat 8.
 #include <set>
 
 #include "fixture.hpp"

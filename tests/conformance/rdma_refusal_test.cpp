@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rows of the reliability table, vipl-semantics §6.2, on RDMA that its target refuses, at all levels that have it.
+// The rows of the reliability table, spec/reliability 6.2, on RDMA that its target refuses, at all levels that have it.
 #include <functional>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// RDMA write and read that succeed: vipl-semantics §2.4, §2.5, §5, §7, vipl-compat T9-T13. Refusals are in
-// reliability_test.
+// RDMA write and read that succeed: spec/descriptors 2.4, 2.5, spec/completion 5, spec/reliability 7,
+// spec/compat T9-T13. Refusals are in reliability_test.
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -62,7 +62,7 @@ TEST_P(RdmaWrite, WithImmediateDataTakesAReceiveWithoutTouchingItsBuffers) {
     EXPECT_EQ(reap_send(pair.client.vi).descriptor, d);
     EXPECT_EQ(d->CS.Status, kWritten) << "the immediate bit belongs to the receiving side";
     const Outcome next = reap_recv(pair.server.vi);
-    EXPECT_EQ(next.descriptor, second) << "receives behind it follow in order (T9)";
+    EXPECT_EQ(next.descriptor, second) << "receives behind it follow in order (spec/compat T9)";
     EXPECT_EQ(next.descriptor->CS.Length, 10u);
 }
 
@@ -146,7 +146,7 @@ TEST_P(RdmaWrite, ReachesATargetThatOnlyWatchesItsMemoryWithTheLastBytesLast) {
         for (int round = 1; round <= 10; ++round) {
             char* window = pair.server.buffer(size, 0, 1);
             auto watcher = in_background([&] {
-                // A thread that calls nothing of the library (T10, T11).
+                // A thread that calls nothing of the library (spec/compat T10, T11).
                 const auto end = Clock::now() + kPatience;
                 while (peek(&window[size - 1]) == 0 && Clock::now() < end) {
                 }

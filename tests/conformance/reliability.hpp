@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the tests of the reliability table, vipl-semantics §6.2, expect of both sides of a connection. Where the table
-// lets a provider choose, the choices are spelled out in one place, after_break().
+// What the tests of the reliability table, spec/reliability 6.2, expect of both sides of a connection. Where
+// the table lets a provider choose, the choices are spelled out in one place, after_break().
 #pragma once
 
 #include "fixture.hpp"
@@ -26,7 +26,7 @@ protected:
         EXPECT_EQ(pair.server.errors.count(VIP_ERROR_CONN_LOST), 0u);
     }
 
-    /// Both VIs end in Error, and each side hears of it at most once per entry (§3).
+    /// Both VIs end in Error, and each side hears of it at most once per entry (spec/states 3).
     static void broken(Pair& pair, Millis limit = kOneSecond) {
         EXPECT_TRUE(pair.client.reaches(VIP_STATE_ERROR, limit)) << "the initiator's VI";
         EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR, limit)) << "the target's VI";

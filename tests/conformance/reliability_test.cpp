@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rows of the reliability table, vipl-semantics §6.2, at all three levels: what the sender's descriptor gets, what
-// the receiver's gets, the states and the asynchronous errors of both sides. Those on refused RDMA are in
-// rdma_refusal_test.cpp.
+// The rows of the reliability table, spec/reliability 6.2, at all three levels: what the sender's descriptor
+// gets, what the receiver's gets, the states and the asynchronous errors of both sides. Those on refused RDMA
+// are in rdma_refusal_test.cpp.
 #include <algorithm>
 #include <cstring>
 

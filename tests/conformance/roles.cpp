@@ -27,7 +27,8 @@ void wait_for_go() {
     }
 }
 
-/// Connects, posts receives, and stays until told; then ends without any clean-up, as many programs of old did (L5).
+/// Connects, posts receives, and stays until told; then ends without any clean-up, as many programs of old
+/// did (spec/compat L5).
 int role_client(const std::vector<std::string>& arguments) {
     const std::unique_ptr<End> end = connected_to_parent(arguments);
     for (int i = 0; i < 8; ++i) {
@@ -86,7 +87,7 @@ int role_quiet(const std::vector<std::string>&) {
     return 0;
 }
 
-/// main() returns while another thread sits in VipCQWait (vipl-compat L4).
+/// main() returns while another thread sits in VipCQWait (spec/compat L4).
 int role_return_with_waiter(const std::vector<std::string>&) {
     VIP_NIC_HANDLE nic = nullptr;
     VIP_CQ_HANDLE cq = nullptr;
@@ -105,7 +106,7 @@ int role_return_with_waiter(const std::vector<std::string>&) {
     exit(0);
 }
 
-/// exit() inside the error callback, on the library's own thread (vipl-compat L3).
+/// exit() inside the error callback, on the library's own thread (spec/compat L3).
 int role_exit_in_callback(const std::vector<std::string>& arguments) {
     const std::unique_ptr<End> end = connected_to_parent(arguments);
     require(VipErrorCallback(end->nic, nullptr, [](VIP_PVOID, VIP_ERROR_DESCRIPTOR*) { exit(7); }),
@@ -118,7 +119,7 @@ int role_exit_in_callback(const std::vector<std::string>& arguments) {
 
 std::atomic<bool> leaving{false};
 
-/// Ends by exit(), slowly, while the end of its peer becomes known (vipl-compat Q14).
+/// Ends by exit(), slowly, while the end of its peer becomes known (spec/compat Q14).
 int role_slow_exit(const std::vector<std::string>& arguments) {
     // Registered before the library is first used, so that it runs after whatever the library does at exit.
     atexit([] {

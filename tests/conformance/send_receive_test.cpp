@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages at every reliability level: vipl-semantics §2.4, §5, vipl-compat §10.
+// Messages at every reliability level: spec/descriptors 2.4, spec/completion 5, spec/compat 10.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One object used by several threads at once (vipl-semantics §4: every call is safe on the same object; vipl-compat L6,
+// One object used by several threads at once (spec/calls 4: every call is safe on the same object; spec/compat L6,
 // C12, T16, Q20). Made to be run under the thread sanitizer.
 #include <set>
 #include <thread>
@@ -164,7 +164,7 @@ TEST(ManyThreads, OpenAndCloseNicsWhileOthersWork) {
 }
 
 TEST(ManyThreads, UseTwoHandlesOfOneNicLikeAClientAndAServerThread) {
-    // Each thread has its own open, CQ, tag and memory (vipl-compat L6).
+    // Each thread has its own open, CQ, tag and memory (spec/compat L6).
     EndOptions chosen;
     chosen.recv_cq = 64;
     Pair pair(chosen);

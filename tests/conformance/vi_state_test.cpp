@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Creating and destroying VIs and the state table of vipl-semantics §3 with its flush rules.
+// Creating and destroying VIs and the state table of spec/states 3 with its flush rules.
 #include <cstring>
 #include <thread>
 
@@ -235,7 +235,7 @@ TEST_P(StateTable, ReceivesAreKeptOutsideErrorAndFlushedInIt) {
     }
     VIP_DESCRIPTOR* got = d;
     CONFORM_RESULT("VipRecvDone", VIP_NOT_DONE, GetParam(), VipRecvDone(stated.vi(), &got));
-    EXPECT_EQ(got, nullptr) << "NULL has to be stored when nothing is handed back (vipl-compat T18)";
+    EXPECT_EQ(got, nullptr) << "NULL has to be stored when nothing is handed back (spec/compat T18)";
     got = d;
     CONFORM_RESULT("VipRecvWait", VIP_TIMEOUT, GetParam(), VipRecvWait(stated.vi(), 0, &got));
     EXPECT_EQ(got, nullptr);
@@ -392,7 +392,7 @@ TEST_P(FlushRules, TheRemoteViGoesToErrorIsFlushedAndHearsOfItOnce) {
     }
     const auto start = Clock::now();
     CONFORM(VIP_SUCCESS, kConnected, VipDisconnect(pair.client.vi));
-    // Nothing but VipQueryVi is called here: the state changes by itself (vipl-compat Q12).
+    // Nothing but VipQueryVi is called here: the state changes by itself (spec/compat Q12).
     EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR, kOneSecond));
     for (VIP_DESCRIPTOR* d : posted) {
         expect_flushed(reap_recv(pair.server.vi, kOneSecond), d);
@@ -512,7 +512,7 @@ TEST(End, TheShutDownOrderOfTheIntelSampleWorks) {
         end.send(end.buffer(16), 16);
     }
     require(VipDisconnect(pair.server.vi), "VipDisconnect");
-    // The drain goes through the queues only: the CQ entries stay (vipl-compat Q10).
+    // The drain goes through the queues only: the CQ entries stay (spec/compat Q10).
     CONFORM_RESULT("VipDestroyVi", VIP_SUCCESS, VS::kIdle, retire(end.vi));
     end.vi = nullptr;
     CONFORM(VIP_SUCCESS, kNone, VipDestroyCQ(end.send_cq));

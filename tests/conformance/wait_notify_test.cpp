@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Waiting for and being notified of the completions of one queue: vipl-semantics §4.6, §10.
+// Waiting for and being notified of the completions of one queue: spec/calls 4.6, spec/completion 10.
 #include <signal.h>
 #include <pthread.h>
 

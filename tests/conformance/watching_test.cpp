@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Programs that watch the Status of their descriptors in memory, as hardware let them, and call nothing until
-// DONE is there: vipl-semantics §2.6.
+// DONE is there: spec/descriptors 2.6.
 #include "fixture.hpp"
 
 namespace viaduct::conformance {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The kernel agent is killed (-9) at any moment: connections go on, the next control call starts a new one
-// and finds everything in its place (architecture §2, §7).
+// and finds everything in its place (spec/architecture 2, 7).
 #include <gtest/gtest.h>
 #include <signal.h>
 

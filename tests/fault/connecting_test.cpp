@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A process dies between the first and the last step of making a connection: the other one gets an answer
-// that programs understand (vipl-compat C5), its VI is Idle again, and nothing is half-open.
+// that programs understand (spec/compat C5), its VI is Idle again, and nothing is half-open.
 #include <gtest/gtest.h>
 
 #include "fault.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The guarantees of the reliability table (vipl-semantics §6.1) under seeded faults of the wire: every level
+// The guarantees of the reliability table (spec/reliability 6.1) under seeded faults of the wire: every level
 // against every fault and every way to move data. The table of what was seen is printed; each line of it is
 // checked.
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ TEST_P(PeerKilledMidway, OfWritingIntoOurMemoryLeavesItAlone) {
         char* target = meeting.end->buffer(bytes);
         send_window(*meeting.end, {reinterpret_cast<std::uint64_t>(target), meeting.end->region, bytes});
         const volatile char* last = target + bytes - 1;
-        // Without a call of ours: no progress may depend on the target (vipl-compat T10).
+        // Without a call of ours: no progress may depend on the target (spec/compat T10).
         ASSERT_TRUE(eventually([&] { return *last == 'w'; }))
             << "no RDMA write of " << bytes << " bytes arrived";
         meeting.kill();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The peer process is killed (-9) while nothing moves. Within a second the survivor's VI is in Error,
 // everything posted is flushed, CONN_LOST has been delivered, whoever slept is awake, and new connections
-// work (architecture §7). At Unreliable the specification lets the notice be lost (vipl-semantics §6.2); a
-// NIC that shares a host with its peer has no excuse (vipl-compat V6, Q12).
+// work (spec/architecture 7). At Unreliable the specification lets the notice be lost (spec/reliability 6.2);
+// a NIC that shares a host with its peer has no excuse (spec/compat V6, Q12).
 #include <gtest/gtest.h>
 
 #include <tuple>

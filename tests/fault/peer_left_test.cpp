@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The peer leaves without being killed. Everything posted is flushed at once, CONN_LOST is told late, and not
-// at all if it no longer concerns anybody: processes that end together must not abort each other (vipl-compat
+// at all if it no longer concerns anybody: processes that end together must not abort each other (spec/compat
 // Q14-Q17).
 #include <gtest/gtest.h>
 

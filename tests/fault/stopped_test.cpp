@@ -66,7 +66,7 @@ TEST(PeerStopped, WritesNothingMoreAfterOurDisconnectWhenItGoesOn) {
         pass_time(kTimeToFallAsleep);
         std::size_t written = 0;
         for (std::uint32_t i = 0; i < Written::kBytes; ++i) written += by_peer.target[i] != 0 ? 1 : 0;
-        EXPECT_EQ(0u, written) << "bytes written after VipDisconnect has returned (vipl-semantics §3 rule 4)";
+        EXPECT_EQ(0u, written) << "bytes written after VipDisconnect has returned (spec/states 3 rule 4)";
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every call with the parameter list of vipl-header-facts 6, checked by assignment to a pointer of exactly
+ * Every call with the parameter list of spec/header 6, checked by assignment to a pointer of exactly
  * that type. Compiled in every language mode, also as C++; linked against stand-ins too, to see that the
  * names are plain C names.
  */

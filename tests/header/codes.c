@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How programs use the codes: as case labels, as indices into tables, with #ifndef around their own versions,
- * and in positional initialisers (vipl-compat H8, H9, H10, H13, Q18). Compiled in every language mode, also
+ * and in positional initialisers (spec/compat H8, H9, H10, H13, Q18). Compiled in every language mode, also
  * as C++.
  */
 #include <vipl.h>

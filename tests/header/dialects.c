@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both dialects on one descriptor, and segments past the declared two in a larger block (vipl-compat H3-H7).
+ * Both dialects on one descriptor, and segments past the declared two in a larger block (spec/compat H3-H7).
  * Run, at every optimisation level and with bounds checks: exit code 0, or the line that was wrong.
  */
 #include <vipl.h>

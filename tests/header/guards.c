@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A private copy of either historic header, before and after ours: whichever comes first wins and the other
- * adds nothing (vipl-header-facts 1). run.sh defines PRIVATE_GUARD 1 or 2 and, for one half, OURS_FIRST.
+ * adds nothing (spec/header 1). run.sh defines PRIVATE_GUARD 1 or 2 and, for one half, OURS_FIRST.
  */
 #ifdef OURS_FIRST
 #include <vipl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The language of 1978 and GNU habits of 1999: K&R definitions, implicit int, calls without prototypes,
- * nested functions and line comments (vipl-compat H12). Compiled as gnu89, gnu99 and gnu17.
+ * nested functions and line comments (spec/compat H12). Compiled as gnu89, gnu99 and gnu17.
  */
 #include <vipl.h>
 

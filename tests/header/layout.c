@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The binary interface as numbers: sizes, offsets and constants of vipl-header-facts 1-4, LP64 and ILP32.
+ * The binary interface as numbers: sizes, offsets and constants of spec/header 1-4, LP64 and ILP32.
  * Compiled only, by run.sh, in every language mode; also as C++.
  */
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names that programs of the 1990s own: true and false as variables, sem_* and short functions with
- * parameters of their own, one before and one after the header (vipl-compat H11, L1, L2). Compiled as C up to
+ * parameters of their own, one before and one after the header (spec/compat H11, L1, L2). Compiled as C up to
  * C17 and, without the two keywords, as C2x and C++.
  */
 static int sem_wait(int semaphore);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Two processes that share one processor: each one's progress needs the other to run, so whoever waits must
-// let go of it (vipl-compat T12, T16).
+// let go of it (spec/compat T12, T16).
 #include <gtest/gtest.h>
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What programs started by a VIA program see of it: nothing (vipl-compat L8, L11).
+// What programs started by a VIA program see of it: nothing (spec/compat L8, L11).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

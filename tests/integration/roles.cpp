@@ -179,7 +179,7 @@ int role_pingpong(const Arguments& arguments) {
         VIP_DESCRIPTOR* d = nullptr;
         VIP_RETURN code = VIP_NOT_DONE;
         if (!polls) code = wait(end.vi, conformance::kLongWait, &d);
-        while (code == VIP_NOT_DONE) code = done(end.vi, &d);  // as programs of the time did: no pause (T16)
+        while (code == VIP_NOT_DONE) code = done(end.vi, &d);  // without a pause (spec/compat T16)
         require(code, "a completion");
         return d;
     };

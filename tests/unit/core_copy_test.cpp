@@ -116,7 +116,7 @@ TEST_F(Segments, AreScatteredAndGatheredInPieces) {
     }
 }
 
-TEST_F(Segments, AreNotUsedBeyondTheMessage) {  // unused tail untouched: vipl-semantics §2.2 rule 4
+TEST_F(Segments, AreNotUsedBeyondTheMessage) {  // unused tail untouched: spec/descriptors 2.2 rule 4
     const VIP_DESCRIPTOR* d = descriptor({10, 10});
     std::memset(memory_, static_cast<int>(kGuard), sizeof memory_);
     SegmentCursor cursor;
@@ -136,7 +136,7 @@ TEST_F(Segments, MayBeNone) {
 }
 
 #ifndef VIADUCT_TSAN  // the watcher reads memory that is being written, as programs of the time do
-// vipl-compat T10, T11: a program polls the last bytes, at any offset, and then finds all others in place.
+// spec/compat T10, T11: a program polls the last bytes, at any offset, and then finds all others in place.
 TEST(CopyStress, WhoSeesTheLastBytesSeesAll) {
     for (const size_t n : {5u, 8u, 64u, 100u, 260u, 4100u, 65472u}) {
         constexpr uint32_t kRounds = 3000;

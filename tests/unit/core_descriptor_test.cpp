@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Descriptors: every trigger of vipl-semantics §2.3 that the core checks, and how completions are written.
+// Descriptors: every trigger of spec/descriptors 2.3 that the core checks, and how completions are written.
 #include "core/vi/descriptor.hpp"
 
 #include <gtest/gtest.h>
@@ -153,7 +153,7 @@ TEST_F(Descriptors, SumsDoNotWrap) {
     EXPECT_NE(send(d) & VIP_STATUS_LENGTH_ERROR, 0u);
 }
 
-TEST_F(Descriptors, EmptySegmentsAreNotLookedAt) {  // §2.2 rule 4
+TEST_F(Descriptors, EmptySegmentsAreNotLookedAt) {  // spec/descriptors 2.2 rule 4
     VIP_DESCRIPTOR* d = descriptor(0, {0, 10, 0});
     segment(d, 0).Handle = 0;
     segment(d, 2).Data.AddressBits = 0;
@@ -162,7 +162,7 @@ TEST_F(Descriptors, EmptySegmentsAreNotLookedAt) {  // §2.2 rule 4
     EXPECT_EQ(total_, 10u);
 }
 
-TEST_F(Descriptors, ReceivesTolerateImmediateAndAnyLength) {  // §2.2 rule 2, vipl-compat T3
+TEST_F(Descriptors, ReceivesTolerateImmediateAndAnyLength) {  // spec/descriptors 2.2 rule 2, spec/compat T3
     EXPECT_EQ(receive(descriptor(0, {100, 200})), 0u);
     EXPECT_EQ(total_, 300u);
     VIP_DESCRIPTOR* d = descriptor(VIP_CONTROL_IMMEDIATE, {100});
@@ -202,7 +202,7 @@ TEST_F(Descriptors, OfAReceiveCountsWhereTheBytesOfItsMessageGo) {
     EXPECT_EQ(with(0), refused);
 }
 
-TEST_F(Descriptors, StatusIsOverwrittenAndTheRestSurvives) {  // vipl-compat T1, T2
+TEST_F(Descriptors, StatusIsOverwrittenAndTheRestSurvives) {  // spec/compat T1, T2
     VIP_DESCRIPTOR* d = descriptor(VIP_CONTROL_IMMEDIATE, {100});
     d->CS.Status = 0xFFFFFFFF;
     d->CS.Next.AddressBits = 0x1234;
@@ -257,7 +257,7 @@ TEST_F(Descriptors, SegmentsBehindRegisteredMemoryAreNeverRead) {
     ::munmap(pages, 2 * page);
 }
 
-TEST_F(Descriptors, OperationBitsOfCompletions) {  // §2.4
+TEST_F(Descriptors, OperationBitsOfCompletions) {  // spec/descriptors 2.4
     EXPECT_EQ(send_status_op(VIP_CONTROL_OP_SENDRECV), uint32_t{VIP_STATUS_OP_SEND});
     EXPECT_EQ(send_status_op(VIP_CONTROL_OP_RDMAWRITE), uint32_t{VIP_STATUS_OP_RDMA_WRITE});
     EXPECT_EQ(send_status_op(VIP_CONTROL_OP_RDMAREAD), uint32_t{VIP_STATUS_OP_RDMA_READ});

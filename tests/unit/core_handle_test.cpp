@@ -97,7 +97,7 @@ TEST(HandleTable, IsFullAtItsCapacityAndUsableAgain) {
     EXPECT_NE(again, all[77]);
 }
 
-TEST(HandleTable, AChildKnowsNoInheritedHandleAndGivesOthers) {  // architecture §7
+TEST(HandleTable, AChildKnowsNoInheritedHandleAndGivesOthers) {  // spec/architecture 7
     HandleTable table;
     ASSERT_TRUE(table.open());
     int object = 0, gone = 0;

@@ -90,7 +90,7 @@ TEST_F(Queues, CountersMayWrap) {
     EXPECT_TRUE(q.empty());
 }
 
-TEST_F(Queues, FlushInPostingOrderAfterWhatIsFinished) {  // §3 flush rules
+TEST_F(Queues, FlushInPostingOrderAfterWhatIsFinished) {  // spec/states 3
     WorkQueue& q = vi_.send;
     ASSERT_TRUE(cq_.ring.allocate(8));
     q.cq = &cq_;
@@ -144,7 +144,7 @@ TEST_F(Queues, TellSleepersOfTheQueueOrOfItsCq) {
     EXPECT_EQ(cq_.ring.pop(), &vi_.recv);
 }
 
-TEST_F(Queues, ReportALostCqEntryAndOverwriteNothing) {  // §4.7 rule 5
+TEST_F(Queues, ReportALostCqEntryAndOverwriteNothing) {  // spec/calls 4.7 rule 5
     ASSERT_TRUE(cq_.ring.allocate(1));
     vi_.send.cq = &cq_;
     vi_.send.push(&descriptors_[0]);
@@ -172,7 +172,7 @@ TEST_F(Queues, TheFirstReasonOfABreakWins) {
 // ------------------------------------------------------------------------------------------------ completion
 // ring
 
-TEST(CompletionRing, HoldsExactlyWhatWasAskedFor) {  // vipl-compat Q3
+TEST(CompletionRing, HoldsExactlyWhatWasAskedFor) {  // spec/compat Q3
     WorkQueue q;
     for (const uint32_t entries : {1u, 2u, 3u, 5u, 64u, 100u}) {
         CompletionRing ring;
@@ -245,7 +245,7 @@ TEST(CompletionRing, IsEmptyWhenReleasedAndWhenMadeAgain) {
 }
 
 // Producers stand for work queues, consumers for threads in VipCQWait, one more thread resizes all the time
-// (vipl-compat Q3, NT): nothing is lost, nothing twice.
+// (spec/compat Q3, NT): nothing is lost, nothing twice.
 TEST(CompletionRingStress, ManyProducersConsumersAndAResizer) {
     constexpr int kProducers = 3, kEach = 30'000;
     CompletionRing ring;

@@ -82,7 +82,7 @@ TEST(RegionTable, WorksAtTheEndsOfTheAddressSpace) {
     EXPECT_EQ(table.check(high, UINT64_MAX, 2, 0), RegionCheck::out_of_range);
 }
 
-TEST(RegionTable, OnlyTwoDifferentRealTagsClash) {  // vipl-compat V1-V4
+TEST(RegionTable, OnlyTwoDifferentRealTagsClash) {  // spec/compat V1-V4
     RegionTable table;
     const uint32_t plain = table.add(region(0x1000, 16, 0));
     const uint32_t tagged = table.add(region(0x1000, 16, 5));
@@ -106,7 +106,7 @@ TEST(RegionTable, KnowsNoHandlesThatNobodyGave) {
     }
 }
 
-TEST(RegionTable, NeverGivesZeroOrAllOnesAndNoHandleTwiceForLong) {  // vipl-compat M1
+TEST(RegionTable, NeverGivesZeroOrAllOnesAndNoHandleTwiceForLong) {  // spec/compat M1
     RegionTable table;
     std::set<uint32_t> seen;
     for (int i = 0; i < 100'000; ++i) {
@@ -168,7 +168,7 @@ TEST(RegionTable, ChangesTagAndFlagsByAnyAddressInside) {
     EXPECT_EQ(table.count_with_ptag(4), 0u);
 }
 
-TEST(RegionTable, FindsSomeRegionThatContainsARange) {  // vipl-compat M10
+TEST(RegionTable, FindsSomeRegionThatContainsARange) {  // spec/compat M10
     RegionTable table;
     table.add(region(0x1000, 0x100, 1));
     const uint32_t second = table.add(region(0x5000, 0x100, 2));
@@ -245,7 +245,7 @@ TEST(RegionTableStress, ReadersNeverSeeAMixedEntry) {
     EXPECT_EQ(misjudged, 0u);
 }
 
-// VipSetMemAttributes in the middle of transfers: the region is always there (vipl-semantics §4.5).
+// VipSetMemAttributes in the middle of transfers: the region is always there (spec/calls 4.5).
 TEST(RegionTableStress, AChangeNeverHidesTheRegion) {
     RegionTable table;
     const uint32_t h = table.add(region(0x1000, 64, 0));

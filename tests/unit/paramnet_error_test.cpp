@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The error table of vipl-semantics §6.2, row by row, at each level and on both sides.
+// The error table of spec/reliability 6.2, row by row, at each level and on both sides.
 #include "paramnet_fixture.hpp"
 
 namespace viaduct::paramnet::test {

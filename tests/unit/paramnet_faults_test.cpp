@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The fault plan: its text, its repeatability, and what each reliability level makes of it (vipl-semantics
-// §6).
+// The fault plan: its text, its repeatability, and what each reliability level makes of it (spec/reliability
+// 6).
 #include "paramnet_fixture.hpp"
 
 #include "providers/paramnet/faults.hpp"

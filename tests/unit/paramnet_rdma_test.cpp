@@ -159,7 +159,7 @@ TEST_P(Rdma, AViThatDoesNotAllowItRefuses) {
 }
 
 TEST_P(Rdma, ReadsFetchWithoutACallOfTheTarget) {
-    if (unreliable()) return;  // §6.1: there is none, and check_send refuses it
+    if (unreliable()) return;  // spec/reliability 6.1: there is none, and check_send refuses it
     TestPair pair(level(), reach(), 5u << 20);
     uint32_t seed = 100;
     for (const uint32_t size : {1u, 8u, 64u, 8192u, 8193u, 300000u, 4u << 20}) {

@@ -10,7 +10,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// vipl-semantics §4, and the comments of vipl.h.
+// spec/calls 4, and the comments of vipl.h.
 const std::map<CallKind, std::set<VIP_RETURN>> kDocumented = {
     {CallKind::open_nic, {VIP_SUCCESS, VIP_ERROR_RESOURCE, VIP_INVALID_PARAMETER}},
     {CallKind::create, {VIP_SUCCESS, VIP_ERROR_RESOURCE, VIP_INVALID_PARAMETER}},

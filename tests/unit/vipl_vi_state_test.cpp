@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The state machine of a VI against vipl-semantics §3.
+// The state machine of a VI against spec/states 3.
 #include "vipl/vi_state.hpp"
 
 #include <gtest/gtest.h>

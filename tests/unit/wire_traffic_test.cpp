@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Traffic: the three reliability levels against the reference model, in good weather and in bad, and how each
-// kind of error ends (vipl-semantics §6.2).
+// kind of error ends (spec/reliability 6.2).
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -264,7 +264,7 @@ TEST(WireTraffic, WhatArrivesBeforeTheHostIsReadyWaits) {
     EXPECT_EQ(pair.b.wrong, "");
 }
 
-// ---- errors: §6.2
+// ---- errors: spec/reliability 6.2
 
 class WireErrors : public testing::TestWithParam<uint16_t> {
 protected:

@@ -14,7 +14,7 @@ namespace viaduct::measure {
 namespace {
 
 // One way of a line: 57 ns and 246 ns are what near and far cores of a virtual machine need
-// (performance-facts).
+// (spec/performance 1).
 constexpr double kFarFrom = 120;
 constexpr double kRemoteFrom = 600;
 

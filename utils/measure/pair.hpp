@@ -41,7 +41,7 @@ public:
     bool both(bool mine);
     // A number neither side has seen in any message: the caller uses `count` of them.
     uint64_t fresh(uint64_t count);
-    // Half a round trip of one cache line, ns: near or far (performance-facts, first paragraph).
+    // Half a round trip of one cache line, ns: near or far (spec/performance 1).
     double distance();
 
     // Runs `body(iterations)` on both sides, long enough to measure well, and gives ns per iteration.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Stands for the copy of an old header that a program carries: its guard is chosen by the test (vipl-compat
+/* Stands for the copy of an old header that a program carries: its guard is chosen by the test (spec/compat
  * H1). */
 #ifndef PRIVATE_GUARD
 #error "the test must name the guard"
