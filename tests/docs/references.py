@@ -5,7 +5,7 @@
 A reference is `spec/PAGE NUMBER` (docs/spec/README.md). PAGE is a file of docs/spec. NUMBER is the number of a heading there, or
 a rule that begins a row of a table; `rule 4` and `row 9` behind a heading's number name an entry of a list or table below it.
 A link of a Markdown file leads to a file of this tree and, behind #, to one of its headings.
-References of another form (a section sign, the name of a page that is not in this tree) are faults too."""
+The places in the glossary exist. References of another form (a section sign, the name of a page that is not in this tree) are faults too."""
 
 import os
 import re
@@ -13,6 +13,7 @@ import sys
 
 CODE = (".c", ".cpp", ".h", ".hpp", ".py", ".sh", ".lua", ".cmake", ".map", ".toml", ".txt", ".in", "")
 PAGES = "docs/spec"
+GLOSSARY = "docs/glossary.md"
 SIGN = "\u00a7"
 # Written apart, so that this file names none.
 OLD = re.compile(rf"\b(?:vipl-(?:semantics|compat|header)|(?:adi|mpi|dpdk|hardware|performance)-facts)\b|{SIGN}")
@@ -201,6 +202,14 @@ def manual_faults(root, path, text):
             yield f"{path}:{line_of(text, found.start())}: {found[1]}({found[2]}): no such manual page"
 
 
+def place_faults(root, path, text):
+    """Files and folders that the glossary names."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for place in re.findall(r"`([\w.-]+/[^`\s]*)`", line):
+            if not os.path.exists(os.path.join(root, place)):
+                yield f"{path}:{number}: {place}: not in this tree"
+
+
 # Calls that share the page of another one.
 SHARED = set()
 
@@ -226,6 +235,8 @@ def faults(root):
         if path.endswith(".md"):
             yield from link_faults(root, path, text, cache)
             yield from manual_faults(root, path, text)
+        if path == GLOSSARY:
+            yield from place_faults(root, path, text)
 
 
 def main():

@@ -32,6 +32,7 @@ PAGE = """# Calls
 GOOD = {
     "docs/spec/calls.md": PAGE,
     "docs/a.md": "# A page\n\n## What it *says*\n\n[spec](spec/calls.md#42-vi) [here](#what-it-says) **VipA**(3) `[no](link.md)`\n",
+    "docs/glossary.md": "| term | `code/a.cpp`, `code/` |\n",
     "man/VipA.3.md": "# NAME\n\nVipA - a call\n\n# SEE\n",
     "man/CMakeLists.txt": "",
     "code/a.cpp": "// A comment (spec/calls 4.2 rule 2, M1-M2), that goes on (spec/calls\n// e.2 row 9 and M1).\nint f(T1);\n",
@@ -59,6 +60,7 @@ BAD = [
     ("docs/a.md", "[gone](#gone)\n", "no such heading"),
     ("docs/a.md", "[out](../../etc/passwd)\n", "no such file"),
     ("docs/a.md", "**VipGone**(3)\n", "no such manual page"),
+    ("docs/glossary.md", "| term | `code/gone.cpp` |\n", "not in this tree"),
     ("docs/a.md", "see spec/calls 4.7\n", "no section 4.7"),
     ("docs/a.md", "```\n[gone](gone.md)\n```\n", None),
     ("docs/a.md", "[web](https://example.org/gone)\n", None),
