@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Limits of time that hold on a busy machine, too. What a test allows is meant for a machine that gives its threads a processor
-// when they want one; where a limit is passed, it is measured how much longer a thread takes just now to get on, and the
-// limit becomes so many times as long. Nothing is measured, and nothing allowed, where the limit was kept.
+// Limits of time that hold on a busy machine, too. What a test allows is meant for a machine that gives its threads a
+// processor when they want one; where a limit is passed, it is measured how much longer a thread takes just now to get
+// on, and the limit becomes so many times as long. Nothing is measured, and nothing allowed, where the limit was kept.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,9 @@
 
 namespace viaduct::tests {
 
-// Wall time over processor time of a little work after a short sleep: the mean of the worse half of some. The load of the
-// last minute counts as well, as far as one of these was as bad as half of that: it is by the worst that a limit is passed.
+// Wall time over processor time of a little work after a short sleep: the mean of the worse half of some. The load of
+// the last minute counts as well, as far as one of these was as bad as half of that: it is by the worst that a limit is
+// passed.
 inline double slowness() {
     const auto now = [](clockid_t clock) {
         timespec t{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI functions on attributes, under their names of MPI 1 and 2, and the entries through which the Fortran layer sets and
-// gets attributes as integers.
+// MPI functions on attributes, under their names of MPI 1 and 2, and the entries through which the Fortran layer sets
+// and gets attributes as integers.
 #include "mpi-adi/engine/attribute.hpp"
 
 #include "mpi-adi/engine/datatype.hpp"
@@ -110,12 +110,13 @@ int type_erase(MPI_Datatype handle, int keyval) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI(Comm_create_keyval, (MPI_Comm_copy_attr_function * copy, MPI_Comm_delete_attr_function* destroy, int* keyval,
-                                 void* extra_state)) {
+VIADUCT_MPI(Comm_create_keyval, (MPI_Comm_copy_attr_function * copy, MPI_Comm_delete_attr_function* destroy,
+                                 int* keyval, void* extra_state)) {
     Call call("MPI_Comm_create_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::comm, copy, destroy, extra_state, keyval));
-} VIADUCT_MPI_CATCH()
+}
+VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Comm_free_keyval, (int* keyval)) {
     Call call("MPI_Comm_free_keyval");
@@ -167,12 +168,13 @@ VIADUCT_MPI(Attr_delete, (MPI_Comm comm, int keyval)) {
     return call.result(comm_erase(comm, keyval));
 } VIADUCT_MPI_CATCH(comm)
 
-VIADUCT_MPI(Type_create_keyval, (MPI_Type_copy_attr_function * copy, MPI_Type_delete_attr_function* destroy, int* keyval,
-                                 void* extra_state)) {
+VIADUCT_MPI(Type_create_keyval, (MPI_Type_copy_attr_function * copy, MPI_Type_delete_attr_function* destroy,
+                                 int* keyval, void* extra_state)) {
     Call call("MPI_Type_create_keyval");
     VIADUCT_MPI_NEED(keyval)
     return call.result(keyval_create(HandleType::datatype, copy, destroy, extra_state, keyval));
-} VIADUCT_MPI_CATCH()
+}
+VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_free_keyval, (int* keyval)) {
     Call call("MPI_Type_free_keyval");
@@ -217,10 +219,12 @@ VIADUCT_MPI_ENTRY int MPII_Comm_set_attr(MPI_Comm comm, int keyval, void* value,
     return call.result(comm_set(comm, keyval, value, kind));
 } VIADUCT_MPI_CATCH(comm)
 
-VIADUCT_MPI_ENTRY int MPII_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag, AttributeKind wanted) try {
+VIADUCT_MPI_ENTRY int MPII_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag,
+                                         AttributeKind wanted) try {
     Call call("MPI_Type_get_attr");
     return call.result(type_get(type, keyval, value, flag, wanted));
-} VIADUCT_MPI_CATCH()
+}
+VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_ENTRY int MPII_Type_set_attr(MPI_Datatype type, int keyval, void* value, AttributeKind kind) try {
     Call call("MPI_Type_set_attr");

@@ -7,7 +7,8 @@
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/mpi/export.hpp"
 
-// Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... } VIADUCT_MPI_CATCH()
+// Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... }
+// VIADUCT_MPI_CATCH()
 #define VIADUCT_MPI(name, parameters) \
     VIADUCT_MPI_EXPORT(MPI_##name)    \
     VIADUCT_MPI_FUNCTION PMPI_##name parameters try

@@ -65,8 +65,8 @@ VIADUCT_MPI_COLLECTIVE(Gather, Igather,
                            }
                            if (at_root(s.comm(), root)) {
                                VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
-                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, s.rank() * MPI_Count(recvcount),
-                                                         out, recvcount))
+                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf,
+                                                         s.rank() * MPI_Count(recvcount), out, recvcount))
                            }
                            coll::gather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out), root);
                            return MPI_SUCCESS;
@@ -91,7 +91,8 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                                VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
                                                          recvcounts[s.rank()]))
                            }
-                           coll::gather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out), root);
+                           coll::gather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out),
+                                        root);
                            return MPI_SUCCESS;
                        })
 
@@ -108,35 +109,36 @@ VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
                            }
                            if (at_root(s.comm(), root)) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                               VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, s.rank() * MPI_Count(sendcount),
-                                                         in, sendcount))
+                               VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf,
+                                                         s.rank() * MPI_Count(sendcount), in, sendcount))
                            }
                            coll::scatter(s, equal(sendbuf, sendcount, in), {recvbuf, recvcount, out}, root);
                            return MPI_SUCCESS;
                        })
 
-VIADUCT_MPI_COLLECTIVE(Scatterv, Iscatterv,
-                       (const void* sendbuf, const Count sendcounts[], const Displacement displs[], MPI_Datatype sendtype,
-                        void* recvbuf, Count recvcount, MPI_Datatype recvtype, int root),
-                       {
-                           const Datatype* in = nullptr;
-                           const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_root(s.comm(), root))
-                           bool receives = s.comm().inter ? root >= 0 : recvbuf != MPI_IN_PLACE;
-                           if (receives) {
-                               VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
-                           }
-                           int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
-                           if (n) {
-                               VIADUCT_CHECK(check_shares(s, sendcounts, displs, n, sendtype, &in))
-                           }
-                           if (n && !s.comm().inter) {
-                               VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, displs[s.rank()], in,
-                                                         sendcounts[s.rank()]))
-                           }
-                           coll::scatter(s, unequal(sendbuf, sendcounts, displs, n, in), {recvbuf, recvcount, out}, root);
-                           return MPI_SUCCESS;
-                       })
+VIADUCT_MPI_COLLECTIVE(
+    Scatterv, Iscatterv,
+    (const void* sendbuf, const Count sendcounts[], const Displacement displs[], MPI_Datatype sendtype, void* recvbuf,
+     Count recvcount, MPI_Datatype recvtype, int root),
+    {
+        const Datatype* in = nullptr;
+        const Datatype* out = nullptr;
+        VIADUCT_CHECK(check_root(s.comm(), root))
+        bool receives = s.comm().inter ? root >= 0 : recvbuf != MPI_IN_PLACE;
+        if (receives) {
+            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+        }
+        int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
+        if (n) {
+            VIADUCT_CHECK(check_shares(s, sendcounts, displs, n, sendtype, &in))
+        }
+        if (n && !s.comm().inter) {
+            VIADUCT_CHECK(
+                check_apart(s.comm(), recvbuf, recvcount, sendbuf, displs[s.rank()], in, sendcounts[s.rank()]))
+        }
+        coll::scatter(s, unequal(sendbuf, sendcounts, displs, n, in), {recvbuf, recvcount, out}, root);
+        return MPI_SUCCESS;
+    })
 
 VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
                        (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, void* recvbuf, Count recvcount,
@@ -149,8 +151,8 @@ VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
-                           VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, s.rank() * MPI_Count(recvcount),
-                                                     out, recvcount))
+                           VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf,
+                                                     s.rank() * MPI_Count(recvcount), out, recvcount))
                            coll::allgather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out));
                            return MPI_SUCCESS;
                        })
@@ -192,8 +194,9 @@ VIADUCT_MPI_COLLECTIVE(Alltoall, Ialltoall,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
-                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[], MPI_Datatype sendtype,
-                        void* recvbuf, const Count recvcounts[], const Displacement rdispls[], MPI_Datatype recvtype),
+                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[],
+                        MPI_Datatype sendtype, void* recvbuf, const Count recvcounts[], const Displacement rdispls[],
+                        MPI_Datatype recvtype),
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
@@ -204,16 +207,17 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                                VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, n, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_shares(s, recvcounts, rdispls, n, recvtype, &out))
-                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls,
-                                                        [&](int) { return out; }))
+                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts,
+                                                        rdispls, [&](int) { return out; }))
                            coll::alltoall(s, unequal(sendbuf, sendcounts, sdispls, sent, in),
                                           unequal(recvbuf, recvcounts, rdispls, n, out));
                            return MPI_SUCCESS;
                        })
 
 VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
-                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[], const MPI_Datatype sendtypes[],
-                        void* recvbuf, const Count recvcounts[], const Displacement rdispls[], const MPI_Datatype recvtypes[]),
+                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[],
+                        const MPI_Datatype sendtypes[], void* recvbuf, const Count recvcounts[],
+                        const Displacement rdispls[], const MPI_Datatype recvtypes[]),
                        {
                            int n = partners(s.comm());
                            coll::TypedShares in;
@@ -225,8 +229,8 @@ VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
                                VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, n, &in))
                            }
                            VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, n, &out))
-                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls,
-                                                        [&](int i) { return out.types[size_t(i)]; }))
+                           VIADUCT_CHECK(check_two_sets(s.comm(), sendbuf, sendcounts, sdispls, recvbuf, recvcounts,
+                                                        rdispls, [&](int i) { return out.types[size_t(i)]; }))
                            coll::alltoallw(s, in, out);
                            return MPI_SUCCESS;
                        })

@@ -56,8 +56,9 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
-                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[], MPI_Datatype sendtype,
-                        void* recvbuf, const Count recvcounts[], const Displacement rdispls[], MPI_Datatype recvtype),
+                       (const void* sendbuf, const Count sendcounts[], const Displacement sdispls[],
+                        MPI_Datatype sendtype, void* recvbuf, const Count recvcounts[], const Displacement rdispls[],
+                        MPI_Datatype recvtype),
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
@@ -73,8 +74,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
 
 VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                        (const void* sendbuf, const Count sendcounts[], const MPI_Aint sdispls[],
-                        const MPI_Datatype sendtypes[], void* recvbuf, const Count recvcounts[], const MPI_Aint rdispls[],
-                        const MPI_Datatype recvtypes[]),
+                        const MPI_Datatype sendtypes[], void* recvbuf, const Count recvcounts[],
+                        const MPI_Aint rdispls[], const MPI_Datatype recvtypes[]),
                        {
                            coll::TypedShares in;
                            coll::TypedShares out;

@@ -6,8 +6,8 @@ namespace viaduct::mpi {
 namespace {
 
 // What all reductions check: data, operator, and whether MPI_IN_PLACE is allowed.
-int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_Count count, MPI_Datatype datatype, MPI_Op op,
-                    const Datatype** type, Operator** found) {
+int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_Count count, MPI_Datatype datatype,
+                    MPI_Op op, const Datatype** type, Operator** found) {
     VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
     if (!type_of(datatype)) {  // an operator is asked for it even when there is nothing to reduce
         return MPI_ERR_TYPE;
@@ -86,9 +86,8 @@ VIADUCT_MPI_COLLECTIVE_OR_AT_ONCE(Allreduce, Iallreduce,
                        })
 
 VIADUCT_MPI_COLLECTIVE(Reduce_scatter, Ireduce_scatter,
-                       (const void* sendbuf, void* recvbuf, const Count recvcounts[], MPI_Datatype datatype, MPI_Op op), {
-                           return fill_reduce_scatter(s, sendbuf, recvbuf, recvcounts, datatype, op);
-                       })
+                       (const void* sendbuf, void* recvbuf, const Count recvcounts[], MPI_Datatype datatype, MPI_Op op),
+                       { return fill_reduce_scatter(s, sendbuf, recvbuf, recvcounts, datatype, op); })
 
 VIADUCT_MPI_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block,
                        (const void* sendbuf, void* recvbuf, Count recvcount, MPI_Datatype datatype, MPI_Op op), {

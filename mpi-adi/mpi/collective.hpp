@@ -12,8 +12,8 @@
 
 #define VIADUCT_UNPACK(...) __VA_ARGS__
 
-// Defines the blocking, the non-blocking and the persistent function of one body, which fills the schedule `s` of `comm`
-// and gives an error class; each with counts of int and of 64 bits (Count, Displacement).
+// Defines the blocking, the non-blocking and the persistent function of one body, which fills the schedule `s` of
+// `comm` and gives an error class; each with counts of int and of 64 bits (Count, Displacement).
 #define VIADUCT_MPI_COLLECTIVE(name, iname, parameters, ...)                 \
     namespace viaduct::mpi::narrow {                                         \
     VIADUCT_MPI_COLLECTIVE_OF(name, iname, name##_init, parameters, __VA_ARGS__) \
@@ -22,8 +22,8 @@
     VIADUCT_MPI_COLLECTIVE_OF(name##_c, iname##_c, name##_init_c, parameters, __VA_ARGS__) \
     }
 
-// The same with something that the blocking function tries first: an expression of the communicator `plain` and of where
-// the error class goes, `error`; true when all is done.
+// The same with something that the blocking function tries first: an expression of the communicator `plain` and of
+// where the error class goes, `error`; true when all is done.
 #define VIADUCT_MPI_COLLECTIVE_OR_AT_ONCE(name, iname, parameters, at_once, ...)                                     \
     namespace viaduct::mpi::narrow {                                                                                 \
     VIADUCT_MPI_BLOCKING_OR_AT_ONCE(name, parameters, at_once, __VA_ARGS__)                                          \
@@ -202,8 +202,8 @@ inline int check_in_place(const Communicator& comm, const void* buffer) {
     return comm.inter && buffer == MPI_IN_PLACE ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
-// What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for that.
-// Nothing, and items of no size, may be taken from anywhere.
+// What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for
+// that. Nothing, and items of no size, may be taken from anywhere.
 inline int check_apart(const Communicator& comm, const void* data, MPI_Count count, const void* base, MPI_Count items,
                        const Datatype* type, MPI_Count share_count) {
     if (comm.inter || !data || data == MPI_IN_PLACE || count == 0 || share_count == 0 || type->size == 0) {
@@ -214,8 +214,8 @@ inline int check_apart(const Communicator& comm, const void* data, MPI_Count cou
 
 // Two sets of shares are one when all that describes them is; `type_of_share(i)` is that of what is received.
 template <typename Count, typename Displacement, typename TypeOfShare>
-int check_two_sets(const Communicator& comm, const void* in, const Count* sent, const Displacement* from, const void* out,
-                   const Count* received, const Displacement* to, TypeOfShare&& type_of_share) {
+int check_two_sets(const Communicator& comm, const void* in, const Count* sent, const Displacement* from,
+                   const void* out, const Count* received, const Displacement* to, TypeOfShare&& type_of_share) {
     if (in != out || !in || sent != received || from != to || comm.inter) {
         return MPI_SUCCESS;
     }

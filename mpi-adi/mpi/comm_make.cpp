@@ -43,8 +43,8 @@ int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* 
     return MPI_SUCCESS;
 }
 
-// MPICH's own type of split: processes that share a directory. All that ask must name the same one; those of a node that
-// has it are taken to share it. Other neighbourhoods are not known. `comm` holds those that ask and nobody else.
+// MPICH's own type of split: processes that share a directory. All that ask must name the same one; those of a node
+// that has it are taken to share it. Other neighbourhoods are not known. `comm` holds those that ask and nobody else.
 int color_by_directory(Communicator& comm, const Info* info, int* color) {
     const std::string* directory = info ? info->find("nbhd_common_dirname") : nullptr;
     int64_t range[2] = {-1, 1};  // the largest hash and, negative, the smallest
@@ -133,7 +133,8 @@ int split_type(Communicator& comm, int type, int key, Info* info, MPI_Comm* newc
     int error = MPI_SUCCESS;
     if (type == MPIX_COMM_TYPE_NEIGHBORHOOD) {
         error = split_those_who_ask(
-            comm, key, [&](Communicator& asking, int* color) { return color_by_directory(asking, info, color); }, &made);
+            comm, key, [&](Communicator& asking, int* color) { return color_by_directory(asking, info, color); },
+            &made);
     } else if (type == MPI_COMM_TYPE_HW_UNGUIDED) {
         error = split_those_who_ask(
             comm, key, [&](Communicator& asking, int* color) { return color_by_next_resource(asking, info, color); },

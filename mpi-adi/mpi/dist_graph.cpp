@@ -35,8 +35,8 @@ int finish(Communicator& old, int refused, std::unique_ptr<Topology> topology, M
     return MPI_SUCCESS;
 }
 
-// Everybody's edges at everybody, in the order of ranks: graphs are made seldom, and their size is the program's. None of
-// one that refuses the call, of which the others learn in the end.
+// Everybody's edges at everybody, in the order of ranks: graphs are made seldom, and their size is the program's. None
+// of one that refuses the call, of which the others learn in the end.
 int share_edges(Communicator& comm, const std::vector<Edge>& mine, std::vector<Edge>* all) {
     const Datatype& type = *type_of(MPI_INT);
     int n = int(mine.size() * 3);
@@ -104,8 +104,8 @@ int create(Communicator& old, int n, const int sources[], const int degrees[], c
     return finish(old, refused, std::move(topology), newcomm);
 }
 
-int check_adjacent(const Communicator& old, int indegree, const int sources[], const int source_weights[], int outdegree,
-                   const int destinations[], const int destination_weights[]) {
+int check_adjacent(const Communicator& old, int indegree, const int sources[], const int source_weights[],
+                   int outdegree, const int destinations[], const int destination_weights[]) {
     if ((indegree > 0 && missing(sources, source_weights)) ||
         (outdegree > 0 && missing(destinations, destination_weights))) {
         return MPI_ERR_ARG;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI functions that start processes or find others. Launchers give no way to do so that this library uses: every one of
-// them says so by its error class, and a process has never a parent.
+// MPI functions that start processes or find others. Launchers give no way to do so that this library uses: every one
+// of them says so by its error class, and a process has never a parent.
 #include "mpi-adi/mpi/call.hpp"
 
 using namespace viaduct::mpi;
@@ -83,4 +83,5 @@ VIADUCT_MPI(Unpublish_name, (const char*, MPI_Info, const char*)) {
     return Call("MPI_Unpublish_name").result(MPI_ERR_SERVICE);
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI(Lookup_name, (const char*, MPI_Info, char*)) { return Call("MPI_Lookup_name").result(MPI_ERR_NAME); } VIADUCT_MPI_CATCH()
+VIADUCT_MPI(Lookup_name, (const char*, MPI_Info, char*)) { return Call("MPI_Lookup_name").result(MPI_ERR_NAME); }
+VIADUCT_MPI_CATCH()

@@ -16,9 +16,9 @@
 #define VIADUCT_MPI_FUNCTION extern "C" __attribute__((visibility("default"))) int
 
 // The end of every function: a C program cannot catch what C++ throws. No memory is MPI_ERR_NO_MEM, anything else
-// MPI_ERR_INTERN, and the error handler of the communicator, window or file that `handle` names is asked, if there is one.
-// A thread that is cancelled inside a call must go on to unwind, and what an error handler of the program throws is for
-// the program. The functions are `try` blocks as a whole, so that one without this does not compile.
+// MPI_ERR_INTERN, and the error handler of the communicator, window or file that `handle` names is asked, if there is
+// one. A thread that is cancelled inside a call must go on to unwind, and what an error handler of the program throws
+// is for the program. The functions are `try` blocks as a whole, so that one without this does not compile.
 #define VIADUCT_MPI_CATCH(...)                                                             \
     catch (abi::__forced_unwind&) { throw; } catch (...) {                                 \
         return ::viaduct::mpi::caught(__func__ + 1 __VA_OPT__(, ) __VA_ARGS__);            \

@@ -68,7 +68,8 @@ int PMPI_Finalized(int* flag) try {
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Abort)
-int PMPI_Abort(MPI_Comm, int errorcode) try { end_job(errorcode, "MPI_Abort with code %d", errorcode); } VIADUCT_MPI_CATCH()
+int PMPI_Abort(MPI_Comm, int errorcode) try { end_job(errorcode, "MPI_Abort with code %d", errorcode); }
+VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI_EXPORT(MPI_Query_thread)
 int PMPI_Query_thread(int* provided) try {

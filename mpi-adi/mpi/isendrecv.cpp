@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI_Isendrecv and its form with one buffer: a send and a receive that go on together under one request, whose status is
-// that of the receive.
+// MPI_Isendrecv and its form with one buffer: a send and a receive that go on together under one request, whose status
+// is that of the receive.
 #include <memory>
 
 #include "mpi-adi/engine/request.hpp"
@@ -64,41 +64,47 @@ MPI_Request go(Comm& comm, std::unique_ptr<Exchange> exchange, int to, int send_
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_COUNTED_ON(comm, Isendrecv, (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
-                        Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
-                        MPI_Request* request), {
-    Call call("MPI_Isendrecv", comm_of(comm));
-    VIADUCT_MPI_NEED(request)
-    const Arguments out = for_send(sendbuf, sendcount, sendtype, dest, sendtag, comm);
-    const Arguments in = for_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
-    if (int error = out.error ? out.error : in.error) {
-        return call.result(error);
-    }
-    if (!name_is_left()) {
-        return call.result(MPI_ERR_NO_MEM);
-    }
-    *request = go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source, recvtag, in.payload);
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED_ON(comm, Isendrecv,
+                       (const void* sendbuf, Count sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                        void* recvbuf, Count recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm,
+                        MPI_Request* request),
+                       {
+                           Call call("MPI_Isendrecv", comm_of(comm));
+                           VIADUCT_MPI_NEED(request)
+                           const Arguments out = for_send(sendbuf, sendcount, sendtype, dest, sendtag, comm);
+                           const Arguments in = for_receive(recvbuf, recvcount, recvtype, source, recvtag, comm);
+                           if (int error = out.error ? out.error : in.error) {
+                               return call.result(error);
+                           }
+                           if (!name_is_left()) {
+                               return call.result(MPI_ERR_NO_MEM);
+                           }
+                           *request = go(*out.comm, std::make_unique<Exchange>(), dest, sendtag, out.payload, source,
+                                         recvtag, in.payload);
+                           return MPI_SUCCESS;
+                       })
 
-VIADUCT_MPI_COUNTED_ON(comm, Isendrecv_replace, (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source,
-                                int recvtag, MPI_Comm comm, MPI_Request* request), {
-    Call call("MPI_Isendrecv_replace", comm_of(comm));
-    VIADUCT_MPI_NEED(request)
-    const Arguments in = for_receive(buf, count, datatype, source, recvtag, comm);
-    const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
-    if (int error = out.error ? out.error : in.error) {
-        return call.result(error);
-    }
-    if (!name_is_left()) {
-        return call.result(MPI_ERR_NO_MEM);
-    }
-    const uint64_t bytes = out.payload.bytes;
-    auto exchange = std::make_unique<Exchange>();
-    char* copy = exchange->copy(bytes);
-    if (bytes > 0) {
-        type_of(datatype)->pack(buf, uint64_t(count), 0, bytes, copy);
-    }
-    *request = go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0}, source, recvtag, in.payload);
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED_ON(comm, Isendrecv_replace,
+                       (void* buf, Count count, MPI_Datatype datatype, int dest, int sendtag, int source, int recvtag,
+                        MPI_Comm comm, MPI_Request* request),
+                       {
+                           Call call("MPI_Isendrecv_replace", comm_of(comm));
+                           VIADUCT_MPI_NEED(request)
+                           const Arguments in = for_receive(buf, count, datatype, source, recvtag, comm);
+                           const Arguments out = for_send(buf, count, datatype, dest, sendtag, comm);
+                           if (int error = out.error ? out.error : in.error) {
+                               return call.result(error);
+                           }
+                           if (!name_is_left()) {
+                               return call.result(MPI_ERR_NO_MEM);
+                           }
+                           const uint64_t bytes = out.payload.bytes;
+                           auto exchange = std::make_unique<Exchange>();
+                           char* copy = exchange->copy(bytes);
+                           if (bytes > 0) {
+                               type_of(datatype)->pack(buf, uint64_t(count), 0, bytes, copy);
+                           }
+                           *request = go(*in.comm, std::move(exchange), dest, sendtag, {copy, bytes, nullptr, 0},
+                                         source, recvtag, in.payload);
+                           return MPI_SUCCESS;
+                       })

@@ -57,7 +57,8 @@ VIADUCT_MPI_COUNTED_ON(comm,
     Recv,
     (void* buf, Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm, MPI_Status* status), {
         Critical guard;
-        if (Comm* plain = comm_of(comm); status != nullptr && is_plain(plain, source, tag, buf, count, datatype)) [[likely]] {
+        if (Comm* plain = comm_of(comm); status != nullptr && is_plain(plain, source, tag, buf, count, datatype))
+            [[likely]] {
             const int error =
                 recv_bytes(*plain, Channel::p2p, source, tag, buf, bytes_of(count, datatype), status);
             return answer(plain, error, "MPI_Recv");

@@ -159,22 +159,23 @@ VIADUCT_MPI_COUNTED(Mrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_M
     return error;
 })
 
-VIADUCT_MPI_COUNTED(Imrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* handle), {
-    Critical guard;
-    Payload payload;
-    if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
-        return raise(nullptr, bad, "MPI_Imrecv");
-    if (message == nullptr || handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Imrecv");
-    Request* request = nullptr;
-    if (*message == MPI_MESSAGE_NO_PROC) {
-        if (!name_is_left()) return raise(nullptr, MPI_ERR_NO_MEM, "MPI_Imrecv");
-        *message = MPI_MESSAGE_NULL;
-        request = new_request(Request::Kind::receive);
-        complete_as_no_process(*request);
-    } else {
-        request = receive_message(message, payload);
-        if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Imrecv");
-    }
-    *handle = publish(request);
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED(Imrecv, (void* buf, Count count, MPI_Datatype datatype, MPI_Message* message, MPI_Request* handle),
+                    {
+                        Critical guard;
+                        Payload payload;
+                        if (const int bad = set_payload(&payload, buf, count, datatype); bad != MPI_SUCCESS)
+                            return raise(nullptr, bad, "MPI_Imrecv");
+                        if (message == nullptr || handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Imrecv");
+                        Request* request = nullptr;
+                        if (*message == MPI_MESSAGE_NO_PROC) {
+                            if (!name_is_left()) return raise(nullptr, MPI_ERR_NO_MEM, "MPI_Imrecv");
+                            *message = MPI_MESSAGE_NULL;
+                            request = new_request(Request::Kind::receive);
+                            complete_as_no_process(*request);
+                        } else {
+                            request = receive_message(message, payload);
+                            if (request == nullptr) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Imrecv");
+                        }
+                        *handle = publish(request);
+                        return MPI_SUCCESS;
+                    })

@@ -248,7 +248,8 @@ int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
 VIADUCT_MPI_EXPORT(MPI_Waitany)
 int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status) try {
     Critical guard;
-    if (index == nullptr || status == nullptr || lacks(count, handles)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitany");
+    if (index == nullptr || status == nullptr || lacks(count, handles))
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Waitany");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitany");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitany");
     bool active = false;
@@ -266,7 +267,8 @@ int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status
 VIADUCT_MPI_EXPORT(MPI_Testany)
 int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status) try {
     Critical guard;
-    if (index == nullptr || flag == nullptr || status == nullptr || lacks(count, handles)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testany");
+    if (index == nullptr || flag == nullptr || status == nullptr || lacks(count, handles))
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Testany");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testany");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testany");
     bool active = false;
@@ -284,7 +286,8 @@ int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
 VIADUCT_MPI_EXPORT(MPI_Waitsome)
 int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) try {
     Critical guard;
-    if (outcount == nullptr || lacks(count, handles, indices, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitsome");
+    if (outcount == nullptr || lacks(count, handles, indices, statuses))
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Waitsome");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitsome");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitsome");
     bool active = false;
@@ -301,7 +304,8 @@ int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, 
 VIADUCT_MPI_EXPORT(MPI_Testsome)
 int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) try {
     Critical guard;
-    if (outcount == nullptr || lacks(count, handles, indices, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testsome");
+    if (outcount == nullptr || lacks(count, handles, indices, statuses))
+        return raise(nullptr, MPI_ERR_ARG, "MPI_Testsome");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testsome");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Testsome");
     bool active = false;

@@ -43,13 +43,15 @@ int raise_on(Errhandler* handler, int handle, int code, const char* function) {
 }
 
 int raise_on(Session* session, int code, const char* function) {
-    return raise_on(session ? session->errhandler : nullptr, session ? session->handle : MPI_SESSION_NULL, code, function);
+    return raise_on(session ? session->errhandler : nullptr, session ? session->handle : MPI_SESSION_NULL, code,
+                    function);
 }
 
 // The level a program asks for in an info object; without one it gets all.
 int wanted_level(const Info* info) {
     const std::string* name = info ? info->find(kLevelKey) : nullptr;
-    auto found = std::find_if(kLevels.begin(), kLevels.end(), [&](const char* level) { return name && *name == level; });
+    auto found =
+        std::find_if(kLevels.begin(), kLevels.end(), [&](const char* level) { return name && *name == level; });
     return found == kLevels.end() ? MPI_THREAD_MULTIPLE : int(found - kLevels.begin());
 }
 
@@ -82,7 +84,8 @@ void adopt(Communicator& made, const Info* info, Errhandler* errhandler) {
     made.errhandler = errhandler;
 }
 
-int create_from_group(Group* group, const char* stringtag, const Info* info, Errhandler* errhandler, MPI_Comm* newcomm) {
+int create_from_group(Group* group, const char* stringtag, const Info* info, Errhandler* errhandler,
+                      MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
     if (!group) {
         return MPI_ERR_GROUP;
@@ -305,7 +308,8 @@ VIADUCT_MPI(Comm_create_from_group, (MPI_Group group, const char* stringtag, MPI
     if (!handler || !newcomm) {
         return raise(nullptr, MPI_ERR_ARG, "MPI_Comm_create_from_group");
     }
-    return raise_on(handler, MPI_COMM_NULL, create_from_group(group_of(group), stringtag, info_of(info), handler, newcomm),
+    return raise_on(handler, MPI_COMM_NULL,
+                    create_from_group(group_of(group), stringtag, info_of(info), handler, newcomm),
                     "MPI_Comm_create_from_group");
 } VIADUCT_MPI_CATCH()
 
@@ -318,7 +322,7 @@ VIADUCT_MPI(Intercomm_create_from_groups, (MPI_Group local_group, int local_lead
         return raise(nullptr, MPI_ERR_ARG, "MPI_Intercomm_create_from_groups");
     }
     return raise_on(handler, MPI_COMM_NULL,
-                    inter_from_groups(group_of(local_group), local_leader, group_of(remote_group), remote_leader, stringtag,
-                                      info_of(info), handler, newintercomm),
+                    inter_from_groups(group_of(local_group), local_leader, group_of(remote_group), remote_leader,
+                                      stringtag, info_of(info), handler, newintercomm),
                     "MPI_Intercomm_create_from_groups");
 } VIADUCT_MPI_CATCH()

@@ -91,7 +91,8 @@ int graph_create(Communicator& old, int nnodes, const int index[], const int edg
     return first_ones(old, nnodes, MPI_SUCCESS, std::move(topology), newcomm);
 }
 
-// Processes that keep all coordinates of dropped dimensions in common are together; their order is that of the kept ones.
+// Processes that keep all coordinates of dropped dimensions in common are together; their order is that of the kept
+// ones.
 int cart_sub(Communicator& old, const int remain[], MPI_Comm* newcomm) {
     const Topology& from = *old.topology;
     auto topology = std::make_unique<Topology>();
@@ -152,13 +153,15 @@ VIADUCT_MPI(Topo_test, (MPI_Comm comm, int* status)) {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(comm)
 
-VIADUCT_MPI(Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int, MPI_Comm* comm_cart)) {
+VIADUCT_MPI(Cart_create,
+            (MPI_Comm comm_old, int ndims, const int dims[], const int periods[], int, MPI_Comm* comm_cart)) {
     Communicator* old = comm_of(comm_old);
     Call call("MPI_Cart_create", old);
     VIADUCT_MPI_NEED(comm_cart)
     *comm_cart = MPI_COMM_NULL;
     return call.result(old && !old->inter ? cart_create(*old, ndims, dims, periods, comm_cart) : MPI_ERR_COMM);
-} VIADUCT_MPI_CATCH(comm_old)
+}
+VIADUCT_MPI_CATCH(comm_old)
 
 VIADUCT_MPI_ASK_TOPOLOGY(Cartdim_get, MPI_CART, (MPI_Comm comm, int* ndims), {
     VIADUCT_MPI_NEED(ndims)

@@ -103,51 +103,57 @@ VIADUCT_MPI(Status_set_elements, (MPI_Status * status, MPI_Datatype datatype, in
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_COUNTED_ON(comm, Pack, (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf, Count outsize, Count* position,
-                   MPI_Comm comm), {
-    Call call("MPI_Pack", comm_of(comm));
-    VIADUCT_MPI_NEED(position)
-    const Datatype* type = type_of(datatype);
-    if (!comm_of(comm)) {
-        return call.result(MPI_ERR_COMM);
-    }
-    if (incount < 0) {
-        return call.result(MPI_ERR_COUNT);
-    }
-    if (!type || !type->committed) {
-        return call.result(MPI_ERR_TYPE);
-    }
-    MPI_Count bytes = incount * type->size;
-    if (*position < 0 || *position + bytes > outsize) {
-        return call.result(MPI_ERR_ARG);
-    }
-    type->pack(inbuf, uint64_t(incount), 0, uint64_t(bytes), static_cast<char*>(outbuf) + *position);
-    *position += Count(bytes);
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED_ON(comm, Pack,
+                       (const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf, Count outsize,
+                        Count* position, MPI_Comm comm),
+                       {
+                           Call call("MPI_Pack", comm_of(comm));
+                           VIADUCT_MPI_NEED(position)
+                           const Datatype* type = type_of(datatype);
+                           if (!comm_of(comm)) {
+                               return call.result(MPI_ERR_COMM);
+                           }
+                           if (incount < 0) {
+                               return call.result(MPI_ERR_COUNT);
+                           }
+                           if (!type || !type->committed) {
+                               return call.result(MPI_ERR_TYPE);
+                           }
+                           MPI_Count bytes = incount * type->size;
+                           if (*position < 0 || *position + bytes > outsize) {
+                               return call.result(MPI_ERR_ARG);
+                           }
+                           type->pack(inbuf, uint64_t(incount), 0, uint64_t(bytes),
+                                      static_cast<char*>(outbuf) + *position);
+                           *position += Count(bytes);
+                           return MPI_SUCCESS;
+                       })
 
-VIADUCT_MPI_COUNTED_ON(comm, Unpack, (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount, MPI_Datatype datatype,
-                     MPI_Comm comm), {
-    Call call("MPI_Unpack", comm_of(comm));
-    VIADUCT_MPI_NEED(position)
-    const Datatype* type = type_of(datatype);
-    if (!comm_of(comm)) {
-        return call.result(MPI_ERR_COMM);
-    }
-    if (outcount < 0) {
-        return call.result(MPI_ERR_COUNT);
-    }
-    if (!type || !type->committed) {
-        return call.result(MPI_ERR_TYPE);
-    }
-    MPI_Count bytes = outcount * type->size;
-    if (*position < 0 || *position + bytes > insize) {
-        return call.result(MPI_ERR_ARG);
-    }
-    type->unpack(outbuf, uint64_t(outcount), 0, uint64_t(bytes), static_cast<const char*>(inbuf) + *position);
-    *position += Count(bytes);
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED_ON(comm, Unpack,
+                       (const void* inbuf, Count insize, Count* position, void* outbuf, Count outcount,
+                        MPI_Datatype datatype, MPI_Comm comm),
+                       {
+                           Call call("MPI_Unpack", comm_of(comm));
+                           VIADUCT_MPI_NEED(position)
+                           const Datatype* type = type_of(datatype);
+                           if (!comm_of(comm)) {
+                               return call.result(MPI_ERR_COMM);
+                           }
+                           if (outcount < 0) {
+                               return call.result(MPI_ERR_COUNT);
+                           }
+                           if (!type || !type->committed) {
+                               return call.result(MPI_ERR_TYPE);
+                           }
+                           MPI_Count bytes = outcount * type->size;
+                           if (*position < 0 || *position + bytes > insize) {
+                               return call.result(MPI_ERR_ARG);
+                           }
+                           type->unpack(outbuf, uint64_t(outcount), 0, uint64_t(bytes),
+                                        static_cast<const char*>(inbuf) + *position);
+                           *position += Count(bytes);
+                           return MPI_SUCCESS;
+                       })
 
 VIADUCT_MPI_COUNTED_ON(comm, Pack_size, (Count incount, MPI_Datatype datatype, MPI_Comm comm, Count* size), {
     Call call("MPI_Pack_size", comm_of(comm));
@@ -180,38 +186,45 @@ VIADUCT_MPI_COUNTED(Pack_external_size, (const char* datarep, Count incount, MPI
     return MPI_SUCCESS;
 })
 
-VIADUCT_MPI_COUNTED(Pack_external, (const char datarep[], const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
-                            MPI_Aint outsize, MPI_Aint* position), {
-    Call call("MPI_Pack_external");
-    VIADUCT_MPI_NEED(datarep, position)
-    const Datatype* type = type_of(datatype);
-    if (!type || !type->committed) {
-        return call.result(MPI_ERR_TYPE);
-    }
-    if (!is_external32(datarep) || incount < 0 || *position + external_bytes(*type, incount) > outsize) {
-        return call.result(MPI_ERR_ARG);
-    }
-    external_pack(*type, incount, inbuf, static_cast<char*>(outbuf) + *position);
-    *position += external_bytes(*type, incount);
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED(Pack_external,
+                    (const char datarep[], const void* inbuf, Count incount, MPI_Datatype datatype, void* outbuf,
+                     MPI_Aint outsize, MPI_Aint* position),
+                    {
+                        Call call("MPI_Pack_external");
+                        VIADUCT_MPI_NEED(datarep, position)
+                        const Datatype* type = type_of(datatype);
+                        if (!type || !type->committed) {
+                            return call.result(MPI_ERR_TYPE);
+                        }
+                        if (!is_external32(datarep) || incount < 0 ||
+                            *position + external_bytes(*type, incount) > outsize) {
+                            return call.result(MPI_ERR_ARG);
+                        }
+                        external_pack(*type, incount, inbuf, static_cast<char*>(outbuf) + *position);
+                        *position += external_bytes(*type, incount);
+                        return MPI_SUCCESS;
+                    })
 
-VIADUCT_MPI_COUNTED(Unpack_external, (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position, void* outbuf,
-                              Count outcount, MPI_Datatype datatype), {
-    Call call("MPI_Unpack_external");
-    VIADUCT_MPI_NEED(datarep, position)
-    const Datatype* type = type_of(datatype);
-    if (!type || !type->committed) {
-        return call.result(MPI_ERR_TYPE);
-    }
-    if (!is_external32(datarep) || outcount < 0 || *position + external_bytes(*type, outcount) > insize) {
-        return call.result(MPI_ERR_ARG);
-    }
-    const MPI_Aint bytes = external_bytes(*type, outcount);
-    external_unpack(*type, outcount, outbuf, static_cast<const char*>(inbuf) + *position, uint64_t(bytes));
-    *position += bytes;
-    return MPI_SUCCESS;
-})
+VIADUCT_MPI_COUNTED(Unpack_external,
+                    (const char datarep[], const void* inbuf, MPI_Aint insize, MPI_Aint* position, void* outbuf,
+                     Count outcount, MPI_Datatype datatype),
+                    {
+                        Call call("MPI_Unpack_external");
+                        VIADUCT_MPI_NEED(datarep, position)
+                        const Datatype* type = type_of(datatype);
+                        if (!type || !type->committed) {
+                            return call.result(MPI_ERR_TYPE);
+                        }
+                        if (!is_external32(datarep) || outcount < 0 ||
+                            *position + external_bytes(*type, outcount) > insize) {
+                            return call.result(MPI_ERR_ARG);
+                        }
+                        const MPI_Aint bytes = external_bytes(*type, outcount);
+                        external_unpack(*type, outcount, outbuf, static_cast<const char*>(inbuf) + *position,
+                                        uint64_t(bytes));
+                        *position += bytes;
+                        return MPI_SUCCESS;
+                    })
 
 VIADUCT_MPI(Get_address, (const void* location, MPI_Aint* address)) {
     if (address == nullptr) return Call("MPI_Get_address").result(MPI_ERR_ARG);

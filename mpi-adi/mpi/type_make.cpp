@@ -42,8 +42,8 @@ int finish(Datatype* made, Contents contents, MPI_Datatype* newtype) {
     return MPI_SUCCESS;
 }
 
-int repeated(MPI_Count count, MPI_Count blocklength, MPI_Aint stride, bool in_items, MPI_Datatype oldtype, Contents contents,
-             MPI_Datatype* newtype) {
+int repeated(MPI_Count count, MPI_Count blocklength, MPI_Aint stride, bool in_items, MPI_Datatype oldtype,
+             Contents contents, MPI_Datatype* newtype) {
     const Datatype* old = type_of(oldtype);
     if (count < 0) {
         return MPI_ERR_COUNT;
@@ -90,8 +90,9 @@ int hindexed(int combiner, Count count, const Count* lengths, const MPI_Aint* di
     note(contents, {count});
     note(contents, lengths, count);
     note_bytes<Count>(contents, displacements, count);
-    return blocks(count, [&](MPI_Count i) { return lengths[i]; }, [&](MPI_Count i) { return displacements[i]; }, false, oldtype,
-                  std::move(contents), newtype);
+    return blocks(
+        count, [&](MPI_Count i) { return lengths[i]; }, [&](MPI_Count i) { return displacements[i]; }, false, oldtype,
+        std::move(contents), newtype);
 }
 
 template <typename Count>
@@ -140,14 +141,15 @@ int subarray(int n, const Count* sizes, const Count* subsizes, const Count* star
     note(contents, subsizes, n);
     note(contents, starts, n);
     note(contents, {order});
-    return finish(make_subarray(std::vector<MPI_Count>(sizes, sizes + n), std::vector<MPI_Count>(subsizes, subsizes + n),
-                                std::vector<MPI_Count>(starts, starts + n), order, *old),
-                  std::move(contents), newtype);
+    return finish(
+        make_subarray(std::vector<MPI_Count>(sizes, sizes + n), std::vector<MPI_Count>(subsizes, subsizes + n),
+                      std::vector<MPI_Count>(starts, starts + n), order, *old),
+        std::move(contents), newtype);
 }
 
 template <typename Count>
-bool darray_arguments_hold(int size, int rank, int n, const Count* gsizes, const int* distributions, const int* arguments,
-                           const int* processes, int order) {
+bool darray_arguments_hold(int size, int rank, int n, const Count* gsizes, const int* distributions,
+                           const int* arguments, const int* processes, int order) {
     if (size < 1 || rank < 0 || rank >= size || n < 1 || (order != MPI_ORDER_C && order != MPI_ORDER_FORTRAN)) {
         return false;
     }
@@ -175,8 +177,8 @@ int darray(int size, int rank, int n, const Count* gsizes, const int* distributi
     }
     auto all = size_t(n);
     Datatype* made = nullptr;
-    if (int error = make_darray(size, rank, std::vector<MPI_Count>(gsizes, gsizes + n), {distributions, all}, {arguments, all}, {processes, all}, order,
-                                *old, &made)) {
+    if (int error = make_darray(size, rank, std::vector<MPI_Count>(gsizes, gsizes + n), {distributions, all},
+                                {arguments, all}, {processes, all}, order, *old, &made)) {
         return error;
     }
     Contents contents{MPI_COMBINER_DARRAY, {size, rank, n}, {}, {oldtype}, {}};
@@ -287,12 +289,14 @@ VIADUCT_MPI_COUNTED(Type_contiguous, (Count count, MPI_Datatype oldtype, MPI_Dat
         repeated(1, count, 0, true, oldtype, vector_contents(MPI_COMBINER_CONTIGUOUS, {count}), newtype));
 })
 
-VIADUCT_MPI_COUNTED(Type_vector, (Count count, Count blocklength, Count stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
-    Call call("MPI_Type_vector");
-    VIADUCT_MPI_NEED(newtype)
-    return call.result(repeated(count, blocklength, stride, true, oldtype,
-                                vector_contents(MPI_COMBINER_VECTOR, {count, blocklength, stride}), newtype));
-})
+VIADUCT_MPI_COUNTED(Type_vector,
+                    (Count count, Count blocklength, Count stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
+                        Call call("MPI_Type_vector");
+                        VIADUCT_MPI_NEED(newtype)
+                        return call.result(repeated(count, blocklength, stride, true, oldtype,
+                                                    vector_contents(MPI_COMBINER_VECTOR, {count, blocklength, stride}),
+                                                    newtype));
+                    })
 
 VIADUCT_MPI_COUNTED(Type_create_hvector,
                     (Count count, Count blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype* newtype), {
@@ -307,15 +311,16 @@ VIADUCT_MPI(Type_hvector, (int count, int blocklength, MPI_Aint stride, MPI_Data
     return call.result(hvector(count, blocklength, stride, oldtype, newtype));
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_COUNTED(Type_indexed, (Count count, const Count lengths[], const Count displacements[], MPI_Datatype oldtype,
-                                   MPI_Datatype* newtype), {
-    Call call("MPI_Type_indexed");
-    VIADUCT_MPI_NEED(newtype)
-    if (count > 0) {
-        VIADUCT_MPI_NEED(lengths, displacements)
-    }
-    return call.result(indexed<Count>(MPI_COMBINER_INDEXED, count, 0, lengths, displacements, oldtype, newtype));
-})
+VIADUCT_MPI_COUNTED(
+    Type_indexed,
+    (Count count, const Count lengths[], const Count displacements[], MPI_Datatype oldtype, MPI_Datatype* newtype), {
+        Call call("MPI_Type_indexed");
+        VIADUCT_MPI_NEED(newtype)
+        if (count > 0) {
+            VIADUCT_MPI_NEED(lengths, displacements)
+        }
+        return call.result(indexed<Count>(MPI_COMBINER_INDEXED, count, 0, lengths, displacements, oldtype, newtype));
+    })
 
 VIADUCT_MPI_COUNTED(Type_create_hindexed, (Count count, const Count lengths[], const MPI_Aint displacements[],
                                            MPI_Datatype oldtype, MPI_Datatype* newtype), {

@@ -104,8 +104,9 @@ VIADUCT_MPI(Type_free, (MPI_Datatype * datatype)) {
     Call call("MPI_Type_free");
     VIADUCT_MPI_NEED(datatype)
     const Datatype* type = type_of(*datatype);
-    if (type && (type->contents.combiner == MPI_COMBINER_F90_REAL || type->contents.combiner == MPI_COMBINER_F90_COMPLEX ||
-                 type->contents.combiner == MPI_COMBINER_F90_INTEGER)) {
+    if (type &&
+        (type->contents.combiner == MPI_COMBINER_F90_REAL || type->contents.combiner == MPI_COMBINER_F90_COMPLEX ||
+         type->contents.combiner == MPI_COMBINER_F90_INTEGER)) {
         return call.result(MPI_ERR_TYPE);
     }
     return call.result(type_free(datatype));
@@ -181,8 +182,9 @@ VIADUCT_MPI_ASK_TYPE(Type_get_true_extent_c, (MPI_Datatype datatype, MPI_Count* 
     *lb = type->true_lb;
     *extent = type->true_extent();
 })
-VIADUCT_MPI_ASK_TYPE(Type_get_envelope, (MPI_Datatype datatype, int* integers, int* addresses, int* types, int* combiner), {
-    VIADUCT_MPI_NEED(integers, addresses, types, combiner)
+VIADUCT_MPI_ASK_TYPE(Type_get_envelope,
+                     (MPI_Datatype datatype, int* integers, int* addresses, int* types, int* combiner), {
+                         VIADUCT_MPI_NEED(integers, addresses, types, combiner)
                          Shape shape = shape_of(*type);
                          // What was made with large counts is told by MPI_Type_get_envelope_c alone.
                          if (shape.large_counts) {
@@ -193,9 +195,11 @@ VIADUCT_MPI_ASK_TYPE(Type_get_envelope, (MPI_Datatype datatype, int* integers, i
                          *types = int(shape.types);
                          *combiner = type->contents.combiner;
                      })
-VIADUCT_MPI_ASK_TYPE(Type_get_envelope_c, (MPI_Datatype datatype, MPI_Count* integers, MPI_Count* addresses, MPI_Count* large_counts,
-                      MPI_Count* types, int* combiner), {
-    VIADUCT_MPI_NEED(integers, addresses, large_counts, types, combiner)
+VIADUCT_MPI_ASK_TYPE(Type_get_envelope_c,
+                     (MPI_Datatype datatype, MPI_Count* integers, MPI_Count* addresses, MPI_Count* large_counts,
+                      MPI_Count* types, int* combiner),
+                     {
+                         VIADUCT_MPI_NEED(integers, addresses, large_counts, types, combiner)
                          Shape shape = shape_of(*type);
                          *integers = shape.integers;
                          *addresses = shape.addresses;
@@ -215,12 +219,13 @@ VIADUCT_MPI(Type_set_name, (MPI_Datatype datatype, const char* name)) {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI(Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addresses, int max_types, int integers[],
-                                MPI_Aint addresses[], MPI_Datatype types[])) {
+VIADUCT_MPI(Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addresses, int max_types,
+                                int integers[], MPI_Aint addresses[], MPI_Datatype types[])) {
     Call call("MPI_Type_get_contents");
-    return call.result(give_contents(datatype, {max_integers, max_addresses, 0, max_types}, integers, addresses, nullptr,
-                                     types));
-} VIADUCT_MPI_CATCH()
+    return call.result(
+        give_contents(datatype, {max_integers, max_addresses, 0, max_types}, integers, addresses, nullptr, types));
+}
+VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count max_addresses,
                                   MPI_Count max_large_counts, MPI_Count max_types, int integers[], MPI_Aint addresses[],

@@ -356,8 +356,8 @@ void damaged_rails(Job& job) {
     ::_exit(0);
 }
 
-// Callers that are none of the job: silent ones in a crowd, ones that know nearly everything, and ones that say what they
-// have recorded. Who belongs to the job gets through all the same.
+// Callers that are none of the job: silent ones in a crowd, ones that know nearly everything, and ones that say what
+// they have recorded. Who belongs to the job gets through all the same.
 void strangers(Job& job) {
     Engine e(job, module);
     *job.word() = 0;

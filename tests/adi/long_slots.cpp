@@ -113,7 +113,8 @@ void in_pieces(Job& job) {
             for (uint32_t i = 0; e.rank() == 1 && i < kTogether; ++i)
                 CHECK(holds(data[i].data() + round % 2, size, round * kTogether + i));
         }
-        // At least those that are tried; 65'537 is of the same length to the two ways as the one before, which has tried them.
+        // At least those that are tried; 65'537 is of the same length to the two ways as the one before, which has
+        // tried them.
         if (e.rank() == 0 && size != 65'537)
             CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_r3 >= before + via::Ways::kTrials[via::Ways::slots]);
     }

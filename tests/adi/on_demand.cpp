@@ -75,8 +75,8 @@ void unready(Job& job, bool stopped) {
 void computing(Job& job) { unready(job, false); }
 void stopped(Job& job) { unready(job, true); }
 
-// A process that lives is never taken for dead, however long it does not run: not when its bell has rung once and nobody
-// could take that request away, nor when several ring.
+// A process that lives is never taken for dead, however long it does not run: not when its bell has rung once and
+// nobody could take that request away, nor when several ring.
 void starved(Job& job) {
     Engine e(job, module);
     *job.word() = 0;

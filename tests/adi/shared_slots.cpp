@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Slots beside peers that have none: packets in slots do not keep those of the queue waiting, and the place of a peer that
-// is lost is another one's.
+// Slots beside peers that have none: packets in slots do not keep those of the queue waiting, and the place of a peer
+// that is lost is another one's.
 #include <signal.h>
 #include <unistd.h>
 

@@ -150,7 +150,8 @@ int run(Ways& ways, size_t length, int messages, uint64_t by_remote, uint64_t by
 constexpr int kTrial = Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots];
 
 // One trial in which each counted message of either way takes so long.
-void try_both(Ways& ways, size_t length, const std::vector<uint64_t>& by_remote, const std::vector<uint64_t>& by_slots) {
+void try_both(Ways& ways, size_t length, const std::vector<uint64_t>& by_remote,
+              const std::vector<uint64_t>& by_slots) {
     size_t at[2] = {};
     for (int i = 0; i < kTrial; ++i) {
         const Ways::Choice c = ways.choose(length);

@@ -34,8 +34,8 @@ def main():
         if not condition:
             failures.append(what)
 
-    agent = start(apart, os.path.join(build, "sbin/vipkad"), "--socket", environment["VIADUCT_AGENT"],
-                  "--linger-ms", "60000")
+    start(apart, os.path.join(build, "sbin/vipkad"), "--socket", environment["VIADUCT_AGENT"],
+          "--linger-ms", "60000")
     time.sleep(0.3)
     try:
         for name, one, other in (("both in the same one, the agent in another", [], []),

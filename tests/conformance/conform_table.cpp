@@ -77,22 +77,29 @@ constexpr DocumentedCall kCalls[] = {
     {"VipNSShutdown", kEarly, "SUCCESS:- INVALID_PARAMETER:- ERROR_NAMESERVICE:-"},
 };
 
-constexpr const char* kNoLimit = "no limit that a program could reach through vipl.h alone; only exhausting the host would show it";
+constexpr const char* kNoLimit =
+    "no limit that a program could reach through vipl.h alone; only exhausting the host would show it";
 constexpr const char* kServiceUp = "needs a broken or unreachable name service, which is configuration outside vipl.h";
 
 constexpr NotShown kNotShown[] = {
     {"VipOpenNic", "ERROR_RESOURCE", "-", kNoLimit},
     {"VipSetViAttributes", "ERROR_RESOURCE", "I", "replacing attributes needs no resource, so nothing can run out"},
-    {"VipConnectWait", "ERROR_RESOURCE", "-", "the number of connection handles outstanding is not an attribute of a NIC"},
-    {"VipConnectAccept", "ERROR_RESOURCE", "I", "the other spelling of TIMEOUT for a requester that is gone; this suite asks for TIMEOUT"},
+    {"VipConnectWait", "ERROR_RESOURCE", "-",
+     "the number of connection handles outstanding is not an attribute of a NIC"},
+    {"VipConnectAccept", "ERROR_RESOURCE", "I",
+     "the other spelling of TIMEOUT for a requester that is gone; this suite asks for TIMEOUT"},
     {"VipConnectRequest", "ERROR_RESOURCE", "I", kNoLimit},
     {"VipConnectPeerRequest", "ERROR_RESOURCE", "I", kNoLimit},
     {"VipConnectPeerDone", "REJECT", "P", "a peer has no call that rejects"},
-    {"VipConnectPeerDone", "NO_MATCH", "P", "a peer that has not called yet is not a mismatch; only the timeout ends the wait"},
+    {"VipConnectPeerDone", "NO_MATCH", "P",
+     "a peer that has not called yet is not a mismatch; only the timeout ends the wait"},
     {"VipConnectPeerWait", "REJECT", "P", "a peer has no call that rejects"},
-    {"VipConnectPeerWait", "NO_MATCH", "P", "a peer that has not called yet is not a mismatch; only the timeout ends the wait"},
-    {"VipDeregisterMem", "ERROR_RESOURCE", "-", "only for providers that cannot release memory with transfers outstanding"},
-    {"VipCQWait", "ERROR_RESOURCE", "-", "several threads may wait on one completion queue, and nothing else is limited"},
+    {"VipConnectPeerWait", "NO_MATCH", "P",
+     "a peer that has not called yet is not a mismatch; only the timeout ends the wait"},
+    {"VipDeregisterMem", "ERROR_RESOURCE", "-",
+     "only for providers that cannot release memory with transfers outstanding"},
+    {"VipCQWait", "ERROR_RESOURCE", "-",
+     "several threads may wait on one completion queue, and nothing else is limited"},
     {"VipCQNotify", "ERROR_RESOURCE", "-", kNoLimit},
     {"VipNSInit", "ERROR_RESOURCE", "-", kNoLimit},
     {"VipNSInit", "ERROR_NAMESERVICE", "-", kServiceUp},
@@ -147,9 +154,13 @@ constexpr DocumentedRow kRows[] = {
 
 constexpr RowNotShown kRowsNotShown[] = {
     {"2.3 PARTIAL_ERROR", "needs a transfer cut in its middle at a moment the program can choose; no call offers that"},
-    {"8 RDMAW_ABORT", "needs a packet sequence cut in its middle at a moment the program can choose; no call offers that"},
-    {"8 COMP_PROT", "needs completion memory whose mapping vanishes; taking it away would fault a provider that runs in the process"},
-    {"8 RDMA_TRANSPORT", "an RDMA operation that fails in transport has a descriptor at its initiator, which reports it (2.3 TRANSPORT_ERROR)"},
+    {"8 RDMAW_ABORT",
+     "needs a packet sequence cut in its middle at a moment the program can choose; no call offers that"},
+    {"8 COMP_PROT",
+     "needs completion memory whose mapping vanishes; taking it away would fault a provider that runs in the process"},
+    {"8 RDMA_TRANSPORT",
+     "an RDMA operation that fails in transport has a descriptor at its initiator, which reports it (2.3 "
+     "TRANSPORT_ERROR)"},
 };
 
 template <typename T, int N>

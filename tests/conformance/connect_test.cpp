@@ -18,7 +18,8 @@ struct Waited {
 
 Waited wait_at(VIP_NIC_HANDLE nic, Address local, VIP_ULONG timeout = kLongWait) {
     Waited result;
-    result.code = VipConnectWait(nic, local.get(), timeout, result.remote.get(), &result.attributes, &result.connection);
+    result.code =
+        VipConnectWait(nic, local.get(), timeout, result.remote.get(), &result.attributes, &result.connection);
     return result;
 }
 

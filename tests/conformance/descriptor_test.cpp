@@ -141,9 +141,10 @@ TEST_P(SendMistakes, AreReportedInTheDescriptorAndBreakReliableConnections) {
         ASSERT_EQ(sent.descriptor, d);
         EXPECT_TRUE(sent.status() & VIP_STATUS_DONE);
         EXPECT_TRUE(sent.errors() & mistake.bit) << std::hex << sent.status();
-        const VIP_UINT32 operation = (control & VIP_CONTROL_OP_MASK) == VIP_CONTROL_OP_RDMAWRITE  ? VIP_STATUS_OP_RDMA_WRITE
-                                     : (control & VIP_CONTROL_OP_MASK) == VIP_CONTROL_OP_RDMAREAD ? VIP_STATUS_OP_RDMA_READ
-                                                                                                  : VIP_STATUS_OP_SEND;
+        const VIP_UINT32 operation =
+            (control & VIP_CONTROL_OP_MASK) == VIP_CONTROL_OP_RDMAWRITE  ? VIP_STATUS_OP_RDMA_WRITE
+            : (control & VIP_CONTROL_OP_MASK) == VIP_CONTROL_OP_RDMAREAD ? VIP_STATUS_OP_RDMA_READ
+                                                                         : VIP_STATUS_OP_SEND;
         if ((control & VIP_CONTROL_OP_MASK) != VIP_CONTROL_OP_RESERVED) {
             EXPECT_EQ(sent.operation(), operation) << "op bits are valid in error completions too";
         }

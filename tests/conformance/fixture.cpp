@@ -48,8 +48,8 @@ Millis since(Clock::time_point start) { return std::chrono::duration_cast<Millis
 testing::AssertionResult in_time(Clock::time_point start, Millis limit) {
     const Millis taken = since(start), allowed = tests::slowed(limit, taken);
     if (taken <= allowed) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << taken.count() << " ms instead of " << limit.count() << ", on a machine where it may be "
-                                       << allowed.count();
+    return testing::AssertionFailure() << taken.count() << " ms instead of " << limit.count()
+                                       << ", on a machine where it may be " << allowed.count();
 }
 
 void require(bool condition, const std::string& what) {
@@ -83,7 +83,8 @@ Address::Address(const std::string& host, const std::string& discriminator) {
     get()->HostAddressLen = static_cast<VIP_UINT16>(host.size());
     get()->DiscriminatorLen = static_cast<VIP_UINT16>(discriminator.size());
     std::copy(host.begin(), host.end(), bytes_.begin() + 4);
-    std::copy(discriminator.begin(), discriminator.end(), bytes_.begin() + 4 + static_cast<std::ptrdiff_t>(host.size()));
+    std::copy(discriminator.begin(), discriminator.end(),
+              bytes_.begin() + 4 + static_cast<std::ptrdiff_t>(host.size()));
 }
 
 Address::Address(VIP_NIC_HANDLE nic, const std::string& discriminator)

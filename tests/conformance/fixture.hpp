@@ -241,8 +241,8 @@ VIP_RETURN retire(VIP_VI_HANDLE vi);
 inline VIP_UINT32 peek_status(const VIP_DESCRIPTOR* d) { return __atomic_load_n(&d->CS.Status, __ATOMIC_ACQUIRE); }
 inline bool peek_done(const VIP_DESCRIPTOR* d) { return (peek_status(d) & VIP_STATUS_DONE) != 0; }
 inline char peek(const char* byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
-/// A byte in the midst of what is being written: only the last one of a write is promised to come after the others, so that
-/// this is a race, on purpose.
+/// A byte in the midst of what is being written: only the last one of a write is promised to come after the others, so
+/// that this is a race, on purpose.
 __attribute__((noinline, no_sanitize("thread"))) inline char glance(const char* byte) {
     return *static_cast<const volatile char*>(byte);
 }

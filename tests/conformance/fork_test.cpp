@@ -184,7 +184,8 @@ TEST(Processes, EndWhileAnotherThreadOfTheirsWaits) {
 
 TEST(Processes, EndWithTheLastThreadOfTheProgramThoughMainHasEndedBefore) {
 #if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "the leak check reports memory of the C library after pthread_exit in main; without that check the process ends well";
+    GTEST_SKIP() << "the leak check reports memory of the C library after pthread_exit in main; without that check the "
+                    "process ends well";
 #endif
     for (const char* nic : {"open", "closed"}) {
         SCOPED_TRACE(nic);

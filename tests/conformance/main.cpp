@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// viaduct_conformance [--nic NAME] [--segments N] [--table FILE] [--record FILE] [gtest options]: runs the suite against one
-// NIC and prints what was shown. --merge FILE... prints the table of several recorded runs. --role is for the
-// suite itself, which starts this program again where it needs another process. With --peer-nic NAME the
-// second end of each pair is on that NIC; partner processes use --child-nic NAME and are started through
+// viaduct_conformance [--nic NAME] [--segments N] [--table FILE] [--record FILE] [gtest options]: runs the suite
+// against one NIC and prints what was shown. --merge FILE... prints the table of several recorded runs. --role is for
+// the suite itself, which starts this program again where it needs another process. With --peer-nic NAME the second end
+// of each pair is on that NIC; partner processes use --child-nic NAME and are started through
 // --child-command "WORDS". --hold keeps the NICs open from the first test to the last.
 // --segments says that the device of this NIC gathers no more than so many, fewer than the 252 that VIA asks for.
 #include <unistd.h>
@@ -62,7 +62,8 @@ bool parse(int& argc, char** argv, CommandLine& line) {
     argc = kept;
     argv[argc] = nullptr;
     if (!line.segments.empty()) {
-        viaduct::conformance::options().segments = static_cast<unsigned>(std::strtoul(line.segments.c_str(), nullptr, 10));
+        viaduct::conformance::options().segments =
+            static_cast<unsigned>(std::strtoul(line.segments.c_str(), nullptr, 10));
     }
     return true;
 }

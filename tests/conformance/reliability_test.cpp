@@ -76,8 +76,8 @@ TEST_P(Reliability, MessageLargerThanReceiveDescriptor) {
 }
 
 // Behind the receive that is too short lies one that is not: the message must not be taken a second time while the
-// connection is being broken. The sender's polls look at every queue of the process, and its long message has set a thread
-// of the library to look as well.
+// connection is being broken. The sender's polls look at every queue of the process, and its long message has set a
+// thread of the library to look as well.
 TEST_P(Reliability, ARefusedMessageIsTakenOnce) {
     const Row row("6.2 Message larger than receive descriptor", GetParam());
     NEEDS_LEVEL(GetParam());

@@ -135,8 +135,8 @@ int role_slow_exit(const std::vector<std::string>& arguments) {
     exit(0);
 }
 
-/// main() ends by pthread_exit() while a thread of the program goes on until it is told. The NIC is left open, closed, or
-/// a notification waits on it.
+/// main() ends by pthread_exit() while a thread of the program goes on until it is told. The NIC is left open, closed,
+/// or a notification waits on it.
 int role_main_ends(const std::vector<std::string>& arguments) {
     VIP_NIC_HANDLE nic = nullptr;
     require(VipOpenNic(options().nic.c_str(), &nic), "VipOpenNic");

@@ -334,7 +334,8 @@ int role_become_another(const Arguments& arguments) {
 }
 
 /// What daemons do: closes everything above the standard three behind the library's back, and then has files of its own
-/// under the numbers of the library's. Whatever is called afterwards, nothing may be written into them, and none closed.
+/// under the numbers of the library's. Whatever is called afterwards, nothing may be written into them, and none
+/// closed.
 int role_close_everything(const Arguments& arguments) {
     const auto end = meet_parent(arguments);
     void* allocated = nullptr;

@@ -145,7 +145,8 @@ void expect_our_rdma_ends(const EndOptions& level, bool read) {
     };
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(turn());
     meeting.kill();
-    while (turn()) ASSERT_TRUE(conformance::in_time(meeting.killed, kOneSecondMeasured)) << "RDMA into a dead process goes on";
+    while (turn())
+        ASSERT_TRUE(conformance::in_time(meeting.killed, kOneSecondMeasured)) << "RDMA into a dead process goes on";
     next = (next + 1) % kUnderWay;
     for (std::size_t i = 1; i < kUnderWay; ++i, next = (next + 1) % kUnderWay) {
         const Outcome done = conformance::reap_send(end.vi, kOneSecond);

@@ -103,7 +103,8 @@ Modelled random_type(Random& random, int depth) {
         case 1: made = resized_of(random, inner); break;
         default:
             // The model has no rule for natural bounds beside markers.
-            made = has_markers(inner) == has_markers(other) ? blocks_of(random, inner, other) : vector_of(random, inner);
+            made =
+                has_markers(inner) == has_markers(other) ? blocks_of(random, inner, other) : vector_of(random, inner);
     }
     inner.type->release();
     other.type->release();
@@ -320,7 +321,8 @@ TEST(Datatype, CountsElementsOfAMessageThatEndsInsideAnItem) {
 }
 
 TEST(Datatype, HandleOfAFreedTypeIsNobodys) {
-    MPI_Datatype handle = type_publish(make_repeated(2, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});
+    MPI_Datatype handle =
+        type_publish(make_repeated(2, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});
     MPI_Datatype kept = handle;
     EXPECT_NE(type_of(kept), nullptr);
     EXPECT_EQ(type_free(&handle), MPI_SUCCESS);
@@ -328,7 +330,8 @@ TEST(Datatype, HandleOfAFreedTypeIsNobodys) {
     EXPECT_EQ(type_of(kept), nullptr);
     EXPECT_EQ(type_free(&kept), MPI_ERR_TYPE);
     // As with MPICH, the next type has the handle that was freed last.
-    MPI_Datatype next = type_publish(make_repeated(3, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});
+    MPI_Datatype next =
+        type_publish(make_repeated(3, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});
     EXPECT_EQ(next, kept);
     type_free(&next);
 }

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # completion_test.sh COMPLETION BINDIR: what Tab offers, tool by tool; every option offered is one the tool knows.
 set -euo pipefail
+# shellcheck source=utils/completion/viaduct.bash
 source "$1"
 PATH=$2:$PATH
 failures=0

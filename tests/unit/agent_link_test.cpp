@@ -296,7 +296,8 @@ TEST(AgentLinkTest, RefusesAPathOfAnotherUserAndSaysWhy) {
     ::unlink(path.c_str());
 }
 
-// Every user can take an abstract name. The agent serves in a folder of its user's then, and all processes find it there.
+// Every user can take an abstract name. The agent serves in a folder of its user's then, and all processes find it
+// there.
 TEST(AgentLinkTest, ANameHeldByAStrangerKeepsNobodyOut) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
     Place place;

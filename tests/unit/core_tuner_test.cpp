@@ -139,7 +139,8 @@ TEST(TransferTuner, GroupsTransfersThatOverlapByTheirWay) {
         }
         out.push_back({choice});
         if (out.size() < 8) continue;
-        if (out.front().choice.counts) tuner.tell(kBytes, out.front().choice, out.front().choice.way == 0 ? 9000 : 7000);
+        if (out.front().choice.counts)
+            tuner.tell(kBytes, out.front().choice, out.front().choice.way == 0 ? 9000 : 7000);
         out.pop_front();
     }
     EXPECT_EQ(tried, 15u);

@@ -51,7 +51,7 @@ protected:
     Secret secret;
 };
 
-INSTANTIATE_TEST_SUITE_P(Paramnet, OwnersMemory, 
+INSTANTIATE_TEST_SUITE_P(Paramnet, OwnersMemory,
                          testing::Values(VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION));
 
 TEST_P(OwnersMemory, WritesAndReadsReachIt) {
@@ -82,7 +82,8 @@ TEST_P(OwnersMemory, TheOrderOfWritesIsKept) {
         std::byte* flag = pair.a.data() + kSecretBytes + 64;
         *flag = static_cast<std::byte>(seed);
         auto* seen = reinterpret_cast<const volatile std::byte*>(pair.b.data());
-        pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kSecretBytes, secret.start(), handle));
+        pair.a.post_send(
+            pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), kSecretBytes, secret.start(), handle));
         pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, flag, 1, pair.b.data(), pair.b.region));
         ASSERT_NE(pair.a.wait_send(10), nullptr);
         ASSERT_NE(pair.a.wait_send(10), nullptr);

@@ -95,7 +95,8 @@ TEST(WireFormat, TheHeaderIsBigEndianAtItsPlaces) {
     const unsigned char expected[36] = {2,  17, 0,  2,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14,
                                         15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 0,  0,  0,  0};
     EXPECT_EQ(std::memcmp(frame.data(), expected, sizeof expected), 0);
-    EXPECT_EQ(load32(frame.data() + 36), crc32c_by_table(frame.data() + 36 + 4, 0, crc32c_by_table("\0\0\0\0", 4, crc32c_by_table(expected, 36))));
+    EXPECT_EQ(load32(frame.data() + 36),
+              crc32c_by_table(frame.data() + 36 + 4, 0, crc32c_by_table("\0\0\0\0", 4, crc32c_by_table(expected, 36))));
 }
 
 TEST(WireFormat, EveryKindIsReadAsItWasWritten) {

@@ -163,7 +163,8 @@ TEST(WireStrangers, AForgedFrameWithoutThePassDoesNothing) {
 TEST(WireStrangers, AResetOutOfSequenceIsAskedBack) {
     VictimPair v;
     const uint32_t next = v.next_of_a();
-    for (const uint32_t off : {1u, 64u, 0x80000000u, 0xFFFFFFFFu}) v.forge(Kind::reset, v.b.link, v.a.link, v.pass_of_a, next + off);
+    for (const uint32_t off : {1u, 64u, 0x80000000u, 0xFFFFFFFFu})
+        v.forge(Kind::reset, v.b.link, v.a.link, v.pass_of_a, next + off);
     v.wire.run_for(10'000'000);
     EXPECT_TRUE(v.b.is_connected) << "a has answered nothing that ends it";
     EXPECT_EQ(v.b.node.counters().challenges, 4u);

@@ -203,9 +203,10 @@ Finding agent(const Inventory& all) {
 void agents_name(const Inventory& all, std::vector<Finding>& out) {
     const std::string who = stranger_at(all.agent_address);
     if (who.empty()) return;
-    out.push_back({Verdict::note, "agent's name",
-                   fmt::format("{} is held by {}: the agent is met in a folder of your own instead", all.agent_address, who),
-                   "end that process; it cannot read what you send, only make starting slower"});
+    out.push_back(
+        {Verdict::note, "agent's name",
+         fmt::format("{} is held by {}: the agent is met in a folder of your own instead", all.agent_address, who),
+         "end that process; it cannot read what you send, only make starting slower"});
 }
 
 void providers(const Inventory& all, std::vector<Finding>& out) {

@@ -16,23 +16,34 @@ namespace {
 using measure::Distance;
 
 constexpr const char* kStyle = R"css(
-:root { color-scheme: light dark; --paper: #fff; --ink: #1c2430; --soft: #5b6675; --line: #dfe4ea; --fine: #eff2f5; --band: #f6f8fa;
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2430; --soft: #5b6675; --line: #dfe4ea; --fine: #eff2f5;
+  --band: #f6f8fa;
   --c0: #0b62c4; --c1: #0f8a6d; --c2: #8a5bd1; --c3: #d1480f; --c4: #b3238a; --c5: #7a6a00; --l: #7b8794; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #12161c; --ink: #e3e8ee; --soft: #98a4b3; --line: #2b333d; --fine: #1e242c; --band: #181d24;
     --c0: #63a9ff; --c1: #43c9a6; --c2: #b795f5; --c3: #ff9263; --c4: #f07cc8; --c5: #d6c24a; --l: #8d99a8; } }
-body { background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 960px; margin: 2.5em auto; padding: 0 1.2em; }
-h1 { font-size: 1.7em; margin: 0 0 .2em; letter-spacing: -.01em; } h2 { font-size: 1.25em; margin: 2.2em 0 .3em; border-bottom: 1px solid var(--line); padding-bottom: .25em; }
-h3 { font-size: 1em; margin: 1.6em 0 .3em; } p, dl { color: var(--soft); margin: .3em 0; } dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1.1em; }
+body { background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 960px;
+  margin: 2.5em auto; padding: 0 1.2em; }
+h1 { font-size: 1.7em; margin: 0 0 .2em; letter-spacing: -.01em; }
+h2 { font-size: 1.25em; margin: 2.2em 0 .3em; border-bottom: 1px solid var(--line); padding-bottom: .25em; }
+h3 { font-size: 1em; margin: 1.6em 0 .3em; } p, dl { color: var(--soft); margin: .3em 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1em 1.1em; }
 dt { font-weight: 600; } dd { margin: 0; color: var(--ink); }
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; margin: .4em 0 .2em; }
-.grid { stroke: var(--line); } .fine { stroke: var(--fine); } .tick, .axis { fill: var(--soft); } .axis { text-anchor: end; }
-.curve { fill: none; stroke-width: 2.2; stroke-linejoin: round; } .lead { fill: none; stroke-width: .8; opacity: .55; } .name { font-size: 12.5px; }
-.c0 { --k: var(--c0); } .c1 { --k: var(--c1); } .c2 { --k: var(--c2); } .c3 { --k: var(--c3); } .c4 { --k: var(--c4); } .c5 { --k: var(--c5); }
-.l0, .l1 { --k: var(--l); } .curve, .lead { stroke: var(--k); } .dot, .name { fill: var(--k); } .curve.l0 { stroke-dasharray: 6 4; } .curve.l1 { stroke-dasharray: 2 4; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100%; }
-th, td { padding: .28em .6em; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; } th:first-child, td:first-child { text-align: left; }
-th { color: var(--soft); font-weight: 600; } tr.limit td { color: var(--soft); background: var(--band); } td small { color: var(--soft); display: block; font-size: 11px; line-height: 1.1; }
+.grid { stroke: var(--line); } .fine { stroke: var(--fine); } .tick, .axis { fill: var(--soft); }
+.axis { text-anchor: end; }
+.curve { fill: none; stroke-width: 2.2; stroke-linejoin: round; }
+.lead { fill: none; stroke-width: .8; opacity: .55; } .name { font-size: 12.5px; }
+.c0 { --k: var(--c0); } .c1 { --k: var(--c1); } .c2 { --k: var(--c2); } .c3 { --k: var(--c3); }
+.c4 { --k: var(--c4); } .c5 { --k: var(--c5); }
+.l0, .l1 { --k: var(--l); } .curve, .lead { stroke: var(--k); } .dot, .name { fill: var(--k); }
+.curve.l0 { stroke-dasharray: 6 4; } .curve.l1 { stroke-dasharray: 2 4; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; width: 100%; }
+th, td { padding: .28em .6em; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+th { color: var(--soft); font-weight: 600; } tr.limit td { color: var(--soft); background: var(--band); }
+td small { color: var(--soft); display: block; font-size: 11px; line-height: 1.1; }
 )css";
 
 // The same way of moving data has the same colour in every chart.

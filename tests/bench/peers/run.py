@@ -25,7 +25,8 @@ OURS = {"send/receive, by queue": "VIPL send/receive", "send/receive, by CQ": "V
         "RDMA write, mapped": "VIPL RDMA write, mapped", "send/receive": "VIPL send/receive",
         "limit: put into the other's cache": "limit: put", "limit: shared ring, two copies": "limit: ring"}
 KINDS = {"lat": "half a round trip, ns", "bw": "one way, GB/s", "coll2": "2 ranks, ns", "coll4": "4 ranks on both, ns"}
-COLOURS = ["#555555", "#2f9e44", "#e8590c", "#5c7cfa", "#862e9c", "#7b8794", "#aab4bf", "#0b62c4", "#0f8a6d", "#d1480f", "#7a6a00", "#8a5bd1", "#b3238a", "#00798c", "#c17c00", "#444444"]
+COLOURS = ["#555555", "#2f9e44", "#e8590c", "#5c7cfa", "#862e9c", "#7b8794", "#aab4bf", "#0b62c4", "#0f8a6d",
+           "#d1480f", "#7a6a00", "#8a5bd1", "#b3238a", "#00798c", "#c17c00", "#444444"]
 
 
 def output_of(command, **more):

@@ -13,7 +13,8 @@ ROWS += [Row("folders", "no-proc", "mpi:via", WORKS, both=("no-proc",)), Row("fo
          Row("folders", "no-proc", "mpi:shm", works_or(reason="cannot be opened"), both=("no-proc",))]
 ROWS += [Row("folders", f"{name}", "rdma", WORKS, variables=variables)
          for name, variables in (("no-HOME", {"HOME": None}), ("HOME-nowhere", {"HOME": "/nonexistent"}),
-                                 ("TMPDIR-nowhere", {"TMPDIR": "/nonexistent"}), ("XDG-nowhere", {"XDG_CONFIG_HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}),
+                                 ("TMPDIR-nowhere", {"TMPDIR": "/nonexistent"}),
+                                 ("XDG-nowhere", {"XDG_CONFIG_HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}),
                                  ("configuration-nowhere", {"VIADUCT_CONFIG": "/nonexistent"}), ("log-nowhere", {"VIADUCT_LOG_FILE": "/nonexistent/log"}),
                                  ("log-to-full", {"VIADUCT_LOG_FILE": "/dev/full", "VIADUCT_LOG": "debug"}))]
 ROWS += [Row("folders", f"doctor-{place}", "tool:vipinfo --doctor", WORKS, both=(place,)) for place in ("no-proc", "no-shm", "root-readonly")]

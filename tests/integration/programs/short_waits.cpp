@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program that waits a short time, again and again, uses no more processor time than one that waits long: only the first
-// wait of a row spins before it sleeps. It runs with spin_us of half a wait, so that spinning each time is half a processor.
+// A program that waits a short time, again and again, uses no more processor time than one that waits long: only the
+// first wait of a row spins before it sleeps. It runs with spin_us of half a wait, so that spinning each time is half a
+// processor.
 #include <vipl.h>
 
 #include <cstdio>
@@ -40,7 +41,8 @@ int main() {
         }
         if (const double row_used = used() - before; row_used < least) least = row_used;
     }
-    std::printf("%d waits of %lu ms: %.1f ms of a processor, %d ended by something else\n", kWaits, kMilliseconds, least * 1e3, others);
+    std::printf("%d waits of %lu ms: %.1f ms of a processor, %d ended by something else\n", kWaits, kMilliseconds,
+                least * 1e3, others);
     VipDestroyCQ(cq);
     VipCloseNic(nic);
     return least <= kMost && others == 0 ? 0 : 1;

@@ -81,7 +81,8 @@ void empty_statuses() {
         return MPI_Status_set_elements(told, MPI_BYTE, 3);
     };
     MPI_Request general;
-    MPI_Grequest_start(query, [](void*) { return MPI_SUCCESS; }, [](void*, int) { return MPI_SUCCESS; }, nullptr, &general);
+    MPI_Grequest_start(
+        query, [](void*) { return MPI_SUCCESS; }, [](void*, int) { return MPI_SUCCESS; }, nullptr, &general);
     MPI_Grequest_complete(general);
     status = before;
     EXPECT(MPI_Request_get_status(general, &flag, &status) == MPI_SUCCESS && flag && status.MPI_SOURCE == 8);
@@ -241,8 +242,8 @@ void aliases() {
     EXPECT(MPI_Allgather(own, 1, MPI_INT, v.data(), 1, MPI_INT, comm) == MPI_ERR_BUFFER);
     EXPECT(MPI_Allgatherv(own, 1, MPI_INT, v.data(), counts.data(), at.data(), MPI_INT, comm) == MPI_ERR_BUFFER);
     EXPECT(MPI_Alltoall(v.data(), 1, MPI_INT, v.data(), 1, MPI_INT, comm) == MPI_ERR_BUFFER);
-    EXPECT(MPI_Alltoallv(v.data(), counts.data(), at.data(), MPI_INT, v.data(), counts.data(), at.data(), MPI_INT, comm) ==
-           MPI_ERR_BUFFER);
+    EXPECT(MPI_Alltoallv(v.data(), counts.data(), at.data(), MPI_INT, v.data(), counts.data(), at.data(), MPI_INT,
+                         comm) == MPI_ERR_BUFFER);
     EXPECT(MPI_Allgather_init(own, 1, MPI_INT, v.data(), 1, MPI_INT, comm, MPI_INFO_NULL, &request) == MPI_ERR_BUFFER);
     EXPECT(MPI_Reduce_local(v.data(), MPI_IN_PLACE, 1, MPI_INT, MPI_SUM) == MPI_ERR_BUFFER);
     if (rank == 0) {  // the others are not asked, and know nothing of it
@@ -260,7 +261,8 @@ void aliases() {
     if (error) {
         EXPECT(MPI_Reduce(&rank, &sum, 1, MPI_INT, MPI_SUM, 0, comm) == MPI_SUCCESS && sum == size * (size - 1) / 2);
     }
-    // Nothing is nowhere, items without a size are nothing, and parts of one array that do not meet may be given and taken.
+    // Nothing is nowhere, items without a size are nothing, and parts of one array that do not meet may be given and
+    // taken.
     EXPECT(MPI_Allgather(v.data(), 0, MPI_INT, v.data(), 0, MPI_INT, comm) == MPI_SUCCESS);
     MPI_Datatype empty;
     MPI_Type_contiguous(0, MPI_INT, &empty);
@@ -279,8 +281,8 @@ void aliases() {
     for (int& one : beyond) {
         one += size;
     }
-    EXPECT(MPI_Alltoallv(v.data(), counts.data(), at.data(), MPI_INT, v.data(), counts.data(), beyond.data(), MPI_INT, comm) ==
-           MPI_SUCCESS);
+    EXPECT(MPI_Alltoallv(v.data(), counts.data(), at.data(), MPI_INT, v.data(), counts.data(), beyond.data(), MPI_INT,
+                         comm) == MPI_SUCCESS);
     EXPECT(v[size_t(size)] == 0 && v.back() == size - 1);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the test programs of MPI share: they count what is wrong, and rank 0 says "No Errors" when that is nothing anywhere.
+// What the test programs of MPI share: they count what is wrong, and rank 0 says "No Errors" when that is nothing
+// anywhere.
 #pragma once
 
 #include <mpi.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// No rank comes back from MPI_Init before all the others have opened its memory: from there a program may end at once, and
-// its memory ends with it. Ranks other than 0 are held up where they open that of a process; rank 0 then looks whether
-// they are done.
+// No rank comes back from MPI_Init before all the others have opened its memory: from there a program may end at once,
+// and its memory ends with it. Ranks other than 0 are held up where they open that of a process; rank 0 then looks
+// whether they are done.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -28,7 +28,8 @@ int asked_size() {
     return number != nullptr ? std::atoi(number) : 1;
 }
 
-// There once that rank has opened the memory of all others. Ranks of a host are children of one process of the launcher.
+// There once that rank has opened the memory of all others. Ranks of a host are children of one process of the
+// launcher.
 std::string mark_of(int rank) {
     const char* folder = std::getenv("TMPDIR");
     return std::string(folder != nullptr ? folder : "/tmp") + "/viaduct-early-" + std::to_string(::getppid()) + "-" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Among threads an error handler runs for one error at a time, also for those that are found before anything
-// else is looked at: a null pointer where an answer should go. A communicator for which none was set has that of MPI_COMM_WORLD.
+// else is looked at: a null pointer where an answer should go. A communicator for which none was set has that of
+// MPI_COMM_WORLD.
 #include <unistd.h>
 
 #include <atomic>
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
     MPI_Comm dup_of_early;
     MPI_Comm_dup(early, &dup_of_early);
     const int before = calls;
-    for (MPI_Comm comm : {early, dup_of_early, MPI_COMM_SELF}) EXPECT(MPI_Send(&word, 1, MPI_INT, 77, 0, comm) == MPI_ERR_RANK);
+    for (MPI_Comm comm : {early, dup_of_early, MPI_COMM_SELF})
+        EXPECT(MPI_Send(&word, 1, MPI_INT, 77, 0, comm) == MPI_ERR_RANK);
     EXPECT(calls == before);
     MPI_Send(&word, 1, MPI_INT, 77, 0, own);
     EXPECT(calls == before + 1);

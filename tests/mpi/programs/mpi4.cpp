@@ -70,8 +70,8 @@ void session_in_the_world() {
 
 constexpr int kItems = 96;
 
-// The sender divides into `out` parts, the receiver into `in`; parts are ready from the last to the first. With gaps, the
-// receiver has every second int only.
+// The sender divides into `out` parts, the receiver into `in`; parts are ready from the last to the first. With gaps,
+// the receiver has every second int only.
 void partitioned(int out, int in, bool gaps) {
     int rank = 0, size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -154,7 +154,8 @@ void partitioned_errors() {
     MPI_Comm_free(&comm);
 }
 
-// Types larger than 2 GiB are described, not sent; the functions are also called with small counts and their data looked at.
+// Types larger than 2 GiB are described, not sent; the functions are also called with small counts and their data
+// looked at.
 void large_counts() {
     MPI_Datatype large;
     const MPI_Count items = MPI_Count(3) << 30;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// No call of MPI lets an exception out, and none ends the process by a signal. Each call of a list is made again and again
-// while the first allocation in it fails, then the second, and so on until none fails any more. Each call has a process
-// of its own, which may end by itself with a message where the library cannot go on, and this one waits for it.
+// No call of MPI lets an exception out, and none ends the process by a signal. Each call of a list is made again and
+// again while the first allocation in it fails, then the second, and so on until none fails any more. Each call has a
+// process of its own, which may end by itself with a message where the library cannot go on, and this one waits for it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +32,9 @@ void* allocate(size_t bytes) {
 
 void* operator new(size_t bytes) { return allocate(bytes); }
 void* operator new[](size_t bytes) { return allocate(bytes); }
-void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return may_allocate() ? std::malloc(bytes) : nullptr; }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+    return may_allocate() ? std::malloc(bytes) : nullptr;
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
@@ -164,7 +166,8 @@ void look_away(MPI_Comm*, int*, ...) {}
 int error_texts() {
     int made = 0;
     const int code = MPI_Add_error_class(&made);
-    return code != MPI_SUCCESS ? code : MPI_Add_error_string(made, "a text that is longer than what fits a short string");
+    return code != MPI_SUCCESS ? code
+                               : MPI_Add_error_string(made, "a text that is longer than what fits a short string");
 }
 
 struct Named {
@@ -178,47 +181,56 @@ MPI_Request request = MPI_REQUEST_NULL;
 
 const Named kCalls[] = {
     {"Comm_dup", [] { return of_comm(MPI_Comm_dup(MPI_COMM_WORLD, &comm), comm); }},
-    {"Comm_idup", [] {
+    {"Comm_idup",
+     [] {
          const int code = ended(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request), request);
          return of_comm(code, comm);
      }},
     {"Comm_split", [] { return of_comm(MPI_Comm_split(MPI_COMM_WORLD, 0, 0, &comm), comm); }},
     {"Cart_create", [] { return of_comm(MPI_Cart_create(MPI_COMM_WORLD, 1, ones, zeros, 0, &comm), comm); }},
-    {"Dist_graph_create", [] {
-         return of_comm(MPI_Dist_graph_create(MPI_COMM_WORLD, 1, zeros, ones, zeros, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm),
-                        comm);
+    {"Dist_graph_create",
+     [] {
+         return of_comm(
+             MPI_Dist_graph_create(MPI_COMM_WORLD, 1, zeros, ones, zeros, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm),
+             comm);
      }},
     {"Type_vector", [] { return of_type(MPI_Type_vector(3, 2, 5, MPI_INT, &type), type); }},
-    {"Type_create_struct", [] {
+    {"Type_create_struct",
+     [] {
          const int blocks[2] = {1, 2};
          const MPI_Aint places[2] = {0, 16};
          const MPI_Datatype types[2] = {MPI_INT, MPI_DOUBLE};
          return of_type(MPI_Type_create_struct(2, blocks, places, types, &type), type);
      }},
-    {"Type_set_name", [] { return MPI_Comm_set_name(MPI_COMM_WORLD, "a name that is longer than a short string has room for"); }},
-    {"Op_create", [] {
+    {"Type_set_name",
+     [] { return MPI_Comm_set_name(MPI_COMM_WORLD, "a name that is longer than a short string has room for"); }},
+    {"Op_create",
+     [] {
          MPI_Op op;
          const int code = MPI_Op_create([](void*, void*, int*, MPI_Datatype*) {}, 1, &op);
          return code == MPI_SUCCESS ? MPI_Op_free(&op) : code;
      }},
-    {"Errhandler_create", [] {
+    {"Errhandler_create",
+     [] {
          MPI_Errhandler made;
          const int code = MPI_Comm_create_errhandler(look_away, &made);
          return code == MPI_SUCCESS ? MPI_Errhandler_free(&made) : code;
      }},
     {"Irecv", send_to_myself},
     {"Bsend", send_before_receive},
-    {"Sendrecv_replace", [] {
-         return MPI_Sendrecv_replace(in, 4, MPI_INT, 0, 3, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-     }},
-    {"Isendrecv", [] {
+    {"Sendrecv_replace",
+     [] { return MPI_Sendrecv_replace(in, 4, MPI_INT, 0, 3, 0, 3, MPI_COMM_SELF, MPI_STATUS_IGNORE); }},
+    {"Isendrecv",
+     [] {
          return ended(MPI_Isendrecv(out, 4, MPI_INT, 0, 4, in, 4, MPI_INT, 0, 4, MPI_COMM_SELF, &request), request);
      }},
     {"Barrier", [] { return MPI_Barrier(MPI_COMM_WORLD); }},
     {"Reduce", [] { return MPI_Reduce(out, in, 64, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD); }},
-    {"Ialltoallw", [] {
+    {"Ialltoallw",
+     [] {
          const MPI_Datatype types[1] = {MPI_INT};
-         return ended(MPI_Ialltoallw(out, ones, zeros, types, in, ones, zeros, types, MPI_COMM_WORLD, &request), request);
+         return ended(MPI_Ialltoallw(out, ones, zeros, types, in, ones, zeros, types, MPI_COMM_WORLD, &request),
+                      request);
      }},
     {"Reduce_scatter_block", [] { return MPI_Reduce_scatter_block(out, in, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD); }},
     {"Iexscan", [] { return ended(MPI_Iexscan(out, in, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request), request); }},

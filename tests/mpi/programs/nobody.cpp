@@ -89,7 +89,8 @@ void windows() {
     MPI_Rput(&v, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, window, &requests[0]);
     MPI_Rget(&v, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, window, &requests[1]);
     MPI_Raccumulate(&v, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, window, &requests[2]);
-    MPI_Rget_accumulate(&v, 1, MPI_INT, &result, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, window, &requests[3]);
+    MPI_Rget_accumulate(&v, 1, MPI_INT, &result, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, MPI_SUM, window,
+                        &requests[3]);
     EXPECT(MPI_Waitall(4, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
     MPI_Win_unlock_all(window);
     EXPECT(v == 5 && result == 6 && word == 9);
@@ -104,7 +105,8 @@ void neighbours() {
     int from[2] = {-1, -1};
     const int mine[2] = {rank * 2, rank * 2 + 1};
     MPI_Request request;
-    EXPECT(MPI_Neighbor_alltoall_init(mine, 1, MPI_INT, from, 1, MPI_INT, line, MPI_INFO_NULL, &request) == MPI_SUCCESS);
+    EXPECT(MPI_Neighbor_alltoall_init(mine, 1, MPI_INT, from, 1, MPI_INT, line, MPI_INFO_NULL, &request) ==
+           MPI_SUCCESS);
     for (int round = 0; round < 2; ++round) {
         from[0] = from[1] = -1;
         MPI_Start(&request);
@@ -153,7 +155,8 @@ void counts_after_init() {
     std::vector<int> all(size_t(size), -1);
     MPI_Alltoallv_init(sent.data(), counts.data(), displacements.data(), MPI_INT, received.data(), counts.data(),
                        displacements.data(), MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
-    MPI_Reduce_scatter_init(sent.data(), &sum, counts.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]);
+    MPI_Reduce_scatter_init(sent.data(), &sum, counts.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                            &requests[1]);
     MPI_Allgatherv_init(&rank, 1, MPI_INT, all.data(), counts.data(), displacements.data(), MPI_INT, MPI_COMM_WORLD,
                         MPI_INFO_NULL, &requests[2]);
     counts.assign(size_t(size), INT_MAX);
@@ -196,7 +199,8 @@ void tags() {
     for (int i = 0; i < kTried; ++i) EXPECT(in[i] == 10 + i);
     for (MPI_Request& request : requests) MPI_Request_free(&request);
     for (int i = 0; i < kTried; ++i) MPI_Irecv(&in[i], 1, MPI_INT, previous, tried[i], MPI_COMM_WORLD, &requests[i]);
-    for (int i = kTried; i-- > 0;) MPI_Isend(&out[i], 1, MPI_INT, next, tried[i], MPI_COMM_WORLD, &requests[kTried + i]);
+    for (int i = kTried; i-- > 0;)
+        MPI_Isend(&out[i], 1, MPI_INT, next, tried[i], MPI_COMM_WORLD, &requests[kTried + i]);
     MPI_Waitall(2 * kTried, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < kTried; ++i) EXPECT(in[i] == 10 + i);
     MPI_Group all;

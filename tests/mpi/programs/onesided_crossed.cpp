@@ -186,8 +186,8 @@ void followed(bool allocated) {
     MPI_Win_free(&win);
 }
 
-// Rank 0 waits for a flag in shared memory, by flushes or by MPI_Win_sync alone. Rank 1 sets it when what it asks of rank
-// 0 has been done, which rank 0 has to serve: those calls do.
+// Rank 0 waits for a flag in shared memory, by flushes or by MPI_Win_sync alone. Rank 1 sets it when what it asks of
+// rank 0 has been done, which rank 0 has to serve: those calls do.
 void served_meanwhile(bool by_sync) {
     int64_t* flag = nullptr;
     int64_t memory = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What makes communicators, windows and files is refused by all processes when one of them finds something wrong with its
-// arguments: the others would wait for it for ever. Each call is made with one process at fault, each of them in turn.
+// What makes communicators, windows and files is refused by all processes when one of them finds something wrong with
+// its arguments: the others would wait for it for ever. Each call is made with one process at fault, each of them in
+// turn.
 #include <unistd.h>
 
 #include <utility>
@@ -16,7 +17,8 @@ int rank, size;
 
 // The one at fault, who has to be told its own error; the others any.
 void expect_refused(int at_fault, int code, int error, int line) {
-    expect(rank == at_fault ? code == error : code != MPI_SUCCESS, "a call that one process refuses fails everywhere", line);
+    expect(rank == at_fault ? code == error : code != MPI_SUCCESS, "a call that one process refuses fails everywhere",
+           line);
 }
 #define REFUSED(at_fault, code, error) expect_refused(at_fault, code, error, __LINE__)
 
@@ -29,7 +31,8 @@ void splits(int one) {
     const bool wrong_here = rank == one;
     MPI_Comm made = MPI_COMM_NULL;
     REFUSED(one, MPI_Comm_split(MPI_COMM_WORLD, wrong_here ? -5 : 0, 0, &made), MPI_ERR_ARG);
-    REFUSED(one, MPI_Comm_split_type(MPI_COMM_WORLD, wrong_here ? 12345 : MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made),
+    REFUSED(one,
+            MPI_Comm_split_type(MPI_COMM_WORLD, wrong_here ? 12345 : MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &made),
             MPI_ERR_ARG);
     EXPECT(made == MPI_COMM_NULL);
 }
@@ -43,8 +46,10 @@ void topologies(int one) {
     const int edge = wrong_here ? size : 0;
     REFUSED(one, MPI_Graph_create(MPI_COMM_WORLD, size, index.data(), &edge, 0, &made), MPI_ERR_TOPOLOGY);
     const int neighbour = wrong_here ? size : 0;
-    REFUSED(one, MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, nullptr, MPI_UNWEIGHTED, 1, &neighbour, MPI_UNWEIGHTED,
-                                                MPI_INFO_NULL, 0, &made), MPI_ERR_ARG);
+    REFUSED(one,
+            MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 0, nullptr, MPI_UNWEIGHTED, 1, &neighbour, MPI_UNWEIGHTED,
+                                           MPI_INFO_NULL, 0, &made),
+            MPI_ERR_ARG);
     const int degree = 1;
     REFUSED(one, MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, &degree, &neighbour, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
                                        &made), MPI_ERR_ARG);
@@ -109,8 +114,8 @@ void leaders() {
             {all, MPI_GROUP_EMPTY}, {MPI_GROUP_EMPTY, all}, {MPI_GROUP_EMPTY, MPI_GROUP_EMPTY}};
         for (const auto& [here, there] : sides) {
             made = MPI_COMM_WORLD;
-            EXPECT(MPI_Intercomm_create_from_groups(here, 0, there, 0, "empty", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made) ==
-                   MPI_SUCCESS);
+            EXPECT(MPI_Intercomm_create_from_groups(here, 0, there, 0, "empty", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+                                                    &made) == MPI_SUCCESS);
             EXPECT(made == MPI_COMM_NULL);
         }
     }

@@ -107,8 +107,9 @@ void ended_thread(uint64_t expected) {
 // slices [kept | session | ended] SIZE: in a job of that many processes.
 int main(int argc, char** argv) {
     if (own().slice == 0 || !set(1)) {
-        std::printf("SKIPPED: %s\n", own().slice == 0 ? "this kernel (before Linux 6.12?) has no time slices of one thread"
-                                                      : std::strerror(errno));
+        std::printf("SKIPPED: %s\n", own().slice == 0
+                                         ? "this kernel (before Linux 6.12?) has no time slices of one thread"
+                                         : std::strerror(errno));
         return kSkipped;
     }
     const std::string which = argc > 2 ? argv[1] : "world";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The interface for tools: what is there, its texts, control variables before and after the job begins, counters against
-// messages that this program sends itself, and every wrong argument.
+// The interface for tools: what is there, its texts, control variables before and after the job begins, counters
+// against messages that this program sends itself, and every wrong argument.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -66,8 +66,8 @@ void texts() {
     EXPECT(std::string(name) == "CMPI" && name[5] == 'Z' && length == int(sizeof "CMPI_SHM_RING"));
     EXPECT(type == MPI_COUNT && bind == MPI_T_BIND_NO_OBJECT && scope == MPI_T_SCOPE_ALL_EQ);
     length = 0;
-    EXPECT(MPI_T_cvar_get_info(index, nullptr, &length, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) ==
-           MPI_SUCCESS);
+    EXPECT(MPI_T_cvar_get_info(index, nullptr, &length, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                               nullptr) == MPI_SUCCESS);
     EXPECT(length == int(sizeof "CMPI_SHM_RING"));
     char text[MPI_MAX_ERROR_STRING];
     int error_class = 0;
@@ -153,8 +153,8 @@ void states(int stage, unsigned long long processes) {
     const int index = pvar("job_stage", MPI_T_PVAR_CLASS_STATE);
     MPI_T_enum names = MPI_T_ENUM_NULL;
     int readonly = 0, continuous = 0;
-    MPI_T_pvar_get_info(index, nullptr, nullptr, nullptr, nullptr, nullptr, &names, nullptr, nullptr, nullptr, &readonly,
-                        &continuous, nullptr);
+    MPI_T_pvar_get_info(index, nullptr, nullptr, nullptr, nullptr, nullptr, &names, nullptr, nullptr, nullptr,
+                        &readonly, &continuous, nullptr);
     EXPECT(readonly && continuous && MPI_T_enum_get_info(names, &items, nullptr, nullptr) == MPI_SUCCESS && items == 4);
     char text[16];
     int length = sizeof text;

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Each kind of fault that lint.py looks for, planted in a folder: it finds that one, and none where there is none.
+usage: selftest.py"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
+CLEAN = {
+    "a.sh": "#!/bin/bash\necho well\n",
+    "b.py": "#!/usr/bin/env python3\nprint('well')\n",
+    "c.cpp": "int main() { return 0; }\n",
+    "d.md": "Plain text.\n\n```\na table   \n```\n",
+}
+# What is planted: file, text, what lint says, the checker that must be there.
+PLANTED = [
+    ("a.sh", "#!/bin/bash\ncd /nowhere\nleft=1\n", "SC2164", "shellcheck"),
+    ("b.py", "#!/usr/bin/env python3\nimport os\n", "imported but unused", "pyflakes3"),
+    ("d.md", "This is recieved.\n", "receive", "codespell"),
+    ("c.cpp", "int main() { return 0; }  \n", "blanks at the end", None),
+    ("d.md", "A line.  \n", "blanks at the end", None),
+    ("c.cpp", "int main() {\n\treturn 0;\n}\n", "a tab", None),
+    ("c.cpp", "// " + "x" * 120 + "\n", "123 columns", None),
+    ("c.cpp", "int main() { return 0; }", "has no end", None),
+]
+
+
+def lint(files):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        done = subprocess.run([sys.executable, LINT, folder], stdout=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stdout
+
+
+def main():
+    status, said = lint(CLEAN)
+    if status not in (0, 77):
+        sys.exit(f"a clean folder: {said}")
+    tried = 0
+    for name, text, expected, tool in PLANTED:
+        if tool is not None and shutil.which(tool) is None:
+            print(f"lint.selftest: what {tool} finds is SKIPPED: it is not installed")
+            continue
+        status, said = lint(dict(CLEAN, **{name: text}))
+        if status != 1 or expected not in said or "1 faults" not in said and tool is None:
+            sys.exit(f"{expected}: planted in {name}, and lint said (status {status})\n{said}")
+        tried += 1
+    print(f"lint.selftest: {tried} planted faults found")
+
+
+if __name__ == "__main__":
+    main()
