@@ -20,7 +20,7 @@ CLEAN = {
 PLANTED = [
     ("a.sh", "#!/bin/bash\ncd /nowhere\nleft=1\n", "SC2164", "shellcheck"),
     ("b.py", "#!/usr/bin/env python3\nimport os\n", "imported but unused", "pyflakes3"),
-    ("d.md", "This is recieved.\n", "receive", "codespell"),
+    ("d.md", "This is reciev" + "ed.\n", "receive", "codespell"),
     ("c.cpp", "int main() { return 0; }  \n", "blanks at the end", None),
     ("d.md", "A line.  \n", "blanks at the end", None),
     ("c.cpp", "int main() {\n\treturn 0;\n}\n", "a tab", None),
