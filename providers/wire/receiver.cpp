@@ -208,8 +208,8 @@ void Receiver::take_fragment(const Frame& f, Time now) {
         if (n == m.total && !write) return take_whole(f, m, now);
         if (!begin_current(f, m, now)) return;
     } else {
-        const bool fits = current_.phase != Phase::none && m.number == current_.number &&
-                          m.offset == current_.offset && m.total == current_.total &&
+        // While no message is under way the next offset is 0, which this one is not.
+        const bool fits = m.number == current_.number && m.offset == current_.offset && m.total == current_.total &&
                           (current_.phase == Phase::discard || write == (current_.phase == Phase::write));
         if (!fits) {
             if (reliable_) return nonsense(now);

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Mutants below the device: NIC providers, the agent, libvipl."""
+"""Mutants below the device: paramnet, the agent, libvipl."""
 
 from mutant import Mutant
 
 PARAMNET = "providers/paramnet/"
-WIRE = "providers/wire/"
 
 MUTANTS = [
     Mutant(
@@ -120,30 +119,6 @@ MUTANTS = [
         "core/vi/work_queue.cpp",
         "    if (count > vi.max_segments || !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]", "    if (count > vi.max_segments) [[unlikely]]",
         ("unit Descriptors.SegmentsBehindRegisteredMemoryAreNeverRead",),
-    ),
-    Mutant(
-        "rest-without-credit", (), "the rest of a long message goes before there is a receive",
-        WIRE + "sender.cpp",
-        "    return o.sent != 0 && takes_receive(o.work) &&", "    return false && takes_receive(o.work) &&",
-        ("unit WireTraffic.WithoutCreditOnlyTheFirstFragmentOfALongMessageGoes",),
-    ),
-    Mutant(
-        "duplicate-taken", (), "a message of its own comes twice at Unreliable",
-        WIRE + "receiver.cpp",
-        " || seen_[sequence % kWindow] ||\n", " ||\n",
-        ("unit WireStorm.EveryByteOnceAndInOrderInBadWeather",),
-    ),
-    Mutant(
-        "pass-unchecked", (), "a frame of a stranger is taken",
-        WIRE + "link.cpp",
-        "    return h.pass == pass_;", "    return true;",
-        ("unit WireStrangers.AForgedFrameWithoutThePassDoesNothing",),
-    ),
-    Mutant(
-        "tag-unchecked", (), "a frame whose tag is wrong is taken",
-        WIRE + "link.cpp",
-        "    if (tag_of(key_in_, f.header, whole, f.fields) != f.header.pass) return false;\n", "",
-        ("unit WireAuth.NothingThatWasSentIsGoodAgainOrElsewhere",),
     ),
     Mutant(
         "confirmed-by-another", ("C7",), "anybody confirms a connection",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""All mutants (device.py, providers.py), how their tests are run, and what is wrong with the tables."""
+"""All mutants (device.py, providers.py, wire.py), how their tests are run, and what is wrong with the tables."""
 
 import os
 import sys
@@ -9,8 +9,9 @@ import device  # noqa: E402
 import obligations  # noqa: E402
 import providers  # noqa: E402
 import suite  # noqa: E402
+import wire  # noqa: E402
 
-MUTANTS = device.MUTANTS + providers.MUTANTS
+MUTANTS = device.MUTANTS + providers.MUTANTS + wire.MUTANTS
 
 
 def how_to_run(test, build):
