@@ -9,7 +9,7 @@
 #include "engine.hpp"
 
 namespace viaduct::via {
-struct viadev_connection_t;
+class Lane;
 }
 
 namespace viaduct::adi_test {
@@ -45,7 +45,7 @@ extern const char* module;
 extern unsigned seed;
 
 // Sends to and fro over via until both sides have lent the other one slots (damaged_slots.cpp).
-via::viadev_connection_t* open_slots(Engine& e, int other);
+via::Lane* open_slots(Engine& e, int other);
 
 inline unsigned char byte_at(uint32_t from, size_t i) {
     return static_cast<unsigned char>((from * 2654435761U + i * 131) >> 3);

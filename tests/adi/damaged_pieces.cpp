@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <type_traits>
 
 #include "cases.hpp"
 #include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/registration.hpp"
 #include "pieces.hpp"
 
 namespace viaduct::adi_test {
@@ -16,29 +16,29 @@ namespace {
 constexpr size_t kPieceBytes = 25'000, kListed = 4;
 constexpr int kListDamages = 15, kGoodRequest = 1, kGoodReply = 11;
 
-void set(via::WirePiece& piece, uint64_t address, uint64_t bytes, VIP_MEM_HANDLE handle) {
+void set(protocol::WirePiece& piece, uint64_t address, uint64_t bytes, uint32_t row) {
     piece.address = address;
     piece.bytes = bytes;
-    piece.memhandle = handle;
+    piece.row = row;
 }
 
 // What rank 1 sends in this round: a request, or a reply to a request of rank 0.
 struct Damage {
-    std::vector<via::WirePiece> list;
+    std::vector<protocol::WirePiece> list;
     uint32_t pieces = kListed;
     bool fetched = false;
-    via::Rendezvous protocol;
+    protocol::Way way;
 };
 
-Damage damage(unsigned char* memory, VIP_MEM_HANDLE handle) {
+Damage damage(unsigned char* memory) {
     Damage d;
     const auto base = reinterpret_cast<uint64_t>(memory);
-    d.protocol = seed >= kGoodReply ? via::Rendezvous::rput : via::Rendezvous::rget;
+    d.way = seed >= kGoodReply ? protocol::Way::put : protocol::Way::get;
     d.list.resize(kListed);
-    for (size_t i = 0; i < kListed; ++i) set(d.list[i], base + i * 2 * kPieceBytes, kPieceBytes, handle);
+    for (size_t i = 0; i < kListed; ++i) set(d.list[i], base + i * 2 * kPieceBytes, kPieceBytes, 0);
     switch (seed) {
         case 2:
-            d.pieces = via::kMostPieces + 1;
+            d.pieces = protocol::kMostPieces + 1;
             d.fetched = true;
             break;
         case 3:
@@ -64,7 +64,7 @@ Damage damage(unsigned char* memory, VIP_MEM_HANDLE handle) {
             d.list[1].address = UINT64_MAX - kPieceBytes / 2;
             break;
         case 9:
-            d.list[3].memhandle = 0;
+            d.list[3].row = 1;  // which is not there
             break;
         case 10:
         case 15:
@@ -72,10 +72,10 @@ Damage damage(unsigned char* memory, VIP_MEM_HANDLE handle) {
             d.fetched = true;
             break;
         case 12:
-            d.protocol = via::Rendezvous::r3;
+            d.way = protocol::Way::frames;
             break;
         case 14:
-            d.protocol = via::Rendezvous::both;
+            d.way = protocol::Way::both;
             break;
         default:
             break;
@@ -83,38 +83,39 @@ Damage damage(unsigned char* memory, VIP_MEM_HANDLE handle) {
     return d;
 }
 
-template <class Packet>
-void send_damaged(Engine& e, const Damage& d, via::PacketType type) {
+void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle) {
     via::vbuf* v = via::get_vbuf();
-    auto* p = via::packet_of<Packet>(v);
+    auto* p = via::packet_of<via::Control>(v);
     std::memset(static_cast<void*>(p), 0, sizeof *p);
-    p->header.type = type;
-    p->protocol = static_cast<uint32_t>(d.protocol);
-    p->pieces = d.pieces;
-    size_t bytes = sizeof *p;
-    if constexpr (std::is_same_v<Packet, via::LongRequest>) {
-        p->envelope.context = e.comm()->c_sndctxt;
-        p->envelope.tag = 2;
-        p->envelope.src_lrank = 1;
-        p->envelope.mode = MPIP_MODE_RTS;
-        p->envelope.data_length = kListed * kPieceBytes;
-        p->envelope.sreq = 77;
-    } else {
-        p->sreq = uint64_t{1} << 32 | 1;  // the first name that rank 0 gave
-        p->length = kListed * kPieceBytes;
-    }
+    p->header.type = reply ? via::PacketType::reply : via::PacketType::request;
+    p->header.flags = static_cast<uint8_t>(static_cast<int>(d.way) << (reply ? 0 : 4));
+    p->context = e.comm()->c_sndctxt;
+    p->tag = 2;
+    p->rank = 1;
+    p->length = kListed * kPieceBytes;
+    p->sreq = reply ? uint64_t{1} << 32 | 1 : 77;  // the first name that rank 0 gave
+    auto* memory = reinterpret_cast<protocol::WireMemory*>(p + 1);
+    memory->first = 0;
+    memory->pieces = d.pieces;
+    memory->rows = d.fetched ? 2 : 1;
+    memory->handles = 1;
+    auto* rows = reinterpret_cast<protocol::Le32*>(memory + 1);
+    rows[0] = handle;
+    size_t bytes = sizeof *p + sizeof *memory + sizeof *rows;
     if (d.fetched) {
-        auto* kept = new std::vector<via::WirePiece>(d.list);  // until the process ends
-        const via::Registration* r = via::hold_buffer(kept->data(), kept->size() * sizeof(via::WirePiece));
+        auto* kept = new std::vector<protocol::WirePiece>(d.list);  // until the process ends
+        const via::Registration* r = via::hold_buffer(kept->data(), kept->size() * sizeof(protocol::WirePiece));
         CHECK(r != nullptr);
-        p->buffer_address = reinterpret_cast<uint64_t>(kept->data());
-        p->memhandle = r->handle;
+        memory->address = reinterpret_cast<uint64_t>(kept->data());
+        rows[1] = r->handle[0];
+        bytes += sizeof *rows;
     } else {
-        std::memcpy(static_cast<void*>(p + 1), d.list.data(), d.list.size() * sizeof(via::WirePiece));
-        bytes += d.list.size() * sizeof(via::WirePiece);
+        memory->address = 0;
+        std::memcpy(static_cast<void*>(rows + 1), d.list.data(), d.list.size() * sizeof(protocol::WirePiece));
+        bytes += d.list.size() * sizeof(protocol::WirePiece);
     }
     via::vbuf_init_sendrecv(v, bytes);
-    via::viadev_post_send(via::connection_of(e.process(0)), v);
+    CHECK(via::viadev_post_send(via::connection_of(e.process(0)), v));
 }
 
 // Rank 1 says one thing each round and makes no progress: its peer loses it, unless what it said was right.
@@ -132,13 +133,13 @@ void damaged_lists(Job& job) {
     if (e.rank() == 1) {
         const via::Registration* r = via::hold_buffer(buffer.memory.data(), buffer.memory.size());
         CHECK(r != nullptr);
-        const Damage d = damage(buffer.memory.data(), r->handle);
+        const Damage d = damage(buffer.memory.data());
         if (reply) {
             while (e.unexpected() == 0) e.progress();
-            send_damaged<via::LongReply>(e, d, via::PacketType::long_reply);
+            send_damaged(e, d, true, r->handle[0]);
         } else {
             buffer.put(5);
-            send_damaged<via::LongRequest>(e, d, via::PacketType::long_request);
+            send_damaged(e, d, false, r->handle[0]);
         }
         while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
         if (seed == kGoodReply) CHECK(buffer.has(6, kBytes));

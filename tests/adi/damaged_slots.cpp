@@ -10,8 +10,8 @@
 
 namespace viaduct::adi_test {
 
-via::viadev_connection_t* open_slots(Engine& e, int other) {
-    via::viadev_connection_t* c = via::connection_of(e.process(other));
+via::Lane* open_slots(Engine& e, int other) {
+    via::Lane* c = via::connection_of(e.process(other));
     for (int i = 0; i < 1000 && !c->slots.open; ++i) {
         uint64_t word = 0;
         e.send(other, 1, &word, sizeof word);
@@ -31,7 +31,7 @@ constexpr int kDamages = 13, kGood = 1;
 struct Damage {
     size_t length = sizeof(via::EagerInSlot) + 8;
     size_t head = sizeof(via::EagerInSlot);
-    via::PacketType type = via::PacketType::eager_start;
+    via::PacketType type = via::PacketType::eager;
     uint32_t source = 1;
     uint32_t taken = 0;  // more than were
 };
@@ -64,7 +64,7 @@ Damage damage() {
             d.type = via::PacketType::closing;
             break;
         case 10:
-            d.type = via::PacketType::r3_next;
+            d.type = via::PacketType::data;
             break;
         case 11:
             d.source = 7;
@@ -73,7 +73,7 @@ Damage damage() {
             d.taken = 1;
             break;
         case 13:
-            d.type = via::PacketType::long_reply;
+            d.type = via::PacketType::reply;
             break;
         default:
             break;
@@ -81,7 +81,7 @@ Damage damage() {
     return d;
 }
 
-void write_damaged(Engine& e, via::viadev_connection_t* c, const Damage& d) {
+void write_damaged(Engine& e, via::Lane* c, const Damage& d) {
     via::vbuf* v = via::get_vbuf();
     CHECK(v != nullptr);
     std::memset(v->buffer, 0, 64);
@@ -95,7 +95,7 @@ void write_damaged(Engine& e, via::viadev_connection_t* c, const Damage& d) {
     p->start.header.source = d.source;
     p->start.context = e.comm()->c_sndctxt;
     p->start.tag = 2;
-    p->start.src_lrank = 1;
+    p->start.rank = 1;
     via::SlotCounts& counts = c->slots.counts[via::kShort];
     end->taken[via::kShort] = counts.awaited() + d.taken;
     end->taken[via::kLong] = c->slots.counts[via::kLong].awaited();
@@ -114,7 +114,7 @@ void damaged_slots(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
     *job.word() = 0;
-    via::viadev_connection_t* c = open_slots(e, 1 - e.rank());
+    via::Lane* c = open_slots(e, 1 - e.rank());
     job.barrier();
     if (e.rank() == 1) {
         write_damaged(e, c, damage());
@@ -139,7 +139,7 @@ void damaged_loan(Job& job) {
     if (seed == 1) open_slots(e, 1 - e.rank());
     job.barrier();
     if (e.rank() == 1) {
-        via::viadev_connection_t* c = via::connection_of(e.process(0));
+        via::Lane* c = via::connection_of(e.process(0));
         via::vbuf* v = via::get_vbuf();
         CHECK(v != nullptr);
         Slots* p = via::packet_of<Slots>(v);
@@ -148,7 +148,7 @@ void damaged_loan(Job& job) {
         p->address = seed == 2 ? 4096 + 8 : seed == 3 ? UINT64_MAX - 63 : seed == 4 ? 0 : 4096;
         p->memhandle = seed == 5 ? 0 : 77;
         via::vbuf_init_sendrecv(v, sizeof(Slots));
-        via::viadev_post_send(c, v);
+        CHECK(via::viadev_post_send(c, v));
         while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
         ::_exit(0);
     }
@@ -192,7 +192,7 @@ void full_slots(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
     const int other = 1 - e.rank();
-    via::viadev_connection_t* c = open_slots(e, other);
+    via::Lane* c = open_slots(e, other);
     constexpr uint64_t kMessages = via::kSlotCount[via::kShort];
     uint64_t value = 4711, word = 0;
     mpip_req_t late;
@@ -208,7 +208,7 @@ void full_slots(Job& job) {
             e.isend(out[i], other, 8, &numbers[i], sizeof numbers[i]);
         }
         CHECK(!c->slots.counts[via::kShort].room());
-        while ((late.r_state & MPIP_REQ_DONE) == 0 && !via::transfer_of(&late)->replied) e.progress();
+        while ((late.r_state & MPIP_REQ_DONE) == 0 && !protocol::transfer_of(&late)->replied) e.progress();
         CHECK(c->slots.counts[via::kShort].free() == 0);
         __atomic_store_n(job.word(), 2, __ATOMIC_SEQ_CST);
         for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);

@@ -88,35 +88,36 @@ void hostile_packets(Job& job) {
     const auto until = Clock::now() + std::chrono::milliseconds(40);
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
-        via::viadev_connection_t* c = via::connection_of(e.process(0));
-        for (int i = 0; i < 40 && !c->lost; ++i) {
+        via::Lane* c = via::connection_of(e.process(0));
+        for (int i = 0; i < 40 && !c->peer.lost(); ++i) {
             e.progress();
             via::vbuf* v = via::get_vbuf();
             for (size_t byte = 0; byte < 128; ++byte) v->buffer[byte] = static_cast<char>(dice());
             auto* h = via::packet_of<via::Header>(v);
-            h->type = static_cast<via::PacketType>(dice() % 14);
+            h->type = static_cast<via::PacketType>(dice() % 17);
             h->sequence = via::costs_no_credit(h->type) ? 0 : c->next_packet_tosend++;
             h->credit = static_cast<uint16_t>(dice() % 8 == 0 ? dice() : dice() % 2);
             h->noops = static_cast<uint8_t>(dice() % 8 == 0 ? dice() : 0);
             h->source = 1;
-            auto* request = via::packet_of<via::LongRequest>(v);
-            if (h->type == via::PacketType::long_request && dice() % 2 == 0) {
-                request->envelope.data_length = dice() % 100000;
-                request->protocol = dice() % 3;
-                request->envelope.context = e.comm()->c_sndctxt;
-                request->envelope.tag = 2;
-                if (dice() % 2 == 0) request->pieces = dice() % 8;
+            auto* control = via::packet_of<via::Control>(v);
+            auto* memory = reinterpret_cast<protocol::WireMemory*>(control + 1);
+            if (h->type == via::PacketType::request && dice() % 2 == 0) {
+                control->length = dice() % 100000;
+                h->flags = static_cast<uint8_t>(dice() % 3 << 4);
+                control->context = e.comm()->c_sndctxt;
+                control->tag = 2;
+                if (dice() % 2 == 0) memory->pieces = dice() % 8;
+            } else if (h->type == via::PacketType::reply && dice() % 2 == 0) {
+                control->length = dice() % 400000;
+                h->flags = static_cast<uint8_t>(dice() % 3);
+                if (dice() % 2 == 0) memory->pieces = dice() % 8;
+            } else if (dice() % 2 == 0) {
+                control->length = dice() % 400000;
             }
-            auto* reply = via::packet_of<via::LongReply>(v);
-            if (h->type == via::PacketType::long_reply && dice() % 2 == 0) {
-                reply->sreq = uint64_t{1} << 32 | 1;
-                reply->length = dice() % 400000;
-                reply->protocol = dice() % 3;
-                if (dice() % 2 == 0) reply->pieces = dice() % 8;
-            }
-            auto* finish = via::packet_of<via::Finish>(v);
-            if (h->type > via::PacketType::long_reply && dice() % 2 == 0)
-                finish->request = uint64_t{1} << 32 | (1 + dice() % 2);
+            memory->rows = dice() % 3;
+            memory->handles = dice() % 3;
+            if (dice() % 2 == 0) control->sreq = uint64_t{1} << 32 | (1 + dice() % 2);
+            if (dice() % 2 == 0) control->rreq = uint64_t{1} << 32 | (1 + dice() % 2);
             const size_t least = via::least_length(h->type);
             via::vbuf_init_sendrecv(
                 v, dice() % 4 == 0 ? dice() % 200 : std::max<size_t>(least, 12) + dice() % 200);
@@ -132,11 +133,11 @@ void hostile_packets(Job& job) {
 }
 
 // Frames nobody would send, with numbers and lengths that are almost right.
-stream::Frame evil_frame(std::mt19937& dice, uint64_t context) {
-    stream::Frame frame;
+protocol::Frame evil_frame(std::mt19937& dice, uint64_t context) {
+    protocol::Frame frame;
     auto* bytes = reinterpret_cast<unsigned char*>(&frame);
     for (size_t i = 0; i < sizeof frame; ++i) bytes[i] = static_cast<unsigned char>(dice());
-    frame.type = static_cast<stream::FrameType>(dice() % 10);
+    frame.type = static_cast<protocol::FrameType>(dice() % 13);
     frame.bytes = dice() % 8 == 0 ? dice() : dice() % 2 == 0 ? 0 : dice() % 200;
     if (dice() % 2 == 0) {
         frame.context = context;
@@ -148,7 +149,7 @@ stream::Frame evil_frame(std::mt19937& dice, uint64_t context) {
     return frame;
 }
 
-void push_evil(tcp::Peer& peer, stream::Frame frame, std::mt19937& dice) {
+void push_evil(tcp::Lane& peer, protocol::Frame frame, std::mt19937& dice) {
     if (!peer.fd.valid()) return;
     if (dice() % 8 != 0) frame.number = peer.frames_sent++;
     char payload[200] = {};
@@ -158,7 +159,7 @@ void push_evil(tcp::Peer& peer, stream::Frame frame, std::mt19937& dice) {
            MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void push_evil(shm::Peer& peer, const stream::Frame& frame, std::mt19937&) {
+void push_evil(shm::Lane& peer, const protocol::Frame& frame, std::mt19937&) {
     shm::Line& line = peer.out.lines[peer.lines_sent % shm::kLines];
     std::memcpy(line.body, &frame, sizeof frame);
     ++peer.lines_sent;
@@ -173,12 +174,12 @@ void hostile_frames(Job& job) {
     const auto until = Clock::now() + std::chrono::milliseconds(40);
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
-        stream::Connection* c = stream::connection_of(e.process(0));
-        for (int i = 0; i < 40 && !c->lost; ++i) {
+        const protocol::Peer* c = protocol::peer_of(e.process(0));
+        for (int i = 0; i < 40 && !c->lost(); ++i) {
             e.progress();
-            const stream::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
-            if (auto* peer = dynamic_cast<tcp::Peer*>(c)) push_evil(*peer, frame, dice);
-            if (auto* peer = dynamic_cast<shm::Peer*>(c)) push_evil(*peer, frame, dice);
+            const protocol::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
+            if (auto* peer = dynamic_cast<tcp::Lane*>(c->lane.get())) push_evil(*peer, frame, dice);
+            if (auto* peer = dynamic_cast<shm::Lane*>(c->lane.get())) push_evil(*peer, frame, dice);
         }
     }
     while (Clock::now() < until) e.progress();
@@ -206,7 +207,7 @@ void push_packet(rails::Lane& lane, rails::Packet* p, size_t bytes) {
     (void)VipPostSend(lane.vi, &p->desc, handle);
 }
 
-rails::Packet* empty_packet(const rails::Peer& peer, rails::Kind kind) {
+rails::Packet* empty_packet(const rails::Bundle& peer, rails::Kind kind) {
     auto* p = new rails::Packet();  // until the process ends
     auto* h = rails::packet_as<rails::Header>(p);
     h->kind = kind;
@@ -216,7 +217,7 @@ rails::Packet* empty_packet(const rails::Peer& peer, rails::Kind kind) {
     return p;
 }
 
-rails::Lane& some_lane(rails::Peer& peer, std::mt19937& dice) {
+rails::Lane& some_lane(rails::Bundle& peer, std::mt19937& dice) {
     for (size_t i = dice();; ++i) {
         rails::Lane& lane = peer.lanes[i % rails::kMostRails];
         if (lane.state == rails::LaneState::up) return lane;
@@ -230,10 +231,10 @@ void hostile_rails(Job& job) {
     const auto until = Clock::now() + std::chrono::milliseconds(40);
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
-        auto& peer = dynamic_cast<rails::Peer&>(*stream::connection_of(e.process(0)));
-        for (int i = 0; i < 40 && !peer.lost && peer.lanes_up > 0; ++i) {
+        auto& peer = dynamic_cast<rails::Bundle&>(*protocol::peer_of(e.process(0))->lane);
+        for (int i = 0; i < 40 && !peer.peer.lost() && peer.lanes_up > 0; ++i) {
             e.progress();
-            if (peer.lost || peer.lanes_up == 0) break;
+            if (peer.peer.lost() || peer.lanes_up == 0) break;
             rails::Lane& lane = some_lane(peer, dice);
             rails::Packet* p = empty_packet(peer, static_cast<rails::Kind>(dice() % 8));
             auto* h = rails::packet_as<rails::Header>(p);
@@ -241,8 +242,8 @@ void hostile_rails(Job& job) {
             if (dice() % 8 == 0) h->noops = static_cast<uint8_t>(dice());
             size_t bytes = sizeof *h + dice() % 200;
             if (h->kind == rails::Kind::frame) {
-                stream::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
-                if (dice() % 8 != 0) frame.bytes = dice() % 2 == 0 ? 0 : sizeof(rails::Landing);
+                protocol::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
+                if (dice() % 8 != 0) frame.bytes = dice() % 2 == 0 ? 0 : sizeof(protocol::WireMemory) + rails::kMostRails * sizeof(protocol::Le32);
                 *rails::frame_of(p) = frame;
                 bytes = sizeof *h + sizeof frame + std::min<size_t>(frame.bytes, 200);
                 if (dice() % 4 == 0) h->sequence = peer.next_sequence + dice() % 2000;
@@ -276,12 +277,12 @@ void damaged_rails(Job& job) {
     job.barrier();
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
-        auto& peer = dynamic_cast<rails::Peer&>(*stream::connection_of(e.process(0)));
+        auto& peer = dynamic_cast<rails::Bundle&>(*protocol::peer_of(e.process(0))->lane);
         rails::Lane& lane = some_lane(peer, dice);
         rails::Packet* p = empty_packet(peer, rails::Kind::noop);
         auto* h = rails::packet_as<rails::Header>(p);
-        stream::Frame* frame = rails::frame_of(p);
-        frame->type = stream::FrameType::eager;
+        protocol::Frame* frame = rails::frame_of(p);
+        frame->type = protocol::FrameType::eager;
         size_t bytes = sizeof *h;
         const size_t with_frame = sizeof *h + sizeof *frame;
         switch (seed) {
@@ -363,7 +364,7 @@ void strangers(Job& job) {
     *job.word() = 0;
     job.barrier();
     if (e.rank() == 2) {
-        const auto& target = static_cast<tcp::Peer&>(*stream::connection_of(e.process(0)));
+        const auto& target = static_cast<tcp::Lane&>(*protocol::peer_of(e.process(0))->lane);
         sockaddr_storage name;
         const socklen_t length = tcp::to_sockaddr(target.ways.at(0), &name);
         tcp::Call call;

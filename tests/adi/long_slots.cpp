@@ -60,7 +60,7 @@ void written_whole(Job& job) {
 void written_more(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
-    via::viadev_connection_t* c = open_slots(e, 1 - e.rank());
+    via::Lane* c = open_slots(e, 1 - e.rank());
     constexpr size_t kBytes = 20'000;
     constexpr uint32_t kMessages = via::kSlotCount[via::kLong] + 5;
     std::vector<unsigned char> data(kMessages * kBytes);
@@ -116,7 +116,7 @@ void in_pieces(Job& job) {
         // At least those that are tried; 65'537 is of the same length to the two ways as the one before, which has
         // tried them.
         if (e.rank() == 0 && size != 65'537)
-            CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_r3 >= before + via::Ways::kTrials[via::Ways::slots]);
+            CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_r3 >= before + protocol::TransferTuner::kTrials[protocol::TransferTuner::frames]);
     }
     e.barrier();
 }

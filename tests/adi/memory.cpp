@@ -12,7 +12,7 @@
 #include <random>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/protocol/peer.hpp"
 #include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::adi_test {
@@ -167,14 +167,12 @@ void remapped_at_random(Job& job) {
 // answered: the other side makes no call before it has been seen. When the answer is that it goes otherwise,
 // it is given back.
 bool registered(mpip_req_t& req) {
-    if (std::strcmp(module, "via") == 0) return via::transfer_of(&req)->registration != nullptr;
-    return static_cast<const stream::Transfer*>(req.r_data)->direct != nullptr;
+    return protocol::transfer_of(&req)->own != nullptr && protocol::transfer_of(&req)->own->is_entered();
 }
 
 bool answered(mpip_req_t& req) {
     if ((req.r_state & MPIP_REQ_DONE) != 0) return true;
-    if (std::strcmp(module, "via") == 0) return via::transfer_of(&req)->replied;
-    return static_cast<const stream::Transfer*>(req.r_data)->replied;
+    return protocol::transfer_of(&req)->replied;
 }
 
 void prefetch(Job& job) {
@@ -282,7 +280,7 @@ void ended(Job& job) {
         await_word(job, 1);
         while ((requests[kMessages - 1].r_state & MPIP_REQ_STARTED) == 0) e.progress();
         mpip_req_t& one = requests[kMessages - 2];
-        CHECK((one.r_state & MPIP_REQ_DONE) == 0 && via::transfer_of(&one)->offset == 0);
+        CHECK((one.r_state & MPIP_REQ_DONE) == 0 && protocol::transfer_of(&one)->offset == 0);
         e.process(0)->p_proto->pt_error_request(&one);
         for (size_t i = kMessages - 2; i < kMessages; ++i)
             CHECK(e.wait(requests[i]) == MPIP_ERR_PROC_FAILED);
@@ -312,10 +310,10 @@ void halves(Job& job) {
             unsigned char* at = page + into_page;
             e.irecv(req, 0, 1, at, kBytes);
             await_word(job, 1);
-            while ((req.r_state & MPIP_REQ_STARTED) == 0 || !via::transfer_of(&req)->own_part_done)
+            while ((req.r_state & MPIP_REQ_STARTED) == 0 || !protocol::transfer_of(&req)->own_part_done)
                 e.progress();
-            CHECK(reinterpret_cast<uintptr_t>(at + via::transfer_of(&req)->end) % kPage == 0);
-            CHECK(via::transfer_of(&req)->end > kBytes / 3);
+            CHECK(reinterpret_cast<uintptr_t>(at + protocol::transfer_of(&req)->end) % kPage == 0);
+            CHECK(protocol::transfer_of(&req)->end > kBytes / 3);
             set_word(job, 2);
             CHECK(e.wait(req) == MPIP_SUCCESS);
             CHECK(holds(at, kBytes, 7));

@@ -19,7 +19,7 @@ constexpr int kDead = 1;
 
 size_t connected_peers() {
     size_t count = 0;
-    for (const auto& c : via::viadev.connections) count += c != nullptr && c->initialized ? 1 : 0;
+    for (const auto& p : via::viadev.peers()) count += p != nullptr && p->ready() ? 1 : 0;
     return count;
 }
 
@@ -169,7 +169,7 @@ void neighbours(Job& job) {
         CHECK(e.wait(out) == MPIP_SUCCESS);
     }
     CHECK(connected_peers() == 2);
-    const auto each = static_cast<size_t>(via::viadev.rules.depth + via::viadev.rules.reserve);
+    const auto each = static_cast<size_t>(via::viadev.credit_rules.depth + via::viadev.credit_rules.reserve);
     CHECK(via::vbuf_pool.total <= 128 + 4 * each);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The small parts of the device: names of requests, packets, parameters, the choice of a protocol; and the
-// stream protocol fed with frames that nobody would send.
+// protocol fed with frames that nobody would send.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,9 +12,9 @@
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/adi/request_ids.hpp"
 #include "mpi-adi/transport/multirail/rails.hpp"
-#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/tcp/handshake.hpp"
-#include "mpi-adi/transport/via/pieces.hpp"
+#include "mpi-adi/transport/protocol/pieces.hpp"
 #include "mpi-adi/transport/via/vbuf.hpp"
 #include "mpi-adi/transport/via/wire.hpp"
 
@@ -45,14 +45,14 @@ TEST(RequestIds, AreNeverAddressesAndNeverComeBack) {
 }
 
 TEST(Wire, LiesInMemoryAsTheDocumentSays) {
-    via::EagerStart p = {};
-    p.header.type = via::PacketType::eager_start;
+    via::Eager p = {};
+    p.header.type = via::PacketType::eager;
     p.header.sequence = 0x0102;
     p.header.credit = 0x0304;
     p.header.source = 0x05060708;
     p.context = 0x1112131415161718;
     p.tag = 0x21222324;
-    p.src_lrank = 0x31323334;
+    p.rank = 0x31323334;
     const unsigned char expected[28] = {1,    0,    0x02, 0x01, 0x04, 0x03, 0,    0,    0x08, 0x07,
                                         0x06, 0x05, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
                                         0x24, 0x23, 0x22, 0x21, 0x34, 0x33, 0x32, 0x31};
@@ -60,7 +60,7 @@ TEST(Wire, LiesInMemoryAsTheDocumentSays) {
     EXPECT_EQ(via::MAX_DATA_SIZE, 16384u - 64 - 28);
     for (int type = 0; type < 256; ++type) {
         const size_t least = via::least_length(static_cast<via::PacketType>(type));
-        EXPECT_EQ(least >= sizeof(via::Header), type >= 1 && type <= 14) << type;
+        EXPECT_EQ(least >= sizeof(via::Header), type >= 1 && type <= 15) << type;
     }
 }
 
@@ -74,17 +74,35 @@ TEST(Vbuf, HasItsDescriptorBehindItsBuffer) {
     EXPECT_EQ(via::vbuf_of_sent(via::long_descriptor_of(&v)), &v);
 }
 
-via::PieceListPtr list_of(std::initializer_list<uint64_t> lengths, uint64_t bytes) {
-    std::vector<via::WirePiece> wire(lengths.size());
+// As a peer would tell it: all pieces in one registration, whose handle is 7.
+protocol::PieceListPtr heard(const std::vector<protocol::WirePiece>& pieces, uint64_t bytes, uint32_t handle = 7) {
+    protocol::WireMemory head;
+    head.address = 0;
+    head.first = 0;
+    head.pieces = static_cast<uint32_t>(pieces.size());
+    head.rows = head.handles = 1;
+    protocol::Le32 row;
+    row = handle;
+    std::vector<char> told(sizeof head + sizeof row + pieces.size() * sizeof(protocol::WirePiece));
+    std::memcpy(told.data(), &head, sizeof head);
+    std::memcpy(told.data() + sizeof head, &row, sizeof row);
+    std::memcpy(told.data() + sizeof head + sizeof row, pieces.data(), pieces.size() * sizeof(protocol::WirePiece));
+    protocol::PieceListPtr list;
+    uint64_t first = 0;
+    return protocol::PieceList::hear(told.data(), told.size(), bytes, &list, &first) ? std::move(list) : nullptr;
+}
+
+protocol::PieceListPtr list_of(std::initializer_list<uint64_t> lengths, uint64_t bytes) {
+    std::vector<protocol::WirePiece> wire(lengths.size());
     uint64_t address = 0x1000;
     size_t i = 0;
     for (const uint64_t length : lengths) {
         wire[i].address = address;
         wire[i].bytes = length;
-        wire[i++].memhandle = 7;
+        wire[i++].row = 0;
         address += 2 * length;
     }
-    return via::PieceList::read(wire.data(), wire.size(), bytes);
+    return heard(wire, bytes);
 }
 
 TEST(PieceLists, AreWalkedTogetherByDescriptorsOfOneRemotePieceEach) {
@@ -112,11 +130,17 @@ TEST(PieceLists, OfOthersMustMakeSense) {
     EXPECT_FALSE(list_of({1, 2, 3}, 7));
     EXPECT_FALSE(list_of({1, 0, 3}, 4));
     EXPECT_FALSE(list_of({uint64_t{1} << 63, uint64_t{1} << 63, 5}, 5));
-    EXPECT_FALSE(list_of({UINT64_MAX - 0x800}, UINT64_MAX - 0x800));
-    via::WirePiece piece = {};
-    piece.address = 0x1000;
-    piece.bytes = 8;
-    EXPECT_FALSE(via::PieceList::read(&piece, 1, 8)) << "without a handle";
+    EXPECT_FALSE(list_of({UINT64_MAX - 0x800, 1}, UINT64_MAX - 0x7ff));
+    EXPECT_FALSE(list_of({8}, 8)) << "one piece is no list";
+    std::vector<protocol::WirePiece> two(2);
+    two[0].address = two[1].address = 0x1000;
+    two[0].bytes = two[1].bytes = 8;
+    two[0].row = 0;
+    two[1].row = 0;
+    EXPECT_TRUE(heard(two, 16));
+    EXPECT_FALSE(heard(two, 16, 0)) << "without a handle";
+    two[1].row = 1;
+    EXPECT_FALSE(heard(two, 16)) << "of a registration that is not there";
 }
 
 TEST(Params, HaveANameAHelpAndAnOrigin) {
@@ -192,7 +216,9 @@ TEST(Getconns, TakesTheMostExclusiveThatReaches) {
 
 TEST(Stripes, AreNeitherBelowTheLeastNorAboveTheMost) {
     std::mt19937_64 dice(5);
-    auto peer = std::make_unique<rails::Peer>();
+    protocol::Peer unused;
+    rails::Rails rails;
+    auto peer = std::make_unique<rails::Bundle>(unused, rails);
     for (int round = 0; round < 10000; ++round) {
         for (rails::Lane& lane : peer->lanes) {
             lane.state = dice() % 3 == 0 ? rails::LaneState::down : rails::LaneState::up;
@@ -213,16 +239,24 @@ TEST(Stripes, AreNeitherBelowTheLeastNorAboveTheMost) {
 
 // --- frames nobody would send ---
 
-class Recorder : public stream::Module {
+class Recorder : public protocol::Protocol {
 public:
-    Recorder() : Module(MPIP_PROTO_TCP) { eager_limit_ = piece_ = 1000; }
-    bool full = false;
-
-protected:
-    bool put(stream::Connection&, const stream::Frame&, const void*, const mpip_req_t*, size_t) override {
-        return !full;
+    class Lane final : public protocol::Lane {
+    public:
+        Lane(protocol::Peer& of, Recorder& all) : protocol::Lane(of), recorder(all) { piece = 1000; }
+        bool put(const protocol::Frame&, const protocol::Payload&) override { return !recorder.full; }
+        void cut() override {}
+        Recorder& recorder;
+    };
+    Recorder() : Protocol(MPIP_PROTO_TCP) { peers_.resize(1); }
+    ~Recorder() { drop_peers(); }
+    protocol::Peer& meet(process_t* proc) {
+        protocol::Peer& one = add_peer(0, proc);
+        one.lane = std::make_unique<Lane>(one, *this);
+        greeted(one);
+        return one;
     }
-    void cut(stream::Connection&) override {}
+    bool full = false;
 };
 
 mpip_req_t receive;
@@ -275,7 +309,7 @@ TEST(Handshake, ProvesOneStepOfOneCallByThePair) {
     EXPECT_FALSE(tcp::is_proof(spoilt, key, tcp::Step::answer, call));
 }
 
-TEST(Stream, LivesThroughFramesNobodyWouldSend) {
+TEST(Protocol, LivesThroughFramesNobodyWouldSend) {
     const mpip_upcalls upcalls = {CMPI_ADI_VERSION,
                                   arrived,
                                   [](mpip_req_t*) {},
@@ -292,11 +326,7 @@ TEST(Stream, LivesThroughFramesNobodyWouldSend) {
     for (int round = 0; round < 1000; ++round) {
         Recorder module;
         process_t proc = {};
-        stream::Connection connection;
-        connection.proc = &proc;
-        connection.ready = true;
-        connection.piece = 1000;
-        proc.p_pm = &connection;
+        protocol::Peer& connection = module.meet(&proc);
         receive = {};
         mpip_req_t send = {};
         send.r_flags = MPIP_REQ_SEND;
@@ -305,20 +335,19 @@ TEST(Stream, LivesThroughFramesNobodyWouldSend) {
         send.r_bytes = 3000;
         mpip_enqsend(&proc, &send);
         module.queued_send(&proc);
-        for (int i = 0; i < 300 && !connection.lost; ++i) {
+        for (int i = 0; i < 300 && !connection.lost(); ++i) {
             answer = static_cast<int>(dice() % 3);
             module.full = dice() % 4 == 0;
-            stream::Frame frame;
+            protocol::Frame frame;
             for (size_t byte = 0; byte < sizeof frame; ++byte) {
                 reinterpret_cast<unsigned char*>(&frame)[byte] = static_cast<unsigned char>(dice());
             }
-            frame.type = static_cast<stream::FrameType>(dice() % 10);
+            frame.type = static_cast<protocol::FrameType>(dice() % 13);
             frame.bytes = static_cast<uint32_t>(dice() % 1001);
             if (dice() % 2 == 0) frame.length = dice() % 2 == 0 ? frame.bytes : dice() % 5000;
             if (dice() % 2 == 0) frame.sreq = send.r_id;
             if (dice() % 2 == 0) frame.rreq = receive.r_id;
-            if (frame.type != stream::FrameType::eager && frame.type != stream::FrameType::data &&
-                dice() % 8 != 0) {
+            if (!protocol::carries_data(frame.type) && dice() % 8 != 0) {
                 frame.bytes = 0;
             }
             if (!module.incoming(connection, frame, payload.data())) {

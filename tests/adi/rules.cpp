@@ -283,13 +283,13 @@ void data_of_a_message(Job& job) {
         p.sequence = 1;
         put_on_wire(e, 0, p);
         p.sequence = 2;
-        p.number = 1;
+        p.number = kPiece;
         switch (seed) {
             case 2:
                 p.number = 0;
                 break;
             case 3:
-                p.number = 2;
+                p.number = 2 * kPiece;
                 break;
             case 4:
                 p.here = kPiece + 1;

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "mpi-adi/transport/via/slots.hpp"
-#include "mpi-adi/transport/via/ways.hpp"
+#include "mpi-adi/transport/protocol/transfer_tuner.hpp"
 
 namespace viaduct::via {
+
+using protocol::TransferTuner;
 namespace {
 
 struct Slot {
@@ -135,45 +137,45 @@ TEST(Slots, LieInTheAreaOneBesideTheOther) {
 }
 
 // So many messages, which take this long either way; how many of the last thousand went through slots.
-int run(Ways& ways, size_t length, int messages, uint64_t by_remote, uint64_t by_slots) {
+int run(TransferTuner& ways, size_t length, int messages, uint64_t by_remote, uint64_t by_slots) {
     int slots = 0;
     for (int i = 0; i < messages; ++i) {
-        const Ways::Choice c = ways.choose(length);
+        const TransferTuner::Choice c = ways.choose(length);
         // Some find cold caches, and a receiver that does not look.
         const uint64_t late = i < 3 ? 1'000'000 : 0;
-        if (c.counts) ways.tell(length, c, (c.way == Ways::slots ? by_slots : by_remote) + late);
-        if (i >= messages - 1000) slots += c.way == Ways::slots ? 1 : 0;
+        if (c.counts) ways.tell(length, c, (c.route == TransferTuner::frames ? by_slots : by_remote) + late);
+        if (i >= messages - 1000) slots += c.route == TransferTuner::frames ? 1 : 0;
     }
     return slots;
 }
 
-constexpr int kTrial = Ways::kTrials[Ways::remote] + Ways::kTrials[Ways::slots];
+constexpr int kTrial = TransferTuner::kTrials[TransferTuner::remote] + TransferTuner::kTrials[TransferTuner::frames];
 
 // One trial in which each counted message of either way takes so long.
-void try_both(Ways& ways, size_t length, const std::vector<uint64_t>& by_remote,
+void try_both(TransferTuner& ways, size_t length, const std::vector<uint64_t>& by_remote,
               const std::vector<uint64_t>& by_slots) {
     size_t at[2] = {};
     for (int i = 0; i < kTrial; ++i) {
-        const Ways::Choice c = ways.choose(length);
+        const TransferTuner::Choice c = ways.choose(length);
         ASSERT_TRUE(c.timed);
-        if (c.counts) ways.tell(length, c, (c.way == Ways::slots ? by_slots : by_remote).at(at[c.way]++));
+        if (c.counts) ways.tell(length, c, (c.route == TransferTuner::frames ? by_slots : by_remote).at(at[c.route]++));
     }
 }
 
 // How many messages go without one that is tried.
-int until_the_next_trial(Ways& ways, size_t length, Ways::Way way) {
+int until_the_next_trial(TransferTuner& ways, size_t length, TransferTuner::Route way) {
     int n = 0;
     for (;; ++n) {
-        Ways ahead = ways;
-        const Ways::Choice c = ahead.choose(length);
+        TransferTuner ahead = ways;
+        const TransferTuner::Choice c = ahead.choose(length);
         if (c.timed) return n;
-        EXPECT_EQ(c.way, way);
+        EXPECT_EQ(c.route, way);
         ways = ahead;
     }
 }
 
-TEST(Ways, AreLearntForEachLength) {
-    Ways ways;
+TEST(TransferTuner, AreLearntForEachLength) {
+    TransferTuner ways;
     EXPECT_EQ(run(ways, 16 << 10, 2000, 3000, 700), 1000);
     EXPECT_EQ(run(ways, 1 << 20, 2000, 25'000, 40'000), 0);
     EXPECT_EQ(run(ways, 16 << 10, 1000, 3000, 700), 1000);
@@ -182,59 +184,59 @@ TEST(Ways, AreLearntForEachLength) {
     EXPECT_EQ(run(ways, SIZE_MAX, 2000, 3000, 700), 1000);
 }
 
-TEST(Ways, AreTriedAnew) {
-    Ways ways;
+TEST(TransferTuner, AreTriedAnew) {
+    TransferTuner ways;
     EXPECT_EQ(run(ways, 65536, 2000, 3000, 700), 1000);
-    EXPECT_EQ(run(ways, 65536, Ways::kLongestPause + 1000, 700, 3000), 0);
+    EXPECT_EQ(run(ways, 65536, TransferTuner::kLongestPause + 1000, 700, 3000), 0);
 }
 
 // What was measured while slots were new is soon forgotten, and what two trials agree on is believed for long.
-TEST(Ways, AreTriedAgainSoonUntilATrialConfirmsTheOneBefore) {
-    Ways ways;
+TEST(TransferTuner, AreTriedAgainSoonUntilATrialConfirmsTheOneBefore) {
+    TransferTuner ways;
     try_both(ways, 16384, {3000, 3000, 3000}, {40'000, 700, 700});
-    EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::remote), static_cast<int>(Ways::kFirstPause));
-    for (const unsigned pause : {Ways::kFirstPause, 8 * Ways::kFirstPause, Ways::kLongestPause, Ways::kLongestPause}) {
+    EXPECT_EQ(until_the_next_trial(ways, 16384, TransferTuner::remote), static_cast<int>(TransferTuner::kFirstPause));
+    for (const unsigned pause : {TransferTuner::kFirstPause, 8 * TransferTuner::kFirstPause, TransferTuner::kLongestPause, TransferTuner::kLongestPause}) {
         try_both(ways, 16384, {3000, 3000, 3000}, {700, 700, 700});
-        EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::slots), static_cast<int>(pause));
+        EXPECT_EQ(until_the_next_trial(ways, 16384, TransferTuner::frames), static_cast<int>(pause));
     }
     try_both(ways, 16384, {600, 600, 600}, {700, 700, 700});
-    EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::remote), static_cast<int>(Ways::kFirstPause));
+    EXPECT_EQ(until_the_next_trial(ways, 16384, TransferTuner::remote), static_cast<int>(TransferTuner::kFirstPause));
 }
 
 // Of messages that overlap two may end at once, and the second one then seems to have taken no time.
-TEST(Ways, AreComparedByWhatAllOfATrialTook) {
-    Ways ways;
+TEST(TransferTuner, AreComparedByWhatAllOfATrialTook) {
+    TransferTuner ways;
     try_both(ways, 1 << 20, {100, 100, 180'000}, {18'000, 18'000, 18'000});
-    until_the_next_trial(ways, 1 << 20, Ways::slots);
+    until_the_next_trial(ways, 1 << 20, TransferTuner::frames);
 }
 
 // Messages that wait behind many others may end late, and some never do: their trial is waited for, but not for ever.
-TEST(Ways, AreNotLearntFromATrialThatIsOver) {
-    Ways ways;
-    std::vector<Ways::Choice> late;
+TEST(TransferTuner, AreNotLearntFromATrialThatIsOver) {
+    TransferTuner ways;
+    std::vector<TransferTuner::Choice> late;
     for (int i = 0; i < kTrial; ++i) late.push_back(ways.choose(16384));
-    EXPECT_EQ(until_the_next_trial(ways, 16384, Ways::slots), static_cast<int>(Ways::kLongestPause));
-    for (const Ways::Choice& c : late) {
-        if (c.counts) ways.tell(16384, c, c.way == Ways::slots ? 9000 : 10);
+    EXPECT_EQ(until_the_next_trial(ways, 16384, TransferTuner::frames), static_cast<int>(TransferTuner::kLongestPause));
+    for (const TransferTuner::Choice& c : late) {
+        if (c.counts) ways.tell(16384, c, c.route == TransferTuner::frames ? 9000 : 10);
     }
     try_both(ways, 16384, {3000, 3000, 3000}, {700, 700, 700});
-    until_the_next_trial(ways, 16384, Ways::slots);
+    until_the_next_trial(ways, 16384, TransferTuner::frames);
 }
 
 // Of a group only the last ones count: the first meet new slots, or end with the last of the other group.
-TEST(Ways, AreNotLearntFromTheFirstOfAGroup) {
-    Ways ways;
+TEST(TransferTuner, AreNotLearntFromTheFirstOfAGroup) {
+    TransferTuner ways;
     unsigned of[2] = {}, counted[2] = {};
     for (int i = 0; i < kTrial; ++i) {
-        const Ways::Choice c = ways.choose(16384);
-        const unsigned at = of[c.way]++;
+        const TransferTuner::Choice c = ways.choose(16384);
+        const unsigned at = of[c.route]++;
         EXPECT_TRUE(c.timed);
-        EXPECT_EQ(c.counts, at >= Ways::kTrials[c.way] - Ways::kCounted);
-        EXPECT_TRUE(c.way == Ways::slots || of[Ways::slots] == 0);
-        counted[c.way] += c.counts ? 1 : 0;
+        EXPECT_EQ(c.counts, at >= TransferTuner::kTrials[c.route] - TransferTuner::kCounted);
+        EXPECT_TRUE(c.route == TransferTuner::frames || of[TransferTuner::frames] == 0);
+        counted[c.route] += c.counts ? 1 : 0;
     }
-    EXPECT_EQ(counted[Ways::remote], Ways::kCounted);
-    EXPECT_EQ(counted[Ways::slots], Ways::kCounted);
+    EXPECT_EQ(counted[TransferTuner::remote], TransferTuner::kCounted);
+    EXPECT_EQ(counted[TransferTuner::frames], TransferTuner::kCounted);
 }
 
 }  // namespace

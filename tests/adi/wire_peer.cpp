@@ -13,10 +13,10 @@ using via::PacketType;
 using Kind = WirePacket::Kind;
 
 constexpr std::pair<Kind, PacketType> kTypes[] = {
-    {Kind::eager, PacketType::eager_start},       {Kind::first, PacketType::eager_first},
-    {Kind::next, PacketType::eager_next},         {Kind::request, PacketType::long_request},
-    {Kind::reply, PacketType::long_reply},        {Kind::data, PacketType::r3_next},
-    {Kind::written, PacketType::rput_finish},     {Kind::read, PacketType::rget_finish},
+    {Kind::eager, PacketType::eager},       {Kind::first, PacketType::first},
+    {Kind::next, PacketType::next},         {Kind::request, PacketType::request},
+    {Kind::reply, PacketType::reply},        {Kind::data, PacketType::data},
+    {Kind::written, PacketType::placed},     {Kind::read, PacketType::fetched},
     {Kind::taken_back, PacketType::cancel_reply}, {Kind::noop, PacketType::noop},
     {Kind::closing, PacketType::closing},
 };
@@ -35,11 +35,11 @@ Kind kind_of(PacketType type) {
     return Kind::unknown;
 }
 
-void fill_envelope(via::Envelope& envelope, Engine& e, const WirePacket& p) {
+void fill_envelope(via::Control& envelope, Engine& e, const WirePacket& p) {
     envelope.context = e.comm()->c_sndctxt;
     envelope.tag = static_cast<uint32_t>(p.tag);
-    envelope.src_lrank = static_cast<uint32_t>(e.rank());
-    envelope.data_length = p.length;
+    envelope.rank = static_cast<uint32_t>(e.rank());
+    envelope.length = p.length;
     envelope.sreq = p.request;
 }
 
@@ -54,54 +54,52 @@ Bytes written_out(Engine& e, const WirePacket& p) {
     size_t length = via::least_length(type);
     switch (p.kind) {
         case Kind::eager: {
-            auto& start = at<via::EagerStart>(bytes);
+            auto& start = at<via::Eager>(bytes);
             start.context = e.comm()->c_sndctxt;
             start.tag = static_cast<uint32_t>(p.tag);
-            start.src_lrank = static_cast<uint32_t>(e.rank());
+            start.rank = static_cast<uint32_t>(e.rank());
             length += p.here;
             break;
         }
         case Kind::first:
-            fill_envelope(at<via::EagerFirst>(bytes).envelope, e, p);
-            at<via::EagerFirst>(bytes).bytes_in_this_packet = p.claimed;
+            fill_envelope(at<via::Control>(bytes), e, p);
+            at<via::Control>(bytes).announced = p.claimed;
             length += p.here;
             break;
         case Kind::next:
-            at<via::EagerNext>(bytes).packet_no = p.number;
+            at<via::Next>(bytes).number = p.number;
             length += p.here;
             break;
-        case Kind::request: {
-            auto& request = at<via::LongRequest>(bytes);
-            fill_envelope(request.envelope, e, p);
-            request.envelope.mode = MPIP_MODE_RTS;
-            request.protocol = p.protocol;
-            request.buffer_address = p.address;
-            request.memhandle = p.handle;
-            break;
-        }
+        case Kind::request:
         case Kind::reply: {
-            auto& reply = at<via::LongReply>(bytes);
-            reply.sreq = reply.rreq = p.request;
-            reply.length = p.length;
-            reply.first = p.first;
-            reply.pieces = p.pieces;
-            reply.protocol = p.protocol;
-            reply.buffer_address = p.address;
-            reply.memhandle = p.handle;
+            auto& control = at<via::Control>(bytes);
+            fill_envelope(control, e, p);
+            control.rreq = p.request;
+            // The way is a part of the flags; where the memory lies follows.
+            if (p.handle != 0 || p.pieces != 0) {
+                auto* memory = reinterpret_cast<protocol::WireMemory*>(bytes.data() + length);
+                memory->address = p.address;
+                memory->first = p.first;
+                memory->pieces = p.pieces;
+                memory->rows = memory->handles = 1;
+                *reinterpret_cast<protocol::Le32*>(memory + 1) = p.handle;
+                length += sizeof *memory + sizeof(protocol::Le32);
+            }
+            control.header.flags = static_cast<uint8_t>(p.kind == Kind::request ? p.protocol << 4 : p.protocol);
             break;
         }
         case Kind::data:
-            at<via::R3Next>(bytes).rreq = p.request;
-            at<via::R3Next>(bytes).packet_no = p.number;
+            at<via::Data>(bytes).rreq = p.request;
+            at<via::Data>(bytes).at = p.number;
             length += p.here;
             break;
         case Kind::written:
         case Kind::read:
-            at<via::Finish>(bytes).request = p.request;
+            at<via::Control>(bytes).rreq = at<via::Control>(bytes).sreq = p.request;
+            at<via::Control>(bytes).length = p.length;
             break;
         case Kind::taken_back:
-            at<via::Cancel>(bytes).sreq = p.request;
-            at<via::Cancel>(bytes).taken_back = 1;
+            at<via::Control>(bytes).sreq = p.request;
             break;
         default:
             length = sizeof(via::Header);
@@ -109,6 +107,7 @@ Bytes written_out(Engine& e, const WirePacket& p) {
     }
     auto& header = at<via::Header>(bytes);
     header.type = type;
+    if (p.kind == Kind::taken_back) header.flags = 1;
     header.sequence = static_cast<uint16_t>(p.sequence);
     header.credit = p.credit;
     header.noops = p.noops;
@@ -150,26 +149,21 @@ bool take_off_wire(Engine& e, int other, WireNews* news) {
     news->credit = header->credit;
     news->bytes = desc->CS.Length;
     if (news->kind == Kind::eager) {
-        const auto* start = reinterpret_cast<const via::EagerStart*>(header);
+        const auto* start = reinterpret_cast<const via::Eager*>(header);
         news->tag = static_cast<int>(start->tag);
         news->length = desc->CS.Length - sizeof *start;
-    } else if (news->kind == Kind::request) {
-        const auto* request = reinterpret_cast<const via::LongRequest*>(header);
-        news->tag = static_cast<int>(request->envelope.tag);
-        news->length = request->envelope.data_length;
-        news->announced = request->descriptor_required;
-        news->request = request->envelope.sreq;
-        news->protocol = request->protocol;
-        news->address = request->buffer_address;
-        news->handle = request->memhandle;
-    } else if (news->kind == Kind::reply) {
-        const auto* reply = reinterpret_cast<const via::LongReply*>(header);
-        news->length = reply->length;
-        news->request = reply->sreq;
-        news->receive = reply->rreq;
-        news->protocol = reply->protocol;
-        news->address = reply->buffer_address;
-        news->handle = reply->memhandle;
+    } else if (news->kind == Kind::request || news->kind == Kind::reply) {
+        const auto* control = reinterpret_cast<const via::Control*>(header);
+        news->tag = static_cast<int>(control->tag);
+        news->length = control->length;
+        news->announced = control->announced;
+        news->request = control->sreq;
+        news->receive = control->rreq;
+        if (news->bytes > sizeof *control) {
+            const auto* memory = reinterpret_cast<const protocol::WireMemory*>(control + 1);
+            news->address = memory->address;
+            news->handle = *reinterpret_cast<const protocol::Le32*>(memory + 1);
+        }
     }
     return true;
 }

@@ -40,7 +40,7 @@ struct WirePacket {
     uint64_t length = 0;    // of the whole message
     uint32_t here = 8;      // bytes of data in the packet
     uint32_t claimed = 8;   // and how many it says
-    uint32_t number = 0;    // of a packet in its message
+    uint32_t number = 0;    // of a packet in its message; data: where it begins
     uint64_t first = 0;        // in a reply: where the sender's part begins
     uint32_t pieces = 0;       // that a list has, which does not follow
     uint64_t request = 77;  // the name it uses

@@ -4,6 +4,7 @@
 from mutant import Mutant
 
 VIA = "mpi-adi/transport/via/"
+PROTOCOL = "mpi-adi/transport/protocol/"
 RAILS = "mpi-adi/transport/multirail/"
 
 MUTANTS = [
@@ -21,21 +22,21 @@ MUTANTS = [
     ),
     Mutant(
         "nothing-announced", ("C57",), "a request announces no receives",
-        VIA + "rendezvous.cpp",
-        "    p->descriptor_required = packets_of(req->r_bytes);", "    p->descriptor_required = 0;",
+        VIA + "lane.cpp",
+        "    p->announced = frame.type == FrameType::request ? packets_of(frame.length) : 0;", "    p->announced = 0;",
         ("adi_module_test via announced",), quick=True,
     ),
     Mutant(
         "transfer-uncapped", ("C58",), "one transfer moves all of a message",
-        VIA + "move.cpp",
-        "    size_t now = std::min<size_t>(viadev.maxtransfersize, t->end - t->offset);", "    size_t now = t->end - t->offset;",
+        VIA + "lane.cpp",
+        "    size_t now = std::min<size_t>(viadev.maxtransfersize, most);", "    size_t now = most;",
         ("adi_module_test via beyond-a-transfer-rput", "adi_module_test via beyond-a-transfer-rget"), quick=True,
     ),
     Mutant(
         "last-come-first", ("C52",), "the newest long message is moved first",
-        VIA + "move.cpp",
-        "    t->next = nullptr;\n    (c->shandle_head == nullptr ? c->shandle_head : c->shandle_tail->next) = t;\n    c->shandle_tail = t;",
-        "    if (c->shandle_head == nullptr) c->shandle_tail = t;\n    t->next = c->shandle_head;\n    c->shandle_head = t;",
+        PROTOCOL + "move.cpp",
+        "    t.next = nullptr;\n    (p.moving == nullptr ? p.moving : p.moving_last->next) = &t;\n    p.moving_last = &t;",
+        "    if (p.moving == nullptr) p.moving_last = &t;\n    t.next = p.moving;\n    p.moving = &t;",
         ("adi_module_test via one-by-one",), quick=True,
     ),
     Mutant(
@@ -53,19 +54,19 @@ MUTANTS = [
     Mutant(
         "any-source", ("C40",), "a packet may name another process as its sender",
         VIA + "receive.cpp",
-        "    if (h->source != c->rank) return false;\n", "",
+        "    if (h->source != c->peer.rank) return false;\n", "",
         ("adi_module_test via faulty",),
     ),
     Mutant(
         "series-interrupted", ("C53",), "another message may begin in the middle of a series",
-        VIA + "receive.cpp",
-        "type != PacketType::eager_next && !costs_no_credit(type)) [[unlikely]]", "false) [[unlikely]]",
+        PROTOCOL + "receive.cpp",
+        "    if (p.series != nullptr && frame.type != FrameType::next) return false;  // C53\n", "",
         ("adi_module_test via faulty",), quick=True,
     ),
     Mutant(
         "series-unnumbered", ("C53",), "packets of a series may come in any order",
         VIA + "receive.cpp",
-        "p.packet_no != s->packets || ", "p.packet_no > 1000 || ",
+        "            if (reinterpret_cast<const Next*>(h)->number != c->part_in++) return false;\n", "",
         ("adi_module_test via faulty",),
     ),
     Mutant(
@@ -100,44 +101,44 @@ MUTANTS = [
     ),
     Mutant(
         "long-data-unnumbered", ("C37",), "packets of a long message may come in any order",
-        VIA + "move.cpp",
-        " ||\n        packet.packet_no != t->packet_no)", ")",
+        PROTOCOL + "move.cpp",
+        "    if (static_cast<uint32_t>(frame.length) != static_cast<uint32_t>(t->offset)) return false;\n", "",
         ("adi_module_test via data",), quick=True,
     ),
     Mutant(
         "long-data-without-end", ("C37",), "a long message may have more bytes than it said",
-        VIA + "move.cpp",
-        "bytes == 0 || bytes > t->length - t->offset", "bytes == 0",
+        PROTOCOL + "move.cpp",
+        "frame.bytes == 0 || frame.bytes > t->length - t->offset", "frame.bytes == 0",
         ("adi_module_test via data",),
     ),
     Mutant(
         "written-unasked", ("C56",), "a finish ends a receive that nobody was to write into",
-        VIA + "move.cpp",
-        "    if (t->protocol != Rendezvous::rput || t->offset != 0) return false;\n", "",
+        PROTOCOL + "move.cpp",
+        "    if (t->way != Way::put || frame.length == 0 ||", "    if (frame.length == 0 ||",
         ("adi_module_test via data",),
     ),
     Mutant(
         "reply-longer-than-message", ("C56",), "a reply may ask for more than there is",
-        VIA + "rendezvous.cpp",
-        "if (t->replied || length > req->r_bytes) return false;", "if (t->replied) return false;",
+        PROTOCOL + "rendezvous.cpp",
+        "t->replied || frame.length > t->length) return false;", "t->replied) return false;",
         ("adi_module_test via answers",),
     ),
     Mutant(
         "replied-twice", ("C56",), "a request may be answered again",
-        VIA + "rendezvous.cpp",
-        "if (t->replied || length > req->r_bytes) return false;", "if (length > req->r_bytes) return false;",
+        PROTOCOL + "rendezvous.cpp",
+        "t->replied || frame.length > t->length) return false;", "frame.length > t->length) return false;",
         ("adi_module_test via answers",),
     ),
     Mutant(
         "chosen-unoffered", ("C55",), "a reply may choose what was not offered",
-        VIA + "rendezvous.cpp",
-        "both ? t->protocol != Rendezvous::both || t->registration == nullptr || packet.memhandle == 0 ||", "both ? packet.memhandle == 0 ||",
+        PROTOCOL + "rendezvous.cpp",
+        "(way == Way::both && t->way == Way::both && frame.length != 0)", "way == Way::both",
         ("adi_module_test via answers",),
     ),
     Mutant(
         "cancelled-unasked", ("C70",), "a peer may take back what nobody wanted back",
-        VIA + "cancel.cpp",
-        " || !transfer_of(req)->cancelling)", ")",
+        PROTOCOL + "cancel.cpp",
+        "    if (t == nullptr || !t->cancelling) return false;", "    if (t == nullptr) return false;",
         ("adi_module_test via answers",),
     ),
     Mutant(
@@ -161,7 +162,7 @@ MUTANTS = [
     Mutant(
         "lost-packets-forgotten", ("P52",), "what a broken NIC has not brought over is not sent again",
         RAILS + "failover.cpp",
-        "            peer.again.push_back(p);", "            here(p);",
+        "            bundle.again.push_back(p);", "            here(p);",
         ("adi_module_test rails flapping",),
     ),
     Mutant(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A transport of one page, for whoever writes another: docs/adi-writing-a-transport.md goes through it.
-// Messages are frames of the stream protocol, a frame is one datagram between Unix sockets: these keep order,
+// A transport of one page, to write another from: docs/adi-writing-a-transport.md goes through it.
+// Messages are frames of the protocol, a frame is one datagram between Unix sockets: these keep order,
 // lose nothing, and refuse what the receiver has no room for. The kernel says who sent a datagram.
 #include <poll.h>
 #include <sys/socket.h>
@@ -15,7 +15,6 @@
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/protocol/entries.hpp"
-#include "mpi-adi/transport/protocol/stream.hpp"
 
 namespace viaduct::dgram {
 
@@ -29,22 +28,33 @@ struct Card {                // what a process tells the others: below 128 bytes
     unsigned char name[16];  // sockaddr_un as the kernel made it
 };
 
-struct Peer : stream::Connection {
+class Datagrams;
+
+class Lane final : public protocol::Lane {
+public:
+    Lane(protocol::Peer& of, Datagrams& owner) : protocol::Lane(of), all(owner) {}
+    ~Lane() override { ::close(pidfd); }
+    bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
+    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+        return protocol::put_eager_frame(*this, data, bytes, tag, rank, context, mode);
+    }
+    void cut() override;
+
+    Datagrams& all;
     Card card = {};
     int pidfd = -1;  // readable when its process has ended
-    ~Peer() override { ::close(pidfd); }
 };
 
-class Datagrams : public stream::Module {
+class Datagrams : public protocol::Protocol {
 public:
-    Datagrams() : Module(MPIP_PROTO_TCP) {}  // the number of the module whose place it takes
+    using LaneClass = Lane;
+    Datagrams() : Protocol(MPIP_PROTO_TCP) {}  // the number of the module whose place it takes
 
     int initialize() {
         fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         const sockaddr_un any = {AF_UNIX, {}};  // a name without a file, made by the kernel
         if (fd_ < 0 || ::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0)
-            return adi::fail(MPIP_ERR_OTHER, "no Unix socket to be had: %s", std::strerror(errno));
-        piece_ = eager_limit_ = kPiece;
+            return adi::fail(MPIP_ERR_OTHER, "there is no Unix socket: %s", std::strerror(errno));
         mpip_properties& told = mpip_protocols[number_].pt_prop;
         told = {};
         told.mp_exclusivity = 10;
@@ -72,26 +82,18 @@ public:
 
     // Whoever joins later may send at once, so all are known from the start.
     int connect(taskinfo_t* task) {
-        connections.resize(static_cast<size_t>(task->ti_nprocs));
+        peers_.resize(static_cast<size_t>(task->ti_nprocs));
         for (int rank = 0; rank < task->ti_nprocs; ++rank) {
-            auto& place = connections[static_cast<size_t>(rank)];
-            if (place != nullptr || rank == task->ti_index || task->ti_procs[rank].pi_proto != number_)
+            if (peer(static_cast<size_t>(rank)) != nullptr || rank == task->ti_index || task->ti_procs[rank].pi_proto != number_)
                 continue;
-            auto peer = std::make_unique<Peer>();
-            peer->card = card_of(task, rank);
-            peer->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, peer->card.pid, 0));
-            peer->rank = static_cast<uint32_t>(rank);
-            peer->piece = kPiece;
-            peer->ready = true;
-            peer->proc = task->ti_procs[rank].pi_proc;
-            peer->proc->p_pm = static_cast<stream::Connection*>(peer.get());
-            peers_.push_back(peer.get());
-            place = std::move(peer);
-        }
-        for (procinfo* info = task->ti_proto[number_]; info != nullptr; info = info->pi_next) {
-            if ((info->pi_proc->p_flags & MPIP_PROC_ATTACHED) != 0) continue;
-            info->pi_proc->p_flags |= MPIP_PROC_ATTACHED;
-            ++mpip_protocols[number_].pt_nprocs;
+            protocol::Peer& added = add_peer(static_cast<size_t>(rank), task->ti_procs[rank].pi_proc);
+            auto lane = std::make_unique<Lane>(added, *this);
+            lane->card = card_of(task, rank);
+            lane->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, lane->card.pid, 0));
+            lane->piece = kPiece;
+            lanes_.push_back(lane.get());
+            added.lane = std::move(lane);
+            greeted(added);
         }
         return MPIP_SUCCESS;
     }
@@ -100,49 +102,29 @@ public:
     int progress() {
         int done = 0;
         while (done < 64 && take()) ++done;
-        for (size_t i = 0; i < peers_.size(); ++i) {  // a lost one takes itself out
-            if (blocked(*peers_[i])) done += push(*peers_[i]);
+        for (size_t i = 0; i < lanes_.size(); ++i) {  // a lost one takes itself out
+            protocol::Peer& one = lanes_[i]->peer;
+            if (one.blocked()) done += push(one);
         }
         if (done == 0 && ++idle_ % kPassesBetweenLooks == 0) look(0);
         return done;
     }
 
     void block(unsigned timeout_us) {
-        for (const Peer* peer : peers_) {
-            if (blocked(*peer)) return;  // nobody tells of room
+        for (const Lane* lane : lanes_) {
+            if (lane->peer.blocked()) return;  // room comes without a word
         }
         look(static_cast<int>(timeout_us / 1000));
     }
 
     void finalize() {
-        peers_.clear();
-        for (const auto& c : connections) {
-            if (c != nullptr) c->proc->p_pm = nullptr;
-        }
-        connections.clear();
+        lanes_.clear();
+        drop_peers();
         ::close(fd_);
-        mpip_protocols[number_].pt_nprocs = 0;
-    }
-
-protected:
-    bool put(stream::Connection& c, const stream::Frame& frame, const void* payload, const mpip_req_t* source,
-             size_t offset) override {
-        const Card& to = static_cast<Peer&>(c).card;
-        std::memcpy(out_, &frame, sizeof frame);
-        if (source != nullptr) {
-            mpip_req_collect(source, offset, out_ + sizeof frame, frame.bytes);
-        } else if (frame.bytes != 0) {
-            std::memcpy(out_ + sizeof frame, payload, frame.bytes);
-        }
-        ++adi::counters[number_].mc_packets;
-        return ::sendto(fd_, out_, sizeof frame + frame.bytes, MSG_NOSIGNAL,
-                        reinterpret_cast<const sockaddr*>(to.name), to.length) >= 0;
-    }
-    void cut(stream::Connection& c) override {
-        peers_.erase(std::remove(peers_.begin(), peers_.end(), &static_cast<Peer&>(c)), peers_.end());
     }
 
 private:
+    friend class Lane;
     static Card card_of(const taskinfo_t* task, int rank) {  // environments lie at any address: a copy
         Card card = {};
         int size = 0;
@@ -158,47 +140,56 @@ private:
         socklen_t length = sizeof from;
         const ssize_t got = ::recvfrom(fd_, in_, sizeof in_, 0, reinterpret_cast<sockaddr*>(&from), &length);
         if (got < 0) return false;
-        const auto sender = std::find_if(peers_.begin(), peers_.end(), [&](const Peer* p) {
-            return p->card.length == length && std::memcmp(p->card.name, &from, length) == 0;
+        const auto sender = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane* lane) {
+            return lane->card.length == length && std::memcmp(lane->card.name, &from, length) == 0;
         });
-        if (sender == peers_.end()) return true;
-        Peer& peer = **sender;
+        if (sender == lanes_.end()) return true;
+        protocol::Peer& one = (*sender)->peer;
         const auto bytes = static_cast<size_t>(got);
-        stream::Frame frame;
+        protocol::Frame frame;
         std::memcpy(&frame, in_, sizeof frame);
-        if (bytes < sizeof frame || frame.bytes != bytes - sizeof frame ||
-            !incoming(peer, frame, in_ + sizeof frame))
-            fail(peer, "it sent a frame that cannot be");
+        if (bytes < sizeof frame || frame.bytes != bytes - sizeof frame || !incoming(one, frame, in_ + sizeof frame))
+            fail(one, "it sent a frame that cannot be");
         return true;
     }
 
     // Sleeps until something comes or a process ends; of one that has, all it had said is still good.
     void look(int timeout_ms) {
         std::vector<pollfd> polls = {{fd_, POLLIN, 0}};
-        const std::vector<Peer*> peers = peers_;
-        for (const Peer* peer : peers) polls.push_back({peer->pidfd, POLLIN, 0});
+        const std::vector<Lane*> lanes = lanes_;
+        for (const Lane* lane : lanes) polls.push_back({lane->pidfd, POLLIN, 0});
         if (::poll(polls.data(), polls.size(), timeout_ms) <= 0) return;
-        for (size_t i = 0; i < peers.size(); ++i) {
+        for (size_t i = 0; i < lanes.size(); ++i) {
             if (polls[i + 1].revents == 0) continue;
             while (take()) {
             }
-            if (!peers[i]->lost) fail(*peers[i], "its process has ended");
+            fail(lanes[i]->peer, "its process has ended");
         }
     }
 
     int fd_ = -1;
     Card own_ = {};
-    std::vector<Peer*> peers_;
+    std::vector<Lane*> lanes_;
     unsigned idle_ = 0;
-    char in_[sizeof(stream::Frame) + kPiece], out_[sizeof(stream::Frame) + kPiece];
+    char in_[sizeof(protocol::Frame) + kPiece], out_[sizeof(protocol::Frame) + kPiece];
 };
+
+bool Lane::put(const protocol::Frame& frame, const protocol::Payload& payload) {
+    std::memcpy(all.out_, &frame, sizeof frame);
+    payload.copy(all.out_ + sizeof frame, frame.bytes);
+    ++adi::counters[all.number()].mc_packets;
+    return ::sendto(all.fd_, all.out_, sizeof frame + frame.bytes, MSG_NOSIGNAL,
+                    reinterpret_cast<const sockaddr*>(card.name), card.length) >= 0;
+}
+
+void Lane::cut() { std::erase(all.lanes_, this); }
 
 Datagrams module;
 
 }  // namespace viaduct::dgram
 
 VIADUCT_DECLARE_MODULE(dgram)
-VIADUCT_STREAM_ENTRIES(dgram, viaduct::dgram::module)
+VIADUCT_PROTOCOL_ENTRIES(dgram, viaduct::dgram::module)
 
 extern "C" {
 

@@ -73,38 +73,35 @@ bool Rails::reaches(const taskinfo_t* task, int rank) const {
 
 int Rails::attach(const taskinfo_t* task, int rank, process_t* proc) {
     const Card theirs = card_of(task, rank);
-    auto peer = std::make_unique<Peer>();
-    peer->rank = static_cast<uint32_t>(rank);
-    peer->proc = proc;
-    peer->piece = kMostPayload;
-    peer->card = theirs;
-    peer->alone_since = Clock::now();
+    protocol::Peer& peer = add_peer(static_cast<size_t>(rank), proc);
+    auto bundle = std::make_unique<Bundle>(peer, *this);
+    bundle->piece = kMostPayload;
+    bundle->card = theirs;
+    bundle->alone_since = Clock::now();
     if (theirs.pids == card_.pids)
-        peer->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<uint32_t>(theirs.pid), 0));
+        bundle->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, static_cast<uint32_t>(theirs.pid), 0));
     for (const auto& rail : rails_) {
         if (!reaches_by(card_, theirs, rail->index)) continue;
-        Lane& lane = peer->lanes[rail->index];
+        Lane& lane = bundle->lanes[rail->index];
         VIP_VI_ATTRIBUTES attributes = {
             VIP_SERVICE_RELIABLE_DELIVERY, most_stripe_, nullptr, rail->ptag, VIP_TRUE, VIP_FALSE};
         const VIP_RETURN rc = VipCreateVi(rail->nic, &attributes, rail->scq, rail->cq, &lane.vi);
         if (rc != VIP_SUCCESS)
             return adi::fail(MPIP_ERR_OTHER, "VipCreateVi(%s) answers %d", rail->name.c_str(),
                              static_cast<int>(rc));
-        lane.peer = peer.get();
+        lane.bundle = bundle.get();
         lane.rail = rail.get();
         lane.state = LaneState::down;
         lane.next_try = Clock::now();
         ++lanes_to_make_;
     }
-    proc->p_pm = static_cast<stream::Connection*>(peer.get());
-    peers_.push_back(peer.get());
-    connections[static_cast<size_t>(rank)] = std::move(peer);
-    ++mpip_protocols[MPIP_PROTO_VIA].pt_nprocs;
+    bundles_.push_back(bundle.get());
+    peer.lane = std::move(bundle);
     return MPIP_SUCCESS;
 }
 
 void Rails::begin(Lane& lane) {
-    const auto rank = static_cast<uint32_t>(lane.peer->rank);
+    const auto rank = static_cast<uint32_t>(lane.bundle->peer.rank);
     const auto me = static_cast<uint32_t>(me_);
     const auto index = static_cast<uint32_t>(lane.rail->index);
     Discriminator mine, theirs;
@@ -113,12 +110,12 @@ void Rails::begin(Lane& lane) {
     mine.other = theirs.self = rank;
     mine.rail = theirs.rail = index;
     mine.magic = theirs.magic = kMagic;
-    const Card& card = lane.peer->card;
+    const Card& card = lane.bundle->card;
     // Everything is posted before the peer can send; it stays posted when an attempt fails.
-    for (; lane.prepared < rules_.depth + rules_.reserve; ++lane.prepared) {
+    for (; lane.prepared < credit_rules_.depth + credit_rules_.reserve; ++lane.prepared) {
         if (!post_buffer(lane)) return retry_later(lane, Clock::now());
     }
-    lane.credits.start(rules_, card.depth, card.reserve);
+    lane.credits.start(credit_rules_, card.depth, card.reserve);
     Address local = address_of(card_.rail[index], mine);
     Address remote = address_of(card.rail[index], theirs);
     if (VipConnectPeerRequest(lane.vi, &local.head, &remote.head, kAttemptMs) != VIP_SUCCESS)
@@ -166,8 +163,8 @@ void Rails::advance(Lane& lane, Clock::time_point now) {
 }
 
 void Rails::look_after_lanes(Clock::time_point now) {
-    for (size_t i = 0; i < peers_.size(); ++i) {
-        for (Lane& lane : peers_[i]->lanes) advance(lane, now);
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+        for (Lane& lane : bundles_[i]->lanes) advance(lane, now);
     }
 }
 
@@ -175,12 +172,12 @@ void Rails::look_after_lanes(Clock::time_point now) {
 // that a job begins with all its rails.
 int Rails::connect(taskinfo_t* task) {
     job_ = adi::hash(adi::kHashSeed, task->ti_job, std::strlen(task->ti_job));
-    connections.resize(static_cast<size_t>(task->ti_nprocs));
+    peers_.resize(static_cast<size_t>(task->ti_nprocs));
     const int rc = make_queues(std::max(1, task->ti_nproto[MPIP_PROTO_VIA]));
     if (rc != MPIP_SUCCESS) return rc;
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
-        if (rank == task->ti_index || connections[static_cast<size_t>(rank)] != nullptr) continue;
+        if (rank == task->ti_index || peers_[static_cast<size_t>(rank)] != nullptr) continue;
         const int attached = attach(task, rank, info->pi_proc);
         if (attached != MPIP_SUCCESS) return attached;
     }
@@ -190,13 +187,13 @@ int Rails::connect(taskinfo_t* task) {
         work();
         const auto now = Clock::now();
         look_after_lanes(now);
-        const auto alone = std::find_if(peers_.begin(), peers_.end(),
-                                        [](const Peer* peer) { return !peer->lost && !peer->ready; });
-        if (alone == peers_.end() && (lanes_to_make_ == 0 || now - start > kForStragglers))
+        const auto alone = std::find_if(bundles_.begin(), bundles_.end(),
+                                        [](const Bundle* bundle) { return !bundle->peer.lost() && !bundle->peer.ready(); });
+        if (alone == bundles_.end() && (lanes_to_make_ == 0 || now - start > kForStragglers))
             return MPIP_SUCCESS;
         if (now >= deadline) {
-            if (alone == peers_.end()) return MPIP_SUCCESS;
-            return adi::fail(MPIP_ERR_OTHER, "process %u could not be connected on any rail", (*alone)->rank);
+            if (alone == bundles_.end()) return MPIP_SUCCESS;
+            return adi::fail(MPIP_ERR_OTHER, "process %u could not be connected on any rail", (*alone)->peer.rank);
         }
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     }

@@ -45,10 +45,9 @@ int Rails::work() {
         if (done == 0 || rail->stripes != 0 || rail->with_nic > send_depth_ / 2) collect_sends(*rail);
     }
     if (suspects_) take_out_suspects();
-    for (size_t i = 0; i < peers_.size(); ++i) {
-        Peer& peer = *peers_[i];
-        if (!peer.again.empty()) push_again(peer);
-        if (!peer.moves.empty() && push_moves(peer)) ++done;
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+        Bundle& bundle = *bundles_[i];
+        if (!bundle.again.empty()) push_again(bundle);
     }
     if (stripes_ != 0) last_pass_ = Clock::now();
     if (done == 0 && !chores_.empty()) done = do_chores();
@@ -59,25 +58,26 @@ int Rails::work() {
 int Rails::progress() {
     if (!opened_) {
         opened_ = true;
-        for (size_t i = 0; i < peers_.size(); ++i) give_out(*peers_[i]);
+        for (size_t i = 0; i < bundles_.size(); ++i) give_out(*bundles_[i]);
     }
     int done = work();
-    if (!finished_.empty()) {
-        end_moves();
+    if (has_landed()) {
+        finish_landed();
         ++done;
     }
-    for (size_t i = 0; i < peers_.size(); ++i) {
-        Peer& peer = *peers_[i];
-        if (!peer.lost && blocked(peer)) done += push(peer);
+    (void)has_moved();
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+        Bundle& bundle = *bundles_[i];
+        if (!bundle.peer.lost() && bundle.peer.blocked()) done += push(bundle.peer);
     }
     return done;
 }
 
 // No call waits for several NICs, so with several this is a nap, longer each time while nothing comes.
 void Rails::block(unsigned timeout_us) {
-    if (rails_.empty() || !chores_.empty() || !finished_.empty() || suspects_) return;
-    for (const Peer* peer : peers_) {
-        if (!peer->again.empty() || !peer->moves.empty()) return;
+    if (rails_.empty() || !chores_.empty() || has_landed() || suspects_) return;
+    for (const Bundle* bundle : bundles_) {
+        if (!bundle->again.empty() || bundle->peer.moving != nullptr) return;
     }
     const std::chrono::microseconds timeout(timeout_us);
     Rail& rail = *rails_.front();
@@ -101,11 +101,11 @@ void Rails::block(unsigned timeout_us) {
 
 size_t Rails::describe(int rank, mpip_rail* out, size_t room) const {
     const auto at = static_cast<size_t>(rank);
-    if (rank < 0 || at >= connections.size() || connections[at] == nullptr) return 0;
-    const Peer& peer = static_cast<const Peer&>(*connections[at]);
+    if (rank < 0 || peer(at) == nullptr) return 0;
+    const Bundle& bundle = *bundle_of(*peer(at));
     size_t count = 0;
     for (const auto& rail : rails_) {
-        const Lane& lane = peer.lanes[rail->index];
+        const Lane& lane = bundle.lanes[rail->index];
         if (lane.rail == nullptr || count == room) continue;
         out[count++] = {rail->name.c_str(), lane.state == LaneState::up, lane.frames,    lane.stripe_bytes,
                         lane.losses,        lane.bandwidth / 1e6,        lane.latency_ns};
@@ -120,7 +120,7 @@ viaduct::rails::Rails rails_module;
 viaduct::rails::Card own_card;
 }  // namespace
 
-VIADUCT_STREAM_ENTRIES(rails, rails_module)
+VIADUCT_PROTOCOL_ENTRIES(rails, rails_module)
 
 extern "C" {
 

@@ -24,17 +24,17 @@ void Rails::suspect(Lane& lane) {
 void Rails::take_out_suspects() {
     while (suspects_) {
         suspects_ = false;
-        for (size_t i = 0; i < peers_.size(); ++i) {  // a lost one takes itself out of the list
-            Peer* peer = peers_[i];
-            for (Lane& lane : peer->lanes) {
-                if (lane.suspect && !peer->lost) take_out(lane);
+        for (size_t i = 0; i < bundles_.size(); ++i) {  // a lost one takes itself out of the list
+            Bundle* bundle = bundles_[i];
+            for (Lane& lane : bundle->lanes) {
+                if (lane.suspect && !bundle->peer.lost()) take_out(lane);
             }
         }
     }
 }
 
 void Rails::take_out(Lane& lane) {
-    Peer& peer = *lane.peer;
+    Bundle& bundle = *lane.bundle;
     const auto now = Clock::now();
     const bool was_up = lane.state == LaneState::up;
     lane.state = LaneState::down;
@@ -42,7 +42,7 @@ void Rails::take_out(Lane& lane) {
     if (was_up) {
         ++lanes_to_make_;
         ++lane.losses;
-        if (--peer.lanes_up == 0) peer.alone_since = now;
+        if (--bundle.lanes_up == 0) bundle.alone_since = now;
     }
     adi::let_go(VipDisconnect(lane.vi));
     VIP_DESCRIPTOR* desc = nullptr;
@@ -58,12 +58,12 @@ void Rails::take_out(Lane& lane) {
         if (rc != VIP_SUCCESS) {
             release(packet_of(desc));
         } else if (!take(lane, packet_of(desc))) {
-            fail(peer, "it sent a packet that cannot be");
+            fail(bundle.peer, "it sent a packet that cannot be");
         }
     }
     lane.prepared = 0;
     lane.batch_bytes = 0;
-    if (peer.lost) return;
+    if (bundle.peer.lost()) return;
 
     lane.own_end.up_to = lane.number;
     if (lane.had_frames) {
@@ -77,12 +77,12 @@ void Rails::take_out(Lane& lane) {
         lane.limbo = lane.awaited;
         lane.awaited = {};
         lane.pause = {};
-        if (!settle(lane)) return fail(peer, "it tells of packets that cannot be");
+        if (!settle(lane)) return fail(bundle.peer, "it tells of packets that cannot be");
     } else {
         while (!lane.awaited.empty()) release(lane.awaited.pop());  // a hello and no more
     }
     retry_later(lane, now);
-    for (Lane& other : peer.lanes) {
+    for (Lane& other : bundle.lanes) {
         if (other.state == LaneState::up && !other.suspect) send_report(other, Kind::report);
     }
 }
@@ -92,7 +92,7 @@ void Rails::take_out(Lane& lane) {
 bool Rails::settle(Lane& lane) {
     if (!lane.unsettled || static_cast<int32_t>(lane.their_end.up_to - lane.unsettled_number) < 0)
         return true;
-    Peer& peer = *lane.peer;
+    Bundle& bundle = *lane.bundle;
     uint32_t received = 0;
     if (lane.their_end.number == lane.unsettled_number) {
         received = lane.their_end.received;
@@ -106,24 +106,24 @@ bool Rails::settle(Lane& lane) {
         if (told < received) {
             here(p);
         } else if (p->numbered) {
-            peer.again.push_back(p);
+            bundle.again.push_back(p);
         } else {
             release(p);
         }
     }
     // The oldest last: that is where they are taken from.
-    std::sort(peer.again.begin(), peer.again.end(), [](const Packet* a, const Packet* b) {
+    std::sort(bundle.again.begin(), bundle.again.end(), [](const Packet* a, const Packet* b) {
         return static_cast<int32_t>(a->sequence - b->sequence) > 0;
     });
     return true;
 }
 
 bool Rails::take_report(Lane& lane, const Report& report) {
-    Peer& peer = *lane.peer;
+    Bundle& bundle = *lane.bundle;
     if (report.number == 0 || (lane.their_number != 0 && report.number != lane.their_number)) return false;
     lane.their_number = report.number;
     for (size_t i = 0; i < kMostRails; ++i) {
-        Lane& told = peer.lanes[i];
+        Lane& told = bundle.lanes[i];
         if (told.state == LaneState::absent) continue;
         const uint32_t up_to = report.ended[i].up_to;
         // Reports may overtake each other.
@@ -140,12 +140,10 @@ bool Rails::take_report(Lane& lane, const Report& report) {
     lane.state = LaneState::up;
     lane.pause = {};
     --lanes_to_make_;
-    ++peer.lanes_up;
+    ++bundle.lanes_up;
     send_probe(lane);
-    if (peer.ready) return true;
-    peer.ready = true;
-    peer.proc->p_flags |= MPIP_PROC_ATTACHED;
-    greeted(peer);
+    if (bundle.peer.ready()) return true;
+    greeted(bundle.peer);
     return true;
 }
 
@@ -156,8 +154,8 @@ void Rails::look_for_lost(Clock::time_point now) {
         const uint32_t errors = rail->errors.load(std::memory_order_acquire);
         if (errors == rail->errors_seen) continue;
         rail->errors_seen = errors;
-        for (Peer* peer : peers_) {
-            Lane& lane = peer->lanes[rail->index];
+        for (Bundle* bundle : bundles_) {
+            Lane& lane = bundle->lanes[rail->index];
             if (lane.state < LaneState::greeting) continue;
             VIP_VI_STATE state;
             VIP_VI_ATTRIBUTES attributes;
@@ -169,44 +167,38 @@ void Rails::look_for_lost(Clock::time_point now) {
     }
     const bool probing = now >= next_probe_;
     if (probing) next_probe_ = now + kBetweenProbes;
-    for (size_t i = 0; i < peers_.size() && probing; ++i) {
-        Peer& peer = *peers_[i];
+    for (size_t i = 0; i < bundles_.size() && probing; ++i) {
+        Bundle& bundle = *bundles_[i];
         // Only peers that are talked with, for a probe wakes the other side; but every lane to them: one that
         // measured badly once carries nothing until it has measured well.
-        if (peer.next_sequence + peer.expected == peer.frames_at_probe) continue;
-        peer.frames_at_probe = peer.next_sequence + peer.expected;
-        for (Lane& lane : peer.lanes) {
+        if (bundle.next_sequence + bundle.expected == bundle.frames_at_probe) continue;
+        bundle.frames_at_probe = bundle.next_sequence + bundle.expected;
+        for (Lane& lane : bundle.lanes) {
             if (lane.state == LaneState::up && !lane.probed) send_probe(lane);
         }
     }
     const auto patience = std::chrono::seconds(adi::param_number(adi::Param::rail_patience));
-    for (size_t i = 0; i < peers_.size(); ++i) {
-        Peer& peer = *peers_[i];
-        if (peer.lost || peer.lanes_up != 0 || !peer.ready) continue;
-        pollfd ended = {peer.pidfd, POLLIN, 0};
-        if (peer.pidfd >= 0 && ::poll(&ended, 1, 0) > 0) {
-            fail(peer, "its process has ended");
-        } else if (now - peer.alone_since > patience) {
-            fail(peer, "no rail reaches it any more");
+    for (size_t i = 0; i < bundles_.size(); ++i) {
+        Bundle& bundle = *bundles_[i];
+        if (bundle.peer.lost() || bundle.lanes_up != 0 || !bundle.peer.ready()) continue;
+        pollfd ended = {bundle.pidfd, POLLIN, 0};
+        if (bundle.pidfd >= 0 && ::poll(&ended, 1, 0) > 0) {
+            fail(bundle.peer, "its process has ended");
+        } else if (now - bundle.alone_since > patience) {
+            fail(bundle.peer, "no rail reaches it any more");
         }
     }
 }
 
 // The peer is lost, or all is said: nothing of it stays under way. Its lanes stay, idle, until the end.
-void Rails::cut(stream::Connection& c) {
-    Peer& peer = *peer_of(c);
-    peer.lost = true;
+void Rails::cut(Bundle& bundle) {
     std::vector<Packet*> all;
-    for (Lane& lane : peer.lanes) {
+    for (Lane& lane : bundle.lanes) {
         if (lane.state == LaneState::absent) continue;
         // The last word about what has come: the other side waits for it before it goes.
-        if (lane.state == LaneState::up && !lane.suspect && lane.credits.local() > 0) {
-            peer.lost = false;
-            send_noop(lane);
-            peer.lost = true;
-        }
+        if (lane.state == LaneState::up && !lane.suspect && lane.credits.local() > 0) send_noop(lane);
         if (lane.state == LaneState::up) {
-            --peer.lanes_up;
+            --bundle.lanes_up;
         } else {
             --lanes_to_make_;
         }
@@ -227,36 +219,21 @@ void Rails::cut(stream::Connection& c) {
         while (!lane.awaited.empty()) all.push_back(lane.awaited.pop());
         while (!lane.limbo.empty()) all.push_back(lane.limbo.pop());
     }
-    all.insert(all.end(), peer.again.begin(), peer.again.end());
-    peer.again.clear();
+    all.insert(all.end(), bundle.again.begin(), bundle.again.end());
+    bundle.again.clear();
     for (Packet* p : all) release(p);
-    for (Packet*& p : peer.sent) p = nullptr;
-    for (Packet*& p : peer.early) {
+    for (Packet*& p : bundle.sent) p = nullptr;
+    for (Packet*& p : bundle.early) {
         if (p != nullptr) release(p);
         p = nullptr;
     }
-    std::vector<Move*> moves;
-    for (mpip_req_t* req : requests_of(peer.proc)) {
-        const stream::Transfer* t = static_cast<stream::Transfer*>(req->r_data);
-        if ((req->r_flags & MPIP_REQ_SEND) != 0 && t != nullptr && t->direct != nullptr)
-            moves.push_back(static_cast<Move*>(t->direct));
-    }
-    peer.moves.clear();
-    for (Move* move : moves) {
-        finished_.erase(std::remove(finished_.begin(), finished_.end(), move), finished_.end());
-        move->transfer->direct = nullptr;
-        free_move(move);
-    }
     chores_.erase(std::remove_if(chores_.begin(), chores_.end(),
-                                 [&peer](const Lane* lane) { return lane->peer == &peer; }),
+                                 [&bundle](const Lane* lane) { return lane->bundle == &bundle; }),
                   chores_.end());
-    for (Lane& lane : peer.lanes) lane.chores = false;
-    peers_.erase(std::remove(peers_.begin(), peers_.end(), &peer), peers_.end());
+    for (Lane& lane : bundle.lanes) lane.chores = false;
+    bundles_.erase(std::remove(bundles_.begin(), bundles_.end(), &bundle), bundles_.end());
 }
 
-bool Rails::flushed(const stream::Connection& c) const {
-    const Peer& peer = static_cast<const Peer&>(c);
-    return peer.oldest == peer.next_sequence;
-}
+void Bundle::cut() { rails.cut(*this); }
 
 }  // namespace viaduct::rails

@@ -37,7 +37,7 @@ void Rails::hand_to_nic(Lane& lane, Packet* p) {
         --lane.stripes;
         --lane.rail->stripes;
         --stripes_;
-        --p->move->writes;
+        --p->transfer->writes;
     }
     if (!p->awaited) release(p);
 }
@@ -132,7 +132,7 @@ void Rails::send_report(Lane& lane, Kind kind) {
     Report* report = packet_as<Report>(p);
     report->number = lane.number;
     for (size_t i = 0; i < kMostRails; ++i) {
-        const auto& end = lane.peer->lanes[i].own_end;
+        const auto& end = lane.bundle->lanes[i].own_end;
         report->ended[i].up_to = end.up_to;
         report->ended[i].number = end.number;
         report->ended[i].received = end.received;
@@ -167,8 +167,8 @@ void Rails::sent(Packet* p, bool good) {
         --lane.stripes;
         --lane.rail->stripes;
         --stripes_;
-        --p->move->writes;
-        look_for_end(p->move);
+        --p->transfer->writes;
+        look_for_end(*p->transfer);
         release(p);
     } else if (!p->awaited) {
         release(p);
@@ -186,8 +186,8 @@ void Rails::collect_sends(Rail& rail) {
     if (!rail.stripes_done) return;
     rail.stripes_done = false;
     const auto now = Clock::now();
-    for (Peer* peer : peers_) {
-        if (peer->lanes[rail.index].batch_bytes != 0) measure(peer->lanes[rail.index], now);
+    for (Bundle* bundle : bundles_) {
+        if (bundle->lanes[rail.index].batch_bytes != 0) measure(bundle->lanes[rail.index], now);
     }
 }
 
@@ -208,7 +208,7 @@ int Rails::take_from(VIP_VI_HANDLE vi) {
         release(p);
         suspect(lane);
     } else if (!take(lane, p)) {
-        fail(*lane.peer, "it sent a packet that cannot be");
+        fail(lane.bundle->peer, "it sent a packet that cannot be");
     }
     return 1;
 }
@@ -221,11 +221,11 @@ void Rails::arrived_before(Lane& lane, int packets) {
 
 // A packet that has come in on this lane; also while it is being taken out. False: it cannot be.
 bool Rails::take(Lane& lane, Packet* p) {
-    Peer& peer = *lane.peer;
+    Bundle& bundle = *lane.bundle;
     const size_t length = p->desc.CS.Length;
     const Header* h = packet_as<Header>(p);
-    if (length < sizeof(Header) || length > kBufferBytes || h->source != peer.rank || peer.lost) {
-        const bool late = peer.lost;
+    if (length < sizeof(Header) || length > kBufferBytes || h->source != bundle.peer.rank || bundle.peer.lost()) {
+        const bool late = bundle.peer.lost();
         release(p);
         return late;
     }
@@ -245,7 +245,7 @@ bool Rails::take(Lane& lane, Packet* p) {
     switch (good ? h->kind : Kind{}) {
         case Kind::frame:
             lane.had_frames = true;
-            good = take_frame(peer, p, length, &kept);
+            good = take_frame(bundle, p, length, &kept);
             break;
         case Kind::hello:
         case Kind::report:
@@ -285,7 +285,7 @@ bool Rails::take(Lane& lane, Packet* p) {
             break;
     }
     if (!kept) release(p);
-    if (lane.state < LaneState::greeting || lane.suspect || peer.lost) return good;
+    if (lane.state < LaneState::greeting || lane.suspect || bundle.peer.lost()) return good;
     if (free_packet) post_missing_receives(lane);  // credits.hpp: before the credits of a noop are spent
     if (lane.credits.posted() <= lane.credits.rules().depth / 2) {
         post_missing_receives(lane);
@@ -300,11 +300,11 @@ int Rails::do_chores() {
     list.swap(chores_);
     for (Lane* lane : list) {
         lane->chores = false;
-        if (lane->state < LaneState::greeting || lane->suspect || lane->peer->lost) continue;
+        if (lane->state < LaneState::greeting || lane->suspect || lane->bundle->peer.lost()) continue;
         post_missing_receives(*lane);
         if (lane->state != LaneState::up) continue;
         if (lane->report_due) send_report(*lane, Kind::report);
-        const bool soon = lane->tell_soon || lane->peer->goodbye_had;
+        const bool soon = lane->tell_soon || lane->bundle->peer.closing_had;
         if (lane->credits.want_noop() || (soon && lane->credits.local() > 0)) send_noop(*lane);
     }
     return static_cast<int>(list.size());

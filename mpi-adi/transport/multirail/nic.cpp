@@ -96,7 +96,12 @@ int Rails::initialize() {
     most_stripe_ = kMostStripe;
     for (const auto& rail : rails_)
         most_stripe_ = std::min<size_t>(most_stripe_, rail->attributes.MaxTransferSize);
-    piece_ = eager_limit_ = kMostPayload;
+    eager_limit_ = kMostPayload;
+    rules_.memory = this;
+    rules_.tells = true;
+    rules_.wanted = protocol::Way::put;
+    rules_.frames_up_to = kDirectFrom - 1;
+
     const long limit = adi::param_number(adi::Param::eager_limit);
     if (limit != 0) eager_limit_ = std::min<size_t>(static_cast<size_t>(limit), kMostPayload);
     mpip_properties& properties = mpip_protocols[MPIP_PROTO_VIA].pt_prop;
@@ -124,15 +129,15 @@ Card Rails::make_card(const taskinfo_t* task) {
         while (depth > 4 && depth + via::CreditRules::for_depth(depth, 0).reserve > std::min(each, queue))
             depth /= 2;
     }
-    rules_ = via::CreditRules::for_depth(depth, 0);
+    credit_rules_ = via::CreditRules::for_depth(depth, 0);
     me_ = task->ti_index;
     card_ = {};
     card_.magic = kMagic;
     card_.pid = static_cast<uint32_t>(::getpid());
     card_.host = adi::host_number("net");
     card_.pids = adi::host_number("pid");
-    card_.depth = static_cast<uint16_t>(rules_.depth);
-    card_.reserve = static_cast<uint8_t>(rules_.reserve);
+    card_.depth = static_cast<uint16_t>(credit_rules_.depth);
+    card_.reserve = static_cast<uint8_t>(credit_rules_.reserve);
     card_.rails = static_cast<uint8_t>(rails_.size());
     for (const auto& rail : rails_) {
         Card::Rail& told = card_.rail[rail->index];
@@ -153,7 +158,7 @@ bool Rails::reaches_by(const Card& mine, const Card& theirs, size_t rail) const 
 }
 
 int Rails::make_queues(int peers) {
-    const auto each = static_cast<VIP_ULONG>(rules_.depth + rules_.reserve);
+    const auto each = static_cast<VIP_ULONG>(credit_rules_.depth + credit_rules_.reserve);
     for (const auto& rail : rails_) {
         const VIP_ULONG most = rail->attributes.MaxCQEntries;
         const auto depth = static_cast<int>(std::min<VIP_ULONG>(
@@ -182,7 +187,7 @@ int Rails::make_queues(int peers) {
 
 bool Rails::grow_pool() {
     const auto most = static_cast<size_t>(adi::param_number(adi::Param::vbuf_max));
-    const size_t posted = peers_.size() * rails_.size() * static_cast<size_t>(rules_.depth + rules_.reserve);
+    const size_t posted = bundles_.size() * rails_.size() * static_cast<size_t>(credit_rules_.depth + credit_rules_.reserve);
     size_t count = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
     if (total_ == 0) count += posted;
     if (total_ >= most) return false;
@@ -220,7 +225,7 @@ Packet* Rails::get_packet() {
     Packet* p = free_;
     free_ = p->next;
     p->lane = nullptr;
-    p->move = nullptr;
+    p->transfer = nullptr;
     p->numbered = p->with_nic = p->awaited = p->write = false;
     return p;
 }
@@ -242,29 +247,24 @@ void Rails::free_pool() {
 }
 
 void Rails::finalize() {
-    for (const auto& c : connections) {
-        if (c == nullptr) continue;
-        Peer& peer = *peer_of(*c);
-        if (!peer.lost) cut(peer);
-        peer.lost = true;
-        for (Lane& lane : peer.lanes) {
+    for (const auto& one : peers_) {
+        if (one == nullptr || one->lane == nullptr) continue;
+        Bundle& bundle = *bundle_of(*one);
+        if (!one->lost()) cut(bundle);
+        for (Lane& lane : bundle.lanes) {
             if (lane.vi != nullptr) adi::let_go(VipDestroyVi(lane.vi));
         }
-        if (peer.pidfd >= 0) ::close(peer.pidfd);
-        peer.proc->p_pm = nullptr;
-        peer.proc->p_flags &= ~MPIP_PROC_ATTACHED;
+        if (bundle.pidfd >= 0) ::close(bundle.pidfd);
+        one->proc->p_flags &= ~MPIP_PROC_ATTACHED;
     }
-    connections.clear();
-    peers_.clear();
+    drop_peers();
+    bundles_.clear();
     chores_.clear();
-    for (Move* move : finished_) delete move;
-    finished_.clear();
     free_pool();
     for (const auto& rail : rails_) close_rail(*rail);
     rails_.clear();
     lanes_to_make_ = stripes_ = send_depth_ = queue_peers_ = 0;
     opened_ = suspects_ = false;
-    mpip_protocols[MPIP_PROTO_VIA].pt_nprocs = 0;
 }
 
 void Rails::close_rail(Rail& rail) {

@@ -15,18 +15,18 @@ constexpr double kLatencyNoise = 2000;  // ns
 
 // Round-robin over the lanes of lowest latency; when none of them is ready, over the others. nullptr: none
 // is.
-Lane* Rails::choose(Peer& peer) {
+Lane* Rails::choose(Bundle& bundle) {
     double least = 0;
-    for (const Lane& lane : peer.lanes) {
+    for (const Lane& lane : bundle.lanes) {
         if (lane.state == LaneState::up && (least == 0 || lane.latency_ns < least)) least = lane.latency_ns;
     }
     Lane* other = nullptr;
     for (size_t i = 0; i < kMostRails; ++i) {
-        const size_t index = (peer.next_lane + i) % kMostRails;
-        Lane& lane = peer.lanes[index];
+        const size_t index = (bundle.next_lane + i) % kMostRails;
+        Lane& lane = bundle.lanes[index];
         if (!ready(lane)) continue;
         if (lane.latency_ns <= least * kSameLatency + kLatencyNoise) {
-            peer.next_lane = (index + 1) % kMostRails;
+            bundle.next_lane = (index + 1) % kMostRails;
             return &lane;
         }
         if (other == nullptr) other = &lane;
@@ -34,47 +34,43 @@ Lane* Rails::choose(Peer& peer) {
     return other;
 }
 
-bool Rails::put(stream::Connection& c, const Frame& frame, const void* payload, const mpip_req_t* source,
-                size_t offset) {
-    Peer& peer = *peer_of(c);
-    if (!peer.again.empty()) push_again(peer);
-    const uint32_t under_way = peer.next_sequence - peer.oldest;
+size_t Bundle::eager_limit(bool) const { return rails.eager_limit_; }
+
+bool Bundle::put(const Frame& frame, const protocol::Payload& payload) {
+    if (!again.empty()) rails.push_again(*this);
+    const uint32_t under_way = next_sequence - oldest;
     // A lane that is out of turn may keep its last credits to itself, and with them the whole window.
-    if (under_way >= kWindow / 2) ask_for_word(peer);
-    if (!peer.again.empty() || under_way >= kWindow) return false;
-    Lane* lane = choose(peer);
-    Packet* p = lane == nullptr ? nullptr : get_packet();
+    if (under_way >= kWindow / 2) rails.ask_for_word(*this);
+    if (!again.empty() || under_way >= kWindow) return false;
+    rails::Lane* lane = rails.choose(*this);
+    Packet* p = lane == nullptr ? nullptr : rails.get_packet();
     if (p == nullptr) return false;
     *frame_of(p) = frame;
-    if (source != nullptr) {
-        mpip_req_collect(source, offset, payload_of(p), frame.bytes);
-    } else if (frame.bytes != 0) {
-        std::memcpy(payload_of(p), payload, frame.bytes);
-    }
+    payload.copy(payload_of(p), frame.bytes);
     p->numbered = true;
-    p->sequence = peer.next_sequence++;
-    peer.sent[p->sequence % kWindow] = p;
+    p->sequence = next_sequence++;
+    sent[p->sequence % kWindow] = p;
     ++lane->frames;
-    post(*lane, p, Kind::frame, sizeof(Header) + sizeof(Frame) + frame.bytes);
+    rails.post(*lane, p, Kind::frame, sizeof(Header) + sizeof(Frame) + frame.bytes);
     return true;
 }
 
 // The echo of a probe tells of all that is there.
-void Rails::ask_for_word(Peer& peer) {
-    const Packet* oldest = peer.sent[peer.oldest % kWindow];
+void Rails::ask_for_word(Bundle& bundle) {
+    const Packet* oldest = bundle.sent[bundle.oldest % kWindow];
     if (oldest == nullptr || oldest->lane->probed) return;
     send_probe(*oldest->lane);
 }
 
 // What a broken lane has not brought over, on lanes that are left. Its stripe goes first and on the same one.
-void Rails::push_again(Peer& peer) {
-    while (!peer.again.empty()) {
-        Lane* lane = choose(peer);
+void Rails::push_again(Bundle& bundle) {
+    while (!bundle.again.empty()) {
+        Lane* lane = choose(bundle);
         if (lane == nullptr) return;
-        Packet* p = peer.again.back();
-        if (p->move != nullptr && !write_stripe(*lane, p)) return;
-        peer.again.pop_back();
-        ++peer.resent;
+        Packet* p = bundle.again.back();
+        if (p->transfer != nullptr && !write_stripe(*lane, p)) return;
+        bundle.again.pop_back();
+        ++bundle.resent;
         post(*lane, p, Kind::frame, sizeof(Header) + sizeof(Frame) + frame_of(p)->bytes);
     }
 }
@@ -83,50 +79,50 @@ void Rails::push_again(Peer& peer) {
 void Rails::here(Packet* p) {
     p->awaited = false;
     if (p->numbered) {
-        Peer& peer = *p->lane->peer;
-        peer.sent[p->sequence % kWindow] = nullptr;
-        while (peer.oldest != peer.next_sequence && peer.sent[peer.oldest % kWindow] == nullptr)
-            ++peer.oldest;
-        Move* move = p->move;
-        p->move = nullptr;
-        if (move != nullptr) {
-            --move->stripes;
-            look_for_end(move);
+        Bundle& bundle = *p->lane->bundle;
+        bundle.sent[p->sequence % kWindow] = nullptr;
+        while (bundle.oldest != bundle.next_sequence && bundle.sent[bundle.oldest % kWindow] == nullptr)
+            ++bundle.oldest;
+        Transfer* t = p->transfer;
+        p->transfer = nullptr;
+        if (t != nullptr) {
+            --t->waited;
+            look_for_end(*t);
         }
     }
     if (!p->with_nic) release(p);
 }
 
 // A frame: given out when it is its turn, else kept. One that was here before is dropped.
-bool Rails::take_frame(Peer& peer, Packet* p, size_t length, bool* kept) {
+bool Rails::take_frame(Bundle& bundle, Packet* p, size_t length, bool* kept) {
     if (length < sizeof(Header) + sizeof(Frame) ||
         frame_of(p)->bytes != length - sizeof(Header) - sizeof(Frame))
         return false;
     const FrameType type = frame_of(p)->type;
     if (type == FrameType::placed || type == FrameType::closing) p->lane->tell_soon = true;
     const uint32_t sequence = packet_as<Header>(p)->sequence;
-    const uint32_t ahead = sequence - peer.expected;
+    const uint32_t ahead = sequence - bundle.expected;
     if (ahead > UINT32_MAX / 2) return true;
     if (ahead >= kWindow) return false;
-    Packet*& place = peer.early[sequence % kWindow];
+    Packet*& place = bundle.early[sequence % kWindow];
     if (place != nullptr) return true;
     place = p;
     *kept = true;
-    if (ahead == 0 && opened_) give_out(peer);
+    if (ahead == 0 && opened_) give_out(bundle);
     return true;
 }
 
-void Rails::give_out(Peer& peer) {
-    while (!peer.lost && peer.early[peer.expected % kWindow] != nullptr) {
-        Packet* p = peer.early[peer.expected % kWindow];
-        peer.early[peer.expected % kWindow] = nullptr;
-        ++peer.expected;
-        const bool good = incoming(peer, *frame_of(p), payload_of(p));
+void Rails::give_out(Bundle& bundle) {
+    while (!bundle.peer.lost() && bundle.early[bundle.expected % kWindow] != nullptr) {
+        Packet* p = bundle.early[bundle.expected % kWindow];
+        bundle.early[bundle.expected % kWindow] = nullptr;
+        ++bundle.expected;
+        const bool good = incoming(bundle.peer, *frame_of(p), payload_of(p));
         release(p);
-        if (!good) fail(peer, "it sent a frame that makes no sense here");
+        if (!good) fail(bundle.peer, "it sent a frame that makes no sense here");
     }
-    if (!peer.goodbye_had) return;
-    for (Lane& lane : peer.lanes) {
+    if (!bundle.peer.closing_had) return;
+    for (Lane& lane : bundle.lanes) {
         if (lane.state == LaneState::up) want_chores(lane);
     }
 }

@@ -2,8 +2,7 @@
 // Several NICs that serve one peer together (adi-facts P5, P6, P15-P17, P52, N2). `via` is this module when
 // CMPI_VIA_NICS names more than one NIC.
 //
-// A *rail* is an open NIC; a *lane* is the VI on one rail to one peer. The stream protocol makes messages out
-// of frames; this module numbers the frames to a peer, sends each on a lane and gives them out in order on
+// A *rail* is an open NIC; a *lane* is the VI on one rail to one peer. The protocol makes frames of messages; this module numbers the frames to a peer, sends each on a lane and gives them out in order on
 // the other side:
 // - frames go round-robin over the lanes of lowest latency, measured by probes;
 // - long messages are written straight into the receiver's memory, in stripes that each lane takes as it
@@ -25,24 +24,23 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "mpi-adi/transport/multirail/wire.hpp"
-#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/via/credits.hpp"
 
 namespace viaduct::rails {
 
 using Clock = std::chrono::steady_clock;
-using stream::Frame;
-using stream::FrameType;
+using protocol::Frame;
+using protocol::FrameType;
 
-struct Peer;
+struct Bundle;
 struct Lane;
-struct Move;
+using protocol::Transfer;
 
 constexpr size_t kBufferBytes = 16 * 1024 - sizeof(VIP_DESCRIPTOR);
 constexpr size_t kMostPayload = kBufferBytes - sizeof(Header) - sizeof(Frame);
@@ -58,8 +56,9 @@ constexpr auto kStripeTime = std::chrono::microseconds(1000);  // what a stripe 
 struct Packet {
     Packet* next;
     Lane* lane;
-    Move* move;            // `placed`: the long message whose stripe it ends; a write: whose stripe it is
-    size_t offset, bytes;  // of that stripe
+    Transfer* transfer;    // `placed`: the long message whose stripe it ends; a write: whose stripe it is
+    uint64_t near, far;    // where that stripe lies on either side
+    size_t bytes;          // and how long it is
     Clock::time_point posted;
     uint32_t sequence;
     uint16_t region;
@@ -122,7 +121,7 @@ enum class LaneState : uint8_t {
 };
 
 struct Lane {
-    Peer* peer = nullptr;
+    Bundle* bundle = nullptr;
     Rail* rail = nullptr;
     VIP_VI_HANDLE vi = nullptr;
     LaneState state = LaneState::absent;
@@ -162,9 +161,23 @@ struct Lane {
     int echoes = 0;          // had on this connection
 };
 
-struct Peer : stream::Connection {
+class Rails;
+
+struct Bundle final : protocol::Lane {
+    Bundle(protocol::Peer& of, Rails& all) : protocol::Lane(of), rails(all) {}
+    bool put(const Frame& frame, const protocol::Payload& payload) override;
+    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+        return protocol::put_eager_frame(*this, data, bytes, tag, rank, context, mode);
+    }
+    size_t eager_limit(bool) const override;
+    size_t transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
+                    Transfer& t) override;
+    bool flushed() override { return oldest == next_sequence; }
+    void cut() override;
+
+    Rails& rails;
     Card card = {};
-    Lane lanes[kMostRails];
+    rails::Lane lanes[kMostRails];
     size_t next_lane = 0;
     int lanes_up = 0;
     uint32_t next_sequence = 0;
@@ -174,28 +187,15 @@ struct Peer : stream::Connection {
     Packet* sent[kWindow] = {};    // frames that the peer has not told of
     Packet* early[kWindow] = {};   // frames that came before their turn
     std::vector<Packet*> again;    // to be sent once more, oldest last
-    std::deque<Move*> moves;       // long messages with stripes to hand out
     int pidfd = -1;
     Clock::time_point alone_since;  // no lane has been up since
     uint64_t resent = 0;
 };
 
-// A long message that this side writes.
-struct Move {
-    stream::Transfer* transfer;
-    Peer* peer;
-    uint64_t address;
-    uint32_t remote[kMostRails];
-    VIP_MEM_HANDLE local[kMostRails];
-    size_t offset;  // handed out
-    int stripes;    // not known to be there
-    int writes;     // with NICs: they still read the memory, whatever the peer says
-    bool finished;
-};
-
-class Rails : public stream::Module {
+class Rails : public protocol::Protocol, private protocol::Memory {
 public:
-    Rails() : Module(MPIP_PROTO_VIA) {}
+    using LaneClass = Bundle;
+    Rails() : Protocol(MPIP_PROTO_VIA) {}
 
     // --- entries.cpp ---
     int initialize();
@@ -212,17 +212,8 @@ public:
     // --- connect.cpp ---
     int connect(taskinfo_t* task);
 
-protected:
-    bool put(stream::Connection& c, const Frame& frame, const void* payload, const mpip_req_t* source,
-             size_t offset) override;
-    void cut(stream::Connection& c) override;
-    bool flushed(const stream::Connection& c) const override;
-    bool offer(stream::Connection&, stream::Transfer&, std::vector<char>&) override;
-    void prefetch(stream::Connection&, stream::Transfer&) override;
-    bool take_up(stream::Connection&, stream::Transfer&, const void*, size_t) override;
-    void dropped(stream::Transfer&) override;
-
 private:
+    friend struct Bundle;
     // nic.cpp
     int open_rail(const char* name);
     void close_rail(Rail& rail);
@@ -264,12 +255,12 @@ private:
     int do_chores();
 
     // order.cpp: one order over all lanes
-    Lane* choose(Peer& peer);
-    void push_again(Peer& peer);
-    void ask_for_word(Peer& peer);
+    Lane* choose(Bundle& bundle);
+    void push_again(Bundle& bundle);
+    void ask_for_word(Bundle& bundle);
     void here(Packet* p);
-    bool take_frame(Peer& peer, Packet* p, size_t length, bool* kept);
-    void give_out(Peer& peer);
+    bool take_frame(Bundle& bundle, Packet* p, size_t length, bool* kept);
+    void give_out(Bundle& bundle);
 
     // failover.cpp
     void take_out_suspects();
@@ -277,27 +268,29 @@ private:
     bool take_report(Lane& lane, const Report& report);
     bool settle(Lane& lane);
     void suspect(Lane& lane);
+    void cut(Bundle& bundle);
     void look_for_lost(Clock::time_point now);
 
     // stripe.cpp
-    bool push_moves(Peer& peer);
-    bool push_stripe(Lane& lane, Move* move);
+    protocol::Registration* hold(void* address, size_t bytes) override;
+    void release(protocol::Registration* registration) override;
+    size_t handles() const override { return kMostRails; }
+    Lane* choose_for_stripe(Bundle& bundle, const protocol::PieceList& near, const protocol::PieceList& far);
     bool write_stripe(Lane& lane, Packet* placed);
     void measure(Lane& lane, Clock::time_point now);
-    void end_moves();
-    void free_move(Move* move);
-    void look_for_end(Move* move);
+    void look_for_end(Transfer& t);
 
     int work();
     void look_by_the_clock();
 
     std::vector<std::unique_ptr<Rail>> rails_;
-    std::vector<Peer*> peers_;
+    std::vector<Bundle*> bundles_;
     Card card_ = {};
-    via::CreditRules rules_;
+    via::CreditRules credit_rules_;
     int send_depth_ = 0;
     int queue_peers_ = 0;
     size_t most_stripe_ = 0;
+    size_t eager_limit_ = 0;
     int me_ = 0;
     uint64_t job_ = 0;
     bool opened_ = false;  // the engine takes messages
@@ -305,7 +298,6 @@ private:
     int lanes_to_make_ = 0;  // lanes that are neither up nor absent
     int stripes_ = 0;        // under way, on all lanes
     std::vector<Lane*> chores_;
-    std::vector<Move*> finished_;
     Clock::time_point next_look_, next_probe_, last_pass_;
     std::chrono::microseconds nap_{0};
     size_t next_rail_ = 0;
@@ -323,8 +315,8 @@ private:
 
 // How much a lane should take next of a long message of which `left` bytes are not handed out; bytes, at most
 // `most`.
-size_t stripe_size(const Peer& peer, const Lane& lane, size_t left, size_t most);
+size_t stripe_size(const Bundle& bundle, const Lane& lane, size_t left, size_t most);
 
-inline Peer* peer_of(stream::Connection& c) { return &static_cast<Peer&>(c); }
+inline Bundle* bundle_of(const protocol::Peer& peer) { return static_cast<Bundle*>(peer.lane.get()); }
 
 }  // namespace viaduct::rails

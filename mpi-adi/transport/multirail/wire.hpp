@@ -13,11 +13,11 @@ using via::Le16;
 using via::Le32;
 using via::Le64;
 
-constexpr uint32_t kMagic = 0x314C4952;  // "RIL1"
+constexpr uint32_t kMagic = 0x324C4952;  // "RIL2"
 constexpr size_t kMostRails = 8;         // so that a card stays below the 128 bytes of an environment
 
 enum class Kind : uint8_t {
-    frame = 1,   // of the stream protocol: the only kind with a number
+    frame = 1,   // of the protocol: the only kind with a number
     hello = 2,   // first on every connection: Report
     report = 3,  // the same, later: a rail has ended
     probe = 4,   // Probe: say when you have it
@@ -56,13 +56,6 @@ struct Probe {
     Le64 time;  // the asker's clock, for nobody else
 };
 static_assert(sizeof(Probe) == 24);
-
-// Behind the reply to a long message: where it may be written, by each rail.
-struct Landing {
-    Le64 address;
-    Le32 handle[kMostRails];  // 0: not by this rail
-};
-static_assert(sizeof(Landing) == 8 + 4 * kMostRails);
 
 // What a process tells the others (its environment).
 struct Card {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table entries that every module on the stream protocol has alike; `module` is its object.
+// The table entries that every transport has alike; `module` is its object, whose lanes are of the class that
+// its `LaneClass` names.
 #pragma once
 
 #include "mpi-adi/transport/adi/blocking.hpp"
 #include "mpi-adi/transport/adi/entries.hpp"
+#include "mpi-adi/transport/protocol/send.hpp"
 
-#define VIADUCT_STREAM_ENTRIES(pm, module)                                                                  \
+#define VIADUCT_PROTOCOL_ENTRIES(pm, module)                                                                \
     VIADUCT_COMMON_ENTRIES(pm)                                                                              \
     extern "C" {                                                                                            \
     int mpip_##pm##_initialize(void) { return module.initialize(); }                                        \
@@ -24,7 +26,7 @@
     }                                                                                                       \
     int mpip_##pm##_fsend(process_t* proc, const void* buf, size_t count, const mpip_type_t* type, int tag, \
                           mpip_comm_t* comm, int mode) {                                                    \
-        return module.fsend(proc, buf, count, type, tag, comm, mode);                                       \
+        return module.send<decltype(module)::LaneClass>(proc, buf, count, type, tag, comm, mode);           \
     }                                                                                                       \
     void mpip_##pm##_queuedsend(process_t* proc) { module.queued_send(proc); }                              \
     int mpip_##pm##_uirecv(process_t*, unexmsg_t* message, mpip_req_t* req) {                               \

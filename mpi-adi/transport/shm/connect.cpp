@@ -42,7 +42,6 @@ int Shm::initialize() {
     asymmetric_barrier_init();
     block_bytes_ = rounded(static_cast<size_t>(adi::param_number(adi::Param::shm_ring)));
     piece_ = piece_for(block_bytes_);
-    eager_limit_ = piece_;
     mpip_properties& properties = mpip_protocols[MPIP_PROTO_SHM].pt_prop;
     properties = {};
     properties.mp_exclusivity = 50;
@@ -80,73 +79,64 @@ bool Shm::reaches(const taskinfo_t* task, int rank) const {
 
 int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     const Card card = card_of(task, rank);
-    auto peer = std::make_unique<Peer>();
+    protocol::Peer& peer = add_peer(static_cast<size_t>(rank), proc);
+    auto made = std::make_unique<Lane>(peer, *this);
+    Lane* const lane = made.get();
+    peer.lane = std::move(made);
     const std::string path = "/proc/" + std::to_string(card.pid) + "/fd/" + std::to_string(card.fd);
     const size_t bytes = segment_bytes(card.lanes, card.block_bytes);
     Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     // It has been here and ended without MPI_Finalize. What it has sent lies in our memory and is still good; what is
     // sent to it goes nowhere.
-    peer->ended = !fd.valid() && (errno == ENOENT || errno == ESRCH) && ::access("/proc/self/fd", F_OK) == 0;
-    if (!fd.valid() && !peer->ended)
+    lane->ended = !fd.valid() && (errno == ENOENT || errno == ESRCH) && ::access("/proc/self/fd", F_OK) == 0;
+    if (!fd.valid() && !lane->ended)
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be opened", rank,
                          path.c_str());
-    if (peer->ended) {
-        peer->segment = Segment::create("cmpi-shm", bytes);
-        if (peer->segment.valid()) reinterpret_cast<SegmentHead*>(peer->segment.data())->magic = kMagic;
+    if (lane->ended) {
+        lane->segment = Segment::create("cmpi-shm", bytes);
+        if (lane->segment.valid()) reinterpret_cast<SegmentHead*>(lane->segment.data())->magic = kMagic;
     } else {
-        peer->segment = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
-        peer->pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0)));
-        peer->ended = !peer->pidfd.valid() && errno == ESRCH;
+        lane->segment = Segment::map(std::move(fd), bytes, Segment::Access::read_write);
+        lane->pidfd = Fd(static_cast<int>(::syscall(SYS_pidfd_open, card.pid, 0)));
+        lane->ended = !lane->pidfd.valid() && errno == ESRCH;
     }
     // Where a filter of system calls forbids that, its folder in /proc does: it never becomes another process's.
-    if (!peer->pidfd.valid() && !peer->ended)
-        peer->folder = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!peer->segment.valid() || (!peer->pidfd.valid() && !peer->folder.valid() && !peer->ended)) {
+    if (!lane->pidfd.valid() && !lane->ended)
+        lane->folder = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!lane->segment.valid() || (!lane->pidfd.valid() && !lane->folder.valid() && !lane->ended)) {
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be mapped", rank,
                          path.c_str());
     }
-    peer->head = reinterpret_cast<SegmentHead*>(peer->segment.data());
-    if (peer->head->magic != kMagic) {
+    lane->head = reinterpret_cast<SegmentHead*>(lane->segment.data());
+    if (lane->head->magic != kMagic) {
         return adi::fail(MPIP_ERR_OTHER, "%s is not the memory of a process of this job", path.c_str());
     }
-    peer->out = Lane(peer->segment.data(), static_cast<size_t>(task->ti_index), card.block_bytes);
-    peer->in = Lane(own_.data(), static_cast<size_t>(rank), block_bytes_);
-    peer->rank = static_cast<uint32_t>(rank);
-    peer->piece = std::min(piece_, piece_for(card.block_bytes));
-    peer->proc = proc;
-    peer->ready = true;
-    proc->p_pm = static_cast<stream::Connection*>(peer.get());
-    proc->p_flags |= MPIP_PROC_ATTACHED;
-    peers_.push_back(peer.get());
-    connections[static_cast<size_t>(rank)] = std::move(peer);
-    ++mpip_protocols[MPIP_PROTO_SHM].pt_nprocs;
+    lane->out = Ring(lane->segment.data(), static_cast<size_t>(task->ti_index), card.block_bytes);
+    lane->in = Ring(own_.data(), static_cast<size_t>(rank), block_bytes_);
+    lane->piece = std::min(piece_, piece_for(card.block_bytes));
+    lanes_.push_back(lane);
+    greeted(peer);
     return MPIP_SUCCESS;
 }
 
 int Shm::connect(taskinfo_t* task) {
-    connections.resize(static_cast<size_t>(task->ti_nprocs));
+    peers_.resize(static_cast<size_t>(task->ti_nprocs));
     for (procinfo* info = task->ti_proto[MPIP_PROTO_SHM]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
-        if (rank == task->ti_index || connections[static_cast<size_t>(rank)] != nullptr) continue;
+        if (rank == task->ti_index || peers_[static_cast<size_t>(rank)] != nullptr) continue;
         const int rc = attach(task, rank, info->pi_proc);
         if (rc != MPIP_SUCCESS) return rc;
     }
     return MPIP_SUCCESS;
 }
 
-void Shm::cut(stream::Connection& c) {
-    peers_.erase(std::remove(peers_.begin(), peers_.end(), &static_cast<Peer&>(c)), peers_.end());
-}
+void Lane::cut() { shm.lanes_.erase(std::remove(shm.lanes_.begin(), shm.lanes_.end(), this), shm.lanes_.end()); }
 
 void Shm::finalize() {
-    peers_.clear();
-    for (const auto& c : connections) {
-        if (c != nullptr) c->proc->p_pm = nullptr;
-    }
-    connections.clear();
+    lanes_.clear();
+    drop_peers();
     own_.reset();
     head_ = nullptr;
-    mpip_protocols[MPIP_PROTO_SHM].pt_nprocs = 0;
 }
 
 }  // namespace viaduct::shm

@@ -9,13 +9,13 @@ viaduct::shm::Shm shm_module;
 viaduct::shm::Card own_card;
 }  // namespace
 
-VIADUCT_STREAM_ENTRIES(shm, shm_module)
+VIADUCT_PROTOCOL_ENTRIES(shm, shm_module)
 
 extern "C" {
 
 int mpip_shm_initconns(taskinfo_t* task, void** env) {
     own_card = shm_module.card(task);
-    if (own_card.magic == 0) return viaduct::adi::fail(MPIP_ERR_NO_MEM, "no shared memory to be had");
+    if (own_card.magic == 0) return viaduct::adi::fail(MPIP_ERR_NO_MEM, "there is no shared memory");
     *env = &own_card;
     task->ti_myenv[MPIP_PROTO_SHM] = &own_card;
     task->ti_myenvsize[MPIP_PROTO_SHM] = sizeof own_card;

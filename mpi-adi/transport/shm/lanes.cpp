@@ -16,8 +16,8 @@
 
 namespace viaduct::shm {
 
-using stream::Frame;
-using stream::FrameType;
+using protocol::Frame;
+using protocol::FrameType;
 
 namespace {
 
@@ -26,122 +26,143 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
 
 bool in_line(FrameType type, size_t bytes) { return type == FrameType::eager && bytes <= kInline; }
 
-bool ready_line(const Peer& peer) {
-    const uint64_t word = peer.in.lines[peer.lines_had % kLines].word.load(std::memory_order_acquire);
-    return static_cast<uint32_t>(word) == peer.lines_had + 1;
+bool ready_line(const Lane& lane) {
+    const uint64_t word = lane.in.lines[lane.lines_had % kLines].word.load(std::memory_order_acquire);
+    return static_cast<uint32_t>(word) == lane.lines_had + 1;
 }
 
 // What has been taken is told seldom: a quarter of either ring at a time.
-void tell_taken(Peer& peer) {
-    if (peer.blocks_had - peer.blocks_told >= peer.in.block_bytes / 4) {
-        peer.blocks_told = peer.blocks_had;
-        peer.in.taken->blocks.store(peer.blocks_had, std::memory_order_release);
+void tell_taken(Lane& lane) {
+    if (lane.blocks_had - lane.blocks_told >= lane.in.block_bytes / 4) {
+        lane.blocks_told = lane.blocks_had;
+        lane.in.taken->blocks.store(lane.blocks_had, std::memory_order_release);
     }
-    if (peer.lines_had - peer.lines_told >= kLines / 4) {
-        peer.lines_told = peer.lines_had;
-        peer.in.taken->lines.store(peer.lines_had, std::memory_order_release);
+    if (lane.lines_had - lane.lines_told >= kLines / 4) {
+        lane.lines_told = lane.lines_had;
+        lane.in.taken->lines.store(lane.lines_had, std::memory_order_release);
     }
 }
 
 // Room for a payload in the blocks; nullptr: not now.
-char* claim_blocks(Peer& peer, size_t bytes) {
-    const uint64_t at = peer.out.place(peer.blocks_sent, bytes);
+char* claim_blocks(Lane& lane, size_t bytes) {
+    const uint64_t at = lane.out.place(lane.blocks_sent, bytes);
     const uint64_t end = at + rounded(bytes);
-    if (end - peer.blocks_taken > peer.out.block_bytes) {
-        peer.blocks_taken = peer.out.taken->blocks.load(std::memory_order_acquire);
-        if (end - peer.blocks_taken > peer.out.block_bytes) return nullptr;
+    if (end - lane.blocks_taken > lane.out.block_bytes) {
+        lane.blocks_taken = lane.out.taken->blocks.load(std::memory_order_acquire);
+        if (end - lane.blocks_taken > lane.out.block_bytes) return nullptr;
     }
-    peer.blocks_sent = end;
-    return peer.out.blocks + at % peer.out.block_bytes;
+    lane.blocks_sent = end;
+    return lane.out.blocks + at % lane.out.block_bytes;
 }
 
 }  // namespace
 
-bool Shm::put(stream::Connection& c, const Frame& frame, const void* payload, const mpip_req_t* source,
-              size_t offset) {
-    Peer& peer = static_cast<Peer&>(c);
-    if (peer.lines_sent == peer.lines_room) {
-        peer.lines_room = peer.out.taken->lines.load(std::memory_order_acquire) + kLines;
-        if (peer.lines_sent == peer.lines_room) return false;
+// The next line, if the other side has taken what was in it.
+inline Line* Lane::free_line() {
+    if (lines_sent == lines_room) {
+        lines_room = out.taken->lines.load(std::memory_order_acquire) + kLines;
+        if (lines_sent == lines_room) return nullptr;
     }
-    Line& line = peer.out.lines[peer.lines_sent % kLines];
-    const size_t bytes = frame.bytes;
-    char* to = line.body + 16;
-    if (bytes != 0 && !in_line(frame.type, bytes)) {
-        to = claim_blocks(peer, bytes);
-        if (to == nullptr) return false;
-    }
-    if (frame.type == FrameType::eager) {
-        std::memcpy(line.body, &frame.context, 8);
-        std::memcpy(line.body + 8, &frame.tag, 4);
-        std::memcpy(line.body + 12, &frame.rank, 4);
-    } else {
-        std::memcpy(line.body, &frame, sizeof frame);
-    }
-    if (source != nullptr) {
-        mpip_req_collect(source, offset, to, bytes);
-    } else if (bytes != 0) {
-        std::memcpy(to, payload, bytes);
-    }
-    ++peer.lines_sent;
+    return &out.lines[lines_sent % kLines];
+}
+
+inline void Lane::publish(Line& line, FrameType type, uint32_t bytes) {
+    ++lines_sent;
     // Partner: poll(). What the line and the blocks hold is there before the line's number is.
-    line.word.store(make_word(peer.lines_sent, static_cast<uint8_t>(frame.type), frame.bytes),
-                    std::memory_order_release);
+    line.word.store(make_word(lines_sent, static_cast<uint8_t>(type), bytes), std::memory_order_release);
     ++adi::counters[MPIP_PROTO_SHM].mc_packets;
     light_barrier();  // partner: the heavy one in block()
-    if (peer.head->asleep.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-        peer.head->doorbell.fetch_add(1, std::memory_order_release);
-        futex_wake(peer.head->doorbell, 1, true);
+    if (head->asleep.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+        head->doorbell.fetch_add(1, std::memory_order_release);
+        futex_wake(head->doorbell, 1, true);
     }
+}
+
+bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int) {
+    if (bytes > piece) return false;
+    Line* line = free_line();
+    if (line == nullptr) return false;
+    char* to = bytes <= kInline ? line->body + 16 : claim_blocks(*this, bytes);
+    if (to == nullptr) return false;
+    // The line last: the other side looks at it all the time.
+    if (bytes != 0) mpip_copy(to, data, bytes);
+    std::memcpy(line->body, &context, 8);
+    std::memcpy(line->body + 8, &tag, 4);
+    std::memcpy(line->body + 12, &rank, 4);
+    publish(*line, FrameType::eager, static_cast<uint32_t>(bytes));
+    return true;
+}
+
+bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
+    Line* line = free_line();
+    if (line == nullptr) return false;
+    const size_t bytes = frame.bytes;
+    char* to = line->body + 16;
+    if (bytes != 0 && !in_line(frame.type, bytes)) {
+        to = claim_blocks(*this, bytes);
+        if (to == nullptr) return false;
+    }
+    payload.copy(to, bytes);
+    if (frame.type == FrameType::eager) {
+        std::memcpy(line->body, &frame.context, 8);
+        std::memcpy(line->body + 8, &frame.tag, 4);
+        std::memcpy(line->body + 12, &frame.rank, 4);
+    } else {
+        std::memcpy(line->body, &frame, sizeof frame);
+    }
+    publish(*line, frame.type, frame.bytes);
     return true;
 }
 
 // One frame of a peer, if there is one. Lines and counts are read once; a payload may change under our hands
 // if the peer is hostile, and is nothing but payload.
-int Shm::poll(Peer& peer) {
-    const Line& line = peer.in.lines[peer.lines_had % kLines];
+int Shm::poll(Lane& lane) {
+    const Line& line = lane.in.lines[lane.lines_had % kLines];
     const uint64_t word = line.word.load(std::memory_order_acquire);
-    if (static_cast<uint32_t>(word) != peer.lines_had + 1) return 0;
+    if (static_cast<uint32_t>(word) != lane.lines_had + 1) return 0;
     char body[sizeof line.body];
     std::memcpy(body, line.body, sizeof body);
     const FrameType type = static_cast<FrameType>(static_cast<uint8_t>(word >> 32));
     const uint32_t bytes = static_cast<uint32_t>(word >> 40);
-    Frame frame = {};
-    if (type == FrameType::eager) {
-        std::memcpy(&frame.context, body, 8);
-        std::memcpy(&frame.tag, body + 8, 4);
-        std::memcpy(&frame.rank, body + 12, 4);
-        frame.length = bytes;
-    } else {
-        std::memcpy(&frame, body, sizeof frame);
-    }
-    frame.type = type;
-    frame.bytes = bytes;
-    ++peer.lines_had;
+    ++lane.lines_had;
     const char* data = body + 16;
     if (bytes != 0 && !in_line(type, bytes)) {
         if (bytes > piece_) {
-            fail(peer, "it sent a frame that cannot be");
+            fail(lane.peer, "it sent a frame that cannot be");
             return 1;
         }
-        const uint64_t at = peer.in.place(peer.blocks_had, bytes);
-        data = peer.in.blocks + at % peer.in.block_bytes;
-        peer.blocks_had = at + rounded(bytes);
+        const uint64_t at = lane.in.place(lane.blocks_had, bytes);
+        data = lane.in.blocks + at % lane.in.block_bytes;
+        lane.blocks_had = at + rounded(bytes);
     }
-    if (!incoming(peer, frame, data)) {
-        fail(peer, "it sent a frame that makes no sense here");
-        return 1;
+    if (type == FrameType::eager) [[likely]] {
+        uint64_t context;
+        int32_t tag, rank;
+        std::memcpy(&context, body, 8);
+        std::memcpy(&tag, body + 8, 4);
+        std::memcpy(&rank, body + 12, 4);
+        incoming_whole(lane.peer, context, tag, rank, MPIP_MODE_STANDARD, data, bytes);
+    } else {
+        Frame frame;
+        std::memcpy(&frame, body, sizeof frame);
+        frame.type = type;
+        frame.bytes = bytes;
+        if (!incoming(lane.peer, frame, data)) {
+            fail(lane.peer, "it sent a frame that makes no sense here");
+            return 1;
+        }
     }
-    tell_taken(peer);
+    tell_taken(lane);
     return 1;
 }
 
 int Shm::progress() {
     int done = 0;
-    for (size_t i = 0; i < peers_.size(); ++i) {  // a lost one takes itself out
-        Peer& peer = *peers_[i];
-        done += poll(peer);
-        if (!peer.lost && blocked(peer)) done += push(peer);
+    for (size_t i = 0; i < lanes_.size(); ++i) {  // a lost one takes itself out
+        Lane& lane = *lanes_[i];
+        protocol::Peer& peer = lane.peer;
+        done += poll(lane);
+        if (!peer.lost() && peer.blocked()) done += push(peer);
     }
     if (done == 0 && ++idle_ % kPassesBetweenClocks == 0) look_at_times();
     return done;
@@ -158,10 +179,10 @@ void Shm::look_at_times() {
 namespace {
 
 // Also when it has ended and its parent has not heard of it yet.
-bool has_left_its_folder(const Peer& peer) {
-    if (peer.ended) return true;
-    if (!peer.folder.valid()) return false;
-    const Fd file(::openat(peer.folder.get(), "stat", O_RDONLY | O_CLOEXEC));
+bool has_left_its_folder(const Lane& lane) {
+    if (lane.ended) return true;
+    if (!lane.folder.valid()) return false;
+    const Fd file(::openat(lane.folder.get(), "stat", O_RDONLY | O_CLOEXEC));
     if (!file.valid()) return errno == ESRCH || errno == ENOENT;
     char text[128] = {};
     if (::read(file.get(), text, sizeof text - 1) <= 0) return errno == ESRCH;
@@ -172,15 +193,15 @@ bool has_left_its_folder(const Peer& peer) {
 }  // namespace
 
 void Shm::look_for_lost() {
-    const std::vector<Peer*> peers = peers_;
+    const std::vector<Lane*> lanes = lanes_;
     std::vector<pollfd> polls;
-    for (const Peer* peer : peers) polls.push_back({peer->pidfd.get(), POLLIN, 0});
+    for (const Lane* lane : lanes) polls.push_back({lane->pidfd.get(), POLLIN, 0});
     if (polls.empty() || ::poll(polls.data(), polls.size(), 0) < 0) return;
-    for (size_t i = 0; i < peers.size(); ++i) {
-        if (peers[i]->lost || (polls[i].revents == 0 && !has_left_its_folder(*peers[i]))) continue;
-        while (!peers[i]->lost && poll(*peers[i]) != 0) {  // what it had said is still good
+    for (size_t i = 0; i < lanes.size(); ++i) {
+        if (lanes[i]->peer.lost() || (polls[i].revents == 0 && !has_left_its_folder(*lanes[i]))) continue;
+        while (!lanes[i]->peer.lost() && poll(*lanes[i]) != 0) {  // what it had said is still good
         }
-        fail(*peers[i], "its process has ended");
+        fail(lanes[i]->peer, "its process has ended");
     }
 }
 
@@ -190,11 +211,11 @@ void Shm::block(unsigned timeout_us) {
     int64_t timeout_ns = static_cast<int64_t>(timeout_us) * 1000;
     const uint32_t bell = head_->doorbell.load(std::memory_order_acquire);
     head_->asleep.store(1, std::memory_order_relaxed);
-    heavy_barrier();  // whoever published before is seen now, whoever publishes later sees us asleep
+    heavy_barrier();  // what was published before is seen now; a sender that publishes later sees us asleep
     bool nothing = true;
-    for (const Peer* peer : peers_) {
-        if (ready_line(*peer)) nothing = false;
-        if (blocked(*peer)) timeout_ns = std::min<int64_t>(timeout_ns, 100'000);  // nobody rings for room
+    for (const Lane* lane : lanes_) {
+        if (ready_line(*lane)) nothing = false;
+        if (lane->peer.blocked()) timeout_ns = std::min<int64_t>(timeout_ns, 100'000);  // room comes without a word
     }
     if (nothing) {
         const adi::Asleep asleep;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What lies in shared memory: one segment for each process, in it one lane for each other process that may
-// send to it. A lane is a ring of 64-byte lines, whose first word is written last and holds the line's
-// number, and a ring of blocks for payload that does not fit into its line. The sender writes lines and
+// What lies in shared memory: one segment for each process, in it one ring for each other process that may
+// send to it. It has 64-byte lines, whose first word is written last and holds the line's
+// number, and blocks for payload that does not fit into its line. The sender writes lines and
 // blocks, the receiver the two counts of what it has taken.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace viaduct::shm {
 
-constexpr uint32_t kMagic = 0x314d4853;  // "SHM1"
+constexpr uint32_t kMagic = 0x324d4853;  // "SHM2"
 constexpr uint32_t kLines = 512;
 constexpr size_t kLineBytes = 64;
 constexpr size_t kInline = 40;
@@ -44,15 +44,15 @@ inline size_t segment_bytes(size_t lanes, size_t block_bytes) {
     return sizeof(SegmentHead) + lanes * lane_bytes(block_bytes);
 }
 
-// One end's view of a lane.
-struct Lane {
+// One end's view of a ring.
+struct Ring {
     Taken* taken = nullptr;
     Line* lines = nullptr;
     char* blocks = nullptr;
     size_t block_bytes = 0;
 
-    Lane() = default;
-    Lane(std::byte* segment, size_t index, size_t bytes) {
+    Ring() = default;
+    Ring(std::byte* segment, size_t index, size_t bytes) {
         std::byte* start = segment + sizeof(SegmentHead) + index * lane_bytes(bytes);
         taken = reinterpret_cast<Taken*>(start);
         lines = reinterpret_cast<Line*>(start + sizeof(Taken));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The module for processes that share memory (adi-facts 10, C9): lanes of layout.hpp below the stream
+// The module for processes that share memory (adi-facts 10, C9): rings of layout.hpp below the message
 // protocol. A process maps the segments of the others through /proc, so nothing has a name that could stay
 // behind; it hears of their end by pidfd.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "core/shm/segment.hpp"
 #include "mpi-adi/transport/shm/layout.hpp"
-#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/protocol/peer.hpp"
 
 namespace viaduct::shm {
 
@@ -25,15 +25,24 @@ struct Card {
     uint32_t unused;
 };
 
-struct Peer : stream::Connection {
+class Shm;
+
+class Lane final : public protocol::Lane {
+public:
+    Lane(protocol::Peer& of, Shm& all) : protocol::Lane(of), shm(all) {}
+    bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
+    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
+    void cut() override;
+
+    Shm& shm;
     Segment segment;  // theirs
     SegmentHead* head = nullptr;
-    Lane out;
+    Ring out;
     uint32_t lines_sent = 0;
     uint32_t lines_room = kLines;  // number up to which lines are known to be free
     uint64_t blocks_sent = 0;
     uint64_t blocks_taken = 0;  // as last read
-    Lane in;
+    Ring in;
     uint32_t lines_had = 0;
     uint32_t lines_told = 0;
     uint64_t blocks_had = 0;
@@ -41,11 +50,16 @@ struct Peer : stream::Connection {
     Fd pidfd;
     Fd folder;  // its own in /proc, where there is no pidfd
     bool ended = false;  // before it was met
+
+private:
+    Line* free_line();
+    void publish(Line& line, protocol::FrameType type, uint32_t bytes);
 };
 
-class Shm : public stream::Module {
+class Shm : public protocol::Protocol {
 public:
-    Shm() : Module(MPIP_PROTO_SHM) {}
+    using LaneClass = Lane;
+    Shm() : Protocol(MPIP_PROTO_SHM) {}
 
     int initialize();
     Card card(const taskinfo_t* task);
@@ -56,21 +70,18 @@ public:
     int progress();
     void block(unsigned timeout_us);
 
-protected:
-    bool put(stream::Connection& c, const stream::Frame& frame, const void* payload, const mpip_req_t* source,
-             size_t offset) override;
-    void cut(stream::Connection& c) override;
-
 private:
     int attach(const taskinfo_t* task, int rank, process_t* proc);
-    int poll(Peer& peer);
+    int poll(Lane& lane);
     void look_for_lost();
     void look_at_times();
 
     Segment own_;
     SegmentHead* head_ = nullptr;
     size_t block_bytes_ = 0;
-    std::vector<Peer*> peers_;
+    friend class Lane;
+    std::vector<Lane*> lanes_;
+    size_t piece_ = 0;
     unsigned idle_ = 0;
     std::chrono::steady_clock::time_point next_look_;
 };

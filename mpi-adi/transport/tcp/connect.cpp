@@ -115,21 +115,18 @@ bool Tcp::reaches(const taskinfo_t* task, int rank) const {
 }
 
 int Tcp::connect(taskinfo_t* task) {
-    connections.resize(static_cast<size_t>(task->ti_nprocs));
+    peers_.resize(static_cast<size_t>(task->ti_nprocs));
     for (procinfo* info = task->ti_proto[MPIP_PROTO_TCP]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
-        if (rank == task->ti_index || connections[static_cast<size_t>(rank)] != nullptr) continue;
+        if (rank == task->ti_index || peers_[static_cast<size_t>(rank)] != nullptr) continue;
         const Card theirs = card_of(task, rank);
-        auto made = std::make_unique<Peer>();
+        protocol::Peer& peer = add_peer(static_cast<size_t>(rank), info->pi_proc);
+        auto made = std::make_unique<Lane>(peer, *this);
         made->ways = ways(card_, theirs);
         made->key = key_of(job_, me_, card_.secret, static_cast<uint32_t>(rank), theirs.secret);
         made->piece = std::min(piece_, static_cast<size_t>(theirs.piece));
-        made->rank = static_cast<uint32_t>(rank);
-        made->proc = info->pi_proc;
-        info->pi_proc->p_pm = static_cast<stream::Connection*>(made.get());
+        peer.lane = std::move(made);
         info->pi_proc->p_flags |= MPIP_PROC_ATTACHED;
-        connections[static_cast<size_t>(rank)] = std::move(made);
-        ++mpip_protocols[MPIP_PROTO_TCP].pt_nprocs;
     }
     // Some of them may have called before they were known here.
     std::erase_if(strangers_, [this](Stranger& early) { return !hear(early); });
@@ -139,29 +136,29 @@ int Tcp::connect(taskinfo_t* task) {
 int Tcp::complete(taskinfo_t* task) {
     if (task->ti_nprocs > adi::param_number(adi::Param::on_demand)) return MPIP_SUCCESS;
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    for (size_t rank = me_ + 1; rank < connections.size(); ++rank) {
-        if (connections[rank] != nullptr && peer(rank)->stage == Peer::Stage::idle) call(*peer(rank));
+    for (size_t rank = me_ + 1; rank < peers_.size(); ++rank) {
+        if (peers_[rank] != nullptr && lane(rank)->stage == Lane::Stage::idle) call(*lane(rank));
     }
     opening_ = true;
-    const Peer* missing = nullptr;
+    const protocol::Peer* missing = nullptr;
     do {
         progress();
         missing = nullptr;
-        for (const auto& c : connections) {
-            if (c != nullptr && !c->ready) missing = static_cast<const Peer*>(c.get());
+        for (const auto& c : peers_) {
+            if (c != nullptr && !c->ready()) missing = c.get();
         }
         if (missing != nullptr) ::sched_yield();
-    } while (missing != nullptr && !missing->lost && Clock::now() < deadline);
+    } while (missing != nullptr && !missing->lost() && Clock::now() < deadline);
     opening_ = false;
     if (missing == nullptr) return MPIP_SUCCESS;
     return adi::fail(MPIP_ERR_OTHER, "process %u could not be connected over TCP: %s", missing->rank,
-                     missing->lost ? mpip_last_error() : "no answer within CMPI_CONNECT_TIMEOUT");
+                     missing->lost() ? mpip_last_error() : "no answer within CMPI_CONNECT_TIMEOUT");
 }
 
-bool Tcp::say_hello(const Peer& peer, int fd, Step step) const {
-    const Call& call = peer.handshake;
-    const Hello hello = {kMagic, kVersion, me_, peer.rank, step == Step::call ? call.caller_nonce : call.called_nonce,
-                         prove(peer.key, step, call)};
+bool Tcp::say_hello(const Lane& lane, int fd, Step step) const {
+    const Call& call = lane.handshake;
+    const Hello hello = {kMagic, kVersion, me_, lane.peer.rank, step == Step::call ? call.caller_nonce : call.called_nonce,
+                         prove(lane.key, step, call)};
     return ::send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
 }
 
@@ -171,99 +168,99 @@ bool Tcp::is_for_us(const Hello& hello) const {
 
 // --- calling ---
 
-void Tcp::call(Peer& peer) {
-    peer.way = peer.refused = 0;
-    peer.pause = kFirstPause;
-    call_next(peer);
+void Tcp::call(Lane& lane) {
+    lane.way = lane.refused = 0;
+    lane.pause = kFirstPause;
+    call_next(lane);
 }
 
-void Tcp::call_next(Peer& peer) {
-    drop_call(peer);
-    for (; peer.way < peer.ways.size(); ++peer.way) {
+void Tcp::call_next(Lane& lane) {
+    drop_call(lane);
+    for (; lane.way < lane.ways.size(); ++lane.way) {
         sockaddr_storage name;
-        const socklen_t length = to_sockaddr(peer.ways[peer.way], &name);
+        const socklen_t length = to_sockaddr(lane.ways[lane.way], &name);
         Fd fd(above_stdio(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
         if (!fd.valid()) continue;
         prepare(fd.get());
         if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&name), length) != 0 && errno != EINPROGRESS) {
-            if (errno == ECONNREFUSED) ++peer.refused;
+            if (errno == ECONNREFUSED) ++lane.refused;
             continue;
         }
-        watch(fd.get(), tag(Watched::peer, peer.rank), EPOLLOUT, false);
-        peer.fd = std::move(fd);
-        peer.stage = Peer::Stage::calling;
-        peer.patience = Clock::now() + kWayPatience;
-        peer.hello_had = 0;
+        watch(fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLOUT, false);
+        lane.fd = std::move(fd);
+        lane.stage = Lane::Stage::calling;
+        lane.patience = Clock::now() + kWayPatience;
+        lane.hello_had = 0;
         ++calling_;
         // Near ones are connected already, and should not have to wait for our next pass to know us from a stranger.
-        if (can_write(peer.fd.get())) on_connected(peer);
+        if (can_write(lane.fd.get())) on_connected(lane);
         return;
     }
-    if (peer.parked.valid()) return answer(peer, std::move(peer.parked), peer.parked_nonce);
-    if (peer.refused == peer.ways.size()) return report(peer, "none of its addresses takes a call");
-    try_later(peer);
+    if (lane.parked.valid()) return answer(lane, std::move(lane.parked), lane.parked_nonce);
+    if (lane.refused == lane.ways.size()) return report(lane, "none of its addresses takes a call");
+    try_later(lane);
 }
 
-// Whatever call is under way, of ours or of theirs, is none.
-void Tcp::drop_call(Peer& peer) {
-    if (peer.stage == Peer::Stage::calling || peer.stage == Peer::Stage::waiting) --calling_;
-    peer.stage = Peer::Stage::idle;
-    hang_up(peer.fd);
+// The call that is under way, of ours or of theirs, is dropped.
+void Tcp::drop_call(Lane& lane) {
+    if (lane.stage == Lane::Stage::calling || lane.stage == Lane::Stage::waiting) --calling_;
+    lane.stage = Lane::Stage::idle;
+    hang_up(lane.fd);
 }
 
-void Tcp::try_later(Peer& peer) {
-    drop_call(peer);
-    if (peer.parked.valid()) return answer(peer, std::move(peer.parked), peer.parked_nonce);
+void Tcp::try_later(Lane& lane) {
+    drop_call(lane);
+    if (lane.parked.valid()) return answer(lane, std::move(lane.parked), lane.parked_nonce);
     const auto now = Clock::now();
-    if (peer.pause == kFirstPause)
-        peer.deadline = now + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    if (now >= peer.deadline) return report(peer, "it did not answer within CMPI_CONNECT_TIMEOUT");
-    peer.stage = Peer::Stage::waiting;
-    peer.way = peer.refused = 0;
-    peer.patience = now + peer.pause;
-    peer.pause = std::min<std::chrono::milliseconds>(peer.pause * 2, kLongestPause);
+    if (lane.pause == kFirstPause)
+        lane.deadline = now + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    if (now >= lane.deadline) return report(lane, "it did not answer within CMPI_CONNECT_TIMEOUT");
+    lane.stage = Lane::Stage::waiting;
+    lane.way = lane.refused = 0;
+    lane.patience = now + lane.pause;
+    lane.pause = std::min<std::chrono::milliseconds>(lane.pause * 2, kLongestPause);
     ++calling_;
 }
 
 // Calls are made from inside sends, where requests must not end: the next pass tells.
-void Tcp::report(Peer& peer, const char* trouble) {
-    peer.trouble = trouble;
-    troubled_.push_back(&peer);
+void Tcp::report(Lane& lane, const char* trouble) {
+    lane.trouble = trouble;
+    troubled_.push_back(&lane);
 }
 
-void Tcp::on_connected(Peer& peer) {
+void Tcp::on_connected(Lane& lane) {
     int error = 0;
     socklen_t length = sizeof error;
-    ::getsockopt(peer.fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    ::getsockopt(lane.fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error == EINPROGRESS) return;
-    peer.handshake = {};
-    peer.handshake.caller = me_;
-    peer.handshake.called = peer.rank;
-    if (error != 0 || !make_random(peer.handshake.caller_nonce.data(), sizeof(Nonce)) ||
-        !say_hello(peer, peer.fd.get(), Step::call)) {
-        if (error == ECONNREFUSED) ++peer.refused;
-        ++peer.way;
-        return call_next(peer);
+    lane.handshake = {};
+    lane.handshake.caller = me_;
+    lane.handshake.called = lane.peer.rank;
+    if (error != 0 || !make_random(lane.handshake.caller_nonce.data(), sizeof(Nonce)) ||
+        !say_hello(lane, lane.fd.get(), Step::call)) {
+        if (error == ECONNREFUSED) ++lane.refused;
+        ++lane.way;
+        return call_next(lane);
     }
     --calling_;
-    peer.stage = Peer::Stage::greeting;  // for as long as it likes: it may compute, and its death is told
-    watch(peer.fd.get(), tag(Watched::peer, peer.rank), EPOLLIN, true);
+    lane.stage = Lane::Stage::greeting;  // for as long as it likes: it may compute, and its death is told
+    watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLIN, true);
 }
 
-void Tcp::on_answer(Peer& peer) {
-    const int had = read_more(peer.fd.get(), &peer.hello, sizeof peer.hello, &peer.hello_had);
+void Tcp::on_answer(Lane& lane) {
+    const int had = read_more(lane.fd.get(), &lane.hello, sizeof lane.hello, &lane.hello_had);
     if (had == 0) return;
-    if (had < 0) return try_later(peer);  // taken for a stranger, or dead, which the next call shows
-    peer.handshake.called_nonce = peer.hello.nonce;
-    if (is_for_us(peer.hello) && peer.hello.from == peer.rank &&
-        is_proof(peer.hello.proof, peer.key, Step::answer, peer.handshake)) {
-        const Proof proof = prove(peer.key, Step::confirm, peer.handshake);
-        if (::send(peer.fd.get(), proof.data(), sizeof proof, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof proof)
-            return try_later(peer);
-        return talk(peer);
+    if (had < 0) return try_later(lane);  // taken for a stranger, or dead, which the next call shows
+    lane.handshake.called_nonce = lane.hello.nonce;
+    if (is_for_us(lane.hello) && lane.hello.from == lane.peer.rank &&
+        is_proof(lane.hello.proof, lane.key, Step::answer, lane.handshake)) {
+        const Proof proof = prove(lane.key, Step::confirm, lane.handshake);
+        if (::send(lane.fd.get(), proof.data(), sizeof proof, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof proof)
+            return try_later(lane);
+        return talk(lane);
     }
-    ++peer.way;  // somebody else listens there
-    call_next(peer);
+    ++lane.way;  // somebody else listens there
+    call_next(lane);
 }
 
 // --- being called ---
@@ -284,7 +281,7 @@ void Tcp::on_call(size_t listener) {
         stranger.patience = Clock::now() + kStrangerPatience;
         // Its first bytes have mostly come with it: a crowd that says nothing does not come between.
         if (!hear(stranger)) continue;
-        if (strangers_.size() >= std::max(kMostStrangers, connections.size())) strangers_.erase(strangers_.begin());
+        if (strangers_.size() >= std::max(kMostStrangers, peers_.size())) strangers_.erase(strangers_.begin());
         strangers_.push_back(std::move(stranger));
     }
 }
@@ -304,9 +301,9 @@ bool Tcp::hear(Stranger& stranger) {
         if (had == 0) return true;
     }
     if (!is_for_us(hello)) return false;
-    if (hello.from >= connections.size() || connections[hello.from] == nullptr)
+    if (hello.from >= peers_.size() || peers_[hello.from] == nullptr)
         return true;  // may be attached any moment
-    Peer& from = *peer(hello.from);
+    Lane& from = *lane(hello.from);
     Call call;
     call.caller = hello.from;
     call.called = me_;
@@ -319,51 +316,50 @@ bool Tcp::hear(Stranger& stranger) {
     return false;
 }
 
-void Tcp::called(Peer& peer, Fd fd, const Nonce& caller_nonce) {
-    if (peer.lost || peer.ready) return;
+void Tcp::called(Lane& lane, Fd fd, const Nonce& caller_nonce) {
+    if (lane.peer.lost() || lane.peer.ready()) return;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
-    const bool ours_is_under_way = peer.stage == Peer::Stage::calling || peer.stage == Peer::Stage::greeting;
-    if (ours_is_under_way && peer.rank > me_) {
-        peer.parked = std::move(fd);
-        peer.parked_nonce = caller_nonce;
+    const bool ours_is_under_way = lane.stage == Lane::Stage::calling || lane.stage == Lane::Stage::greeting;
+    if (ours_is_under_way && lane.peer.rank > me_) {
+        lane.parked = std::move(fd);
+        lane.parked_nonce = caller_nonce;
         return;
     }
-    drop_call(peer);
-    answer(peer, std::move(fd), caller_nonce);
+    drop_call(lane);
+    answer(lane, std::move(fd), caller_nonce);
 }
 
-void Tcp::answer(Peer& peer, Fd fd, const Nonce& caller_nonce) {
-    peer.stage = Peer::Stage::answering;  // for as long as it likes, too
-    peer.fd = std::move(fd);
-    peer.hello_had = 0;
-    peer.handshake.caller = peer.rank;
-    peer.handshake.called = me_;
-    peer.handshake.caller_nonce = caller_nonce;
-    watch(peer.fd.get(), tag(Watched::peer, peer.rank), EPOLLIN, false);
-    if (!make_random(peer.handshake.called_nonce.data(), sizeof(Nonce)) ||
-        !say_hello(peer, peer.fd.get(), Step::answer)) {
-        drop_call(peer);
-        call(peer);
+void Tcp::answer(Lane& lane, Fd fd, const Nonce& caller_nonce) {
+    lane.stage = Lane::Stage::answering;  // for as long as it likes, too
+    lane.fd = std::move(fd);
+    lane.hello_had = 0;
+    lane.handshake.caller = lane.peer.rank;
+    lane.handshake.called = me_;
+    lane.handshake.caller_nonce = caller_nonce;
+    watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLIN, false);
+    if (!make_random(lane.handshake.called_nonce.data(), sizeof(Nonce)) ||
+        !say_hello(lane, lane.fd.get(), Step::answer)) {
+        drop_call(lane);
+        call(lane);
     }
 }
 
-void Tcp::on_proof(Peer& peer) {
-    Proof& proof = peer.hello.proof;
-    const int had = read_more(peer.fd.get(), proof.data(), sizeof proof, &peer.hello_had);
+void Tcp::on_proof(Lane& lane) {
+    Proof& proof = lane.hello.proof;
+    const int had = read_more(lane.fd.get(), proof.data(), sizeof proof, &lane.hello_had);
     if (had == 0) return;
-    if (had > 0 && is_proof(proof, peer.key, Step::confirm, peer.handshake)) return talk(peer);
-    drop_call(peer);
-    call(peer);  // it has thought better of it; if it is dead, that is found so
+    if (had > 0 && is_proof(proof, lane.key, Step::confirm, lane.handshake)) return talk(lane);
+    drop_call(lane);
+    call(lane);  // if it has ended, this call finds so
 }
 
-void Tcp::talk(Peer& peer) {
-    peer.stage = Peer::Stage::talking;
-    peer.trouble = nullptr;
-    peer.parked.reset();
-    peer.in.reset(new char[buffer_bytes_]);
-    peer.out.reset(new char[buffer_bytes_]);
-    peer.ready = true;
-    greeted(peer);
+void Tcp::talk(Lane& lane) {
+    lane.stage = Lane::Stage::talking;
+    lane.trouble = nullptr;
+    lane.parked.reset();
+    lane.in.reset(new char[buffer_bytes_]);
+    lane.out.reset(new char[buffer_bytes_]);
+    greeted(lane.peer);
 }
 
 // --- ends ---
@@ -378,32 +374,27 @@ void Tcp::look_for_late() {
     const auto now = Clock::now();
     std::erase_if(strangers_, [now](const Stranger& s) { return s.patience < now; });
     if (calling_ == 0) return;
-    for (const auto& c : connections) {
-        auto* one = static_cast<Peer*>(c.get());
+    for (size_t rank = 0; rank < peers_.size(); ++rank) {
+        Lane* one = lane(rank);
         if (one == nullptr || one->patience > now) continue;
-        if (one->stage == Peer::Stage::calling) ++one->way;
-        if (one->stage == Peer::Stage::calling || one->stage == Peer::Stage::waiting) call_next(*one);
+        if (one->stage == Lane::Stage::calling) ++one->way;
+        if (one->stage == Lane::Stage::calling || one->stage == Lane::Stage::waiting) call_next(*one);
     }
 }
 
-void Tcp::cut(stream::Connection& c) {
-    Peer& peer = static_cast<Peer&>(c);
-    drop_call(peer);
-    peer.parked.reset();
-    peer.out_begin = peer.out_end = 0;  // the buffers stay: frames may just be being read from there
+void Lane::cut() {
+    tcp.drop_call(*this);
+    parked.reset();
+    out_begin = out_end = 0;  // the buffers stay: frames may just be being read from there
 }
 
 void Tcp::finalize() {
-    for (const auto& c : connections) {
-        if (c != nullptr) c->proc->p_pm = nullptr;
-    }
-    connections.clear();
+    drop_peers();
     troubled_.clear();
     strangers_.clear();
     listeners_.clear();
     epoll_.reset();
     calling_ = 0;
-    mpip_protocols[MPIP_PROTO_TCP].pt_nprocs = 0;
 }
 
 }  // namespace viaduct::tcp

@@ -8,7 +8,7 @@ viaduct::tcp::Tcp tcp_module;
 viaduct::tcp::Card own_card;
 }  // namespace
 
-VIADUCT_STREAM_ENTRIES(tcp, tcp_module)
+VIADUCT_PROTOCOL_ENTRIES(tcp, tcp_module)
 
 extern "C" {
 

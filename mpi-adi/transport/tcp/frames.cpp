@@ -17,7 +17,7 @@
 
 namespace viaduct::tcp {
 
-using stream::Frame;
+using protocol::Frame;
 
 namespace {
 constexpr int kEvents = 64;
@@ -44,151 +44,140 @@ int Tcp::initialize() {
 
 // --- out ---
 
-void Tcp::append(Peer& peer, const void* data, size_t bytes) {
+void Tcp::append(Lane& lane, const void* data, size_t bytes) {
     if (bytes == 0) return;
-    if (peer.out_end + bytes > buffer_bytes_) {
-        std::memmove(peer.out.get(), peer.out.get() + peer.out_begin, peer.out_end - peer.out_begin);
-        peer.out_end -= peer.out_begin;
-        peer.out_begin = 0;
+    if (lane.out_end + bytes > buffer_bytes_) {
+        std::memmove(lane.out.get(), lane.out.get() + lane.out_begin, lane.out_end - lane.out_begin);
+        lane.out_end -= lane.out_begin;
+        lane.out_begin = 0;
     }
-    std::memcpy(peer.out.get() + peer.out_end, data, bytes);
-    peer.out_end += bytes;
+    std::memcpy(lane.out.get() + lane.out_end, data, bytes);
+    lane.out_end += bytes;
 }
 
 // What waits goes as far as the socket takes it; true: all.
-bool Tcp::flush(Peer& peer) {
-    while (peer.out_begin < peer.out_end) {
-        const ssize_t n = ::send(peer.fd.get(), peer.out.get() + peer.out_begin,
-                                 peer.out_end - peer.out_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
+bool Tcp::flush(Lane& lane) {
+    while (lane.out_begin < lane.out_end) {
+        const ssize_t n = ::send(lane.fd.get(), lane.out.get() + lane.out_begin,
+                                 lane.out_end - lane.out_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n <= 0) break;  // full; or broken, which the next look at the socket tells
-        peer.out_begin += static_cast<size_t>(n);
+        lane.out_begin += static_cast<size_t>(n);
     }
-    const bool all = peer.out_begin == peer.out_end;
-    if (all) peer.out_begin = peer.out_end = 0;
-    if (peer.watching_room == all) {
-        peer.watching_room = !all;
-        watch(peer.fd.get(), tag(Watched::peer, peer.rank), all ? EPOLLIN : EPOLLIN | EPOLLOUT, true);
+    const bool all = lane.out_begin == lane.out_end;
+    if (all) lane.out_begin = lane.out_end = 0;
+    if (lane.watching_room == all) {
+        lane.watching_room = !all;
+        watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), all ? EPOLLIN : EPOLLIN | EPOLLOUT, true);
     }
     return all;
 }
 
-bool Tcp::put(stream::Connection& c, const Frame& frame, const void* payload, const mpip_req_t* source,
-              size_t offset) {
-    Peer& peer = static_cast<Peer&>(c);
-    if (!peer.ready) {
-        reach_out(peer);
-        return false;
-    }
+size_t Lane::eager_limit(bool) const { return std::min(tcp.eager_limit_, piece); }
+
+bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
     const size_t bytes = frame.bytes;
-    if (peer.out_end != 0 && !flush(peer) &&
-        buffer_bytes_ - (peer.out_end - peer.out_begin) < sizeof frame + bytes)
+    if (out_end != 0 && !tcp.flush(*this) &&
+        tcp.buffer_bytes_ - (out_end - out_begin) < sizeof frame + bytes)
         return false;
     Frame head = frame;
-    head.number = peer.frames_sent;
-    const char* data = static_cast<const char*>(payload);
+    head.number = frames_sent;
+    const char* data = payload.contiguous();
     std::unique_ptr<char[]> packed;
-    if (source != nullptr && bytes != 0) {
-        if (mpip_req_is_contig(source)) {
-            data = static_cast<const char*>(source->r_buf) + offset;
-        } else {
-            packed.reset(new char[bytes]);
-            mpip_req_collect(source, offset, packed.get(), bytes);
-            data = packed.get();
-        }
+    if (data == nullptr && bytes != 0) {
+        packed.reset(new char[bytes]);
+        payload.copy(packed.get(), bytes);
+        data = packed.get();
     }
     size_t gone = 0;
-    if (peer.out_end == 0) {
+    if (out_end == 0) {
         iovec parts[2] = {{&head, sizeof head}, {const_cast<char*>(data), bytes}};
         msghdr message = {};
         message.msg_iov = parts;
         message.msg_iovlen = bytes != 0 ? 2 : 1;
-        const ssize_t n = ::sendmsg(peer.fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t n = ::sendmsg(fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EAGAIN && errno != EINTR) return false;  // the next look at the socket tells
         if (n > 0) gone = static_cast<size_t>(n);
     }
-    ++peer.frames_sent;
+    ++frames_sent;
     ++adi::counters[MPIP_PROTO_TCP].mc_packets;
     if (gone == sizeof head + bytes) return true;
     if (gone < sizeof head) {
-        append(peer, reinterpret_cast<const char*>(&head) + gone, sizeof head - gone);
+        tcp.append(*this, reinterpret_cast<const char*>(&head) + gone, sizeof head - gone);
         gone = sizeof head;
     }
-    append(peer, data + (gone - sizeof head), bytes - (gone - sizeof head));
-    if (!peer.watching_room) {
-        peer.watching_room = true;
-        watch(peer.fd.get(), tag(Watched::peer, peer.rank), EPOLLIN | EPOLLOUT, true);
+    tcp.append(*this, data + (gone - sizeof head), bytes - (gone - sizeof head));
+    if (!watching_room) {
+        watching_room = true;
+        tcp.watch(fd.get(), Tcp::tag(Tcp::Watched::peer, peer.rank), EPOLLIN | EPOLLOUT, true);
     }
     return true;
 }
 
-void Tcp::reach_out(stream::Connection& c) {
-    Peer& peer = static_cast<Peer&>(c);
-    if (peer.stage == Peer::Stage::idle && peer.trouble == nullptr && !peer.lost) call(peer);
+void Lane::reach_out() {
+    if (stage == Stage::idle && trouble == nullptr && !peer.lost()) tcp.call(*this);
 }
-
-bool Tcp::flushed(const stream::Connection& c) const { return static_cast<const Peer&>(c).out_end == 0; }
 
 // --- in ---
 
-void Tcp::take_frames(Peer& peer) {
-    while (peer.in_end - peer.in_begin >= sizeof(Frame)) {
+void Tcp::take_frames(Lane& lane) {
+    while (lane.in_end - lane.in_begin >= sizeof(Frame)) {
         Frame frame;
-        std::memcpy(&frame, peer.in.get() + peer.in_begin, sizeof frame);
-        if (frame.bytes > peer.piece || frame.number != peer.frames_had) {
-            return fail(peer, "it sent a frame that cannot be");
+        std::memcpy(&frame, lane.in.get() + lane.in_begin, sizeof frame);
+        if (frame.bytes > lane.piece || frame.number != lane.frames_had) {
+            return fail(lane.peer, "it sent a frame that cannot be");
         }
         const size_t whole = sizeof frame + frame.bytes;
-        if (peer.in_end - peer.in_begin < whole) {
-            if (buffer_bytes_ - peer.in_begin < whole) break;
+        if (lane.in_end - lane.in_begin < whole) {
+            if (buffer_bytes_ - lane.in_begin < whole) break;
             return;
         }
-        const char* payload = peer.in.get() + peer.in_begin + sizeof frame;
-        peer.in_begin += whole;
-        ++peer.frames_had;
-        if (!incoming(peer, frame, payload)) return fail(peer, "it sent a frame that makes no sense here");
-        if (peer.lost) return;
+        const char* payload = lane.in.get() + lane.in_begin + sizeof frame;
+        lane.in_begin += whole;
+        ++lane.frames_had;
+        if (!incoming(lane.peer, frame, payload)) return fail(lane.peer, "it sent a frame that makes no sense here");
+        if (lane.peer.lost()) return;
     }
     // What is left of a frame goes to the front, where the rest of it has room.
-    std::memmove(peer.in.get(), peer.in.get() + peer.in_begin, peer.in_end - peer.in_begin);
-    peer.in_end -= peer.in_begin;
-    peer.in_begin = 0;
+    std::memmove(lane.in.get(), lane.in.get() + lane.in_begin, lane.in_end - lane.in_begin);
+    lane.in_end -= lane.in_begin;
+    lane.in_begin = 0;
 }
 
-void Tcp::receive(Peer& peer) {
+void Tcp::receive(Lane& lane) {
     const ssize_t n =
-        ::recv(peer.fd.get(), peer.in.get() + peer.in_end, buffer_bytes_ - peer.in_end, MSG_DONTWAIT);
+        ::recv(lane.fd.get(), lane.in.get() + lane.in_end, buffer_bytes_ - lane.in_end, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (n <= 0) return fail(peer, n == 0 ? "its process has ended" : std::strerror(errno));
-    peer.in_end += static_cast<size_t>(n);
-    take_frames(peer);
+    if (n <= 0) return fail(lane.peer, n == 0 ? "its process has ended" : std::strerror(errno));
+    lane.in_end += static_cast<size_t>(n);
+    take_frames(lane);
 }
 
-void Tcp::on_peer(Peer& peer, uint32_t events) {
-    if (!peer.fd.valid()) return;
-    switch (peer.stage) {
-        case Peer::Stage::calling:
-            return on_connected(peer);
-        case Peer::Stage::greeting:
-            return on_answer(peer);
-        case Peer::Stage::answering:
-            return on_proof(peer);
-        case Peer::Stage::talking:
+void Tcp::on_peer(Lane& lane, uint32_t events) {
+    if (!lane.fd.valid()) return;
+    switch (lane.stage) {
+        case Lane::Stage::calling:
+            return on_connected(lane);
+        case Lane::Stage::greeting:
+            return on_answer(lane);
+        case Lane::Stage::answering:
+            return on_proof(lane);
+        case Lane::Stage::talking:
             break;
-        case Peer::Stage::idle:
-        case Peer::Stage::waiting:
+        case Lane::Stage::idle:
+        case Lane::Stage::waiting:
             return;
     }
     if (opening_) return;
-    if ((events & EPOLLOUT) != 0) flush(peer);
-    if ((events & ~EPOLLOUT) != 0) receive(peer);
-    if (!peer.lost && blocked(peer)) push(peer);
+    if ((events & EPOLLOUT) != 0) flush(lane);
+    if ((events & ~EPOLLOUT) != 0) receive(lane);
+    if (!lane.peer.lost() && lane.peer.blocked()) push(lane.peer);
 }
 
 int Tcp::progress() {
     while (!troubled_.empty()) {
-        Peer* peer = troubled_.back();
+        Lane* lane = troubled_.back();
         troubled_.pop_back();
-        if (peer->trouble != nullptr) fail(*peer, peer->trouble);
+        if (lane->trouble != nullptr) fail(lane->peer, lane->trouble);
     }
     epoll_event events[kEvents];
     const int n = ::epoll_wait(epoll_.get(), events, kEvents, 0);
@@ -196,7 +185,7 @@ int Tcp::progress() {
         const auto kind = static_cast<Watched>(events[i].data.u64 >> 32);
         const auto index = static_cast<uint32_t>(events[i].data.u64);
         if (kind == Watched::peer) {
-            if (index < connections.size()) on_peer(*peer(index), events[i].events);
+            if (Lane* one = lane(index)) on_peer(*one, events[i].events);
         } else if (kind == Watched::stranger) {
             on_stranger(static_cast<int>(index));
         } else {

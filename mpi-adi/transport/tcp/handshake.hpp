@@ -13,7 +13,7 @@
 namespace viaduct::tcp {
 
 constexpr uint32_t kMagic = 0x32504354;  // "TCP2"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 using Secret = std::array<unsigned char, 16>;
 using Nonce = std::array<unsigned char, 16>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The module for processes that share nothing but a network: one TCP connection for each pair, below the
-// stream protocol, all watched by one epoll. A connection begins with a Hello each way and a proof (handshake.hpp),
+// message protocol, all watched by one epoll. A connection begins with a Hello each way and a proof (handshake.hpp),
 // by which both learn who the other is and that it belongs to the job; frames follow.
 #pragma once
 
@@ -11,14 +11,28 @@
 #include <vector>
 
 #include "core/shm/segment.hpp"
-#include "mpi-adi/transport/protocol/stream.hpp"
+#include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/tcp/card.hpp"
 
 namespace viaduct::tcp {
 
 using Clock = std::chrono::steady_clock;
 
-struct Peer : stream::Connection {
+class Tcp;
+
+class Lane final : public protocol::Lane {
+public:
+    Lane(protocol::Peer& of, Tcp& all) : protocol::Lane(of), tcp(all) {}
+    bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
+    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+        return protocol::put_eager_frame(*this, data, bytes, tag, rank, context, mode);
+    }
+    size_t eager_limit(bool) const override;
+    void cut() override;
+    void reach_out() override;
+    bool flushed() override { return out_end == 0; }
+
+    Tcp& tcp;
     enum class Stage {
         idle,       // nobody has called yet
         waiting,    // for the time of the next try
@@ -59,9 +73,10 @@ struct Stranger {
     size_t had = 0;
 };
 
-class Tcp : public stream::Module {
+class Tcp : public protocol::Protocol {
 public:
-    Tcp() : Module(MPIP_PROTO_TCP) {}
+    using LaneClass = Lane;
+    Tcp() : Protocol(MPIP_PROTO_TCP) {}
 
     int initialize();
     // --- connect.cpp: from the card to connections ---
@@ -75,47 +90,44 @@ public:
     void block(unsigned timeout_us);
     int watched() const { return epoll_.get(); }
 
-protected:
-    bool put(stream::Connection& c, const stream::Frame& frame, const void* payload, const mpip_req_t* source,
-             size_t offset) override;
-    void cut(stream::Connection& c) override;
-    void reach_out(stream::Connection& c) override;
-    bool flushed(const stream::Connection& c) const override;
-
 private:
     enum class Watched : uint32_t { listener, stranger, peer };
     static uint64_t tag(Watched kind, size_t index) { return static_cast<uint64_t>(kind) << 32 | index; }
     void watch(int fd, uint64_t tag, uint32_t events, bool known);
-    Peer* peer(size_t rank) const { return static_cast<Peer*>(connections[rank].get()); }
+    friend class Lane;
+    Lane* lane(size_t rank) const {
+        const protocol::Peer* one = peer(rank);
+        return one == nullptr ? nullptr : static_cast<Lane*>(one->lane.get());
+    }
 
     // connect.cpp
     int attach(const taskinfo_t* task, int rank, process_t* proc);
     bool listen_on(Address& address);
-    void call(Peer& peer);
-    void call_next(Peer& peer);
-    void called(Peer& peer, Fd fd, const Nonce& caller_nonce);
-    void drop_call(Peer& peer);
-    void answer(Peer& peer, Fd fd, const Nonce& caller_nonce);
-    void try_later(Peer& peer);
+    void call(Lane& lane);
+    void call_next(Lane& lane);
+    void called(Lane& lane, Fd fd, const Nonce& caller_nonce);
+    void drop_call(Lane& lane);
+    void answer(Lane& lane, Fd fd, const Nonce& caller_nonce);
+    void try_later(Lane& lane);
     void hang_up(Fd& fd);
-    void talk(Peer& peer);
-    bool say_hello(const Peer& peer, int fd, Step step) const;
+    void talk(Lane& lane);
+    bool say_hello(const Lane& lane, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
     bool hear(Stranger& stranger);
     void on_call(size_t listener);
     void on_stranger(int fd);
-    void on_connected(Peer& peer);
-    void on_answer(Peer& peer);
-    void on_proof(Peer& peer);
+    void on_connected(Lane& lane);
+    void on_answer(Lane& lane);
+    void on_proof(Lane& lane);
     void look_for_late();
-    void report(Peer& peer, const char* trouble);
+    void report(Lane& lane, const char* trouble);
 
     // frames.cpp
-    void on_peer(Peer& peer, uint32_t events);
-    void receive(Peer& peer);
-    void take_frames(Peer& peer);
-    bool flush(Peer& peer);
-    void append(Peer& peer, const void* data, size_t bytes);
+    void on_peer(Lane& lane, uint32_t events);
+    void receive(Lane& lane);
+    void take_frames(Lane& lane);
+    bool flush(Lane& lane);
+    void append(Lane& lane, const void* data, size_t bytes);
 
     uint32_t me_ = 0;
     Card card_ = {};
@@ -123,7 +135,9 @@ private:
     Fd epoll_;
     std::vector<Fd> listeners_;
     std::vector<Stranger> strangers_;
-    std::vector<Peer*> troubled_;
+    size_t eager_limit_ = 0;
+    size_t piece_ = 0;  // most payload this side takes in a frame
+    std::vector<Lane*> troubled_;
     std::string job_;
     size_t calling_ = 0;    // peers the system is connecting, or that wait for the next try
     bool opening_ = false;  // no message is taken yet

@@ -140,9 +140,9 @@ std::vector<uint32_t> who_rang() {
     return ranks;
 }
 
-Ring ring(const viadev_connection_t* c, VIP_RETURN* why) {
-    const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
-    *why = call(card->address, card->address_len, c->rank);
+Ring ring(const Lane* c, VIP_RETURN* why) {
+    const Card* card = card_of(viadev.task, static_cast<int>(c->peer.rank));
+    *why = call(card->address, card->address_len, c->peer.rank);
     switch (*why) {
         case VIP_REJECT:
             return Ring::heard;

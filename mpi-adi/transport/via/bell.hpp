@@ -15,7 +15,7 @@
 
 namespace viaduct::via {
 
-struct viadev_connection_t;
+class Lane;
 
 // Hangs out the bell of this process, on the open NIC; again, after processes have joined. MPIP_SUCCESS, or
 // MPIP_ERR_NO_MEM when no thread is to be had.
@@ -34,6 +34,6 @@ enum class Ring {
 };
 // Rings at the peer's and waits for the answer, kRingMilliseconds at most. From progress.
 constexpr unsigned kRingMilliseconds = 200;
-Ring ring(const viadev_connection_t* c, VIP_RETURN* why);
+Ring ring(const Lane* c, VIP_RETURN* why);
 
 }  // namespace viaduct::via

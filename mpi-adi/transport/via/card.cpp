@@ -26,8 +26,8 @@ Card make_card() {
     card.pids = adi::host_number("pid");
     card.pid = static_cast<uint32_t>(::getpid());
     card.maxtransfersize = viadev.attributes.MaxTransferSize;
-    card.depth = static_cast<uint16_t>(viadev.rules.depth);
-    card.reserve = static_cast<uint16_t>(viadev.rules.reserve);
+    card.depth = static_cast<uint16_t>(viadev.credit_rules.depth);
+    card.reserve = static_cast<uint16_t>(viadev.credit_rules.reserve);
     card.address_len = viadev.attributes.NicAddressLen;
     std::memcpy(card.address, viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen);
     return card;

@@ -28,7 +28,7 @@ struct Attempt {
     }
 };
 
-VIP_RETURN request(viadev_connection_t* c, Attempt& attempt) {
+VIP_RETURN request(Lane* c, Attempt& attempt) {
     VIP_VI_ATTRIBUTES theirs;
     for (;;) {
         const VIP_RETURN rc =
@@ -39,7 +39,7 @@ VIP_RETURN request(viadev_connection_t* c, Attempt& attempt) {
     }
 }
 
-VIP_RETURN accept(viadev_connection_t* c, Attempt& attempt) {
+VIP_RETURN accept(Lane* c, Attempt& attempt) {
     VIP_VI_ATTRIBUTES theirs;
     VIP_CONN_HANDLE handle = nullptr;
     Address from;
@@ -60,11 +60,11 @@ VIP_RETURN accept(viadev_connection_t* c, Attempt& attempt) {
     }
 }
 
-int connect_one(taskinfo_t* task, viadev_connection_t* c, Clock::time_point deadline) {
-    const int other = static_cast<int>(c->rank);
+int connect_one(taskinfo_t* task, Lane* c, Clock::time_point deadline) {
+    const int other = static_cast<int>(c->peer.rank);
     const bool requester = viadev.me < other;
     const auto me = static_cast<uint32_t>(viadev.me);
-    const Discriminator pair = discriminator(task, requester ? me : c->rank, requester ? c->rank : me);
+    const Discriminator pair = discriminator(task, requester ? me : c->peer.rank, requester ? c->peer.rank : me);
     const Card* card = card_of(task, other);
     Attempt attempt = {};
     attempt.deadline = deadline;
@@ -84,10 +84,11 @@ int connect_one(taskinfo_t* task, viadev_connection_t* c, Clock::time_point dead
 
 int connect_all(taskinfo_t* task) {
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    for (const auto& c : viadev.connections) {
-        if (c == nullptr || c->initialized) continue;
-        int rc = equip(c.get());
-        if (rc == MPIP_SUCCESS) rc = connect_one(task, c.get(), deadline);
+    for (size_t rank = 0; rank < viadev.peers().size(); ++rank) {
+        Lane* c = viadev.lane(rank);
+        if (c == nullptr || c->peer.ready()) continue;
+        int rc = equip(c);
+        if (rc == MPIP_SUCCESS) rc = connect_one(task, c, deadline);
         if (rc != MPIP_SUCCESS) return rc;
     }
     return MPIP_SUCCESS;

@@ -13,7 +13,7 @@
 
 namespace viaduct::via {
 
-viadev_info_t viadev;
+Via viadev;
 
 namespace {
 
@@ -37,17 +37,17 @@ void choose_rules(int np) {
     if (depth == 0) depth = std::clamp(1024 / std::max(1, np), 8, 64);
     int extra = static_cast<int>(adi::param_number(adi::Param::rendezvous_extra));
     if (!adi::param_given(adi::Param::rendezvous_extra)) extra = std::min(extra, depth);
-    viadev.rules = CreditRules::for_depth(depth, extra);
-    while (viadev.rules.depth + viadev.rules.extra + viadev.rules.reserve > room && depth > 4) {
+    viadev.credit_rules = CreditRules::for_depth(depth, extra);
+    while (viadev.credit_rules.depth + viadev.credit_rules.extra + viadev.credit_rules.reserve > room && depth > 4) {
         extra > 0 ? extra /= 2 : depth /= 2;
-        viadev.rules = CreditRules::for_depth(depth, extra);
+        viadev.credit_rules = CreditRules::for_depth(depth, extra);
     }
 }
 
 // Entries of the completion queue of receives for so many peers.
 VIP_ULONG receive_entries(int peers) {
     const VIP_ULONG each =
-        static_cast<VIP_ULONG>(viadev.rules.depth + viadev.rules.extra + viadev.rules.reserve);
+        static_cast<VIP_ULONG>(viadev.credit_rules.depth + viadev.credit_rules.extra + viadev.credit_rules.reserve);
     return std::min(viadev.attributes.MaxCQEntries, static_cast<VIP_ULONG>(peers) * each + 16);
 }
 
@@ -121,53 +121,53 @@ int open_nic() {
     VIP_BOOLEAN processors = VIP_FALSE;
     if (VipxQueryAtomicScope(viadev.nic, &processors) != VIP_SUCCESS) processors = VIP_FALSE;
     viadev.mapped = !viadev.pins_memory && processors != VIP_FALSE;
-    viadev.rendezvous = Rendezvous::rput;
+    protocol::LongRules& rules = viadev.long_rules();
+    rules = {};
+    rules.memory = &viadev;
+    rules.get = viadev.rdma_read;
+    rules.wanted = protocol::Way::put;
     // A NIC that finds memory by virtual addresses is a processor that copies: then the fewer packets the
     // better, and two processors are better than one.
     if (viadev.rdma_read) {
-        if (std::strcmp(wanted, "auto") == 0 && !viadev.pins_memory) viadev.rendezvous = Rendezvous::both;
-        if (std::strcmp(wanted, "both") == 0) viadev.rendezvous = Rendezvous::both;
-        if (std::strcmp(wanted, "rget") == 0) viadev.rendezvous = Rendezvous::rget;
+        if (std::strcmp(wanted, "auto") == 0 && !viadev.pins_memory) rules.wanted = protocol::Way::both;
+        if (std::strcmp(wanted, "both") == 0) rules.wanted = protocol::Way::both;
+        if (std::strcmp(wanted, "rget") == 0) rules.wanted = protocol::Way::get;
     }
-    if (std::strcmp(wanted, "r3") == 0) viadev.rendezvous = Rendezvous::r3;
+    if (std::strcmp(wanted, "r3") == 0) rules.wanted = protocol::Way::frames;
     // Where processors do the NIC's copying, each remote piece costs a system call, and packing is quicker.
     constexpr size_t kWorthADescriptor = 1024;
-    viadev.gap_piece = static_cast<size_t>(adi::param_number(adi::Param::gap_piece));
-    if (viadev.gap_piece == 0) viadev.gap_piece = viadev.pins_memory ? kWorthADescriptor : SIZE_MAX;
-    viadev.both_from = static_cast<size_t>(adi::param_number(adi::Param::both_from));
-    viadev.r3_limit = static_cast<size_t>(adi::param_number(adi::Param::r3_limit));
+    rules.gap_piece = static_cast<size_t>(adi::param_number(adi::Param::gap_piece));
+    if (rules.gap_piece == 0) rules.gap_piece = viadev.pins_memory ? kWorthADescriptor : SIZE_MAX;
+    rules.both_from = static_cast<size_t>(adi::param_number(adi::Param::both_from));
+    rules.frames_up_to = static_cast<size_t>(adi::param_number(adi::Param::r3_limit));
     const size_t eager = static_cast<size_t>(adi::param_number(adi::Param::eager_limit));
     // Four copies through packets, or one with a handshake: beyond 6 KiB the one is quicker where it is a
     // copy that follows the request at once. What the handshake is for then goes that way however short.
-    if (viadev.rendezvous == Rendezvous::both) {
+    const bool both = rules.wanted == protocol::Way::both;
+    if (both) {
         constexpr size_t kQuickest = 6144;
         viadev.eager_limit = eager == 0 ? kQuickest : eager;
-        if (!adi::param_given(adi::Param::r3_limit))
-            viadev.r3_limit = std::min(viadev.eager_limit, kQuickest);
+        if (!adi::param_given(adi::Param::r3_limit)) rules.frames_up_to = std::min(viadev.eager_limit, kQuickest);
     } else {
         viadev.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
     }
     // Through a slot it is one copy on either side: a handshake costs more than another way could save.
-    const bool as_long_as_fits = viadev.rendezvous == Rendezvous::both && eager == 0;
+    const bool as_long_as_fits = both && eager == 0;
     viadev.most_written = std::min(kMostWritten - sizeof(EagerInSlot), as_long_as_fits ? SIZE_MAX : viadev.eager_limit);
     return MPIP_SUCCESS;
 }
 
 void prepare_rules(const taskinfo_t* task) { choose_rules(task->ti_nprocs); }
 
-void make_connection(int rank, process_t* proc) {
-    auto c = std::make_unique<viadev_connection_t>();
-    c->rank = static_cast<uint32_t>(rank);
-    c->proc = proc;
-    c->most_credits = card_of(viadev.task, rank)->depth;
-    proc->p_pm = c.get();
+void Via::make_connection(int rank, process_t* proc) {
+    protocol::Peer& added = add_peer(static_cast<size_t>(rank), proc);
+    added.lane = std::make_unique<Lane>(added);
+    added.lane->piece = kMostInSlot - sizeof(Control);
     // Only sends need a connection, and they make it (docs/adi.md, Connects).
-    if (viadev.on_demand) proc->p_flags |= MPIP_PROC_ATTACHED;
-    viadev.connections[static_cast<size_t>(rank)] = std::move(c);
-    ++mpip_protocols[MPIP_PROTO_VIA].pt_nprocs;
+    if (on_demand) proc->p_flags |= MPIP_PROC_ATTACHED;
 }
 
-int equip(viadev_connection_t* c) {
+int equip(Lane* c) {
     VIP_VI_ATTRIBUTES attributes = {level(),  viadev.maxtransfersize,
                                     nullptr,  viadev.ptag,
                                     VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
@@ -177,10 +177,10 @@ int equip(viadev_connection_t* c) {
         return fail_call("VipCreateVi", rc);
     }
     // C20: everything is posted before anybody can send.
-    for (int i = 0; i < viadev.rules.depth + viadev.rules.reserve; ++i) {
+    for (int i = 0; i < viadev.credit_rules.depth + viadev.credit_rules.reserve; ++i) {
         vbuf* v = get_vbuf();
         if (v == nullptr)
-            return adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %u", c->rank);
+            return adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %u", c->peer.rank);
         vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
         v->connection = c;
         v->owner = Owner::receive_queue;
@@ -192,13 +192,13 @@ int equip(viadev_connection_t* c) {
     return MPIP_SUCCESS;
 }
 
-void connected(viadev_connection_t* c) {
+void connected(Lane* c) {
     // Credits begin here: before, nothing can be sent.
-    const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
-    c->credits.start(viadev.rules, card->depth, card->reserve);
-    c->initialized = true;
+    const Card* card = card_of(viadev.task, static_cast<int>(c->peer.rank));
+    c->credits.start(viadev.credit_rules, card->depth, card->reserve);
     ++viadev.by_queue;
-    c->proc->p_flags |= MPIP_PROC_ATTACHED;
+    c->slots.counted = true;
+    viadev.greeted(c->peer);
 }
 
 int do_setup(taskinfo_t* task) {
@@ -211,7 +211,10 @@ int do_setup(taskinfo_t* task) {
     viadev.on_demand = wants_on_demand(task);
     const bool crowded = (task->ti_flags & TASK_CROWDED) != 0;
     // The other side's part would have to wait until it gets a processor.
-    if (crowded) viadev.both_from = SIZE_MAX;
+    if (crowded) {
+        viadev.long_rules().both_from = SIZE_MAX;
+        viadev.long_rules().receiver_moves = true;
+    }
     // Who sleeps soon, as in a crowd, is woken by packets in the queue alone.
     viadev.slots_after = viadev.mapped && !crowded ? adi::param_number(adi::Param::slots_after) : 0;
     if (viadev.slots_after != 0) asymmetric_barrier_init();
@@ -222,15 +225,14 @@ int do_setup(taskinfo_t* task) {
     if (made != VIP_SUCCESS) return fail_call("VipCreatePtag", made);
     // C16: np x depth + spares.
     const size_t spares = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
-    const size_t each = static_cast<size_t>(viadev.rules.depth + viadev.rules.reserve);
+    const size_t each = static_cast<size_t>(viadev.credit_rules.depth + viadev.credit_rules.reserve);
     const size_t posted = viadev.on_demand ? 0 : static_cast<size_t>(peers) * each;
     if (!allocate_vbufs(viadev.nic, viadev.ptag, posted + spares)) {
         return adi::fail(MPIP_ERR_NO_MEM, "no memory for %zu packet buffers", posted + spares);
     }
-    viadev.connections.resize(
-        static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (C19)
+    viadev.make_room(static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (C19)
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
-        make_connection(info->pi_proc->p_gid.pg_wrank, info->pi_proc);
+        viadev.make_connection(info->pi_proc->p_gid.pg_wrank, info->pi_proc);
     }
     look_up_own_address(task);
     if (!viadev.on_demand) return connect_all(task);
@@ -246,7 +248,7 @@ int grow_queues(const taskinfo_t* task) {
     return rc == VIP_SUCCESS ? MPIP_SUCCESS : fail_call("VipResizeCQ", rc);
 }
 
-void disconnect(viadev_connection_t* c) {
+void disconnect(Lane* c) {
     if (c->vi == nullptr) return;
     adi::let_go(VipDisconnect(c->vi));
     VIP_DESCRIPTOR* desc = nullptr;
@@ -269,20 +271,19 @@ void disconnect(viadev_connection_t* c) {
 
 void do_stop() {
     viadev.closing = true;
-    for (auto& c : viadev.connections) {
+    for (size_t rank = 0; rank < viadev.peers().size(); ++rank) {
+        Lane* c = viadev.lane(rank);
         if (c == nullptr) continue;
-        if (!c->lost) disconnect(c.get());
+        if (!c->peer.lost()) c->cut();
         if (c->vi != nullptr) adi::let_go(VipDestroyVi(c->vi));
-        free_slots(c.get());
-        c->proc->p_pm = nullptr;
-        c->proc->p_flags &= ~MPIP_PROC_ATTACHED;
+        free_slots(c);
+        c->peer.proc->p_flags &= ~MPIP_PROC_ATTACHED;
     }
-    viadev.connections.clear();
+    viadev.forget_all();
     viadev.openings.clear();
     viadev.flow_head = viadev.chores_head = viadev.sending_head = nullptr;
     viadev.lenders.clear();
     viadev.by_queue = 0;
-    mpip_protocols[MPIP_PROTO_VIA].pt_nprocs = 0;
     free_all_registered();
     deallocate_vbufs(viadev.nic);
     if (viadev.ptag != nullptr) adi::let_go(VipDestroyPtag(viadev.nic, viadev.ptag));

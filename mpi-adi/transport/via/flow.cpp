@@ -6,22 +6,15 @@
 
 namespace viaduct::via {
 
-void push_connection(viadev_connection_t* c) {
-    if (c->lost || !c->initialized) return;
-    push_backlog(c);
-    MPID_VIA_long_send(c);
-    start_queued_sends(c);
-}
-
 int work_on_flow_list() {
     int done = 0;
-    viadev_connection_t* list = viadev.flow_head;
+    Lane* list = viadev.flow_head;
     viadev.flow_head = nullptr;
     while (list != nullptr) {
-        viadev_connection_t* c = list;
+        Lane* c = list;
         list = c->nextflow;
         c->inflow = false;
-        push_connection(c);
+        viadev.push(c->peer);
         ++done;
     }
     return done;
@@ -29,19 +22,20 @@ int work_on_flow_list() {
 
 int do_chores() {
     int done = 0;
-    viadev_connection_t* list = viadev.chores_head;
+    Lane* list = viadev.chores_head;
     viadev.chores_head = nullptr;
     while (list != nullptr) {
-        viadev_connection_t* c = list;
+        Lane* c = list;
         list = c->next_chore;
         c->in_chores = false;
-        if (c->lost) continue;
+        if (c->peer.lost()) continue;
         if (c->slots.open) tell_slot_news(c);
         post_missing_receives(c);
         const bool answer = c->answer_late && c->credits.missing_reserve() == 0;
         if (answer) c->answer_late = false;
         if (answer || c->credits.want_noop()) send_noop(c);
-        if (blocked(c)) push_connection(c);
+        push_loan(c);
+        if (c->peer.blocked()) viadev.push(c->peer);
         ++done;
     }
     return done;

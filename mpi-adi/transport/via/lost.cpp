@@ -8,49 +8,7 @@
 
 namespace viaduct::via {
 
-namespace {
-
-void end_requests(viadev_connection_t* c) {
-    process_t* proc = c->proc;
-    c->shandle_head = nullptr;
-    for (mpip_req_t* req : viadev.ids.of(proc)) {
-        if (transfer_of(req) != nullptr) {
-            forget_transfer(req);
-        } else {
-            viadev.ids.remove(req);
-        }
-        adi::end_request(req, MPIP_ERR_PROC_FAILED);
-    }
-    while (proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(proc), MPIP_ERR_PROC_FAILED);
-}
-
-}  // namespace
-
-void fail_connection(viadev_connection_t* c, const char* why) {
-    if (c->lost) return;
-    c->lost = true;
-    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);  // the next pass frees its slots
-    close_slots(c);
-    disconnect(c);
-    complete_finished();
-    while (c->backlog_head != nullptr) {
-        vbuf* v = c->backlog_head;
-        c->backlog_head = v->next;
-        if (v->transfer != nullptr) --viadev.local_waits;
-        release_vbuf(v);
-    }
-    const bool orderly = c->goodbye_had || viadev.closing;
-    c->proc->p_flags |= MPIP_PROC_TRANSPORTERR;
-    if (c->rhandle != nullptr && (c->rhandle->request != nullptr || c->rhandle->abandoned))
-        keep_series(c->rhandle);
-    c->rhandle = nullptr;
-    end_requests(c);
-    if (orderly) return;
-    adi::fail(MPIP_ERR_PROC_FAILED, "process %u is lost: %s", c->rank, why);
-    mpip_up.peer_failed(c->proc, MPIP_ERR_PROC_FAILED);
-}
-
-void doom_connection(viadev_connection_t* c, const char* why) {
+void doom_connection(Lane* c, const char* why) {
     c->doomed = why;
     viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
 }
@@ -61,11 +19,12 @@ void look_for_lost() {
         return;
     viadev.lost_seen = events;
     answer_rings();
-    for (const auto& c : viadev.connections) {
-        if (c != nullptr && c->lost) pass_on_place(c.get());
-        if (c == nullptr || c->lost || !c->initialized) continue;
+    for (size_t rank = 0; rank < viadev.peers().size(); ++rank) {
+        Lane* c = viadev.lane(rank);
+        if (c != nullptr && c->peer.lost()) pass_on_place(c);
+        if (c == nullptr || c->peer.lost() || !c->peer.ready()) continue;
         if (c->doomed != nullptr) {
-            fail_connection(c.get(), c->doomed);
+            fail_connection(c, c->doomed);
             continue;
         }
         VIP_VI_STATE state;
@@ -74,8 +33,8 @@ void look_for_lost() {
         if (VipQueryVi(c->vi, &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS) continue;
         if (state == VIP_STATE_CONNECTED && c->refused_head == nullptr && !c->refuses_receives) continue;
         // What came in before the end is still in the completion queue, or in slots: it is taken first.
-        take_what_came_before_the_end(c.get());
-        if (!c->lost) fail_connection(c.get(), "the connection is broken");
+        take_what_came_before_the_end(c);
+        if (!c->peer.lost()) fail_connection(c, "the connection is broken");
     }
 }
 

@@ -47,13 +47,13 @@ bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
     return true;
 }
 
-VIP_RETURN ask(const viadev_connection_t* c, VIP_ULONG milliseconds) {
+VIP_RETURN ask(const Lane* c, VIP_ULONG milliseconds) {
     const auto me = static_cast<uint32_t>(viadev.me);
-    const Card* card = card_of(viadev.task, static_cast<int>(c->rank));
+    const Card* card = card_of(viadev.task, static_cast<int>(c->peer.rank));
     Address local = {}, remote = {};
     local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen,
-               discriminator(viadev.task, me, c->rank));
-    remote.fill(card->address, card->address_len, discriminator(viadev.task, c->rank, me));
+               discriminator(viadev.task, me, c->peer.rank));
+    remote.fill(card->address, card->address_len, discriminator(viadev.task, c->peer.rank, me));
     return VipConnectPeerRequest(c->vi, &local.head, &remote.head, milliseconds);
 }
 
@@ -61,9 +61,9 @@ enum class Life { lives, ended, unseen };
 
 // Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent has not heard
 // of it yet.
-Life life_of(const viadev_connection_t* c) {
+Life life_of(const Lane* c) {
     const Card* mine = card_of(viadev.task, viadev.me);
-    const Card* theirs = card_of(viadev.task, static_cast<int>(c->rank));
+    const Card* theirs = card_of(viadev.task, static_cast<int>(c->peer.rank));
     if (theirs->pids != mine->pids) return Life::unseen;
     pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)), POLLIN, 0};
     if (process.fd < 0) return errno == ESRCH ? Life::ended : Life::unseen;
@@ -91,7 +91,7 @@ bool means_death(Opening& o, Clock::time_point now) {
 }
 
 Step advance(Opening& o) {
-    viadev_connection_t* c = o.connection;
+    Lane* c = o.connection;
     const auto now = Clock::now();
     if (o.asked) {
         const bool dead = is_seen_dead(o, now);  // before the request is looked at: it may have asked, and sent, and ended
@@ -138,12 +138,12 @@ const char* reason(Step step) {
     }
 }
 
-void through(viadev_connection_t* c) {
+void through(Lane* c) {
     connected(c);
     want_flow(c);
 }
 
-auto opening_of(const viadev_connection_t* c) {
+auto opening_of(const Lane* c) {
     return std::find_if(viadev.openings.begin(), viadev.openings.end(),
                         [c](const Opening& o) { return o.connection == c; });
 }
@@ -154,16 +154,16 @@ bool wants_on_demand(const taskinfo_t* task) {
     return task->ti_nprocs > adi::param_number(adi::Param::on_demand);
 }
 
-void want_connection(viadev_connection_t* c) {
-    if (c->initialized || c->opening || c->lost) return;
+void want_connection(Lane* c) {
+    if (c->peer.ready() || c->opening || c->peer.lost()) return;
     c->opening = true;
     viadev.openings.push_back({c});
 }
 
 void answer_rings() {
     for (const uint32_t rank : who_rang()) {
-        viadev_connection_t* c = rank < viadev.connections.size() ? viadev.connections[rank].get() : nullptr;
-        if (c == nullptr || c->initialized || c->lost) continue;
+        Lane* c = viadev.lane(rank);
+        if (c == nullptr || c->peer.ready() || c->peer.lost()) continue;
         want_connection(c);
         opening_of(c)->known = true;
         opening_of(c)->next = {};
@@ -173,8 +173,8 @@ void answer_rings() {
 bool advance_openings() {
     bool moved = false;
     for (size_t i = 0; i < viadev.openings.size();) {
-        viadev_connection_t* c = viadev.openings[i].connection;
-        const Step step = c->lost ? Step::dead : advance(viadev.openings[i]);
+        Lane* c = viadev.openings[i].connection;
+        const Step step = c->peer.lost() ? Step::dead : advance(viadev.openings[i]);
         if (step == Step::pending) {
             ++i;
             continue;
@@ -191,7 +191,7 @@ bool advance_openings() {
     return moved;
 }
 
-bool finish_opening(viadev_connection_t* c) {
+bool finish_opening(Lane* c) {
     const auto found = opening_of(c);
     if (found == viadev.openings.end()) return false;
     VIP_VI_ATTRIBUTES theirs;

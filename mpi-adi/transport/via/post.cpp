@@ -15,11 +15,9 @@ namespace {
 inline void fill_origin(Header* h, uint16_t sequence) {
     h->sequence = sequence;
     h->source = static_cast<uint32_t>(viadev.me);
-    h->flags = static_cast<uint8_t>((h->flags & ~kFlagEnvelopesOnly) |
-                                    (viadev.envelopes_only ? kFlagEnvelopesOnly : 0));
 }
 
-void fill_header(viadev_connection_t* c, Header* h, uint16_t sequence) {
+void fill_header(Lane* c, Header* h, uint16_t sequence) {
     fill_origin(h, sequence);
     h->credit = c->credits.take_local();
     h->view = c->credits.view();
@@ -27,13 +25,13 @@ void fill_header(viadev_connection_t* c, Header* h, uint16_t sequence) {
 }
 
 // In a slot it says nothing of credits: packets without a sequence, which do, could overtake it.
-inline void fill_slot_header(viadev_connection_t* c, Header* h) {
+inline void fill_slot_header(Lane* c, Header* h) {
     fill_origin(h, c->next_packet_tosend++);
     h->credit = 0;
     h->view = h->noops = 0;
 }
 
-inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
+inline void hand_to_nic(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     v->connection = c;
     v->owner = Owner::send_queue;
     ++c->sends_outstanding;
@@ -47,15 +45,8 @@ inline void hand_to_nic(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
 }
 
-void post_with_credit(viadev_connection_t* c, vbuf* v) {
-    c->credits.spend();
-    fill_header(c, packet_of<Header>(v), c->next_packet_tosend++);
-    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
-    hand_to_nic(c, v, &v->desc);
-}
-
 // What ends a packet in its slot. Returns the address of the slot's end on the other side.
-uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length) {
+uint64_t end_packet(Lane* c, SlotEnd* end, size_t length) {
     const SlotKind kind = slot_kind_for(length);
     SlotCounts* counts = c->slots.counts;
     const uint32_t position = counts[kind].next();
@@ -70,33 +61,29 @@ uint64_t end_packet(viadev_connection_t* c, SlotEnd* end, size_t length) {
 }
 
 // The packet in a vbuf, as it is.
-void post_in_slot(viadev_connection_t* c, vbuf* v) {
+void post_in_slot(Lane* c, vbuf* v) {
     const size_t length = v->desc.CS.Length;
     const size_t whole = slot_bytes_for(length);
     fill_slot_header(c, packet_of<Header>(v));
     const uint64_t end =
         end_packet(c, reinterpret_cast<SlotEnd*>(v->buffer + whole - sizeof(SlotEnd)), length);
-    LongTransfer* transfer = v->transfer;
     const size_t before = whole - kSlotLine;
     const VIPX_WRITE write = {end - whole, c->slots.theirs_handle, v->buffer, before, v->buffer + before, kSlotLine};
-    // A transfer that ends with this packet is still being moved, and ends when the send is collected.
-    if (transfer == nullptr && VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]] {
+    if (VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]] {
         release_vbuf(v);
     } else {
         vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->slots.theirs_handle, v->buffer, v->handle,
                        static_cast<uint32_t>(whole));
-        v->transfer = transfer;
         hand_to_nic(c, v, &v->desc);
     }
     wake(c);
 }
 
-void send_free(viadev_connection_t* c, PacketType type) {
-    vbuf* v = get_vbuf();
-    if (v == nullptr || !has_place(c)) {
-        if (v != nullptr) release_vbuf(v);
+bool send_free(Lane* c, PacketType type) {
+    vbuf* v = has_place(c) ? get_vbuf() : nullptr;
+    if (v == nullptr) {
         want_chores(c);
-        return;
+        return false;
     }
     Header* h = packet_of<Header>(v);
     h->type = type;
@@ -105,28 +92,31 @@ void send_free(viadev_connection_t* c, PacketType type) {
     c->credits.sent_free();
     fill_header(c, h, 0);
     hand_to_nic(c, v, &v->desc);
-    if (type == PacketType::closing) c->goodbye_sent = true;
-}
-
-// Sends the packet, if there is room for it now.
-inline bool post_now(viadev_connection_t* c, vbuf* v) {
-    if (!has_place(c)) return false;
-    if (by_slots(c) && v->desc.CS.Length <= kMostInSlot && slot_is_free(c, v->desc.CS.Length)) {
-        post_in_slot(c, v);
-        return true;
-    }
-    if (!c->credits.can_send()) return false;
-    const bool loan = packet_of<Header>(v)->type == PacketType::slots;
-    post_with_credit(c, v);
-    if (loan) [[unlikely]]
-        slots_are_told(c);
     return true;
 }
 
 }  // namespace
 
+void post_with_credit(Lane* c, vbuf* v) {
+    c->credits.spend();
+    fill_header(c, packet_of<Header>(v), c->next_packet_tosend++);
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+    hand_to_nic(c, v, &v->desc);
+}
+
+bool viadev_post_send(Lane* c, vbuf* v) {
+    if (c->peer.lost() || !has_place(c)) return false;
+    if (by_slots(c) && v->desc.CS.Length <= kMostInSlot && slot_is_free(c, v->desc.CS.Length)) {
+        post_in_slot(c, v);
+        return true;
+    }
+    if (!c->credits.can_send()) return false;
+    post_with_credit(c, v);
+    return true;
+}
+
 // Nothing is collected here: a transfer may be in the middle of its last piece.
-void send_wake(viadev_connection_t* c) {
+void send_wake(Lane* c) {
     const bool place = c->sends_outstanding < viadev.send_depth && vbuf_pool.free_head != nullptr;
     vbuf* v = place && c->credits.can_send() ? get_vbuf() : nullptr;
     if (v == nullptr) return;
@@ -136,36 +126,13 @@ void send_wake(viadev_connection_t* c) {
     post_with_credit(c, v);
 }
 
-bool has_place(viadev_connection_t* c) {
+bool has_place(Lane* c) {
     if (c->sends_outstanding < viadev.collect_from) [[likely]]
         return true;
     viadev_process_send();  // some have finished, it may be
     if (c->sends_outstanding < viadev.send_depth) return true;
     c->place_wanted = true;
     return false;
-}
-
-void viadev_post_send(viadev_connection_t* c, vbuf* v) {
-    if (c->lost) {
-        release_vbuf(v);
-        return;
-    }
-    if (c->backlog_head == nullptr && post_now(c, v)) [[likely]]
-        return;
-    ++adi::counters[MPIP_PROTO_VIA].mc_backlogged;
-    v->owner = Owner::backlog;
-    v->next = nullptr;
-    (c->backlog_head == nullptr ? c->backlog_head : c->backlog_tail->next) = v;
-    c->backlog_tail = v;
-}
-
-void push_backlog(viadev_connection_t* c) {
-    while (c->backlog_head != nullptr) {
-        vbuf* v = c->backlog_head;
-        vbuf* next = v->next;
-        if (!post_now(c, v)) return;
-        c->backlog_head = next;
-    }
 }
 
 namespace {
@@ -177,11 +144,10 @@ struct EagerWords {
 static_assert(sizeof(EagerWords) == sizeof(EagerInSlot) + sizeof(SlotEnd));
 
 // Type, flags and sequence, and nothing of credits.
-inline uint64_t first_word(const viadev_connection_t* c, PacketType type, uint32_t flags) {
-    if (viadev.envelopes_only) flags |= kFlagEnvelopesOnly;
+inline uint64_t first_word(const Lane* c, PacketType type, uint32_t flags) {
     return static_cast<uint32_t>(type) | flags << 8 | static_cast<uint32_t>(c->next_packet_tosend) << 16;
 }
-inline uint64_t taken_word(const viadev_connection_t* c) {
+inline uint64_t taken_word(const Lane* c) {
     const SlotCounts* counts = c->slots.counts;
     return uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited();
 }
@@ -189,15 +155,15 @@ inline uint64_t end_word(uint32_t position, size_t length, size_t head) {
     return uint64_t{position + 1} << 32 | head << 16 | length;
 }
 
-inline EagerWords eager_words(const viadev_connection_t* c, uint32_t position, size_t length, int src_lrank,
+inline EagerWords eager_words(const Lane* c, uint32_t position, size_t length, int src_lrank,
                               int tag, uint64_t context, int mode) {
-    const uint32_t ready = (mode & MPIP_MODE_READY) != 0 ? kFlagReady : 0U;
-    return {{first_word(c, PacketType::eager_start, ready) << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
+    const auto ready = static_cast<uint32_t>(mode & MPIP_MODE_READY);
+    return {{first_word(c, PacketType::eager, ready) << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
              uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag), taken_word(c),
              end_word(position, length, sizeof(EagerInSlot))}};
 }
 
-inline void count_written(viadev_connection_t* c, SlotKind kind) {
+inline void count_written(Lane* c, SlotKind kind) {
     SlotCounts* counts = c->slots.counts;
     counts[kind].sent();
     note_next_line(c);
@@ -240,7 +206,7 @@ inline void put_word(uint64_t* at, uint64_t value) {
 
 // The last line or two, which end with `tail`, and the slot's address.
 template <size_t tail_words>
-bool write_with_end(viadev_connection_t* c, const void* data, size_t before, uint64_t* last, size_t words, SlotKind kind,
+bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, size_t words, SlotKind kind,
                     uint32_t position, const uint64_t (&tail)[tail_words]) {
     for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
     const size_t bytes = words * sizeof(uint64_t);
@@ -258,7 +224,7 @@ constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
 // A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is before them goes
 // from the user's buffer.
 template <size_t tail_words>
-bool write_data_and_end(viadev_connection_t* c, const char* data, size_t bytes, size_t length, SlotKind kind,
+bool write_data_and_end(Lane* c, const char* data, size_t bytes, size_t length, SlotKind kind,
                         uint32_t position, const uint64_t (&tail)[tail_words]) {
     alignas(kSlotLine) uint64_t last[2 * kLineWords];
     const size_t before = bytes & ~(kSlotLine - 1);
@@ -270,7 +236,7 @@ bool write_data_and_end(viadev_connection_t* c, const char* data, size_t bytes, 
 
 }  // namespace
 
-bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int src_lrank, int tag,
+bool write_eager_now(Lane* c, const void* data, size_t bytes, int src_lrank, int tag,
                      uint64_t context, int mode) {
     constexpr size_t kInOneLine = kSlotLine - sizeof(EagerWords);
     const size_t length = bytes + sizeof(EagerInSlot);
@@ -289,21 +255,20 @@ bool write_eager_now(viadev_connection_t* c, const void* data, size_t bytes, int
                               eager_words(c, position, length, src_lrank, tag, context, mode).word);
 }
 
-bool write_r3_now(viadev_connection_t* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t packet_no) {
-    const size_t length = bytes + sizeof(R3Next);
+bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t at) {
+    const size_t length = bytes + sizeof(Data);
     const SlotKind kind = slot_kind_for(length);
     const uint32_t position = c->slots.counts[kind].next();
-    // Header, name of the receive and number; then what ends a packet.
-    const uint64_t tail[] = {first_word(c, PacketType::r3_next, 0), receive << 32 | static_cast<uint32_t>(viadev.me),
-                             uint64_t{packet_no} << 32 | receive >> 32, taken_word(c),
-                             end_word(position, length, sizeof(R3Next))};
-    static_assert(sizeof tail == sizeof(R3Next) + sizeof(SlotEnd) && offsetof(R3Next, rreq) == 12 &&
-                  offsetof(R3Next, packet_no) == 20);
+    // Header, name of the receive and place in the message; then what ends a packet.
+    const uint64_t tail[] = {first_word(c, PacketType::data, 0), receive << 32 | static_cast<uint32_t>(viadev.me),
+                             uint64_t{at} << 32 | receive >> 32, taken_word(c),
+                             end_word(position, length, sizeof(Data))};
+    static_assert(sizeof tail == sizeof(Data) + sizeof(SlotEnd) && offsetof(Data, rreq) == 12 && offsetof(Data, at) == 20);
     return write_data_and_end(c, static_cast<const char*>(data), bytes, length, kind, position, tail);
 }
 
 // Header and end are made of whole words, as the NIC reads them (see set_form).
-void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_lrank, int tag,
+void post_eager_in_slot(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag,
                         uint64_t context, int mode) {
     const size_t length = bytes + sizeof(EagerInSlot);
     const size_t whole = slot_bytes_for(length);
@@ -319,13 +284,13 @@ void post_eager_in_slot(viadev_connection_t* c, vbuf* v, size_t bytes, int src_l
     wake(c);
 }
 
-int viadev_post_rdma(viadev_connection_t* c, vbuf* v, VIP_DESCRIPTOR* desc) {
+int viadev_post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     if (!has_place(c)) return MPIP_AGAIN;
     hand_to_nic(c, v, desc);
     return MPIP_SUCCESS;
 }
 
-bool post_receive(viadev_connection_t* c, bool reserve) {
+bool post_receive(Lane* c, bool reserve) {
     vbuf* v = get_vbuf();
     if (v == nullptr) return false;
     vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
@@ -341,7 +306,7 @@ bool post_receive(viadev_connection_t* c, bool reserve) {
     return true;
 }
 
-void post_missing_receives(viadev_connection_t* c) {
+void post_missing_receives(Lane* c) {
     while (c->credits.missing_reserve() > 0) {
         if (!post_receive(c, true)) return want_chores(c);
     }
@@ -350,34 +315,32 @@ void post_missing_receives(viadev_connection_t* c) {
     }
 }
 
-void send_noop(viadev_connection_t* c) {
-    if (c->lost || c->goodbye_sent || !c->credits.may_send_noop()) return;
+void send_noop(Lane* c) {
+    if (c->peer.lost() || c->peer.closing_sent || !c->credits.may_send_noop()) return;
     ++adi::counters[MPIP_PROTO_VIA].mc_noops;
     send_free(c, PacketType::noop);
 }
 
-void send_goodbye(viadev_connection_t* c) {
-    if (!c->lost && !c->goodbye_sent) send_free(c, PacketType::closing);
-}
+bool send_closing(Lane* c) { return !c->peer.lost() && send_free(c, PacketType::closing); }
 
 void complete_send(vbuf* v, bool good) {
-    viadev_connection_t* c = v->connection;
+    Lane* c = v->connection;
     --c->sends_outstanding;
     --viadev.sends_outstanding;
-    LongTransfer* transfer = v->transfer;
+    protocol::Transfer* transfer = v->transfer;
     release_vbuf(v);
     if (transfer != nullptr) --viadev.local_waits;
     if (c->place_wanted) {
         c->place_wanted = false;
         want_flow(c);
     }
-    if (transfer != nullptr && good) long_transfer_sent(transfer);
+    if (transfer != nullptr && good) viadev.landed(*transfer);
 }
 
 static void take_back(vbuf* v, VIP_RETURN rc) {
-    viadev_connection_t* c = v->connection;
+    Lane* c = v->connection;
     complete_send(v, rc == VIP_SUCCESS);
-    if (rc != VIP_SUCCESS && !c->lost) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+    if (rc != VIP_SUCCESS && !c->peer.lost()) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
 }
 
 void viadev_process_send() {
@@ -392,10 +355,10 @@ void viadev_process_send() {
         }
         return;
     }
-    viadev_connection_t* list = viadev.sending_head;
+    Lane* list = viadev.sending_head;
     viadev.sending_head = nullptr;
     while (list != nullptr) {
-        viadev_connection_t* c = list;
+        Lane* c = list;
         list = c->next_sending;
         c->in_sending = false;
         while (c->sends_outstanding != 0) {

@@ -43,7 +43,7 @@ VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) {
     return rc == VIP_SUCCESS ? handle : 0;
 }
 
-void leave(const Registration& r) { adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle)); }
+void leave(const Registration& r) { adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle[0])); }
 
 void drop(ByBase::iterator at) {
     if (last_used == &at->second) last_used = nullptr;
@@ -86,7 +86,7 @@ Registration* keep(uintptr_t address, size_t bytes) {
         handle = enter(begin, end - begin);
     }
     if (handle == 0) return nullptr;
-    const Registration fresh = {wide_begin, wide_end - wide_begin, handle, 0, 0, Registration::Kind::kept};
+    const Registration fresh = {wide_begin, wide_end - wide_begin, handle, Registration::Kind::kept};
     const auto [at, added] = kept.emplace(wide_begin, fresh);
     if (added) return &at->second;
     leave(fresh);  // a shorter one with this beginning is in use
@@ -96,7 +96,7 @@ Registration* keep(uintptr_t address, size_t bytes) {
 Registration* for_one_message(uintptr_t address, size_t bytes) {
     const VIP_MEM_HANDLE handle = enter(address, bytes);
     if (handle == 0) return nullptr;
-    return new Registration{address, bytes, handle, 0, 0, Registration::Kind::message};
+    return new Registration{address, bytes, handle, Registration::Kind::message};
 }
 
 Registration* find_or_make(uintptr_t address, size_t bytes) {
@@ -136,14 +136,14 @@ void* allocate_registered(size_t bytes) {
     VIP_MEM_HANDLE handle = 0;
     if (VipxAllocMemory(viadev.nic, bytes, 0, &attributes, &memory, &handle) != VIP_SUCCESS) return nullptr;
     const auto base = reinterpret_cast<uintptr_t>(memory);
-    blocks.emplace(base, Registration{base, bytes, handle, 0, 0, Registration::Kind::library});
+    blocks.emplace(base, Registration{base, bytes, handle, Registration::Kind::library});
     return memory;
 }
 
 bool free_registered(void* address) {
     const auto found = blocks.find(reinterpret_cast<uintptr_t>(address));
     if (found == blocks.end()) return false;
-    adi::let_go(VipxFreeMemory(viadev.nic, address, found->second.handle));
+    adi::let_go(VipxFreeMemory(viadev.nic, address, found->second.handle[0]));
     blocks.erase(found);
     return true;
 }

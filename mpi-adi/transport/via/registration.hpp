@@ -8,17 +8,21 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpi-adi/transport/protocol/lane.hpp"
+
 namespace viaduct::via {
 
 // Registered memory, held by the messages that use it.
-struct Registration {
-    uintptr_t base;
-    size_t bytes;
-    VIP_MEM_HANDLE handle;
-    uint32_t users;      // messages underway
-    uint64_t last_used;  // on the clock of the cache
-    enum class Kind : uint8_t { library, kept, message } kind;
+struct Registration : protocol::Registration {
+    uint32_t users = 0;      // messages underway
+    uint64_t last_used = 0;  // on the clock of the cache
+    enum class Kind : uint8_t { library, kept, message } kind = Kind::message;
 
+    Registration(uintptr_t begin, size_t length, VIP_MEM_HANDLE entered, Kind what) : kind(what) {
+        base = begin;
+        bytes = length;
+        handle[0] = entered;
+    }
     bool covers(uintptr_t address, size_t length) const {
         return address - base <= bytes && length <= bytes - (address - base);
     }

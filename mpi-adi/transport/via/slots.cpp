@@ -6,6 +6,7 @@
 #include "mpi-adi/transport/via/slots.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/sync/pause.hpp"
 #include "mpi-adi/transport/via/device.hpp"
@@ -15,7 +16,7 @@ namespace viaduct::via {
 namespace {
 
 // A word of news, of 8 bytes, into the peer's area.
-bool write_word(viadev_connection_t* c, size_t offset, const void* word) {
+bool write_word(Lane* c, size_t offset, const void* word) {
     const VIPX_WRITE write = {c->slots.theirs + offset, c->slots.theirs_handle, nullptr, 0, word, 8};
     if (VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]]
         return true;
@@ -29,7 +30,7 @@ bool write_word(viadev_connection_t* c, size_t offset, const void* word) {
     return false;
 }
 
-bool say_whether_asleep(viadev_connection_t* c, bool asleep) {
+bool say_whether_asleep(Lane* c, bool asleep) {
     Le64 word;
     word = asleep ? 1 : 0;
     if (!write_word(c, offsetof(SlotNews, asleep), &word)) return false;
@@ -37,7 +38,7 @@ bool say_whether_asleep(viadev_connection_t* c, bool asleep) {
     return true;
 }
 
-void open_slots(viadev_connection_t* c) {
+void open_slots(Lane* c) {
     if (!c->slots.told || c->slots.theirs == 0 || c->slots.open) return;
     c->slots.open = true;
     void* mapped = nullptr;
@@ -46,10 +47,11 @@ void open_slots(viadev_connection_t* c) {
         note_next_line(c);
     }
     viadev.lenders.push_back(c);
+    c->slots.counted = false;
     --viadev.by_queue;
 }
 
-void set_awaited(viadev_connection_t* c, SlotKind kind) {
+void set_awaited(Lane* c, SlotKind kind) {
     const uint32_t position = c->slots.counts[kind].awaited();
     c->slots.awaited[kind] =
         reinterpret_cast<const SlotEnd*>(c->slots.lent + slot_end(kind, position) - sizeof(SlotEnd));
@@ -64,14 +66,14 @@ uint64_t read_word(const void* at) {
 }
 
 // The last word of the awaited slot: length, head and position. Whether it tells of a packet.
-inline bool is_there(const viadev_connection_t* c, SlotKind kind, uint64_t* word) {
+inline bool is_there(const Lane* c, SlotKind kind, uint64_t* word) {
     static_assert(offsetof(SlotEnd, length) == 8 && offsetof(SlotEnd, head) == 10 && offsetof(SlotEnd, position) == 12);
     *word = read_word(&c->slots.awaited[kind]->length);
     return *word >> 32 == c->slots.counts[kind].awaited() + uint32_t{1};
 }
 
 // False: it cannot have taken so many.
-inline bool hear_taken(viadev_connection_t* c, const SlotEnd* end) {
+inline bool hear_taken(Lane* c, const SlotEnd* end) {
     const uint64_t taken = read_word(end->taken);
     if (taken == c->slots.heard) [[likely]]
         return true;
@@ -80,24 +82,24 @@ inline bool hear_taken(viadev_connection_t* c, const SlotEnd* end) {
     return counts[kShort].heard(static_cast<uint32_t>(taken)) && counts[kLong].heard(static_cast<uint32_t>(taken >> 32));
 }
 
-inline void took(viadev_connection_t* c, SlotKind kind) {
+inline void took(Lane* c, SlotKind kind) {
     c->slots.counts[kind].took();
     set_awaited(c, kind);
-    if (!c->lost) tell_slot_news(c);
+    if (!c->peer.lost()) tell_slot_news(c);
 }
 
 // The packet that nearly all are, and that comes next: a whole message, its data in front. False: another one, or not
 // what it should be; nothing has happened.
-inline bool take_whole_message(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
+inline bool take_whole_message(Lane* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
     const size_t length = static_cast<uint16_t>(last_word);
     const auto* words = reinterpret_cast<const uint64_t*>(end);
     const auto first = static_cast<uint32_t>(read_word(words - 4) >> 32);
     const uint64_t source = read_word(words - 3);
     constexpr uint32_t kFlags = 0xff00;
-    const uint32_t expected = static_cast<uint32_t>(PacketType::eager_start) | uint32_t{c->next_packet_expected} << 16;
+    const uint32_t expected = static_cast<uint32_t>(PacketType::eager) | uint32_t{c->next_packet_expected} << 16;
     static_assert(offsetof(Header, flags) == 1 && offsetof(Header, sequence) == 2 && offsetof(Header, source) == 8);
-    if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected || source >> 32 != c->rank ||
-        length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] || c->rhandle != nullptr) [[unlikely]]
+    if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected || source >> 32 != c->peer.rank ||
+        length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] || c->peer.series != nullptr) [[unlikely]]
         return false;
     const uint64_t context = read_word(words - 2), who = read_word(words - 1);
     if (!hear_taken(c, end)) [[unlikely]] {
@@ -106,29 +108,19 @@ inline bool take_whole_message(viadev_connection_t* c, SlotKind kind, const Slot
     }
     ++c->next_packet_expected;
     const uint32_t flags = first >> 8;
-    c->envelopes_only = (flags & kFlagEnvelopesOnly) != 0;
-    const size_t bytes = length - sizeof(EagerInSlot);
-    const envelope env = {context,
-                          (flags & kFlagReady) != 0 ? MPIP_MODE_READY : MPIP_MODE_STANDARD,
-                          static_cast<int>(who >> 32),
-                          static_cast<int>(static_cast<uint32_t>(who)),
-                          static_cast<int64_t>(bytes),
-                          0,
-                          0};
     const char* data = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
-    mpip_req_t* match = nullptr;
-    if (mpip_up.arrived(c->proc, &env, data, bytes, nullptr, &match) == MPIP_IN_MATCHED) [[unlikely]]
-        mpip_req_deliver_all(match, data, bytes);
+    viadev.incoming_whole(c->peer, context, static_cast<int>(static_cast<uint32_t>(who)), static_cast<int>(who >> 32),
+                          static_cast<int>(flags & MPIP_MODE_READY), data, length - sizeof(EagerInSlot));
     took(c, kind);
     return true;
 }
 
 // Any other one. False: it is behind a packet in the queue.
-bool take_any(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
+bool take_any(Lane* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
     const size_t length = static_cast<uint16_t>(last_word), head = static_cast<uint16_t>(last_word >> 16);
     const char* first = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
     // One of 28 bytes, say, takes four words, the last of which it fills.
-    const size_t unused = head == sizeof(EagerInSlot) ? sizeof(EagerInSlot) - sizeof(EagerStart) : 0;
+    const size_t unused = head == sizeof(EagerInSlot) ? sizeof(EagerInSlot) - sizeof(Eager) : 0;
     const SlotPacket packet = {
         first, head == 0 ? first : reinterpret_cast<const char*>(end) - head + unused, length, head};
     if (length + sizeof(SlotEnd) > kSlotBytes[kind] || length < sizeof(Header) || head > length ||
@@ -149,12 +141,12 @@ bool take_any(viadev_connection_t* c, SlotKind kind, const SlotEnd* end, uint64_
 
 // Whoever gets a packet of one line mostly sends one soon, and the peer, who waits for that, has the line. To have it back takes as long
 // as a packet does, and goes beside the work with this one. Beside the lines of a longer one it would be in their way.
-inline void fetch_next_line(const viadev_connection_t* c) {
+inline void fetch_next_line(const Lane* c) {
     if (c->slots.next_line != nullptr) [[likely]]
         prefetch_for_writing(c->slots.next_line);
 }
 
-void push_when_free(viadev_connection_t* c) {
+void push_when_free(Lane* c) {
     hear_slot_news(c);
     const SlotCounts* counts = c->slots.counts;
     if (!counts[kShort].room() || !counts[kLong].room()) return;
@@ -164,8 +156,8 @@ void push_when_free(viadev_connection_t* c) {
 
 }  // namespace
 
-void lend_slots(viadev_connection_t* c) {
-    if (c->slots.tried || viadev.slots_after == 0 || c->lost || c->goodbye_sent) return;
+void lend_slots(Lane* c) {
+    if (c->slots.tried || viadev.slots_after == 0 || c->peer.lost() || c->peer.closing_sent) return;
     c->slots.tried = true;
     c->slots.turned_away = viadev.lent >= viadev.most_lenders;
     if (c->slots.turned_away) return;
@@ -185,15 +177,28 @@ void lend_slots(viadev_connection_t* c) {
     p->address = reinterpret_cast<uint64_t>(memory);
     p->memhandle = c->slots.lent_handle;
     vbuf_init_sendrecv(v, sizeof(Slots));
-    viadev_post_send(c, v);
+    // Tried again with the chores where there is no room.
+    if (!has_place(c) || !c->credits.can_send()) {
+        c->slots.loan = v;
+        return want_chores(c);
+    }
+    post_with_credit(c, v);
+    slots_are_told(c);
 }
 
-void slots_are_told(viadev_connection_t* c) {
+// The packet that tells of them, which found no room.
+void push_loan(Lane* c) {
+    if (c->slots.loan == nullptr || !has_place(c) || !c->credits.can_send()) return;
+    post_with_credit(c, std::exchange(c->slots.loan, nullptr));
+    slots_are_told(c);
+}
+
+void slots_are_told(Lane* c) {
     c->slots.told = true;
     open_slots(c);
 }
 
-bool incoming_slots(viadev_connection_t* c, const Slots& packet) {
+bool incoming_slots(Lane* c, const Slots& packet) {
     const uint64_t address = packet.address;
     if (c->slots.theirs != 0 || packet.memhandle == 0 || address == 0 || address % kSlotLine != 0 ||
         address > UINT64_MAX - kSlotAreaBytes)
@@ -205,9 +210,10 @@ bool incoming_slots(viadev_connection_t* c, const Slots& packet) {
     return true;
 }
 
-void close_slots(viadev_connection_t* c) {
+void close_slots(Lane* c) {
     if (!c->slots.open) {
-        if (c->initialized) --viadev.by_queue;
+        if (c->slots.counted) --viadev.by_queue;
+        c->slots.counted = false;
         return;
     }
     c->slots.open = false;
@@ -215,25 +221,27 @@ void close_slots(viadev_connection_t* c) {
     viadev.lenders.erase(std::find(viadev.lenders.begin(), viadev.lenders.end(), c));
 }
 
-void free_slots(viadev_connection_t* c) {
+void free_slots(Lane* c) {
+    if (c->slots.loan != nullptr) release_vbuf(std::exchange(c->slots.loan, nullptr));
     if (c->slots.lent == nullptr) return;
     adi::let_go(VipxFreeMemory(viadev.nic, c->slots.lent, c->slots.lent_handle));
     c->slots.lent = nullptr;
     --viadev.lent;
 }
 
-void pass_on_place(viadev_connection_t* lost) {
+void pass_on_place(Lane* lost) {
     if (lost->slots.lent == nullptr) return;
     free_slots(lost);
-    for (const auto& c : viadev.connections) {
-        if (c == nullptr || !c->slots.turned_away || !c->initialized) continue;
+    for (size_t rank = 0; rank < viadev.peers().size(); ++rank) {
+        Lane* c = viadev.lane(rank);
+        if (c == nullptr || !c->slots.turned_away || !c->peer.ready() || c->peer.lost()) continue;
         c->slots.tried = c->slots.turned_away = false;
-        lend_slots(c.get());
+        lend_slots(c);
         if (c->slots.lent != nullptr) return;
     }
 }
 
-void hear_slot_news(viadev_connection_t* c) {
+void hear_slot_news(Lane* c) {
     const uint64_t word =
         __atomic_load_n(reinterpret_cast<const uint64_t*>(&slot_news(c)->taken), __ATOMIC_ACQUIRE);
     Le32 taken[kSlotKinds];
@@ -244,8 +252,8 @@ void hear_slot_news(viadev_connection_t* c) {
     }
 }
 
-void write_slot_news(viadev_connection_t* c) {
-    if (c->goodbye_had) return;  // who has said goodbye wants no slots, and may be gone
+void write_slot_news(Lane* c) {
+    if (c->peer.closing_had) return;  // a peer that has closed wants no slots, and may be gone
     SlotCounts* counts = c->slots.counts;
     Le32 taken[kSlotKinds];
     for (unsigned kind = 0; kind < kSlotKinds; ++kind) taken[kind] = counts[kind].awaited();
@@ -254,7 +262,7 @@ void write_slot_news(viadev_connection_t* c) {
     wake(c);
 }
 
-int take_from_slots(viadev_connection_t* c) {
+int take_from_slots(Lane* c) {
     bool behind = false;
     for (const SlotKind kind : {kShort, kLong}) {
         uint64_t word;
@@ -279,7 +287,7 @@ int look_at_slots() {
     bool behind = false;
     for (size_t i = 0; i < count; ++i, ++at) {
         if (at >= count) at = 0;
-        viadev_connection_t* c = viadev.lenders[at];
+        Lane* c = viadev.lenders[at];
         if (c->slots.wanted) [[unlikely]]
             push_when_free(c);
         int answer = take_from_slots(c);
@@ -302,10 +310,10 @@ int look_at_slots() {
 bool leave_slots() {
     if (viadev.lenders.empty()) return true;
     bool told = true;
-    for (viadev_connection_t* c : viadev.lenders) told = say_whether_asleep(c, true) && told;
+    for (Lane* c : viadev.lenders) told = say_whether_asleep(c, true) && told;
     heavy_barrier();  // partner: wake(). What was written before is seen now, who writes later sees us asleep
     uint64_t news;
-    for (viadev_connection_t* c : viadev.lenders) {
+    for (Lane* c : viadev.lenders) {
         if (c->slots.wanted) push_when_free(c);
         told = told && !c->inflow && !is_there(c, kShort, &news) && !is_there(c, kLong, &news);
     }
@@ -314,7 +322,7 @@ bool leave_slots() {
 }
 
 void return_to_slots() {
-    for (viadev_connection_t* c : viadev.lenders) {
+    for (Lane* c : viadev.lenders) {
         if (c->slots.said_asleep && !say_whether_asleep(c, false)) want_chores(c);
     }
 }

@@ -10,33 +10,28 @@
 #include <cstdint>
 #include <cstring>
 
+#include "mpi-adi/transport/protocol/transfer.hpp"
 #include "mpi-adi/transport/via/wire.hpp"
 
 namespace viaduct::via {
 
-struct viadev_connection_t;
-struct LongTransfer;
+class Lane;
 
 constexpr size_t kVbufBytes = 16 * 1024;
 constexpr size_t VBUF_BUFFER_SIZE = kVbufBytes - sizeof(VIP_DESCRIPTOR);
 // C34: what one packet carries of a message.
-constexpr size_t MAX_DATA_SIZE = VBUF_BUFFER_SIZE - sizeof(EagerStart);
-static_assert(MAX_DATA_SIZE == 16 * 1024 - 64 - sizeof(EagerStart));
-constexpr size_t kFirstData = VBUF_BUFFER_SIZE - sizeof(EagerFirst);
-constexpr size_t kNextData = VBUF_BUFFER_SIZE - sizeof(EagerNext);
-constexpr size_t kR3Data = VBUF_BUFFER_SIZE - sizeof(R3Next);
+constexpr size_t MAX_DATA_SIZE = VBUF_BUFFER_SIZE - sizeof(Eager);
+static_assert(MAX_DATA_SIZE == 16 * 1024 - 64 - sizeof(Eager));
 
 // Exactly one owns a vbuf at a time.
-enum class Owner : uint8_t { free, receive_queue, send_queue, backlog, handler, unexpected };
+enum class Owner : uint8_t { free, receive_queue, send_queue, handler };
 
 // The design's vbuf, 16 KiB, with two lines in front for what this side notes about it: they also keep the
 // first lines of neighbouring buffers from falling into the same sets of the cache.
 struct vbuf {
     vbuf* next;
-    viadev_connection_t* connection;
-    LongTransfer* transfer;  // send queue: whose last piece this is
-    const char* data;        // unexpected: where the data begins
-    uint32_t bytes;          // unexpected: and how much there is
+    Lane* connection;
+    protocol::Transfer* transfer;  // send queue: whose last piece this is
     VIP_MEM_HANDLE handle;
     Owner owner;
     alignas(128) char buffer[VBUF_BUFFER_SIZE];
@@ -141,5 +136,10 @@ inline void vbuf_init_rdma(vbuf* v, unsigned control, uint64_t remote, VIP_MEM_H
     d.DS[1].Local.Length = len;
     v->transfer = nullptr;
 }
+
+// Fills the long descriptor of a vbuf for one remote write or read between both positions, of at most `most` bytes and
+// `segments` segments, the one of the address included. How many bytes it moves.
+uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& near, const protocol::PieceList& far,
+                          size_t most, size_t segments);
 
 }  // namespace viaduct::via

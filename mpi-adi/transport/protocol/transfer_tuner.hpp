@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which way long messages of one connection take, where there are two that need no copy aside: remote reads
-// and writes, which the kernel does where memory is not mapped, or slots, which both processes copy through.
-// The one is twice as quick on some machines and the other four times on others, so the receiver, who
-// chooses, learns it from the messages themselves, for each power of two of their length: some go each way,
-// and the one that took less time in all is taken. Not the one that took the least time once: of messages
-// that overlap two may end at once, and each counts from the end of the one before. Later they are tried
-// anew: soon, until a trial confirms the one before (one of them may have met slots that nobody had written
-// to yet, which cost page faults, or a process that was not running), then seldom, because processors of
-// virtual machines are moved about.
+// and writes, or frames which both processes copy through memory that they share. The one is twice as quick
+// on some machines and the other four times on others, so the receiver, who chooses, learns it from the
+// messages themselves, for each power of two of their length: some go each way, and the one that took less
+// time in all is taken. Not the one that took the least time once: of messages that overlap two may end at
+// once, and each counts from the end of the one before. Later they are tried again: soon, until a trial
+// confirms the one before (one of them may have met memory that nobody had written to yet, or a process that
+// was not running), then seldom, because processors of virtual machines are moved about.
 #pragma once
 
 #include <algorithm>
@@ -15,36 +14,37 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace viaduct::via {
+namespace viaduct::protocol {
 
-class Ways {
+class TransferTuner {
 public:
-    enum Way : uint8_t { remote, slots };
+    enum Route : uint8_t { remote, frames };
 
     struct Choice {
-        Way way;
-        bool timed;      // how long it takes is of interest
-        bool counts;     // and to be told
-        uint32_t trial;  // which one it is of
+        Route route = remote;
+        bool timed = false;   // how long it takes is of interest
+        bool counts = false;  // and to be told
+        uint32_t trial = 0;   // which one it is of
     };
 
     // The way of the next message of this length. Those that are tried go in two groups, so that messages
     // which overlap are mostly of one way; the first ones of a group tell nothing: the last of the other
-    // group may have hidden them, and the first slots may never have been written to.
+    // group may have hidden them, and the first frames may never have been written to.
     Choice choose(size_t length) {
         Class& c = of(length);
-        if (c.tried < kTrials[remote] + kTrials[slots]) {
+        if (c.tried < kTrials[remote] + kTrials[frames]) {
             const unsigned at = c.tried++;
             return at < kTrials[remote]
                        ? Choice{remote, true, at >= kTrials[remote] - kCounted, c.trial}
-                       : Choice{slots, true, c.tried > kTrials[remote] + kTrials[slots] - kCounted, c.trial};
+                       : Choice{frames, true, c.tried > kTrials[remote] + kTrials[frames] - kCounted,
+                                c.trial};
         }
-        const Way way = c.best;
+        const Route way = c.best;
         // The last of a trial may wait behind many that were chosen after it.
         if (++c.since >= (c.is_known() ? c.pause : kLongestPause)) {
             c.since = c.tried = 0;
-            c.told[remote] = c.told[slots] = 0;
-            c.took[remote] = c.took[slots] = 0;
+            c.told[remote] = c.told[frames] = 0;
+            c.took[remote] = c.took[frames] = 0;
             ++c.trial;
         }
         return {way, false, false, 0};
@@ -53,10 +53,10 @@ public:
     void tell(size_t length, const Choice& choice, uint64_t ns) {
         Class& c = of(length);
         if (choice.trial != c.trial) return;
-        c.took[choice.way] += ns;
-        ++c.told[choice.way];
+        c.took[choice.route] += ns;
+        ++c.told[choice.route];
         if (!c.is_known()) return;
-        const Way way = c.took[slots] < c.took[remote] ? slots : remote;
+        const Route way = c.took[frames] < c.took[remote] ? frames : remote;
         c.pause = c.decided && way == c.best ? std::min(8 * c.pause, kLongestPause) : kFirstPause;
         c.best = way;
         c.decided = true;
@@ -73,9 +73,9 @@ private:
         unsigned tried = 0;
         uint32_t trial = 0;
         unsigned since = 0, pause = kFirstPause;
-        Way best = slots;
+        Route best = frames;
         bool decided = false;
-        bool is_known() const { return told[remote] >= kCounted && told[slots] >= kCounted; }
+        bool is_known() const { return told[remote] >= kCounted && told[frames] >= kCounted; }
     };
     static constexpr unsigned kFirst = 13, kLast = 24;  // 8 KiB and less to 16 MiB and more
     Class& of(size_t length) {
@@ -86,4 +86,4 @@ private:
     Class classes_[kLast - kFirst + 1];
 };
 
-}  // namespace viaduct::via
+}  // namespace viaduct::protocol

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#pragma once
+
+#include "mpi-adi/transport/protocol/peer.hpp"
+
+namespace viaduct::protocol {
+
+uint64_t now_ns();  // for what is measured
+
+// The receiver reads at least a part.
+inline bool reads(Way way) { return way == Way::get || way == Way::both; }
+
+}  // namespace viaduct::protocol

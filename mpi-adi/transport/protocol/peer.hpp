@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The message protocol of one transport: what it remembers of each peer, and the entries of the module table
+// that follow from it. Everything is used under the engine's lock.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "mpi-adi/transport/adi/counters.hpp"
+#include "mpi-adi/transport/adi/request_ids.hpp"
+#include "mpi-adi/transport/protocol/lane.hpp"
+#include "mpi-adi/transport/protocol/transfer.hpp"
+
+namespace viaduct::protocol {
+
+class Protocol;
+
+// A control frame that found no room, with what goes behind it.
+struct Waiting {
+    Frame frame;
+    std::vector<char> payload;
+};
+
+struct Peer {
+    // Why a short message may not go at once.
+    enum Stop : uint8_t { unready = 1, gone = 2, envelopes = 4, waits = 8, series_out = 16 };
+
+    uint8_t stops = unready;
+    bool closing_sent = false;
+    bool closing_had = false;
+    uint32_t rank = 0;
+    process_t* proc = nullptr;
+    std::unique_ptr<Lane> lane;
+    Protocol* protocol = nullptr;
+    std::list<Waiting> waiting;  // in order
+    size_t series_sent = 0;      // of the first request of the send queue, which goes in several frames
+    Transfer* moving = nullptr;  // long messages this side moves, first come first served (C52)
+    Transfer* moving_last = nullptr;
+    Series* series = nullptr;  // the eager message that is arriving (C53)
+    std::unique_ptr<TransferTuner> tuner;
+    uint64_t last_measured = 0;
+
+    bool ready() const { return (stops & unready) == 0; }
+    bool lost() const { return (stops & gone) != 0; }
+    // Something of ours waits for room.
+    bool blocked() const { return (stops & waits) != 0 || moving != nullptr || proc->p_sendhead != nullptr; }
+};
+
+inline Peer* peer_of(const process_t* proc) { return static_cast<Peer*>(proc->p_pm); }
+
+// How a transport wants its long messages, and what it can do with them.
+struct LongRules {
+    Memory* memory = nullptr;  // nullptr: no lane reaches the other side's memory
+    bool get = false;          // remote reads too
+    bool tells = false;        // a lane says `placed` for each part it writes
+    Way wanted = Way::frames;
+    size_t frames_up_to = 0;      // shorter ones are not worth a registration
+    size_t gap_piece = SIZE_MAX;  // data with gaps is not packed when its pieces are so long on average
+    size_t both_from = SIZE_MAX;  // messages from here up are moved by both sides at once
+    bool receiver_moves = false;  // ... and data with gaps by the receiver alone
+};
+
+class Protocol {
+public:
+    explicit Protocol(int number) : number_(number), ids_(number) {}
+
+    // --- entries ---
+    // The short message, for a lane of class L: nothing is built in memory on its way.
+    template <class L>
+    int send(process_t* proc, const void* buf, size_t count, const mpip_type_t* type, int tag,
+             mpip_comm_t* comm, int mode);
+    void queued_send(process_t*);
+    int uirecv(unexmsg_t*, mpip_req_t*);
+    void ufree(unexmsg_t*);
+    int cancel_send(mpip_req_t*);
+    void error_request(mpip_req_t*);
+    void pressure(bool on);
+    int close(process_t** procs, int count);
+    int ping(process_t*);
+
+    // --- what lanes call ---
+    // The lane to that peer carries frames.
+    void greeted(Peer& p);
+    // A frame with its payload is here. False: it cannot be, the peer has to be failed.
+    bool incoming(Peer& p, const Frame& frame, const void* payload);
+    // The same for a whole message in one frame.
+    void incoming_whole(Peer& p, uint64_t context, int tag, int rank, int mode, const void* data,
+                        size_t bytes);
+    // What a transfer moves by remote writes or reads has left, or is here. From within anything; the rest
+    // follows in finish_landed(), from the top of progress.
+    void landed(Transfer& t) {
+        t.next = landed_;
+        landed_ = &t;
+    }
+    bool has_landed() const { return landed_ != nullptr; }
+    void finish_landed();
+    // Pushes what waits; how much was pushed.
+    int push(Peer& p);
+    void fail(Peer& p, const char* why);
+    // Whether a long message was moved by this processor since this was asked last: what has come in
+    // meanwhile goes first.
+    bool has_moved() { return std::exchange(moved_, false); }
+
+    Peer* peer(size_t rank) const { return rank < peers_.size() ? peers_[rank].get() : nullptr; }
+    const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
+    int number() const { return number_; }
+
+protected:
+    Peer& add_peer(size_t rank, process_t* proc);
+    void drop_peers();
+
+    int number_;
+    LongRules rules_;
+    std::vector<std::unique_ptr<Peer>> peers_;  // by world rank
+
+private:
+    // send.cpp
+    bool start(Peer& p, mpip_req_t* req);
+    bool start_eager(Peer& p, mpip_req_t* req, size_t part);
+    void first_is_sent(Peer& p);
+    void control(Peer& p, const Frame& frame, const std::vector<char>* payload = nullptr);
+    // receive.cpp
+    bool incoming_eager(Peer& p, const Frame& frame, const void* payload);
+    bool incoming_next(Peer& p, const Frame& frame, const void* payload);
+    bool place(Series& s, const void* data, size_t bytes);
+    void settle(Peer& p, Series* s);
+    void attach(Series& s, mpip_req_t* req);
+    void finish_series(Series* s);
+    void deliver_series(Series* s, mpip_req_t* req);
+    // rendezvous.cpp
+    bool start_long(Peer& p, mpip_req_t* req);
+    void start_receive(Start& start, mpip_req_t* req);
+    bool start_reading(Transfer& t, Start& start);
+    Way choose_way(const Transfer& t, const Start& start) const;
+    bool goes_in_frames(Transfer& t, const Start& start);
+    bool reply(Transfer& t, const Start& start);
+    bool incoming_request(Peer& p, const Frame& frame, const void* payload);
+    bool incoming_reply(Peer& p, const Frame& frame, const void* payload);
+    Transfer* new_transfer(mpip_req_t* req, Peer& p);
+    void forget(mpip_req_t* req);
+    Transfer* named(Peer& p, reqaddr_t name, bool send);
+    // move.cpp
+    void start_moving(Transfer& t);
+    bool move_first(Peer& p);
+    bool push_data(Transfer& t);
+    bool push_part(Transfer& t);
+    bool fetch_list(Transfer& t);
+    void finish(Transfer& t);
+    void finish_part(Transfer& t);
+    void tell_placed(Transfer& t, size_t bytes);
+    bool incoming_data(Peer& p, const Frame& frame, const void* payload);
+    bool incoming_placed(Peer& p, const Frame& frame);
+    bool incoming_fetched(Peer& p, const Frame& frame);
+    // cancel.cpp, close.cpp
+    bool incoming_cancel(Peer& p, const Frame& frame);
+    bool incoming_cancel_reply(Peer& p, const Frame& frame);
+    bool parted(Peer& p);
+
+    bool pressed_ = false;  // peers have been asked for envelopes only
+    bool moved_ = false;
+    Transfer* landed_ = nullptr;
+    std::vector<char> told_;  // the payload being made
+    adi::RequestIds ids_;
+};
+
+inline void Protocol::incoming_whole(Peer& p, uint64_t context, int tag, int rank, int mode, const void* data,
+                                     size_t bytes) {
+    const envelope env = {context, mode, rank, tag, static_cast<int64_t>(bytes), 0, 0};
+    mpip_req_t* match = nullptr;
+    if (mpip_up.arrived(p.proc, &env, data, bytes, nullptr, &match) == MPIP_IN_MATCHED) [[unlikely]]
+        mpip_req_deliver_all(match, data, bytes);
+}
+
+}  // namespace viaduct::protocol

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Frames as packets of via, and which way a packet goes: into a slot of the peer where there are any, else
+// through the queue for a credit. Eager when the message fits and credits remain (F7; the design's prose has
+// this test inverted).
+#include <algorithm>
+
+#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/registration.hpp"
+
+namespace viaduct::via {
+
+using protocol::Frame;
+using protocol::FrameType;
+using protocol::Payload;
+
+namespace {
+
+constexpr size_t kPartInSlot = kMostInSlot - sizeof(Control);
+
+// The data of a message is cut into equal pieces.
+uint32_t slot_piece(size_t length) {
+    constexpr size_t kMost = (kMostWritten - sizeof(Data)) & ~(kSlotLine - 1);
+    const size_t pieces = std::max<size_t>((length + kMost - 1) / kMost, 2);
+    return static_cast<uint32_t>(((length + pieces - 1) / pieces + kSlotLine - 1) & ~(kSlotLine - 1));
+}
+
+// A packet whose room is known, or the buffer is given back.
+bool post_or_release(Lane* c, vbuf* v) {
+    if (viadev_post_send(c, v)) [[likely]]
+        return true;
+    release_vbuf(v);
+    return false;
+}
+
+vbuf* get_vbuf_or_chores(Lane* c) {
+    vbuf* v = get_vbuf();
+    if (v == nullptr) want_chores(c);  // pushed again when there may be one
+    return v;
+}
+
+}  // namespace
+
+size_t Lane::eager_limit(bool contiguous) const {
+    const bool by_slot = contiguous && !in_parts && by_slots(this);
+    return by_slot ? std::max(viadev.eager_limit, viadev.most_written) : viadev.eager_limit;
+}
+
+size_t Lane::eager_part(bool contiguous) const {
+    if (by_slots(this)) {
+        if (contiguous && !in_parts) return std::max(viadev.most_written, kPartInSlot);
+        return kPartInSlot;
+    }
+    return std::min(kPartInSlot, MAX_DATA_SIZE);
+}
+
+bool Lane::put(const Frame& frame, const Payload& payload) {
+    switch (frame.type) {
+        case FrameType::eager:
+            if (frame.bytes == frame.length)
+                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context,
+                                           frame.flags);
+            return put_data(frame, payload);
+        case FrameType::next:
+        case FrameType::data:
+            return put_data(frame, payload);
+        case FrameType::closing:
+            return send_closing(this);
+        default:
+            return put_control(frame, payload);
+    }
+}
+
+bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+    if (bytes <= viadev.most_written && by_slots(this)) [[likely]] {
+        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
+        if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
+            return true;
+    }
+    return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode);
+}
+
+// Through a buffer, unless the data can be written into a slot from where it is.
+bool Lane::MPID_VIA_eager_send(const Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
+                               int mode) {
+    const bool slot = by_slots(this);
+    if (slot) {
+        const char* data = payload.contiguous();
+        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
+        if ((data != nullptr || bytes == 0) && bytes <= viadev.most_written &&
+            write_eager_now(this, data, bytes, rank, tag, context, mode)) {
+            in_parts = false;
+            return true;
+        }
+        if (bytes > kMostInSlot - sizeof(EagerInSlot)) {
+            in_parts = true;
+            want_flow(this);
+            return false;
+        }
+    } else if (bytes > MAX_DATA_SIZE || bytes > viadev.eager_limit || !credits.eager_ok(1)) {
+        return false;
+    }
+    if (!has_place(this)) return false;
+    vbuf* v = get_vbuf_or_chores(this);
+    if (v == nullptr) return false;
+    if (slot) {
+        payload.copy(v->buffer, bytes);
+        post_eager_in_slot(this, v, bytes, rank, tag, context, mode);
+        return true;
+    }
+    Eager* p = packet_of<Eager>(v);
+    p->header.type = PacketType::eager;
+    p->header.flags = static_cast<uint8_t>(mode & MPIP_MODE_READY);
+    p->context = context;
+    p->tag = static_cast<uint32_t>(tag);
+    p->rank = static_cast<uint32_t>(rank);
+    payload.copy(v->buffer + sizeof(Eager), bytes);
+    vbuf_init_sendrecv(v, sizeof(Eager) + bytes);
+    post_with_credit(this, v);
+    return true;
+}
+
+size_t Lane::data_part(protocol::Transfer& t) const {
+    const size_t left = t.end - t.offset;
+    if (in_parts || !by_slots(this) || !mpip_req_is_contig(t.request)) return std::min(kR3Data, left);
+    if (t.part == 0) t.part = slot_piece(t.end);
+    return std::min<size_t>(t.part, left);
+}
+
+namespace {
+
+void fill_control(Control* p, const Frame& frame) {
+    p->header.type = static_cast<PacketType>(frame.type);
+    p->header.flags = frame.flags;
+    p->announced = frame.type == FrameType::request ? packets_of(frame.length) : 0;
+    p->context = frame.context;
+    p->tag = static_cast<uint32_t>(frame.tag);
+    p->rank = static_cast<uint32_t>(frame.rank);
+    p->length = frame.length;
+    p->sreq = frame.sreq;
+    p->rreq = frame.rreq;
+}
+
+// Header of a frame of message data; how long it is.
+size_t fill_data(vbuf* v, const Frame& frame, uint32_t number) {
+    Header* h = packet_of<Header>(v);
+    switch (frame.type) {
+        case FrameType::eager:
+            fill_control(packet_of<Control>(v), frame);
+            h->type = PacketType::first;
+            packet_of<Control>(v)->announced = frame.bytes;
+            return sizeof(Control);
+        case FrameType::next:
+            h->type = PacketType::next;
+            h->flags = 0;
+            packet_of<Next>(v)->number = number;
+            return sizeof(Next);
+        default:
+            h->type = PacketType::data;
+            h->flags = 0;
+            packet_of<Data>(v)->rreq = frame.rreq;
+            packet_of<Data>(v)->at = static_cast<uint32_t>(frame.length);
+            return sizeof(Data);
+    }
+}
+
+}  // namespace
+
+// These leave the preserved credits to other frames, and wait for a slot where the peer looks at those.
+bool Lane::put_data(const Frame& frame, const Payload& payload) {
+    const size_t head = frame.type == FrameType::data ? sizeof(Data) : sizeof(Control);
+    if (by_slots(this)) {
+        if (!slot_is_free(this, frame.bytes + head)) return false;
+        const char* data = payload.contiguous();
+        if (frame.type == FrameType::data && data != nullptr &&
+            write_r3_now(this, data, frame.bytes, frame.rreq, static_cast<uint32_t>(frame.length))) {
+            in_parts = false;
+            return true;
+        }
+    } else if (!credits.may_push()) {
+        return false;
+    }
+    if (frame.bytes + head > kMostInSlot) {
+        in_parts = true;
+        want_flow(this);
+        return false;
+    }
+    if (!has_place(this)) return false;
+    vbuf* v = get_vbuf_or_chores(this);
+    if (v == nullptr) return false;
+    const size_t used = fill_data(v, frame, frame.type == FrameType::next ? part_out : 0);
+    payload.copy(v->buffer + used, frame.bytes);
+    vbuf_init_sendrecv(v, used + frame.bytes);
+    if (!post_or_release(this, v)) return false;
+    if (frame.type != FrameType::data) part_out = frame.type == FrameType::next ? part_out + 1 : 1;
+    return true;
+}
+
+bool Lane::put_control(const Frame& frame, const Payload& payload) {
+    if (!has_place(this)) return false;
+    vbuf* v = get_vbuf_or_chores(this);
+    if (v == nullptr) return false;
+    fill_control(packet_of<Control>(v), frame);
+    payload.copy(v->buffer + sizeof(Control), frame.bytes);
+    vbuf_init_sendrecv(v, sizeof(Control) + frame.bytes);
+    return post_or_release(this, v);
+}
+
+void Lane::expect(size_t bytes) {
+    if (slots.open || bytes == 0) return;
+    const int more = static_cast<int>(packets_of(bytes));
+    awaited += more;
+    credits.expect(more);
+    post_missing_receives(this);  // the reply already tells of them (F12, F14)
+}
+
+size_t Lane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
+                      size_t most, protocol::Transfer& t) {
+    return MPID_VIA_long_send(write, near, far, most, t);
+}
+
+// One remote write or read of at most what the NIC takes; 0 when there is no buffer or no place in the queue.
+size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
+                                size_t most, protocol::Transfer& t) {
+    vbuf* v = get_vbuf_or_chores(this);
+    if (v == nullptr) return 0;
+    size_t now = std::min<size_t>(viadev.maxtransfersize, most);
+    const unsigned control = write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD;
+    const bool gaps = near.count() > 1 || far.count() > 1;
+    if (gaps) {
+        now = vbuf_init_pieces(v, control, near, far, now, viadev.maxsegments);
+    } else {
+        vbuf_init_rdma(v, control, far.address(), far.row().handle[0],
+                       reinterpret_cast<void*>(near.address()), near.row().handle[0],
+                       static_cast<uint32_t>(now));
+    }
+    if (now == most) v->transfer = &t;
+    if (viadev_post_rdma(this, v, gaps ? long_descriptor_of(v) : &v->desc) != MPIP_SUCCESS) {
+        release_vbuf(v);
+        return 0;
+    }
+    if (now == most) ++viadev.local_waits;
+    return now;
+}
+
+void Lane::reach_out() { want_connection(this); }
+void Lane::want_push() { want_flow(this); }
+
+bool Lane::flushed() {
+    viadev_process_send();
+    return sends_outstanding == 0;
+}
+
+bool Lane::is_whole() {
+    VIP_VI_STATE state;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_BOOLEAN send_empty, recv_empty;
+    return VipQueryVi(vi, &state, &attributes, &send_empty, &recv_empty) == VIP_SUCCESS &&
+           state == VIP_STATE_CONNECTED;
+}
+
+void Lane::cut() {
+    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);  // the next pass frees its slots
+    close_slots(this);
+    disconnect(this);
+}
+
+protocol::Registration* Via::hold(void* address, size_t bytes) { return hold_buffer(address, bytes); }
+void Via::release(protocol::Registration* registration) {
+    release_buffer(static_cast<Registration*>(registration));
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One VI, and the slots beside it: what carries frames to one peer. Under the engine's lock.
+#pragma once
+
+#include "mpi-adi/transport/adi/vip_calls.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mpi-adi/transport/protocol/send.hpp"
+#include "mpi-adi/transport/via/credits.hpp"
+#include "mpi-adi/transport/via/slots.hpp"
+#include "mpi-adi/transport/via/vbuf.hpp"
+
+namespace viaduct::via {
+
+// The slots between this process and a peer (slots.hpp).
+struct SlotPair {
+    std::byte* lent = nullptr;  // the area the peer writes into
+    VIP_MEM_HANDLE lent_handle = 0;
+    uint64_t theirs = 0;                   // the one we write into
+    const std::byte* mapped = nullptr;     // where it lies here, for prefetching; nullptr: not known
+    const std::byte* next_line = nullptr;  // the last line of the short slot that is written next
+    VIP_MEM_HANDLE theirs_handle = 0;
+    vbuf* loan = nullptr;      // tells the peer of ours, and waits for room
+    bool counted = false;      // in by_queue
+    bool tried = false;        // to lend
+    bool turned_away = false;  // there was no place; there may be one later
+    bool told = false;         // the peer will hear of ours before it hears of anything that follows
+    bool open = false;         // and we have heard of his: packets may go either way
+    bool wanted = false;       // something waits for a free slot
+    bool said_asleep = false;  // the peer believes that nobody looks at them
+    SlotCounts counts[kSlotKinds] = {SlotCounts(kShort), SlotCounts(kLong)};
+    const SlotEnd* awaited[kSlotKinds] = {};  // of the lent ones those that come next
+    uint64_t heard = 0;                       // what the peer has told of his last, of both kinds
+};
+
+class Lane final : public protocol::Lane {
+public:
+    explicit Lane(protocol::Peer& of) : protocol::Lane(of) {}
+
+    // lane.cpp
+    bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
+    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
+    size_t eager_limit(bool contiguous) const override;
+    size_t eager_part(bool contiguous) const override;
+    size_t data_part(protocol::Transfer& t) const override;
+    void expect(size_t bytes) override;
+    size_t transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
+                    protocol::Transfer& t) override;
+    bool frames_may_win() const override { return slots.open; }
+    void reach_out() override;
+    void want_push() override;
+    bool flushed() override;
+    bool is_whole() override;
+    void cut() override;
+
+    VIP_VI_HANDLE vi = nullptr;
+    Credits credits;
+    SlotPair slots;
+    uint16_t next_packet_tosend = 0;
+    uint16_t next_packet_expected = 0;
+    int sends_outstanding = 0;
+    uint32_t part_out = 0, part_in = 0;  // packets of the eager message that is on its way
+    int awaited = 0;                     // frames of data for which receives are posted (F12)
+    bool opening = false;                // to be connected, because somebody wants to send (open.cpp)
+    const char* doomed = nullptr;        // why it will be failed
+    bool inflow = false;                 // on the flow list (C54)
+    bool in_chores = false;              // on the list of those with receives to post or credits to tell
+    bool in_sending =
+        false;  // on the list of those with sends to collect, where these have no completion queue
+    bool answer_late = false;   // no buffer was left to refill the reserve at once
+    bool place_wanted = false;  // something waits for a place in the send queue
+    bool refuses_receives = false;
+    bool in_parts =
+        false;  // what is longer than a buffer goes in several frames: it could not be written at once
+    Lane* nextflow = nullptr;
+    Lane* next_chore = nullptr;
+    Lane* next_sending = nullptr;
+    vbuf* refused_head = nullptr;  // packets that the queue did not take: the connection is about to end
+
+private:
+    bool MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank,
+                             uint64_t context, int mode);
+    size_t MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
+                              size_t most, protocol::Transfer& t);
+    bool put_data(const protocol::Frame& frame, const protocol::Payload& payload);
+    bool put_control(const protocol::Frame& frame, const protocol::Payload& payload);
+};
+
+}  // namespace viaduct::via
