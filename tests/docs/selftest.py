@@ -48,7 +48,7 @@ BAD_OF_DEVICE = [
     (lambda line: "", "C58 is there 0 times"),
     (lambda line: line + line, "C58 is there 2 times"),
     (lambda line: cell(line, 2, "`gone.cpp`"), "which is not there"),
-    (lambda line: cell(line, 2, "`move.cpp` `gone`"), "which none of its files has"),
+    (lambda line: cell(line, 2, "`lane.cpp` `gone`"), "which none of its files has"),
     (lambda line: cell(line, 3, "looked at it"), "has no test"),
     (lambda line: cell(line, 3, "via/gone"), "no case of that module"),
     (lambda line: cell(line, 3, "`Gone.…`"), "no case in tests/adi"),

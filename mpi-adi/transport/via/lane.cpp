@@ -57,8 +57,7 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
     switch (frame.type) {
         case FrameType::eager:
             if (frame.bytes == frame.length)
-                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context,
-                                           frame.flags);
+                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context, frame.flags, false);
             return put_data(frame, payload);
         case FrameType::next:
         case FrameType::data:
@@ -76,17 +75,17 @@ bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t
         if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
             return true;
     }
-    return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode);
+    return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode, true);
 }
 
-// Through a buffer, unless the data can be written into a slot from where it is.
-bool Lane::MPID_VIA_eager_send(const Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
-                               int mode) {
+// Through a buffer, unless the data can be written into a slot from where it is, which may have been tried in vain.
+bool Lane::MPID_VIA_eager_send(const Payload& payload, size_t bytes, int tag, int rank, uint64_t context, int mode,
+                               bool tried) {
     const bool slot = by_slots(this);
     if (slot) {
         const char* data = payload.contiguous();
         if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
-        if ((data != nullptr || bytes == 0) && bytes <= viadev.most_written &&
+        if (!tried && (data != nullptr || bytes == 0) && bytes <= viadev.most_written &&
             write_eager_now(this, data, bytes, rank, tag, context, mode)) {
             in_parts = false;
             return true;

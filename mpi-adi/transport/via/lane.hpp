@@ -80,8 +80,8 @@ public:
     vbuf* refused_head = nullptr;  // packets that the queue did not take: the connection is about to end
 
 private:
-    bool MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank,
-                             uint64_t context, int mode);
+    bool MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
+                             int mode, bool tried);
     size_t MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
                               size_t most, protocol::Transfer& t);
     bool put_data(const protocol::Frame& frame, const protocol::Payload& payload);
