@@ -41,7 +41,7 @@ vbuf* get_vbuf_or_chores(Lane* c) {
 }  // namespace
 
 size_t Lane::eager_limit(bool contiguous) const {
-    const bool by_slot = contiguous && !in_parts && by_slots(this);
+    const bool by_slot = contiguous && by_slots(this);
     return by_slot ? std::max(viadev.eager_limit, viadev.most_written) : viadev.eager_limit;
 }
 
