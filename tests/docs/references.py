@@ -158,13 +158,7 @@ def reference_faults(path, text, known):
             yield f"{path}:{line_of(text, found.start())}: {found[0]}: no page {found[1]}"
 
 
-# Folders whose comments still have old references.
-WAITING = ("mpi-adi/transport/",)
-
-
 def old_faults(path, text):
-    if path.startswith(WAITING):
-        return
     code = os.path.splitext(path)[1] in (".c", ".cpp", ".h", ".hpp")
     for number, line in enumerate(text.splitlines(), 1):
         old = OLD.search(line)

@@ -36,7 +36,7 @@ int blocking_unexpected(process_t*, unexmsg_t*, void* buf, size_t count, const m
                         mpip_req_t* status);
 // A send that ends without having been started, or fails underway.
 void end_request(mpip_req_t* req, int error);
-// Logical disconnection (adi-facts 3.2): counts down, marks at zero.
+// Logical disconnection (spec/adi 3.2): counts down, marks at zero.
 int remove_logically(process_t** procs, int count, void** info);
 // Its connection is no more: flag, and count of the protocol.
 void detach(process_t*);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Names of requests on the wire: index and generation, never an address (adi-facts 2.3, trap), so that a
+// Names of requests on the wire: index and generation, never an address (spec/adi 2.3), so that a
 // stale or forged name from a peer finds nothing instead of somebody's memory. One table per module, used
 // under the engine's lock.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Several NICs that serve one peer together (adi-facts P5, P6, P15-P17, P52, N2). `via` is this module when
+// Several NICs that serve one peer together (spec/adi P5, P6, P15-P17, P52, N2). `via` is this module when
 // CMPI_VIA_NICS names more than one NIC.
 //
 // A *rail* is an open NIC; a *lane* is the VI on one rail to one peer. The protocol makes frames of messages; this module numbers the frames to a peer, sends each on a lane and gives them out in order on

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Taking back a send (adi-facts 6.5, C70): one that was not started is unlinked by the engine; one whose
+// Taking back a send (spec/adi 6.5, C70): one that was not started is unlinked by the engine; one whose
 // request is away is asked back by name. If the receiver has matched it meanwhile it is delivered as if
 // nothing had been asked.
 #include "mpi-adi/transport/protocol/peer.hpp"

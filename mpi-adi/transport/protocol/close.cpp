@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Peers from the first word to the last: records, memory pressure, loss, and closing, which both sides say
-// before anything is disconnected (F13, H7).
+// before anything is disconnected (spec/adi F13, H7).
 #include <chrono>
 
 #include "mpi-adi/transport/adi/blocking.hpp"

@@ -12,7 +12,7 @@ namespace viaduct::protocol {
 
 enum class FrameType : uint8_t {
     eager = 1,            // a message, or the first part of one when bytes < length
-    next = 2,             // the following part of that message; no other frame comes between (C53)
+    next = 2,             // the following part of that message; no other frame comes between (spec/adi C53)
     request = 3,          // envelope of a long message; flags: mode, and the way the sender would like << 4
     reply = 4,            // it is matched; flags: the way the receiver has chosen
     data = 5,             // a piece of it
@@ -24,7 +24,7 @@ enum class FrameType : uint8_t {
     envelopes_only = 11,  // flags: 1 no eager data please, 0 over
 };
 
-// Message data leaves what a transport keeps for control frames, which answer and end messages (C33).
+// Message data leaves what a transport keeps for control frames, which answer and end messages (spec/adi C33).
 constexpr bool carries_data(FrameType type) {
     return type == FrameType::eager || type == FrameType::next || type == FrameType::data;
 }

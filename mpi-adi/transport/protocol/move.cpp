@@ -99,7 +99,7 @@ bool Protocol::move_first(Peer& p) {
         return true;
     }
     moved_ = true;
-    // The lane keeps order: this arrives after all that was written (H5).
+    // The lane keeps order: this arrives after all that was written (spec/adi H5).
     if (t.sends() && !rules_.tells) tell_placed(t, t.end - t.first);
     return true;
 }

@@ -36,9 +36,9 @@ struct Peer {
     Protocol* protocol = nullptr;
     std::list<Waiting> waiting;  // in order
     size_t series_sent = 0;      // of the first request of the send queue, which goes in several frames
-    Transfer* moving = nullptr;  // long messages this side moves, first come first served (C52)
+    Transfer* moving = nullptr;  // long messages this side moves, first come first served (spec/adi C52)
     Transfer* moving_last = nullptr;
-    Series* series = nullptr;  // the eager message that is arriving (C53)
+    Series* series = nullptr;  // the eager message that is arriving (spec/adi C53)
     std::unique_ptr<TransferTuner> tuner;
     uint64_t last_measured = 0;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Where the data of a long message lies on one side: a list of registered pieces in the order of the data,
 // with a cursor; one piece where there are no gaps. Either side of a message has one for its own buffer and
-// one for the other side's, which comes behind a request or a reply, or is fetched (P38, T13, T14). Under the
-// engine's lock.
+// one for the other side's, which comes behind a request or a reply, or is fetched (spec/adi P38, T13, T14).
+// Under the engine's lock.
 #pragma once
 
 #include <cstddef>

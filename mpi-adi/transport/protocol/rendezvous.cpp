@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Long messages until it is agreed how they are moved (adi-facts 6.2, 6.3): request, and reply when the
+// Long messages until it is agreed how they are moved (spec/adi 6.2, 6.3): request, and reply when the
 // receive is there. What a side cannot register, or has in too small pieces, goes in frames. Where processors
 // do the copying, both sides copy at once: the receiver reads the beginning, the sender writes the rest. Data
 // with gaps is moved by one side, piece by piece: T12, T13 and T14 are frames, a list behind the request or
@@ -78,7 +78,7 @@ bool Protocol::start_long(Peer& p, mpip_req_t* req) {
     ++adi::counters[number_].mc_long;
     req->r_state = MPIP_REQ_STARTED;
     mpip_deqsend(p.proc);
-    // Registering takes its time, and there is some until the answer is here (N38).
+    // Registering takes its time, and there is some until the answer is here (spec/adi N38).
     if (t->way == Way::put && !t->own->enter(*rules_.memory)) t->own = nullptr;
     return true;
 }
@@ -247,7 +247,7 @@ bool Protocol::incoming_reply(Peer& p, const Frame& frame, const void* payload) 
         if (t->own->count() > 1 || t->theirs->count() > 1) ++adi::counters[number_].mc_scattered;
         ++adi::counters[number_].mc_rput;
     } else {
-        t->own = nullptr;  // registered in vain (N39)
+        t->own = nullptr;  // registered in vain (spec/adi N39)
         if (rules_.memory != nullptr) ++adi::counters[number_].mc_r3;
     }
     start_moving(*t);

@@ -35,7 +35,7 @@ struct Start : Held {
     PieceListPtr theirs;  // where the data lies, when the sender tells
 };
 
-// A long message, on either side (C52).
+// A long message, on either side (spec/adi C52).
 struct Transfer {
     Transfer* next = nullptr;  // in the queue of its peer, or of those that have landed
     mpip_req_t* request = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The module for messages of a process to itself: straight into the posted receive, or to the engine's
-// unexpected queue. A synchronous send waits there as an envelope until it is received (adi-facts 6.4, C28).
+// unexpected queue. A synchronous send waits there as an envelope until it is received (spec/adi 6.4, C28).
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Addresses as VIPL wants them: the NIC's bytes, then a discriminator that names the job and who means whom
-// (C22), so that a request can only meet the one it is for. Pure layout.
+// (spec/adi C22), so that a request can only meet the one it is for. Pure layout.
 #pragma once
 
 #include "mpi-adi/transport/adi/vip_calls.hpp"

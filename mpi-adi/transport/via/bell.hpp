@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The bell of a process whose connections are made when they are wanted (adi-facts 3.3). VIA has no call that
+// The bell of a process whose connections are made when they are wanted (spec/adi 3.3). VIA has no call that
 // asks without blocking whether anybody wants to connect, so a thread waits for such requests. It notes who has
 // rung and turns the request away: the connection itself is made by both sides' progress, as between equals, so
 // that two who ring at once need no rule who goes first, and nothing but the list of who rang is shared with the

@@ -43,7 +43,7 @@ const Card* card_of(const taskinfo_t* task, int rank) {
 }
 
 bool reaches(const Card& mine, const Card& theirs) {
-    // Accepting demands equal transfer sizes (vipl-semantics 4.3).
+    // Accepting demands equal transfer sizes (spec/calls 4.3).
     if (mine.maxtransfersize != theirs.maxtransfersize) return false;
     if (mine.host == theirs.host) return mine.network == theirs.network;
     return discovers(viadev.nic, theirs.address, theirs.address_len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connecting everybody with everybody (adi-facts 3.1, C22, C23): in world order, requests to higher ranks,
+// Connecting everybody with everybody (spec/adi 3.1, C22, C23): in world order, requests to higher ranks,
 // accepting from lower ones. The design asks once and for ever; here NO_MATCH is tried again, because the
 // other side may not listen yet, and everything has a deadline. The discriminator names the job and the pair,
 // so that a wait can only meet its own peer.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Flow control of one connection, as pure arithmetic (adi-facts 5, F1-F17). VIA has none of its own: a packet
+// Flow control of one connection, as pure arithmetic (spec/adi 5, F1-F17). VIA has none of its own: a packet
 // that meets no posted receive ends the connection. Two kinds of posted receives are therefore told apart:
 // those the peer holds credits for, and a reserve for packets that cost no credit (noop, goodbye).
 //
@@ -66,7 +66,7 @@ public:
     // One that brings no credit lets the peer answer nothing: room is left for those that do.
     bool may_send_empty_noop() const { return unanswered() < (peer_reserve_ - 1) / 2; }
 
-    // A packet leaves: what its header says (F2).
+    // A packet leaves: what its header says (spec/adi F2).
     uint16_t take_local() {
         const int told = std::min(local_, 65535);
         local_ -= told;

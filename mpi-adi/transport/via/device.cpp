@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The device from set-up to end (adi-facts 3, C13-C21, C27). In do_stop the design destroys the tag while
+// The device from set-up to end (spec/adi 3, C13-C21, C27). In do_stop the design destroys the tag while
 // memory still uses it; here memory goes first.
 #include "mpi-adi/transport/via/device.hpp"
 
@@ -230,7 +230,7 @@ int do_setup(taskinfo_t* task) {
     if (!allocate_vbufs(viadev.nic, viadev.ptag, posted + spares)) {
         return adi::fail(MPIP_ERR_NO_MEM, "no memory for %zu packet buffers", posted + spares);
     }
-    viadev.make_room(static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (C19)
+    viadev.make_room(static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (spec/adi C19)
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
         viadev.make_connection(info->pi_proc->p_gid.pg_wrank, info->pi_proc);
     }

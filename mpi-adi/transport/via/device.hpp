@@ -12,7 +12,7 @@ int open_nic();
 void prepare_rules(const taskinfo_t* task);
 void close_nic();
 int do_setup(taskinfo_t* task);
-// Room in the completion queues for the processes that joined (C24).
+// Room in the completion queues for the processes that joined (spec/adi C24).
 int grow_queues(const taskinfo_t* task);
 void do_stop();
 VIP_RELIABILITY_LEVEL level();
@@ -23,7 +23,7 @@ void connected(Lane* c);
 // Disconnects one connection and collects all its descriptors.
 void disconnect(Lane* c);
 
-// --- card.cpp: what a process tells the others about its NIC (C61) ---
+// --- card.cpp: what a process tells the others about its NIC (spec/adi C61) ---
 struct Card {
     Le32 magic;
     Le32 version;

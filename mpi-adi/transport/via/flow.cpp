@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is done between packets: connections with new credit push what waited (C54, G8), connections that
-// received post their receives anew and tell of them. Done when nothing is coming in, so that it is not in
-// the way of an answer.
+// What is done between packets: connections with new credit push what waited (spec/adi C54, G8), connections
+// that received post their receives anew and tell of them. Done when nothing is coming in, so that it is not
+// in the way of an answer.
 #include "mpi-adi/transport/via/device.hpp"
 
 namespace viaduct::via {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Frames as packets of via, and which way a packet goes: into a slot of the peer where there are any, else
-// through the queue for a credit. Eager when the message fits and credits remain (F7; the design's prose has
-// this test inverted).
+// through the queue for a credit. Eager when the message fits and credits remain (spec/adi F7; the design's
+// prose has this test inverted).
 #include <algorithm>
 
 #include "mpi-adi/transport/via/device.hpp"
@@ -209,7 +209,7 @@ void Lane::expect(size_t bytes) {
     const int more = static_cast<int>(packets_of(bytes));
     awaited += more;
     credits.expect(more);
-    post_missing_receives(this);  // the reply already tells of them (F12, F14)
+    post_missing_receives(this);  // the reply already tells of them (spec/adi F12, F14)
 }
 
 size_t Lane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far,

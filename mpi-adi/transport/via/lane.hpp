@@ -62,10 +62,10 @@ public:
     uint16_t next_packet_expected = 0;
     int sends_outstanding = 0;
     uint32_t part_out = 0, part_in = 0;  // packets of the eager message that is on its way
-    int awaited = 0;                     // frames of data for which receives are posted (F12)
+    int awaited = 0;                     // frames of data for which receives are posted (spec/adi F12)
     bool opening = false;                // to be connected, because somebody wants to send (open.cpp)
     const char* doomed = nullptr;        // why it will be failed
-    bool inflow = false;                 // on the flow list (C54)
+    bool inflow = false;                 // on the flow list (spec/adi C54)
     bool in_chores = false;              // on the list of those with receives to post or credits to tell
     bool in_sending =
         false;  // on the list of those with sends to collect, where these have no completion queue

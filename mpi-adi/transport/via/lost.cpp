@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The end of a connection that was not agreed upon: all descriptors are collected, all requests of the peer
-// end in error, the engine hears of it once (adi-facts 12, C65). The error callback only counts; everything
+// end in error, the engine hears of it once (spec/adi 12, C65). The error callback only counts; everything
 // happens here, from progress.
 #include "mpi-adi/transport/adi/blocking.hpp"
 #include "mpi-adi/transport/adi/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections of large jobs, made when somebody first sends (adi-facts 3.3): who wants one rings at the other's
+// Connections of large jobs, made when somebody first sends (spec/adi 3.3): who wants one rings at the other's
 // bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
 // first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
 // computes asks when it next makes progress, one that gets no processor when it does; a dead one is seen by its process,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (F2),
-// packets without credit or a slot wait in order (F4), finished sends are collected in batches.
+// Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (spec/adi
+// F2), packets without credit or a slot wait in order (spec/adi F4), finished sends are collected in batches.
 #include <algorithm>
 #include <bit>
 #include <iterator>

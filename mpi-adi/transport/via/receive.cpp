@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes in: one completion at a time, every field checked before it is used (adi-facts 7). A peer that
+// What comes in: one completion at a time, every field checked before it is used (spec/adi 7). A peer that
 // sends what cannot be loses its connection and nothing else.
 #include <algorithm>
 #include <cstring>
@@ -102,8 +102,8 @@ bool header_is_good(Lane* c, const Header* h, size_t length) {
     return c->credits.heard(h->credit, h->view, h->noops) && c->credits.used(free_packet);
 }
 
-// One packet: credits first (F3), then receives for those that are short (their credits travel with a reply
-// the handler may send), then the handler.
+// One packet: credits first (spec/adi F3), then receives for those that are short (their credits travel with
+// a reply the handler may send), then the handler.
 void take_packet(Lane* c, vbuf* v) {
     const size_t length = v->desc.CS.Length;
     Header* h = packet_of<Header>(v);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Registration of user buffers for long messages (adi-facts 11, C55, C56). See registration.cpp for why it is
+// Registration of user buffers for long messages (spec/adi 11, C55, C56). See registration.cpp for why it is
 // safe. Used under the engine's lock.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Packets past the NIC's queues: where remote writes are plain stores into the other process's memory, each
 // of two processes lends the other an area of slots, and a packet is one remote write into the next free one
-// (adi-facts G3, mpi-facts 5.2: MVAPICH's polled slots). No receive is posted for it and no completion taken;
+// (spec/adi G3, spec/mpi 5.2: MVAPICH's polled slots). No receive is posted for it and no completion taken;
 // the receiver watches the last word of the slot that comes next, and takes the data where it lies. Slots are
 // credits: only who has a free one writes. This page is the layout and the arithmetic.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The transport: one NIC, two completion queues, one tag, a lane for each peer. Names are the design's
-// (adi-facts 2.2). Everything is used under the engine's lock, except lost_events.
+// (spec/adi 2.2). Everything is used under the engine's lock, except lost_events.
 #pragma once
 
 #include <atomic>

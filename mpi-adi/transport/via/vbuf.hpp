@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Registered buffers with their descriptors behind them (adi-facts 4, C16, C42): all packets are copied
+// Registered buffers with their descriptors behind them (spec/adi 4, C16, C42): all packets are copied
 // through them, so that short messages need no registration, and every descriptor lives in one, also those of
 // remote writes and reads. Used under the engine's lock.
 #pragma once

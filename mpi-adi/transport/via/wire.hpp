@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What via packets look like: fixed, little-endian, without padding; requests by name (request_ids.hpp),
 // never by address. The version travels in the environment each process publishes. Pure layout; docs/adi.md
-// describes it. Sources: adi-facts 2.3, C34, C38, C39.
+// describes it. Sources: spec/adi 2.3, C34, C38, C39.
 #pragma once
 
 #include <cstddef>
