@@ -112,7 +112,7 @@ void Agent::greet(Session& s, const Mail& mail) {
         return;
     }
     const uint16_t highest = std::min(hello.version_max, kVersionMax);
-    if (hello.version_min > hello.version_max || highest < hello.version_min || highest < kVersionMin) {
+    if (highest < hello.version_min || highest < kVersionMin) {
         farewell(Status::version, "client and agent speak no common version of the protocol");
         return;
     }

@@ -72,8 +72,8 @@ Status Registry::lease(Context& context, LeaseKind kind, int64_t amount) {
     uint64_t& held = context.held[kind];
     if (amount >= 0) {
         const auto more = static_cast<uint64_t>(amount);
-        if (more > UINT64_MAX - held || !limits_.take(context.user, quota_of(kind), more))
-            return Status::out_of_resources;
+        // What it holds is part of what its user has, and that stays below the limit.
+        if (!limits_.take(context.user, quota_of(kind), more)) return Status::out_of_resources;
         held += more;
         return Status::ok;
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Mutants below the device: paramnet, the agent, libvipl."""
+"""Mutants below the device: paramnet, libvipl."""
 
 from mutant import Mutant
 
@@ -119,11 +119,5 @@ MUTANTS = [
         "core/vi/work_queue.cpp",
         "    if (count > vi.max_segments || !lies_in_registered_memory(d, count, *vi.regions, vi.ptag)) [[unlikely]]", "    if (count > vi.max_segments) [[unlikely]]",
         ("unit Descriptors.SegmentsBehindRegisteredMemoryAreNeverRead",),
-    ),
-    Mutant(
-        "confirmed-by-another", ("C7",), "anybody confirms a connection",
-        "kagent/connection_table.cpp",
-        "    if (it->second.end.party.session != session) return false;\n", "    if (session == UINT64_MAX) return false;\n",
-        ("unit ConnectionTableTest.OnlyTheRequesterCanConfirm",),
     ),
 ]

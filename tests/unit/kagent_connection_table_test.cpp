@@ -227,7 +227,11 @@ TEST_F(ConnectionTableTest, OthersCannotAcceptOrRejectAnIncoming) {
     EXPECT_EQ(fx.take().status, Status::invalid);
     table.accept({1, 31, 101}, in, traits(), {}, now);
     EXPECT_EQ(fx.take().status, Status::invalid) << "same process, other context";
+    table.accept({3, 33, 100}, in, traits(), {}, now);
+    EXPECT_EQ(fx.take().status, Status::invalid) << "a context of that number, in another process";
     EXPECT_EQ(table.reject({3, 32, 300}, in), Status::invalid);
+    EXPECT_EQ(table.reject({1, 34, 101}, in), Status::invalid);
+    EXPECT_EQ(table.reject({3, 35, 100}, in), Status::invalid);
     EXPECT_EQ(table.counts().met, 1u);
 }
 
@@ -255,6 +259,25 @@ TEST_F(ConnectionTableTest, ContextWithTooManyIncomingsGetsNoMore) {
     }
     table.wait(end(1, 15, at(1, "d")));
     EXPECT_EQ(fx.take().status, Status::out_of_resources);
+}
+
+// What was accepted, and what went back to being held, is no incoming any more.
+TEST_F(ConnectionTableTest, IncomingsAreCountedWhileTheyAreOpen) {
+    for (uint32_t i = 0; i < 10; ++i) {
+        table.wait(end(1, 10 + i, at(1, "d")));
+        table.request(end(2, 100 + i, at(1, "c")), at(1, "d"), kNever, now);
+        const Event in = fx.take();
+        ASSERT_EQ(in.what, "incoming");
+        table.accept({1, 50 + i, 100}, in.number, traits(), {}, now);
+        ASSERT_EQ(fx.take().what, "joined");
+    }
+    for (uint32_t round = 0; round < 3; ++round) {
+        for (uint32_t i = 0; i < 2; ++i) table.wait(end(1, 200 + 2 * round + i, at(1, "e")));
+        if (round == 0)
+            for (uint32_t i = 0; i < 2; ++i) table.request(end(2, 300 + i, at(1, "c")), at(1, "e"), kNever, now);
+        for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(fx.take().what, "incoming") << "round " << round;
+        table.context_gone(100, now);
+    }
 }
 
 TEST_F(ConnectionTableTest, RequesterThatDiesWhileMetLeavesAnIncomingThatTimesOut) {
@@ -306,6 +329,15 @@ TEST_F(ConnectionTableTest, AcceptorThatDiesBeforeAcceptingSendsTheRequestBackTo
     EXPECT_EQ(e.who.session, 3u);
 }
 
+TEST_F(ConnectionTableTest, RequestThatGoesBackToBeingHeldIsBeforeThoseThatCameLater) {
+    meet();
+    table.request(end(4, 40, at(1, "later")), at(1, "d"), kNever, now);
+    table.session_gone(1, now);
+    table.wait(end(3, 30, at(1, "d")));
+    EXPECT_EQ(fx.take().what, "incoming");
+    EXPECT_EQ(fx.last_incoming.remote, at(1, "client"));
+}
+
 TEST_F(ConnectionTableTest, RequestWhoseAcceptorDiedEndsAsTimeoutEvenWithoutALimit) {
     meet("d", kNever);
     table.session_gone(1, now);
@@ -349,6 +381,7 @@ TEST_F(ConnectionTableTest, RequesterThatCannotTakeUpTheConnectionTellsTheAccept
     accept(meet());
     const Event joined = fx.take();
     EXPECT_EQ(table.reject({3, 21, 300}, joined.number), Status::invalid) << "nobody else's";
+    EXPECT_EQ(table.reject({2, 21, 201}, joined.number), Status::invalid) << "nor by another context";
     EXPECT_EQ(table.reject({2, 21, 200}, joined.number), Status::ok);
     const Event e = fx.take();
     EXPECT_EQ(e.who.ticket, 11u);
@@ -402,6 +435,7 @@ TEST_F(ConnectionTableTest, CancelOfAnAcceptIsAnsweredAfterTheAccept) {
     accept(meet());
     const Event joined = fx.take();
     EXPECT_EQ(table.cancel({1, 90, 0}, 11), ConnectionTable::Cancelled::later);
+    EXPECT_EQ(table.cancel({1, 91, 0}, 11), ConnectionTable::Cancelled::too_late) << "once";
     EXPECT_TRUE(fx.events.empty());
     table.confirm(2, joined.number);
     EXPECT_EQ(fx.take().what, "joined");
@@ -471,6 +505,20 @@ TEST_F(ConnectionTableTest, OneProcessMayConnectToItselfUnderTwoAddressesAtOnce)
     table.peer(end(1, 11, at(1, "b")), at(1, "a"), kNever, now);
     EXPECT_EQ(fx.take().who.ticket, 10u);
     EXPECT_EQ(fx.take().who.ticket, 11u);
+}
+
+// Both are meant for two peers in another process, of which one has come.
+TEST_F(ConnectionTableTest, OneOfTwoEqualRequestsWaitsOnWhenTheOtherHasFoundItsPeer) {
+    for (const uint32_t ticket : {10u, 11u}) table.peer(end(1, ticket, at(1, "a")), at(1, "a"), now + 1000 * kMs, now);
+    table.peer(end(2, 20, at(1, "a")), at(1, "a"), now + 1000 * kMs, now);
+    EXPECT_EQ(fx.take().who.ticket, 10u);
+    EXPECT_EQ(fx.take().who.ticket, 20u);
+    pass(500);
+    EXPECT_TRUE(fx.events.empty()) << "its grace is over, its time is not";
+    pass(500);
+    const Event e = fx.take();
+    EXPECT_EQ(e.who.ticket, 11u);
+    EXPECT_EQ(e.status, Status::timeout);
 }
 
 TEST_F(ConnectionTableTest, PeersThatDifferAreBothToldInWhat) {

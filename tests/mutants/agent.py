@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Mutants of the agent (kagent)."""
+
+from mutant import Mutant
+
+AGENT = "kagent/"
+
+MUTANTS = [
+    Mutant(
+        "confirmed-by-another", ("C7",), "anybody confirms a connection",
+        AGENT + "connection_table.cpp",
+        "    if (it->second.end.party.session != session) return false;\n", "    if (session == UINT64_MAX) return false;\n",
+        ("unit ConnectionTableTest.OnlyTheRequesterCanConfirm",),
+    ),
+    Mutant(
+        "name-through-any-context", (), "names are looked up through the context of another",
+        AGENT + "agent_names.cpp",
+        "    NameLookup body;\n    const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;",
+        "    NameLookup body;\n    const Context* c = mail.get(&body) ? registry_.find(body.context_id) : nullptr;",
+        ("unit AgentRulesTest.NobodyLooksUpNamesThroughAnothersContext",),
+    ),
+    Mutant(
+        "address-through-any-context", (), "so are addresses",
+        AGENT + "agent_names.cpp",
+        "!mail.get(&body) || registry_.find(body.context_id, s.id) == nullptr", "!mail.get(&body) || registry_.find(body.context_id) == nullptr",
+        ("unit AgentRulesTest.NobodyLooksUpNamesThroughAnothersContext",),
+    ),
+    Mutant(
+        "context-closed-by-any", (), "anybody closes a context",
+        AGENT + "agent_nics.cpp",
+        "    if (!mail.get(&body) || registry_.find(body.context_id, s.id) == nullptr) {\n        refuse(s,"
+        " mail.header.ticket, Status::invalid, \"no such context in this session\");",
+        "    if (!mail.get(&body) || registry_.find(body.context_id) == nullptr) {\n        refuse(s,"
+        " mail.header.ticket, Status::invalid, \"no such context in this session\");",
+        ("unit AgentNicTest.NobodyCanUseAnothersContext",),
+    ),
+    Mutant(
+        "context-claimed-by-another-user", (), "a process of another user claims a context",
+        AGENT + "agent_nics.cpp",
+        "same_user(owner->second, s) && owner->second.who.pid == s.who.pid;", "owner->second.who.pid == s.who.pid;",
+        ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
+    ),
+    Mutant(
+        "context-claimed-by-another-process", (), "another process claims a context",
+        AGENT + "agent_nics.cpp",
+        "same_user(owner->second, s) && owner->second.who.pid == s.who.pid;", "same_user(owner->second, s);",
+        ("unit AgentNicTest.ContextIdIsTakenOnceButTheSameProcessMayReattach",),
+    ),
+    Mutant(
+        "context-claimed-unasked", (), "an open takes a context away",
+        AGENT + "agent_nics.cpp",
+        "body.reattach == 0 || !same", "!same",
+        ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
+    ),
+    Mutant(
+        "claim-beyond-limit", (), "who claims a context holds what it says",
+        AGENT + "registry.cpp",
+        "        if (context.held[kind] > limits_.limit(quota_of(kind))) return Status::out_of_resources;\n", "        (void)kind;\n",
+        ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
+    ),
+    Mutant(
+        "context-without-id", (), "a context may have no id",
+        AGENT + "agent_nics.cpp",
+        "!mail.get(&body) || body.context_id == 0 || ", "!mail.get(&body) || ",
+        ("unit AgentRulesTest.AContextHasAnId",),
+    ),
+    Mutant(
+        "more-given-back-than-held", (), "a lease may be given back twice",
+        AGENT + "registry.cpp",
+        "    if (back > held) return Status::invalid;\n", "",
+        ("unit AgentLimitTest.LeasesAreAllOrNothingAndComeBack",),
+    ),
+    Mutant(
+        "hello-by-any-name", (), "any first message that is long enough is a hello",
+        AGENT + "agent.cpp",
+        "    if (mail.type() != Type::kHello || !mail.get(&hello)) {", "    if (!mail.get(&hello)) {",
+        ("unit AgentRulesTest.AHelloByAnotherNameIsNone",),
+    ),
+    Mutant(
+        "sessions-unlimited", (), "a user may have any number of sessions",
+        AGENT + "agent.cpp",
+        "    if (!limits_.take(s.who.uid, Quota::sessions, 1)) {", "    if (!limits_.take(s.who.uid, Quota::sessions, 1) && s.id == 0) {",
+        ("unit AgentLimitTest.LimitsAreEachUsersOwn",),
+    ),
+    Mutant(
+        "dropped-heard", (), "who was dropped may still say hello",
+        AGENT + "agent.cpp",
+        "    if (!it->second.dropped) judge(", "    judge(",
+        ("unit AgentRulesTest.WhoWasDroppedIsNeitherHeardNorTold",),
+    ),
+    Mutant(
+        "dropped-told", (), "who was dropped is still told",
+        AGENT + "agent.cpp",
+        "    if (s.dropped) return;\n    mail.header", "    mail.header",
+        ("unit AgentRulesTest.WhoWasDroppedIsNeitherHeardNorTold",),
+    ),
+    Mutant(
+        "lost-files-unnoticed", (), "files that were lost on the way are not missed",
+        AGENT + "agent.cpp",
+        "    if (mail.descriptors_lost) {", "    if (mail.descriptors_lost && s.dropped) {",
+        ("unit AgentRulesTest.FilesThatWereLostOnTheWayAreSaid",),
+    ),
+    Mutant(
+        "ended-by-a-user-without-number", (), "a user without a number ends the agent",
+        AGENT + "agent.cpp",
+        "!s.who.known || (s.who.uid != 0 && s.who.uid != ::geteuid())", "(s.who.uid != 0 && s.who.uid != ::geteuid())",
+        ("unit AgentRulesTest.AUserWithoutANumberCannotEndTheAgentThatHasTheSame",),
+    ),
+    Mutant(
+        "users-meet", (), "processes of two users meet",
+        AGENT + "agent_connect.cpp",
+        "(settings_.cross_user ? 0 : user << kUserShift)", "0 * (user << kUserShift)",
+        ("unit AgentConnectTest.UsersAreApartUnlessTheConfigurationSaysOtherwise",),
+    ),
+    Mutant(
+        "providers-meet", (), "NICs of two providers meet",
+        AGENT + "agent_connect.cpp",
+        "e.domain = provider | ", "e.domain = 0 * provider | ",
+        ("unit AgentRulesTest.NicsOfTwoProvidersNeverMeet",),
+    ),
+    Mutant(
+        "private-files-shown", (), "another user gets the files that are for the own user only",
+        AGENT + "agent_connect.cpp",
+        "(j.same_user != 0 ? 0 :", "(true ? 0 :",
+        ("unit AgentConnectTest.PrivateDescriptorsStayWithTheirUser",),
+    ),
+    Mutant(
+        "ticket-twice", (), "a ticket may have two open requests",
+        AGENT + "agent_connect.cpp",
+        "    if (table_.open(s.id, ticket)) {", "    if (table_.open(s.id, ticket) && s.dropped) {",
+        ("unit AgentLimitTest.OutstandingRequestsAreCountedExactly",),
+    ),
+    Mutant(
+        "failed-connection-charged", (), "a connection that could not be made stays charged",
+        AGENT + "agent_connect.cpp",
+        "    } else {\n        limits_.give(a->user, Quota::descriptors, 1);\n    }", "    }",
+        ("unit AgentRulesTest.AConnectionThatCannotBeMadeCostsNothing",),
+    ),
+    Mutant(
+        "names-unlimited", (), "a session gives itself any number of names",
+        AGENT + "agent_names.cpp",
+        "s.names.size() >= kMaxNames", "s.names.size() >= kMaxNames * 1000",
+        ("unit AgentRulesTest.ASessionGivesItselfSoManyNames",),
+    ),
+    Mutant(
+        "accepted-by-another-session", (), "another session accepts",
+        AGENT + "connection_table.cpp",
+        "it->second.owner.session == who.session && it->second.owner.context == who.context;", "it->second.owner.context == who.context;",
+        ("unit ConnectionTableTest.OthersCannotAcceptOrRejectAnIncoming",),
+    ),
+    Mutant(
+        "rejected-by-another-context", (), "another context rejects",
+        AGENT + "connection_table.cpp",
+        "e.owner.session != who.session || e.owner.context != who.context", "e.owner.session != who.session",
+        ("unit ConnectionTableTest.OthersCannotAcceptOrRejectAnIncoming",),
+    ),
+    Mutant(
+        "taken-back-by-another-context", (), "another context of the requester takes an accepted connection back",
+        AGENT + "connection_table.cpp",
+        "e.end.party.session == who.session && e.end.party.context == who.context)", "e.end.party.session == who.session)",
+        ("unit ConnectionTableTest.RequesterThatCannotTakeUpTheConnectionTellsTheAcceptorAtOnce",),
+    ),
+    Mutant(
+        "incomings-counted-when-held-again", (), "a request that is held again still counts as incoming",
+        AGENT + "connection_table.cpp",
+        "    if (const auto c = incoming_count_.find(e.owner.context);\n        c != incoming_count_.end() &&"
+        " --c->second == 0) {\n        incoming_count_.erase(c);\n    }\n    e.state = State::held;",
+        "    e.state = State::held;",
+        ("unit ConnectionTableTest.IncomingsAreCountedWhileTheyAreOpen",),
+    ),
+    Mutant(
+        "incomings-counted-when-accepted", (), "so does one that was accepted",
+        AGENT + "connection_table.cpp",
+        "    if (const auto c = incoming_count_.find(e.owner.context);\n        c != incoming_count_.end() &&"
+        " --c->second == 0) {\n        incoming_count_.erase(c);\n    }\n    unindex",
+        "    unindex",
+        ("unit ConnectionTableTest.IncomingsAreCountedWhileTheyAreOpen",),
+    ),
+    Mutant(
+        "held-again-last", (), "a request that is held again waits behind those that came later",
+        AGENT + "connection_table.cpp",
+        "held_[e.key].push_front(request->first);", "held_[e.key].push_back(request->first);",
+        ("unit ConnectionTableTest.RequestThatGoesBackToBeingHeldIsBeforeThoseThatCameLater",),
+    ),
+    Mutant(
+        "accept-cancelled-twice", (), "an accept may be cancelled twice",
+        AGENT + "connection_endings.cpp",
+        "            if (e.canceller.ticket != 0) return Cancelled::too_late;\n", "",
+        ("unit ConnectionTableTest.CancelOfAnAcceptIsAnsweredAfterTheAccept",),
+    ),
+    Mutant(
+        "peer-ends-with-its-grace", (), "one of two equal requests ends when the other has found its peer",
+        AGENT + "connection_endings.cpp",
+        "            if (e.deadline > now) {", "            if (e.deadline > now && now < 0) {",
+        ("unit ConnectionTableTest.OneOfTwoEqualRequestsWaitsOnWhenTheOtherHasFoundItsPeer",),
+    ),
+    Mutant(
+        "share-of-others-ignored", (), "one user may take the descriptors of all",
+        AGENT + "limits.cpp",
+        "return q == Quota::descriptors ? std::min(own, fair::left(capacity_, descriptors_, have)) : own;", "return own;",
+        ("unit AgentQuotaTest.FilesOfAllUsersAreSharedByThem",),
+    ),
+    Mutant(
+        "returned-descriptors-charged-to-all", (), "descriptors that were given back are not there for others",
+        AGENT + "limits.cpp",
+        "    if (q == Quota::descriptors) descriptors_ -= back;\n", "",
+        ("unit AgentRulesTest.WhatAUserGivesBackIsThereForTheOthers",),
+    ),
+    Mutant(
+        "more-returned-than-had", (), "who gives back more than he has gains by it",
+        AGENT + "limits.cpp",
+        "const uint64_t back = std::min(have, amount);", "const uint64_t back = amount;",
+        ("unit AgentRulesTest.NobodyGivesBackMoreThanHeHas",),
+    ),
+]
