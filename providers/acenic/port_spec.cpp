@@ -8,9 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/clock/clock.hpp"
@@ -98,10 +97,14 @@ std::string take_argument(std::string* list, const std::string& key) {
     return value;
 }
 
-void take_mtu(PortSpec* port) {
+bool take_mtu(PortSpec* port, Rejection* why) {
     const std::string mtu = take_argument(&port->arguments, "mtu");
-    port->mtu = mtu.empty() ? kOtherMtu : static_cast<uint32_t>(std::strtoul(mtu.c_str(), nullptr, 10));
-    port->mtu = std::clamp(port->mtu, kLeastMtu, kMostMtu);
+    port->mtu = kOtherMtu;
+    if (mtu.empty()) return true;
+    const auto [end, error] = std::from_chars(mtu.data(), mtu.data() + mtu.size(), port->mtu);
+    if (error != std::errc() || end != mtu.data() + mtu.size() || port->mtu < kLeastMtu || port->mtu > kMostMtu)
+        return refuse(port->text, why, mtu + " is no MTU", "write a number from 576 to 16000, as mtu=9000");
+    return true;
 }
 
 // Without an address of its own an end gets one that follows from the socket, so that both ends know both.
@@ -132,7 +135,7 @@ bool read_memif(PortSpec* port, Rejection* why) {
     port->address = address_of_end(socket, port->listens);
     if (!mac.empty() && !parse_mac(mac, &port->address))
         return refuse(port->text, why, mac + " is no Ethernet address", "write it as mac=02:00:00:00:00:01");
-    take_mtu(port);
+    if (!take_mtu(port, why)) return false;
     if (is_path && argument(port->arguments, "socket-abstract").empty())
         port->arguments += ",socket-abstract=no";
     if (argument(port->arguments, "id").empty()) port->arguments += ",id=0";
@@ -155,7 +158,7 @@ bool read_virtio(PortSpec* port, Rejection* why) {
     port->address = address_of_end(port->socket, port->listens);
     if (!mac.empty() && !parse_mac(mac, &port->address))
         return refuse(port->text, why, mac + " is no Ethernet address", "write it as mac=02:00:00:00:00:01");
-    take_mtu(port);
+    if (!take_mtu(port, why)) return false;
     port->up = true;
     return true;
 }
@@ -200,7 +203,7 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
     if (!parse_mac(argument(out->arguments, "mac"), &out->address))
         return refuse(text, why, out->driver + " without an Ethernet address",
                       "add mac=02:00:00:00:00:01, another one for each end");
-    take_mtu(out);
+    if (!take_mtu(out, why)) return false;
     out->up = true;
     return true;
 }

@@ -60,12 +60,24 @@ TEST(AcenicPorts, OurOwnArgumentsAreTakenOutWhereverTheyAre) {
     }
 }
 
+TEST(AcenicPorts, HaveAnMtuOf576To16000) {
+    Rejection why;
+    for (const uint32_t mtu : {576u, 9000u, 16000u}) {
+        PortSpec port;
+        ASSERT_TRUE(read_port("net_x,mac=02:00:00:00:00:01,mtu=" + std::to_string(mtu), &port, &why));
+        EXPECT_EQ(port.mtu, mtu);
+    }
+}
+
 TEST(AcenicPorts, ThatCannotBeAreRefusedWithACure) {
     for (const char* text :
          {"eth1", "net_af_packet", "net_af_packet,iface=no-such-interface", "net_memif",
           "net_memif,socket=/run/x", "net_memif,socket=/run/x,role=both", "net_memif,socket=x,role=server",
           "net_x", "net_x,mac=1", "net_x,mac=01:00:00:00:00:01",
-          "net_memif,socket=/run/x,role=server,mac=ff:ff:ff:ff:ff:ff"}) {
+          "net_memif,socket=/run/x,role=server,mac=ff:ff:ff:ff:ff:ff", "net_x,mac=02:00:00:00:00:01,mtu=575",
+          "net_x,mac=02:00:00:00:00:01,mtu=16001", "net_x,mac=02:00:00:00:00:01,mtu=large",
+          "net_x,mac=02:00:00:00:00:01,mtu=1500x", "net_memif,socket=/run/x,role=server,mtu=-1",
+          "net_vhost,iface=/run/x,mtu=0"}) {
         PortSpec port;
         Rejection why;
         EXPECT_FALSE(read_port(text, &port, &why)) << text;

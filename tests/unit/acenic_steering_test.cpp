@@ -128,6 +128,60 @@ TEST_F(AcenicSteering, ARequestThatIsTakenBackIsNotKept) {
     EXPECT_TRUE(held.frame.empty());
 }
 
+TEST_F(AcenicSteering, OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame) {
+    const NicAddress other{{2, 0, 0, 0, 0, 8}};
+    Bytes damaged = withdraw(1);
+    damaged.back() ^= std::byte{1};
+    add(slots[1], listener(1, "here"));
+    EXPECT_EQ(slot_for(request("here", 5, 1)), slots[1]);
+    EXPECT_EQ(steering.incoming(withdraw(1), other, 0).slot, kNobody);
+    EXPECT_EQ(slot_for(damaged), kNobody);
+    EXPECT_EQ(slot_for(request("late", 5, 2)), kNobody);
+    EXPECT_EQ(steering.incoming(withdraw(2), other, 0).slot, kNobody);
+    add(slots[0], listener(2, "late"));
+    EXPECT_FALSE(held.frame.empty());
+}
+
+TEST_F(AcenicSteering, RequestsOfTwoHostsUnderOneNumberAreTwo) {
+    const NicAddress other{{2, 0, 0, 0, 0, 8}};
+    EXPECT_EQ(slot_for(request("late", 5, 1)), kNobody);
+    EXPECT_EQ(steering.incoming(request("late", 5, 1), other, 0).slot, kNobody);
+    add(slots[0], listener(1, "late"));
+    EXPECT_EQ(held.from, kRemote);
+    add(slots[0], listener(2, "late"));
+    EXPECT_EQ(held.from, other);
+    EXPECT_FALSE(held.frame.empty());
+}
+
+TEST_F(AcenicSteering, OfManyRequestsForNobodyTheLastOnesAreKept) {
+    for (uint64_t nonce = 1; nonce <= 65; ++nonce) slot_for(request("late", 5, nonce));
+    add(slots[0], listener(0, "late"));
+    wire::Frame f;
+    wire::Connect c;
+    ASSERT_EQ(wire::read_frame(held.frame, &f), wire::Flaw::none);
+    ASSERT_EQ(wire::read_connect(f, &c), wire::Flaw::none);
+    EXPECT_EQ(c.nonce, 2u);
+}
+
+TEST_F(AcenicSteering, WhatAHostHadGoesToTheOthersWhenItHasGone) {
+    add(slots[0], listener(1, "service"));
+    EXPECT_EQ(slot_for(request("service", 50, 1)), slots[0]);
+    std::vector<Orphan> orphans;
+    steering.drop(slots[0], &orphans);
+    EXPECT_EQ(steering.matches(), 0u);
+    add(slots[1], listener(1, "service"));
+    EXPECT_EQ(slot_for(request("service", 50, 1)), slots[1]);
+}
+
+TEST_F(AcenicSteering, AHostThatHasNotJoinedTakesNoFrames) {
+    uint32_t links = 0;
+    const uint32_t slot = steering.admit(&links);
+    const Bytes frame = bare(Kind::acknowledge, link_of(slot, 0), 5, 32);
+    EXPECT_EQ(slot_for(frame), kNobody);
+    steering.join(slot);
+    EXPECT_EQ(slot_for(frame), slot);
+}
+
 TEST_F(AcenicSteering, TheHostThatHasARequestHearsThatItIsTakenBack) {
     add(slots[1], listener(1, "here"));
     EXPECT_EQ(slot_for(request("here", 5, 1)), slots[1]);
@@ -238,6 +292,14 @@ TEST_F(AcenicSteering, AHostSendsAsItselfOnly) {
     EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::send, 5, link_of(slots[0], 3)),
                                    NicAddress{{1, 0, 0, 0, 0, 1}}));
     EXPECT_FALSE(steering.outgoing(slots[0], Bytes(31), kRemote));
+    EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::accept, 5, link_of(slots[0], 3)), kRemote)) << "cut short";
+    for (const Kind kind : {Kind::reject, Kind::pending}) {
+        EXPECT_TRUE(steering.outgoing(slots[0], bare(kind, 5, 0, 16), kRemote));
+        EXPECT_TRUE(steering.outgoing(slots[0], bare(kind, 5, link_of(slots[0], 3), 16), kRemote));
+        EXPECT_FALSE(steering.outgoing(slots[0], bare(kind, 5, link_of(slots[1], 3), 16), kRemote));
+    }
+    EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::withdraw, 0, link_of(slots[1], 3), 16), kRemote));
+    EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::withdraw, 5, 0, 16), kRemote));
     EXPECT_TRUE(steering.outgoing(slots[0], request("x", link_of(slots[0], 3), 9), kRemote));
     EXPECT_FALSE(steering.outgoing(slots[0], request("x", link_of(slots[2], 3), 9), kRemote));
 }
@@ -248,8 +310,11 @@ TEST_F(AcenicSteering, TheConnectionsOfADeadHostAreKnown) {
     wire::Connect c;
     c.pass = 0x1234567890;
     wire::write_connect(accept.data() + wire::kHeaderBytes, c);
-    steering.outgoing(slots[0], accept, kRemote);
     wire::Frame f;
+    ASSERT_NE(wire::read_frame(accept, &f), wire::Flaw::too_short);
+    f.header.sequence = 0xFFFFFFFF;
+    wire::seal(accept.data(), f.header);
+    steering.outgoing(slots[0], accept, kRemote);
     Bytes send = bare(Kind::send, 70, link_of(slots[0], 0), wire::kMessageBytes);
     ASSERT_EQ(wire::read_frame(send, &f), wire::Flaw::none);
     f.header.sequence = 0xFFFFFFFF;

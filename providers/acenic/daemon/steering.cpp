@@ -83,13 +83,13 @@ void Steering::add(uint32_t slot, const Wish& wish, int64_t now, Held* held) {
     waiting_.erase(found);
 }
 
-void Steering::hold(const std::string& key, uint32_t source, uint64_t nonce, std::span<const std::byte> frame,
-                    const NicAddress& from, int64_t now) {
+void Steering::hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
+                    int64_t now) {
     for (const Waiting& w : waiting_)
-        if (w.nonce == nonce) return;  // a copy
+        if (w.nonce == nonce && w.request.from == from) return;  // a copy
     std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > kForget; });
     if (waiting_.size() == kMostHeld) waiting_.pop_front();
-    waiting_.push_back({key, source, nonce, now, {{frame.begin(), frame.end()}, from}});
+    waiting_.push_back({key, nonce, now, {{frame.begin(), frame.end()}, from}});
 }
 
 void Steering::remove(uint32_t slot, uint32_t index, bool forget) {
@@ -144,7 +144,7 @@ Steering::Target Steering::request(const wire::Frame& f, std::span<const std::by
     const bool peer = f.header.kind == Kind::peer_request;
     Listener* found = find(c, peer, f.header.source);
     // A peer's request comes again until somebody wants it; a client is told.
-    if (found == nullptr && !peer) hold(key_of(peer, c.remote), attempt.source, c.nonce, bytes, from, now);
+    if (found == nullptr && !peer) hold(key_of(peer, c.remote), c.nonce, bytes, from, now);
     if (found == nullptr) return {kNobody, peer ? Kind{} : Kind::no_match, c.nonce};
     const Match match{found->slot, found->serial, now};
     if (peer) {

@@ -121,13 +121,12 @@ private:
     Listener* find(const wire::Connect&, bool peer, uint32_t source);
     struct Waiting {  // a request that found nobody
         std::string key;
-        uint32_t source = 0;
         uint64_t nonce = 0;
         int64_t since = 0;
         Held request;
     };
-    void hold(const std::string& key, uint32_t source, uint64_t nonce, std::span<const std::byte> frame,
-              const NicAddress& from, int64_t now);
+    void hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
+              int64_t now);
     void take_out(const std::string& key, uint64_t serial);
     static std::string key_of(bool peer, const EndAddress& local);
     void expire(int64_t now);

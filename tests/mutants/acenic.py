@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Mutants of acenic: who a frame on a shared port is for, what a port is, lent memory."""
+
+from mutant import Mutant
+
+ACENIC = "providers/acenic/"
+
+MUTANTS = [
+    Mutant(
+        "sent-as-another-host", (), "a host sends frames of the links of another",
+        ACENIC + "daemon/steering.cpp",
+        "    if (slot_of(g.source) != slot) return false;\n", "",
+        ("unit AcenicSteering.AHostSendsAsItselfOnly",),
+    ),
+    Mutant(
+        "answered-as-another-host", (), "a host answers requests as another",
+        ACENIC + "daemon/steering.cpp",
+        "return g.source == 0 || slot_of(g.source) == slot;", "return true;",
+        ("unit AcenicSteering.AHostSendsAsItselfOnly",),
+    ),
+    Mutant(
+        "withdrawal-to-a-link", (), "a host sends to any link under the name of a withdrawal",
+        ACENIC + "daemon/steering.cpp",
+        "return g.source == 0 && g.destination == 0;", "return true;",
+        ("unit AcenicSteering.AHostSendsAsItselfOnly",),
+    ),
+    Mutant(
+        "short-accept-read", (), "an accept is read beyond its end",
+        ACENIC + "daemon/steering.cpp",
+        "    if (connects && frame.size() < wire::kHeaderBytes + wire::kConnectBytes) return false;\n", "",
+        ("unit AcenicSteering.AHostSendsAsItselfOnly",),
+    ),
+    Mutant(
+        "listener-refused-by-another", (), "a host says for another that it does not listen",
+        ACENIC + "daemon/steering.cpp",
+        "match != matches_.end() && match->second.slot == slot", "match != matches_.end()",
+        ("unit AcenicSteering.AListenerThatHasGoneIsNotBelievedWhenItSaysNoMatch",),
+    ),
+    Mutant(
+        "damaged-withdrawal", (), "a damaged withdrawal takes a request back",
+        ACENIC + "daemon/steering.cpp",
+        "        if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};\n        return withdrawal",
+        "        (void)wire::read_frame(frame, &f);\n        return withdrawal",
+        ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
+    ),
+    Mutant(
+        "withdrawal-of-a-stranger", (), "anybody takes a request back that a host has",
+        ACENIC + "daemon/steering.cpp",
+        "if (attempt.nonce == nonce && attempt.from == from) return", "if (attempt.nonce == nonce) return",
+        ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
+    ),
+    Mutant(
+        "withdrawal-of-a-kept-request", (), "anybody takes a request back that is kept",
+        ACENIC + "daemon/steering.cpp",
+        "return w.nonce == nonce && w.request.from == from; });", "return w.nonce == nonce; });",
+        ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
+    ),
+    Mutant(
+        "kept-request-of-another-host", (), "a request of another host under the same number is not kept",
+        ACENIC + "daemon/steering.cpp",
+        "w.nonce == nonce && w.request.from == from) return;", "w.nonce == nonce) return;",
+        ("unit AcenicSteering.RequestsOfTwoHostsUnderOneNumberAreTwo",),
+    ),
+    Mutant(
+        "kept-requests-unlimited", (), "any number of requests for nobody is kept",
+        ACENIC + "daemon/steering.cpp",
+        "    if (waiting_.size() == kMostHeld) waiting_.pop_front();\n", "",
+        ("unit AcenicSteering.OfManyRequestsForNobodyTheLastOnesAreKept",),
+    ),
+    Mutant(
+        "requests-of-a-dead-host", (), "requests go on to a host that has gone",
+        ACENIC + "daemon/steering.cpp",
+        "    std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });\n", "",
+        ("unit AcenicSteering.WhatAHostHadGoesToTheOthersWhenItHasGone",),
+    ),
+    Mutant(
+        "frames-before-joining", (), "a host takes frames before it has joined",
+        ACENIC + "daemon/steering.cpp",
+        "slot != kNobody && alive_[slot]", "slot != kNobody",
+        ("unit AcenicSteering.AHostThatHasNotJoinedTakesNoFrames",),
+    ),
+    Mutant(
+        "orphan-out-of-sequence", (), "the connections of a dead host are ended out of their sequence",
+        ACENIC + "daemon/steering.cpp",
+        "g.sequence + (wire::is_sequenced(g.kind) ? 1 : 0)", "g.sequence",
+        ("unit AcenicSteering.TheConnectionsOfADeadHostAreKnown",),
+    ),
+    Mutant(
+        "mtu-beyond-most", (), "a port may have any MTU",
+        ACENIC + "port_spec.cpp",
+        " || port->mtu > kMostMtu)", ")",
+        ("unit AcenicPorts.ThatCannotBeAreRefusedWithACure",),
+    ),
+    Mutant(
+        "mtu-of-letters", (), "an MTU may be followed by anything",
+        ACENIC + "port_spec.cpp",
+        " || end != mtu.data() + mtu.size() ||", " ||",
+        ("unit AcenicPorts.ThatCannotBeAreRefusedWithACure",),
+    ),
+    Mutant(
+        "lent-to-a-driver-that-keeps", (), "memory is lent to a driver that keeps it",
+        ACENIC + "port_spec.cpp",
+        "port->lends = argument(port->arguments, \"zero-copy\") != \"yes\";", "port->lends = true;",
+        ("unit AcenicPorts.MemoryIsLentOnlyToDriversThatCopyWhileTheySend",),
+    ),
+    Mutant(
+        "port-taken-twice", (), "two processes have one port",
+        ACENIC + "only_one.cpp",
+        "        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&name), bytes) != 0)", "        bytes == 0)",
+        ("unit AcenicOnlyOne.APortIsTakenOnceUntilItIsLetGo",),
+    ),
+    Mutant(
+        "ports-of-a-driver-are-one", (), "all ports of one driver are taken for one",
+        ACENIC + "only_one.cpp",
+        "    for (const char c : spec.text) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001B3;",
+        "    for (const char c : spec.driver) sum = (sum ^ static_cast<uint8_t>(c)) * 0x100000001B3;",
+        ("unit AcenicOnlyOne.PortsWithoutAnInterfaceAreToldApartByAllOfTheirText",),
+    ),
+    Mutant(
+        "lent-pieces-over-each-other", (), "pieces of payload are copied over each other",
+        ACENIC + "lender.cpp",
+        "        frame->data_len = static_cast<uint16_t>(frame->data_len + part->data_len);\n", "",
+        ("unit AcenicLender.WhatHasToWaitIsTakenInWholeAndInOrder",),
+    ),
+    Mutant(
+        "lent-memory-kept", (), "lent memory is not let go",
+        ACENIC + "lender.cpp",
+        "    ::rte_pktmbuf_free(frame->next);\n", "",
+        ("unit AcenicLender.WhatHasBeenSentIsGivenBackUntouched",),
+    ),
+]

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A port belongs to one process at a time.
+#include "providers/acenic/only_one.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace viaduct::acenic {
+namespace {
+
+// Names that no other test of this network namespace has.
+PortSpec spec_of(const std::string& interface, const std::string& arguments) {
+    PortSpec spec;
+    spec.driver = interface.empty() ? "net_x" : "net_af_packet";
+    spec.interface = interface;
+    spec.text = spec.driver + "," + arguments + std::to_string(::getpid());
+    return spec;
+}
+
+TEST(AcenicOnlyOne, APortIsTakenOnceUntilItIsLetGo) {
+    const PortSpec spec = spec_of("", "a=");
+    Fd first = take_port(spec);
+    ASSERT_TRUE(first.valid());
+    EXPECT_FALSE(take_port(spec).valid());
+    first.reset();
+    EXPECT_TRUE(take_port(spec).valid());
+}
+
+TEST(AcenicOnlyOne, PortsWithoutAnInterfaceAreToldApartByAllOfTheirText) {
+    const Fd first = take_port(spec_of("", "a=")), second = take_port(spec_of("", "b="));
+    EXPECT_TRUE(first.valid());
+    EXPECT_TRUE(second.valid());
+}
+
+TEST(AcenicOnlyOne, AnInterfaceIsOnePortWhateverItsArguments) {
+    const std::string interface = "t" + std::to_string(::getpid());
+    const Fd first = take_port(spec_of(interface, "a="));
+    EXPECT_TRUE(first.valid());
+    EXPECT_FALSE(take_port(spec_of(interface, "b=")).valid());
+}
+
+}  // namespace
+}  // namespace viaduct::acenic
