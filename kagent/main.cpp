@@ -91,7 +91,8 @@ int serve(const Options& o, uint32_t flaws) {
     }
 
     const Config config = Config::load();
-    for (const std::string& problem : config.problems()) spdlog::warn("configuration: {}", problem);
+    for (const ConfigProblem& problem : config.problems())
+        if (problem.section != "mpi") spdlog::warn("configuration: {}", problem.text);
     auto settings = kagent::AgentSettings::from(config);
     if (o.linger_ms) settings.linger_ms = *o.linger_ms;
     settings.flaws = flaws;

@@ -125,8 +125,8 @@ Library* Library::start() {
     auto* fresh = new (std::nothrow) Library;
     if (fresh == nullptr || !fresh->prepare())
         return nullptr;  // what a failed start leaves is not worth undoing
-    for (const std::string& problem : fresh->config.problems())
-        VIADUCT_LOG(warn, "config", "%s", problem.c_str());
+    for (const ConfigProblem& problem : fresh->config.problems())
+        if (problem.section != "mpi") VIADUCT_LOG(warn, "config", "%s", problem.text.c_str());
     instance.store(fresh, std::memory_order_release);
     return fresh;
 }

@@ -24,20 +24,17 @@ namespace {
 constexpr const char* kSystemFile = "/etc/viaduct/viaduct.toml";
 constexpr size_t kLargestFile = 1 << 20;
 constexpr std::string_view kPrefix = "VIADUCT_";
+constexpr std::string_view kMpiPrefix = "CMPI_";
+constexpr std::string_view kMpi = "mpi";
 
-// Variables that are no setting of the table; here so that a misspelt one is told.
+// Variables that are no setting of the table; here so that a misspelt one is told. Those of CMPI_ name compilers for
+// the wrappers.
 const std::vector<std::string>& plain_variables() {
     static const std::vector<std::string> names = {
         "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",   "VIADUCT_LOG_FILE",
-        "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD"};
+        "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD",
+        "CMPI_CC",       "CMPI_CXX",              "CMPI_FC"};
     return names;
-}
-
-std::string variable_of(const ConfigKey& row) {
-    std::string name = fmt::format("{}{}_{}", kPrefix, row.section, row.key);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-    return name;
 }
 
 const ConfigKey* find_row(std::string_view section, std::string_view key) {
@@ -81,7 +78,7 @@ public:
 struct Config::State {
     std::map<std::string, SectionSettings, std::less<>> sections;
     std::map<std::string, std::string> aliases;
-    std::vector<std::string> problems;
+    std::vector<ConfigProblem> problems;
 
     State() {
         for (const ConfigKey& row : keys()) {
@@ -90,14 +87,24 @@ struct Config::State {
         }
     }
 
-    void set(const ConfigKey& row, const std::string& text, const std::string& origin,
-             const std::string& place) {
-        if (const std::string wanted = wrong_value(row.type, text); !wanted.empty()) {
-            problems.push_back(fmt::format("{}: [{}] {} = \"{}\" is not {}; ignored", place, row.section,
-                                           row.key, text, wanted));
+    void set_from_file(const ConfigKey& row, const std::string& text, const std::string& origin) {
+        if (const std::string wanted = wrong_value(row, text); !wanted.empty()) {
+            problems.push_back({row.section, false,
+                                fmt::format("{}: [{}] {} = \"{}\" is not {}; ignored", origin, row.section, row.key,
+                                            text, wanted)});
             return;
         }
         sections[row.section].values[row.key] = {text, origin};
+    }
+
+    void set_from_environment(const ConfigKey& row, const std::string& variable, const std::string& text) {
+        if (const std::string wanted = wrong_value(row, text); !wanted.empty()) {
+            problems.push_back({row.section, true,
+                                fmt::format("{}={} is not {}{}", variable, text, wanted,
+                                            row.section == kMpi ? "" : "; ignored")});
+            return;
+        }
+        sections[row.section].values[row.key] = {text, "environment " + variable};
     }
 
     void unknown(const FileSetting& s, const std::string& place) {
@@ -108,11 +115,13 @@ struct Config::State {
             for (const auto& [key, value] : section.values) known_keys.push_back(key);
         }
         if (known_keys.empty()) {
-            problems.push_back(fmt::format("{}: unknown section [{}]{}", place, s.section,
-                                           or_nearest(s.section, known_sections)));
+            problems.push_back({"", false,
+                                fmt::format("{}: unknown section [{}]{}", place, s.section,
+                                            or_nearest(s.section, known_sections))});
         } else {
-            problems.push_back(fmt::format("{}: unknown setting [{}] {}{}", place, s.section, s.key,
-                                           or_nearest(s.key, known_keys)));
+            problems.push_back({s.section, false,
+                                fmt::format("{}: unknown setting [{}] {}{}", place, s.section, s.key,
+                                            or_nearest(s.key, known_keys))});
         }
     }
 
@@ -123,12 +132,12 @@ struct Config::State {
             if (s.section == "nics") {
                 aliases[s.key] = s.text;
             } else if (const ConfigKey* row = find_row(s.section, s.key)) {
-                set(*row, s.text, origin, place);
+                set_from_file(*row, s.text, place);
             } else {
                 unknown(s, place);
             }
         }
-        problems.insert(problems.end(), content.problems.begin(), content.problems.end());
+        for (std::string& problem : content.problems) problems.push_back({"", false, std::move(problem)});
     }
 
     // A file that is not there is no problem unless somebody named it.
@@ -137,7 +146,7 @@ struct Config::State {
         std::ifstream file(path, std::ios::binary);
         if (!file) {
             if (must_exist || (errno != ENOENT && errno != ENOTDIR))
-                problems.push_back(fmt::format("{}: {}", path, std::strerror(errno)));
+                problems.push_back({"", false, fmt::format("{}: {}", path, std::strerror(errno))});
             return;
         }
         std::string text;
@@ -146,7 +155,7 @@ struct Config::State {
         text.resize(static_cast<size_t>(file.gcount()));
         if (file.bad() || text.size() > kLargestFile) {
             problems.push_back(
-                fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile));
+                {"", false, fmt::format("{}: cannot be read, or larger than {} bytes", path, kLargestFile)});
             return;
         }
         apply_toml(text, path);
@@ -157,7 +166,7 @@ struct Config::State {
         const Tuning tuning = load_tuning();
         for (const FileSetting& s : tuning.settings) {
             if (const ConfigKey* row = find_row(s.section, s.key))
-                set(*row, s.text, "measured, " + tuning.path, tuning.path);
+                set_from_file(*row, s.text, "measured, " + tuning.path);
         }
     }
 
@@ -168,8 +177,7 @@ struct Config::State {
             list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
             const size_t equals = pair.find('=');
             if (equals == std::string_view::npos || equals == 0 || equals + 1 == pair.size()) {
-                problems.push_back(
-                    fmt::format("environment VIADUCT_NICS: \"{}\" is not name=nic; ignored", pair));
+                problems.push_back({"", true, fmt::format("VIADUCT_NICS: {} is not name=nic; ignored", pair)});
                 continue;
             }
             aliases[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
@@ -180,7 +188,7 @@ struct Config::State {
         for (const ConfigKey& row : keys()) {
             const std::string name = variable_of(row);
             const char* text = ::secure_getenv(name.c_str());
-            if (text != nullptr) set(row, text, "environment " + name, "environment " + name);
+            if (text != nullptr) set_from_environment(row, name, text);
         }
         if (const char* list = ::secure_getenv("VIADUCT_NICS")) apply_nics_variable(list);
         if (const char* files = ::secure_getenv("VIADUCT_HOSTS"); files != nullptr && *files != '\0') {
@@ -190,18 +198,20 @@ struct Config::State {
         report_unknown_variables();
     }
 
-    // Variables of one of our sections, and near misses of the plain ones; others may be somebody else's.
+    // Of VIADUCT_ those that a known one is near to, for others may be somebody else's; of CMPI_ all.
     void report_unknown_variables() {
         std::vector<std::string> known = plain_variables();
         for (const ConfigKey& row : keys()) known.push_back(variable_of(row));
         for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
             const std::string_view text(*entry);
-            if (text.substr(0, kPrefix.size()) != kPrefix) continue;
+            const bool of_mpi = text.starts_with(kMpiPrefix);
+            if (!of_mpi && !text.starts_with(kPrefix)) continue;
             const std::string name(text.substr(0, text.find('=')));
             if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-            const std::string near = nearest(name, known);
-            if (!near.empty())
-                problems.push_back(fmt::format("environment {} is unknown; did you mean {}?", name, near));
+            const std::string hint = or_nearest(name, known);
+            if (of_mpi || !hint.empty())
+                problems.push_back({of_mpi ? std::string(kMpi) : "", false,
+                                    fmt::format("environment {} is unknown{}", name, hint)});
         }
     }
 
@@ -211,6 +221,14 @@ struct Config::State {
         return state;
     }
 };
+
+std::string Config::variable_of(const ConfigKey& row) {
+    std::string name =
+        row.section == kMpi ? fmt::format("{}{}", kMpiPrefix, row.key) : fmt::format("{}{}_{}", kPrefix, row.section, row.key);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+    return name;
+}
 
 Config Config::load() {
     Config config;
@@ -262,6 +280,6 @@ const Settings& Config::settings(const char* section) const {
     return found->second;
 }
 
-const std::vector<std::string>& Config::problems() const { return state().problems; }
+const std::vector<ConfigProblem>& Config::problems() const { return state().problems; }
 
 }  // namespace viaduct

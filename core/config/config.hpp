@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Configuration: one table of keys with default, type and help, three surfaces. Later wins: built-in default, what
-// was measured on this machine (core/config/tuning.hpp), /etc/viaduct/viaduct.toml, ~/.config/viaduct/viaduct.toml, the file named by VIADUCT_CONFIG, environment
-// (VIADUCT_<SECTION>_<KEY>, and VIADUCT_NICS for [nics]). Unknown keys are reported with the nearest known
-// one. Every value knows where it came from.
+// was measured on this machine (core/config/tuning.hpp), /etc/viaduct/viaduct.toml,
+// ~/.config/viaduct/viaduct.toml, the file named by VIADUCT_CONFIG, environment (VIADUCT_<SECTION>_<KEY>,
+// CMPI_<KEY> for [mpi], and VIADUCT_NICS for [nics]). A value must be of its row's type and in its range, whatever
+// surface it comes from; unknown keys are reported with the nearest known one. Every value knows where it came from.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,14 +20,26 @@ namespace viaduct {
 struct ConfigKey {
     const char* section;  // "agent", "vipl", "names", "paramnet", ...
     const char* key;
-    const char* type;  // "int", "bool", "string", "size" (bytes, with K/M/G/T), "auto_or_size", "duration_ms", or "one|other"
+    // "int", "bool", "string", "size" (bytes, with K/M/G/T), "auto_or_size", "duration_ms", "c_int" and "c_size" (the
+    // same with hexadecimal and octal digits as C writes them), or "one|other", where one may be empty.
+    const char* type;
     const char* fallback;
     const char* help;
+    int64_t low = 0, high = 0;  // of a number, both allowed; both 0: any of its type
+    bool has_range() const { return low != 0 || high != 0; }
 };
 
 struct ConfigValue {
     std::string text;
-    std::string origin;  // "default", a file name, "measured, " and one, or "environment VIADUCT_..."
+    std::string origin;  // "default", "file:line", "measured, " and a file, or "environment " and a variable
+};
+
+struct ConfigProblem {
+    // Whose it is to report: "mpi" is libcmpi's, all else libvipl's and the agent's. Empty: a file as a whole, or a
+    // name that belongs to no section.
+    std::string section;
+    bool wrong_in_environment = false;  // a variable has a value that is not allowed
+    std::string text;
 };
 
 class Config {
@@ -47,8 +61,10 @@ public:
     const std::string* nic_of_alias(const std::string& name) const;
     // A provider's section as it sees it; lives as long as the Config.
     const Settings& settings(const char* section) const;
-    const std::vector<std::string>& problems() const;
+    const std::vector<ConfigProblem>& problems() const;
     static const std::vector<ConfigKey>& keys();  // the table
+    // The environment variable of a row.
+    static std::string variable_of(const ConfigKey&);
 
 private:
     struct State;

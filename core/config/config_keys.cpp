@@ -5,6 +5,10 @@
 
 namespace viaduct {
 
+namespace {
+constexpr int64_t kVast = int64_t{1} << 40;  // more than a message has
+}
+
 const std::vector<ConfigKey>& Config::keys() {
     static const std::vector<ConfigKey> table = {
         {"agent", "linger_ms", "int", "1000",
@@ -74,7 +78,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "connections try some of their messages by other ways, to learn which one is fast; off: never"},
         {"paramnet", "block_bytes", "auto_or_size", "auto",
          "longest piece in which a message goes through the ring, 4K to 64K; auto: as measured by vipperf "
-         "--tune, else 16K"},
+         "--tune, else 64K"},
         {"paramnet", "timing", "none|paramnet2", "none",
          "paramnet2: messages take as long as over PARAMNet-II; none: as fast as the machine can"},
         {"paramnet", "switches", "int", "1", "with timing = paramnet2: how many switches a message passes"},
@@ -96,6 +100,53 @@ const std::vector<ConfigKey>& Config::keys() {
         {"verbs", "retries", "int", "6", "how often the device sends again before the connection is broken"},
         {"verbs", "keepalive_ms", "int", "2000",
          "how often each end of a connection says that it is there; 0: never"},
+        {"mpi", "protocol", "|shm|tcp|via", "",
+         "the only protocol for other processes: via, shm or tcp; empty: the best that reaches each"},
+        {"mpi", "connect_timeout", "c_int", "60", "seconds to wait for other processes while connecting", 1, 86400},
+        {"mpi", "close_timeout", "c_int", "0",
+         "seconds to wait for the others' goodbyes at the end; 0: as long as they live", 0, 86400},
+        {"mpi", "via_device", "string", "", "name given to VipOpenNic; empty: the default NIC"},
+        {"mpi", "prepost_depth", "c_int", "0",
+         "receives posted for each peer, its credits; 0: 64, fewer with more than 16 processes", 0, 4096},
+        {"mpi", "vbuf_spares", "c_int", "128",
+         "buffers of 16 KiB beyond the posted ones, and by how many the pool grows", 1, 65536},
+        {"mpi", "vbuf_max", "c_int", "65536", "most buffers of 16 KiB this process may have", 16, 1048576},
+        {"mpi", "eager_limit", "c_size", "0",
+         "longest message via sends without handshake, bytes; 0: what one packet holds, or 6 KiB where auto "
+         "means both, and there 32 KiB through slots",
+         0, 1048576},
+        {"mpi", "rendezvous", "auto|rput|rget|both|r3", "auto",
+         "how via moves long messages: rput (remote write), rget (remote read), both (a half each), r3 (packets) "
+         "or auto (both where the NIC pins no memory, else rput)"},
+        {"mpi", "both_from", "c_size", "32768",
+         "shortest message that both sides move at once; shorter ones the receiver reads alone", 0, kVast},
+        {"mpi", "r3_limit", "c_size", "8192",
+         "long messages up to so many bytes travel as packets, not by remote write or read; where both sides "
+         "move them, those up to the eager limit or 6 KiB, whichever is less, unless this is set",
+         0, kVast},
+        {"mpi", "gap_piece", "c_size", "0",
+         "long messages of data with gaps go by remote write or read when their pieces have so many bytes on "
+         "average, else as packets; 0: 1024 where the NIC pins memory, else never",
+         0, kVast},
+        {"mpi", "rendezvous_extra", "c_int", "64",
+         "additional receives posted while packets of a long message are expected", 0, 4096},
+        {"mpi", "slots_after", "c_int", "8",
+         "packets of a peer after which via lends it slots to write into, where the NIC maps memory and ranks "
+         "are no more than processors; 0: never",
+         0, 65535},
+        {"mpi", "shm_ring", "c_size", "262144", "bytes of the shared memory between two processes, each way", 4096,
+         1 << 26},
+        {"mpi", "tcp_interfaces", "string", "",
+         "interfaces tcp listens on and calls by, a comma between them; empty: lo, and in jobs on several hosts "
+         "all"},
+        {"mpi", "tcp_buffer", "c_size", "262144",
+         "bytes each process keeps for a tcp connection, each way, beside the system's", 8192, 1 << 26},
+        {"mpi", "on_demand", "c_int", "32",
+         "jobs of more processes than so many: tcp and via connect two when one first sends to the other", 0, 1 << 20},
+        {"mpi", "via_nics", "string", "",
+         "NICs that via uses together, a comma between them, or all; empty: the one of CMPI_VIA_DEVICE"},
+        {"mpi", "rail_patience", "c_int", "10",
+         "seconds without any NIC that reaches a living process, after which it counts as lost", 1, 86400},
     };
     return table;
 }

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
+
+#include "core/config/config.hpp"
 
 namespace viaduct {
 
@@ -23,12 +27,37 @@ constexpr Unit kSizeUnits[] = {
 };
 constexpr Unit kDurationUnits[] = {{"", 1}, {"ms", 1}, {"s", 1000}, {"min", 60'000}};
 
-template <size_t N>
-std::optional<int64_t> with_unit(std::string_view text, const Unit (&units)[N]) {
+// The number that a text begins with, and what follows it.
+struct Beginning {
+    int64_t number;
+    std::string_view rest;
+};
+
+std::optional<Beginning> decimal(std::string_view text) {
     int64_t number = 0;
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc{} || number < 0) return std::nullopt;
-    const std::string_view suffix(end, static_cast<size_t>(text.data() + text.size() - end));
+    if (failure != std::errc{}) return std::nullopt;
+    return Beginning{number, text.substr(static_cast<size_t>(end - text.data()))};
+}
+
+// As strtol(3) reads them: 0x1F, 017, white space and a sign before.
+std::optional<Beginning> as_c(std::string_view text) {
+    const std::string copy(text);
+    char* end = nullptr;
+    errno = 0;
+    const long long number = std::strtoll(copy.c_str(), &end, 0);
+    if (end == copy.c_str() || errno == ERANGE) return std::nullopt;
+    return Beginning{number, text.substr(static_cast<size_t>(end - copy.c_str()))};
+}
+
+std::optional<int64_t> alone(std::optional<Beginning> read) {
+    return read && read->rest.empty() ? std::optional(read->number) : std::nullopt;
+}
+
+template <size_t N>
+std::optional<int64_t> with_unit(std::optional<Beginning> read, const Unit (&units)[N]) {
+    if (!read || read->number < 0) return std::nullopt;
+    const auto [number, suffix] = *read;
     for (const Unit& unit : units) {
         if (suffix != unit.suffix) continue;
         if (number > std::numeric_limits<int64_t>::max() / unit.factor) return std::nullopt;
@@ -67,29 +96,33 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<int64_t> parse_number(std::string_view type, std::string_view text) {
-    if (type == "size" || type == "auto_or_size") return with_unit(text, kSizeUnits);
-    if (type == "duration_ms") return with_unit(text, kDurationUnits);
+    if (type == "size" || type == "auto_or_size") return with_unit(decimal(text), kSizeUnits);
+    if (type == "c_size") return with_unit(as_c(text), kSizeUnits);
+    if (type == "c_int") return alone(as_c(text));
+    if (type == "duration_ms") return with_unit(decimal(text), kDurationUnits);
     if (type == "bool") {
         if (among("true|yes|on|1", text)) return 1;
         if (among("false|no|off|0", text)) return 0;
         return std::nullopt;
     }
-    int64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return number;
+    return alone(decimal(text));
 }
 
-std::string wrong_value(std::string_view type, std::string_view text) {
+std::string wrong_value(const ConfigKey& row, std::string_view text) {
+    const std::string_view type = row.type;
     if (type == "string") return "";
     if (type == "auto_or_size" && text == "auto") return "";
-    if (!among("int|bool|size|auto_or_size|duration_ms", type))
-        return among(type, text) ? "" : fmt::format("one of {}", type);
-    if (parse_number(type, text)) return "";
+    if (!among("int|bool|size|auto_or_size|duration_ms|c_int|c_size", type)) {
+        if (among(type, text)) return "";
+        return type.starts_with('|') ? fmt::format("one of {}, or empty", type.substr(1)) : fmt::format("one of {}", type);
+    }
+    const std::optional<int64_t> number = parse_number(type, text);
+    if (number && (!row.has_range() || (*number >= row.low && *number <= row.high))) return "";
     if (type == "bool") return "true or false";
-    if (type == "size" || type == "auto_or_size") return "a number of bytes, with K, M, G or T";
-    if (type == "duration_ms") return "a number of milliseconds, or with s or min";
-    return "a whole number";
+    const std::string range = row.has_range() ? fmt::format(" from {} to {}", row.low, row.high) : "";
+    if (type == "duration_ms") return fmt::format("a number of milliseconds{}, or with s or min", range);
+    if (type == "int" || type == "c_int") return "a whole number" + range;
+    return fmt::format("a number of bytes{}, K, M, G or T may follow", range);
 }
 
 std::string nearest(std::string_view misspelt, const std::vector<std::string>& candidates) {

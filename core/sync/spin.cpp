@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/sync/spin.hpp"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
+#include <cmath>
+#include <new>
 
 #include "core/clock/clock.hpp"
-#include "core/shm/segment.hpp"
-#include "core/sync/cancellation.hpp"
+#include "core/process/cpu_quota.hpp"
 #include "core/sync/pause.hpp"
 
 namespace viaduct {
@@ -42,38 +38,12 @@ constexpr int kCrowdMost = 8;
 std::atomic<int> crowd_score{0};
 std::atomic<int64_t> quickest_yield{kPlainYield};
 
-size_t read_text(const char* path, char* text, size_t room) {
-    const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
-    if (!fd.valid()) return 0;
-    const ssize_t got = ::read(fd.get(), text, room - 1);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0 ? static_cast<size_t>(got) : 0;
-}
-
-// Processors granted by cpu.max of one control group, rounded up; a large number when it sets no limit.
-int granted(const std::string& group) {
-    char text[64];
-    long long quota = 0, period = 0;
-    if (read_text(("/sys/fs/cgroup" + group + "/cpu.max").c_str(), text, sizeof text) == 0 ||
-        std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0)
-        return CPU_SETSIZE;
-    return static_cast<int>(std::min<long long>((quota + period - 1) / period, CPU_SETSIZE));
-}
-
-// The smallest grant of our control group and those above it.
-int quota_processors() {
-    const CancellationHeldOff inside_hot_calls;
-    char text[512];
-    if (read_text("/proc/self/cgroup", text, sizeof text) == 0) return CPU_SETSIZE;
-    const char* line = std::strstr(text, "0::/");
-    if (line == nullptr) return CPU_SETSIZE;
-    std::string group(line + 3, std::strcspn(line + 3, "\n"));
-    int least = granted("");
-    while (group.size() > 1) {
-        least = std::min(least, granted(group));
-        group.resize(group.rfind('/'));
-    }
-    return least;
+// What our control groups grant, rounded up; a large number when they set no limit.
+int quota_processors() try {
+    const double granted = own_cpu_quota().processors;
+    return granted > 0 && granted < CPU_SETSIZE ? static_cast<int>(std::ceil(granted)) : CPU_SETSIZE;
+} catch (const std::bad_alloc&) {
+    return CPU_SETSIZE;
 }
 
 int affinity_processors() {

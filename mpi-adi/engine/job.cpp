@@ -10,10 +10,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/process/cpu_quota.hpp"
 #include "mpi-adi/engine/card.hpp"
 #include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
-#include "mpi-adi/engine/quota.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -97,7 +98,7 @@ Card open_modules() {
     Card card;
     card.host = host_name();
     card.processors = own_processors();
-    card.group = own_quota().group;
+    card.group = own_cpu_quota().group;
     if (engine.task.ti_nlocal > 1 && first_of_node() &&
         engine.seats.create(index_of(engine.world.rank), engine.processes.size()))
         card.seats = engine.seats.name();
@@ -153,24 +154,24 @@ bool exchange(const Card& own) {
     }
     const std::vector<std::string_view> masks(neighbours.begin(), neighbours.end());
     engine.crowded = is_crowded(own.processors, masks.data(), masks.size()) ||
-                     (!own.group.empty() && sharers > own_quota().processors);
+                     (!own.group.empty() && sharers > own_cpu_quota().processors);
     if (engine.crowded) engine.task.ti_flags |= TASK_CROWDED;
     if (own.seats.empty() && engine.crowded)
         engine.seats.open(seats, index_of(job.rank()), engine.processes.size());
     return true;
 }
 
-// Null: any module. A name nobody knows must not be taken for that.
-bool forced_protocol(const char** name) {
-    *name = std::getenv("CMPI_PROTOCOL");
-    if (*name == nullptr || **name == '\0') {
-        *name = nullptr;
-        return true;
-    }
-    for (const char* known : {"via", "shm", "tcp"})
-        if (std::strcmp(*name, known) == 0) return true;
-    say(std::string("CMPI_PROTOCOL=") + *name + ": not one of via, shm, tcp");
-    return false;
+// Null: any module.
+const char* forced_protocol() {
+    const char* const name = adi::param_text(adi::Param::protocol);
+    return *name != '\0' ? name : nullptr;
+}
+
+// Once on each node: its processes have the same files, and the same variables from the launcher.
+void report_parameters() {
+    if (!first_of_node()) return;
+    const char* problem = nullptr;
+    for (size_t i = 0; (problem = mpip_param_problem(i)) != nullptr; i++) say(problem);
 }
 
 // Why a forced protocol is not there at all, if that is so.
@@ -185,8 +186,7 @@ std::string refusal_of(const char* name) {
 
 int connect() {
     taskinfo_t& task = engine.task;
-    const char* forced = nullptr;
-    if (!forced_protocol(&forced)) return MPI_ERR_OTHER;
+    const char* const forced = forced_protocol();
     int unreached = 0;
     if (mpip_getconns(&task, forced, &unreached) != MPIP_SUCCESS)
         return give_up("no way to rank " + std::to_string(unreached) + ": " + mpip_last_error() +
@@ -272,8 +272,8 @@ int start_job() {
     engine.world.appnum = engine.job->appnum().value_or(-1);
 
     fill_task();
-    if (mpip_set_upcalls(&kUpcalls) != MPIP_SUCCESS)
-        return give_up("libcmpi and libcmpi-adi are of different versions");
+    if (mpip_set_upcalls(&kUpcalls) != MPIP_SUCCESS) return give_up(mpip_last_error());
+    report_parameters();
     const Card own = open_modules();
     if (!exchange(own)) return give_up("the exchange of addresses failed: " + engine.job->error());
     if (const int failed = connect(); failed != MPI_SUCCESS) return failed;

@@ -151,6 +151,7 @@ TEST(Params, HaveANameAHelpAndAnOrigin) {
         EXPECT_EQ(std::strncmp(all[i].pa_name, "CMPI_", 5), 0);
         EXPECT_GT(std::strlen(all[i].pa_help), 20u) << all[i].pa_name;
         EXPECT_STREQ(all[i].pa_origin, "default") << all[i].pa_name;
+        EXPECT_STREQ(all[i].pa_value, all[i].pa_default) << all[i].pa_name;
     }
 }
 

@@ -109,6 +109,9 @@ if shutil.which(HYDRA):
     expect("MPI_Init twice is an error", code != 0 and "MPI_Init" in errors, (code, errors))
     code, _, errors = run(hydra(2, program("messages")), "paper")
     expect("a protocol nobody knows is refused by name", code != 0 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
+    code, out, errors = run(hydra(2, program("messages")), settings={"CMPI_EAGER_LIMIT": "abc"})
+    expect("a value that is not allowed fails MPI_Init with the variable, the value and what is allowed",
+           code != 0 and "CMPI_EAGER_LIMIT=abc is not a number of bytes from 0 to 1048576" in errors, (code, errors))
 else:
     print(f"SKIPPED: no {HYDRA} (package mpich) on this machine")
 

@@ -12,11 +12,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Config config = Config::parse({reinterpret_cast<const char*>(data), size}, "fuzz.toml");
     for (const viaduct::ConfigKey& key : Config::keys()) {
         const viaduct::ConfigValue value = config.value(key.section, key.key);
-        if (!viaduct::wrong_value(key.type, value.text).empty()) std::abort();
+        if (!viaduct::wrong_value(key, value.text).empty()) std::abort();
         config.settings(key.section).get(key.key, "");
     }
-    for (const std::string& problem : config.problems())
-        if (problem.empty()) std::abort();
+    for (const viaduct::ConfigProblem& problem : config.problems())
+        if (problem.text.empty()) std::abort();
     for (const auto& [name, nic] : config.nic_aliases())
         if (nic.empty() && name.empty()) std::abort();
     return 0;

@@ -23,6 +23,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+std::vector<std::string> problems_of(const Config& config) {
+    std::vector<std::string> texts;
+    for (const ConfigProblem& problem : config.problems()) texts.push_back(problem.text);
+    return texts;
+}
+
 // Variables as they were before, however a test ends.
 class ConfigFiles : public ::testing::Test {
 protected:
@@ -69,7 +75,7 @@ protected:
 
 TEST(Config, HasADefaultOfTheRightTypeForEveryKey) {
     for (const ConfigKey& row : Config::keys()) {
-        EXPECT_EQ(wrong_value(row.type, row.fallback), "") << row.section << "." << row.key;
+        EXPECT_EQ(wrong_value(row, row.fallback), "") << row.section << "." << row.key;
         EXPECT_GT(std::string(row.help).size(), 10u) << row.section << "." << row.key;
         const ConfigValue value = Config().value(row.section, row.key);
         EXPECT_EQ(value.text, row.fallback);
@@ -81,12 +87,12 @@ TEST(Config, ReadsTextNumbersAndTruth) {
     const Config c = Config::parse(
         "[agent]\nlinger_ms = 5\ngrace_ms = \"2s\"\nmax_registered_bytes = \"3M\"\n[vipl]\nstrict = true\n",
         "test.toml");
-    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_THAT(problems_of(c), IsEmpty());
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 5);
     EXPECT_EQ(c.get_int("agent", "grace_ms"), 2000);
     EXPECT_EQ(c.get_int("agent", "max_registered_bytes"), 3 << 20);
     EXPECT_TRUE(c.get_bool("vipl", "strict"));
-    EXPECT_EQ(c.value("agent", "linger_ms").origin, "test.toml");
+    EXPECT_EQ(c.value("agent", "linger_ms").origin, "test.toml:2");
     EXPECT_EQ(c.value("names", "strict").origin, "default");
 }
 
@@ -95,7 +101,7 @@ TEST(Config, ReportsUnknownKeysWithTheNearestOne) {
         Config::parse("[agent]\nliger_ms = 5\n\n[vlip]\nstrict = true\n[zzzzzzzzzz]\na = 1\n", "f");
     ASSERT_EQ(c.problems().size(), 3u);
     EXPECT_THAT(
-        c.problems(),
+        problems_of(c),
         ElementsAre(AllOf(HasSubstr("f:2"), HasSubstr("liger_ms"), HasSubstr("did you mean linger_ms?")),
                     AllOf(HasSubstr("f:5"), HasSubstr("[vlip]"), HasSubstr("did you mean vipl?")),
                     ::testing::Not(HasSubstr("did you mean"))));
@@ -108,8 +114,8 @@ TEST(Config, IgnoresAndReportsValuesOfTheWrongKind) {
         "\"perhaps\"\n[paramnet]\ncross_copy = \"sometimes\"\n",
         "f");
     EXPECT_EQ(c.problems().size(), 6u);
-    EXPECT_THAT(c.problems(), Contains(HasSubstr("one of auto|on|off")));
-    EXPECT_THAT(c.problems(), Contains(HasSubstr("outside of a section")));
+    EXPECT_THAT(problems_of(c), Contains(HasSubstr("one of auto|on|off")));
+    EXPECT_THAT(problems_of(c), Contains(HasSubstr("outside of a section")));
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
     EXPECT_FALSE(c.get_bool("vipl", "strict"));
     EXPECT_EQ(c.get("paramnet", "cross_copy"), "auto");
@@ -118,7 +124,7 @@ TEST(Config, IgnoresAndReportsValuesOfTheWrongKind) {
 TEST(Config, ReportsWhatIsNoToml) {
     const Config c = Config::parse("[agent\nlinger_ms = 5", "broken.toml");
     ASSERT_EQ(c.problems().size(), 1u);
-    EXPECT_THAT(c.problems()[0], HasSubstr("broken.toml:1"));
+    EXPECT_THAT(c.problems()[0].text, HasSubstr("broken.toml:1"));
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 1000);
 }
 
@@ -146,7 +152,7 @@ TEST(Config, MapsNicNames) {
     ASSERT_NE(c.nic_of_alias("fast"), nullptr);
     EXPECT_EQ(*c.nic_of_alias("fast"), "verbs0");
     EXPECT_EQ(c.nic_of_alias("verbs0"), nullptr);
-    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_THAT(problems_of(c), IsEmpty());
 }
 
 TEST(Config, GivesProvidersTheirOwnSection) {
@@ -173,12 +179,12 @@ TEST_F(ConfigFiles, LaterSurfacesWin) {
     set("VIADUCT_AGENT_CONFIRM_MS", "3");
     set("VIADUCT_NICS", "b=y,/dev/c=z");
     const Config c = Config::load();
-    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_THAT(problems_of(c), IsEmpty());
     EXPECT_EQ(c.get_int("agent", "linger_ms"), 1);
     EXPECT_EQ(c.get_int("agent", "grace_ms"), 2);
     EXPECT_EQ(c.get_int("agent", "confirm_ms"), 3);
     EXPECT_THAT(c.value("agent", "linger_ms").origin, HasSubstr("home/.config/viaduct/viaduct.toml"));
-    EXPECT_EQ(c.value("agent", "grace_ms").origin, named);
+    EXPECT_EQ(c.value("agent", "grace_ms").origin, named + ":2");
     EXPECT_EQ(c.value("agent", "confirm_ms").origin, "environment VIADUCT_AGENT_CONFIRM_MS");
     EXPECT_EQ(c.nic_aliases(), (std::map<std::string, std::string>{{"a", "x"}, {"b", "y"}, {"/dev/c", "z"}}));
 }
@@ -192,7 +198,7 @@ TEST_F(ConfigFiles, WhatWasMeasuredStandsBetweenDefaultsAndFiles) {
     set("VIADUCT_TUNING", path);
     set("VIADUCT_PARAMNET_BLOCK_BYTES", "32K");
     const Config c = Config::load();
-    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_THAT(problems_of(c), IsEmpty());
     EXPECT_EQ(c.settings("paramnet").get_int("stream_from", 1), 65536);
     EXPECT_EQ(c.value("paramnet", "stream_from").origin, "measured, " + path);
     EXPECT_EQ(c.settings("paramnet").get_int("block_bytes", 1), 32768);
@@ -202,7 +208,7 @@ TEST_F(ConfigFiles, WhatWasMeasuredStandsBetweenDefaultsAndFiles) {
 TEST_F(ConfigFiles, AMeasurementThatDoesNotCountIsNoProblem) {
     set("VIADUCT_TUNING", file("tuning.toml", "[machine\n\xff"));
     const Config c = Config::load();
-    EXPECT_THAT(c.problems(), IsEmpty());
+    EXPECT_THAT(problems_of(c), IsEmpty());
     EXPECT_EQ(c.get("paramnet", "stream_from"), "auto");
 }
 
@@ -214,9 +220,9 @@ TEST_F(ConfigFiles, XdgFolderComesBeforeHome) {
 }
 
 TEST_F(ConfigFiles, ANamedFileMustExistAndOthersNeedNot) {
-    EXPECT_THAT(Config::load().problems(), IsEmpty());
+    EXPECT_THAT(problems_of(Config::load()), IsEmpty());
     set("VIADUCT_CONFIG", (folder_ / "missing.toml").string());
-    EXPECT_THAT(Config::load().problems(), ElementsAre(HasSubstr("missing.toml: No such file")));
+    EXPECT_THAT(problems_of(Config::load()), ElementsAre(HasSubstr("missing.toml: No such file")));
     set("VIADUCT_CONFIG", folder_.string());
     EXPECT_FALSE(Config::load().problems().empty()) << "a folder is no file";
 }
@@ -228,12 +234,94 @@ TEST_F(ConfigFiles, MistakesInTheEnvironmentAreTold) {
     set("VIADUCT_NICS", "a=b,oops,=x,y=");
     set("VIADUCT_SOMETHING_ELSE_ALTOGETHER", "1");
     const Config c = Config::load();
-    EXPECT_THAT(c.problems(), Contains(HasSubstr("did you mean VIADUCT_AGENT_LINGER_MS?")));
-    EXPECT_THAT(c.problems(), Contains(HasSubstr("\"never\" is not")));
-    EXPECT_THAT(c.problems(), Contains(HasSubstr("did you mean VIADUCT_NICS?")));
-    EXPECT_THAT(c.problems(), Contains(HasSubstr("\"oops\"")));
+    EXPECT_THAT(problems_of(c), Contains(HasSubstr("did you mean VIADUCT_AGENT_LINGER_MS?")));
+    EXPECT_THAT(problems_of(c), Contains(HasSubstr("VIADUCT_AGENT_GRACE_MS=never is not")));
+    EXPECT_THAT(problems_of(c), Contains(HasSubstr("did you mean VIADUCT_NICS?")));
+    EXPECT_THAT(problems_of(c), Contains(HasSubstr("VIADUCT_NICS: oops is not")));
     EXPECT_EQ(c.problems().size(), 6u);
     EXPECT_EQ(c.nic_aliases().size(), 1u);
+}
+
+// What each kind of row takes and refuses: no value of the type, one below the range, one above it.
+TEST_F(ConfigFiles, EverySettingOfMpiIsCheckedInTheEnvironment) {
+    size_t rows = 0;
+    for (const ConfigKey& row : Config::keys()) {
+        if (std::string_view(row.section) != "mpi") continue;
+        ++rows;
+        const std::string name = Config::variable_of(row);
+        EXPECT_EQ(name.rfind("CMPI_", 0), 0u);
+        const auto problems_with = [&](const std::string& value) {
+            set(name.c_str(), value);
+            const Config c = Config::load();
+            std::vector<ConfigProblem> found = c.problems();
+            if (!found.empty()) {
+                EXPECT_EQ(c.value("mpi", row.key).text, row.fallback) << name;
+                EXPECT_EQ(c.value("mpi", row.key).origin, "default") << name;
+            } else {
+                EXPECT_EQ(c.value("mpi", row.key).text, value);
+                EXPECT_EQ(c.value("mpi", row.key).origin, "environment " + name);
+            }
+            return found;
+        };
+        const auto refused = [&](const std::string& value, const std::string& allowed) {
+            const auto found = problems_with(value);
+            ASSERT_EQ(found.size(), 1u) << name << "=" << value;
+            EXPECT_EQ(found[0].section, "mpi");
+            EXPECT_TRUE(found[0].wrong_in_environment);
+            EXPECT_EQ(found[0].text.rfind(name + "=" + value + " is not ", 0), 0u) << found[0].text;
+            EXPECT_THAT(found[0].text, HasSubstr(allowed));
+        };
+        if (row.has_range()) {
+            const std::string range = "from " + std::to_string(row.low) + " to " + std::to_string(row.high);
+            for (const char* none : {"abc", "", "1x", "0x", "1.5", "99999999999999999999"}) refused(none, range);
+            refused(std::to_string(row.low - 1), range);
+            refused(std::to_string(row.high + 1), range);
+            for (const int64_t good : {row.low, row.high})
+                EXPECT_TRUE(problems_with(std::to_string(good)).empty()) << name << "=" << good;
+        } else if (std::string_view(row.type) != "string") {
+            refused("paper", "one of ");
+            EXPECT_TRUE(problems_with(row.fallback).empty()) << name;
+        } else {
+            EXPECT_TRUE(problems_with("anything at all").empty()) << name;
+        }
+        ::unsetenv(name.c_str());
+    }
+    EXPECT_EQ(rows, 20u);
+}
+
+TEST_F(ConfigFiles, SettingsOfMpiComeFromFilesTooAndTheEnvironmentWins) {
+    const std::string named =
+        file("named.toml", "[mpi]\neager_limit = \"8K\"\nshm_ring = 8192\nprotocol = \"paper\"\non_demand = -1\n");
+    set("VIADUCT_CONFIG", named);
+    set("CMPI_SHM_RING", "0x4000");
+    const Config c = Config::load();
+    EXPECT_EQ(c.get_int("mpi", "eager_limit"), 8192);
+    EXPECT_EQ(c.value("mpi", "eager_limit").origin, named + ":2");
+    EXPECT_EQ(c.get_int("mpi", "shm_ring"), 16384);
+    EXPECT_EQ(c.value("mpi", "shm_ring").origin, "environment CMPI_SHM_RING");
+    EXPECT_EQ(c.get("mpi", "protocol"), "");
+    EXPECT_EQ(c.get_int("mpi", "on_demand"), 32);
+    EXPECT_THAT(problems_of(c), ::testing::UnorderedElementsAre(
+                                    named + ":4: [mpi] protocol = \"paper\" is not one of shm|tcp|via, or empty; ignored",
+                                    named + ":5: [mpi] on_demand = \"-1\" is not a whole number from 0 to 1048576; ignored"));
+    for (const ConfigProblem& problem : c.problems()) {
+        EXPECT_EQ(problem.section, "mpi");
+        EXPECT_FALSE(problem.wrong_in_environment);
+    }
+}
+
+TEST_F(ConfigFiles, EveryUnknownVariableOfMpiIsTold) {
+    set("CMPI_EAGER_LIMT", "1");
+    set("CMPI_QZXW_SOMETHING_ELSE", "1");
+    set("CMPI_CC", "cc");
+    const Config c = Config::load();
+    EXPECT_THAT(problems_of(c),
+                ::testing::UnorderedElementsAre("environment CMPI_EAGER_LIMT is unknown; did you mean CMPI_EAGER_LIMIT?",
+                                                "environment CMPI_QZXW_SOMETHING_ELSE is unknown"));
+    for (const ConfigProblem& problem : c.problems()) {
+        EXPECT_EQ(problem.section, "mpi");
+        EXPECT_FALSE(problem.wrong_in_environment);
+    }
 }
 
 TEST_F(ConfigFiles, HostsOfTheVariableComeFirst) {
@@ -258,6 +346,30 @@ TEST(ConfigText, Numbers) {
     EXPECT_EQ(parse_number("bool", "on"), 1);
     EXPECT_EQ(parse_number("bool", "no"), 0);
     EXPECT_EQ(parse_number("bool", "2"), std::nullopt);
+}
+
+// As strtol(3) reads it with any base.
+TEST(ConfigText, NumbersOfC) {
+    EXPECT_EQ(parse_number("c_int", "0x1F"), 31);
+    EXPECT_EQ(parse_number("c_int", "017"), 15);
+    EXPECT_EQ(parse_number("c_int", " +5"), 5);
+    EXPECT_EQ(parse_number("c_int", "-5"), -5);
+    EXPECT_EQ(parse_number("c_int", "09"), std::nullopt);
+    EXPECT_EQ(parse_number("c_int", "4K"), std::nullopt);
+    EXPECT_EQ(parse_number("c_size", "0x1F"), 31);
+    EXPECT_EQ(parse_number("c_size", "010K"), 8192);
+    EXPECT_EQ(parse_number("c_size", "-1"), std::nullopt);
+    EXPECT_EQ(parse_number("c_size", "9223372036854775808"), std::nullopt);
+}
+
+TEST(ConfigText, SettingsMayHaveARange) {
+    const ConfigKey row = {"s", "k", "int", "2", "for this test", 1, 3};
+    for (const char* good : {"1", "2", "3"}) EXPECT_EQ(wrong_value(row, good), "") << good;
+    for (const char* bad : {"0", "4", "-1", "x"})
+        EXPECT_EQ(wrong_value(row, bad), "a whole number from 1 to 3") << bad;
+    const ConfigKey time = {"s", "k", "duration_ms", "2", "for this test", 0, 1000};
+    EXPECT_EQ(wrong_value(time, "1s"), "");
+    EXPECT_EQ(wrong_value(time, "2s"), "a number of milliseconds from 0 to 1000, or with s or min");
 }
 
 TEST(ConfigText, NearMisses) {

@@ -42,7 +42,8 @@ std::vector<ParameterView> parameters() {
     std::vector<ParameterView> all;
     for (size_t i = 0; i < count; i++)
         all.push_back(
-            {table[i].pa_name, table[i].pa_value, table[i].pa_default, table[i].pa_origin, table[i].pa_help});
+            {table[i].pa_name, table[i].pa_value, table[i].pa_default, table[i].pa_origin, table[i].pa_help,
+             table[i].pa_low, table[i].pa_high});
     return all;
 }
 

@@ -22,6 +22,7 @@ struct ProtocolView {
 
 struct ParameterView {
     std::string name, value, standard, origin, help;
+    long low = 0, high = 0;  // of a number; both 0: text
 };
 
 struct JobView {

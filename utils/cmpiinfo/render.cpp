@@ -98,7 +98,9 @@ std::string json_of(const JobView& view) {
                                       {"value", one.value},
                                       {"default", one.standard},
                                       {"origin", one.origin},
-                                      {"help", one.help}});
+                                      {"help", one.help},
+                                      {"low", one.low},
+                                      {"high", one.high}});
     return json.dump(2) + "\n";
 }
 

@@ -19,6 +19,7 @@
 
 #include "core/agent/name_holder.hpp"
 #include "core/config/tuning.hpp"
+#include "core/process/cpu_quota.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
 namespace viaduct::vipinfo {
@@ -160,12 +161,13 @@ Finding processors() {
     // Fails on machines with more processors than the set has room for: there all count.
     const long allowed =
         ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : ::sysconf(_SC_NPROCESSORS_ONLN);
-    const std::string quota = first_line("/sys/fs/cgroup/cpu.max");
-    const std::string text = fmt::format(
-        "{} allowed{}", allowed, quota.empty() || quota.starts_with("max") ? "" : ", cgroup quota " + quota);
-    if (allowed >= 2) return ok("processors", text);
+    const double quota = own_cpu_quota().processors;
+    const std::string text =
+        fmt::format("{} allowed{}", allowed,
+                    quota > 0 ? fmt::format(", and their control group has the time of {:.3g}", quota) : "");
+    if (allowed >= 2 && (quota == 0 || quota >= 2)) return ok("processors", text);
     return {Verdict::note, "processors", text + ": two polling processes must take turns",
-            "allow at least two processors (taskset, cpuset) where latency matters"};
+            "allow at least two processors (taskset, cpuset, cpu.max) where latency matters"};
 }
 
 // What the default NIC knows of this machine.

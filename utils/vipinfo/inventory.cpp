@@ -125,7 +125,7 @@ void look_at_settings(Inventory& all) {
     for (const auto& [name, nic] : config.nic_aliases()) {
         all.settings.push_back({"nics", name, nic, "configuration", "name given to VipOpenNic"});
     }
-    all.config_problems = config.problems();
+    for (const ConfigProblem& problem : config.problems()) all.config_problems.push_back(problem.text);
 }
 
 }  // namespace

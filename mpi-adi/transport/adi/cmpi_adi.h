@@ -365,16 +365,24 @@ int mpip_free_mem(void*);
 /* Why the last call of the library on this thread failed, for people. */
 const char* mpip_last_error(void);
 
-/* Parameters: environment variables CMPI_..., read once. For cmpiinfo and for people. */
+/*
+ * Parameters: the section [mpi] of viaduct.toml, and environment variables CMPI_..., which come before it. Read once. For cmpiinfo
+ * and for people.
+ */
 struct mpip_param {
     const char* pa_name;
     const char* pa_help;
     const char* pa_default;
-    const char* pa_value;  /* in force */
-    const char* pa_origin; /* "default", "environment" or "program" */
+    const char* pa_value;  /* in force; a number in decimal digits */
+    const char* pa_origin; /* "default", "file:line", "environment " and the variable, or "program" */
     long pa_low, pa_high;  /* range of a number; both 0: text */
 };
 const struct mpip_param* mpip_params(size_t* count);
+/*
+ * What was found wrong with parameters and stops nobody, one sentence each; NULL past the last: a value in a file that is not allowed
+ * (the default is used), a name that is not known. A variable whose value is not allowed makes mpip_set_upcalls fail.
+ */
+const char* mpip_param_problem(size_t number);
 /*
  * Gives a number another value, as the environment would. Only before pt_initialize of the first module, which reads them, and by
  * one thread at a time. MPIP_ERR_ARG for a name that is not there, for text, and for a value out of range.

@@ -2,6 +2,7 @@
 // The protocol tables of this process, bound by name, and the choice of one protocol for each pair of
 // processes.
 #include <cstring>
+#include <string>
 
 #include "mpi-adi/transport/adi/entries.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
@@ -33,6 +34,8 @@ int mpip_set_upcalls(const struct mpip_upcalls* upcalls) {
         upcalls->progress == nullptr) {
         return fail(MPIP_ERR_ARG, "the engine left an upcall out");
     }
+    if (const std::string wrong = viaduct::adi::wrong_variables(); !wrong.empty())
+        return fail(MPIP_ERR_ARG, "%s", wrong.c_str());
     mpip_up = *upcalls;
     return MPIP_SUCCESS;
 }

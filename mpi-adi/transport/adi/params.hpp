@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The parameters of the device: environment variables, read once, one table for reading, help and printing.
+// The parameters of the device: names for the section [mpi] of the configuration (core/config/config.hpp), read once.
+// What is allowed and where a value comes from is known there. In the environment each has the prefix CMPI_.
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace viaduct::adi {
 
@@ -30,10 +32,12 @@ enum class Param : size_t {
     count_
 };
 
-// Value in force. A number that cannot be read, or lies outside the row's range, counts as not given.
+// Value in force.
 long param_number(Param);
 const char* param_text(Param);
-// Whether the environment gave it.
+// Whether it is another one than the default, or the same by a file, the environment or the program.
 bool param_given(Param);
+// Variables whose values are not allowed, each with what is; empty: none. A job does not begin with them.
+std::string wrong_variables();
 
 }  // namespace viaduct::adi
