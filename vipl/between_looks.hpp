@@ -6,7 +6,7 @@
 
 #include "core/sync/holds.hpp"
 #include "core/sync/pause.hpp"
-#include "core/sync/spin.hpp"
+#include "core/wait/crowd_score.hpp"
 
 namespace viaduct::vipl {
 

@@ -11,6 +11,7 @@
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/trace/probe.hpp"
+#include "core/wait/crowd_score.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
@@ -68,6 +69,7 @@ Library::Library()
       vis(vi_records) {}
 
 bool Library::prepare() {
+    switch_giving_way(config.get("vipl", "give_way") != "off");
     if (!handle_table.open()) return false;
     asymmetric_barrier_init();
     if (!stats::process_stats.open()) VIADUCT_LOG(info, "stats", "no memfd: vipstat will not see this process");

@@ -12,7 +12,7 @@
 #include "core/provider/loader.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/sync/futex.hpp"
-#include "core/sync/spin.hpp"
+#include "core/wait/crowd_score.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"

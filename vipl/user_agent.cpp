@@ -11,7 +11,7 @@
 
 #include "core/log/log.hpp"
 #include "core/sync/biased_lock.hpp"
-#include "core/sync/spin.hpp"
+#include "core/wait/crowd_score.hpp"
 #include "vipl/last_thread.hpp"
 #include "vipl/thread.hpp"
 

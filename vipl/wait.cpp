@@ -3,7 +3,8 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
-#include "core/sync/spin.hpp"
+#include "core/wait/crowd_score.hpp"
+#include "core/wait/spin_wait.hpp"
 #include "vipl/completion.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/library.hpp"

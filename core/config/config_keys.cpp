@@ -40,6 +40,9 @@ const std::vector<ConfigKey>& Config::keys() {
          "region named, VIs destroyed with completions nobody has fetched"},
         {"vipl", "spin_us", "int", "50",
          "a waiting call polls for so long before it sleeps; 0: sleep at once"},
+        {"vipl", "give_way", "on|off", "on",
+         "polls and waits give the processor away now and then, and at once where others want it; off: they poll "
+         "and sleep, and never yield"},
         {"vipl", "conn_lost_delay_ms", "duration_ms", "250",
          "how late VIP_ERROR_CONN_LOST is told when a peer has ended: programs that end together must not "
          "abort "
@@ -147,6 +150,9 @@ const std::vector<ConfigKey>& Config::keys() {
          "NICs that via uses together, a comma between them, or all; empty: the one of CMPI_VIA_DEVICE"},
         {"mpi", "rail_patience", "c_int", "10",
          "seconds without any NIC that reaches a living process, after which it counts as lost", 1, 86400},
+        {"mpi", "wait_learning", "on|off", "on",
+         "waits learn from how they end for how long to look and when to give way or sleep; off: they always look for "
+         "the longest"},
     };
     return table;
 }

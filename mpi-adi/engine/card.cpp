@@ -42,7 +42,7 @@ std::string Card::encode() const {
     append_part(&card, host);
     append_part(&card, processors);
     append_part(&card, group);
-    append_part(&card, seats);
+    append_part(&card, placement);
     for (const auto& environment : environments) append_part(&card, environment);
     return card;
 }
@@ -52,7 +52,7 @@ std::optional<Card> Card::decode(std::string_view bytes) {
     bytes.remove_prefix(1);
     Card card;
     if (!take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors) ||
-        !take_part(&bytes, &card.group) || !take_part(&bytes, &card.seats))
+        !take_part(&bytes, &card.group) || !take_part(&bytes, &card.placement))
         return std::nullopt;
     for (auto& environment : card.environments)
         if (!take_part(&bytes, &environment)) return std::nullopt;

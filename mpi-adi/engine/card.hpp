@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What each process tells all others when a job starts: its host, the processors it may use, the group that
-// rations them, where the seats of its node are, and the address environment of each of its modules.
+// rations them, where the ranks of its node tell their processors, and the address environment of each of its modules.
 // Little-endian, versioned, checked when read.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Card {
     std::string host;
     std::string processors;  // bit mask of allowed processors, lowest first, without trailing zero bytes
     std::string group;       // control group whose processor time is limited; "": none
-    std::string seats;       // seats.hpp; of the first rank of a node
+    std::string placement;   // core/wait/cpu_placement.hpp; of the first rank of a node
     std::array<std::string, NPROTO> environments;
 
     std::string encode() const;

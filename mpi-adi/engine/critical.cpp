@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "core/sync/futex.hpp"
-#include "mpi-adi/engine/company.hpp"
+#include "mpi-adi/engine/progress_wait.hpp"
 #include "mpi-adi/engine/waits.hpp"
 
 namespace viaduct::mpi {
@@ -125,7 +125,7 @@ bool EngineLock::give_turn() {
 
 void EngineLock::yield() {
     const uint32_t mine = let_go();
-    company.give_way(2);
+    cpu_contention.give_way(kLongYields);
     take_back(mine);
 }
 

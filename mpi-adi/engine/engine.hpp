@@ -8,8 +8,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "core/wait/cpu_placement.hpp"
 #include "mpi-adi/engine/matcher.hpp"
-#include "mpi-adi/engine/seats.hpp"
 #include "mpi-adi/rte/rte.hpp"
 
 namespace viaduct::mpi {
@@ -40,7 +40,7 @@ struct Engine {
     unsigned next_sleeper = 0;
     // More ranks want the processors we may use than there are.
     bool crowded = false;
-    Seats seats;  // then, where memory can be shared
+    CpuPlacement placement;  // then, where memory can be shared
 
     // Matching by context, and the few that were wanted last, by their low bits: a program and its collective
     // calls use several in turn.

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "core/process/cpu_quota.hpp"
+#include "core/wait/time_slice.hpp"
 #include "mpi-adi/engine/card.hpp"
-#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 
@@ -93,15 +93,17 @@ bool first_of_node() {
     return std::find(nodes.begin(), own, *own) == own;
 }
 
+bool learns_waiting() { return std::strcmp(adi::param_text(adi::Param::wait_learning), "off") != 0; }
+
 // A module that cannot work here is left out: others may reach everybody.
 Card open_modules() {
     Card card;
     card.host = host_name();
     card.processors = own_processors();
     card.group = own_cpu_quota().group;
-    if (engine.task.ti_nlocal > 1 && first_of_node() &&
-        engine.seats.create(index_of(engine.world.rank), engine.processes.size()))
-        card.seats = engine.seats.name();
+    if (learns_waiting() && engine.task.ti_nlocal > 1 && first_of_node() &&
+        engine.placement.create(index_of(engine.world.rank), engine.processes.size()))
+        card.placement = engine.placement.name();
     for (int p = 0; p < NPROTO; p++) {
         protocol& module = mpip_protocols[p];
         const auto number = static_cast<size_t>(p);
@@ -128,7 +130,7 @@ bool exchange(const Card& own) {
     const int own_node = job.nodes()[static_cast<size_t>(job.rank())];
     std::vector<std::string> neighbours;
     int sharers = 0;  // ranks that live on our ration of processor time
-    std::string seats;
+    std::string placement;
     for (int rank = 0; rank < job.size(); rank++) {
         const auto bytes = job.get(rank, "cmpi");
         const auto card = bytes ? Card::decode(*bytes) : std::nullopt;
@@ -139,7 +141,7 @@ bool exchange(const Card& own) {
         procinfo& info = engine.infos[static_cast<size_t>(rank)];
         std::snprintf(info.pi_host, sizeof info.pi_host, "%s", card->host.c_str());
         if (info.pi_nodeid == own_node) {
-            if (neighbours.empty()) seats = card->seats;
+            if (neighbours.empty()) placement = card->placement;
             neighbours.push_back(card->processors);
             sharers += !own.group.empty() && card->group == own.group ? 1 : 0;
         }
@@ -156,8 +158,8 @@ bool exchange(const Card& own) {
     engine.crowded = is_crowded(own.processors, masks.data(), masks.size()) ||
                      (!own.group.empty() && sharers > own_cpu_quota().processors);
     if (engine.crowded) engine.task.ti_flags |= TASK_CROWDED;
-    if (own.seats.empty() && engine.crowded)
-        engine.seats.open(seats, index_of(job.rank()), engine.processes.size());
+    if (own.placement.empty() && engine.crowded && learns_waiting())
+        engine.placement.open(placement, index_of(job.rank()), engine.processes.size());
     return true;
 }
 
@@ -274,6 +276,7 @@ int start_job() {
     fill_task();
     if (mpip_set_upcalls(&kUpcalls) != MPIP_SUCCESS) return give_up(mpip_last_error());
     report_parameters();
+    switch_wait_learning(learns_waiting());
     const Card own = open_modules();
     if (!exchange(own)) return give_up("the exchange of addresses failed: " + engine.job->error());
     if (const int failed = connect(); failed != MPI_SUCCESS) return failed;
@@ -293,7 +296,7 @@ int leave_job() {
     for (protocol& module : mpip_protocols)
         if (module.pt_loaded) module.pt_finalize();
     give_slice_back();
-    engine.seats.leave();
+    engine.placement.leave();
     engine.active_count = engine.sleeper_count = 0;
     const bool left = engine.job->finalize();
     engine.stage = Stage::after;

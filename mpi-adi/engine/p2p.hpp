@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mpi-adi/engine/critical.hpp"
+#include "mpi-adi/engine/progress_wait.hpp"
 #include "mpi-adi/engine/waits.hpp"
 #include "mpi-adi/transport/adi/cmpi_adi.h"
 
@@ -123,29 +124,12 @@ int finish(Request*, MPI_Status* = MPI_STATUS_IGNORE);
 
 // One pass over everything that may move; true when something did. Never sleeps.
 bool progress();
-// Between two passes that moved nothing: spins, gives way or sleeps.
-class Patience {
-public:
-    void moved() {
-        if (idle_ != 0) was_rewarded();
-    }
-    // Whoever is waited for sits on our processor and cannot run until we give way.
-    void wait_a_little(bool for_one_here = false);
-    // The same for a program that asks again and again by itself (MPI_Test, MPI_Iprobe): never sleeps.
-    void look_again();
-
-private:
-    void was_rewarded();
-
-    unsigned idle_ = 0;   // passes that moved nothing
-    unsigned limit_ = 0;  // of those, how many are spent looking
-};
 
 // Whether what the request waits for comes from a rank on our processor, where ranks are more than processors
-// (seats.hpp); false where nobody knows.
+// (core/wait/cpu_placement.hpp); false where nobody knows.
 bool awaits_one_here(const Request&);
 
-// The second tells whether somebody who is waited for sits on our processor. Any thread may ask the condition, with
+// The second tells whether somebody who is waited for is on our processor. Any thread may ask the condition, with
 // the lock held.
 template <class Condition, class Here>
 void progress_until(Condition condition, Here here) {
@@ -157,12 +141,12 @@ void progress_until(Condition condition, Here here) {
         return wait_among_threads({[](void* p) { return bool((*static_cast<Both*>(p)->condition)()); },
                                    [](void* p) { return bool((*static_cast<Both*>(p)->here)()); }, &both});
     }
-    Patience patience;
+    ProgressWait wait;
     while (!condition()) {
         if (progress())
-            patience.moved();
+            wait.moved();
         else if (!condition())
-            patience.wait_a_little(here());
+            wait.wait_a_little(here());
     }
 }
 template <class Condition>
@@ -171,7 +155,7 @@ void progress_until(Condition condition) {
 }
 // Until a request of ours is done.
 void progress_until_done(const Request&);
-// The same for a receive that nothing was begun beside: its first look may better be a moment later (first_look.hpp).
+// The same for a receive that nothing was begun beside: its first look may better be a moment later (core/wait/poll_delay.hpp).
 void progress_until_received(const Request&);
 
 // Work that goes on beside messages (a non-blocking collective): advanced in each pass of progress() until it

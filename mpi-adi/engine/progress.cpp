@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Progress and waiting. A pass polls every module in use, quickest first, then the activities. Between passes
-// that moved nothing a rank spins where ranks and processors match; where they do not, it spins for as long
-// as that pays (spins.hpp), gives way for a while, and then sleeps until a module wakes it (spec/mpi 5.1:
-// this is where others lose minutes). Beside somebody who computes it spins briefly and sleeps, whatever the
-// number of ranks. Where several threads may be in MPI, they wait as waits.hpp tells.
+// that moved nothing a rank does what the wait policy says (core/wait/wait_policy.hpp; spec/mpi 5.1: this is where
+// others lose minutes); it sleeps until a module wakes it. Where several threads may be in MPI, they wait as
+// waits.hpp tells.
 #include <sched.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "core/sync/pause.hpp"
-#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
-#include "mpi-adi/engine/first_look.hpp"
 #include "mpi-adi/engine/polled.hpp"
-#include "mpi-adi/engine/spins.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
 // Each lets another rank run, so all of them have had several turns before we sleep.
 constexpr unsigned kYields = 200;
-// Where processors abound, after some tens of microseconds others may still want ours: ask the system now and
-// then.
-constexpr unsigned kSpinsBetweenYields = 1024;
-// Yields in a row that must take long before a rank believes in company: a single one may have met another
-// rank that was still setting itself up, and the belief then costs every message of some hundredths of a
-// second a wake-up.
-constexpr unsigned kLongYields = 2;
 // Requests that are asked whom they wait for: a pass should not take longer with each message under way.
 constexpr int kMostAsked = 16;
 // Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
@@ -42,7 +31,9 @@ constexpr int64_t kNapNs = 50'000;
 // Before a first look that is better a moment later: about as long as a message takes between near processors.
 constexpr int kPausesBeforeLook = 2;
 
-FirstLook first_look([] { return int64_t{std::chrono::steady_clock::now().time_since_epoch().count()}; });
+int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+PollDelay poll_delay(steady_ns);
 
 void sleep_a_little() {
     if (engine.sleeper_count == 0) {
@@ -85,7 +76,15 @@ bool advance_activities() {
 
 }  // namespace
 
-Spins spins;
+SpinLimit spin_limit;
+CpuContention cpu_contention(steady_ns, [] { ::sched_yield(); });
+
+void switch_wait_learning(bool on) {
+    if (on) return;
+    spin_limit.switch_off();
+    cpu_contention.switch_off();
+    poll_delay.switch_off();
+}
 
 bool progress() try {
     int moved = 0;
@@ -111,44 +110,41 @@ bool progress() try {
     end_job(MPI_ERR_NO_MEM, "messages cannot be moved on: %s", thrown.what());
 }
 
-void Patience::was_rewarded() {
-    if (engine.crowded && idle_ < limit_) spins.rewarded(idle_);
-    idle_ = 0;
-}
+void ProgressWait::was_rewarded() { policy_.rewarded(engine.crowded); }
 
-void Patience::wait_a_little(bool for_one_here) {
-    if (idle_++ == 0) limit_ = engine.crowded ? spins.limit() : Spins::kMost;
+void ProgressWait::wait_a_little(bool for_one_here) {
     if (EngineLock::is_mine()) [[unlikely]] {
+        const unsigned idle = policy_.count(engine.crowded);
         if (EngineLock::give_turn()) return;
-        if (idle_ < Spins::kMost)
+        if (idle < SpinLimit::kMost)
             cpu_pause();
-        else if (idle_ < kYieldsAmongThreads && !company.computes())
+        else if (idle < kYieldsAmongThreads && !cpu_contention.computes())
             EngineLock::yield();
         else
             EngineLock::nap(kNapNs);
         return;
     }
-    // That says nothing about how long to look for those who run.
-    if (for_one_here && idle_ <= limit_) idle_ = limit_ + 1;
-    if (engine.crowded && idle_ == limit_) spins.in_vain();
-    if (idle_ < limit_) {
-        cpu_pause();
-    } else if (company.computes()) {
-        sleep_a_little();
-    } else if (!engine.crowded) {
-        cpu_pause();
-        if (idle_ % kSpinsBetweenYields == 0) company.give_way(kLongYields);
-    } else if (idle_ < limit_ + kYields) {
-        company.give_way(kLongYields);
-    } else {
-        sleep_a_little();
+    switch (policy_.next(engine.crowded, kYields, false, [=] { return for_one_here; })) {
+        case WaitPolicy::Step::pause:
+            cpu_pause();
+            break;
+        case WaitPolicy::Step::ask:
+            cpu_pause();
+            cpu_contention.give_way(kLongYields);
+            break;
+        case WaitPolicy::Step::yield:
+            cpu_contention.give_way(kLongYields);
+            break;
+        case WaitPolicy::Step::sleep:
+            sleep_a_little();
+            break;
     }
 }
 
-void Patience::look_again() {
-    idle_++;
+void ProgressWait::look_again() {
+    const unsigned idle = policy_.count();
     if (EngineLock::give_turn()) return;
-    if (!engine.crowded || idle_ % Spins::kMost != 0) return;
+    if (!engine.crowded || idle % SpinLimit::kMost != 0) return;
     if (EngineLock::is_mine())
         EngineLock::yield();
     else
@@ -205,7 +201,7 @@ bool awaits_one_here(const Request& request) {
     if (!engine.crowded || request.is_done()) return false;
     if (request.kind != Request::Kind::send && request.kind != Request::Kind::receive) return false;
     return request.r_proc != nullptr &&
-           engine.seats.shared_with(static_cast<size_t>(world_rank_of(*request.r_proc)));
+           engine.placement.shared_with(static_cast<size_t>(world_rank_of(*request.r_proc)));
 }
 
 void progress_until_done(const Request& request) {
@@ -214,7 +210,7 @@ void progress_until_done(const Request& request) {
 
 void progress_until_received(const Request& request) {
     if (request.is_done() || engine.crowded || EngineLock::enabled()) return progress_until_done(request);
-    if (first_look.is_late()) {
+    if (poll_delay.is_late()) {
         for (int i = 0; i < kPausesBeforeLook; i++) cpu_pause();
     }
     progress_until_done(request);

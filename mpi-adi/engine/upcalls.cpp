@@ -98,12 +98,12 @@ int post(mpip_req_t* receive) {
 }
 
 int progress_for_module() {
-    static thread_local Patience patience;
+    static thread_local ProgressWait wait;
     if (progress()) {
-        patience.moved();
+        wait.moved();
         return 1;
     }
-    patience.wait_a_little();
+    wait.wait_a_little();
     return 0;
 }
 

@@ -8,9 +8,7 @@
 
 #include "core/sync/futex.hpp"
 #include "core/sync/pause.hpp"
-#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
-#include "mpi-adi/engine/spins.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -28,7 +26,6 @@ constexpr unsigned kYieldsAlone = 200;
 constexpr unsigned kYieldsAmongThreads = 8;
 // Where processors abound, how long a thread looks before it sleeps.
 constexpr int64_t kLookingNs = 1'000'000;
-constexpr unsigned kPassesBetweenClocks = 1024;
 // Modules wake the watcher for what comes in. What it waits for may also be done by another thread, which has
 // no way to wake it there: that is found after the first of these, and after up to the second when nothing
 // has come for a while. The third bounds the harm of what nobody tells of, and of a module that keeps the
@@ -114,8 +111,7 @@ void watch(unsigned microseconds) {
 // modules. One that is tired has looked for long enough since something moved, and sleeps again at once when
 // it was woken for nothing.
 bool poll_until(const Wait& wait, bool& tired) {
-    unsigned idle = 0;
-    unsigned limit = Spins::kMost;
+    WaitPolicy policy(spin_limit, cpu_contention);
     int64_t since = 0;
     unsigned sleep = kSleepMicroseconds;
     const void* const me = self();
@@ -124,7 +120,7 @@ bool poll_until(const Wait& wait, bool& tired) {
         passes++;
         const bool moved = progress();
         if (wait.holds(wait.argument)) {
-            if (engine.crowded && idle != 0 && idle < limit) spins.rewarded(idle);
+            policy.rewarded(engine.crowded);
             return true;
         }
         if (poller != nullptr && poller != me)
@@ -132,34 +128,29 @@ bool poll_until(const Wait& wait, bool& tired) {
         poller = me;
         if (EngineLock::give_turn()) continue;
         if (moved) {
-            if (engine.crowded && idle != 0 && idle < limit) spins.rewarded(idle);
-            idle = 0;
+            policy.moved(engine.crowded);
             sleep = kSleepMicroseconds;
             tired = false;
             continue;
         }
-        if (idle++ == 0) limit = engine.crowded ? spins.limit() : Spins::kMost;
-        if (engine.crowded && idle <= limit && wait.for_one_here(wait.argument)) idle = limit + 1;
-        if (engine.crowded && idle == limit) spins.in_vain();
-        if (idle < limit && !tired) {
-            cpu_pause();
-            continue;
-        }
-        const bool computes = company.computes();
-        if (tired || computes) {
-            // Sleeps.
-        } else if (!engine.crowded) {
-            cpu_pause();
-            if (idle % kPassesBetweenClocks != 0) continue;
-            const int64_t now = now_ns();
-            if (idle <= kPassesBetweenClocks) since = now;
-            if (now - since < kLookingNs) {
+        const unsigned yields = newest == nullptr && !watched ? kYieldsAlone : kYieldsAmongThreads;
+        switch (policy.next(engine.crowded, yields, tired, [&] { return wait.for_one_here(wait.argument); })) {
+            case WaitPolicy::Step::pause:
+                cpu_pause();
+                continue;
+            case WaitPolicy::Step::ask: {
+                cpu_pause();
+                const int64_t now = now_ns();
+                if (policy.idle() <= WaitPolicy::kPassesBetweenYields) since = now;
+                if (now - since >= kLookingNs) break;
                 EngineLock::yield();
                 continue;
             }
-        } else if (idle < limit + (newest == nullptr && !watched ? kYieldsAlone : kYieldsAmongThreads)) {
-            EngineLock::yield();
-            continue;
+            case WaitPolicy::Step::yield:
+                EngineLock::yield();
+                continue;
+            case WaitPolicy::Step::sleep:
+                break;
         }
         if (engine.sleeper_count == 0 || (watched && must_look_soon())) {
             EngineLock::nap(int64_t{kShortSleepMicroseconds} * 1000);

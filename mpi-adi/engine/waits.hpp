@@ -14,7 +14,7 @@ namespace viaduct::mpi {
 // What a thread waits for. Asked with the lock held, by any thread.
 struct Wait {
     bool (*holds)(void*);
-    bool (*for_one_here)(void*);  // of that thread alone: see Patience
+    bool (*for_one_here)(void*);  // of that thread alone: see ProgressWait
     void* argument;
 };
 

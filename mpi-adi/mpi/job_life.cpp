@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "mpi-adi/engine/communicator.hpp"
-#include "mpi-adi/engine/company.hpp"
+#include "core/wait/time_slice.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/mpi/data_symbols.hpp"
 

@@ -136,7 +136,7 @@ VIADUCT_MPI(Parrived, (MPI_Request request, int partition, int* flag)) {
     }
     *flag = !active || parts->arrived(partition);
     if (!*flag) {
-        static Patience asked;
+        static ProgressWait asked;
         progress() ? asked.moved() : asked.look_again();
         *flag = parts->arrived(partition);
     }

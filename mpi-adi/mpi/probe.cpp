@@ -29,7 +29,7 @@ Unexpected* wait_for_message(Comm& comm, int source, int tag) {
 }
 
 Unexpected* look_for_message(Comm& comm, int source, int tag) {
-    static Patience asked;
+    static ProgressWait asked;
     Unexpected* message = comm.matchers[0]->find(source, tag);
     if (message != nullptr) return message;
     if (progress())

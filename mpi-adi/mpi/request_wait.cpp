@@ -180,7 +180,7 @@ int end_one(MPI_Request* handle, MPI_Status* status, const char* function) {
 }
 
 // One look without a wait. A program that asks in a loop must not keep other ranks from running.
-Patience asked;
+ProgressWait asked;
 bool progress_once() {
     const bool moved = progress();
     if (moved)

@@ -15,7 +15,7 @@ TEST(Card, comes_back_as_it_was) {
     card.host = "node17";
     card.processors = std::string("\x03\x00\x80", 3);
     card.group = "26:4711";
-    card.seats = "4711 17 99";
+    card.placement = "4711 17 99";
     card.environments[1] = std::string("\0\1\2", 3);
     card.environments[3] = std::string(700, 'x');
     const auto back = Card::decode(card.encode());
@@ -23,7 +23,7 @@ TEST(Card, comes_back_as_it_was) {
     EXPECT_EQ(back->host, card.host);
     EXPECT_EQ(back->processors, card.processors);
     EXPECT_EQ(back->group, card.group);
-    EXPECT_EQ(back->seats, card.seats);
+    EXPECT_EQ(back->placement, card.placement);
     EXPECT_EQ(back->environments, card.environments);
 }
 

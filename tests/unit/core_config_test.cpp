@@ -286,7 +286,7 @@ TEST_F(ConfigFiles, EverySettingOfMpiIsCheckedInTheEnvironment) {
         }
         ::unsetenv(name.c_str());
     }
-    EXPECT_EQ(rows, 20u);
+    EXPECT_EQ(rows, 21u);
 }
 
 TEST_F(ConfigFiles, SettingsOfMpiComeFromFilesTooAndTheEnvironmentWins) {

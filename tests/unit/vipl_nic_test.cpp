@@ -22,7 +22,7 @@
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/stats/reader.hpp"
-#include "core/sync/spin.hpp"
+#include "core/wait/crowd_score.hpp"
 #include "viaduct/kagent.hpp"
 #include "vipl/library.hpp"
 #include "vipl/vi.hpp"

@@ -96,7 +96,7 @@ int wait_exposure(Window& window, bool* finished) {
     if (finished == nullptr) {
         progress_until(all_complete);
     } else {
-        if (!all_complete() && !progress()) window.patience.look_again();
+        if (!all_complete() && !progress()) window.wait.look_again();
         *finished = all_complete();
         if (!*finished) return MPI_SUCCESS;
     }

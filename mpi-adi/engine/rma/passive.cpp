@@ -6,7 +6,6 @@
 
 #include <atomic>
 
-#include "mpi-adi/engine/company.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/rma/short_way.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
@@ -65,7 +64,7 @@ int release(Window& window, int rank) {
 // As short_flush() does; where not all is shared, progress is what the others wait for.
 void let_others(Window& window) {
     if (!window.all_direct || is_time_to_look(window)) progress();
-    if (window.all_direct) window.patience.look_again();
+    if (window.all_direct) window.wait.look_again();
 }
 
 bool may_lock(const Window& window) {
@@ -80,14 +79,14 @@ void wait_for_memory(bool (*holds)(void*), void* argument) {
     constexpr unsigned kYields = 300;
     constexpr unsigned kSpins = 30;
     constexpr unsigned kSleepMicroseconds = 50;
-    Patience patience;
+    ProgressWait wait;
     for (unsigned tries = 0; !holds(argument); tries++) {
         if (progress()) continue;
         // Nobody rings for a word of memory: a module's sleep would last to its end.
-        if (tries > kSpins && company.computes() && !EngineLock::enabled())
+        if (tries > kSpins && cpu_contention.computes() && !EngineLock::enabled())
             ::usleep(kSleepMicroseconds);
         else if (!engine.crowded || EngineLock::enabled())
-            patience.wait_a_little();
+            wait.wait_a_little();
         else if (tries > kYields)
             ::usleep(kSleepMicroseconds);
         else if (tries > kSpins)

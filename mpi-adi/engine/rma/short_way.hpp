@@ -141,7 +141,7 @@ inline bool short_flush(Window& window, int rank) {
     if (is_time_to_look(window)) [[unlikely]]
         progress();
     if (engine.crowded || EngineLock::enabled()) [[unlikely]]
-        window.patience.look_again();
+        window.wait.look_again();
     return true;
 }
 

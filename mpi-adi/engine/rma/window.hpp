@@ -80,7 +80,7 @@ struct Window {
     void* own_memory = nullptr;          // of an allocated window that is not shared
     std::map<char*, MPI_Aint> attached;  // of a dynamic one
     std::unique_ptr<Target> target;
-    Patience patience;   // of a program that asks again and again
+    ProgressWait wait;   // of a program that asks again and again
     unsigned calls = 0;  // see is_time_to_look()
     uint32_t next_reply = 0;
 

@@ -29,6 +29,7 @@ enum class Param : size_t {
     on_demand,
     via_nics,
     rail_patience,
+    wait_learning,
     count_
 };
 

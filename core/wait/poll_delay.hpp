@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When a rank that waits in a receive looks for the first time. A look in vain takes the line that the message is going
-// to come in from its sender, who then has to fetch it back before it can write: an answer that is just being made
-// comes later for being looked for. One that is there already comes later for not being looked for. Which of both a
-// program's receives mostly are, its own time tells: now and then some in a row look at once and as many a moment later.
+// Poll delay: when a wait looks for the first time. A look in vain takes the line that the message is going to come in
+// from its sender, who then has to fetch it back before it can write: an answer that is just being made comes later for
+// being looked for. One that is there already comes later for not being looked for. Which of both a program's waits
+// mostly are, its own time tells: now and then some in a row look at once and as many a moment later.
+// Bound: a message that is there is seen later by the moment that the caller waits (two pauses in libcmpi), where that
+// is quicker on the whole, and else in 64 of 4,224 waits.
 #pragma once
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 
-namespace viaduct::mpi {
+namespace viaduct {
 
 // For one thread.
-class FirstLook {
+class PollDelay {
 public:
     using Clock = int64_t (*)();  // ns
-    explicit FirstLook(Clock clock) : clock_(clock) {}
+    explicit PollDelay(Clock clock) : clock_(clock) {}
 
     static constexpr unsigned kInRow = 16;   // waits that are timed together: the clock takes as long as a look
     static constexpr unsigned kEachWay = 4;  // rows of a trial; the quickest counts, which no interrupt has spoilt
@@ -29,9 +32,20 @@ public:
         return late_;
     }
 
+    // Every wait looks at once from now on, and none is timed.
+    void switch_off() {
+        off_ = true;
+        late_ = false;
+        left_ = 0;
+    }
+
 private:
     // The end of a row, and of a trial, or the beginning of one.
     void turn_over() {
+        if (off_) {
+            left_ = UINT_MAX;
+            return;
+        }
         const int64_t now = clock_();
         if (rows_ != 0) best_[late_ ? 1 : 0] = std::min(best_[late_ ? 1 : 0], now - began_);
         if (rows_ == 2 * kEachWay) {
@@ -48,6 +62,7 @@ private:
     }
 
     Clock clock_;
+    bool off_ = false;
     bool late_ = false;
     unsigned left_ = kBeforeFirst;  // waits until the turn
     unsigned rows_ = 0;             // begun in this trial
@@ -55,4 +70,4 @@ private:
     int64_t best_[2] = {INT64_MAX, INT64_MAX};  // at once, later
 };
 
-}  // namespace viaduct::mpi
+}  // namespace viaduct

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "mpi-adi/engine/company.hpp"
-
-#include <sched.h>
+#include "core/wait/cpu_contention.hpp"
 
 #include <algorithm>
-#include <ctime>
 
-namespace viaduct::mpi {
+namespace viaduct {
 namespace {
 
 // Dozens of ranks that only look for messages come round in less; a time slice, which ends at a tick of the
@@ -16,19 +13,10 @@ constexpr int64_t kLongYield = 500'000;
 constexpr int64_t kShortestBelief = 25'000'000;
 constexpr int64_t kLongestBelief = 1'600'000'000;
 
-int64_t steady_ns() {
-    timespec now = {};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-void yield() { ::sched_yield(); }
-
 }  // namespace
 
-Company company(steady_ns, yield);
-
-void Company::give_way(unsigned long_ones) {
+void CpuContention::give_way(unsigned long_ones) {
+    if (off_) return yield_();
     const int64_t before = clock_();
     yield_();
     const int64_t now = clock_();
@@ -46,9 +34,9 @@ void Company::give_way(unsigned long_ones) {
     until_.store(now + belief, std::memory_order_relaxed);
 }
 
-bool Company::computes() {
+bool CpuContention::computes() {
     const int64_t until = until_.load(std::memory_order_relaxed);
     return until != 0 && clock_() < until;
 }
 
-}  // namespace viaduct::mpi
+}  // namespace viaduct

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The waiting policy and deadlines.
-#include "core/sync/spin.hpp"
+// How VIPL waits, the crowd score and deadlines.
+#include "core/wait/spin_wait.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "core/clock/clock.hpp"
+#include "core/process/allowed_processors.hpp"
+#include "core/wait/crowd_score.hpp"
 #include "tests/slowness.hpp"
 
 namespace viaduct {
@@ -88,6 +90,52 @@ TEST(Waiting, HandsTheProcessorOver) {
     other.join();
     EXPECT_LT(used_ns() - before, int64_t{kTurns} * 500'000) << "a scheduler tick each would be milliseconds";
     EXPECT_TRUE(crowd.load()) << "nobody noticed that the processor was wanted";
+}
+
+TEST(CrowdScoreTest, TwoYieldsThatLetSomebodyRunMakeACrowdAndFourVainOnesEndIt) {
+    constexpr int64_t kVain = 350, kUsed = 2'000;
+    CrowdScore score;
+    for (int i = 0; i < 100; ++i) score.yielded(kVain);
+    EXPECT_FALSE(score.some());
+    score.yielded(kUsed);
+    EXPECT_TRUE(score.some()) << "enough where only one processor is allowed";
+    EXPECT_FALSE(score.many());
+    score.yielded(kUsed);
+    EXPECT_TRUE(score.many());
+    for (int i = 0; i < 3; ++i) score.yielded(kVain);
+    EXPECT_FALSE(score.many());
+    score.yielded(kVain);
+    EXPECT_FALSE(score.some());
+}
+
+TEST(CrowdScoreTest, IsAgainstTheQuickestYieldThatWasSeen) {
+    CrowdScore score;
+    score.yielded(100);
+    score.yielded(401);
+    EXPECT_TRUE(score.some());
+    CrowdScore slow;
+    slow.yielded(401);
+    EXPECT_FALSE(slow.some());
+}
+
+TEST(CrowdScoreTest, SwitchedOffPollsDoNotGiveWay) {
+    switch_giving_way(false);
+    std::atomic<bool> stop{false};
+    const OneProcessor pinned;
+    std::thread other([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+        }
+    });
+    const int64_t end = used_ns() + 50'000'000;
+    bool crowd = false;
+    while (used_ns() < end) {
+        between_polls();
+        crowd |= crowd_hint.load(std::memory_order_relaxed);
+    }
+    stop.store(true, std::memory_order_relaxed);
+    other.join();
+    switch_giving_way(true);
+    EXPECT_FALSE(crowd) << "a yield has let the other thread run";
 }
 
 TEST(Clock, TurnsTimeoutsIntoDeadlines) {

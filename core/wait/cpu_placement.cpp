@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "mpi-adi/engine/seats.hpp"
+#include "core/wait/cpu_placement.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -8,31 +8,31 @@
 
 #include <sstream>
 
-namespace viaduct::mpi {
+namespace viaduct {
 
-void Seats::place(size_t own, size_t count) {
-    static_assert(sizeof(Head) <= sizeof(Seat));
-    seats_ = reinterpret_cast<Seat*>(segment_.data() + sizeof(Seat));
+void CpuPlacement::place(size_t own, size_t count) {
+    static_assert(sizeof(Head) <= sizeof(Place));
+    places_ = reinterpret_cast<Place*>(segment_.data() + sizeof(Place));
     own_ = own;
     count_ = count;
 }
 
-bool Seats::create(size_t own, size_t count) {
+bool CpuPlacement::create(size_t own, size_t count) {
     leave();
     if (::getrandom(&token_, sizeof token_, GRND_NONBLOCK) != sizeof token_) return false;
-    segment_ = Segment::create("cmpi-seats", bytes_for(count));
+    segment_ = Segment::create("cmpi-placement", bytes_for(count));
     if (!segment_.valid()) return false;
     reinterpret_cast<Head*>(segment_.data())->token = token_;
     place(own, count);
     return true;
 }
 
-std::string Seats::name() const {
+std::string CpuPlacement::name() const {
     if (!segment_.valid()) return {};
     return std::to_string(::getpid()) + ' ' + std::to_string(segment_.fd()) + ' ' + std::to_string(token_);
 }
 
-bool Seats::open(const std::string& name, size_t own, size_t count) {
+bool CpuPlacement::open(const std::string& name, size_t own, size_t count) {
     leave();
     std::istringstream words(name);
     int pid = 0, fd = 0;
@@ -49,21 +49,21 @@ bool Seats::open(const std::string& name, size_t own, size_t count) {
     return true;
 }
 
-void Seats::leave() {
+void CpuPlacement::leave() {
     segment_.reset();
-    seats_ = nullptr;
+    places_ = nullptr;
     count_ = 0;
 }
 
-bool Seats::shared_with(size_t other) {
+bool CpuPlacement::shared_with(size_t other) {
     if (other >= count_ || other == own_) return false;
     const int cpu = ::sched_getcpu();
     if (cpu < 0) return false;
     const uint32_t here = static_cast<uint32_t>(cpu) + 1;
     // Written when it is another one, so that those who look keep the line.
-    std::atomic<uint32_t>& own = seats_[own_].taken;
+    std::atomic<uint32_t>& own = places_[own_].cpu;
     if (own.load(std::memory_order_relaxed) != here) own.store(here, std::memory_order_relaxed);
-    return seats_[other].taken.load(std::memory_order_relaxed) == here;
+    return places_[other].cpu.load(std::memory_order_relaxed) == here;
 }
 
-}  // namespace viaduct::mpi
+}  // namespace viaduct

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where ranks sit: two views of one memory, asked by threads that are bound to processors.
-#include "mpi-adi/engine/seats.hpp"
+// Where processes are: two views of one memory, asked by threads that are bound to processors.
+#include "core/wait/cpu_placement.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-namespace viaduct::mpi {
+namespace viaduct {
 namespace {
 
-std::vector<int> allowed_processors() {
+std::vector<int> own_processors() {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
     ::sched_getaffinity(0, sizeof allowed, &allowed);
@@ -21,10 +21,10 @@ std::vector<int> allowed_processors() {
     return cpus;
 }
 
-class SeatsTest : public testing::Test {
+class CpuPlacementTest : public testing::Test {
 protected:
-    SeatsTest() { ::sched_getaffinity(0, sizeof before_, &before_); }
-    ~SeatsTest() override { ::sched_setaffinity(0, sizeof before_, &before_); }
+    CpuPlacementTest() { ::sched_getaffinity(0, sizeof before_, &before_); }
+    ~CpuPlacementTest() override { ::sched_setaffinity(0, sizeof before_, &before_); }
     static void go_to(int cpu) {
         cpu_set_t one;
         CPU_ZERO(&one);
@@ -36,9 +36,9 @@ private:
     cpu_set_t before_;
 };
 
-TEST_F(SeatsTest, WhoeverAskedLastOnAProcessorIsSeenThere) {
-    const std::vector<int> cpus = allowed_processors();
-    Seats first, second;
+TEST_F(CpuPlacementTest, OneThatAskedLastOnAProcessorIsSeenThere) {
+    const std::vector<int> cpus = own_processors();
+    CpuPlacement first, second;
     ASSERT_TRUE(first.create(0, 3));
     ASSERT_TRUE(second.open(first.name(), 2, 3));
     go_to(cpus.front());
@@ -46,19 +46,19 @@ TEST_F(SeatsTest, WhoeverAskedLastOnAProcessorIsSeenThere) {
     EXPECT_TRUE(second.shared_with(0));
     EXPECT_TRUE(first.shared_with(2));
     EXPECT_FALSE(first.shared_with(1)) << "it has never asked";
-    EXPECT_FALSE(first.shared_with(0)) << "nobody gives way to himself";
+    EXPECT_FALSE(first.shared_with(0)) << "nobody gives way to itself";
     if (cpus.size() < 2) return;
     go_to(cpus[1]);
-    EXPECT_FALSE(second.shared_with(0)) << "it sits on the other one";
+    EXPECT_FALSE(second.shared_with(0)) << "it is on the other one";
     go_to(cpus.front());
     EXPECT_FALSE(first.shared_with(2)) << "it has gone to the other one";
 }
 
-TEST_F(SeatsTest, NobodyHasASeatWhereThereAreNone) {
-    Seats none;
+TEST_F(CpuPlacementTest, NobodyHasAPlaceWhereThereAreNone) {
+    CpuPlacement none;
     EXPECT_FALSE(none.shared_with(0));
     EXPECT_EQ(none.name(), "");
-    Seats some;
+    CpuPlacement some;
     ASSERT_TRUE(some.create(0, 2));
     EXPECT_FALSE(some.shared_with(2)) << "beyond the last";
     some.leave();
@@ -67,8 +67,8 @@ TEST_F(SeatsTest, NobodyHasASeatWhereThereAreNone) {
 
 // A number of a descriptor may be another file's by the time it is opened, or mean another process in another
 // name space; nothing is written there.
-TEST_F(SeatsTest, OtherMemoryIsNotTaken) {
-    Seats one, other, taker;
+TEST_F(CpuPlacementTest, OtherMemoryIsNotTaken) {
+    CpuPlacement one, other, taker;
     ASSERT_TRUE(one.create(0, 2));
     ASSERT_TRUE(other.create(0, 2));
     const std::string good = one.name();
@@ -85,4 +85,4 @@ TEST_F(SeatsTest, OtherMemoryIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace viaduct::mpi
+}  // namespace viaduct

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the ranks of a node sit: on which processor each of them ran last. Where ranks are more than
-// processors, whoever waits for a rank of his own processor has to give way at once, for until then that one
-// cannot run; one that sits elsewhere may be running at this moment, and is worth a look. Only advice: a rank
+// CPU placement: on which processor each of some processes that wait for each other ran last. Where they are more than
+// processors, one that waits for another one of its own processor has to give way at once, for until then that one
+// cannot run; one that is elsewhere may be running at this moment, and is worth a look. Only advice: a process
 // that computes may have been moved since, and nobody is harmed by what another process writes here.
+// Bound: a wrong answer costs the message one yield. Off: no memory is made, and every answer is no.
 #pragma once
 
 #include <atomic>
@@ -12,15 +13,15 @@
 
 #include "core/shm/segment.hpp"
 
-namespace viaduct::mpi {
+namespace viaduct {
 
-class Seats {
+class CpuPlacement {
 public:
     // The memory, by one process of the node, and its name there for the others ("": none could be had).
     // Process `own` of `count`.
     bool create(size_t own, size_t count);
     std::string name() const;
-    // The memory of that name. False, and nobody has a seat, where it is not to be had or of something else.
+    // The memory of that name. False, and nobody has a place, where it is not to be had or of something else.
     bool open(const std::string& name, size_t own, size_t count);
     void leave();
 
@@ -32,19 +33,19 @@ private:
     struct Head {
         uint64_t token;  // that of the name: a file may be of somebody else by the time it is opened
     };
-    struct alignas(64) Seat {
-        std::atomic<uint32_t> taken;  // number of the processor, and 1
+    struct alignas(64) Place {
+        std::atomic<uint32_t> cpu;  // number of the processor, and 1
     };
     static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-    static size_t bytes_for(size_t count) { return sizeof(Seat) * (count + 1); }
+    static size_t bytes_for(size_t count) { return sizeof(Place) * (count + 1); }
     void place(size_t own, size_t count);
 
     Segment segment_;
     uint64_t token_ = 0;
-    Seat* seats_ = nullptr;
+    Place* places_ = nullptr;
     size_t own_ = 0;
     size_t count_ = 0;
 };
 
-}  // namespace viaduct::mpi
+}  // namespace viaduct

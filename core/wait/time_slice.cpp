@@ -9,9 +9,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "mpi-adi/engine/company.hpp"
+#include "core/wait/time_slice.hpp"
 
-namespace viaduct::mpi {
+namespace viaduct {
 namespace {
 
 struct Attributes {
@@ -79,4 +79,4 @@ void give_slice_back() {
     slice_before = 0;
 }
 
-}  // namespace viaduct::mpi
+}  // namespace viaduct

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Crowd score: whether others want the processors that a polling loop uses, learnt from how long its yields take. It is
+// what a VIPL program that polls or waits goes by: no system call while nobody else is there but a yield of a third of a
+// microsecond every 200 us of polling.
+// Bound: a poll behind a message's back gives way for as long as the kernel lets the others run; a wait does so 64
+// times at most and then sleeps, to be woken by the message.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace viaduct {
+
+// Any thread may ask and tell; what two tell at once may be lost, and is found out again.
+class CrowdScore {
+public:
+    // A yield has taken so long.
+    void yielded(int64_t took);
+    // Two yields that let somebody run make a crowd, one does where only one processor is allowed, and four vain ones
+    // end it. To be bound to a processor is no crowd: ranks and servers are, each to one of its own.
+    bool many() const { return score_.load(std::memory_order_relaxed) >= kCrowdAt; }
+    bool some() const { return score_.load(std::memory_order_relaxed) >= kCrowdOnOneAt; }
+
+private:
+    static constexpr int kCrowdAt = 4;
+    static constexpr int kCrowdOnOneAt = 2;
+    static constexpr int kMost = 8;
+    static constexpr int64_t kPlainYield = 350;  // upper guess of a yield that nobody else uses, ns
+    static constexpr int64_t kSwitches = 4;  // two switches take longer than so many of those: a call whose code is in
+                                             // no cache takes up to three, switches take six and more
+
+    // Rises by two when a yield has let somebody run, falls by one when not.
+    std::atomic<int> score_{0};
+    std::atomic<int64_t> quickest_{kPlainYield};
+};
+
+// True when others want the processors we spin on: recent yields have let them run.
+bool crowded();
+
+// Gives way, and learns from how long that took whether somebody else ran.
+void yield_processor();
+
+// For polling loops, once in a while (every few microseconds): gives way when crowded, else seldom, to notice
+// that it has become so.
+void between_polls();
+
+// As between_polls() found it last: one load, for polling loops between two rounds.
+inline std::atomic<bool> crowd_hint{false};
+
+// For a poll in vain while crowd_hint: gives way, and now and then looks whether that is still needed.
+void give_way();
+
+// Off: no loop gives way, whoever is there. The process's own choice ([vipl] give_way), before it polls.
+void switch_giving_way(bool on);
+bool gives_way();
+
+}  // namespace viaduct
