@@ -40,7 +40,7 @@ void yield_processor() {
 }
 
 void between_polls() {
-    const bool crowd = crowded();
+    const bool crowd = gives_way() && crowded();
     crowd_hint.store(crowd, std::memory_order_relaxed);
     if (crowd) {
         yield_processor();
