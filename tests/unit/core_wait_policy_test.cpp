@@ -4,24 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
-
 namespace viaduct {
 namespace {
 
-using Step = WaitPolicy::Step;
+constexpr int64_t kPolicyMs = 1'000'000;
+constexpr unsigned kPolicyYields = 20;
 
-constexpr int64_t kMillisecond = 1'000'000;
-constexpr unsigned kYields = 20;
-
-int64_t now = 0;
-int64_t yield_takes = 0;
+int64_t policy_now = 0;
+int64_t policy_yield = 0;
 
 class WaitPolicyTest : public testing::Test {
 protected:
-    WaitPolicyTest() : contention([] { return now; }, [] { now += yield_takes; }) { now = kMillisecond; }
+    using Step = WaitPolicy::Step;
+    WaitPolicyTest() : contention([] { return policy_now; }, [] { policy_now += policy_yield; }) {
+        policy_now = kPolicyMs;
+    }
     Step next(bool crowded, bool here = false, bool tired = false) {
-        return policy.next(crowded, kYields, tired, [here] { return here; });
+        return policy.next(crowded, kPolicyYields, tired, [here] { return here; });
     }
     // How many of the next steps are this one before another comes.
     unsigned in_row(Step step, bool crowded) {
@@ -30,7 +29,7 @@ protected:
         return count;
     }
     void somebody_computes() {
-        yield_takes = 3 * kMillisecond;
+        policy_yield = 3 * kPolicyMs;
         contention.give_way(1);
     }
     SpinLimit limit;
@@ -44,7 +43,7 @@ TEST_F(WaitPolicyTest, LooksForEverWhereProcessorsAboundAndAsksNowAndThen) {
 
 TEST_F(WaitPolicyTest, LooksThenYieldsThenSleepsInACrowd) {
     EXPECT_EQ(in_row(Step::pause, true), SpinLimit::kMost - 1);
-    EXPECT_EQ(in_row(Step::yield, true), kYields - 1) << "one has been seen already";
+    EXPECT_EQ(in_row(Step::yield, true), kPolicyYields - 1) << "one has been seen already";
     EXPECT_EQ(next(true), Step::sleep);
     EXPECT_EQ(next(true), Step::sleep);
 }
@@ -80,7 +79,7 @@ TEST_F(WaitPolicyTest, SleepsAfterLookingBesideSomebodyWhoComputes) {
         EXPECT_EQ(next(crowded), Step::sleep);
         policy.moved(false);
     }
-    now += 3000 * kMillisecond;
+    policy_now += 3000 * kPolicyMs;
     EXPECT_EQ(in_row(Step::pause, false), WaitPolicy::kPassesBetweenYields - 1) << "it has to be asked anew";
 }
 
