@@ -67,7 +67,8 @@ std::string text_of(const JobView& view) {
     text += text_of_protocols(view) + "\n" + text_of_ways(view) + "\n";
     for (const ParameterView& one : view.parameters) {
         const std::string value = one.value.empty() ? "(empty)" : one.value;
-        text += fmt::format("{} = {}  [{}]\n    {}\n", one.name, value, one.origin, one.help);
+        const std::string range = one.high != 0 ? fmt::format(" ({} to {})", one.low, one.high) : "";
+        text += fmt::format("{} = {}  [{}]\n    {}{}\n", one.name, value, one.origin, one.help, range);
     }
     return text;
 }
