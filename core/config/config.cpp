@@ -223,8 +223,8 @@ struct Config::State {
 };
 
 std::string Config::variable_of(const ConfigKey& row) {
-    std::string name =
-        row.section == kMpi ? fmt::format("{}{}", kMpiPrefix, row.key) : fmt::format("{}{}_{}", kPrefix, row.section, row.key);
+    std::string name = row.section == kMpi ? fmt::format("{}{}", kMpiPrefix, row.key)
+                                           : fmt::format("{}{}_{}", kPrefix, row.section, row.key);
     std::transform(name.begin(), name.end(), name.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
     return name;

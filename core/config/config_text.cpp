@@ -114,7 +114,8 @@ std::string wrong_value(const ConfigKey& row, std::string_view text) {
     if (type == "auto_or_size" && text == "auto") return "";
     if (!among("int|bool|size|auto_or_size|duration_ms|c_int|c_size", type)) {
         if (among(type, text)) return "";
-        return type.starts_with('|') ? fmt::format("one of {}, or empty", type.substr(1)) : fmt::format("one of {}", type);
+        return type.starts_with('|') ? fmt::format("one of {}, or empty", type.substr(1))
+                                     : fmt::format("one of {}", type);
     }
     const std::optional<int64_t> number = parse_number(type, text);
     if (number && (!row.has_range() || (*number >= row.low && *number <= row.high))) return "";

@@ -4,8 +4,8 @@
 
 namespace viaduct {
 
-// Its affinity, cut by the CPU quota of its control groups. At least 1. Asks the system every 100 ms (affinity: programs
-// pin themselves at any time) and 10 s (quotas hardly change) at most.
+// Its affinity, cut by the CPU quota of its control groups. At least 1. Asks the system every 100 ms (affinity:
+// programs pin themselves at any time) and 10 s (quotas hardly change) at most.
 int allowed_processors();
 
 }  // namespace viaduct

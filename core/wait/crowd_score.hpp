@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Crowd score: whether others want the processors that a polling loop uses, learnt from how long its yields take. It is
-// what a VIPL program that polls or waits goes by: no system call while nobody else is there but a yield of a third of a
-// microsecond every 200 us of polling.
+// Crowd score: whether others want the processors that a polling loop uses, learnt from how long its yields take. A
+// VIPL program that polls or waits goes by it: while nobody else is there it makes no system call but a yield of a
+// third of a microsecond every 200 us of polling.
 // Bound: a poll behind a message's back gives way for as long as the kernel lets the others run; a wait does so 64
 // times at most and then sleeps, to be woken by the message.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One wait of VIPL that may end in sleep: spin with pauses, yield, then sleep; and yield at once where more threads want
-// to run than there are processors (spec/performance R4 and R8). Any thread; never on the
-// way of a message that is there already. Off: [vipl] spin_us = 0.
+// One wait of VIPL that may end in sleep: spin with pauses, yield, then sleep; and yield at once where more threads
+// want to run than there are processors (spec/performance R4 and R8). Any thread; never on the way of a message that
+// is there already. Off: [vipl] spin_us = 0.
 // Bound: between two looks lie one pause, or every 32nd time a yield.
 #pragma once
 

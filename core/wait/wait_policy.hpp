@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Wait policy: what a wait of libcmpi does after a pass over everything that may move has moved nothing. Where those who
-// wait and processors match, it looks again, and asks the system now and then whether others want the processor; where
-// they do not, it looks for as long as that pays (spin_limit.hpp), gives way for a while, and then sleeps until it is
-// woken. Beside somebody who computes (cpu_contention.hpp) it looks briefly and sleeps, whatever the number; and where the
-// one it waits for is on its own processor (cpu_placement.hpp) it gives way at once.
+// Wait policy: what a wait of libcmpi does after a pass over everything that may move has moved nothing. Where those
+// who wait and processors match, it looks again, and asks the system now and then whether others want the processor;
+// where they do not, it looks for as long as that pays (spin_limit.hpp), gives way for a while, and then sleeps until
+// it is woken. Beside somebody who computes (cpu_contention.hpp) it looks briefly and sleeps, whatever the number; and
+// where the one it waits for is on its own processor (cpu_placement.hpp) it gives way at once.
 // Bound: what comes is seen at the next look: after a pause, after a yield, or after the wake-up of a sleeper.
 #pragma once
 
@@ -52,8 +52,8 @@ public:
         if (!crowded) return idle_ % kPassesBetweenYields == 0 ? Step::ask : Step::pause;
         return idle_ < limit_ + yields ? Step::yield : Step::sleep;
     }
-    // For those who wait by other rules: one more pass in vain, and how many there were. Without the number of those who
-    // wait nothing is learnt from it.
+    // For those who wait by other rules: one more pass in vain, and how many there were. Without the number of those
+    // who wait nothing is learnt from it.
     unsigned count(bool crowded) {
         if (idle_++ == 0) limit_ = crowded ? spins_.limit() : SpinLimit::kMost;
         return idle_;

@@ -155,7 +155,8 @@ void progress_until(Condition condition) {
 }
 // Until a request of ours is done.
 void progress_until_done(const Request&);
-// The same for a receive that nothing was begun beside: its first look may better be a moment later (core/wait/poll_delay.hpp).
+// The same for a receive that nothing was begun beside: its first look may better be a moment later
+// (core/wait/poll_delay.hpp).
 void progress_until_received(const Request&);
 
 // Work that goes on beside messages (a non-blocking collective): advanced in each pass of progress() until it

@@ -302,8 +302,10 @@ TEST_F(ConfigFiles, SettingsOfMpiComeFromFilesTooAndTheEnvironmentWins) {
     EXPECT_EQ(c.get("mpi", "protocol"), "");
     EXPECT_EQ(c.get_int("mpi", "on_demand"), 32);
     EXPECT_THAT(problems_of(c), ::testing::UnorderedElementsAre(
-                                    named + ":4: [mpi] protocol = \"paper\" is not one of shm|tcp|via, or empty; ignored",
-                                    named + ":5: [mpi] on_demand = \"-1\" is not a whole number from 0 to 1048576; ignored"));
+                                    named + ":4: [mpi] protocol = \"paper\" is not one of shm|tcp|via, or empty; "
+                                            "ignored",
+                                    named + ":5: [mpi] on_demand = \"-1\" is not a whole number from 0 to 1048576; "
+                                            "ignored"));
     for (const ConfigProblem& problem : c.problems()) {
         EXPECT_EQ(problem.section, "mpi");
         EXPECT_FALSE(problem.wrong_in_environment);
@@ -316,7 +318,8 @@ TEST_F(ConfigFiles, EveryUnknownVariableOfMpiIsTold) {
     set("CMPI_CC", "cc");
     const Config c = Config::load();
     EXPECT_THAT(problems_of(c),
-                ::testing::UnorderedElementsAre("environment CMPI_EAGER_LIMT is unknown; did you mean CMPI_EAGER_LIMIT?",
+                ::testing::UnorderedElementsAre("environment CMPI_EAGER_LIMT is unknown; did you mean "
+                                                "CMPI_EAGER_LIMIT?",
                                                 "environment CMPI_QZXW_SOMETHING_ELSE is unknown"));
     for (const ConfigProblem& problem : c.problems()) {
         EXPECT_EQ(problem.section, "mpi");

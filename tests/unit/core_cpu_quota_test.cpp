@@ -47,7 +47,8 @@ TEST_F(CpuQuotaFiles, OfTheFirstVersionAreTwoFilesOfTheCpuController) {
 
 TEST_F(CpuQuotaFiles, AreFoundBehindManyControllersAndWhereBothVersionsAreMounted) {
     std::string text;
-    for (int i = 13; i > 1; --i) text += std::to_string(i) + ":controller" + std::to_string(i) + ":" + std::string(300, 'x') + "\n";
+    for (int i = 13; i > 1; --i)
+        text += std::to_string(i) + ":controller" + std::to_string(i) + ":" + std::string(300, 'x') + "\n";
     write("/cpu/pod/cpu.cfs_quota_us", "300000\n");
     write("/cpu/pod/cpu.cfs_period_us", "100000\n");
     EXPECT_DOUBLE_EQ(cpu_quota_of(text + "1:cpuacct,cpu:/pod/box\n0::/pod\n", root_).processors, 3.0);
@@ -65,7 +66,8 @@ TEST_F(CpuQuotaFiles, ThatAreNotThereOrMakeNoSenseLimitNothing) {
     write("/box/cpu.max", "100000\n");
     write("/words/cpu.max", "many 100000\n");
     write("/none/cpu.max", "100000 0\n");
-    for (const char* text : {"", "0::/words\n", "0::/none\n", "0::/box\n", "0::/gone/far\n", "no colons", "0:", "0::"}) {
+    for (const char* text :
+         {"", "0::/words\n", "0::/none\n", "0::/box\n", "0::/gone/far\n", "no colons", "0:", "0::"}) {
         EXPECT_DOUBLE_EQ(cpu_quota_of(text, root_).processors, 0) << text;
         EXPECT_EQ(cpu_quota_of(text, root_).group, "") << text;
     }

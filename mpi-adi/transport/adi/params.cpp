@@ -17,9 +17,10 @@ constexpr const char* kSection = "mpi";
 
 // In the order of the enum.
 constexpr std::array kKeys = {
-    "protocol",    "connect_timeout", "close_timeout", "via_device", "prepost_depth",  "vbuf_spares",      "vbuf_max",
-    "eager_limit", "rendezvous",      "both_from",     "r3_limit",   "gap_piece",      "rendezvous_extra", "slots_after",
-    "shm_ring",    "tcp_interfaces",  "tcp_buffer",    "on_demand",  "via_nics",       "rail_patience",    "wait_learning",
+    "protocol",       "connect_timeout", "close_timeout",    "via_device",  "prepost_depth", "vbuf_spares",
+    "vbuf_max",       "eager_limit",     "rendezvous",       "both_from",   "r3_limit",      "gap_piece",
+    "rendezvous_extra", "slots_after",   "shm_ring",         "tcp_interfaces", "tcp_buffer", "on_demand",
+    "via_nics",       "rail_patience",   "wait_learning",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");
