@@ -40,7 +40,8 @@ std::string reason_of(Status why) {
         case Status::not_supported:
             return "these two NICs cannot be joined by the agent";
         case Status::out_of_resources:
-            return "the agent has no memory, descriptors or quota left for a connection (its limits: ulimit -f, -n, -v)";
+            return "the agent has no memory, descriptors or quota left for a connection (its limits: ulimit -f, -n, "
+                   "-v)";
         case Status::invalid:
             return "no such incoming request";
         default:

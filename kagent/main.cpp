@@ -44,14 +44,15 @@ std::string default_address() {
     return kagent::kUserSocketPrefix + std::to_string(::geteuid());
 }
 
-// An agent that somebody has started in passing serves everybody of that user: what it has inherited from the program that
-// started it is undone where the system allows it. What is left a client with better limits may replace.
+// An agent that somebody has started in passing serves everybody of that user: what it has inherited from the program
+// that started it is undone where the system allows it. What is left a client with better limits may replace.
 uint32_t set_right(const Options& o) {
     raise_own_limits();
     if (o.automatic) shed_inherited();
     const uint32_t flaws = o.automatic ? own_flaws() : 0;
     if (flaws != 0)
-        spdlog::warn("inherited from the program that started this agent, and not to be changed: {}", names_of_flaws(flaws));
+        spdlog::warn("inherited from the program that started this agent, and not to be changed: {}",
+                     names_of_flaws(flaws));
     return flaws;
 }
 
@@ -116,7 +117,8 @@ int main(int argc, char** argv) {
                  "vipkad"};
     app.add_option("--socket", o.socket, "Address to listen at: a path, or @name for an abstract one");
     app.add_flag("--foreground", o.foreground, "Run for a person: log what happens, stay until interrupted");
-    app.add_flag("--automatic", o.automatic, "Started by a program that needed it: limits inherited from that are undone");
+    app.add_flag("--automatic", o.automatic,
+                 "Started by a program that needed it: limits inherited from that are undone");
     app.add_option("--linger-ms", o.linger_ms, "Leave so long after the last client; negative: stay");
     app.add_option("--log-level", o.log_level, "What goes to standard error")
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));

@@ -150,7 +150,8 @@ void Server::evict(uint64_t key) {
 
 namespace {
 
-// Says why in words, before the client is closed. The message is there before the client has said anything; it goes into an empty socket.
+// Says why in words, before the client is closed. The message is there before the client has said anything; it goes
+// into an empty socket.
 void turn_away(const Fd& client, Status why, const std::string& text) {
     Error e;
     e.status = static_cast<int32_t>(why);
@@ -219,7 +220,8 @@ bool Server::admit(Fd& fd, const Credentials& who) {
         spdlog::info("user {} has too many connections to the agent: process {} is turned away", who.uid,
                      who.pid);
         turn_away(fd, Status::out_of_resources,
-                  "user " + std::to_string(who.uid) + " has too many connections (agent.max_sessions, agent.max_descriptors)");
+                  "user " + std::to_string(who.uid) +
+                      " has too many connections (agent.max_sessions, agent.max_descriptors)");
         return false;
     }
     // Agent keeps one descriptor of the process to hand out; the loop watches another.

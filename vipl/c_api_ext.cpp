@@ -55,8 +55,8 @@ VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
     return write_now(ViHandle, *Write);
 }
 
-VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle, VIP_ULONG Bytes,
-                           void** Here) {
+VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle,
+                           VIP_ULONG Bytes, void** Here) {
     if (Here == nullptr) return VIP_INVALID_PARAMETER;
     return query_mapped(ViHandle, RemoteAddress, RemoteHandle, Bytes, Here);
 }

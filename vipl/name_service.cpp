@@ -33,8 +33,8 @@ HostsFile hosts_of(const Nic& nic) {
     return HostsFile::find(first != nullptr ? std::string(first) + ":" + configured : configured);
 }
 
-// A question to the system's resolver, which may wait for servers that do not answer for longer than any call of ours may
-// take: it is asked on a thread that nobody has to wait for.
+// A question to the system's resolver, which may wait for servers that do not answer for longer than any call of ours
+// may take: it is asked on a thread that nobody has to wait for.
 struct Resolving {
     explicit Resolving(const char* host) : name(host) {}
     Resolving(const Resolving&) = delete;

@@ -143,7 +143,8 @@ Status open_context(Library& library, Nic& nic) {
     errno = 0;
     const Status status = make_context(library, nic);
     if (status != Status::ok)
-        VIADUCT_LOG(warn, "nic", "cannot open '%s': no shared memory (memfd), descriptors or random numbers; status %d, %s; %s",
+        VIADUCT_LOG(warn, "nic",
+                    "cannot open '%s': no shared memory (memfd), descriptors or random numbers; status %d, %s; %s",
                     nic.device.c_str(), static_cast<int>(status), std::strerror(errno), kLookAtLimits);
     return status;
 }
@@ -188,8 +189,10 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     errno = 0;
     Library* library = Library::start();
     if (library == nullptr) {
-        VIADUCT_LOG(warn, "nic", "cannot open '%s': no memory, thread or descriptors (epoll, eventfd) for the library itself: %s; %s",
-                    name, std::strerror(errno), kLookAtLimits);
+        VIADUCT_LOG(
+            warn, "nic",
+            "cannot open '%s': no memory, thread or descriptors (epoll, eventfd) for the library itself: %s; %s", name,
+            std::strerror(errno), kLookAtLimits);
         return VIP_ERROR_RESOURCE;
     }
     if (std::strlen(name) >= sizeof(kagent::NameText::name)) return VIP_INVALID_PARAMETER;

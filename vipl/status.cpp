@@ -190,8 +190,8 @@ VIP_RETURN to_return(CallKind kind, Status status) {
     const VIP_RETURN answer = code_for(kind, status);
     // The code is one for many causes; what tells them apart is in the log.
     if (answer == VIP_ERROR_RESOURCE)
-        VIADUCT_LOG(warn, "calls", "%s: %s (status %d; the system's last error: %s)", words_for(kind), words_for(status),
-                    static_cast<int>(status), std::strerror(errno));
+        VIADUCT_LOG(warn, "calls", "%s: %s (status %d; the system's last error: %s)", words_for(kind),
+                    words_for(status), static_cast<int>(status), std::strerror(errno));
     return answer;
 }
 

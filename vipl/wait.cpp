@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kQuickLooks = 64;  // about 3 us
 
-// The last wait of this thread that slept until its deadline. A wait on the same object that begins right after it skips
-// the spinning, so a program that waits a millisecond at a time uses no more processor time than one that waits for ever.
+// The last wait of this thread that slept until its deadline. A wait on the same object that begins right after it
+// skips the spinning, so a program that waits a millisecond at a time uses no more processor time than one that waits
+// for ever.
 struct LastTimeout {
     const void* object = nullptr;
     int64_t ended = 0;

@@ -28,9 +28,9 @@ namespace viaduct {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-// How long an agent that was started may take until one more is: its starter may stand still, the agent too. The next one
-// is given twice as long, for on a slow machine each that starts makes the others slower. Two that come up after all are
-// no harm, binding the address decides.
+// How long an agent that was started may take until one more is: its starter may stand still, the agent too. The next
+// one is given twice as long, for on a slow machine each that starts makes the others slower. Two that come up after
+// all are no harm, binding the address decides.
 constexpr int64_t kNewbornPatience = 1000 * kMs;
 // Before one that died on its way is replaced.
 constexpr int64_t kDeathPause = 20 * kMs;

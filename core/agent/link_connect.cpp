@@ -62,7 +62,8 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
     body.flags = options.hello_flags;
     std::strncpy(body.program, program_invocation_short_name, sizeof(body.program) - 1);
     Mail answer;
-    const Status s = exchange_on(fd, Mail::of(kagent::Type::kHello, body, kagent::kHelloTicket), &answer, deadline, early);
+    const Status s =
+        exchange_on(fd, Mail::of(kagent::Type::kHello, body, kagent::kHelloTicket), &answer, deadline, early);
     if (s == Status::timeout) attempt_error = "the agent took the connection but does not answer; is it stopped?";
     if (s == Status::invalid) attempt_error = "what listens at the agent's address speaks another protocol";
     if (s != Status::ok) return s == Status::timeout || s == Status::invalid ? s : Status::closed;
@@ -92,16 +93,17 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
     return Status::version;
 }
 
-// An agent under limits that it has inherited from the program that started it, when those of this process are better: it
-// is asked to leave, and the next attempt starts one that inherits ours. Others attach to that one again as they do after
-// an agent's death. Once for each process: what we take for better need not be.
+// An agent under limits that it has inherited from the program that started it, when those of this process are better:
+// it is asked to leave, and the next attempt starts one that inherits ours. Others attach to that one again as they do
+// after an agent's death. Once for each process: what we take for better need not be.
 bool AgentLink::Impl::replace_agent(int fd, Deadline deadline) {
     const bool may_start = options.start_agent && (options.hello_flags & kagent::kHelloTool) == 0;
     if (attempt_welcome.flaws == 0 || replaced || !may_start || !agent_place().automatic ||
         !could_do_better(attempt_welcome.flaws))
         return false;
     replaced = true;
-    VIADUCT_LOG(warn, "agent", "agent process %u works under limits of the program that started it (%s): asked to leave",
+    VIADUCT_LOG(warn, "agent",
+                "agent process %u works under limits of the program that started it (%s): asked to leave",
                 attempt_welcome.agent_pid, names_of_flaws(attempt_welcome.flaws).c_str());
     Mail answer;
     return exchange_on(fd, Mail(kagent::Type::kShutdown, kagent::kHelloTicket + 1), &answer, deadline, &strays) ==

@@ -48,8 +48,8 @@ namespace {
 constexpr size_t kStackBytes = 128 * 1024;
 
 // What of the application's environment the agent gets: what it understands itself, and what the drivers below it do.
-// Everything else concerns the application alone: preloads, allocators, library paths, locales, and the service manager's
-// words for it, which the agent must not answer.
+// Everything else concerns the application alone: preloads, allocators, library paths, locales, and the service
+// manager's words for it, which the agent must not answer.
 constexpr const char* kForAgent[] = {
     "VIADUCT_",      "PATH=",         "HOME=",         "USER=",         "LOGNAME=",       "TZ=",   "XDG_",
     "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS=", "IBV_", "RDMAV_", "MLX"};

@@ -37,10 +37,10 @@ void fill_missing_operations(Provider* provider) {
     DataOps& d = provider->data;
     fill(&d.open, &d.close, &d.describe, &d.group_create, &d.group_destroy, &d.poll_group, &d.endpoint_create,
          &d.endpoint_destroy, &d.listen, &d.request, &d.peer_request, &d.accept, &d.reject, &d.connect_await,
-         &d.connect_finish, &d.start, &d.finish_traffic, &d.disconnect, &d.kick_send, &d.kick_recv, &d.write_now, &d.mapped_at,
-         &d.poll_send, &d.poll_recv,
-         &d.sleep_begin, &d.sleep_wait, &d.sleep_end, &d.wake, &d.region_added, &d.region_changed,
-         &d.region_removed, &d.memory_alloc, &d.memory_free, &d.set_fault_plan, &d.resolve);
+         &d.connect_finish, &d.start, &d.finish_traffic, &d.disconnect, &d.kick_send, &d.kick_recv, &d.write_now,
+         &d.mapped_at, &d.poll_send, &d.poll_recv, &d.sleep_begin, &d.sleep_wait, &d.sleep_end, &d.wake,
+         &d.region_added, &d.region_changed, &d.region_removed, &d.memory_alloc, &d.memory_free, &d.set_fault_plan,
+         &d.resolve);
     // Every operation is a pointer: a new one that is missing above does not compile unnoticed.
     static_assert(sizeof(ControlOps) == 2 * sizeof(void (*)()));
     static_assert(sizeof(DataOps) == 35 * sizeof(void (*)()));

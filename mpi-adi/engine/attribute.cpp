@@ -86,9 +86,9 @@ int AttributeSet::copy_to(int object, AttributeSet& other) const {
         int flag = 0;
         void* copied = nullptr;
         void* attribute = reinterpret_cast<void*>(value.value);
-        int error = key.copy_proxy
-                        ? key.copy_proxy(key.copy, object, key.handle, key.extra_state, value.kind, attribute, &copied, &flag)
-                        : key.copy(object, key.handle, key.extra_state, attribute, &copied, &flag);
+        int error = key.copy_proxy ? key.copy_proxy(key.copy, object, key.handle, key.extra_state, value.kind,
+                                                    attribute, &copied, &flag)
+                                   : key.copy(object, key.handle, key.extra_state, attribute, &copied, &flag);
         if (error) {
             return error;
         }

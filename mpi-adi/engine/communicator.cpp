@@ -22,7 +22,8 @@ constexpr uint64_t kBaseContext = 8;
 uint32_t contexts_made = 3;
 
 Errhandler* builtin_errhandler(MPI_Errhandler handle) {
-    static std::array<Errhandler, 4> all = {{{MPI_ERRORS_ARE_FATAL}, {MPI_ERRORS_RETURN}, {kErrorsThrowExceptions}, {MPI_ERRORS_ABORT}}};
+    static std::array<Errhandler, 4> all = {
+        {{MPI_ERRORS_ARE_FATAL}, {MPI_ERRORS_RETURN}, {kErrorsThrowExceptions}, {MPI_ERRORS_ABORT}}};
     for (Errhandler& one : all) {
         if (one.handle == handle) {
             return &one;
@@ -31,8 +32,8 @@ Errhandler* builtin_errhandler(MPI_Errhandler handle) {
     return nullptr;
 }
 
-// Of communicators for which, and for whose parents, none was set: what MPI_COMM_WORLD has when the error is found, as in
-// MPICH. Programs duplicate communicators first and set the world's handler afterwards.
+// Of communicators for which, and for whose parents, none was set: what MPI_COMM_WORLD has when the error is found, as
+// in MPICH. Programs duplicate communicators first and set the world's handler afterwards.
 Errhandler* unset_errhandler() {
     static Errhandler unset{MPI_ERRORS_ARE_FATAL};
     return &unset;
@@ -180,7 +181,8 @@ Errhandler* errhandler_of(MPI_Errhandler handle) {
 }
 
 MPI_Errhandler errhandler_create(ErrhandlerKind kind, MPI_Comm_errhandler_function* function) {
-    return errhandlers->keep(std::unique_ptr<Errhandler>(new Errhandler{MPI_ERRHANDLER_NULL, kind, function, 1}))->handle;
+    return errhandlers->keep(std::unique_ptr<Errhandler>(new Errhandler{MPI_ERRHANDLER_NULL, kind, function, 1}))
+        ->handle;
 }
 
 void errhandler_retain(Errhandler* handler) { handler->references += handler->function != nullptr; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Making derived datatypes: bounds by the rules of the MPI standard (markers beat natural bounds, structures are padded to
-// their strictest member), and flattening into strided runs.
+// Making derived datatypes: bounds by the rules of the MPI standard (markers beat natural bounds, structures are padded
+// to their strictest member), and flattening into strided runs.
 #include <algorithm>
 #include <limits>
 
@@ -156,7 +156,8 @@ void conclude(Datatype& type) {
         }
     }
     flat.finish();
-    type.contiguous = type.size == 0 || (type.runs.size() == 1 && type.runs[0].count == 1 && type.extent() == type.size);
+    type.contiguous =
+        type.size == 0 || (type.runs.size() == 1 && type.runs[0].count == 1 && type.extent() == type.size);
     type.seal();
 }
 
@@ -227,7 +228,8 @@ Datatype* make_subarray(std::span<const MPI_Count> sizes, std::span<const MPI_Co
     MPI_Aint offset = 0;
     for (int i = 0; i < n; ++i) {
         int d = dimension(i);
-        Datatype* outer = i == 0 ? make_repeated(1, subsizes[d], 0, *inner) : make_repeated(subsizes[d], 1, stride, *inner);
+        Datatype* outer =
+            i == 0 ? make_repeated(1, subsizes[d], 0, *inner) : make_repeated(subsizes[d], 1, stride, *inner);
         inner->release();
         inner = outer;
         offset += starts[d] * stride;

@@ -138,11 +138,13 @@ void Datatype::seal() {
 }
 
 void Datatype::pack(const void* base, uint64_t count, uint64_t offset, uint64_t length, void* out) const {
-    copy<true>(*this, const_cast<char*>(static_cast<const char*>(base)), count, offset, length, static_cast<char*>(out));
+    copy<true>(*this, const_cast<char*>(static_cast<const char*>(base)), count, offset, length,
+               static_cast<char*>(out));
 }
 
 void Datatype::unpack(void* base, uint64_t count, uint64_t offset, uint64_t length, const void* in) const {
-    copy<false>(*this, static_cast<char*>(base), count, offset, length, const_cast<char*>(static_cast<const char*>(in)));
+    copy<false>(*this, static_cast<char*>(base), count, offset, length,
+                const_cast<char*>(static_cast<const char*>(in)));
 }
 
 bool copy_typed(const void* in, MPI_Count in_count, const Datatype& in_type, void* out, MPI_Count out_count,

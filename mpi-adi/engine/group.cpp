@@ -15,7 +15,8 @@ Immortal<ObjectTable<Group, HandleType::group>> groups;
 
 }  // namespace
 
-Group::Group(std::vector<int> processes, int own_world_rank) : world(std::move(processes)), rank(rank_of(own_world_rank)) {}
+Group::Group(std::vector<int> processes, int own_world_rank)
+    : world(std::move(processes)), rank(rank_of(own_world_rank)) {}
 
 int Group::rank_of(int world_rank) const {
     if (world.size() <= kSearchable) {

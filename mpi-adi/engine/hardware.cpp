@@ -28,9 +28,11 @@ int number_in(const std::string& file) {
 // Memory has no file of its own there: the folder links to its node.
 int node_of(const std::string& folder) {
     std::error_code failed;
-    for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+         entry.increment(failed)) {
         const std::string name = entry->path().filename();
-        if (name.starts_with("node") && name.size() > 4 && name.find_first_not_of("0123456789", 4) == std::string::npos) {
+        if (name.starts_with("node") && name.size() > 4 &&
+            name.find_first_not_of("0123456789", 4) == std::string::npos) {
             return std::stoi(name.substr(4));
         }
     }

@@ -28,8 +28,8 @@ constexpr unsigned kTimeToBeRead = 50'000;
 constexpr unsigned kOneTurn = 20'000;
 constexpr unsigned kTurns = 16;
 
-// A system keeps the low eight bits. Nobody must take a job that was cut short for one that went well, so where those say
-// 0 it is kCutShort.
+// A system keeps the low eight bits. Nobody must take a job that was cut short for one that went well, so where those
+// say 0 it is kCutShort.
 int code_for_launcher(int code) {
     return (code & 0xff) == 0 && engine.world.size > 1 ? kCutShort : code;
 }

@@ -308,8 +308,10 @@ struct SplitWord {
 // Members of one color in the order of keys, then of ranks.
 std::vector<SplitWord> chosen(const std::vector<SplitWord>& all, int color) {
     std::vector<SplitWord> members;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(members), [&](const SplitWord& w) { return w.color == color; });
-    std::stable_sort(members.begin(), members.end(), [](const SplitWord& a, const SplitWord& b) { return a.key < b.key; });
+    std::copy_if(all.begin(), all.end(), std::back_inserter(members),
+                 [&](const SplitWord& w) { return w.color == color; });
+    std::stable_sort(members.begin(), members.end(),
+                     [](const SplitWord& a, const SplitWord& b) { return a.key < b.key; });
     return members;
 }
 

@@ -37,8 +37,8 @@ class Partitioned::Round final : public Activity {
     std::shared_ptr<Partitioned> of_;
 };
 
-Partitioned::Partitioned(Communicator& comm, bool sends, int peer, int tag, void* buffer, int partitions, MPI_Count count,
-                         const Datatype& type)
+Partitioned::Partitioned(Communicator& comm, bool sends, int peer, int tag, void* buffer, int partitions,
+                         MPI_Count count, const Datatype& type)
     : comm_(comm),
       sends_(sends),
       peer_(peer),
@@ -50,8 +50,8 @@ Partitioned::Partitioned(Communicator& comm, bool sends, int peer, int tag, void
     type_.retain();
 }
 
-std::shared_ptr<Partitioned> Partitioned::send(Communicator& comm, int peer, int tag, const void* buffer, int partitions,
-                                               MPI_Count count, const Datatype& type) {
+std::shared_ptr<Partitioned> Partitioned::send(Communicator& comm, int peer, int tag, const void* buffer,
+                                               int partitions, MPI_Count count, const Datatype& type) {
     std::shared_ptr<Partitioned> made(
         new Partitioned(comm, true, peer, tag, const_cast<void*>(buffer), partitions, count, type));
     made->plan_ = {take_tags(partitions), partitions, count * type.size};
@@ -100,7 +100,8 @@ bool Partitioned::know_plan() {
     plan_ = introduction_->plan;
     introduction_.reset();
     plan_known_ = true;
-    const bool sane = plan_.partitions > 0 && plan_.partitions <= kMaxOwnTag && plan_.bytes >= 0 && plan_.first_tag >= 0;
+    const bool sane =
+        plan_.partitions > 0 && plan_.partitions <= kMaxOwnTag && plan_.bytes >= 0 && plan_.first_tag >= 0;
     if (!sane) {
         plan_.partitions = 0;
         error_ = MPI_ERR_INTERN;
@@ -119,7 +120,8 @@ Activity* Partitioned::begin() {
     return new Round(shared_from_this());
 }
 
-// A part of the sender's need not be whole items of ours: what has gaps is received aside and unpacked when it is there.
+// A part of the sender's need not be whole items of ours: what has gaps is received aside and unpacked when it is
+// there.
 void Partitioned::post_parts() {
     posted_ = true;
     const Payload whole = payload_of(buffer_, uint64_t(partitions_) * uint64_t(count_), type_);

@@ -205,15 +205,15 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
 void Engine::log_counters() const {
     const wire::Counters& c = node_->counters();
     const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
-    VIADUCT_LOG(info, "acenic",
-                "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
-                "%llu, early %llu, "
-                "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, lent "
-                "%llu, %s",
-                name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts),
-                n(c.losses_seen), n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link),
-                n(c.answers_withheld), n(c.challenges), n(c.distrusted),
-                n(c.acks_out), n(c.lent), port_->counters().c_str());
+    VIADUCT_LOG(
+        info, "acenic",
+        "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
+        "%llu, early %llu, "
+        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, lent "
+        "%llu, %s",
+        name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
+        n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),
+        n(c.distrusted), n(c.acks_out), n(c.lent), port_->counters().c_str());
 }
 
 void Engine::say_goodbye() {

@@ -41,8 +41,8 @@ struct Place {
     uid_t user;  // whose engine
 };
 
-// no_match: nobody listens there. not_done: it has too much to do to take us in. closed: it was leaving. Only root's engine
-// and our own user's are trusted with what we send.
+// no_match: nobody listens there. not_done: it has too much to do to take us in. closed: it was leaving. Only root's
+// engine and our own user's are trusted with what we send.
 Status greet(const Place& place, const PortSpec& spec, EngineLink* out, std::string* in_the_way) {
     Fd socket;
     switch (meet(place.address, place.user, &socket, in_the_way)) {

@@ -63,7 +63,8 @@ bool PacketSocket::is_refused(uint32_t bytes, int error) {
         ++lost_.not_taken;
     } else if (error == ENOBUFS || error == EMSGSIZE) {
         if (lost_.too_large++ == 0)
-            VIADUCT_LOG(info, "acenic", "%s does not take frames of %u bytes: the MTU here, or at the other end, is smaller",
+            VIADUCT_LOG(info, "acenic",
+                        "%s does not take frames of %u bytes: the MTU here, or at the other end, is smaller",
                         interface_.c_str(), bytes);
     } else {
         ++lost_.other;

@@ -67,7 +67,8 @@ void hand_out(Endpoint& ep) {
 
 void begin_distrust(NicContext& nic) {
     if (nic.distrust_until.exchange(now_ns() + kDistrustNs, std::memory_order_relaxed) == 0)
-        VIADUCT_LOG(info, "paramnet", "a peer rang and the hub did not tell of it: end records are looked at more often");
+        VIADUCT_LOG(info, "paramnet",
+                    "a peer rang and the hub did not tell of it: end records are looked at more often");
 }
 
 }  // namespace

@@ -63,10 +63,12 @@ Status send_off(ConnectOp& op, Deadline deadline) {
 
 constexpr int kDescriptorsOfJoined = 5;  // segment, three of the peer's, its process
 
-// What the agent answers brings descriptors. Where they do not fit it is said before anybody else is told of a connection.
+// What the agent answers brings descriptors. Where they do not fit it is said before anybody else is told of a
+// connection.
 bool can_take_descriptors() {
     if (descriptors_left(kDescriptorsOfJoined)) return true;
-    VIADUCT_LOG(error, "paramnet", "connecting: a connection needs %d descriptors more than this process may open (ulimit -n)",
+    VIADUCT_LOG(error, "paramnet",
+                "connecting: a connection needs %d descriptors more than this process may open (ulimit -n)",
                 kDescriptorsOfJoined);
     return false;
 }
@@ -230,8 +232,8 @@ Status take_answer(ConnectOp& op, Mail& mail) {
 }
 
 // The agent died: the next one knows nothing of this attempt (spec/architecture 2). What waits for others is
-// asked again; an accept has lost the request it would answer. A caller who only looks (`deadline` is over) does not wait for
-// the next agent longer than a moment: not_done, and the next look goes on.
+// asked again; an accept has lost the request it would answer. A caller who only looks (`deadline` is over) does not
+// wait for the next agent longer than a moment: not_done, and the next look goes on.
 Status start_over(ConnectOp& op, Deadline deadline) {
     if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);
     op.deaths = now_ns() - op.sent < kSoonNs ? op.deaths + 1 : 1;

@@ -253,7 +253,8 @@ void update_fast(Endpoint& ep) {
     Tx& tx = ep.tx;
     tx.room = 0;
     tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.network.link_down &&
-              !tx.needs_fence && asymmetric_barrier_available() && !tx.network.faults && !tx.network.paced && !tx.rdma.read.active;
+              !tx.needs_fence && asymmetric_barrier_available() && !tx.network.faults && !tx.network.paced &&
+              !tx.rdma.read.active;
 }
 
 void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {

@@ -83,8 +83,8 @@ __attribute__((no_sanitize_thread)) long attempt(const Guard& g, uint64_t* area,
         "movq $0, %[area]\n"  // the descriptor above goes away with this library
         : "+a"(result), [area] "=m"(*area)
         : "D"(pid), "S"(local), "d"(local_count), "r"(fourth), "r"(fifth),
-          "r"(sixth), [closed] "m"(g.closed), [handle] "m"(g.handle), [expected] "m"(g.expected),
-          [life] "m"(g.life), [expected_life] "m"(g.expected_life), [interrupted] "i"(kInterrupted), [refused] "i"(kNotPermitted)
+          "r"(sixth), [closed] "m"(g.closed), [handle] "m"(g.handle), [expected] "m"(g.expected), [life] "m"(g.life),
+          [expected_life] "m"(g.expected_life), [interrupted] "i"(kInterrupted), [refused] "i"(kNotPermitted)
         : "rcx", "r11", "cc", "memory");
     return result;
 }

@@ -295,7 +295,8 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.immediate = d->CS.ImmediateData;
     m.total = total;
     m.trial = 0;
-    m.streaming = operation == kLineWrite && tx.learnt.ways.next(total, false, false, &tx.learnt.last_trial).way == Way::streaming;
+    m.streaming = operation == kLineWrite &&
+                  tx.learnt.ways.next(total, false, false, &tx.learnt.last_trial).way == Way::streaming;
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;

@@ -86,8 +86,8 @@ bool may_write(const Peer& peer) { return !peer.no_writes.load(std::memory_order
 // A read sees what was written before it: where writes go through the lane, so do reads.
 bool may_read(const Peer& peer) { return may_write(peer) && !peer.no_reads.load(std::memory_order_relaxed); }
 
-// From now on all RDMA of this connection goes through the lane, so that it stays in its order: what is written into the
-// arena from here would overtake what the target still has to place.
+// From now on all RDMA of this connection goes through the lane, so that it stays in its order: what is written into
+// the arena from here would overtake what the target still has to place.
 void ask_for_help(Tx& tx) {
     if (tx.rdma.asks_help) return;
     tx.rdma.asks_help = true;

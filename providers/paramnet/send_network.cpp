@@ -116,7 +116,8 @@ void stamp_posts(Endpoint& ep) {
     const WorkQueue& q = ep.vi->send;
     if (tx.network.stamped == q.posted) return;
     const int64_t now = now_ns();
-    for (; tx.network.stamped != q.posted; ++tx.network.stamped) tx.outstanding[tx.network.stamped & q.mask].posted_at = now;
+    for (; tx.network.stamped != q.posted; ++tx.network.stamped)
+        tx.outstanding[tx.network.stamped & q.mask].posted_at = now;
 }
 
 }  // namespace viaduct::paramnet

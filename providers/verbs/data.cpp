@@ -221,7 +221,8 @@ void finish_receive(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->recv;
     ++ep.link->recovery.received;
     const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
-    if (known != 0 && (known & kReceiveHolds) == 0) {  // a message without bytes: the device had no reason to look at the memory
+    if (known != 0 &&
+        (known & kReceiveHolds) == 0) {  // a message without bytes: the device had no reason to look at the memory
         complete_head(q, VIP_STATUS_OP_RECEIVE | known, 0);
         if (!unreliable(ep)) break_connection(ep, VIP_ERROR_CONN_LOST, false);
         return;

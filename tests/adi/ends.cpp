@@ -243,7 +243,9 @@ void hostile_rails(Job& job) {
             size_t bytes = sizeof *h + dice() % 200;
             if (h->kind == rails::Kind::frame) {
                 protocol::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
-                if (dice() % 8 != 0) frame.bytes = dice() % 2 == 0 ? 0 : sizeof(protocol::WireMemory) + rails::kMostRails * sizeof(protocol::Le32);
+                if (dice() % 8 != 0)
+                    frame.bytes =
+                        dice() % 2 == 0 ? 0 : sizeof(protocol::WireMemory) + rails::kMostRails * sizeof(protocol::Le32);
                 *rails::frame_of(p) = frame;
                 bytes = sizeof *h + sizeof frame + std::min<size_t>(frame.bytes, 200);
                 if (dice() % 4 == 0) h->sequence = peer.next_sequence + dice() % 2000;

@@ -116,7 +116,8 @@ void in_pieces(Job& job) {
         // At least those that are tried; 65'537 is of the same length to the two ways as the one before, which has
         // tried them.
         if (e.rank() == 0 && size != 65'537)
-            CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_r3 >= before + protocol::TransferTuner::kTrials[protocol::TransferTuner::frames]);
+            CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_r3 >=
+                  before + protocol::TransferTuner::kTrials[protocol::TransferTuner::frames]);
     }
     e.barrier();
 }

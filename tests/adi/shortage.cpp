@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// No packet buffer is left in the middle of a long message: what would be said waits until there is one, and each request
-// ends once.
+// No packet buffer is left in the middle of a long message: what would be said waits until there is one, and each
+// request ends once.
 #include "cases.hpp"
 #include "mpi-adi/transport/via/device.hpp"
 

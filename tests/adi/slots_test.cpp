@@ -195,7 +195,8 @@ TEST(TransferTuner, AreTriedAgainSoonUntilATrialConfirmsTheOneBefore) {
     TransferTuner ways;
     try_both(ways, 16384, {3000, 3000, 3000}, {40'000, 700, 700});
     EXPECT_EQ(until_the_next_trial(ways, 16384, TransferTuner::remote), static_cast<int>(TransferTuner::kFirstPause));
-    for (const unsigned pause : {TransferTuner::kFirstPause, 8 * TransferTuner::kFirstPause, TransferTuner::kLongestPause, TransferTuner::kLongestPause}) {
+    for (const unsigned pause : {TransferTuner::kFirstPause, 8 * TransferTuner::kFirstPause,
+                                 TransferTuner::kLongestPause, TransferTuner::kLongestPause}) {
         try_both(ways, 16384, {3000, 3000, 3000}, {700, 700, 700});
         EXPECT_EQ(until_the_next_trial(ways, 16384, TransferTuner::frames), static_cast<int>(pause));
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the sanitizers have to know about this program, however it is started (cmake/ViaductTest.cmake tells the other programs by their
-// environment; the discovery of GoogleTest tests passes on one variable only). Of the thread sanitizer: the short-lived child
-// that starts the agent shares the memory of its parent, and its end looks like a leak of threads; children that start threads
-// are tested.
+// What the sanitizers have to know about this program, however it is started (cmake/ViaductTest.cmake tells the other
+// programs by their environment; the discovery of GoogleTest tests passes on one variable only). Of the thread
+// sanitizer: the short-lived child that starts the agent shares the memory of its parent, and its end looks like a leak
+// of threads; children that start threads are tested.
 #if defined(__SANITIZE_THREAD__)
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() {

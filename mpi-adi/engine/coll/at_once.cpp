@@ -33,8 +33,8 @@ int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Coun
     return error;
 }
 
-// A short message each way. Ours is on its way before we get ready for the other one, which takes us as long as a fifth of
-// the way takes a message.
+// A short message each way. Ours is on its way before we get ready for the other one, which takes us as long as a fifth
+// of the way takes a message.
 int swap_bytes(Comm& comm, int tag, int to, void* out, int from, void* in, uint64_t bytes) {
     if (send_now(comm, Channel::collective, to, tag, out, bytes)) [[likely]]
         return recv_bytes(comm, Channel::collective, from, tag, in, bytes, MPI_STATUS_IGNORE);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Collective operations with the neighbours of a topology. The i-th share goes to the i-th destination and comes from the
-// i-th source; neighbours that do not exist (MPI_PROC_NULL) are left out, and so are their shares.
+// Collective operations with the neighbours of a topology. The i-th share goes to the i-th destination and comes from
+// the i-th source; neighbours that do not exist (MPI_PROC_NULL) are left out, and so are their shares.
 #include "mpi-adi/engine/coll/coll.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
 
-// In a periodic grid of one or two processes a neighbour is met twice: on both sides of a dimension. Messages of one pair
-// match in order, so what goes down must be received as what comes from above: sends go in the order in which the other
-// side lists its sources.
+// In a periodic grid of one or two processes a neighbour is met twice: on both sides of a dimension. Messages of one
+// pair match in order, so what goes down must be received as what comes from above: sends go in the order in which the
+// other side lists its sources.
 template <typename Send, typename Recv>
 void exchange(Schedule& s, Send&& send, Recv&& recv) {
     const Topology& topology = *s.comm().topology;

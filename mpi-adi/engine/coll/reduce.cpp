@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Reductions: to one process, to all, in shares, and of prefixes. Operators that do not commute are applied in the order
-// of ranks everywhere.
+// Reductions: to one process, to all, in shares, and of prefixes. Operators that do not commute are applied in the
+// order of ranks everywhere.
 #include <algorithm>
 #include <cstring>
 
@@ -66,8 +66,8 @@ void unfold(Schedule& s, char* inout, MPI_Count count, const Datatype& type, int
 // The rank in the communicator of a rank among those who go on after fold().
 int unfolded(int rank, int excess) { return rank < excess ? rank * 2 + 1 : rank + excess; }
 
-void recursive_doubling(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op, int me,
-                        int all, int excess) {
+void recursive_doubling(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op,
+                        int me, int all, int excess) {
     for (int mask = 1; mask < all; mask *= 2) {
         int partner = unfolded(me ^ mask, excess);
         s.send(inout, count, type, partner);
@@ -82,8 +82,8 @@ void recursive_doubling(Schedule& s, char* inout, char* other, MPI_Count count, 
 }
 
 // Rabenseifner: halve the range each round until everybody has the result of its part, then collect the parts back.
-void halve_and_double(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op, int me,
-                      int all, int excess) {
+void halve_and_double(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op,
+                      int me, int all, int excess) {
     const MPI_Aint extent = type.extent();
     struct Level {
         int partner;
@@ -298,8 +298,8 @@ void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& count
     }
 }
 
-// After round k a process knows the reduction over the 2^(k+1) ranks up to itself; what comes from lower ranks goes before
-// the prefix as well.
+// After round k a process knows the reduction over the 2^(k+1) ranks up to itself; what comes from lower ranks goes
+// before the prefix as well.
 void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive) {
     const int rank = s.rank();
     const int size = s.size();

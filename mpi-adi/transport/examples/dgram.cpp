@@ -84,7 +84,8 @@ public:
     int connect(taskinfo_t* task) {
         peers_.resize(static_cast<size_t>(task->ti_nprocs));
         for (int rank = 0; rank < task->ti_nprocs; ++rank) {
-            if (peer(static_cast<size_t>(rank)) != nullptr || rank == task->ti_index || task->ti_procs[rank].pi_proto != number_)
+            if (peer(static_cast<size_t>(rank)) != nullptr || rank == task->ti_index ||
+                task->ti_procs[rank].pi_proto != number_)
                 continue;
             protocol::Peer& added = add_peer(static_cast<size_t>(rank), task->ti_procs[rank].pi_proc);
             auto lane = std::make_unique<Lane>(added, *this);

@@ -187,8 +187,9 @@ int Rails::connect(taskinfo_t* task) {
         work();
         const auto now = Clock::now();
         look_after_lanes(now);
-        const auto alone = std::find_if(bundles_.begin(), bundles_.end(),
-                                        [](const Bundle* bundle) { return !bundle->peer.lost() && !bundle->peer.ready(); });
+        const auto alone = std::find_if(bundles_.begin(), bundles_.end(), [](const Bundle* bundle) {
+            return !bundle->peer.lost() && !bundle->peer.ready();
+        });
         if (alone == bundles_.end() && (lanes_to_make_ == 0 || now - start > kForStragglers))
             return MPIP_SUCCESS;
         if (now >= deadline) {

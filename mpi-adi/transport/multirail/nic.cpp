@@ -187,7 +187,8 @@ int Rails::make_queues(int peers) {
 
 bool Rails::grow_pool() {
     const auto most = static_cast<size_t>(adi::param_number(adi::Param::vbuf_max));
-    const size_t posted = bundles_.size() * rails_.size() * static_cast<size_t>(credit_rules_.depth + credit_rules_.reserve);
+    const size_t posted =
+        bundles_.size() * rails_.size() * static_cast<size_t>(credit_rules_.depth + credit_rules_.reserve);
     size_t count = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
     if (total_ == 0) count += posted;
     if (total_ >= most) return false;

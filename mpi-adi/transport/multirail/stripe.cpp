@@ -103,14 +103,16 @@ Lane* Rails::choose_for_stripe(Bundle& bundle, const protocol::PieceList& near, 
     Lane* best = nullptr;
     for (size_t i = 0; i < kMostRails; ++i) {
         Lane& lane = bundle.lanes[i];
-        if (!ready(lane) || lane.stripes >= kStripesAhead || near.row().handle[i] == 0 || far.row().handle[i] == 0) continue;
+        if (!ready(lane) || lane.stripes >= kStripesAhead || near.row().handle[i] == 0 || far.row().handle[i] == 0)
+            continue;
         if (best == nullptr || lane.stripes < best->stripes) best = &lane;
     }
     return best;
 }
 
 // The next stripe, and the frame that tells of it.
-size_t Bundle::transfer(bool, const protocol::PieceList& near, const protocol::PieceList& far, size_t most, Transfer& t) {
+size_t Bundle::transfer(bool, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
+                        Transfer& t) {
     if (next_sequence - oldest >= kWindow || !again.empty()) return 0;
     rails::Lane* lane = rails.choose_for_stripe(*this, near, far);
     Packet* p = lane == nullptr ? nullptr : rails.get_packet();

@@ -2,9 +2,10 @@
 // From cards to connections. Either side may call; when both do at once the call of the lower rank goes
 // first: the higher one drops its own, the lower one lays the other's aside until its own is through, so that
 // neither misses the death of the other meanwhile.
-// Anybody may connect to a port. What has not shown in its first bytes that it has the key of a pair is a stranger: strangers are
-// few, the oldest goes first, and whatever they say that no process of the job would ends them. A caller whose connection is closed
-// before it was answered tries again, until CMPI_CONNECT_TIMEOUT: its first bytes may have been late.
+// Anybody may connect to a port. What has not shown in its first bytes that it has the key of a pair is a stranger:
+// strangers are few, the oldest goes first, and whatever they say that no process of the job would ends them. A caller
+// whose connection is closed before it was answered tries again, until CMPI_CONNECT_TIMEOUT: its first bytes may have
+// been late.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -157,7 +158,11 @@ int Tcp::complete(taskinfo_t* task) {
 
 bool Tcp::say_hello(const Lane& lane, int fd, Step step) const {
     const Call& call = lane.handshake;
-    const Hello hello = {kMagic, kVersion, me_, lane.peer.rank, step == Step::call ? call.caller_nonce : call.called_nonce,
+    const Hello hello = {kMagic,
+                         kVersion,
+                         me_,
+                         lane.peer.rank,
+                         step == Step::call ? call.caller_nonce : call.called_nonce,
                          prove(lane.key, step, call)};
     return ::send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
 }

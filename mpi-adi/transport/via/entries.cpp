@@ -57,7 +57,8 @@ int Via::connect(taskinfo_t* all) {
     make_room(static_cast<size_t>(all->ti_nprocs));
     task = all;
     on_demand = wants_on_demand(all);
-    all_joined = std::chrono::steady_clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
+    all_joined =
+        std::chrono::steady_clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
     int rc = on_demand ? hang_out_bell(all) : MPIP_SUCCESS;
     if (rc == MPIP_SUCCESS) rc = grow_queues(all);
     if (rc != MPIP_SUCCESS) return rc;

@@ -57,7 +57,8 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
     switch (frame.type) {
         case FrameType::eager:
             if (frame.bytes == frame.length)
-                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context, frame.flags, false);
+                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context, frame.flags,
+                                           false);
             return put_data(frame, payload);
         case FrameType::next:
         case FrameType::data:

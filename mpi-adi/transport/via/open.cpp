@@ -2,8 +2,8 @@
 // Connections of large jobs, made when somebody first sends (spec/adi 3.3): who wants one rings at the other's
 // bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
 // first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
-// computes asks when it next makes progress, one that gets no processor when it does; a dead one is seen by its process,
-// or has no bell any more.
+// computes asks when it next makes progress, one that gets no processor when it does; a dead one is seen by its
+// process, or has no bell any more.
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@ namespace {
 
 using Clock = Opening::Clock;
 
-// How long a request stays before its maker rings again. Twice as long after each in vain: on a crowded machine the peer
-// has its turn late, and two whose requests are short miss each other for long.
+// How long a request stays before its maker rings again. Twice as long after each in vain: on a crowded machine the
+// peer has its turn late, and two whose requests are short miss each other for long.
 constexpr VIP_ULONG kLongestAttempt = 16 * kFirstAttempt;
 // Between two looks whether the peer still lives, where that can be seen.
 constexpr auto kLook = std::chrono::milliseconds(50);
@@ -59,8 +59,8 @@ VIP_RETURN ask(const Lane* c, VIP_ULONG milliseconds) {
 
 enum class Life { lives, ended, unseen };
 
-// Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent has not heard
-// of it yet.
+// Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent has not
+// heard of it yet.
 Life life_of(const Lane* c) {
     const Card* mine = card_of(viadev.task, viadev.me);
     const Card* theirs = card_of(viadev.task, static_cast<int>(c->peer.rank));
@@ -79,8 +79,9 @@ bool is_seen_dead(Opening& o, Clock::time_point now) {
     return life_of(o.connection) == Life::ended;
 }
 
-// No bell hangs there; sets the time of the next try. True: a dead process. But where nothing tells better, not soon: it may
-// not hang yet, and while its thread is busy with somebody's ring, or gets no processor for that, it is missing too.
+// No bell hangs there; sets the time of the next try. True: a dead process. But where nothing tells better, not soon:
+// it may not hang yet, and while its thread is busy with somebody's ring, or gets no processor for that, it is missing
+// too.
 bool means_death(Opening& o, Clock::time_point now) {
     o.next = Clock::now() + o.pause;
     o.pause = std::min(2 * o.pause, kLongestPause);
@@ -94,7 +95,8 @@ Step advance(Opening& o) {
     Lane* c = o.connection;
     const auto now = Clock::now();
     if (o.asked) {
-        const bool dead = is_seen_dead(o, now);  // before the request is looked at: it may have asked, and sent, and ended
+        const bool dead =
+            is_seen_dead(o, now);  // before the request is looked at: it may have asked, and sent, and ended
         VIP_VI_ATTRIBUTES theirs;
         const VIP_RETURN rc = VipConnectPeerDone(c->vi, &theirs);
         if (rc == VIP_SUCCESS) return Step::through;

@@ -210,8 +210,8 @@ bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, si
                     uint32_t position, const uint64_t (&tail)[tail_words]) {
     for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
     const size_t bytes = words * sizeof(uint64_t);
-    const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before, c->slots.theirs_handle, data, before,
-                              last, bytes};
+    const VIPX_WRITE write = {
+        c->slots.theirs + slot_end(kind, position) - bytes - before, c->slots.theirs_handle, data, before, last, bytes};
     if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
         return false;
     count_written(c, kind);
@@ -221,8 +221,8 @@ bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, si
 
 constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
 
-// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is before them goes
-// from the user's buffer.
+// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is before them
+// goes from the user's buffer.
 template <size_t tail_words>
 bool write_data_and_end(Lane* c, const char* data, size_t bytes, size_t length, SlotKind kind,
                         uint32_t position, const uint64_t (&tail)[tail_words]) {
@@ -263,7 +263,8 @@ bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, ui
     const uint64_t tail[] = {first_word(c, PacketType::data, 0), receive << 32 | static_cast<uint32_t>(viadev.me),
                              uint64_t{at} << 32 | receive >> 32, taken_word(c),
                              end_word(position, length, sizeof(Data))};
-    static_assert(sizeof tail == sizeof(Data) + sizeof(SlotEnd) && offsetof(Data, rreq) == 12 && offsetof(Data, at) == 20);
+    static_assert(sizeof tail == sizeof(Data) + sizeof(SlotEnd) && offsetof(Data, rreq) == 12 &&
+                  offsetof(Data, at) == 20);
     return write_data_and_end(c, static_cast<const char*>(data), bytes, length, kind, position, tail);
 }
 

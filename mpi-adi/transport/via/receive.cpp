@@ -60,7 +60,8 @@ bool take_any(Lane* c, const Header* h, const char* data, size_t bytes) {
         case PacketType::wake:
             return true;
         case PacketType::first:
-            if (reinterpret_cast<const Control*>(h)->length <= bytes || reinterpret_cast<const Control*>(h)->announced != bytes)
+            if (reinterpret_cast<const Control*>(h)->length <= bytes ||
+                reinterpret_cast<const Control*>(h)->announced != bytes)
                 return false;
             c->part_in = 1;
             break;
@@ -138,8 +139,8 @@ void take_packet(Lane* c, vbuf* v) {
 
 }  // namespace
 
-// The same for one that lies in a slot, where it may change while it is looked at: the header is copied, message data is
-// nothing but data, and what else follows a header is copied before anybody looks at it.
+// The same for one that lies in a slot, where it may change while it is looked at: the header is copied, message data
+// is nothing but data, and what else follows a header is copied before anybody looks at it.
 void take_slot_packet(Lane* c, const SlotPacket& p) {
     alignas(8) char copy[sizeof(Control)];
     static char behind[VBUF_BUFFER_SIZE];
@@ -184,12 +185,13 @@ int MPID_VIA_DeviceCheck() {
     return take_completion(vi);
 }
 
-// Each pass takes one completion, and those of a connection that has ended get no more: they are no more than all receives
-// together. Whatever others send meanwhile cannot keep this going.
+// Each pass takes one completion, and those of a connection that has ended get no more: they are no more than all
+// receives together. Whatever others send meanwhile cannot keep this going.
 void take_what_came_before_the_end(Lane* c) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    const size_t most = viadev.peers().size() * static_cast<size_t>(viadev.credit_rules.depth + viadev.credit_rules.reserve);
+    const size_t most =
+        viadev.peers().size() * static_cast<size_t>(viadev.credit_rules.depth + viadev.credit_rules.reserve);
     for (size_t i = 0; i <= most && !c->peer.lost(); ++i) {
         while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
         }
@@ -201,8 +203,8 @@ void take_what_came_before_the_end(Lane* c) {
 int take_completion(VIP_VI_HANDLE vi) {
     VIP_DESCRIPTOR* desc = nullptr;
     const VIP_RETURN rc = VipRecvDone(vi, &desc);
-    // Of a queue that was collected directly. There may be more behind it: the last packet of a peer, say, that must not be
-    // missed.
+    // Of a queue that was collected directly. There may be more behind it: the last packet of a peer, say, that must
+    // not be missed.
     if (desc == nullptr) return 1;
     vbuf* v = vbuf_of(desc);
     Lane* c = v->connection;

@@ -43,7 +43,9 @@ VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) {
     return rc == VIP_SUCCESS ? handle : 0;
 }
 
-void leave(const Registration& r) { adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle[0])); }
+void leave(const Registration& r) {
+    adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle[0]));
+}
 
 void drop(ByBase::iterator at) {
     if (last_used == &at->second) last_used = nullptr;

@@ -79,7 +79,8 @@ inline bool hear_taken(Lane* c, const SlotEnd* end) {
         return true;
     c->slots.heard = taken;
     SlotCounts* counts = c->slots.counts;
-    return counts[kShort].heard(static_cast<uint32_t>(taken)) && counts[kLong].heard(static_cast<uint32_t>(taken >> 32));
+    return counts[kShort].heard(static_cast<uint32_t>(taken)) &&
+           counts[kLong].heard(static_cast<uint32_t>(taken >> 32));
 }
 
 inline void took(Lane* c, SlotKind kind) {
@@ -98,8 +99,9 @@ inline bool take_whole_message(Lane* c, SlotKind kind, const SlotEnd* end, uint6
     constexpr uint32_t kFlags = 0xff00;
     const uint32_t expected = static_cast<uint32_t>(PacketType::eager) | uint32_t{c->next_packet_expected} << 16;
     static_assert(offsetof(Header, flags) == 1 && offsetof(Header, sequence) == 2 && offsetof(Header, source) == 8);
-    if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected || source >> 32 != c->peer.rank ||
-        length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] || c->peer.series != nullptr) [[unlikely]]
+    if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected ||
+        source >> 32 != c->peer.rank || length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] ||
+        c->peer.series != nullptr) [[unlikely]]
         return false;
     const uint64_t context = read_word(words - 2), who = read_word(words - 1);
     if (!hear_taken(c, end)) [[unlikely]] {
@@ -139,8 +141,9 @@ bool take_any(Lane* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
     return true;
 }
 
-// Whoever gets a packet of one line mostly sends one soon, and the peer, who waits for that, has the line. To have it back takes as long
-// as a packet does, and goes beside the work with this one. Beside the lines of a longer one it would be in their way.
+// Whoever gets a packet of one line mostly sends one soon, and the peer, who waits for that, has the line. To have it
+// back takes as long as a packet does, and goes beside the work with this one. Beside the lines of a longer one it
+// would be in their way.
 inline void fetch_next_line(const Lane* c) {
     if (c->slots.next_line != nullptr) [[likely]]
         prefetch_for_writing(c->slots.next_line);
@@ -276,8 +279,8 @@ int take_from_slots(Lane* c) {
 }
 
 // Where packets come one at a time the sender has the next slot ready for writing, and a look fetches it from there: no
-// store of ours, the answer among them, becomes visible before that look has its result. In a row there is mostly another
-// one.
+// store of ours, the answer among them, becomes visible before that look has its result. In a row there is mostly
+// another one.
 constexpr uint32_t kRowBegins = 16;
 constexpr int kMostAtOnce = 16;
 
@@ -296,7 +299,8 @@ int look_at_slots() {
             if (++viadev.packets_in_row >= kRowBegins) {
                 int more = kMostAtOnce;
                 uint64_t word;
-                while (--more != 0 && answer > 0 && c->slots.open && is_there(c, kShort, &word)) answer = take_from_slots(c);
+                while (--more != 0 && answer > 0 && c->slots.open && is_there(c, kShort, &word))
+                    answer = take_from_slots(c);
                 if (answer <= 0) viadev.packets_in_row = 0;
             }
             return 1;

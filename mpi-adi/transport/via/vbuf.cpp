@@ -74,12 +74,13 @@ uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& 
     const size_t room = std::min(segments, kMostSegments) - 1;
     auto* data = reinterpret_cast<VIP_DESCRIPTOR_SEGMENT*>(v->buffer + sizeof(VIP_CONTROL_SEGMENT)) + 1;
     size_t used = 0;
-    const auto bytes = static_cast<uint32_t>(near.visit(
-        room, std::min<uint64_t>(most, far.left()), [&](uint64_t address, uint64_t now, const protocol::PieceList::Row& row) {
-            data[used].Local.Data.AddressBits = address;
-            data[used].Local.Handle = row.handle[0];
-            data[used++].Local.Length = static_cast<VIP_UINT32>(now);
-        }));
+    const auto bytes =
+        static_cast<uint32_t>(near.visit(room, std::min<uint64_t>(most, far.left()),
+                                         [&](uint64_t address, uint64_t now, const protocol::PieceList::Row& row) {
+                                             data[used].Local.Data.AddressBits = address;
+                                             data[used].Local.Handle = row.handle[0];
+                                             data[used++].Local.Length = static_cast<VIP_UINT32>(now);
+                                         }));
     d.CS.SegCount = static_cast<VIP_UINT16>(used + 1);
     d.CS.Control = static_cast<VIP_UINT16>(control);
     d.CS.Reserved = 0;
