@@ -107,7 +107,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "the only protocol for other processes: via, shm or tcp; empty: the best that reaches each"},
         {"mpi", "connect_timeout", "c_int", "60", "seconds to wait for other processes while connecting", 1, 86400},
         {"mpi", "close_timeout", "c_int", "0",
-         "seconds to wait for the others' goodbyes at the end; 0: as long as they live", 0, 86400},
+         "seconds to wait at the end until the other ranks have closed; 0: as long as they live", 0, 86400},
         {"mpi", "via_device", "string", "", "name given to VipOpenNic; empty: the default NIC"},
         {"mpi", "prepost_depth", "c_int", "0",
          "receives posted for each peer, its credits; 0: 64, fewer with more than 16 processes", 0, 4096},

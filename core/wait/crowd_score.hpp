@@ -50,7 +50,7 @@ inline std::atomic<bool> crowd_hint{false};
 // For a poll in vain while crowd_hint: gives way, and now and then looks whether that is still needed.
 void give_way();
 
-// Off: no loop gives way, whoever is there. The process's own choice ([vipl] give_way), before it polls.
+// Off: no loop gives way, however many processes wait. The process's own choice ([vipl] give_way), before it polls.
 void switch_giving_way(bool on);
 bool gives_way();
 

@@ -19,7 +19,7 @@ bool SpinWait::step() {
     // Asking costs about a pause: once per round of pauses, and after each yield.
     if (looks_++ % kPausesBetweenYields == 0 || crowded_) crowded_ = crowded();
     if (crowded_) {
-        // Whoever we wait for may need this processor; when it has run so often without an answer, sleep.
+        // The thread that is waited for may need this processor. After so many yields without an answer, sleep.
         if (++yields_ > kYieldsWhenCrowded) return false;
         yield_processor();
         return true;

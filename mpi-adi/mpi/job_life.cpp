@@ -20,8 +20,8 @@ int users = 0;         // the world model and open sessions
 bool parked = false;   // the last session is closed, the job runs on
 std::atomic<int> level{MPI_THREAD_SINGLE};
 
-// A process that only opened sessions says goodbye when it ends by itself: its peers may have reached that point or
-// not.
+// A process that only opened sessions closes its connections when it ends by itself: its peers may have reached that
+// point or not.
 void leave_at_exit() {
     if (parked && engine.stage == Stage::running) {
         Critical guard;

@@ -38,7 +38,7 @@ expect("every parameter has help, value and origin",
 
 code, out, errors = run(tool, CMPI_CLOSE_TIMEOUT="7")
 expect("a parameter from the environment is shown as such", code == 0 and "CMPI_CLOSE_TIMEOUT = 7  [environment CMPI_CLOSE_TIMEOUT]" in out, out)
-expect("ranges are shown", "at the end; 0: as long as they live (0 to 86400)" in out, out)
+expect("ranges are shown", "until the other ranks have closed; 0: as long as they live (0 to 86400)" in out, out)
 expect("text names the launcher protocol", "wired up by alone" in out, out)
 code, out, errors = run(tool, "--nonsense")
 expect("a wrong option is a wrong use", code == 2, (code, errors))

@@ -55,7 +55,7 @@ TEST_F(CpuContentionTest, ThatStaysIsAskedMoreAndMoreSeldom) {
         before = again;
     }
     for (int i = 0; i < 100; i++) yield(3 * kSliceMs);
-    EXPECT_LT(belief(), 2000 * kSliceMs) << "whoever has gone must be noticed";
+    EXPECT_LT(belief(), 2000 * kSliceMs) << "that the other has gone must be noticed";
 }
 
 TEST_F(CpuContentionTest, ThatHasGoneIsForgottenAtOnceAndBeginsAnew) {

@@ -141,9 +141,9 @@ bool take_any(Lane* c, SlotKind kind, const SlotEnd* end, uint64_t last_word) {
     return true;
 }
 
-// Whoever gets a packet of one line mostly sends one soon, and the peer, who waits for that, has the line. To have it
-// back takes as long as a packet does, and goes beside the work with this one. Beside the lines of a longer one it
-// would be in their way.
+// A process that receives a packet of one line mostly sends one soon, and the cache of the peer, which waits for it,
+// holds the line. Fetching it takes as long as a packet does; it overlaps with the work on this packet. Beside the
+// lines of a longer packet it would delay those.
 inline void fetch_next_line(const Lane* c) {
     if (c->slots.next_line != nullptr) [[likely]]
         prefetch_for_writing(c->slots.next_line);
