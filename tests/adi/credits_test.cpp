@@ -46,7 +46,7 @@ struct End {
         ++receives;
     }
 
-    // As viadev does: credits, the reserve at once, the rest when it is short, behind packets of long
+    // As a VIA lane does: credits, the reserve at once, the rest when it is short, behind packets of long
     // messages every few, or when nothing comes in.
     void take(End& other) {
         const Packet p = inbox.front();

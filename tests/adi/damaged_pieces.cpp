@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 #include "mpi-adi/transport/via/registration.hpp"
 #include "pieces.hpp"
 
@@ -84,7 +85,7 @@ Damage damage(unsigned char* memory) {
 }
 
 void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle) {
-    via::vbuf* v = via::get_vbuf();
+    via::vbuf* v = via::via_module.nic.buffers.get();
     auto* p = via::packet_of<via::Control>(v);
     std::memset(static_cast<void*>(p), 0, sizeof *p);
     p->header.type = reply ? via::PacketType::reply : via::PacketType::request;
@@ -104,7 +105,8 @@ void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle)
     size_t bytes = sizeof *p + sizeof *memory + sizeof *rows;
     if (d.fetched) {
         auto* kept = new std::vector<protocol::WirePiece>(d.list);  // until the process ends
-        const via::Registration* r = via::hold_buffer(kept->data(), kept->size() * sizeof(protocol::WirePiece));
+        const via::Registration* r =
+            via::via_module.nic.registrations.hold(kept->data(), kept->size() * sizeof(protocol::WirePiece));
         CHECK(r != nullptr);
         memory->address = reinterpret_cast<uint64_t>(kept->data());
         rows[1] = r->handle[0];
@@ -131,7 +133,7 @@ void damaged_lists(Job& job) {
     for (size_t i = 0; i < kListed; ++i) layout.add(i == 0 ? 0 : kPieceBytes, kPieceBytes);
     Buffer buffer(layout);
     if (e.rank() == 1) {
-        const via::Registration* r = via::hold_buffer(buffer.memory.data(), buffer.memory.size());
+        const via::Registration* r = via::via_module.nic.registrations.hold(buffer.memory.data(), buffer.memory.size());
         CHECK(r != nullptr);
         const Damage d = damage(buffer.memory.data());
         if (reply) {

@@ -6,7 +6,8 @@
 #include <cstring>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::adi_test {
 
@@ -82,7 +83,7 @@ Damage damage() {
 }
 
 void write_damaged(Engine& e, via::Lane* c, const Damage& d) {
-    via::vbuf* v = via::get_vbuf();
+    via::vbuf* v = via::via_module.nic.buffers.get();
     CHECK(v != nullptr);
     std::memset(v->buffer, 0, 64);
     auto* p =
@@ -140,7 +141,7 @@ void damaged_loan(Job& job) {
     job.barrier();
     if (e.rank() == 1) {
         via::Lane* c = via::connection_of(e.process(0));
-        via::vbuf* v = via::get_vbuf();
+        via::vbuf* v = via::via_module.nic.buffers.get();
         CHECK(v != nullptr);
         Slots* p = via::packet_of<Slots>(v);
         p->header.type = via::PacketType::slots;

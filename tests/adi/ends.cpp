@@ -14,7 +14,8 @@
 #include "mpi-adi/transport/multirail/rails.hpp"
 #include "mpi-adi/transport/shm/shm.hpp"
 #include "mpi-adi/transport/tcp/tcp.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::adi_test {
 namespace {
@@ -91,7 +92,7 @@ void hostile_packets(Job& job) {
         via::Lane* c = via::connection_of(e.process(0));
         for (int i = 0; i < 40 && !c->peer.lost(); ++i) {
             e.progress();
-            via::vbuf* v = via::get_vbuf();
+            via::vbuf* v = via::via_module.nic.buffers.get();
             for (size_t byte = 0; byte < 128; ++byte) v->buffer[byte] = static_cast<char>(dice());
             auto* h = via::packet_of<via::Header>(v);
             h->type = static_cast<via::PacketType>(dice() % 17);
@@ -123,7 +124,7 @@ void hostile_packets(Job& job) {
                 v, dice() % 4 == 0 ? dice() % 200 : std::max<size_t>(least, 12) + dice() % 200);
             v->connection = c;
             ++c->sends_outstanding;
-            ++via::viadev.sends_outstanding;
+            ++via::via_module.nic.sends_outstanding;
             // Whether it goes is all the same: the connection is to break.
             (void)VipPostSend(c->vi, &v->desc, v->handle);
         }
@@ -244,8 +245,9 @@ void hostile_rails(Job& job) {
             if (h->kind == rails::Kind::frame) {
                 protocol::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
                 if (dice() % 8 != 0)
-                    frame.bytes =
-                        dice() % 2 == 0 ? 0 : sizeof(protocol::WireMemory) + rails::kMostRails * sizeof(protocol::Le32);
+                    frame.bytes = dice() % 2 == 0 ? 0
+                                                  : sizeof(protocol::WireMemory) +
+                                                        rails::kMostRails * sizeof(protocol::Le32);
                 *rails::frame_of(p) = frame;
                 bytes = sizeof *h + sizeof frame + std::min<size_t>(frame.bytes, 200);
                 if (dice() % 4 == 0) h->sequence = peer.next_sequence + dice() % 2000;

@@ -7,7 +7,8 @@
 #include <initializer_list>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::adi_test {
 namespace {
@@ -47,7 +48,7 @@ void send_each(Engine& e, std::initializer_list<size_t> sizes, int mode, bool ea
 void written_whole(Job& job) {
     Engine e(job, module);
     open_slots(e, 1 - e.rank());
-    const size_t most = via::viadev.most_written;
+    const size_t most = via::via_module.nic.ring.most_written;
     CHECK(most > 32 * 1024 && most < 33 * 1024);
     for (const bool early : {true, false}) {
         send_each(e, {6144, 6145, 8191, 16'384, 20'001, 32'768, most - 1, most}, MPIP_MODE_STANDARD, early, 0);

@@ -13,7 +13,8 @@
 
 #include "cases.hpp"
 #include "mpi-adi/transport/protocol/peer.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::adi_test {
 namespace {

@@ -8,7 +8,8 @@
 #include <thread>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::adi_test {
 namespace {
@@ -19,7 +20,7 @@ constexpr int kDead = 1;
 
 size_t connected_peers() {
     size_t count = 0;
-    for (const auto& p : via::viadev.peers()) count += p != nullptr && p->ready() ? 1 : 0;
+    for (const auto& p : via::via_module.peers()) count += p != nullptr && p->ready() ? 1 : 0;
     return count;
 }
 
@@ -75,8 +76,8 @@ void unready(Job& job, bool stopped) {
 void computing(Job& job) { unready(job, false); }
 void stopped(Job& job) { unready(job, true); }
 
-// A process that lives is never taken for dead, however long it does not run: not when its bell has rung once and
-// nobody could take that request away, nor when several ring.
+// A process that lives is never taken for dead, however long it does not run: not when its listener was notified once
+// and nobody could take that request away, nor when several notify it.
 void starved(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
@@ -102,7 +103,7 @@ void starved(Job& job) {
     CHECK(e.failed().empty());
 }
 
-// One that is killed after it has heard the bell, while its connection is asked for.
+// One that is killed after it was notified, while its connection is asked for.
 void dead_while_asked(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
@@ -110,7 +111,7 @@ void dead_while_asked(Job& job) {
     job.barrier();
     if (e.rank() == kDead) {
         __atomic_store_n(job.word(), ::getpid(), __ATOMIC_SEQ_CST);
-        for (;;) ::pause();  // the bell is heard, nobody asks
+        for (;;) ::pause();  // it was notified, and does not ask
     }
     pid_t peer;
     while ((peer = __atomic_load_n(job.word(), __ATOMIC_SEQ_CST)) == 0) ::usleep(1000);
@@ -169,8 +170,9 @@ void neighbours(Job& job) {
         CHECK(e.wait(out) == MPIP_SUCCESS);
     }
     CHECK(connected_peers() == 2);
-    const auto each = static_cast<size_t>(via::viadev.credit_rules.depth + via::viadev.credit_rules.reserve);
-    CHECK(via::vbuf_pool.total <= 128 + 4 * each);
+    const auto each = static_cast<size_t>(via::via_module.nic.credit_rules.depth +
+                                          via::via_module.nic.credit_rules.reserve);
+    CHECK(via::via_module.nic.buffers.total() <= 128 + 4 * each);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/transport.hpp"
 
 namespace viaduct::adi_test {
 namespace {
@@ -25,7 +26,7 @@ bool by_slots_with(Engine& e, int other) { return via::connection_of(e.process(o
 
 // Rank 0 lends slots to one peer only, which is rank 1; rank 2 finds no place.
 void lend_to_one(Engine& e, Job& job) {
-    if (e.rank() == 0) via::viadev.most_lenders = 1;
+    if (e.rank() == 0) via::via_module.nic.ring.most_lenders = 1;
     for (int peer = 1; peer < e.size(); ++peer) {
         if (e.rank() == 0) exchange(e, peer, kTimes);
         if (e.rank() == peer) exchange(e, 0, kTimes);
@@ -52,8 +53,8 @@ void turns(Job& job) {
         job.barrier();
         uint32_t looks = 0;
         while ((requests[kMessages].r_state & MPIP_REQ_DONE) == 0 && looks < 1000) {
-            via::viadev.packets_in_row = 0;  // one packet a look
-            via::MPID_VIA_DeviceCheck();
+            via::via_module.nic.ring.packets_in_row = 0;  // one packet a look
+            via::MPID_VIA_DeviceCheck(via::via_module.nic);
             ++looks;
         }
         uint32_t taken = 0;
@@ -81,7 +82,7 @@ void place_of_a_lost_one(Job& job) {
         for (int i = 0; i < 2000 && e.failed().empty(); ++i) e.progress_for(1);
         CHECK(e.failed().size() == 1 && e.failed()[0] == kLender);
         exchange(e, 2, kTimes);
-        CHECK(via::viadev.lent == 1);
+        CHECK(via::via_module.nic.ring.lent == 1);
         CHECK(by_slots_with(e, 2));
     } else {
         exchange(e, 0, kTimes);

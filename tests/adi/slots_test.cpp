@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "mpi-adi/transport/via/slots.hpp"
+#include "mpi-adi/transport/via/eager_ring.hpp"
 #include "mpi-adi/transport/protocol/transfer_tuner.hpp"
 
 namespace viaduct::via {

@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         "transfer-uncapped", ("C58",), "one transfer moves all of a message",
         VIA + "lane.cpp",
-        "    size_t now = std::min<size_t>(viadev.maxtransfersize, most);", "    size_t now = most;",
+        "    size_t now = std::min<size_t>(nic.attributes.MaxTransferSize, most);", "    size_t now = most;",
         ("adi_module_test via beyond-a-transfer-rput", "adi_module_test via beyond-a-transfer-rget"), quick=True,
     ),
     Mutant(
@@ -41,13 +41,13 @@ MUTANTS = [
     ),
     Mutant(
         "depth-unclamped", ("C8",), "more receives than a queue of the NIC has",
-        VIA + "device.cpp",
+        VIA + "nic.cpp",
         "room && depth > 4) {", "room && depth > 4 && room < 0) {",
         ("adi_module_test via deep",), quick=True,
     ),
     Mutant(
         "flow-list-twice", ("C54",), "a connection may be twice in the flow list",
-        VIA + "device.hpp",
+        VIA + "post.hpp",
         "    if (c->inflow) return;\n", "",
         ("adi_module_test via random-depth-1",),
     ),

@@ -12,7 +12,7 @@
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/multirail/rails.hpp"
-#include "mpi-adi/transport/via/discovery.hpp"
+#include "mpi-adi/transport/via/card.hpp"
 
 namespace viaduct::rails {
 

@@ -2,8 +2,9 @@
 // Several NICs that serve one peer together (spec/adi P5, P6, P15-P17, P52, N2). `via` is this module when
 // CMPI_VIA_NICS names more than one NIC.
 //
-// A *rail* is an open NIC; a *lane* is the VI on one rail to one peer. The protocol makes frames of messages; this module numbers the frames to a peer, sends each on a lane and gives them out in order on
-// the other side:
+// A *rail* is an open NIC; a *lane* is the VI on one rail to one peer. The protocol makes frames of messages;
+// this module numbers the frames to a peer, sends each on a lane and gives them out in order on the other
+// side:
 // - frames go round-robin over the lanes of lowest latency, measured by probes;
 // - long messages are written straight into the receiver's memory, in stripes that each lane takes as it
 // becomes

@@ -41,7 +41,8 @@ struct Frame {
     uint64_t context;
     int32_t tag;
     int32_t rank;
-    uint64_t length;  // of the message; reply: how much of it there is room for; data: the lower half of where it begins
+    uint64_t length;  // of the message; reply: how much of it there is room for; data: the lower half of
+                      // where it begins
     uint64_t sreq;
     uint64_t rreq;
 };

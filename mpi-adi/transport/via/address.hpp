@@ -14,7 +14,7 @@
 
 namespace viaduct::via {
 
-// In place of a rank: whoever it may be.
+// In place of a rank: any.
 constexpr uint32_t kAnybody = 0xffffffff;
 
 struct Discriminator {
@@ -42,12 +42,13 @@ union Address {
         std::memcpy(head.HostAddress, host, host_len);
         std::memcpy(head.HostAddress + host_len, &who, sizeof who);
     }
-    // False: this is none of ours.
-    bool read(Discriminator* who) const {
-        if (head.DiscriminatorLen != sizeof *who || head.HostAddressLen > 64) return false;
-        std::memcpy(who, head.HostAddress + head.HostAddressLen, sizeof *who);
-        return true;
-    }
 };
+
+// False: this is none of ours.
+[[nodiscard]] inline bool read_discriminator(const VIP_NET_ADDRESS& address, Discriminator* who) {
+    if (address.DiscriminatorLen != sizeof *who || address.HostAddressLen > 64) return false;
+    std::memcpy(who, address.HostAddress + address.HostAddressLen, sizeof *who);
+    return true;
+}
 
 }  // namespace viaduct::via

@@ -9,7 +9,8 @@
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/via/address.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/card.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
 
 namespace viaduct::via {
 
@@ -45,7 +46,7 @@ VIP_RETURN accept(Lane* c, Attempt& attempt) {
     Address from;
     for (;;) {
         VIP_RETURN rc =
-            VipConnectWait(viadev.nic, &attempt.local.head, attempt.left_ms(), &from.head, &theirs, &handle);
+            VipConnectWait(c->nic.handle, &attempt.local.head, attempt.left_ms(), &from.head, &theirs, &handle);
         if (rc == VIP_SUCCESS) {
             rc = VipConnectAccept(handle, c->vi);
             if (rc == VIP_SUCCESS) return rc;
@@ -60,15 +61,16 @@ VIP_RETURN accept(Lane* c, Attempt& attempt) {
     }
 }
 
-int connect_one(taskinfo_t* task, Lane* c, Clock::time_point deadline) {
+int connect_one(Lane* c, Clock::time_point deadline) {
+    const Nic& nic = c->nic;
     const int other = static_cast<int>(c->peer.rank);
-    const bool requester = viadev.me < other;
-    const auto me = static_cast<uint32_t>(viadev.me);
-    const Discriminator pair = discriminator(task, requester ? me : c->peer.rank, requester ? c->peer.rank : me);
-    const Card* card = card_of(task, other);
+    const bool requester = nic.me < c->peer.rank;
+    const Discriminator pair =
+        discriminator(nic.task, requester ? nic.me : c->peer.rank, requester ? c->peer.rank : nic.me);
+    const Card* card = card_of(nic.task, other);
     Attempt attempt = {};
     attempt.deadline = deadline;
-    attempt.local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen, pair);
+    attempt.local.fill(nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, pair);
     attempt.remote.fill(card->address, card->address_len, pair);
     const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
     if (rc != VIP_SUCCESS) {
@@ -82,13 +84,12 @@ int connect_one(taskinfo_t* task, Lane* c, Clock::time_point deadline) {
 
 }  // namespace
 
-int connect_all(taskinfo_t* task) {
+int connect_all(Nic& nic) {
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    for (size_t rank = 0; rank < viadev.peers().size(); ++rank) {
-        Lane* c = viadev.lane(rank);
+    for (Lane* c : nic.lanes) {
         if (c == nullptr || c->peer.ready()) continue;
         int rc = equip(c);
-        if (rc == MPIP_SUCCESS) rc = connect_one(task, c, deadline);
+        if (rc == MPIP_SUCCESS) rc = connect_one(c, deadline);
         if (rc != MPIP_SUCCESS) return rc;
     }
     return MPIP_SUCCESS;

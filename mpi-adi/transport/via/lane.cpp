@@ -4,8 +4,7 @@
 // prose has this test inverted).
 #include <algorithm>
 
-#include "mpi-adi/transport/via/device.hpp"
-#include "mpi-adi/transport/via/registration.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
 
 namespace viaduct::via {
 
@@ -33,7 +32,7 @@ bool post_or_release(Lane* c, vbuf* v) {
 }
 
 vbuf* get_vbuf_or_chores(Lane* c) {
-    vbuf* v = get_vbuf();
+    vbuf* v = c->nic.buffers.get();
     if (v == nullptr) want_chores(c);  // pushed again when there may be one
     return v;
 }
@@ -42,12 +41,12 @@ vbuf* get_vbuf_or_chores(Lane* c) {
 
 size_t Lane::eager_limit(bool contiguous) const {
     const bool by_slot = contiguous && by_slots(this);
-    return by_slot ? std::max(viadev.eager_limit, viadev.most_written) : viadev.eager_limit;
+    return by_slot ? std::max(nic.eager_limit, nic.ring.most_written) : nic.eager_limit;
 }
 
 size_t Lane::eager_part(bool contiguous) const {
     if (by_slots(this)) {
-        if (contiguous && !in_parts) return std::max(viadev.most_written, kPartInSlot);
+        if (contiguous && !in_parts) return std::max(nic.ring.most_written, kPartInSlot);
         return kPartInSlot;
     }
     return std::min(kPartInSlot, MAX_DATA_SIZE);
@@ -57,8 +56,8 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
     switch (frame.type) {
         case FrameType::eager:
             if (frame.bytes == frame.length)
-                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context, frame.flags,
-                                           false);
+                return MPID_VIA_eager_send(payload, frame.bytes, frame.tag, frame.rank, frame.context,
+                                           frame.flags, false);
             return put_data(frame, payload);
         case FrameType::next:
         case FrameType::data:
@@ -71,7 +70,7 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
 }
 
 bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
-    if (bytes <= viadev.most_written && by_slots(this)) [[likely]] {
+    if (bytes <= nic.ring.most_written && by_slots(this)) [[likely]] {
         if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
         if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
             return true;
@@ -86,7 +85,7 @@ bool Lane::MPID_VIA_eager_send(const Payload& payload, size_t bytes, int tag, in
     if (slot) {
         const char* data = payload.contiguous();
         if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
-        if (!tried && (data != nullptr || bytes == 0) && bytes <= viadev.most_written &&
+        if (!tried && (data != nullptr || bytes == 0) && bytes <= nic.ring.most_written &&
             write_eager_now(this, data, bytes, rank, tag, context, mode)) {
             in_parts = false;
             return true;
@@ -96,7 +95,7 @@ bool Lane::MPID_VIA_eager_send(const Payload& payload, size_t bytes, int tag, in
             want_flow(this);
             return false;
         }
-    } else if (bytes > MAX_DATA_SIZE || bytes > viadev.eager_limit || !credits.eager_ok(1)) {
+    } else if (bytes > MAX_DATA_SIZE || bytes > nic.eager_limit || !credits.eager_ok(1)) {
         return false;
     }
     if (!has_place(this)) return false;
@@ -223,11 +222,11 @@ size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, con
                                 size_t most, protocol::Transfer& t) {
     vbuf* v = get_vbuf_or_chores(this);
     if (v == nullptr) return 0;
-    size_t now = std::min<size_t>(viadev.maxtransfersize, most);
+    size_t now = std::min<size_t>(nic.attributes.MaxTransferSize, most);
     const unsigned control = write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD;
     const bool gaps = near.count() > 1 || far.count() > 1;
     if (gaps) {
-        now = vbuf_init_pieces(v, control, near, far, now, viadev.maxsegments);
+        now = vbuf_init_pieces(v, control, near, far, now, nic.attributes.MaxSegmentsPerDesc);
     } else {
         vbuf_init_rdma(v, control, far.address(), far.row().handle[0],
                        reinterpret_cast<void*>(near.address()), near.row().handle[0],
@@ -238,35 +237,8 @@ size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, con
         release_vbuf(v);
         return 0;
     }
-    if (now == most) ++viadev.local_waits;
+    if (now == most) ++nic.local_waits;
     return now;
-}
-
-void Lane::reach_out() { want_connection(this); }
-void Lane::want_push() { want_flow(this); }
-
-bool Lane::flushed() {
-    viadev_process_send();
-    return sends_outstanding == 0;
-}
-
-bool Lane::is_whole() {
-    VIP_VI_STATE state;
-    VIP_VI_ATTRIBUTES attributes;
-    VIP_BOOLEAN send_empty, recv_empty;
-    return VipQueryVi(vi, &state, &attributes, &send_empty, &recv_empty) == VIP_SUCCESS &&
-           state == VIP_STATE_CONNECTED;
-}
-
-void Lane::cut() {
-    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);  // the next pass frees its slots
-    close_slots(this);
-    disconnect(this);
-}
-
-protocol::Registration* Via::hold(void* address, size_t bytes) { return hold_buffer(address, bytes); }
-void Via::release(protocol::Registration* registration) {
-    release_buffer(static_cast<Registration*>(registration));
 }
 
 }  // namespace viaduct::via

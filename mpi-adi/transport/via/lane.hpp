@@ -9,35 +9,16 @@
 
 #include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/via/credits.hpp"
-#include "mpi-adi/transport/via/slots.hpp"
+#include "mpi-adi/transport/via/eager_ring.hpp"
 #include "mpi-adi/transport/via/vbuf.hpp"
 
 namespace viaduct::via {
 
-// The slots between this process and a peer (slots.hpp).
-struct SlotPair {
-    std::byte* lent = nullptr;  // the area the peer writes into
-    VIP_MEM_HANDLE lent_handle = 0;
-    uint64_t theirs = 0;                   // the one we write into
-    const std::byte* mapped = nullptr;     // where it lies here, for prefetching; nullptr: not known
-    const std::byte* next_line = nullptr;  // the last line of the short slot that is written next
-    VIP_MEM_HANDLE theirs_handle = 0;
-    vbuf* loan = nullptr;      // tells the peer of ours, and waits for room
-    bool counted = false;      // in by_queue
-    bool tried = false;        // to lend
-    bool turned_away = false;  // there was no place; there may be one later
-    bool told = false;         // the peer will hear of ours before it hears of anything that follows
-    bool open = false;         // and we have heard of his: packets may go either way
-    bool wanted = false;       // something waits for a free slot
-    bool said_asleep = false;  // the peer believes that nobody looks at them
-    SlotCounts counts[kSlotKinds] = {SlotCounts(kShort), SlotCounts(kLong)};
-    const SlotEnd* awaited[kSlotKinds] = {};  // of the lent ones those that come next
-    uint64_t heard = 0;                       // what the peer has told of his last, of both kinds
-};
+class Nic;
 
 class Lane final : public protocol::Lane {
 public:
-    explicit Lane(protocol::Peer& of) : protocol::Lane(of) {}
+    Lane(protocol::Peer& of, Nic& on) : protocol::Lane(of), nic(on) {}
 
     // lane.cpp
     bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
@@ -55,6 +36,7 @@ public:
     bool is_whole() override;
     void cut() override;
 
+    Nic& nic;
     VIP_VI_HANDLE vi = nullptr;
     Credits credits;
     SlotPair slots;
@@ -63,17 +45,15 @@ public:
     int sends_outstanding = 0;
     uint32_t part_out = 0, part_in = 0;  // packets of the eager message that is on its way
     int awaited = 0;                     // frames of data for which receives are posted (spec/adi F12)
-    bool opening = false;                // to be connected, because somebody wants to send (open.cpp)
+    bool opening = false;                // to be connected, because somebody wants to send (on_demand.cpp)
     const char* doomed = nullptr;        // why it will be failed
     bool inflow = false;                 // on the flow list (spec/adi C54)
     bool in_chores = false;              // on the list of those with receives to post or credits to tell
-    bool in_sending =
-        false;  // on the list of those with sends to collect, where these have no completion queue
+    bool in_sending = false;  // on the list of those with sends to collect, where these have no completion queue
     bool answer_late = false;   // no buffer was left to refill the reserve at once
     bool place_wanted = false;  // something waits for a place in the send queue
     bool refuses_receives = false;
-    bool in_parts =
-        false;  // what is longer than a buffer goes in several frames: it could not be written at once
+    bool in_parts = false;  // what is longer than a buffer goes in several frames: it could not be written at once
     Lane* nextflow = nullptr;
     Lane* next_chore = nullptr;
     Lane* next_sending = nullptr;

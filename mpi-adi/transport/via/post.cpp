@@ -6,19 +6,15 @@
 #include <iterator>
 
 #include "mpi-adi/transport/adi/counters.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/post.hpp"
 
 namespace viaduct::via {
 
 namespace {
 
-inline void fill_origin(Header* h, uint16_t sequence) {
-    h->sequence = sequence;
-    h->source = static_cast<uint32_t>(viadev.me);
-}
-
 void fill_header(Lane* c, Header* h, uint16_t sequence) {
-    fill_origin(h, sequence);
+    h->sequence = sequence;
+    h->source = c->nic.me;
     h->credit = c->credits.take_local();
     h->view = c->credits.view();
     h->noops = c->credits.free_had();
@@ -26,7 +22,8 @@ void fill_header(Lane* c, Header* h, uint16_t sequence) {
 
 // In a slot it says nothing of credits: packets without a sequence, which do, could overtake it.
 inline void fill_slot_header(Lane* c, Header* h) {
-    fill_origin(h, c->next_packet_tosend++);
+    h->sequence = c->next_packet_tosend++;
+    h->source = c->nic.me;
     h->credit = 0;
     h->view = h->noops = 0;
 }
@@ -35,14 +32,14 @@ inline void hand_to_nic(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
     v->connection = c;
     v->owner = Owner::send_queue;
     ++c->sends_outstanding;
-    ++viadev.sends_outstanding;
-    if (viadev.scq == nullptr) want_sends(c);
+    ++c->nic.sends_outstanding;
+    if (c->nic.scq == nullptr) want_sends(c);
     if (VipPostSend(c->vi, desc, v->handle) == VIP_SUCCESS) [[likely]]
         return;
     // Nobody will complete it before the connection ends, which is found in the next pass.
     v->next = c->refused_head;
     c->refused_head = v;
-    viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+    c->nic.note_event();
 }
 
 // What ends a packet in its slot. Returns the address of the slot's end on the other side.
@@ -80,7 +77,7 @@ void post_in_slot(Lane* c, vbuf* v) {
 }
 
 bool send_free(Lane* c, PacketType type) {
-    vbuf* v = has_place(c) ? get_vbuf() : nullptr;
+    vbuf* v = has_place(c) ? c->nic.buffers.get() : nullptr;
     if (v == nullptr) {
         want_chores(c);
         return false;
@@ -117,8 +114,8 @@ bool viadev_post_send(Lane* c, vbuf* v) {
 
 // Nothing is collected here: a transfer may be in the middle of its last piece.
 void send_wake(Lane* c) {
-    const bool place = c->sends_outstanding < viadev.send_depth && vbuf_pool.free_head != nullptr;
-    vbuf* v = place && c->credits.can_send() ? get_vbuf() : nullptr;
+    const bool place = c->sends_outstanding < c->nic.send_depth && !c->nic.buffers.empty();
+    vbuf* v = place && c->credits.can_send() ? c->nic.buffers.get() : nullptr;
     if (v == nullptr) return;
     packet_of<Header>(v)->type = PacketType::wake;
     packet_of<Header>(v)->flags = 0;
@@ -127,10 +124,10 @@ void send_wake(Lane* c) {
 }
 
 bool has_place(Lane* c) {
-    if (c->sends_outstanding < viadev.collect_from) [[likely]]
+    if (c->sends_outstanding < c->nic.collect_from) [[likely]]
         return true;
-    viadev_process_send();  // some have finished, it may be
-    if (c->sends_outstanding < viadev.send_depth) return true;
+    viadev_process_send(c->nic);  // some have finished, it may be
+    if (c->sends_outstanding < c->nic.send_depth) return true;
     c->place_wanted = true;
     return false;
 }
@@ -158,7 +155,7 @@ inline uint64_t end_word(uint32_t position, size_t length, size_t head) {
 inline EagerWords eager_words(const Lane* c, uint32_t position, size_t length, int src_lrank,
                               int tag, uint64_t context, int mode) {
     const auto ready = static_cast<uint32_t>(mode & MPIP_MODE_READY);
-    return {{first_word(c, PacketType::eager, ready) << 32, uint64_t{static_cast<uint32_t>(viadev.me)} << 32, context,
+    return {{first_word(c, PacketType::eager, ready) << 32, uint64_t{c->nic.me} << 32, context,
              uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag), taken_word(c),
              end_word(position, length, sizeof(EagerInSlot))}};
 }
@@ -210,8 +207,12 @@ bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, si
                     uint32_t position, const uint64_t (&tail)[tail_words]) {
     for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
     const size_t bytes = words * sizeof(uint64_t);
-    const VIPX_WRITE write = {
-        c->slots.theirs + slot_end(kind, position) - bytes - before, c->slots.theirs_handle, data, before, last, bytes};
+    const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before,
+                              c->slots.theirs_handle,
+                              data,
+                              before,
+                              last,
+                              bytes};
     if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
         return false;
     count_written(c, kind);
@@ -221,8 +222,8 @@ bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, si
 
 constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
 
-// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is before them
-// goes from the user's buffer.
+// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is
+// before them goes from the user's buffer.
 template <size_t tail_words>
 bool write_data_and_end(Lane* c, const char* data, size_t bytes, size_t length, SlotKind kind,
                         uint32_t position, const uint64_t (&tail)[tail_words]) {
@@ -260,7 +261,7 @@ bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, ui
     const SlotKind kind = slot_kind_for(length);
     const uint32_t position = c->slots.counts[kind].next();
     // Header, name of the receive and place in the message; then what ends a packet.
-    const uint64_t tail[] = {first_word(c, PacketType::data, 0), receive << 32 | static_cast<uint32_t>(viadev.me),
+    const uint64_t tail[] = {first_word(c, PacketType::data, 0), receive << 32 | c->nic.me,
                              uint64_t{at} << 32 | receive >> 32, taken_word(c),
                              end_word(position, length, sizeof(Data))};
     static_assert(sizeof tail == sizeof(Data) + sizeof(SlotEnd) && offsetof(Data, rreq) == 12 &&
@@ -292,7 +293,7 @@ int viadev_post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
 }
 
 bool post_receive(Lane* c, bool reserve) {
-    vbuf* v = get_vbuf();
+    vbuf* v = c->nic.buffers.get();
     if (v == nullptr) return false;
     vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
     v->connection = c;
@@ -300,7 +301,7 @@ bool post_receive(Lane* c, bool reserve) {
     if (VipPostRecv(c->vi, &v->desc, v->handle) != VIP_SUCCESS) {
         release_vbuf(v);
         c->refuses_receives = true;
-        viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+        c->nic.note_event();
         return false;
     }
     c->credits.reposted(reserve);
@@ -327,37 +328,37 @@ bool send_closing(Lane* c) { return !c->peer.lost() && send_free(c, PacketType::
 void complete_send(vbuf* v, bool good) {
     Lane* c = v->connection;
     --c->sends_outstanding;
-    --viadev.sends_outstanding;
+    --c->nic.sends_outstanding;
     protocol::Transfer* transfer = v->transfer;
     release_vbuf(v);
-    if (transfer != nullptr) --viadev.local_waits;
+    if (transfer != nullptr) --c->nic.local_waits;
     if (c->place_wanted) {
         c->place_wanted = false;
         want_flow(c);
     }
-    if (transfer != nullptr && good) viadev.landed(*transfer);
+    if (transfer != nullptr && good) c->peer.protocol->landed(*transfer);
 }
 
 static void take_back(vbuf* v, VIP_RETURN rc) {
     Lane* c = v->connection;
     complete_send(v, rc == VIP_SUCCESS);
-    if (rc != VIP_SUCCESS && !c->peer.lost()) viadev.lost_events.fetch_add(1, std::memory_order_relaxed);
+    if (rc != VIP_SUCCESS && !c->peer.lost()) c->nic.note_event();
 }
 
-void viadev_process_send() {
+void viadev_process_send(Nic& nic) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     VIP_DESCRIPTOR* desc = nullptr;
-    if (viadev.scq != nullptr) {
-        while (VipCQDone(viadev.scq, &vi, &receive) == VIP_SUCCESS) {
+    if (nic.scq != nullptr) {
+        while (VipCQDone(nic.scq, &vi, &receive) == VIP_SUCCESS) {
             const VIP_RETURN rc = VipSendDone(vi, &desc);
             if (desc != nullptr)
                 take_back(vbuf_of_sent(desc), rc);  // else of a queue that was collected directly
         }
         return;
     }
-    Lane* list = viadev.sending_head;
-    viadev.sending_head = nullptr;
+    Lane* list = nic.sending_head;
+    nic.sending_head = nullptr;
     while (list != nullptr) {
         Lane* c = list;
         list = c->next_sending;

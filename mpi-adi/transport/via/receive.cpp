@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "mpi-adi/transport/adi/counters.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
 
 namespace viaduct::via {
 
@@ -77,7 +77,7 @@ bool take_any(Lane* c, const Header* h, const char* data, size_t bytes) {
         default:
             break;
     }
-    return viadev.incoming(c->peer, frame_of(h, bytes), data);
+    return c->peer.protocol->incoming(c->peer, frame_of(h, bytes), data);
 }
 
 // Packets in slots that were sent before this one of the queue are taken first. They are no more than slots.
@@ -115,7 +115,7 @@ void take_packet(Lane* c, vbuf* v) {
         release_vbuf(v);
         return fail_connection(c, "it sent a packet that cannot be");
     }
-    if (h->sequence == viadev.slots_after) lend_slots(c);
+    if (h->sequence == c->nic.ring.slots_after) lend_slots(c);
     if (h->credit != 0 && c->peer.blocked()) want_flow(c);
     want_chores(c);
     // Of the reserve at once: before the credits that came with this packet can be spent (credits.hpp).
@@ -139,8 +139,8 @@ void take_packet(Lane* c, vbuf* v) {
 
 }  // namespace
 
-// The same for one that lies in a slot, where it may change while it is looked at: the header is copied, message data
-// is nothing but data, and what else follows a header is copied before anybody looks at it.
+// The same for one that lies in a slot, where it may change while it is looked at: the header is copied,
+// message data is nothing but data, and what else follows a header is copied before anybody looks at it.
 void take_slot_packet(Lane* c, const SlotPacket& p) {
     alignas(8) char copy[sizeof(Control)];
     static char behind[VBUF_BUFFER_SIZE];
@@ -172,30 +172,30 @@ static constexpr uint32_t kLooksAtSlots = 32;
 
 // One look at the slots and the receive completion queue. One packet a call: whoever waits for it need not
 // wait for a second, empty look.
-int MPID_VIA_DeviceCheck() {
+int MPID_VIA_DeviceCheck(Nic& nic) {
     int answer = 0;
-    if (!viadev.lenders.empty()) {
-        answer = look_at_slots();
-        const bool slots_will_do = answer > 0 || (answer == 0 && viadev.by_queue == 0);
-        if (slots_will_do && ++viadev.looks % kLooksAtSlots != 0) return answer;
+    if (!nic.ring.lenders.empty()) {
+        answer = look_at_slots(nic);
+        const bool slots_will_do = answer > 0 || (answer == 0 && nic.ring.by_queue == 0);
+        if (slots_will_do && ++nic.ring.looks % kLooksAtSlots != 0) return answer;
     }
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    if (VipCQDone(viadev.cq, &vi, &receive) != VIP_SUCCESS) return answer > 0 ? 1 : 0;
+    if (VipCQDone(nic.cq, &vi, &receive) != VIP_SUCCESS) return answer > 0 ? 1 : 0;
     return take_completion(vi);
 }
 
-// Each pass takes one completion, and those of a connection that has ended get no more: they are no more than all
-// receives together. Whatever others send meanwhile cannot keep this going.
+// Each pass takes one completion, and those of a connection that has ended get no more: they are no more than
+// all receives together. Whatever others send meanwhile cannot keep this going.
 void take_what_came_before_the_end(Lane* c) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     const size_t most =
-        viadev.peers().size() * static_cast<size_t>(viadev.credit_rules.depth + viadev.credit_rules.reserve);
+        c->nic.lanes.size() * static_cast<size_t>(c->nic.credit_rules.depth + c->nic.credit_rules.reserve);
     for (size_t i = 0; i <= most && !c->peer.lost(); ++i) {
         while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
         }
-        if (VipCQDone(viadev.cq, &vi, &receive) != VIP_SUCCESS) return;
+        if (VipCQDone(c->nic.cq, &vi, &receive) != VIP_SUCCESS) return;
         take_completion(vi);
     }
 }
@@ -203,8 +203,8 @@ void take_what_came_before_the_end(Lane* c) {
 int take_completion(VIP_VI_HANDLE vi) {
     VIP_DESCRIPTOR* desc = nullptr;
     const VIP_RETURN rc = VipRecvDone(vi, &desc);
-    // Of a queue that was collected directly. There may be more behind it: the last packet of a peer, say, that must
-    // not be missed.
+    // Of a queue that was collected directly. There may be more behind it: the last packet of a peer, say,
+    // that must not be missed.
     if (desc == nullptr) return 1;
     vbuf* v = vbuf_of(desc);
     Lane* c = v->connection;

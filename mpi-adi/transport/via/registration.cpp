@@ -10,9 +10,8 @@
 #include "mpi-adi/transport/via/registration.hpp"
 
 #include <algorithm>
-#include <map>
 
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/nic.hpp"
 
 namespace viaduct::via {
 
@@ -21,12 +20,7 @@ namespace {
 constexpr size_t kMostKept = 256;
 constexpr uintptr_t kPageBytes = 4096;
 
-using ByBase = std::map<uintptr_t, Registration>;
-ByBase blocks;                 // of allocate_registered
-ByBase kept;                   // of user buffers
-Registration* last_used = nullptr;  // of kept: programs use few buffers
-uint64_t uses = 0;
-
+template <class ByBase>
 Registration* around(ByBase& all, uintptr_t address, size_t bytes) {
     auto above = all.upper_bound(address);
     if (above == all.begin()) return nullptr;
@@ -34,44 +28,46 @@ Registration* around(ByBase& all, uintptr_t address, size_t bytes) {
     return r.covers(address, bytes) ? &r : nullptr;
 }
 
+}  // namespace
+
 // 0 when the range cannot be registered.
-VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) {
-    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
+VIP_MEM_HANDLE RegistrationCache::enter(uintptr_t base, size_t bytes) const {
+    VIP_MEM_ATTRIBUTES attributes = {nic_.ptag, VIP_TRUE, nic_.rdma_read ? VIP_TRUE : VIP_FALSE};
     VIP_MEM_HANDLE handle = 0;
     const VIP_RETURN rc =
-        VipRegisterMem(viadev.nic, reinterpret_cast<void*>(base), bytes, &attributes, &handle);
+        VipRegisterMem(nic_.handle, reinterpret_cast<void*>(base), bytes, &attributes, &handle);
     return rc == VIP_SUCCESS ? handle : 0;
 }
 
-void leave(const Registration& r) {
-    adi::let_go(VipDeregisterMem(viadev.nic, reinterpret_cast<void*>(r.base), r.handle[0]));
+void RegistrationCache::leave(const Registration& r) const {
+    adi::let_go(VipDeregisterMem(nic_.handle, reinterpret_cast<void*>(r.base), r.handle[0]));
 }
 
-void drop(ByBase::iterator at) {
-    if (last_used == &at->second) last_used = nullptr;
+void RegistrationCache::drop(ByBase::iterator at) {
+    if (last_used_ == &at->second) last_used_ = nullptr;
     leave(at->second);
-    kept.erase(at);
+    kept_.erase(at);
 }
 
 // One that nobody uses goes: the one used longest ago.
-void make_room() {
-    auto oldest = kept.end();
-    for (auto i = kept.begin(); i != kept.end(); ++i) {
-        if (i->second.users == 0 && (oldest == kept.end() || i->second.last_used < oldest->second.last_used))
+void RegistrationCache::make_room() {
+    auto oldest = kept_.end();
+    for (auto i = kept_.begin(); i != kept_.end(); ++i) {
+        if (i->second.users == 0 && (oldest == kept_.end() || i->second.last_used < oldest->second.last_used))
             oldest = i;
     }
-    if (oldest != kept.end()) drop(oldest);
+    if (oldest != kept_.end()) drop(oldest);
 }
 
 // The pages of the range, together with what is kept and touches them. That may have been unmapped meanwhile:
 // then the pages alone.
-Registration* keep(uintptr_t address, size_t bytes) {
+Registration* RegistrationCache::keep(uintptr_t address, size_t bytes) {
     const uintptr_t begin = address & ~(kPageBytes - 1);
     const uintptr_t end = (address + bytes + kPageBytes - 1) & ~(kPageBytes - 1);
     uintptr_t wide_begin = begin, wide_end = end;
-    auto i = kept.upper_bound(begin);
-    if (i != kept.begin()) --i;
-    while (i != kept.end() && i->second.base <= end) {
+    auto i = kept_.upper_bound(begin);
+    if (i != kept_.begin()) --i;
+    while (i != kept_.end() && i->second.base <= end) {
         const Registration& r = i->second;
         const auto here = i++;
         if (r.users != 0 || r.base + r.bytes < begin) continue;
@@ -79,8 +75,8 @@ Registration* keep(uintptr_t address, size_t bytes) {
         wide_end = std::max(wide_end, r.base + r.bytes);
         drop(here);
     }
-    if (kept.size() >= kMostKept) make_room();
-    if (kept.size() >= kMostKept) return nullptr;
+    if (kept_.size() >= kMostKept) make_room();
+    if (kept_.size() >= kMostKept) return nullptr;
     VIP_MEM_HANDLE handle = enter(wide_begin, wide_end - wide_begin);
     if (handle == 0 && (wide_begin != begin || wide_end != end)) {
         wide_begin = begin;
@@ -89,70 +85,68 @@ Registration* keep(uintptr_t address, size_t bytes) {
     }
     if (handle == 0) return nullptr;
     const Registration fresh = {wide_begin, wide_end - wide_begin, handle, Registration::Kind::kept};
-    const auto [at, added] = kept.emplace(wide_begin, fresh);
+    const auto [at, added] = kept_.emplace(wide_begin, fresh);
     if (added) return &at->second;
     leave(fresh);  // a shorter one with this beginning is in use
     return nullptr;
 }
 
-Registration* for_one_message(uintptr_t address, size_t bytes) {
+Registration* RegistrationCache::for_one_message(uintptr_t address, size_t bytes) const {
     const VIP_MEM_HANDLE handle = enter(address, bytes);
     if (handle == 0) return nullptr;
     return new Registration{address, bytes, handle, Registration::Kind::message};
 }
 
-Registration* find_or_make(uintptr_t address, size_t bytes) {
-    if (last_used != nullptr && last_used->covers(address, bytes)) return last_used;
-    if (!blocks.empty()) {
-        if (Registration* block = around(blocks, address, bytes)) return block;
+Registration* RegistrationCache::find_or_make(uintptr_t address, size_t bytes) {
+    if (last_used_ != nullptr && last_used_->covers(address, bytes)) return last_used_;
+    if (!blocks_.empty()) {
+        if (Registration* block = around(blocks_, address, bytes)) return block;
     }
-    if (viadev.pins_memory) return for_one_message(address, bytes);
-    Registration* r = around(kept, address, bytes);
+    if (nic_.pins_memory) return for_one_message(address, bytes);
+    Registration* r = around(kept_, address, bytes);
     if (r == nullptr) r = keep(address, bytes);
     if (r == nullptr) return for_one_message(address, bytes);
-    last_used = r;
+    last_used_ = r;
     return r;
 }
 
-}  // namespace
-
-Registration* hold_buffer(void* address, size_t bytes) {
+Registration* RegistrationCache::hold(void* address, size_t bytes) {
     Registration* r = find_or_make(reinterpret_cast<uintptr_t>(address), bytes);
     if (r == nullptr) return nullptr;
     ++r->users;
-    r->last_used = ++uses;
+    r->last_used = ++uses_;
     return r;
 }
 
-void release_buffer(Registration* r) {
+void RegistrationCache::release(Registration* r) {
     --r->users;
     if (r->kind != Registration::Kind::message) return;
     leave(*r);
     delete r;
 }
 
-void* allocate_registered(size_t bytes) {
+void* RegistrationCache::allocate(size_t bytes) {
     // Where the NIC can, this is memory that connected processes reach by plain copies.
-    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, viadev.rdma_read ? VIP_TRUE : VIP_FALSE};
+    VIP_MEM_ATTRIBUTES attributes = {nic_.ptag, VIP_TRUE, nic_.rdma_read ? VIP_TRUE : VIP_FALSE};
     void* memory = nullptr;
     VIP_MEM_HANDLE handle = 0;
-    if (VipxAllocMemory(viadev.nic, bytes, 0, &attributes, &memory, &handle) != VIP_SUCCESS) return nullptr;
+    if (VipxAllocMemory(nic_.handle, bytes, 0, &attributes, &memory, &handle) != VIP_SUCCESS) return nullptr;
     const auto base = reinterpret_cast<uintptr_t>(memory);
-    blocks.emplace(base, Registration{base, bytes, handle, Registration::Kind::library});
+    blocks_.emplace(base, Registration{base, bytes, handle, Registration::Kind::library});
     return memory;
 }
 
-bool free_registered(void* address) {
-    const auto found = blocks.find(reinterpret_cast<uintptr_t>(address));
-    if (found == blocks.end()) return false;
-    adi::let_go(VipxFreeMemory(viadev.nic, address, found->second.handle[0]));
-    blocks.erase(found);
+bool RegistrationCache::free(void* address) {
+    const auto found = blocks_.find(reinterpret_cast<uintptr_t>(address));
+    if (found == blocks_.end()) return false;
+    adi::let_go(VipxFreeMemory(nic_.handle, address, found->second.handle[0]));
+    blocks_.erase(found);
     return true;
 }
 
-void free_all_registered() {
-    while (!kept.empty()) drop(kept.begin());
-    while (!blocks.empty()) free_registered(reinterpret_cast<void*>(blocks.begin()->first));
+void RegistrationCache::free_all() {
+    while (!kept_.empty()) drop(kept_.begin());
+    while (!blocks_.empty()) free(reinterpret_cast<void*>(blocks_.begin()->first));
 }
 
 }  // namespace viaduct::via

@@ -7,10 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 #include "mpi-adi/transport/protocol/lane.hpp"
 
 namespace viaduct::via {
+
+class Nic;
 
 // Registered memory, held by the messages that use it.
 struct Registration : protocol::Registration {
@@ -28,16 +31,38 @@ struct Registration : protocol::Registration {
     }
 };
 
-// What covers the range, for local use and the peer's remote writes and reads; nullptr when it cannot be
-// registered. Given back by release_buffer.
-Registration* hold_buffer(void* address, size_t bytes);
-void release_buffer(Registration* registration);
+// The registrations of one NIC.
+class RegistrationCache {
+public:
+    explicit RegistrationCache(const Nic& nic) : nic_(nic) {}
 
-// Memory the library owns, registered until it is freed: what MPI_Alloc_mem should give out.
-void* allocate_registered(size_t bytes);
-// False when the address is not from allocate_registered.
-bool free_registered(void* address);
-// All of the above and the registrations kept; no message is underway.
-void free_all_registered();
+    // What covers the range, for local use and the peer's remote writes and reads; nullptr when it cannot be
+    // registered. Given back by release().
+    [[nodiscard]] Registration* hold(void* address, size_t bytes);
+    void release(Registration* registration);
+
+    // Memory the library owns, registered until it is freed: what MPI_Alloc_mem should give out.
+    [[nodiscard]] void* allocate(size_t bytes);
+    // False when the address is not from allocate().
+    bool free(void* address);
+    // All of the above and the registrations kept; no message is underway.
+    void free_all();
+
+private:
+    using ByBase = std::map<uintptr_t, Registration>;
+    VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) const;
+    void leave(const Registration& r) const;
+    void drop(ByBase::iterator at);
+    void make_room();
+    Registration* keep(uintptr_t address, size_t bytes);
+    Registration* for_one_message(uintptr_t address, size_t bytes) const;
+    Registration* find_or_make(uintptr_t address, size_t bytes);
+
+    const Nic& nic_;
+    ByBase blocks_;                      // of allocate()
+    ByBase kept_;                        // of user buffers
+    Registration* last_used_ = nullptr;  // of kept_: programs use few buffers
+    uint64_t uses_ = 0;
+};
 
 }  // namespace viaduct::via

@@ -3,13 +3,11 @@
 // sequence numbers, whichever way they come: one in the queue that is ahead of its turn follows packets which
 // were written before it and are there, because a VI keeps its order. What a peer may write at any time is
 // read once, and checked before it is used.
-#include "mpi-adi/transport/via/slots.hpp"
-
 #include <algorithm>
 #include <utility>
 
 #include "core/sync/pause.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
 
 namespace viaduct::via {
 
@@ -20,7 +18,7 @@ bool write_word(Lane* c, size_t offset, const void* word) {
     const VIPX_WRITE write = {c->slots.theirs + offset, c->slots.theirs_handle, nullptr, 0, word, 8};
     if (VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]]
         return true;
-    vbuf* v = get_vbuf();
+    vbuf* v = c->nic.buffers.get();
     if (v == nullptr) return false;
     std::memcpy(v->buffer, word, 8);
     vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + offset, c->slots.theirs_handle, v->buffer,
@@ -46,9 +44,9 @@ void open_slots(Lane* c) {
         c->slots.mapped = static_cast<const std::byte*>(mapped);
         note_next_line(c);
     }
-    viadev.lenders.push_back(c);
+    c->nic.ring.lenders.push_back(c);
     c->slots.counted = false;
-    --viadev.by_queue;
+    --c->nic.ring.by_queue;
 }
 
 void set_awaited(Lane* c, SlotKind kind) {
@@ -100,8 +98,8 @@ inline bool take_whole_message(Lane* c, SlotKind kind, const SlotEnd* end, uint6
     const uint32_t expected = static_cast<uint32_t>(PacketType::eager) | uint32_t{c->next_packet_expected} << 16;
     static_assert(offsetof(Header, flags) == 1 && offsetof(Header, sequence) == 2 && offsetof(Header, source) == 8);
     if (static_cast<uint16_t>(last_word >> 16) != sizeof(EagerInSlot) || (first & ~kFlags) != expected ||
-        source >> 32 != c->peer.rank || length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] ||
-        c->peer.series != nullptr) [[unlikely]]
+        source >> 32 != c->peer.rank || length < sizeof(EagerInSlot) ||
+        length + sizeof(SlotEnd) > kSlotBytes[kind] || c->peer.series != nullptr) [[unlikely]]
         return false;
     const uint64_t context = read_word(words - 2), who = read_word(words - 1);
     if (!hear_taken(c, end)) [[unlikely]] {
@@ -111,8 +109,9 @@ inline bool take_whole_message(Lane* c, SlotKind kind, const SlotEnd* end, uint6
     ++c->next_packet_expected;
     const uint32_t flags = first >> 8;
     const char* data = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
-    viadev.incoming_whole(c->peer, context, static_cast<int>(static_cast<uint32_t>(who)), static_cast<int>(who >> 32),
-                          static_cast<int>(flags & MPIP_MODE_READY), data, length - sizeof(EagerInSlot));
+    c->peer.protocol->incoming_whole(c->peer, context, static_cast<int>(static_cast<uint32_t>(who)),
+                                     static_cast<int>(who >> 32), static_cast<int>(flags & MPIP_MODE_READY),
+                                     data, length - sizeof(EagerInSlot));
     took(c, kind);
     return true;
 }
@@ -160,20 +159,20 @@ void push_when_free(Lane* c) {
 }  // namespace
 
 void lend_slots(Lane* c) {
-    if (c->slots.tried || viadev.slots_after == 0 || c->peer.lost() || c->peer.closing_sent) return;
+    if (c->slots.tried || c->nic.ring.slots_after == 0 || c->peer.lost() || c->peer.closing_sent) return;
     c->slots.tried = true;
-    c->slots.turned_away = viadev.lent >= viadev.most_lenders;
+    c->slots.turned_away = c->nic.ring.lent >= c->nic.ring.most_lenders;
     if (c->slots.turned_away) return;
-    vbuf* v = get_vbuf();
+    vbuf* v = c->nic.buffers.get();
     if (v == nullptr) return;
-    VIP_MEM_ATTRIBUTES attributes = {viadev.ptag, VIP_TRUE, VIP_FALSE};
+    VIP_MEM_ATTRIBUTES attributes = {c->nic.ptag, VIP_TRUE, VIP_FALSE};
     void* memory = nullptr;
-    if (VipxAllocMemory(viadev.nic, kSlotAreaBytes, 0, &attributes, &memory, &c->slots.lent_handle) !=
+    if (VipxAllocMemory(c->nic.handle, kSlotAreaBytes, 0, &attributes, &memory, &c->slots.lent_handle) !=
         VIP_SUCCESS)
         return release_vbuf(v);
     c->slots.lent = static_cast<std::byte*>(memory);
     for (const SlotKind kind : {kShort, kLong}) set_awaited(c, kind);
-    ++viadev.lent;
+    ++c->nic.ring.lent;
     Slots* p = packet_of<Slots>(v);
     p->header.type = PacketType::slots;
     p->header.flags = 0;
@@ -215,28 +214,27 @@ bool incoming_slots(Lane* c, const Slots& packet) {
 
 void close_slots(Lane* c) {
     if (!c->slots.open) {
-        if (c->slots.counted) --viadev.by_queue;
+        if (c->slots.counted) --c->nic.ring.by_queue;
         c->slots.counted = false;
         return;
     }
     c->slots.open = false;
     c->slots.mapped = c->slots.next_line = nullptr;
-    viadev.lenders.erase(std::find(viadev.lenders.begin(), viadev.lenders.end(), c));
+    c->nic.ring.lenders.erase(std::find(c->nic.ring.lenders.begin(), c->nic.ring.lenders.end(), c));
 }
 
 void free_slots(Lane* c) {
     if (c->slots.loan != nullptr) release_vbuf(std::exchange(c->slots.loan, nullptr));
     if (c->slots.lent == nullptr) return;
-    adi::let_go(VipxFreeMemory(viadev.nic, c->slots.lent, c->slots.lent_handle));
+    adi::let_go(VipxFreeMemory(c->nic.handle, c->slots.lent, c->slots.lent_handle));
     c->slots.lent = nullptr;
-    --viadev.lent;
+    --c->nic.ring.lent;
 }
 
 void pass_on_place(Lane* lost) {
     if (lost->slots.lent == nullptr) return;
     free_slots(lost);
-    for (size_t rank = 0; rank < viadev.peers().size(); ++rank) {
-        Lane* c = viadev.lane(rank);
+    for (Lane* c : lost->nic.lanes) {
         if (c == nullptr || !c->slots.turned_away || !c->peer.ready() || c->peer.lost()) continue;
         c->slots.tried = c->slots.turned_away = false;
         lend_slots(c);
@@ -278,55 +276,55 @@ int take_from_slots(Lane* c) {
     return behind ? -1 : 0;
 }
 
-// Where packets come one at a time the sender has the next slot ready for writing, and a look fetches it from there: no
-// store of ours, the answer among them, becomes visible before that look has its result. In a row there is mostly
-// another one.
+// Where packets come one at a time the sender has the next slot ready for writing, and a look fetches it from
+// there: no store of ours, the answer among them, becomes visible before that look has its result. In a row
+// there is mostly another one.
 constexpr uint32_t kRowBegins = 16;
 constexpr int kMostAtOnce = 16;
 
-int look_at_slots() {
-    const size_t count = viadev.lenders.size();
-    size_t at = viadev.next_lender;
+int look_at_slots(Nic& nic) {
+    const size_t count = nic.ring.lenders.size();
+    size_t at = nic.ring.next_lender;
     bool behind = false;
     for (size_t i = 0; i < count; ++i, ++at) {
         if (at >= count) at = 0;
-        Lane* c = viadev.lenders[at];
+        Lane* c = nic.ring.lenders[at];
         if (c->slots.wanted) [[unlikely]]
             push_when_free(c);
         int answer = take_from_slots(c);
         if (answer > 0) {  // others may be gone now, and this one has had its turn
-            viadev.next_lender = at + 1;
-            if (++viadev.packets_in_row >= kRowBegins) {
+            nic.ring.next_lender = at + 1;
+            if (++nic.ring.packets_in_row >= kRowBegins) {
                 int more = kMostAtOnce;
                 uint64_t word;
                 while (--more != 0 && answer > 0 && c->slots.open && is_there(c, kShort, &word))
                     answer = take_from_slots(c);
-                if (answer <= 0) viadev.packets_in_row = 0;
+                if (answer <= 0) nic.ring.packets_in_row = 0;
             }
             return 1;
         }
         behind = behind || answer < 0;
     }
-    viadev.packets_in_row = 0;
+    nic.ring.packets_in_row = 0;
     return behind ? -1 : 0;
 }
 
-bool leave_slots() {
-    if (viadev.lenders.empty()) return true;
+bool leave_slots(Nic& nic) {
+    if (nic.ring.lenders.empty()) return true;
     bool told = true;
-    for (Lane* c : viadev.lenders) told = say_whether_asleep(c, true) && told;
+    for (Lane* c : nic.ring.lenders) told = say_whether_asleep(c, true) && told;
     heavy_barrier();  // partner: wake(). What was written before is seen now, who writes later sees us asleep
     uint64_t news;
-    for (Lane* c : viadev.lenders) {
+    for (Lane* c : nic.ring.lenders) {
         if (c->slots.wanted) push_when_free(c);
         told = told && !c->inflow && !is_there(c, kShort, &news) && !is_there(c, kLong, &news);
     }
-    if (!told) return_to_slots();
+    if (!told) return_to_slots(nic);
     return told;
 }
 
-void return_to_slots() {
-    for (Lane* c : viadev.lenders) {
+void return_to_slots(Nic& nic) {
+    for (Lane* c : nic.ring.lenders) {
         if (c->slots.said_asleep && !say_whether_asleep(c, false)) want_chores(c);
     }
 }

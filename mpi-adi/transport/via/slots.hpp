@@ -1,96 +1,79 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets past the NIC's queues: where remote writes are plain stores into the other process's memory, each
-// of two processes lends the other an area of slots, and a packet is one remote write into the next free one
-// (spec/adi G3, spec/mpi 5.2: MVAPICH's polled slots). No receive is posted for it and no completion taken;
-// the receiver watches the last word of the slot that comes next, and takes the data where it lies. Slots are
-// credits: only who has a free one writes. This page is the layout and the arithmetic.
+// What is done with the slots of eager rings (eager_ring.hpp): who gets them, writing packets into them,
+// taking them out, and telling of it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "mpi-adi/transport/via/wire.hpp"
+#include "core/sync/asymmetric_barrier.hpp"
+#include "mpi-adi/transport/via/lane.hpp"
+#include "mpi-adi/transport/via/nic.hpp"
 
 namespace viaduct::via {
 
-// Short packets have rings of their own, so that many fit into little cache.
-enum SlotKind : unsigned { kShort, kLong, kSlotKinds };
-// A long one takes a message of 32 KiB with its header and its end.
-constexpr uint32_t kSlotCount[kSlotKinds] = {64, 16};
-constexpr size_t kSlotBytes[kSlotKinds] = {512, 32 * 1024 + 64};
-
-// The end of a slot. A remote write becomes visible in rising order, the last word last: position, length and
-// head are that word. Position counts the packets of this kind from 1 on, so that what an earlier lap has
-// left is never taken for news.
-struct SlotEnd {
-    Le32 taken[kSlotKinds];  // how many packets of either kind its sender has taken out of his own slots
-    Le16 length;             // of the packet
-    Le16 head;               // 0: the packet lies in one piece; else its data lies in front, aligned, and its
-                             // header of so many bytes directly before this
-    Le32 position;
-};
-static_assert(sizeof(SlotEnd) == 16);
-
-// The first line of an area: what the borrower tells about the slots that he lends himself.
-struct SlotNews {
-    Le32 taken[kSlotKinds];
-    Le64 asleep;  // not 0: nobody looks at them, send packets
-};
-static_assert(sizeof(SlotNews) == 16);
-
-// A packet ends with its slot and begins on a line. Slots lie a line or two apart, so that their ends do not
-// all fall into the same sets of the cache.
-constexpr size_t kSlotLine = 64;
-constexpr size_t kSlotStride[kSlotKinds] = {kSlotBytes[kShort] + kSlotLine,
-                                            kSlotBytes[kLong] + 2 * kSlotLine};
-constexpr size_t kSlotsAt[kSlotKinds] = {2 * kSlotLine,
-                                         2 * kSlotLine + kSlotCount[kShort] * kSlotStride[kShort]};
-constexpr size_t kSlotAreaBytes = kSlotsAt[kLong] + kSlotCount[kLong] * kSlotStride[kLong];
-static_assert(kSlotsAt[kShort] % kSlotLine == 0 && kSlotsAt[kLong] % kSlotLine == 0);
-
-// What a packet of `length` bytes takes of a slot.
-constexpr size_t slot_bytes_for(size_t length) {
-    return (length + sizeof(SlotEnd) + kSlotLine - 1) & ~(kSlotLine - 1);
+// Lends the peer slots, where that is possible and worth it.
+void lend_slots(Lane* c);
+// The packet that says so has left: what follows may go into the slots that the peer lends.
+void slots_are_told(Lane* c);
+void push_loan(Lane* c);
+[[nodiscard]] bool incoming_slots(Lane* c, const Slots& packet);
+// Nobody looks at them any more; and nobody can write to them either.
+void close_slots(Lane* c);
+void free_slots(Lane* c);
+// The same for a peer that is lost, whose place is another one's now. Not while a packet is taken out of them.
+void pass_on_place(Lane* lost);
+// What the peer tells of those that we write into.
+void hear_slot_news(Lane* c);
+// And what we tell it of those that we have taken packets out of, when it is much.
+void write_slot_news(Lane* c);
+inline void tell_slot_news(Lane* c) {
+    const SlotCounts* counts = c->slots.counts;
+    if (counts[kShort].much_untold() || counts[kLong].much_untold()) [[unlikely]]
+        write_slot_news(c);
 }
-constexpr SlotKind slot_kind_for(size_t length) {
-    return slot_bytes_for(length) <= kSlotBytes[kShort] ? kShort : kLong;
-}
-// Where in the area the slot of a position ends.
-constexpr size_t slot_end(SlotKind kind, uint32_t position) {
-    return kSlotsAt[kind] + position % kSlotCount[kind] * kSlotStride[kind] + kSlotBytes[kind];
-}
+// One look at those of everybody, for packets and for what waits for free ones. As for take_from_slots().
+int look_at_slots(Nic& nic);
+// The packet that comes next, if it is in a slot: 1. 0: none is there; -1: one that is behind a packet in the
+// queue.
+int take_from_slots(Lane* c);
+// Before and after a sleep on the queue: whoever sends meanwhile uses packets there. False: do not sleep.
+[[nodiscard]] bool leave_slots(Nic& nic);
+void return_to_slots(Nic& nic);
 
-// The slots of one kind between two processes, seen from one of them: those it writes into and those it
-// lends.
-class SlotCounts {
-public:
-    explicit SlotCounts(SlotKind kind) : count_(kSlotCount[kind]) {}
-
-    // --- writing ---
-    bool room() const { return sent_ - returned_ != count_; }
-    uint32_t free() const { return count_ - (sent_ - returned_); }
-    uint32_t next() const { return sent_; }
-    void sent() { ++sent_; }
-    // The other side says that it has taken so many in all. What is older than known says nothing. False: it
-    // cannot have.
-    bool heard(uint32_t taken) {
-        const uint32_t more = taken - returned_;
-        if (more > sent_ - returned_) return more > UINT32_MAX / 2;
-        returned_ = taken;
+inline const SlotNews* slot_news(const Lane* c) {
+    return reinterpret_cast<const SlotNews*>(c->slots.lent);
+}
+// After each packet into a short slot.
+inline void note_next_line(Lane* c) {
+    if (c->slots.mapped != nullptr) [[likely]]
+        c->slots.next_line = c->slots.mapped + slot_end(kShort, c->slots.counts[kShort].next()) - kSlotLine;
+}
+// Whether the peer looks at its slots.
+inline bool by_slots(const Lane* c) {
+    return c->slots.open &&
+           __atomic_load_n(reinterpret_cast<const uint64_t*>(&slot_news(c)->asleep), __ATOMIC_RELAXED) == 0;
+}
+// Whether a packet of so many bytes finds a free one. When not, the connection is pushed as soon as there is.
+inline bool slot_is_free(Lane* c, size_t length) {
+    const SlotCounts& counts = c->slots.counts[slot_kind_for(length)];
+    if (counts.room()) [[likely]]
         return true;
-    }
-
-    // --- taking ---
-    uint32_t awaited() const { return taken_; }
-    void took() { ++taken_; }
-    // Every packet tells; where none goes back, a quarter of them is worth a remote write.
-    bool much_untold() const { return taken_ - told_ >= count_ / 4; }
-    uint32_t tell() { return told_ = taken_; }
-
-private:
-    uint32_t count_;
-    uint32_t sent_ = 0, returned_ = 0;
-    uint32_t taken_ = 0, told_ = 0;
-};
+    hear_slot_news(c);
+    if (!counts.room()) c->slots.wanted = true;
+    return counts.room();
+}
+// After something was written into the peer's memory. Partner: leave_slots(). Whoever fell asleep before may
+// not have seen it. Without a credit packets are on the way that wake him; else he looks by himself after
+// some milliseconds.
+void send_wake(Lane* c);
+inline void wake(Lane* c) {
+    light_barrier();
+    if (!by_slots(c)) [[unlikely]]
+        send_wake(c);
+}
+// The longest packet that goes from a vbuf into a slot: that holds its end too. And the longest one that is
+// written there out of the user's buffer.
+constexpr size_t kMostInSlot = VBUF_BUFFER_SIZE - sizeof(SlotEnd);
+constexpr size_t kMostWritten = kSlotBytes[kLong] - sizeof(SlotEnd);
+// Message data in a packet that goes through a buffer, whichever way that takes then.
+constexpr size_t kR3Data = kMostInSlot - sizeof(Data);
 
 }  // namespace viaduct::via

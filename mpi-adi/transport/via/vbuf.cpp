@@ -8,64 +8,52 @@
 
 #include "mpi-adi/transport/adi/counters.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/post.hpp"
 
 namespace viaduct::via {
 
-VbufPool vbuf_pool;
-
-namespace {
-
-struct Region {
-    void* memory;
-    size_t bytes;
-    VIP_MEM_HANDLE handle;
-};
-std::vector<Region> regions;
-
-}  // namespace
-
-bool allocate_vbufs(VIP_NIC_HANDLE nic, VIP_PROTECTION_HANDLE ptag, size_t count) {
+bool VbufPool::grow(size_t count) {
     const size_t most = static_cast<size_t>(adi::param_number(adi::Param::vbuf_max));
-    if (vbuf_pool.total >= most) return false;
-    count = std::min(count, most - vbuf_pool.total);
+    if (total_ >= most) return false;
+    count = std::min(count, most - total_);
     const size_t bytes = count * sizeof(vbuf);
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
-    VIP_MEM_ATTRIBUTES attributes = {ptag, VIP_FALSE, VIP_FALSE};
+    VIP_MEM_ATTRIBUTES attributes = {nic_.ptag, VIP_FALSE, VIP_FALSE};
     VIP_MEM_HANDLE handle = 0;
-    if (VipRegisterMem(nic, memory, bytes, &attributes, &handle) != VIP_SUCCESS) {
+    if (VipRegisterMem(nic_.handle, memory, bytes, &attributes, &handle) != VIP_SUCCESS) {
         ::munmap(memory, bytes);
         return false;
     }
-    regions.push_back({memory, bytes, handle});
+    regions_.push_back({memory, bytes, handle});
     vbuf* all = static_cast<vbuf*>(memory);
     // Backwards, so that they are handed out in ascending order.
     for (size_t i = count; i-- > 0;) {
         all[i].handle = handle;
-        release_vbuf(&all[i]);
+        all[i].pool = this;
+        put(&all[i]);
     }
-    vbuf_pool.total += count;
+    total_ += count;
     return true;
 }
 
-void deallocate_vbufs(VIP_NIC_HANDLE nic) {
-    for (const Region& region : regions) {
-        adi::let_go(VipDeregisterMem(nic, region.memory, region.handle));
+void VbufPool::free_all() {
+    for (const Region& region : regions_) {
+        adi::let_go(VipDeregisterMem(nic_.handle, region.memory, region.handle));
         ::munmap(region.memory, region.bytes);
     }
-    regions.clear();
-    vbuf_pool = {};
+    regions_.clear();
+    free_head_ = nullptr;
+    total_ = 0;
 }
 
-vbuf* get_vbuf_slowly() {
-    viadev_process_send();
-    if (vbuf_pool.free_head == nullptr) {
-        const size_t more = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
-        if (!allocate_vbufs(viadev.nic, viadev.ptag, more)) return nullptr;
+vbuf* VbufPool::get_slowly() {
+    viadev_process_send(nic_);
+    if (free_head_ == nullptr) {
+        if (!grow(static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares)))) return nullptr;
         ++adi::counters[MPIP_PROTO_VIA].mc_vbufs_grown;
     }
-    return get_vbuf();
+    return get();
 }
 
 uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& near, const protocol::PieceList& far,
@@ -74,13 +62,13 @@ uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& 
     const size_t room = std::min(segments, kMostSegments) - 1;
     auto* data = reinterpret_cast<VIP_DESCRIPTOR_SEGMENT*>(v->buffer + sizeof(VIP_CONTROL_SEGMENT)) + 1;
     size_t used = 0;
-    const auto bytes =
-        static_cast<uint32_t>(near.visit(room, std::min<uint64_t>(most, far.left()),
-                                         [&](uint64_t address, uint64_t now, const protocol::PieceList::Row& row) {
-                                             data[used].Local.Data.AddressBits = address;
-                                             data[used].Local.Handle = row.handle[0];
-                                             data[used++].Local.Length = static_cast<VIP_UINT32>(now);
-                                         }));
+    const auto bytes = static_cast<uint32_t>(
+        near.visit(room, std::min<uint64_t>(most, far.left()),
+                   [&](uint64_t address, uint64_t now, const protocol::PieceList::Row& row) {
+                       data[used].Local.Data.AddressBits = address;
+                       data[used].Local.Handle = row.handle[0];
+                       data[used++].Local.Length = static_cast<VIP_UINT32>(now);
+                   }));
     d.CS.SegCount = static_cast<VIP_UINT16>(used + 1);
     d.CS.Control = static_cast<VIP_UINT16>(control);
     d.CS.Reserved = 0;

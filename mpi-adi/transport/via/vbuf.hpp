@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "mpi-adi/transport/protocol/transfer.hpp"
 #include "mpi-adi/transport/via/wire.hpp"
@@ -16,6 +17,8 @@
 namespace viaduct::via {
 
 class Lane;
+class Nic;
+class VbufPool;
 
 constexpr size_t kVbufBytes = 16 * 1024;
 constexpr size_t VBUF_BUFFER_SIZE = kVbufBytes - sizeof(VIP_DESCRIPTOR);
@@ -34,6 +37,7 @@ struct vbuf {
     protocol::Transfer* transfer;  // send queue: whose last piece this is
     VIP_MEM_HANDLE handle;
     Owner owner;
+    VbufPool* pool;
     alignas(128) char buffer[VBUF_BUFFER_SIZE];
     VIP_DESCRIPTOR desc;
 };
@@ -64,39 +68,48 @@ Packet* packet_of(vbuf* v) {
     return reinterpret_cast<Packet*>(v->buffer);
 }
 
-// Another `count` of them in one registered region; false when memory, registrations or CMPI_VBUF_MAX are
-// used up.
-bool allocate_vbufs(VIP_NIC_HANDLE nic, VIP_PROTECTION_HANDLE ptag, size_t count);
-// Deregisters and frees all. No vbuf may be posted.
-void deallocate_vbufs(VIP_NIC_HANDLE nic);
+// The buffers of one NIC.
+class VbufPool {
+public:
+    explicit VbufPool(Nic& nic) : nic_(nic) {}
 
-struct VbufPool {
-    vbuf* free_head = nullptr;  // a stack: the one used last is still in the cache
-    size_t total = 0;
-    size_t unused = 0;
+    // Another `count` of them in one registered region; false when memory, registrations or CMPI_VBUF_MAX are
+    // used up.
+    [[nodiscard]] bool grow(size_t count);
+    // Deregisters and frees all. None may be posted.
+    void free_all();
+    // nullptr when there is none to be had.
+    vbuf* get() {
+        vbuf* v = free_head_;
+        if (v == nullptr) [[unlikely]]
+            return get_slowly();
+        free_head_ = v->next;
+        v->owner = Owner::handler;
+        return v;
+    }
+    void put(vbuf* v) {
+        v->owner = Owner::free;
+        v->next = free_head_;
+        free_head_ = v;
+    }
+    bool empty() const { return free_head_ == nullptr; }
+    size_t total() const { return total_; }
+
+private:
+    vbuf* get_slowly();  // collects finished sends, then lets the pool grow
+
+    struct Region {
+        void* memory;
+        size_t bytes;
+        VIP_MEM_HANDLE handle;
+    };
+    Nic& nic_;
+    vbuf* free_head_ = nullptr;  // a stack: the one used last is still in the cache
+    size_t total_ = 0;
+    std::vector<Region> regions_;
 };
-extern VbufPool vbuf_pool;
 
-// What get_vbuf does when the stack is empty: collects finished sends, then lets the pool grow.
-vbuf* get_vbuf_slowly();
-
-// nullptr when there is none to be had.
-inline vbuf* get_vbuf() {
-    vbuf* v = vbuf_pool.free_head;
-    if (v == nullptr) [[unlikely]]
-        return get_vbuf_slowly();
-    vbuf_pool.free_head = v->next;
-    --vbuf_pool.unused;
-    v->owner = Owner::handler;
-    return v;
-}
-
-inline void release_vbuf(vbuf* v) {
-    v->owner = Owner::free;
-    v->next = vbuf_pool.free_head;
-    vbuf_pool.free_head = v;
-    ++vbuf_pool.unused;
-}
+inline void release_vbuf(vbuf* v) { v->pool->put(v); }
 
 // Descriptors: a packet of `len` bytes to send; a whole buffer to receive into; a remote write or read.
 // Count and control in one store: the NIC reads them so, and a load that needs two stores waits for both, and

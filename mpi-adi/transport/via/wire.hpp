@@ -31,7 +31,7 @@ enum class PacketType : uint8_t {
     closing = 10,  // costs no credit
     envelopes_only = 11,
     noop = 12,   // credits; costs none itself
-    slots = 13,  // memory that the other side may write packets into (slots.hpp)
+    slots = 13,  // memory that the other side may write packets into (eager_ring.hpp)
     wake = 14,   // there are some, and their reader sleeps
     first = 15,  // an eager frame that is the first part of its message
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections of large jobs, made when somebody first sends (spec/adi 3.3): who wants one rings at the other's
-// bell, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor cares who comes
-// first or whether both wanted it. Messages wait meanwhile on the send queue of their process. A peer that
-// computes asks when it next makes progress, one that gets no processor when it does; a dead one is seen by its
-// process, or has no bell any more.
+// Connections of large jobs, made when somebody first sends (spec/adi 3.3): the sender notifies the other's
+// connect listener, and then both ask for it as equals (VipConnectPeerRequest), which neither blocks nor
+// cares who comes first or whether both wanted it. Messages wait meanwhile on the send queue of their
+// process. A peer that computes asks when it next makes progress, one that gets no processor when it does; a
+// dead one is seen by its process, or nobody listens there any more.
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/via/address.hpp"
-#include "mpi-adi/transport/via/bell.hpp"
-#include "mpi-adi/transport/via/device.hpp"
+#include "mpi-adi/transport/via/card.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
 
 namespace viaduct::via {
 
@@ -23,13 +23,13 @@ namespace {
 
 using Clock = Opening::Clock;
 
-// How long a request stays before its maker rings again. Twice as long after each in vain: on a crowded machine the
-// peer has its turn late, and two whose requests are short miss each other for long.
+// How long a request stays before its maker notifies the peer again. Twice as long after each in vain: on a
+// crowded machine the peer has its turn late, and two whose requests are short miss each other for long.
 constexpr VIP_ULONG kLongestAttempt = 16 * kFirstAttempt;
 // Between two looks whether the peer still lives, where that can be seen.
 constexpr auto kLook = std::chrono::milliseconds(50);
 constexpr auto kSoon = std::chrono::milliseconds(10);
-// Between rings in vain, each of which keeps progress for up to kRingMilliseconds.
+// Between notices in vain, each of which keeps progress for up to ConnectListener::kNoticeMilliseconds.
 constexpr auto kLongestPause = std::chrono::milliseconds(1000);
 
 enum class Step { pending, through, dead, no_memory, refused };
@@ -48,22 +48,22 @@ bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
 }
 
 VIP_RETURN ask(const Lane* c, VIP_ULONG milliseconds) {
-    const auto me = static_cast<uint32_t>(viadev.me);
-    const Card* card = card_of(viadev.task, static_cast<int>(c->peer.rank));
+    const uint32_t me = c->nic.me;
+    const Card* card = card_of(c->nic.task, static_cast<int>(c->peer.rank));
     Address local = {}, remote = {};
-    local.fill(viadev.attributes.LocalNicAddress, viadev.attributes.NicAddressLen,
-               discriminator(viadev.task, me, c->peer.rank));
-    remote.fill(card->address, card->address_len, discriminator(viadev.task, c->peer.rank, me));
+    local.fill(c->nic.attributes.LocalNicAddress, c->nic.attributes.NicAddressLen,
+               discriminator(c->nic.task, me, c->peer.rank));
+    remote.fill(card->address, card->address_len, discriminator(c->nic.task, c->peer.rank, me));
     return VipConnectPeerRequest(c->vi, &local.head, &remote.head, milliseconds);
 }
 
 enum class Life { lives, ended, unseen };
 
-// Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent has not
-// heard of it yet.
+// Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent
+// has not heard of it yet.
 Life life_of(const Lane* c) {
-    const Card* mine = card_of(viadev.task, viadev.me);
-    const Card* theirs = card_of(viadev.task, static_cast<int>(c->peer.rank));
+    const Card* mine = card_of(c->nic.task, static_cast<int>(c->nic.me));
+    const Card* theirs = card_of(c->nic.task, static_cast<int>(c->peer.rank));
     if (theirs->pids != mine->pids) return Life::unseen;
     pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)), POLLIN, 0};
     if (process.fd < 0) return errno == ESRCH ? Life::ended : Life::unseen;
@@ -79,16 +79,16 @@ bool is_seen_dead(Opening& o, Clock::time_point now) {
     return life_of(o.connection) == Life::ended;
 }
 
-// No bell hangs there; sets the time of the next try. True: a dead process. But where nothing tells better, not soon:
-// it may not hang yet, and while its thread is busy with somebody's ring, or gets no processor for that, it is missing
-// too.
+// Nobody listens there; sets the time of the next try. True: a dead process. But where nothing tells better,
+// not soon: it may not listen yet, and while its thread is busy with another request, or gets no processor
+// for that, nobody listens either.
 bool means_death(Opening& o, Clock::time_point now) {
     o.next = Clock::now() + o.pause;
     o.pause = std::min(2 * o.pause, kLongestPause);
     if (o.deaf_since == Clock::time_point()) o.deaf_since = now;
     const Life life = life_of(o.connection);
     return life == Life::ended ||
-           (life == Life::unseen && now - o.deaf_since >= patience() && now >= viadev.all_joined);
+           (life == Life::unseen && now - o.deaf_since >= patience() && now >= o.connection->nic.connects.all_joined);
 }
 
 Step advance(Opening& o) {
@@ -110,10 +110,11 @@ Step advance(Opening& o) {
     if (now < o.next) return Step::pending;
     if (!o.known) {
         VIP_RETURN rc = VIP_SUCCESS;
-        switch (ring(c, &rc)) {
-            case Ring::nobody:
+        const Card* card = card_of(c->nic.task, static_cast<int>(c->peer.rank));
+        switch (c->nic.connects.listener.notify(c->nic, *card, c->peer.rank, &rc)) {
+            case Notice::nobody:
                 return means_death(o, now) ? Step::dead : Step::pending;
-            case Ring::failed:
+            case Notice::failed:
                 return keeps_failing(o, "VipConnectRequest", rc) ? Step::refused : Step::pending;
             default:  // it asks when it runs
                 o.known = true;
@@ -146,7 +147,8 @@ void through(Lane* c) {
 }
 
 auto opening_of(const Lane* c) {
-    return std::find_if(viadev.openings.begin(), viadev.openings.end(),
+    auto& openings = c->nic.connects.openings;
+    return std::find_if(openings.begin(), openings.end(),
                         [c](const Opening& o) { return o.connection == c; });
 }
 
@@ -159,12 +161,12 @@ bool wants_on_demand(const taskinfo_t* task) {
 void want_connection(Lane* c) {
     if (c->peer.ready() || c->opening || c->peer.lost()) return;
     c->opening = true;
-    viadev.openings.push_back({c});
+    c->nic.connects.openings.push_back({c});
 }
 
-void answer_rings() {
-    for (const uint32_t rank : who_rang()) {
-        Lane* c = viadev.lane(rank);
+void take_requests(Nic& nic) {
+    for (const uint32_t rank : nic.connects.listener.take()) {
+        Lane* c = nic.lane(rank);
         if (c == nullptr || c->peer.ready() || c->peer.lost()) continue;
         want_connection(c);
         opening_of(c)->known = true;
@@ -172,16 +174,17 @@ void answer_rings() {
     }
 }
 
-bool advance_openings() {
+bool advance_openings(Nic& nic) {
+    auto& openings = nic.connects.openings;
     bool moved = false;
-    for (size_t i = 0; i < viadev.openings.size();) {
-        Lane* c = viadev.openings[i].connection;
-        const Step step = c->peer.lost() ? Step::dead : advance(viadev.openings[i]);
+    for (size_t i = 0; i < openings.size();) {
+        Lane* c = openings[i].connection;
+        const Step step = c->peer.lost() ? Step::dead : advance(openings[i]);
         if (step == Step::pending) {
             ++i;
             continue;
         }
-        viadev.openings.erase(viadev.openings.begin() + static_cast<std::ptrdiff_t>(i));
+        openings.erase(openings.begin() + static_cast<std::ptrdiff_t>(i));
         c->opening = false;
         moved = true;
         if (step == Step::through) {
@@ -195,10 +198,10 @@ bool advance_openings() {
 
 bool finish_opening(Lane* c) {
     const auto found = opening_of(c);
-    if (found == viadev.openings.end()) return false;
+    if (found == c->nic.connects.openings.end()) return false;
     VIP_VI_ATTRIBUTES theirs;
     const bool good = VipConnectPeerWait(c->vi, &theirs) == VIP_SUCCESS;
-    viadev.openings.erase(found);
+    c->nic.connects.openings.erase(found);
     c->opening = false;
     if (good) through(c);
     return good;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Descriptors on their way to the NIC and back, and lists of lanes that wait for something.
+#pragma once
+
+#include "mpi-adi/transport/via/slots.hpp"
+
+namespace viaduct::via {
+
+// A packet by slot or with credit. False: there is no room now, and the vbuf is the caller's.
+[[nodiscard]] bool viadev_post_send(Lane* c, vbuf* v);
+// With a credit, by the queue.
+void post_with_credit(Lane* c, vbuf* v);
+// A whole message into a slot that is free, with no buffer between. False: not now, and nothing has happened.
+[[nodiscard]] bool write_eager_now(Lane* c, const void* data, size_t bytes, int src_lrank, int tag,
+                                   uint64_t context, int mode);
+// The same, its data at the beginning of the vbuf, by a descriptor.
+void post_eager_in_slot(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag, uint64_t context, int mode);
+// The same for a piece of a long one.
+[[nodiscard]] bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t at);
+[[nodiscard]] bool has_place(Lane* c);  // the send queue takes one more
+[[nodiscard]] int viadev_post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc);
+[[nodiscard]] bool post_receive(Lane* c, bool reserve);
+void post_missing_receives(Lane* c);
+void send_noop(Lane* c);
+// The last packet: it costs no credit.
+[[nodiscard]] bool send_closing(Lane* c);
+void viadev_process_send(Nic& nic);  // collects finished sends
+void complete_send(vbuf* v, bool good);
+
+inline uint32_t packets_of(size_t length) { return static_cast<uint32_t>((length + kR3Data - 1) / kR3Data); }
+
+// Lists of lanes: with something to push (spec/adi C54); with receives to post or credits to tell; with sends to
+// collect, where these have no completion queue.
+inline void want_flow(Lane* c) {
+    if (c->inflow) return;
+    c->inflow = true;
+    c->nextflow = c->nic.flow_head;
+    c->nic.flow_head = c;
+}
+
+inline void want_chores(Lane* c) {
+    if (c->in_chores) return;
+    c->in_chores = true;
+    c->next_chore = c->nic.chores_head;
+    c->nic.chores_head = c;
+}
+
+inline void want_sends(Lane* c) {
+    if (c->in_sending) return;
+    c->in_sending = true;
+    c->next_sending = c->nic.sending_head;
+    c->nic.sending_head = c;
+}
+
+}  // namespace viaduct::via

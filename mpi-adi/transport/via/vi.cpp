@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A lane's VI from its making to its end.
+#include "mpi-adi/transport/adi/error.hpp"
+#include "mpi-adi/transport/via/card.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
+
+namespace viaduct::via {
+
+int equip(Lane* c) {
+    VIP_VI_ATTRIBUTES attributes = {c->nic.level(),  c->nic.attributes.MaxTransferSize,
+                                    nullptr,  c->nic.ptag,
+                                    VIP_TRUE, c->nic.rdma_read ? VIP_TRUE : VIP_FALSE};
+    const VIP_RETURN rc = VipCreateVi(c->nic.handle, &attributes, c->nic.scq, c->nic.cq, &c->vi);
+    if (rc != VIP_SUCCESS) {
+        c->vi = nullptr;
+        return fail_call("VipCreateVi", rc);
+    }
+    // C20: everything is posted before anybody can send.
+    for (int i = 0; i < c->nic.credit_rules.depth + c->nic.credit_rules.reserve; ++i) {
+        vbuf* v = c->nic.buffers.get();
+        if (v == nullptr)
+            return adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %u", c->peer.rank);
+        vbuf_init_sendrecv(v, VBUF_BUFFER_SIZE);
+        v->connection = c;
+        v->owner = Owner::receive_queue;
+        if (const VIP_RETURN posted = VipPostRecv(c->vi, &v->desc, v->handle); posted != VIP_SUCCESS) {
+            release_vbuf(v);
+            return fail_call("VipPostRecv", posted);
+        }
+    }
+    return MPIP_SUCCESS;
+}
+
+void connected(Lane* c) {
+    // Credits begin here: before, nothing can be sent.
+    const Card* card = card_of(c->nic.task, static_cast<int>(c->peer.rank));
+    c->credits.start(c->nic.credit_rules, card->depth, card->reserve);
+    ++c->nic.ring.by_queue;
+    c->slots.counted = true;
+    c->peer.protocol->greeted(c->peer);
+}
+
+void disconnect(Lane* c) {
+    if (c->vi == nullptr) return;
+    adi::let_go(VipDisconnect(c->vi));
+    VIP_DESCRIPTOR* desc = nullptr;
+    for (;;) {
+        const VIP_RETURN rc = VipSendDone(c->vi, &desc);
+        if (desc == nullptr) break;
+        complete_send(vbuf_of_sent(desc), rc == VIP_SUCCESS);
+    }
+    for (;;) {
+        adi::let_go(VipRecvDone(c->vi, &desc));  // the descriptor tells whether there was one
+        if (desc == nullptr) break;
+        release_vbuf(vbuf_of(desc));
+    }
+    while (c->refused_head != nullptr) {
+        vbuf* v = c->refused_head;
+        c->refused_head = v->next;
+        complete_send(v, false);
+    }
+}
+
+void Lane::reach_out() { want_connection(this); }
+void Lane::want_push() { want_flow(this); }
+
+bool Lane::flushed() {
+    viadev_process_send(nic);
+    return sends_outstanding == 0;
+}
+
+bool Lane::is_whole() {
+    VIP_VI_STATE state;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_BOOLEAN send_empty, recv_empty;
+    return VipQueryVi(vi, &state, &attributes, &send_empty, &recv_empty) == VIP_SUCCESS &&
+           state == VIP_STATE_CONNECTED;
+}
+
+void Lane::cut() {
+    nic.note_event();  // the next pass frees its slots
+    close_slots(this);
+    disconnect(this);
+}
+
+}  // namespace viaduct::via
