@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 
-LINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lint.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+LINT = os.path.join(HERE, "lint.py")
+WORDS = os.path.join(HERE, "words.py")
 CLEAN = {
     "a.sh": "#!/bin/bash\necho well\n",
     "b.py": "#!/usr/bin/env python3\nprint('well')\n",
@@ -27,15 +29,46 @@ PLANTED = [
     ("c.cpp", "// " + "x" * 120 + "\n", "123 columns", None),
     ("c.cpp", "int main() { return 0; }", "has no end", None),
 ]
+# The same for words.py: file, text, what it says.
+CLEAN_OF_WORDS = {
+    "docs/faults.md": "# Faults\n\n## Fault injection\n\nA stalled peer keeps its connection.\n",
+    "docs/performance.md": "# Performance\n\n" + "A line.\n" * 90,
+    "core/wait/wait.hpp": "#pragma once\n// The poll backoff.\nstruct PollBackoff {};\n",
+}
+PLANTED_WORDS = [
+    ("docs/faults.md", "# Faults\n\n## Bad weather\n", "heading 'Bad weather'"),
+    ("docs/faults.md", "# Faults\n\n## What stands still\n", "heading 'stands still'"),
+    ("docs/faults.md", "# Faults\n\nIt has not come\nback in 174 runs.\n", "phrase 'not come back'"),
+    ("docs/faults.md", "# Faults\n\nIt failed in one of twelve runs.\n", "phrase 'of twelve runs'"),
+    ("man/vipinfo.1.md", "It takes the short way.\n", "phrase 'short way'"),
+    ("docs/performance.md", "# Performance\n\n" + "A line.\n" * 120, "122 lines"),
+    ("docs/performance.md", "# Performance\n\n" + "word " * 30 + "end\n", "153 columns"),
+]
+
+
+def run(program, files):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        done = subprocess.run([sys.executable, program, folder], stdout=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stdout
 
 
 def lint(files):
-    with tempfile.TemporaryDirectory() as folder:
-        for name, text in files.items():
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
-        done = subprocess.run([sys.executable, LINT, folder], stdout=subprocess.PIPE, text=True, check=False)
-        return done.returncode, done.stdout
+    return run(LINT, files)
+
+
+def words():
+    status, said = run(WORDS, CLEAN_OF_WORDS)
+    if status != 0:
+        sys.exit(f"a folder without such words: {said}")
+    for name, text, expected in PLANTED_WORDS:
+        status, said = run(WORDS, dict(CLEAN_OF_WORDS, **{name: text}))
+        if status != 1 or expected not in said or len(said.splitlines()) != 1:
+            sys.exit(f"{expected}: planted in {name}, and words.py said (status {status})\n{said}")
+    print(f"lint.selftest: {len(PLANTED_WORDS)} planted words found")
 
 
 def main():
@@ -52,6 +85,7 @@ def main():
             sys.exit(f"{expected}: planted in {name}, and lint said (status {status})\n{said}")
         tried += 1
     print(f"lint.selftest: {tried} planted faults found")
+    words()
 
 
 if __name__ == "__main__":
