@@ -38,8 +38,8 @@ CLEAN_OF_WORDS = {
 PLANTED_WORDS = [
     ("docs/faults.md", "# Faults\n\n## Bad weather\n", "heading 'Bad weather'"),
     ("docs/faults.md", "# Faults\n\n## What stands still\n", "heading 'stands still'"),
-    ("docs/faults.md", "# Faults\n\nIt has not come\nback in 174 runs.\n", "phrase 'not come back'"),
-    ("docs/faults.md", "# Faults\n\nIt failed in one of twelve runs.\n", "phrase 'of twelve runs'"),
+    ("docs/faults.md", "# Faults\n\nThat fault has not\ncome back.\n", "phrase 'not come back'"),
+    ("docs/faults.md", "# Faults\n\nIt failed in one of twelve runs.\n", "phrase 'in one of twelve runs'"),
     ("man/vipinfo.1.md", "It takes the short way.\n", "phrase 'short way'"),
     ("docs/performance.md", "# Performance\n\n" + "A line.\n" * 120, "122 lines"),
     ("docs/performance.md", "# Performance\n\n" + "word " * 30 + "end\n", "153 columns"),

@@ -30,7 +30,7 @@ HEADINGS = [
     (r"\bwho may\b", "killed processes, stalled processes, hostile peers"),
     (r"\b(in general|usual|short)\b", "fast path, slow path"),
     (r"\bfor whoever\b", "use"),
-    (r"\bbefore and now\b|\bsince\b", "measurements"),
+    (r"(^|\W)since\b", "measurements"),
 ]
 # Pages with limits of their own: two screens.
 LINES = {"docs/performance.md": 100}
