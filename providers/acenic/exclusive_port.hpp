@@ -6,18 +6,28 @@
 #include <string>
 #include <utility>
 
-#include "providers/acenic/frame_port.hpp"
+#include "providers/acenic/only_one.hpp"
 #include "providers/acenic/port.hpp"
+#include "providers/packet/frame_port.hpp"
 
 namespace viaduct::acenic {
+
+using packet::FramePort;
 
 class ExclusivePort final : public FramePort {
 public:
     // Null: *why and *cure say so for people.
     static std::unique_ptr<FramePort> open(const PortSpec& spec, std::string* why, std::string* cure) {
+        Fd only_one = take_port(spec);
+        if (!only_one.valid()) {
+            *why = spec.text + " is in use by another process";
+            *cure = "share it (acenic.mode = \"shared\" for all of them), or give each application an interface of "
+                    "its own (a veth, macvlan or virtual function)";
+            return nullptr;
+        }
         std::unique_ptr<Port> port = Port::open(spec, why, cure);
         if (port == nullptr) return nullptr;
-        return std::unique_ptr<FramePort>(new ExclusivePort(std::move(port)));
+        return std::unique_ptr<FramePort>(new ExclusivePort(std::move(only_one), std::move(port)));
     }
 
     wire::Outlet& outlet() override { return *port_; }
@@ -31,6 +41,10 @@ public:
     uint32_t max_frame() const override { return port_->max_frame(); }
     const NicAddress& address() const override { return port_->address(); }
     std::string counters() const override { return counters_text(*port_); }
+    // What DPDK has is not for a forked child (docs/acenic.md).
+    const char* cure_of_fork() const override {
+        return "open it after exec, or let the ports be shared (acenic.mode)";
+    }
     static std::string counters_text(const Port& port) {
         const PortCounters& c = port.counters();
         const PacketSocket::Lost lost = port.lost();
@@ -42,9 +56,10 @@ public:
     }
 
 private:
-    explicit ExclusivePort(std::unique_ptr<Port> port) : port_(std::move(port)) {}
+    ExclusivePort(Fd only_one, std::unique_ptr<Port> port) : only_one_(std::move(only_one)), port_(std::move(port)) {}
     uint32_t receive_into(Take take, void* argument) override { return port_->receive_into(take, argument); }
 
+    Fd only_one_;  // nobody else on this host uses the port
     std::unique_ptr<Port> port_;
 };
 

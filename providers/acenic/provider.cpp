@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // acenic: VI over Ethernet through a DPDK port. This file is its table of operations.
-#include "providers/acenic/nic.hpp"
+#include "providers/acenic/configured_port.hpp"
+#include "providers/packet/nic.hpp"
 
 namespace viaduct::acenic {
 
@@ -14,34 +15,8 @@ constexpr Provider make_provider() {
 
     p.control.discover = discover;
 
+    p.data = packet::common_data();
     p.data.open = open;
-    p.data.close = close;
-    p.data.describe = describe;
-    p.data.group_create = group_create;
-    p.data.group_destroy = group_destroy;
-    p.data.poll_group = poll_group;
-    p.data.endpoint_create = endpoint_create;
-    p.data.endpoint_destroy = endpoint_destroy;
-    p.data.listen = listen;
-    p.data.request = request;
-    p.data.peer_request = peer_request;
-    p.data.accept = accept;
-    p.data.reject = reject;
-    p.data.connect_await = connect_await;
-    p.data.connect_finish = connect_finish;
-    p.data.start = start;
-    p.data.finish_traffic = finish_traffic;
-    p.data.disconnect = disconnect;
-    p.data.kick_send = kick_send;
-    p.data.kick_recv = kick_recv;
-    p.data.poll_recv = poll_recv;
-    p.data.sleep_begin = sleep_begin;
-    p.data.sleep_wait = sleep_wait;
-    p.data.sleep_end = sleep_end;
-    p.data.wake = wake;
-    p.data.region_removed = region_removed;
-    p.data.resolve = resolve;
-    p.data.set_fault_plan = set_fault_plan;
     return p;
 }
 

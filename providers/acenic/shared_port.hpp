@@ -9,11 +9,14 @@
 #include <unordered_map>
 
 #include "providers/acenic/engine_process.hpp"
-#include "providers/acenic/frame_port.hpp"
+#include "providers/packet/frame_port.hpp"
 #include "providers/acenic/tigon/driver.hpp"
 #include "providers/wire/encapsulation.hpp"
 
 namespace viaduct::acenic {
+
+using packet::FramePort;
+using packet::LinkRange;
 
 class SharedPort final : public FramePort, public wire::Outlet {
 public:

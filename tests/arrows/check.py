@@ -17,7 +17,8 @@ ALLOWED = {
     "core/": ["include/", "core/"],
     "vipl/": ["include/", "core/", "vipl/"],
     "kagent/": ["include/", "core/", "kagent/"],
-    "providers/": ["include/", "core/", "providers/wire/"],  # and its own folder, added below
+    "providers/": ["include/", "core/", "providers/wire/", "providers/packet/"],  # and its own folder, added below
+    "providers/wire/": ["include/", "core/", "providers/wire/"],
     "utils/cmpiinfo/": ["include/", "core/", "utils/", "mpi-adi/"],  # shows what the engine has found
     "utils/": ["include/", "core/", "utils/"],
     "mpi-adi/": ["include/vipl.h", "include/viaduct/ext.h", "core/", "mpi-adi/"],

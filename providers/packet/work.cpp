@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "core/copy/copy.hpp"
-#include "providers/acenic/engine.hpp"
+#include "providers/packet/engine.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 namespace {
 
@@ -64,4 +64,4 @@ uint32_t describe_work(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t total
     return is_atomic(control) ? take_operands(vi, d, control, total, w) : 0;
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

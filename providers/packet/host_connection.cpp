@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the wire protocol tells us of connections: how they come about and end, and what happens silently. The
 // engine's lock is held.
-#include <cstdio>
 #include <string>
 
 #include "core/log/log.hpp"
 #include "core/trace/probe.hpp"
-#include "providers/acenic/nic.hpp"
+#include "providers/packet/nic.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 using wire::Cookie;
 
 namespace {
 
 Endpoint& end_behind(Cookie cookie) { return *static_cast<Endpoint*>(cookie); }
-
-std::string text_of(const NicAddress& a) {
-    char text[18];
-    std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", a.bytes[0], a.bytes[1], a.bytes[2], a.bytes[3],
-                  a.bytes[4], a.bytes[5]);
-    return text;
-}
 
 }  // namespace
 
@@ -65,7 +57,7 @@ void Engine::log_end(const Endpoint& ep, wire::Ended why) {
         return;
     const int64_t now = this->now();
     const auto ms = [&](wire::Time since) { return static_cast<double>(now - since) / 1e6; };
-    VIADUCT_LOG(warn, "acenic",
+    VIADUCT_LOG(warn, section_,
                 "%s: a connection %s: the peer was last heard %.1f ms ago, work last progressed %.1f ms ago, "
                 "counted since %.1f ms; %u pieces of work open, %u frames in flight, round trip %.3f ms",
                 name_.c_str(), wire::name_of(why), ms(link.heard), ms(link.progressed), ms(link.awake),
@@ -111,8 +103,8 @@ void Engine::not_used(Cookie cookie) {
 }
 
 void Engine::other_version(const NicAddress& peer, uint8_t version) {
-    VIADUCT_LOG(warn, "acenic", "%s: %s speaks version %u of the wire format, this host version %u: no connection",
-                name_.c_str(), text_of(peer).c_str(), version, wire::kVersion);
+    VIADUCT_LOG(warn, section_, "%s: %s speaks version %u of the wire format, this host version %u: no connection",
+                name_.c_str(), port_->text_of(peer).c_str(), version, wire::kVersion);
 }
 
 void Engine::distrusted(const NicAddress& peer, wire::Distrust why) {
@@ -120,7 +112,8 @@ void Engine::distrusted(const NicAddress& peer, wire::Distrust why) {
                              : why == wire::Distrust::no_key
                                  ? "authenticates, and no key is set here"
                                  : "authenticates with another key, or its frames are forged";
-    VIADUCT_LOG(warn, "acenic", "%s: %s %s (acenic.auth_key_file)", name_.c_str(), text_of(peer).c_str(), what);
+    VIADUCT_LOG(warn, section_, "%s: %s %s (%s.auth_key_file)", name_.c_str(), port_->text_of(peer).c_str(), what,
+                section_);
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

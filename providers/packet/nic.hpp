@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "core/shm/bell.hpp"
-#include "providers/acenic/engine.hpp"
+#include "providers/packet/engine.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 inline constexpr uint32_t kMaxVi = 1024;
 // Of a port: several opens in a process share it, and a connection that is over is remembered for half a
@@ -16,7 +16,7 @@ inline constexpr uint32_t kMaxVi = 1024;
 inline constexpr uint32_t kMaxLinks = 8 * kMaxVi;
 inline constexpr uint32_t kDepth = 1024;
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet
 
 namespace viaduct {
 
@@ -24,9 +24,9 @@ struct NicContext {
     NicInfo info;
     UserAgent* agent = nullptr;
     RegionTable* regions = nullptr;
-    acenic::PortSpec port;
+    std::unique_ptr<packet::PortSource> source;
     uint64_t context_id = 0;
-    std::shared_ptr<acenic::Engine> engine;
+    std::shared_ptr<packet::Engine> engine;
     Bell wake_bell;  // readable: sleepers look again
     std::atomic<uint32_t> wakes{0};
     std::atomic<uint32_t> sleepers{0};
@@ -38,11 +38,13 @@ struct Group {
 
 }  // namespace viaduct
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
-Status discover(const Settings&, const Hints&, NicSink&);
+// What all NICs of this kind say of themselves; their names, addresses and MTU are the provider's to fill in.
+NicInfo common_info();
 
-Status open(const OpenArgs&, NicContext** out);
+// The source has been read from the settings.
+Status open(const OpenArgs&, std::unique_ptr<PortSource>, NicContext** out);
 void close(NicContext*);
 Status describe(NicContext*, Mail* open_request);
 Status group_create(NicContext*, Group** out);
@@ -75,13 +77,46 @@ Status reject(NicContext*, uint64_t incoming);
 Status connect_await(ConnectOp*, Deadline, ConnectResult*);
 Status connect_finish(ConnectOp*, ConnectResult*);
 
-}  // namespace viaduct::acenic
+// The data half of the provider's table, but for open.
+constexpr DataOps common_data() {
+    DataOps data;
+    data.close = close;
+    data.describe = describe;
+    data.group_create = group_create;
+    data.group_destroy = group_destroy;
+    data.poll_group = poll_group;
+    data.endpoint_create = endpoint_create;
+    data.endpoint_destroy = endpoint_destroy;
+    data.listen = listen;
+    data.request = request;
+    data.peer_request = peer_request;
+    data.accept = accept;
+    data.reject = reject;
+    data.connect_await = connect_await;
+    data.connect_finish = connect_finish;
+    data.start = start;
+    data.finish_traffic = finish_traffic;
+    data.disconnect = disconnect;
+    data.kick_send = kick_send;
+    data.kick_recv = kick_recv;
+    data.poll_recv = poll_recv;
+    data.sleep_begin = sleep_begin;
+    data.sleep_wait = sleep_wait;
+    data.sleep_end = sleep_end;
+    data.wake = wake;
+    data.region_removed = region_removed;
+    data.resolve = resolve;
+    data.set_fault_plan = set_fault_plan;
+    return data;
+}
+
+}  // namespace viaduct::packet
 
 namespace viaduct {
 
 // A listener or an attempt; under the engine's lock.
 struct ConnectOp {
-    acenic::Engine* engine = nullptr;
+    packet::Engine* engine = nullptr;
     Endpoint* ep = nullptr;  // null: a listener
     EndAddress local;        // of a listener
     uint32_t listener = 0;

@@ -11,13 +11,10 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
-#include "providers/acenic/engine.hpp"
-#include "providers/acenic/exclusive_port.hpp"
-#include "providers/acenic/nic.hpp"
-#include "providers/acenic/only_one.hpp"
-#include "providers/acenic/shared_port.hpp"
+#include "providers/packet/engine.hpp"
+#include "providers/packet/nic.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 namespace {
 
@@ -56,7 +53,7 @@ struct Known {
     std::weak_ptr<Engine> engine;
     int owner = 0;  // the process that has it; 0: there is none
     uint64_t number = 0;
-    bool exclusive = false;
+    const char* cure_of_fork = nullptr;  // FramePort
 };
 std::mutex registry_mutex;
 std::condition_variable& one_has_ended() {
@@ -93,17 +90,17 @@ const AtExit at_exit;
 
 }  // namespace
 
-std::shared_ptr<Engine> Engine::get(const PortSpec& spec, const ModeChoice& mode, UserAgent* agent,
-                                    std::string* why, std::string* cure) {
+std::shared_ptr<Engine> Engine::get(const PortSource& source, UserAgent* agent, std::string* why,
+                                    std::string* cure) {
     std::unique_lock lock(registry_mutex);
-    Known& known = registry()[spec.text];
+    Known& known = registry()[source.name()];
     if (known.owner != 0 && known.owner != ::getpid()) {
-        if (known.exclusive) {  // what DPDK has is not for a forked child (docs/acenic.md)
-            *why = spec.text + " was opened by the process this one was forked from";
-            *cure = "open it after exec, or let the ports be shared (acenic.mode)";
+        if (known.cure_of_fork != nullptr) {
+            *why = source.name() + " was opened by the process this one was forked from";
+            *cure = known.cure_of_fork;
             return nullptr;
         }
-        known.owner = 0;  // the parent's place at the engine process: we take one of our own
+        known.owner = 0;  // the parent's port: we take one of our own
         known.engine.reset();
     }
     std::shared_ptr<Engine> engine = known.engine.lock();
@@ -122,38 +119,18 @@ std::shared_ptr<Engine> Engine::get(const PortSpec& spec, const ModeChoice& mode
         one_has_ended().notify_all();
     });
     known.owner = ::getpid();
-    if (!engine->begin(spec, mode, agent, why, cure)) {
+    if (!engine->begin(source, agent, why, cure)) {
         lock.unlock();  // its end takes it
         return nullptr;
     }
-    known.exclusive = engine->only_one_.valid();
+    known.cure_of_fork = engine->port().cure_of_fork();
     known.engine = engine;
     return engine;
 }
 
-bool Engine::open_port(const PortSpec& spec, const ModeChoice& mode, std::string* why, std::string* cure) {
-    if (mode.mode != Mode::exclusive) {
-        bool possible = true;
-        port_ = SharedPort::open(spec, mode, &possible, why, cure);
-        if (port_ != nullptr) return true;
-        if (possible || mode.mode == Mode::shared) return false;
-        VIADUCT_LOG(info, "acenic", "%s: exclusive, since %s", spec.text.c_str(), why->c_str());
-    }
-    only_one_ = take_port(spec);
-    if (!only_one_.valid()) {
-        *why = spec.text + " is in use by another process";
-        *cure =
-            "share it (acenic.mode = \"shared\" for all of them), or give each application an interface of "
-            "its own (a veth, macvlan or virtual function)";
-        return false;
-    }
-    port_ = ExclusivePort::open(spec, why, cure);
-    return port_ != nullptr;
-}
-
-bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agent, std::string* why,
-                   std::string* cure) {
-    name_ = spec.text;
+bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why, std::string* cure) {
+    section_ = source.section();
+    name_ = source.name();
     owner_ = ::getpid();
     agent_ = agent;
     if (!wake_bell_.hang()) {
@@ -161,7 +138,8 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
         *cure = "raise the limit of open files (ulimit -n)";
         return false;
     }
-    if (!open_port(spec, mode, why, cure)) return false;
+    port_ = source.open(why, cure);
+    if (port_ == nullptr) return false;
     const LinkRange links = port_->links();
     wire::Tuning tuning;
     tuning.max_frame = port_->max_frame();
@@ -176,7 +154,7 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
         return false;
     }
     tuning.draw = draw;
-    tuning.key = mode.key;
+    tuning.key = source.key();
     node_ = std::make_unique<wire::Node>(tuning, port_->address(), port_->outlet(), *this);
     const int owner = port_->owner_fd();
     if (owner >= 0 && agent->watch(
@@ -192,7 +170,7 @@ bool Engine::begin(const PortSpec& spec, const ModeChoice& mode, UserAgent* agen
     { const std::scoped_lock before_the_helper(mutex); }
     helper_gone_ = false;
     const Status spawned = agent->spawn(
-        "vipl-acenic", [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
+        ("vipl-" + std::string(section_)).c_str(), [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
     if (spawned != Status::ok) {
         helper_gone_ = true;
         *why = "no thread can be started";
@@ -206,7 +184,7 @@ void Engine::log_counters() const {
     const wire::Counters& c = node_->counters();
     const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
     VIADUCT_LOG(
-        info, "acenic",
+        info, section_,
         "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
         "%llu, early %llu, "
         "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, lent "
@@ -278,7 +256,7 @@ void Engine::lose_port() {
         contexts = contexts_;
         changed.notify_all();
     }
-    VIADUCT_LOG(error, "acenic", "%s: the engine process is gone; open the NIC again to start another",
+    VIADUCT_LOG(error, section_, "%s: the engine process is gone; open the NIC again to start another",
                 name_.c_str());
     for (const uint64_t id : contexts) agent_->nic_failed(id);
 }
@@ -293,4 +271,4 @@ void Engine::remove_context(uint64_t id) {
     std::erase(contexts_, id);
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

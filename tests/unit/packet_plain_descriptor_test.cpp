@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which descriptors go the short way, and that one whose memory is gone does not.
-#include "providers/acenic/plain_descriptor.hpp"
+#include "providers/packet/plain_descriptor.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 namespace {
 
-class AcenicPlainDescriptor : public testing::Test {
+class PacketPlainDescriptor : public testing::Test {
 protected:
     void SetUp() override {
         handle_ = regions_.add({.base = reinterpret_cast<uint64_t>(memory_), .length = sizeof memory_});
@@ -31,7 +31,7 @@ protected:
     SegmentValue segment_ = {};
 };
 
-TEST_F(AcenicPlainDescriptor, AMessageWithOneSegmentIsAndItsSegmentIsTold) {
+TEST_F(PacketPlainDescriptor, AMessageWithOneSegmentIsAndItsSegmentIsTold) {
     EXPECT_TRUE(plain());
     EXPECT_EQ(segment_.bytes(), memory_ + 8);
     EXPECT_EQ(segment_.length, 100u);
@@ -39,7 +39,7 @@ TEST_F(AcenicPlainDescriptor, AMessageWithOneSegmentIsAndItsSegmentIsTold) {
     EXPECT_TRUE(plain());
 }
 
-TEST_F(AcenicPlainDescriptor, OtherFormsAreNot) {
+TEST_F(PacketPlainDescriptor, OtherFormsAreNot) {
     for (const VIP_UINT16 count : {0, 2, 3, 65535}) {
         d_.CS.SegCount = count;
         EXPECT_FALSE(plain()) << count;
@@ -55,14 +55,14 @@ TEST_F(AcenicPlainDescriptor, OtherFormsAreNot) {
     EXPECT_FALSE(plain());
 }
 
-TEST_F(AcenicPlainDescriptor, MemoryOutsideTheRegionIsNot) {
+TEST_F(PacketPlainDescriptor, MemoryOutsideTheRegionIsNot) {
     d_.DS[0].Local.Data.Address = memory_ + sizeof memory_ - 99;
     EXPECT_FALSE(plain());
     d_.DS[0].Local.Data.Address = memory_ - 1;
     EXPECT_FALSE(plain());
 }
 
-TEST_F(AcenicPlainDescriptor, MemoryThatWasTakenBackIsNot) {
+TEST_F(PacketPlainDescriptor, MemoryThatWasTakenBackIsNot) {
     Region removed;
     ASSERT_TRUE(regions_.remove(handle_, 0, &removed));
     EXPECT_FALSE(plain());
@@ -70,7 +70,7 @@ TEST_F(AcenicPlainDescriptor, MemoryThatWasTakenBackIsNot) {
     EXPECT_FALSE(plain());
 }
 
-TEST_F(AcenicPlainDescriptor, MemoryOfAnotherTagIsNotRemembered) {
+TEST_F(PacketPlainDescriptor, MemoryOfAnotherTagIsNotRemembered) {
     const uint32_t other =
         regions_.add({.base = reinterpret_cast<uint64_t>(memory_), .length = sizeof memory_, .ptag = 7});
     vi_.ptag = 8;
@@ -79,7 +79,7 @@ TEST_F(AcenicPlainDescriptor, MemoryOfAnotherTagIsNotRemembered) {
     EXPECT_FALSE(plain());
 }
 
-TEST_F(AcenicPlainDescriptor, CopiesOfEverySizeAreWhole) {
+TEST_F(PacketPlainDescriptor, CopiesOfEverySizeAreWhole) {
     std::byte from[300], to[301];
     for (size_t i = 0; i < sizeof from; ++i) from[i] = static_cast<std::byte>(i * 7 + 1);
     for (uint32_t n = 0; n <= sizeof from; ++n) {
@@ -91,4 +91,4 @@ TEST_F(AcenicPlainDescriptor, CopiesOfEverySizeAreWhole) {
 }
 
 }  // namespace
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

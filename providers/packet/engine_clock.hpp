@@ -13,7 +13,7 @@
 
 #include "core/clock/clock.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 class EngineClock {
 public:
@@ -34,4 +34,4 @@ private:
     int64_t now_ = 0;
 };
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "core/copy/copy.hpp"
-#include "providers/acenic/nic.hpp"
-#include "providers/acenic/plain_descriptor.hpp"
+#include "providers/packet/nic.hpp"
+#include "providers/packet/plain_descriptor.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 using wire::Cookie;
 using wire::Verdict;
@@ -394,4 +394,4 @@ uint32_t Engine::receives_posted(Cookie cookie) {
     return endpoint(cookie).receives.load(std::memory_order_acquire);
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/nic.hpp"
+#include "providers/packet/nic.hpp"
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <new>
-#include <string_view>
+#include <utility>
 
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 namespace {
 
@@ -24,30 +24,19 @@ constexpr int64_t kWorthSleeping = 20'000;
 
 }  // namespace
 
-Status open(const OpenArgs& args, NicContext** out) {
+Status open(const OpenArgs& args, std::unique_ptr<PortSource> source, NicContext** out) {
     asymmetric_barrier_init();
     std::unique_ptr<NicContext> nic(new (std::nothrow) NicContext);
     if (!nic) return Status::out_of_resources;
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
-    Rejection rejection;
-    if (!read_port(args.settings->get("ports", ""), args.settings->get("faults", ""), args.nic.index,
-                   &nic->port, &rejection)) {
-        VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
-        return Status::unknown_name;
-    }
-    if (std::string_view(args.settings->get("zero_copy", "on")) == "off") nic->port.lends = false;
+    nic->source = std::move(source);
     if (!nic->wake_bell.hang()) return Status::out_of_resources;
     std::string why, cure;
-    ModeChoice mode;
-    if (!read_mode(*args.settings, &mode, &why, &cure)) {
-        VIADUCT_LOG(error, "acenic", "%s; %s", why.c_str(), cure.c_str());
-        return Status::invalid;
-    }
-    nic->engine = Engine::get(nic->port, mode, args.agent, &why, &cure);
+    nic->engine = Engine::get(*nic->source, args.agent, &why, &cure);
     if (!nic->engine) {
-        VIADUCT_LOG(error, "acenic", "%s; %s", why.c_str(), cure.c_str());
+        VIADUCT_LOG(error, nic->source->section(), "%s; %s", why.c_str(), cure.c_str());
         return Status::out_of_resources;
     }
     nic->context_id = args.context_id;
@@ -155,7 +144,7 @@ Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t ind
     if (ip_len != 4 || index != 0) return Status::no_match;
     uint32_t address;
     std::memcpy(&address, ip, sizeof address);
-    return find_neighbour(nic->port, address, out) ? Status::ok : Status::no_match;
+    return nic->source->resolve(address, out) ? Status::ok : Status::no_match;
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the engine needs of a port, whoever owns it: the engine itself (exclusive mode, exclusive_port.hpp) or
-// the engine process (shared mode, shared_port.hpp). One thread at a time, the engine's lock held, and maybe
+// What the engine needs of a port, whoever owns it: the engine itself (acenic/exclusive_port.hpp) or an engine process
+// (acenic/shared_port.hpp). One thread at a time, the engine's lock held, and maybe
 // a VI's. No thread may end in here by pthread_cancel: where a system call is made, or may be, it is held
 // off, and only there, since that takes locked instructions, which wait for all that was written to shared
 // memory.
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <string>
 
 #include "core/fault/fault_plan.hpp"
 #include "providers/wire/host.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 // Which link ids are ours, where several nodes have one address.
 struct LinkRange {
@@ -48,6 +49,9 @@ public:
     virtual const NicAddress& address() const = 0;
     virtual LinkRange links() const { return {}; }
     virtual std::string counters() const = 0;  // for the log
+    virtual std::string text_of(const NicAddress&) const;
+    // Of a port that does not live through a fork: what a forked child is to do instead of opening it. Null: it may.
+    virtual const char* cure_of_fork() const { return nullptr; }
 
     // ---- shared mode: who else is there must know what we wait for. A number for forget(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
@@ -68,8 +72,14 @@ protected:
     virtual uint32_t receive_into(Take, void* argument) = 0;
 };
 
+inline std::string FramePort::text_of(const NicAddress& a) const {
+    char text[3 * kNicAddressBytes];
+    std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", a.bytes[0], a.bytes[1], a.bytes[2], a.bytes[3],
+                  a.bytes[4], a.bytes[5]);
+    return text;
+}
 inline uint32_t FramePort::expect_request(const EndAddress&) { return 1; }
 inline uint32_t FramePort::expect_peer(const EndAddress&, const EndAddress&, wire::LinkId) { return 1; }
 inline void FramePort::forget(uint32_t, bool) {}
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

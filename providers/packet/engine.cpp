@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/engine.hpp"
+#include "providers/packet/engine.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/cancellation.hpp"
-#include "providers/acenic/nic.hpp"
-#include "providers/acenic/plain_descriptor.hpp"
+#include "providers/packet/nic.hpp"
+#include "providers/packet/plain_descriptor.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 namespace {
 
@@ -298,4 +298,4 @@ bool Engine::post_one(Endpoint& ep, VIP_DESCRIPTOR* d, int64_t now) {
     return false;
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

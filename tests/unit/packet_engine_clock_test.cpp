@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/engine_clock.hpp"
+#include "providers/packet/engine_clock.hpp"
 
 #include <gtest/gtest.h>
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 namespace {
 
-TEST(AcenicEngineClock, IsNeverMuchBehindAndNeverGoesBack) {
+TEST(PacketEngineClock, IsNeverMuchBehindAndNeverGoesBack) {
     EngineClock clock;
     int64_t last = 0;
     for (int i = 0; i < 100'000; ++i) {
@@ -19,4 +19,4 @@ TEST(AcenicEngineClock, IsNeverMuchBehindAndNeverGoesBack) {
 }
 
 }  // namespace
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

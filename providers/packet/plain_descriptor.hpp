@@ -11,7 +11,7 @@
 #include "core/copy/copy.hpp"
 #include "core/vi/vi_core.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 // True: it has the form of a message, and *s is its segment, which may be used as it was read: the descriptor
 // itself may be changed by a peer at any time. False only says that the general way has to be gone.
@@ -36,4 +36,4 @@ inline void copy_payload(std::byte* to, const std::byte* from, uint32_t n) {
     n <= kSmall ? copy_small(to, from, n) : static_cast<void>(std::memcpy(to, from, n));
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

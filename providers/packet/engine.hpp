@@ -19,10 +19,9 @@
 #include "core/shm/segment.hpp"
 #include "core/sync/biased_lock.hpp"
 #include "core/vi/vi_core.hpp"
-#include "providers/acenic/engine_clock.hpp"
-#include "providers/acenic/frame_port.hpp"
-#include "providers/acenic/mode.hpp"
-#include "providers/acenic/port_spec.hpp"
+#include "providers/packet/engine_clock.hpp"
+#include "providers/packet/frame_port.hpp"
+#include "providers/packet/port_source.hpp"
 #include "providers/wire/node.hpp"
 #include "viaduct/provider.hpp"
 
@@ -58,7 +57,7 @@ struct Endpoint {
 
 }  // namespace viaduct
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 // What a descriptor that check_send has found in order asks the wire to do (work.cpp). VIP_STATUS_*_ERROR
 // bits when it, or its memory, has changed since.
@@ -69,8 +68,7 @@ inline constexpr uint32_t kBellSend = 1, kBellStart = 2, kBellStop = 4;
 class Engine final : public wire::Host {
 public:
     // The engine of that port, made at first use; null: *why and *cure say why not.
-    static std::shared_ptr<Engine> get(const PortSpec&, const ModeChoice&, UserAgent*, std::string* why,
-                                       std::string* cure);
+    static std::shared_ptr<Engine> get(const PortSource&, UserAgent*, std::string* why, std::string* cure);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -152,8 +150,7 @@ private:
     Engine() = default;
     void log_counters() const;
     void log_end(const Endpoint&, wire::Ended);
-    bool begin(const PortSpec&, const ModeChoice&, UserAgent*, std::string* why, std::string* cure);
-    bool open_port(const PortSpec&, const ModeChoice&, std::string* why, std::string* cure);
+    bool begin(const PortSource&, UserAgent*, std::string* why, std::string* cure);
     void run_helper();
     bool look(int64_t now);  // false: the port has no more frames
     void lose_port();
@@ -171,8 +168,8 @@ private:
     QueueLock send_lock(Endpoint&);
     QueueLock recv_lock(Endpoint&);
 
+    const char* section_ = "";
     std::string name_;
-    Fd only_one_;  // exclusive mode: nobody else on this host uses the port
     std::unique_ptr<FramePort> port_;
     std::unique_ptr<wire::Node> node_;
     EngineClock clock_;  // E
@@ -192,4 +189,4 @@ private:
     bool helper_gone_ = true;  // E
 };
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

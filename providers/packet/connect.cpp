@@ -7,9 +7,9 @@
 #include <new>
 
 #include "core/clock/clock.hpp"
-#include "providers/acenic/nic.hpp"
+#include "providers/packet/nic.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 namespace {
 
@@ -175,4 +175,4 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
     return op->result.status;
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet
