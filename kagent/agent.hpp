@@ -134,6 +134,8 @@ private:
     void failed(const Party& who, Status why) override;
     Status make(uint64_t connection, const End& requester, const End& acceptor) override;
     bool joined(uint64_t connection, const End& own, const End& peer, uint32_t side) override;
+    bool joined_both(uint64_t connection, const End& first, const End& second) override;
+    bool joined_mail(uint64_t connection, const End& own, const End& peer, uint32_t side, Mail* out);
     void settled(uint64_t connection) override;
     void cancel_too_late(const Party& who) override;
     void ticket_opened(uint64_t session) override;

@@ -235,6 +235,32 @@ void Agent::settled(uint64_t connection) {
 }
 
 bool Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_t side) {
+    Mail mail;
+    if (!joined_mail(connection, own, peer, side, &mail)) return false;
+    deliver(sessions_.at(own.party.session), std::move(mail));
+    return true;
+}
+
+// Neither hears of a connection that the other one cannot be told of.
+bool Agent::joined_both(uint64_t connection, const End& first, const End& second) {
+    Mail mails[2];
+    if (!joined_mail(connection, first, second, 0, &mails[0])) {
+        failed(second.party, Status::out_of_resources);
+        return false;
+    }
+    if (!joined_mail(connection, second, first, 1, &mails[1])) {
+        failed(first.party, Status::out_of_resources);
+        return false;
+    }
+    deliver(sessions_.at(first.party.session), std::move(mails[0]));
+    // A client that reads nothing is dropped.
+    if (const auto s = sessions_.find(second.party.session); s != sessions_.end())
+        deliver(s->second, std::move(mails[1]));
+    return true;
+}
+
+// What an end is told of its connection. False: it is answered with an error.
+bool Agent::joined_mail(uint64_t connection, const End& own, const End& peer, uint32_t side, Mail* out) {
     const auto me = sessions_.find(own.party.session);
     const auto other = sessions_.find(peer.party.session);
     const Context* context = registry_.find(peer.party.context);
@@ -272,7 +298,7 @@ bool Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_
                "the agent has no descriptors left; raise its limit (ulimit -n)");
         return false;
     }
-    deliver(me->second, std::move(mail));
+    *out = std::move(mail);
     return true;
 }
 

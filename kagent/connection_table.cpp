@@ -271,6 +271,7 @@ bool ConnectionTable::confirm(uint64_t session, uint64_t connection) {
 // ---- peer to peer
 
 void ConnectionTable::peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now) {
+    expire(now);  // who has given up meanwhile is joined with nobody: both ends hear of a connection at once
     Entry e;
     e.state = State::peer;
     e.key = peer_key(end.domain, end.local, remote);
@@ -313,11 +314,7 @@ void ConnectionTable::join_peers(Entries::iterator older, Entries::iterator newe
         effects_.failed(b.party, s);
         return;
     }
-    if (!effects_.joined(connection, a, b, 0)) {
-        effects_.failed(b.party, Status::out_of_resources);
-    } else if (effects_.joined(connection, b, a, 1)) {
-        ++made_;
-    }
+    if (effects_.joined_both(connection, a, b)) ++made_;
     effects_.settled(connection);
 }
 

@@ -49,6 +49,8 @@ public:
     virtual Status make(uint64_t connection, const End& requester, const End& acceptor) = 0;
     // Answers a request, accept or peer request: connected. False: it is answered, but with an error.
     virtual bool joined(uint64_t connection, const End& own, const End& peer, uint32_t side) = 0;
+    // Answers two peer requests: both are connected, or both are answered with an error.
+    virtual bool joined_both(uint64_t connection, const End& first, const End& second) = 0;
     // The connection is complete or given up: what make() made may go.
     virtual void settled(uint64_t connection) = 0;
     // Answers a cancel that had to wait for the end of a handshake.

@@ -25,6 +25,12 @@ inline Deadline patience_until(Deadline deadline) {
     return deadline == kNever ? kNever : deadline + kAgentsDelay;
 }
 
+// An agent that has not answered so long after the deadline stands still.
+inline Deadline answer_due(Deadline deadline) {
+    constexpr int64_t kStarved = 5'000'000'000;
+    return deadline == kNever ? kNever : deadline + kStarved;
+}
+
 // A peer request between two calls of the program.
 void leave_attempt(Vi& vi, ConnectOp* op);
 // Takes it up again. not_done: another thread is at it; invalid_state: there is none. With `wait`, waits for

@@ -227,8 +227,9 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
     if (resumed != Status::ok) return VIP_INVALID_STATE;
 
     ConnectResult result;
-    // The request's own timeout ends the wait.
-    const Deadline patience = patience_until(vi.attempt.deadline);
+    // The request's own timeout ends the wait. Who only looks waits for nobody, and goes on until the agent
+    // has answered: it may have joined both ends at the last moment, and have had no processor since.
+    const Deadline patience = wait ? patience_until(vi.attempt.deadline) : answer_due(vi.attempt.deadline);
     const auto wanted = [&vi] { return !vi.attempt.given_up.load(); };
     const Status open = await_in_slices(*pin, op, wait ? patience : now_ns(), wanted, &result);
     if (open == Status::not_done && wanted() && now_ns() < patience) {

@@ -197,7 +197,10 @@ Status EventThread::agent_await(uint32_t ticket, Deadline deadline, Mail* answer
     return link_.await(ticket, deadline, answer);
 }
 
-void EventThread::agent_abandon(uint32_t ticket) { link_.abandon(ticket); }
+void EventThread::agent_abandon(uint32_t ticket, LateAnswer late, uint64_t argument) {
+    if (late == nullptr) return link_.abandon(ticket);
+    link_.abandon(ticket, [this, late, argument](Mail& answer) { late(*this, answer, argument); });
+}
 
 Status EventThread::watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) {
     KeptFd owned{Fd(fd)};

@@ -39,7 +39,7 @@ public:
 
     Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) override;
     Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) override;
-    void agent_abandon(uint32_t ticket) override;
+    void agent_abandon(uint32_t ticket, LateAnswer late, uint64_t argument) override;
     Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) override;
     void unwatch(uint32_t watch_id) override;
     Status spawn(const char* name, void (*body)(void*), void* argument) override;

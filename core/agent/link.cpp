@@ -49,17 +49,25 @@ void AgentLink::Impl::lose(const char* why) {
         if (p->state == State::open) p->state = State::broken;
         p->changed.notify_all();
     }
+    late.clear();
     wake_leader();
 }
 
 void AgentLink::Impl::deliver(Mail mail) {
     const uint32_t ticket = mail.header.ticket;
     if (ticket == 0) {
-        events.push_back(std::move(mail));
+        events.push_back({std::move(mail), {}});
         return;
     }
     auto it = pending.find(ticket);
-    if (it == pending.end() || it->second->state == State::broken) return;  // abandoned meanwhile
+    if (it == pending.end()) {  // abandoned meanwhile
+        if (const auto undo = late.find(ticket); undo != late.end()) {
+            events.push_back({std::move(mail), std::move(undo->second)});
+            late.erase(undo);
+        }
+        return;
+    }
+    if (it->second->state == State::broken) return;
     Pending& p = *it->second;
     p.answers.push_back(std::move(mail));
     p.state = State::answered;
@@ -120,11 +128,15 @@ void AgentLink::Impl::lead(Lock& lock, Pending& mine, Deadline deadline) {
 
 void AgentLink::Impl::run_events(Lock& lock) {
     while (!events.empty()) {
-        Mail mail = std::move(events.front());
+        Unasked next = std::move(events.front());
         events.pop_front();
         Event handler = event;
         lock.unlock();
-        if (handler) handler(mail);
+        if (next.late) {
+            next.late(next.mail);
+        } else if (handler) {
+            handler(next.mail);
+        }
         lock.lock();
     }
 }
@@ -141,6 +153,7 @@ Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
         const Status s = send_mail(socket.get(), mail);
         if (s == Status::ok || s == Status::invalid || s == Status::out_of_resources) return s;
         if (s == Status::closed) {
+            drain();  // what it had answered before still counts
             lose("the agent closed the connection");
             break;
         }
@@ -247,13 +260,19 @@ Status AgentLink::await(uint32_t ticket, Deadline deadline, Mail* answer) {
     return impl_->await(ticket, deadline, answer);
 }
 
-void AgentLink::abandon(uint32_t ticket) {
+void AgentLink::abandon(uint32_t ticket, Late late) {
     Impl::Lock lock(impl_->mutex);
     const auto it = impl_->pending.find(ticket);
     if (it == impl_->pending.end()) return;
-    it->second->changed.notify_all();
-    if (it->second->leading) impl_->wake_leader();
+    const std::shared_ptr<Impl::Pending> gone = it->second;
+    gone->changed.notify_all();
+    if (gone->leading) impl_->wake_leader();
     impl_->pending.erase(it);
+    if (!late) return;
+    if (gone->state == Impl::State::open) impl_->late.emplace(ticket, std::move(late));
+    if (gone->state != Impl::State::answered) return;
+    impl_->events.push_back({std::move(gone->answers.front()), std::move(late)});
+    impl_->run_events(lock);
 }
 
 Status AgentLink::call(Mail request, Mail* answer, Deadline deadline) {

@@ -40,7 +40,9 @@ public:
     // broken (the agent died: the request is forgotten). A list comes in several answers: call again while
     // the answer says that more follow.
     Status await(uint32_t ticket, Deadline deadline, Mail* answer);
-    void abandon(uint32_t ticket);
+    // Forgets a request. Should its answer come all the same, `late` is called with it, with no lock held.
+    using Late = std::function<void(Mail&)>;
+    void abandon(uint32_t ticket, Late late = {});
     // start + await; an answer kError becomes its Status. Of a list, the first entry.
     Status call(Mail request, Mail* answer, Deadline deadline);
     // Reads what is there without waiting (the event thread calls it when the socket is readable).

@@ -74,7 +74,13 @@ struct AgentLink::Impl {
     bool replaced = false;  // an agent was asked to leave
     kagent::Welcome attempt_welcome{};
     std::map<uint32_t, std::shared_ptr<Pending>> pending;
-    std::deque<Mail> events;
+    // What nobody waits for: messages with ticket 0, and answers to abandoned requests with what undoes them.
+    struct Unasked {
+        Mail mail;
+        Late late;
+    };
+    std::map<uint32_t, Late> late;  // of abandoned requests, by ticket
+    std::deque<Unasked> events;
     Reattach reattach;
     Event event;
     Impl* ancestor = nullptr;  // the parent process' state, kept reachable and never touched

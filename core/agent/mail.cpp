@@ -117,7 +117,9 @@ Status receive_mail(int socket, Mail* out) {
 
     out->descriptors_lost = left_out || std::any_of(out->descriptors.begin(), out->descriptors.end(),
                                                     [](const Fd& fd) { return !fd.valid(); });
-    if (out->descriptors_lost) out->descriptors.clear();
+    out->descriptors.erase(std::find_if(out->descriptors.begin(), out->descriptors.end(),
+                                        [](const Fd& fd) { return !fd.valid(); }),
+                           out->descriptors.end());
     out->header = header;
     out->payload.assign(body.begin(), body.begin() + header.bytes);
     return Status::ok;

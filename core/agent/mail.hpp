@@ -17,7 +17,8 @@ struct Mail {
     kagent::MailHeader header;
     std::vector<std::byte> payload;
     std::vector<Fd> descriptors;
-    bool descriptors_lost = false;  // received: this process could not hold all that came (RLIMIT_NOFILE); none is here
+    bool descriptors_lost = false;  // received: this process could not hold all that came (RLIMIT_NOFILE);
+                                    // the first of them may be here
 
     Mail() = default;
     Mail(kagent::Type type, uint32_t ticket = 0) {
@@ -53,8 +54,8 @@ Status send_mail(int socket, const Mail& mail);
 
 // ok; not_done (nothing there, non-blocking); closed; invalid (bytes that are no message: magic, length,
 // version, too many descriptors). Descriptors arrive close-on-exec and above 2; `out` owns them, also those
-// of bytes that are no message. A message whose descriptors do not fit under the limit of this process is ok, without any
-// and marked (descriptors_lost): who asked for it can be told.
+// of bytes that are no message. A message whose descriptors do not fit under the limit of this process is ok,
+// with those that came before and marked (descriptors_lost): who asked for it can be told.
 Status receive_mail(int socket, Mail* out);
 
 // Reads a NUL-terminated text field defensively: at most N-1 characters, always terminated.

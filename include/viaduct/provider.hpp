@@ -29,7 +29,7 @@ struct _VIPX_WRITE;  // viaduct/ext.h
 
 namespace viaduct {
 
-inline constexpr uint32_t kProviderAbi = 1;
+inline constexpr uint32_t kProviderAbi = 2;
 
 struct ViCore;
 struct WorkQueue;
@@ -104,12 +104,14 @@ class UserAgent {
 public:
     // Agent calls: start sends a request of the agent protocol, await waits for its answer (not_done at the
     // deadline, the request stays; broken when the agent died: send again, a new agent has been started by
-    // then), abandon forgets a request. Where start has to find an agent first it ends by the deadline (a
-    // moment later at most, and within seconds in any case: timeout); with kOnlyConnected it does not look for
-    // one: for requests that mean nothing to another agent.
+    // then), abandon forgets a request: should its answer come all the same, `late` is called with it once,
+    // on any thread and with no lock held, to undo what it says. Where start has to find an agent first it
+    // ends by the deadline (a moment later at most, and within seconds in any case: timeout); with
+    // kOnlyConnected it does not look for one: for requests that mean nothing to another agent.
+    using LateAnswer = void (*)(UserAgent&, Mail&, uint64_t argument);
     virtual Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) = 0;
     virtual Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) = 0;
-    virtual void agent_abandon(uint32_t ticket) = 0;
+    virtual void agent_abandon(uint32_t ticket, LateAnswer late, uint64_t argument) = 0;
     // Calls `fired(argument)` once, on the event thread, when `fd` becomes readable. Takes the descriptor and
     // closes it.
     virtual Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) = 0;

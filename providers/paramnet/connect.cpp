@@ -136,8 +136,54 @@ bool confirm(NicContext& nic, uint64_t connection) {
     if (nic.agent->agent_start(mail, &ticket, kOnlyConnected) != Status::ok) return false;
     Mail answer;
     const Status waited = nic.agent->agent_await(ticket, now_ns() + kCourtesyNs, &answer);
-    if (waited == Status::not_done) nic.agent->agent_abandon(ticket);
+    if (waited == Status::not_done) nic.agent->agent_abandon(ticket, nullptr, 0);
     return waited == Status::ok && answer.type() == Type::kDone;
+}
+
+// What the agent has to hear, and answers nothing that matters.
+Status tell(UserAgent& agent, Type type, uint64_t context_id, uint64_t incoming) {
+    uint32_t ticket = 0;
+    const Mail mail = Mail::of(type, kagent::IncomingRef{context_id, incoming});
+    const Status sent = agent.agent_start(mail, &ticket, kOnlyConnected);
+    if (sent == Status::ok) agent.agent_abandon(ticket, nullptr, 0);
+    return sent;
+}
+
+// The other end is connected already, or will be: it sees that this one has left.
+void leave_at_once(Mail& mail, const kagent::Joined& joined) {
+    if (mail.descriptors.empty() || joined.side > 1 || joined.segment_bytes != sizeof(ConnectionSegment))
+        return;
+    Joint joint;
+    joint.segment =
+        Segment::map(std::move(mail.descriptors[0]), sizeof(ConnectionSegment), Segment::Access::read_write);
+    if (!joint.segment.valid() || joint.shared()->header.magic != kSegmentMagic ||
+        joint.shared()->header.version != kLayoutVersion)
+        return;
+    joint.shared()->ends[joined.side].closed.store(1, std::memory_order_seq_cst);
+}
+
+// The agent has answered an attempt that nobody waits for any more. The other side must not believe in it.
+void undo(UserAgent& agent, Mail& answer, uint64_t context_id, bool to_be_confirmed) {
+    kagent::Incoming incoming;
+    kagent::Joined joined;
+    if (answer.type() == Type::kIncoming && answer.get(&incoming)) {
+        tell(agent, Type::kConnReject, context_id, incoming.incoming);
+    } else if (answer.type() == Type::kJoined && answer.get(&joined)) {
+        VIADUCT_LOG(warn, "paramnet",
+                    "connecting: the agent's answer came too late: the connection is given up");
+        if (to_be_confirmed) {
+            tell(agent, Type::kConnReject, context_id, joined.connection_id);
+        } else {
+            leave_at_once(answer, joined);
+        }
+    }
+}
+
+void undo_request(UserAgent& agent, Mail& answer, uint64_t context_id) {
+    undo(agent, answer, context_id, true);
+}
+void undo_other(UserAgent& agent, Mail& answer, uint64_t context_id) {
+    undo(agent, answer, context_id, false);
 }
 
 // Maps what the agent has joined. Nothing is kept when something does not fit.
@@ -168,19 +214,12 @@ Status map_joint(const ConnectOp& op, const kagent::Joined& joined, Mail& mail, 
     joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
     joint.peer = acquire_peer(*op.nic, joined, mail);
     if (joint.peer == nullptr) {
-        // A requester is connected already: it sees that this end has left.
+        // A requester or a peer is connected already: it sees that this end has left.
         joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
         return Status::out_of_resources;
     }
     *out = std::move(joint);
     return Status::ok;
-}
-
-// A requester that cannot take up the connection says so: the acceptor would wait for it.
-void turn_down(NicContext& nic, uint64_t connection) {
-    uint32_t ticket = 0;
-    const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic.context_id, connection});
-    if (nic.agent->agent_start(mail, &ticket, kOnlyConnected) == Status::ok) nic.agent->agent_abandon(ticket);
 }
 
 // Binds the endpoint to what the agent has joined.
@@ -189,7 +228,12 @@ Status attach(ConnectOp& op, Mail& mail) {
     if (!mail.get(&joined)) return Status::broken;
     Joint joint;
     if (const Status mapped = map_joint(op, joined, mail, &joint); mapped != Status::ok) {
-        if (op.kind == ConnectOp::request) turn_down(*op.nic, joined.connection_id);
+        // The acceptor would wait for it; everybody else is connected already.
+        if (op.kind == ConnectOp::request) {
+            tell(*op.nic->agent, Type::kConnReject, op.nic->context_id, joined.connection_id);
+        } else {
+            leave_at_once(mail, joined);
+        }
         return mapped;
     }
     introduce(op, joint);
@@ -291,11 +335,7 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
 Status reject(NicContext* nic, uint64_t incoming) {
     // Whether the requester still waits makes no difference to who rejects, so the answer is not waited for:
     // a server that turns many away, where all share a processor, would give it up for each of them.
-    uint32_t ticket = 0;
-    const Mail mail = Mail::of(Type::kConnReject, kagent::IncomingRef{nic->context_id, incoming});
-    const Status sent = nic->agent->agent_start(mail, &ticket, kOnlyConnected);
-    if (sent == Status::ok) nic->agent->agent_abandon(ticket);
-    return sent;
+    return tell(*nic->agent, Type::kConnReject, nic->context_id, incoming);
 }
 
 Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
@@ -324,11 +364,13 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         Mail answer;
         if (agent.agent_start(cancel, &ticket, kOnlyConnected) == Status::ok &&
             agent.agent_await(ticket, now_ns() + kCourtesyNs, &answer) == Status::not_done)
-            agent.agent_abandon(ticket);
+            agent.agent_abandon(ticket, nullptr, 0);
         if (agent.agent_await(op->ticket, now_ns(), &answer) == Status::ok) {
             take_answer(*op, answer);
         } else {
-            agent.agent_abandon(op->ticket);
+            // An agent that gets no processor may have decided all the same, and tells us later.
+            agent.agent_abandon(op->ticket, op->kind == ConnectOp::request ? undo_request : undo_other,
+                                op->nic->context_id);
             op->decide(Status::timeout);
         }
     }

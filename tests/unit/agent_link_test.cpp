@@ -435,6 +435,34 @@ TEST(AgentLinkTest, AwaitEndsAtItsDeadlineAndTheRequestStaysOpen) {
     EXPECT_EQ(link.await(request, in_ms(10), &answer), Status::invalid);
 }
 
+TEST(AgentLinkTest, AnAnswerToAnAbandonedRequestIsHandedToWhatUndoesIt) {
+    Place place;
+    AgentLink link;
+    const NicAddress own = open_nic(link, 1);
+    std::vector<Type> undone;
+    const auto undo = [&](Mail& answer) {
+        undone.push_back(answer.type());
+        Mail other;  // with no lock held
+        EXPECT_EQ(link.call(Mail(Type::kListNics), &other, in_ms(5000)), Status::ok);
+    };
+    uint32_t wait = 0, request = 0;
+    Mail answer;
+    // It comes later, and to somebody who waits for something else.
+    ASSERT_EQ(link.start(wait_request(1, "d"), &wait), Status::ok);
+    link.abandon(wait, undo);
+    ASSERT_EQ(link.start(connect_request(1, own, "d"), &request), Status::ok);
+    link.abandon(request);
+    ASSERT_EQ(link.start(wait_request(1, "e"), &wait), Status::ok);
+    EXPECT_TRUE(eventually([&] { return link.await(wait, in_ms(5), &answer), !undone.empty(); }));
+    // It is here, and nobody has taken it.
+    ASSERT_EQ(link.start(connect_request(1, own, "e"), &request), Status::ok);
+    link.abandon(request);
+    EXPECT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(5000)), Status::ok)
+        << "and the other one is read";
+    link.abandon(wait, undo);
+    EXPECT_EQ(undone, (std::vector{Type::kIncoming, Type::kIncoming}));
+}
+
 TEST(AgentLinkTest, ThreadsThatWaitReadForEachOther) {
     Place place;
     AgentLink link;

@@ -3,6 +3,7 @@
 #include "kagent/agent.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -410,6 +411,31 @@ TEST(AgentConnectTest, PrivateDescriptorsStayWithTheirUser) {
     more_than_it_has.context_id = 7;
     more_than_it_has.private_descriptors = 1;
     EXPECT_EQ(status_of(b.ask(b.join(), Type::kOpenNic, more_than_it_has)), Status::invalid);
+}
+
+// An agent short of descriptors joins both ends or neither.
+TEST(AgentConnectTest, OfTwoPeersNoneIsJoinedAlone) {
+    Bench b;
+    const uint64_t s = b.join(), t = b.join();
+    const uint64_t c = b.open(s, "fake0", 0, 3), d = b.open(t, "fake0", 0, 3);
+    rlimit before;
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const auto in_use = static_cast<rlim_t>(Bench::some_fd().get());
+    int joined = 0;
+    for (rlim_t room = 0; room < 24; ++room) {
+        const rlimit tight = {in_use + room, before.rlim_max};
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+        b.post(s, Type::kConnPeer, request_to(c, "a", nic_address(0), "b"), 20);
+        b.post(t, Type::kConnPeer, request_to(d, "b", nic_address(0), "a"), 21);
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+        const Mail first = b.take(s), second = b.take(t);
+        EXPECT_EQ(first.type() == Type::kJoined, second.type() == Type::kJoined) << "room for " << room;
+        EXPECT_EQ(status_of(first), status_of(second)) << room;
+        EXPECT_TRUE(b.quiet(s) && b.quiet(t));
+        joined += first.type() == Type::kJoined ? 1 : 0;
+    }
+    EXPECT_GT(joined, 0);
+    EXPECT_LT(joined, 24);
 }
 
 // Each connection to one context bears the same name of it, and no two contexts have the same.

@@ -40,6 +40,18 @@ public:
         events.push_back({"joined", own.party, Status::ok, c, side, peer});
         return true;
     }
+    bool joined_both(uint64_t c, const End& first, const End& second) override {
+        const bool both =
+            first.party.session != has_no_descriptors && second.party.session != has_no_descriptors;
+        for (const auto& [own, peer, side] :
+             {std::tuple(&first, &second, 0U), std::tuple(&second, &first, 1U)}) {
+            if (both)
+                joined(c, *own, *peer, side);
+            else
+                failed(own->party, Status::out_of_resources);
+        }
+        return both;
+    }
     void settled(uint64_t c) override { std::erase(shared, c); }
     void cancel_too_late(const Party& w) override { events.push_back({"too_late", w, Status::ok, 0, 0, {}}); }
     void ticket_opened(uint64_t session) override { ++open[session]; }
@@ -407,6 +419,35 @@ TEST_F(ConnectionTableTest, AcceptorThatCannotBeJoinedEndsTheConfirmation) {
     const Event joined = fx.take();
     fx.has_no_descriptors = 1;
     EXPECT_FALSE(table.confirm(2, joined.number));
+    EXPECT_EQ(table.connections_made(), 0u);
+    EXPECT_TRUE(fx.shared.empty());
+}
+
+// Its process counts on the deadline, and both ends are told of a connection at once: it would be a
+// connection of one.
+TEST_F(ConnectionTableTest, APeerRequestIsJoinedWithNobodyAfterItsDeadline) {
+    table.peer(end(1, 10, at(1, "a")), at(1, "b"), now + 10 * kMs, now);
+    now += 10 * kMs;  // the agent has no processor: messages come before it looks at the time
+    table.peer(end(2, 20, at(1, "b")), at(1, "a"), kNever, now);
+    const Event late = fx.take();
+    EXPECT_EQ(late.what, "failed");
+    EXPECT_EQ(late.who.session, 1u);
+    EXPECT_EQ(late.status, Status::timeout);
+    EXPECT_TRUE(fx.events.empty());
+    table.peer(end(1, 11, at(1, "a")), at(1, "b"), kNever, now);
+    EXPECT_EQ(fx.take().what, "joined");
+    EXPECT_EQ(fx.take().what, "joined");
+}
+
+TEST_F(ConnectionTableTest, OfTwoPeersNoneIsJoinedAlone) {
+    for (const uint64_t poor : {1, 2}) {
+        fx.has_no_descriptors = poor;
+        table.peer(end(1, 10, at(1, "a")), at(1, "b"), kNever, now);
+        table.peer(end(2, 20, at(1, "b")), at(1, "a"), kNever, now);
+        EXPECT_EQ(fx.take().what, "failed");
+        EXPECT_EQ(fx.take().what, "failed");
+        EXPECT_TRUE(fx.events.empty());
+    }
     EXPECT_EQ(table.connections_made(), 0u);
     EXPECT_TRUE(fx.shared.empty());
 }

@@ -114,6 +114,37 @@ TEST(Ends, OfAnAttemptThatWasNeverStartedAreSeenByThePeer) {
     EXPECT_TRUE(a.hears(VIP_ERROR_CONN_LOST));
 }
 
+// An agent that gets no processor has joined both ends, and one of them has given up before it heard so.
+TEST(Ends, OfAnAttemptThatWasGivenUpTooEarlyAreSeenByThePeer) {
+    Matcher matcher;
+    TestNic nic_a(matcher), nic_b(matcher);
+    TestVi a(nic_a, kLevel), b(nic_b, kLevel);
+    ConnectOp* from_b = begin_connect(b, "late");
+    nic_b.agent.hold_back();
+    ConnectOp* from_a = begin_connect(a, "late");
+    ConnectResult result;
+    EXPECT_EQ(ops().connect_finish(from_b, &result), Status::timeout);
+    finish_connect(a, from_a);
+    nic_b.agent.catch_up();
+    EXPECT_TRUE(a.hears(VIP_ERROR_CONN_LOST));
+    a.disconnect();
+    connect(a, b);
+}
+
+TEST(Ends, OfAnAttemptThatLacksDescriptorsAreSeenByThePeer) {
+    Matcher matcher;
+    TestNic nic_a(matcher), nic_b(matcher);
+    TestVi a(nic_a, kLevel), b(nic_b, kLevel);
+    nic_b.agent.loses_descriptors = true;
+    ConnectOp* from_a = begin_connect(a, "poor");
+    ConnectOp* from_b = begin_connect(b, "poor");
+    finish_connect(a, from_a);
+    ConnectResult result;
+    EXPECT_EQ(ops().connect_await(from_b, kNever, &result), Status::out_of_resources);
+    EXPECT_EQ(ops().connect_finish(from_b, &result), Status::out_of_resources);
+    EXPECT_TRUE(a.hears(VIP_ERROR_CONN_LOST));
+}
+
 // ---- another process
 // ----------------------------------------------------------------------------------------
 

@@ -60,7 +60,27 @@ Mail joined_mail(const FakeAgent& from, const kagent::ConnRequest& request, int 
 
 void FakeAgent::answer(uint32_t ticket, Mail mail) {
     const std::lock_guard lock(mutex_);
+    if (loses_descriptors && mail.descriptors.size() > 1) {
+        mail.descriptors.resize(1);
+        mail.descriptors_lost = true;
+    }
     answers_[ticket] = std::move(mail);
+}
+
+void FakeAgent::catch_up() {
+    std::vector<std::pair<Late, Mail>> calls;
+    {
+        const std::lock_guard lock(mutex_);
+        silent_ = false;
+        for (const auto& [ticket, late] : late_) {
+            const auto found = answers_.find(ticket);
+            if (found == answers_.end()) continue;
+            calls.emplace_back(late, std::move(found->second));
+            answers_.erase(found);
+        }
+        late_.clear();
+    }
+    for (auto& [late, mail] : calls) late.call(*this, mail, late.argument);
 }
 
 Status FakeAgent::agent_start(const Mail& request, uint32_t* ticket, Deadline) {
@@ -99,7 +119,7 @@ Status FakeAgent::agent_await(uint32_t ticket, Deadline deadline, Mail* out) {
     for (;;) {
         {
             const std::lock_guard lock(mutex_);
-            const auto found = answers_.find(ticket);
+            const auto found = silent_ ? answers_.end() : answers_.find(ticket);
             if (found != answers_.end()) {
                 *out = std::move(found->second);
                 answers_.erase(found);
@@ -111,9 +131,13 @@ Status FakeAgent::agent_await(uint32_t ticket, Deadline deadline, Mail* out) {
     }
 }
 
-void FakeAgent::agent_abandon(uint32_t ticket) {
+void FakeAgent::agent_abandon(uint32_t ticket, LateAnswer late, uint64_t argument) {
     const std::lock_guard lock(mutex_);
-    answers_.erase(ticket);
+    if (late != nullptr && silent_) {
+        late_[ticket] = {late, argument};
+    } else {
+        answers_.erase(ticket);
+    }
 }
 
 Status FakeAgent::watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) {

@@ -46,7 +46,7 @@ public:
     ~FakeAgent();
     Status agent_start(const Mail& request, uint32_t* ticket, Deadline deadline) override;
     Status agent_await(uint32_t ticket, Deadline deadline, Mail* answer) override;
-    void agent_abandon(uint32_t ticket) override;
+    void agent_abandon(uint32_t ticket, LateAnswer late, uint64_t argument) override;
     Status watch(int fd, void (*fired)(void*), void* argument, uint32_t* watch_id) override;
     void unwatch(uint32_t watch_id) override;
     Status spawn(const char* name, void (*run)(void*), void* argument) override;
@@ -54,6 +54,11 @@ public:
     void nic_failed(uint64_t) override {}
 
     void answer(uint32_t ticket, Mail mail);
+    // From now on it answers nothing; and what it would have answered, all at once.
+    void hold_back() { silent_ = true; }
+    void catch_up();
+    bool loses_descriptors =
+        false;    // what it answers from now on comes without its descriptors but the first
     Mail opened;  // what describe() gave: handed to peers
     uint64_t context_id = 0;
 
@@ -66,7 +71,13 @@ private:
     };
     Matcher& matcher_;
     std::mutex mutex_;
+    struct Late {
+        LateAnswer call;
+        uint64_t argument;
+    };
     std::map<uint32_t, Mail> answers_;
+    std::map<uint32_t, Late> late_;
+    std::atomic<bool> silent_{false};
     uint32_t next_ticket_ = 1;
     std::map<uint32_t, Watch> watches_;
     uint32_t next_watch_ = 1;
