@@ -205,7 +205,9 @@ struct Cancel {
 // One end of a new connection. Order of events for client/server: the requester gets kJoined first, maps,
 // marks itself attached in the segment and sends kConnConfirm; only then the acceptor gets its kJoined. A
 // requester whose confirmation came too late hears so and undoes what it did. So nobody is ever half-open.
-// Peer-to-peer: both get it at once.
+// Peer-to-peer: both get it at once, and neither after its timeout. Whoever has given up before it reads its kJoined
+// undoes it: a requester by kConnReject, everybody else by marking its end closed in the segment. Likewise a kIncoming
+// that nobody waits for any more is rejected.
 struct Joined {
     uint64_t connection_id = 0;
     uint64_t segment_bytes = 0;
