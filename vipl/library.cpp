@@ -2,14 +2,18 @@
 #include "vipl/library.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "core/log/log.hpp"
+#include "core/provider/loader.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/cancellation.hpp"
+#include "core/sync/fork_gate.hpp"
 #include "core/trace/probe.hpp"
 #include "core/wait/crowd_score.hpp"
 #include "vipl/connection.hpp"
@@ -27,21 +31,30 @@ HandleTable handle_table;
 
 namespace {
 
-// The process' library. Written under start_mutex; both are made anew in a forked child.
+// The process' library. Made behind the gate; both are made anew in a forked child.
 std::atomic<Library*> instance{nullptr};
-std::mutex start_mutex;
+ForkGate start_gate;
+bool watching = false;           // fork handlers are registered; behind the gate
+std::atomic<pid_t> begun_by{0};  // the process that has begun to make a library
 
 // What this thread holds while it forks.
 thread_local EventThread* held = nullptr;
 
+// A library that is being made, a provider that is being loaded, is waited for: what such code shares with its like
+// in the child (locks, objects that are initialised once) would stay half done there for ever.
 void before_fork() {
+    start_gate.hold();
+    hold_loader_for_fork();
+    if (held != nullptr) return;
     Library* library = instance.load(std::memory_order_acquire);
     held = library == nullptr ? nullptr : library->events.get();
     if (held != nullptr) held->hold_for_fork();
 }
 
 void after_fork() {
-    if (held != nullptr) held->let_go_after_fork();
+    if (held != nullptr) std::exchange(held, nullptr)->let_go_after_fork();
+    let_go_of_loader();
+    start_gate.let_go();
 }
 
 // The child shares no NIC with its parent: handles are unknown there (their table is wiped by the kernel),
@@ -50,14 +63,22 @@ void after_fork() {
 // freed here: at the fork another thread may have held a lock of the allocator.
 void forget_in_child() {
     const CancellationHeldOff held_off;
-    new (&start_mutex) std::mutex;
+    start_gate.reset();
+    reset_loader_in_child();
+    begun_by.store(0);
     handle_table.reset_after_fork();
     stats::process_stats.forget();
     forget_ending_threads();
     Library* parents = instance.exchange(nullptr);
     if (parents == nullptr) return;
     parents->link.reset_after_fork();
-    if (held != nullptr) held->forget();
+    if (held != nullptr) std::exchange(held, nullptr)->forget();
+}
+
+// Behind the gate.
+bool watch_forks() {
+    if (!watching) watching = ::pthread_atfork(before_fork, after_fork, forget_in_child) == 0 && watch_exit();
+    return watching;
 }
 
 }  // namespace
@@ -118,12 +139,16 @@ Library* Library::start() {
         ready = nullptr;
     }
     if (ready != nullptr) return ready;
-    const std::lock_guard lock(start_mutex);
+    // A child of a process that was just making one, and of a _Fork() or before the handlers were registered.
+    const pid_t own = ::getpid();
+    if (const pid_t by = begun_by.exchange(own); by != 0 && by != own) {
+        forget_in_child();
+        begun_by.store(own);
+    }
+    const std::lock_guard lock(start_gate);
     ready = instance.load(std::memory_order_acquire);
     if (ready != nullptr) return ready;
-    static const bool watching =
-        ::pthread_atfork(before_fork, after_fork, forget_in_child) == 0 && watch_exit();
-    if (!watching) return nullptr;
+    if (!watch_forks()) return nullptr;
     auto* fresh = new (std::nothrow) Library;
     if (fresh == nullptr || !fresh->prepare())
         return nullptr;  // what a failed start leaves is not worth undoing

@@ -34,16 +34,24 @@ Level level_from_environment() {
     return Level::off;  // the configuration's own check tells of misspelt values
 }
 
-// Opened once, and kept: a line must reach the file also when descriptors have run out.
+std::atomic<int> kept_destination{kUnknown};
+
+int open_destination() {
+    const char* path = ::secure_getenv("VIADUCT_LOG_FILE");
+    if (path == nullptr || path[0] == '\0') return STDERR_FILENO;
+    const int file = above_stdio(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
+    return file < 0 ? STDERR_FILENO : file;
+}
+
+// Opened once, and kept: a line must reach the file also when descriptors have run out. Without a lock, which another
+// thread may hold at a fork.
 int destination() {
-    static const int fd = [] {
-        const char* path = ::secure_getenv("VIADUCT_LOG_FILE");
-        if (path == nullptr || path[0] == '\0') return STDERR_FILENO;
-        const int file =
-            above_stdio(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600));
-        return file < 0 ? STDERR_FILENO : file;
-    }();
-    return fd;
+    int known = kept_destination.load(std::memory_order_acquire);
+    if (known != kUnknown) return known;
+    const int opened = open_destination();
+    if (kept_destination.compare_exchange_strong(known, opened, std::memory_order_acq_rel)) return opened;
+    if (opened != STDERR_FILENO) ::close(opened);
+    return known;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "core/config/paths.hpp"
 #include "core/log/log.hpp"
 #include "core/provider/defaults.hpp"
+#include "core/sync/fork_gate.hpp"
 
 namespace viaduct {
 
@@ -23,6 +24,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kSuffix = ".so";
+
+ForkGate gate;
+std::map<std::string, LoadedProvider>* loaded = nullptr;  // read by threads that outlive main; behind the gate
 
 // Only such names become part of a path.
 bool is_provider_name(const std::string& name) {
@@ -122,18 +126,25 @@ std::vector<ProviderFile> find_providers() {
     return found;
 }
 
+void hold_loader_for_fork() { gate.hold(); }
+
+void let_go_of_loader() { gate.let_go(); }
+
+void reset_loader_in_child() {
+    if (!gate.reset()) loaded = nullptr;  // the linker says again what it has loaded
+}
+
 LoadedProvider load_provider(const std::string& name) {
-    static std::mutex mutex;
-    static auto& loaded = *new std::map<std::string, LoadedProvider>;  // read by threads that outlive main
-    const std::scoped_lock lock(mutex);
-    if (const auto known = loaded.find(name); known != loaded.end()) return known->second;
+    const std::scoped_lock lock(gate);
+    if (loaded == nullptr) loaded = new std::map<std::string, LoadedProvider>;
+    if (const auto known = loaded->find(name); known != loaded->end()) return known->second;
     if (!is_provider_name(name))
         return refuse(fmt::format("\"{}\" cannot be the name of a provider", name),
                       "provider names have small letters, digits, _ and -");
     for (const ProviderFile& file : find_providers()) {
         if (file.name != name) continue;
         const LoadedProvider result = load_file(file);
-        if (result.provider != nullptr) loaded.emplace(name, result);
+        if (result.provider != nullptr) loaded->emplace(name, result);
         return result;
     }
     return refuse(fmt::format("there is no provider \"{}\"", name),

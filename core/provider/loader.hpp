@@ -28,4 +28,9 @@ struct LoadedProvider {
 // Loaded objects stay for the life of the process. Thread-safe; loading twice gives the same table.
 LoadedProvider load_provider(const std::string& name);
 
+// For the fork handlers of whoever loads providers (core/sync/fork_gate.hpp): a child finds nobody loading.
+void hold_loader_for_fork();
+void let_go_of_loader();
+void reset_loader_in_child();
+
 }  // namespace viaduct
