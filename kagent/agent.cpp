@@ -36,9 +36,8 @@ Agent::Agent(AgentSettings settings, Providers& providers, Outbox& outbox)
       registry_(limits_),
       table_(rules_of(settings_), *this) {}
 
-bool Agent::has_room(uid_t user) const {
-    return limits_.left(user, Quota::descriptors) >= kDescriptorsOfSession &&
-           limits_.left(user, Quota::sockets) != 0;
+bool Agent::has_room(uid_t user) {
+    return limits_.left(user, Quota::sockets) != 0 && limits_.allows(user, Quota::descriptors, kDescriptorsOfSession);
 }
 
 uint64_t Agent::arrive(Credentials who, Fd pidfd, int64_t now) {

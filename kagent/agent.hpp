@@ -61,7 +61,7 @@ public:
     Agent(AgentSettings settings, Providers& providers, Outbox& outbox);
 
     // Whether this user may have another session that has not said hello yet.
-    bool has_room(uid_t user) const;
+    bool has_room(uid_t user);
     // The number of the new session; 0: there is no room.
     uint64_t arrive(Credentials who, Fd pidfd, int64_t now);
     void handle(uint64_t session, Mail mail, int64_t now);

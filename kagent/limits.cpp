@@ -74,9 +74,13 @@ uint64_t Limits::left(uid_t user, Quota q) const {
     return q == Quota::descriptors ? std::min(own, fair::left(capacity_, descriptors_, have)) : own;
 }
 
-bool Limits::take(uid_t user, Quota q, uint64_t amount) {
+bool Limits::allows(uid_t user, Quota q, uint64_t amount) {
     if (amount > left(user, q) && q == Quota::descriptors && recount_) recount_(user);
-    if (amount > left(user, q)) return false;
+    return amount <= left(user, q);
+}
+
+bool Limits::take(uid_t user, Quota q, uint64_t amount) {
+    if (!allows(user, q, amount)) return false;
     take_anyway(user, q, amount);
     return true;
 }

@@ -42,7 +42,9 @@ public:
     uint64_t limit(Quota) const;
     uint64_t used(uid_t user, Quota) const;
     uint64_t left(uid_t user, Quota) const;
-    // All or nothing. Descriptors are counted anew before any is refused.
+    // Whether he may have so much more. Descriptors are counted anew before any is refused.
+    [[nodiscard]] bool allows(uid_t user, Quota, uint64_t amount);
+    // All or nothing, of what is allowed.
     [[nodiscard]] bool take(uid_t user, Quota, uint64_t amount);
     // What exists already and cannot be refused any more (a client that re-attaches).
     void take_anyway(uid_t user, Quota, uint64_t amount);

@@ -20,7 +20,7 @@ Status Registry::open(Context& context) {
     for (size_t kind = 0; kind < kLeaseKinds; ++kind) {
         if (context.held[kind] > limits_.limit(quota_of(kind))) return Status::out_of_resources;
     }
-    if (context.descriptors.size() > limits_.left(context.user, Quota::descriptors) ||
+    if (!limits_.allows(context.user, Quota::descriptors, context.descriptors.size()) ||
         !limits_.take(context.user, Quota::contexts, 1))
         return Status::out_of_resources;
     limits_.take_anyway(context.user, Quota::descriptors, context.descriptors.size());

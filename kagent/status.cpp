@@ -132,7 +132,7 @@ void Agent::status(Session& s, const Mail& mail, int64_t now) {
     std::string text = status_text(s, now, true);
     Mail out(Type::kStatusText, mail.header.ticket);
     if (text.size() + 1 > kMaxMessage) {
-        if (limits_.left(s.who.uid, Quota::descriptors) == 0) {
+        if (!limits_.allows(s.who.uid, Quota::descriptors, 1)) {
             refuse(s, mail.header.ticket, Status::out_of_resources,
                    "the agent has no file left for this user: too many that he has asked for are not taken");
             return;

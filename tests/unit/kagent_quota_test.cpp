@@ -143,6 +143,26 @@ TEST(AgentQuotaTest, DescriptorsThatHaveBeenTakenMeanwhileAreNoReasonToRefuse) {
     EXPECT_EQ(limits.used(1000, Quota::descriptors), 10u);
 }
 
+TEST(AgentQuotaTest, NorAreTheyOneToTurnAProcessAwayOrToOpenNoNic) {
+    AgentSettings settings;
+    settings.limits.descriptors = 20;
+    Bench b(settings);
+    Limits& limits = b.agent.limits();
+    uint64_t charged = 0;
+    limits.recount_by([&](uid_t user) { limits.correct(user, Quota::descriptors, &charged, 0); });
+    const auto fill_up = [&] {
+        limits.correct(1000, Quota::descriptors, &charged, limits.left(1000, Quota::descriptors));
+        EXPECT_EQ(limits.left(1000, Quota::descriptors), 0u);
+    };
+    fill_up();
+    const uint64_t s = b.join();
+    EXPECT_EQ(b.last.type(), Type::kWelcome);
+    fill_up();
+    b.open(s, "fake0", 0, 3);
+    EXPECT_EQ(b.last.type(), Type::kOpened);
+    EXPECT_EQ(limits.used(1000, Quota::descriptors), 6u);
+}
+
 TEST(AgentQuotaTest, AStatusThatNeedsAFileIsRefusedToWhoHasNoneLeft) {
     AgentSettings settings;
     settings.limits.descriptors = 3 * 100;
