@@ -286,7 +286,7 @@ Server::Heard Server::read_from(Client& c, int most) {
     for (int i = 0; i < most; ++i) {
         if (!listens_to(c)) return Heard::all;
         if (closers_.full(c.who().uid) && brings_files(c.socket())) {
-            c.held_back = true;
+            c.held_back = holds_back_ = true;
             return Heard::all;
         }
         Mail mail;
@@ -400,6 +400,7 @@ void Server::bury() {
 void Server::look_at_clients(int64_t now) {
     if (now < next_look_) return;
     next_look_ = now + kLook;
+    holds_back_ = false;
     closers_.look(now);
     for (auto& [key, c] : clients_) {
         c->held_back = false;
@@ -442,7 +443,7 @@ void Server::look_at_links(int64_t now) {
 
 int Server::timeout_ms(int64_t now) const {
     int64_t next = std::min(agent_.next_deadline(), links_due_);
-    if (silent_.size() != 0 || closers_.busy()) {
+    if (silent_.size() != 0 || holds_back_ || closers_.busy()) {
         next = std::min(next, now + kLook);
     } else if (!options_.forever && agent_.keepers() == 0) {
         next = std::min(next, leaving_at());

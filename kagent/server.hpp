@@ -93,6 +93,7 @@ private:
     int64_t next_retry_ = 0;      // of what had too many descriptors in flight
     int64_t links_due_ = kNever;  // when to look at the interfaces
     bool had_company_ = false;    // some session has kept us already
+    bool holds_back_ = false;     // some client, until the next look
     bool stop_ = false;
 };
 

@@ -27,7 +27,7 @@ Status wait_writable(int fd, Deadline deadline) {
 
 // Blocking exchange on a socket that nobody else uses yet. Messages with another ticket go to `strays`. An agent
 // that turns a client away writes why and closes, perhaps before it has read what we say: what it wrote is still
-// there when we cannot send any more, behind one error that tells of what it left unread.
+// there when we cannot send any more.
 Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline, std::deque<Mail>* strays) {
     bool closed = false;
     for (Status s = Status::not_done; s == Status::not_done;) {
@@ -36,7 +36,7 @@ Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline,
         closed = s == Status::closed;
         if (s != Status::ok && s != Status::not_done && !closed) return s;
     }
-    for (bool told = false;;) {
+    for (;;) {
         Mail mail;
         const Status s = receive_mail(fd, &mail);
         if (s == Status::ok) {
@@ -47,7 +47,6 @@ Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline,
             strays->push_back(std::move(mail));
             continue;
         }
-        if (s == Status::closed && !std::exchange(told, true)) continue;
         if (s != Status::not_done || closed) return s == Status::not_done ? Status::closed : s;
         if (remaining_ns(deadline) == 0) return Status::timeout;
         pollfd p{fd, POLLIN, 0};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace viaduct {
 
@@ -99,9 +100,11 @@ Status receive_mail(int socket, Mail* out) {
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
     ssize_t got = 0;
+    // One that closes with something unread leaves an error, once, before what it has written.
+    bool told = false;
     do {
         got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+    } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(told, true))));
     if (got < 0) return errno == EAGAIN ? Status::not_done : Status::closed;
 
     out->descriptors = collect_descriptors(message);

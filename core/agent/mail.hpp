@@ -52,7 +52,8 @@ struct Mail {
 // kMaxMessage).
 Status send_mail(int socket, const Mail& mail);
 
-// ok; not_done (nothing there, non-blocking); closed; invalid (bytes that are no message: magic, length,
+// ok; not_done (nothing there, non-blocking); closed (once all that was written has been read, also where the
+// other end has left something unread); invalid (bytes that are no message: magic, length,
 // version, too many descriptors). Descriptors arrive close-on-exec and above 2; `out` owns them, also those
 // of bytes that are no message. A message whose descriptors do not fit under the limit of this process is ok,
 // with those that came before and marked (descriptors_lost): who asked for it can be told.

@@ -44,6 +44,7 @@ namespace {
 using kagent::Type;
 
 constexpr int64_t kCourtesyNs = 1'000'000'000;  // for answers the agent gives at once
+constexpr int64_t kConfirmNs = 5'000'000'000;   // so long the acceptor waits for a confirmation (agent.confirm_ms)
 // An agent that dies of a request is not the one that will answer it: after so many that went within a second of
 // getting it, nobody is asked any more.
 constexpr uint32_t kMostDeaths = 8;
@@ -129,13 +130,16 @@ void introduce(ConnectOp& op, const Joint& joint) {
 }
 
 // The acceptor learns only now that it is connected (kagent.hpp, Joined). False: it has given up, or nobody
-// can say.
-bool confirm(NicContext& nic, uint64_t connection) {
+// can say. An agent that waits for a processor has as long as the request has.
+bool confirm(const ConnectOp& op, uint64_t connection) {
+    NicContext& nic = *op.nic;
     const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{connection});
     uint32_t ticket = 0;
     if (nic.agent->agent_start(mail, &ticket, kOnlyConnected) != Status::ok) return false;
     Mail answer;
-    const Status waited = nic.agent->agent_await(ticket, now_ns() + kCourtesyNs, &answer);
+    const int64_t now = now_ns();
+    const Deadline until = std::clamp(op.deadline, now + kCourtesyNs, now + kConfirmNs);
+    const Status waited = nic.agent->agent_await(ticket, until, &answer);
     if (waited == Status::not_done) nic.agent->agent_abandon(ticket, nullptr, 0);
     return waited == Status::ok && answer.type() == Type::kDone;
 }
@@ -238,7 +242,7 @@ Status attach(ConnectOp& op, Mail& mail) {
     }
     introduce(op, joint);
     bind(*op.vi->endpoint, std::move(joint));
-    if (op.kind == ConnectOp::request && !confirm(*op.nic, joined.connection_id)) {
+    if (op.kind == ConnectOp::request && !confirm(op, joined.connection_id)) {
         // Should the acceptor have been told all the same, it sees that this end has left.
         const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
         disconnect(*op.vi);

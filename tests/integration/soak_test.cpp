@@ -15,6 +15,17 @@ constexpr int kProcesses = 64;
 constexpr long kGrowthKib =
     512;  // malloc's and the kernel's own rounding; what leaks with each message is far more
 
+/// Of all processes what they have said by now. Where one fails the others wait for it, and the one that is asked first
+/// tells of that only.
+std::string whatever_they_say(const std::vector<std::unique_ptr<Child>>& all) {
+    std::string text;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        for (std::string line = all[i]->line(Millis(10)); !line.empty(); line = all[i]->line(Millis(10)))
+            text += "\nprocess " + std::to_string(i) + ": " + line;
+    }
+    return text;
+}
+
 TEST(Soak, SixtyFourProcessesAllToAll) {
     const int seconds = soak_seconds();
     const std::string run = "soak" + std::to_string(getpid());
@@ -33,7 +44,7 @@ TEST(Soak, SixtyFourProcessesAllToAll) {
         std::uint64_t its_messages = 0, its_bytes = 0, damaged = 0, errors = 0;
         long grown = 0, descriptors = 0;
         words >> done >> its_messages >> its_bytes >> damaged >> errors >> grown >> descriptors;
-        ASSERT_EQ("done", done) << "process " << i << ": " << said;
+        ASSERT_EQ("done", done) << "process " << i << ": " << said << whatever_they_say(all);
         EXPECT_EQ(0u, damaged) << "process " << i;
         EXPECT_EQ(0u, errors) << "process " << i;
         EXPECT_EQ(0, descriptors) << "process " << i;

@@ -402,6 +402,33 @@ TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsHeard) {
     }
 }
 
+TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItWentIsHeard) {
+    Place place;
+    std::atomic<bool> both_are_sent = false;
+    const FakeServer answers_one(place.address, [&](int client) {
+        const auto take = [client](Mail* m) { return eventually([&] { return receive_mail(client, m) == Status::ok; }); };
+        Mail mail;
+        kagent::Welcome w;
+        w.version = kagent::kVersionMax;
+        if (!take(&mail) || send_mail(client, Mail::of(Type::kWelcome, w, mail.header.ticket)) != Status::ok) return;
+        if (!take(&mail) || !eventually([&] { return both_are_sent.load(); })) return;
+        (void)!static_cast<int>(send_mail(client, Mail(Type::kDone, mail.header.ticket)));
+    });  // and closes with the other one unread
+    AgentLink link;
+    uint32_t first = 0, second = 0;
+    ASSERT_EQ(link.start(wait_request(1, "a"), &first), Status::ok) << link.last_error();
+    ASSERT_EQ(link.start(wait_request(1, "b"), &second), Status::ok) << link.last_error();
+    pollfd end{link.socket(), 0, 0};
+    both_are_sent = true;
+    ASSERT_TRUE(eventually([&] { return ::poll(&end, 1, 0) == 1 && (end.revents & POLLHUP) != 0; }));
+    Mail answer;
+    uint32_t third = 0;
+    EXPECT_EQ(link.start(wait_request(1, "c"), &third, kOnlyConnected), Status::broken);
+    EXPECT_EQ(link.await(first, in_ms(5000), &answer), Status::ok);
+    EXPECT_EQ(answer.type(), Type::kDone);
+    EXPECT_EQ(link.await(second, in_ms(5000), &answer), Status::broken);
+}
+
 TEST(AgentLinkTest, CallersInAHurryDoNotStartAnAgentEach) {
     Place place;
     const SlowVipkad slow(place, "sleep 2.5");
