@@ -144,6 +144,24 @@ class Test:
                 self.fail(f"crowd: turned away without a reason: {text.strip()}")
         print(f"crowd: {len(opened)} opened a NIC, {len(refused)} were told why not")
 
+    def patient(self):
+        """An agent that takes two seconds for each answer keeps nobody from connecting whose timeout is longer."""
+        address = f"@viaduct-moody-{os.getpid()}-patient"
+        words = [os.path.join(self.build, "bin", "vipping"), "-D", f"patient-{os.getpid()}"]
+        server = subprocess.Popen(words + ["-s", "-1"], env=self.environment(self.real), stdout=subprocess.DEVNULL)
+        agent = MoodyAgent(address, self.real)
+        agent.turn("late")
+        try:
+            p = subprocess.run(words + ["-c", "1", "-w", "60000"], env=self.environment(address), text=True,
+                               capture_output=True, timeout=120)
+            if p.returncode != 0:
+                self.fail(f"late: a request of 60 s ends with status {p.returncode}: {p.stderr.strip()[-300:]}")
+        except subprocess.TimeoutExpired:
+            self.fail("late: a request of 60 s does not end")
+        finally:
+            server.kill()
+            server.wait()
+
     def run(self, moods):
         calls = subprocess.run([self.program, "--list"], capture_output=True, text=True, check=True,
                                env=self.environment("@none")).stdout.split()
@@ -156,6 +174,7 @@ class Test:
                 jobs = [pool.submit(self.one_call, mood, call) for call in calls for mood in moods]
                 jobs += [pool.submit(self.one_tool, mood, words) for words in tools for mood in moods
                          if not mood.endswith("with-us")]
+                jobs.append(pool.submit(self.patient))
                 for job in jobs:
                     job.result()
             self.crowd()
