@@ -52,6 +52,7 @@ public:
     uint64_t taken_seen = 0;  // taken() then
     unsigned interest = 0;    // what epoll watches for
     bool held_back = false;   // its files cannot be closed now: it is not listened to until the next look
+    bool waits = false;       // not listened to until its user's processes have taken files
     int last_turns = 8;       // for what a process that has ended has still said
     uint64_t charged_bytes = 0, charged_files = 0;  // unread_bytes() and flying(), in its user's account
 

@@ -30,6 +30,7 @@ constexpr int64_t kFirstPatience = 3'000 * kMillisecond;
 constexpr int64_t kLook = 500 * kMillisecond;
 constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
 constexpr int64_t kRetry = 50 * kMillisecond;
+constexpr int64_t kTaking = 2 * kMillisecond;  // between two looks whether files have been taken
 constexpr size_t kSilentInAll = 4096;
 constexpr int kMessagesPerTurn = 32;         // of one client, then the others have theirs
 constexpr int64_t kTurn = kMillisecond / 4;  // of one client
@@ -67,15 +68,11 @@ Server::Server(Options options, AgentSettings settings, Providers& providers, Fd
       reserve_(above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC))),
       own_users_only_(options_.own_user_only || is_abstract(listener_.get())),
       agent_(std::move(settings), providers, *this),
+      takers_(agent_.limits(), [this](uid_t user) { return count_flying(user); }),
       silent_(kSilentOfOneUser, kSilentInAll),
       idle_since_(now_ns()) {
     if (linger_ns_ < 0) options_.forever = true;
-    agent_.limits().recount_by([this](uid_t user) {
-        for (const auto& [key, c] : clients_) {
-            if (c->who().uid == user && c->charged_files != 0)
-                agent_.limits().correct(user, Quota::descriptors, &c->charged_files, c->flying());
-        }
-    });
+    agent_.limits().recount_by([this](uid_t user) { count_flying(user); });
     const sigset_t mask = hold_end_signals();
     signals_ = Fd(above_stdio(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK)));
     watch(listener_.get(), EPOLLIN, static_cast<uint64_t>(Watch::listener));
@@ -105,8 +102,18 @@ void Server::adjust(Client& c) {
 
 // A client that does not take its answers is not listened to: at once when its user has many such answers.
 bool Server::listens_to(const Client& c) const {
-    return c.wants_to_read() && !c.held_back &&
+    return c.wants_to_read() && !c.held_back && !c.waits &&
            (!c.wants_to_write() || agent_.limits().left(c.who().uid, Quota::unread) != 0);
+}
+
+uint64_t Server::count_flying(uid_t user) {
+    uint64_t flying = 0;
+    for (const auto& [key, c] : clients_) {
+        if (c->who().uid != user || c->charged_files == 0) continue;
+        agent_.limits().correct(user, Quota::descriptors, &c->charged_files, c->flying());
+        flying += c->charged_files;
+    }
+    return flying;
 }
 
 void Server::settle_account(Client& c) {
@@ -289,6 +296,11 @@ Server::Heard Server::read_from(Client& c, int most) {
             c.held_back = holds_back_ = true;
             return Heard::all;
         }
+        if (takers_.are_waited_for(c.who().uid, now_ns())) {
+            c.waits = true;
+            waiting_.insert(c.key);
+            return Heard::all;
+        }
         Mail mail;
         const Status received = receive_mail(c.socket(), &mail);
         if (!std::all_of(mail.descriptors.begin(), mail.descriptors.end(), is_memory_or_event)) {
@@ -383,6 +395,7 @@ void Server::bury() {
             const uid_t user = c.who().uid;
             silent_.remove(user, key);
             writers_.erase(key);
+            waiting_.erase(key);
             // The watched descriptors leave epoll with their last copy; the process' one has none elsewhere.
             ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.socket(), nullptr);
             if (c.pidfd() >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.pidfd(), nullptr);
@@ -420,6 +433,17 @@ void Server::look_at_clients(int64_t now) {
     }
 }
 
+void Server::look_at_waiting(int64_t now) {
+    if (waiting_.empty() || now < next_taking_) return;
+    next_taking_ = now + kTaking;
+    std::erase_if(waiting_, [&](uint64_t key) {
+        Client& c = *clients_.at(key);
+        c.waits = takers_.are_waited_for(c.who().uid, now);
+        if (!c.waits) adjust(c);
+        return !c.waits;
+    });
+}
+
 // ---- the host's interfaces
 
 void Server::watch_links() {
@@ -450,6 +474,7 @@ int Server::timeout_ms(int64_t now) const {
     }
     // A send refused for too many descriptors in flight has no event that says when it may be tried again.
     if (!writers_.empty()) next = std::min(next, now + kRetry);
+    if (!waiting_.empty()) next = std::min(next, now + kTaking);
     if (next == kNever) return -1;
     if (next <= now) return 0;
     return static_cast<int>(std::min<int64_t>((next - now + kMillisecond - 1) / kMillisecond, 60'000));
@@ -526,6 +551,7 @@ void Server::run() {
         gather(turns_.empty() ? timeout_ms(now) : 0, &now);
         serve_in_turns();
         look_at_links(now);
+        look_at_waiting(now);
         look_at_clients(now);
         bury();
         note_company(now_ns());

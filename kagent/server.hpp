@@ -17,6 +17,7 @@
 #include "kagent/agent.hpp"
 #include "kagent/client.hpp"
 #include "kagent/link_watch.hpp"
+#include "kagent/takers.hpp"
 #include "kagent/users.hpp"
 
 namespace viaduct::kagent {
@@ -65,6 +66,8 @@ private:
     void lose(Client& c, const char* why);
     void bury();
     void look_at_clients(int64_t now);
+    void look_at_waiting(int64_t now);
+    uint64_t count_flying(uid_t user);
     void watch_links();
     void look_at_links(int64_t now);
     int timeout_ms(int64_t now) const;
@@ -79,11 +82,13 @@ private:
     bool own_users_only_;
     Users users_;
     Agent agent_;
+    Takers takers_;
     LinkWatch links_;
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
     std::unordered_map<uint64_t, Client*> by_session_;
     std::vector<uint64_t> dead_;  // keys; removed between events, when nobody holds a reference
     std::unordered_set<uint64_t> writers_;  // keys of clients that do not take their messages at once
+    std::unordered_set<uint64_t> waiting_;  // keys of clients whose user's processes are to take files first
     fair::SilentOnes silent_;               // clients that have not said hello, by key
     fair::Turns turns_;
     Closers closers_;
@@ -91,6 +96,7 @@ private:
     int64_t idle_since_;
     int64_t next_look_ = 0;       // at silent and deaf clients
     int64_t next_retry_ = 0;      // of what had too many descriptors in flight
+    int64_t next_taking_ = 0;     // look at waiting clients
     int64_t links_due_ = kNever;  // when to look at the interfaces
     bool had_company_ = false;    // some session has kept us already
     bool holds_back_ = false;     // some client, until the next look

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A mutex that a fork waits for, so that the child finds what it guards whole. A plain one that another thread holds at
-// the fork is never given back in the child: who needs it there waits for ever. hold(), let_go() and reset() are for the
-// handlers of pthread_atfork(3). Where a fork did not wait (_Fork() runs no handlers), reset() tells whether somebody
-// was inside.
+// A mutex that a fork waits for, so that the child finds what it guards whole. A plain one that another
+// thread holds at the fork is never given back in the child: who needs it there waits for ever. hold(),
+// let_go() and reset() are for the handlers of pthread_atfork(3). Where a fork did not wait (_Fork() runs no
+// handlers), reset() tells whether somebody was inside.
 #pragma once
 
 #include <sched.h>
@@ -27,9 +27,9 @@ public:
         mutex_.unlock();
     }
 
-    // Before the fork, on its thread. Not when that thread is inside: it forks in the middle, from a signal handler or a
-    // constructor of a library that is being loaded. And not for ever: who is inside may want a lock that a handler
-    // before ours has taken.
+    // Before the fork, on its thread. Not when that thread is inside: it forks in the middle, from a signal
+    // handler or a constructor of a library that is being loaded. And not for ever: who is inside may want a
+    // lock that a handler before ours has taken.
     void hold() {
         if (inside_.load(std::memory_order_relaxed) == thread_identity()) return;
         for (int tries = 0; !mutex_.try_lock(); ++tries) {
@@ -49,7 +49,8 @@ public:
         held_ = false;
         unlock();
     }
-    // In the child, which has this one thread. False: another thread was inside, and what is guarded may be half changed.
+    // In the child, which has this one thread. False: another thread was inside, and what is guarded may be
+    // half changed.
     bool reset() {
         const uintptr_t inside = inside_.load(std::memory_order_relaxed);
         const bool whole = inside == 0 || inside == thread_identity();

@@ -2,7 +2,12 @@
 // viaduct_integration --gtest_filter=Soak.* [--seconds N]: 64 processes, everybody with everybody, messages
 // of random sizes, every byte looked at, and no memory that grows.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <sstream>
 
@@ -59,6 +64,37 @@ TEST(Soak, SixtyFourProcessesAllToAll) {
     std::cout << kProcesses << " processes, " << seconds << " s: " << messages << " messages, "
               << (bytes >> 20) << " MiB, every byte right; own memory of a process grew by " << growth
               << " KiB at most" << std::endl;
+}
+
+/// An agent that may open few files, as where ulimit -n is small. What it has sent to processes and they have not taken
+/// counts as theirs: as they connect all at once that is far more than their share.
+TEST(FewFiles, ThirtyTwoProcessesAllToAll) {
+    constexpr int kFewer = 32;
+    constexpr rlim_t kFiles = 700;
+    const std::string run = "few" + std::to_string(getpid());
+    const Variable place("VIADUCT_AGENT", "@viaduct-" + run);
+    const pid_t agent = fork();
+    ASSERT_GE(agent, 0);
+    if (agent == 0) {
+        const rlimit few{kFiles, kFiles};
+        setrlimit(RLIMIT_NOFILE, &few);
+        const std::string address = std::getenv("VIADUCT_AGENT");
+        execl(VIADUCT_TEST_VIPKAD, "vipkad", "--socket", address.c_str(), "--linger-ms", "-1", nullptr);
+        _exit(127);
+    }
+    std::vector<std::unique_ptr<Child>> all;
+    for (int i = 0; i < kFewer; ++i)
+        all.push_back(std::make_unique<Child>(
+            "soak", Arguments{"", "", "", std::to_string(i), std::to_string(kFewer), run, "1"}));
+    for (int i = 0; i < kFewer; ++i) {
+        const std::string said = all[i]->line(std::chrono::seconds(60));
+        EXPECT_EQ(0u, said.find("done ")) << "process " << i << ": " << said;
+        if (said.empty()) break;
+    }
+    if (HasFailure()) std::cout << whatever_they_say(all) << std::endl;
+    all.clear();
+    kill(agent, SIGTERM);
+    waitpid(agent, nullptr, 0);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A child that is forked while another thread opens the first NIC of the process opens one, too: neither what that
-// thread has locked nor what it has half initialised stays so in the child. The thread is held up where it makes the
-// library (as the fork handlers are registered) and where it loads the provider; the fork comes in the middle.
+// A child that is forked while another thread opens the first NIC of the process opens one, too: neither what
+// that thread has locked nor what it has half initialised stays so in the child. The thread is held up where
+// it makes the library (as the fork handlers are registered) and where it loads the provider; the fork comes
+// in the middle.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,7 +71,8 @@ int run_alone(Place place) {
     int status = 0;
     ::waitpid(alone, &status, 0);
     const bool fine = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    std::printf("%s while %s\n", fine ? "fine" : "FAILED", place == loading ? "a provider is loaded" : "the library is made");
+    std::printf("%s while %s\n", fine ? "fine" : "FAILED",
+                place == loading ? "a provider is loaded" : "the library is made");
     return fine ? 0 : 1;
 }
 

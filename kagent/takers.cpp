@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "kagent/takers.hpp"
+
+#include <algorithm>
+
+namespace viaduct::kagent {
+
+namespace {
+
+constexpr uint64_t kReserve = 8;               // the part of the quota that is kept for new processes
+constexpr int64_t kPatience = 1'000'000'000;   // with processes that take nothing
+constexpr int64_t kBetweenCounts = 1'000'000;  // a count asks the kernel about each session of the user
+
+}  // namespace
+
+bool Takers::are_waited_for(uid_t user, int64_t now) {
+    const auto is_short = [&] {
+        return limits_.left(user, Quota::descriptors) < limits_.limit(Quota::descriptors) / kReserve;
+    };
+    auto wait = waits_.find(user);
+    if (!is_short()) {
+        if (wait != waits_.end()) waits_.erase(wait);
+        return false;
+    }
+    if (wait != waits_.end() && now - wait->second.counted < kBetweenCounts) return wait->second.waits;
+    const uint64_t flying = count_flying_(user);
+    if (flying == 0 || !is_short()) {
+        if (wait != waits_.end()) waits_.erase(wait);
+        return false;
+    }
+    if (wait == waits_.end()) wait = waits_.emplace(user, Wait{}).first;
+    Wait& w = wait->second;
+    w.left_there = std::min(w.left_there, flying);
+    const bool begins = !w.waits && flying > w.left_there;
+    if (begins || flying < w.flying) w.until = now + kPatience;
+    w.flying = flying;
+    w.counted = now;
+    if (now >= w.until) w.left_there = flying;
+    w.waits = flying > w.left_there;
+    return w.waits;
+}
+
+}  // namespace viaduct::kagent

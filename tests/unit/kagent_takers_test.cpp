@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Requests wait for processes that are about to take files, and not for those that take none.
+#include "kagent/takers.hpp"
+
+#include <gtest/gtest.h>
+
+namespace viaduct::kagent {
+namespace {
+
+constexpr uid_t kUser = 1000;
+constexpr int64_t kMs = 1'000'000;
+
+class TakersTest : public ::testing::Test {
+protected:
+    // What is under way to the user, charged and not.
+    void fly(uint64_t files) {
+        flying = files;
+        limits.correct(kUser, Quota::descriptors, &charged, flying);
+    }
+    bool wait_after(int64_t ms) {
+        now += ms * kMs;
+        return takers.are_waited_for(kUser, now);
+    }
+    static UserLimits eighty() {
+        UserLimits l;
+        l.descriptors = 80;  // ten of them are the reserve
+        return l;
+    }
+
+    Limits limits{eighty()};
+    uint64_t flying = 0, charged = 0;
+    int64_t now = 1'000'000'000;
+    Takers takers{limits, [this](uid_t user) {
+                      limits.correct(user, Quota::descriptors, &charged, flying);
+                      return flying;
+                  }};
+};
+
+TEST_F(TakersTest, NobodyWaitsWhileThereIsRoom) {
+    EXPECT_FALSE(wait_after(0));
+    fly(70);
+    EXPECT_FALSE(wait_after(10));
+}
+
+TEST_F(TakersTest, WhatIsHeldIsNotWaitedFor) {
+    limits.take_anyway(kUser, Quota::descriptors, 80);
+    EXPECT_FALSE(wait_after(0)) << "nobody is going to give anything back";
+}
+
+TEST_F(TakersTest, RequestsWaitUntilFilesHaveBeenTaken) {
+    fly(75);
+    EXPECT_TRUE(wait_after(0));
+    flying = 40;
+    EXPECT_FALSE(wait_after(2));
+    EXPECT_EQ(limits.used(kUser, Quota::descriptors), 40u);
+}
+
+TEST_F(TakersTest, OnlyAsLongAsSomeAreTaken) {
+    for (uint64_t files = 79; files > 71; --files) {
+        fly(files);
+        EXPECT_TRUE(wait_after(900)) << files;
+    }
+    EXPECT_TRUE(wait_after(900));
+    EXPECT_FALSE(wait_after(200))
+        << "a process that stands still holds up the others of its user for no longer";
+    EXPECT_FALSE(wait_after(10));
+    fly(75);
+    EXPECT_TRUE(wait_after(10)) << "those that came since are waited for";
+    flying = 72;
+    EXPECT_FALSE(wait_after(10)) << "those that stayed are not";
+    flying = 0;
+    EXPECT_FALSE(wait_after(10));
+    fly(75);
+    EXPECT_TRUE(wait_after(10)) << "and all is as at the beginning";
+}
+
+TEST_F(TakersTest, AnotherUserDoesNotWait) {
+    fly(75);
+    EXPECT_TRUE(wait_after(0));
+    EXPECT_FALSE(takers.are_waited_for(kUser + 1, now));
+}
+
+}  // namespace
+}  // namespace viaduct::kagent
