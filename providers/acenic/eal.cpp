@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -118,8 +119,16 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
     static std::mutex mutex;
     static int state = 0;  // 1 started, -1 failed
     static bool has_channel = false;
-    static pid_t owner = 0;
+    static std::atomic<pid_t> owner{0};
     static int error = 0;
+    // A child has none of its threads, and would take memory that is its parent's. Looked at first: another thread of the
+    // parent may have held the lock at the fork.
+    pid_t nobody = 0;
+    if (!owner.compare_exchange_strong(nobody, ::getpid()) && owner.load() != ::getpid()) {
+        *why = "DPDK was started by the process this one was forked from";
+        *cure = "open the NIC after exec, or let the ports be shared (acenic.mode)";
+        return false;
+    }
     const std::scoped_lock lock(mutex);
     if (state == 0) {
         std::thread starter([channel] {
@@ -131,12 +140,6 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
         });
         starter.join();
         has_channel = channel;
-        owner = ::getpid();
-    }
-    if (owner != ::getpid()) {  // a child has none of its threads, and would take memory that is its parent's
-        *why = "DPDK was started by the process this one was forked from";
-        *cure = "open the NIC after exec, or let the ports be shared (acenic.mode)";
-        return false;
     }
     if (state == 1 && channel && !has_channel) {
         *why = "DPDK was started without its channel between processes, which net_memif needs";

@@ -51,18 +51,43 @@ uint64_t draw() {
 // The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
 struct Known {
     std::weak_ptr<Engine> engine;
-    int owner = 0;  // the process that has it; 0: there is none
+    bool taken = false;
     uint64_t number = 0;
     const char* cure_of_fork = nullptr;  // FramePort
 };
-std::mutex registry_mutex;
-std::condition_variable& one_has_ended() {
-    static auto& changed = *new std::condition_variable;
-    return changed;
+struct Registry {
+    explicit Registry(Registry* before) : parents(before) {}
+    const pid_t owner = ::getpid();
+    std::mutex mutex;
+    std::condition_variable one_has_ended;
+    std::map<std::string, Known> all;
+    Registry* const parents;  // of the process that this one was forked from
+};
+std::atomic<Registry*> registry_of_process{nullptr};
+
+// A forked child has one of its own: another thread of its parent may have held the lock at the fork.
+Registry& registry() {
+    for (;;) {
+        Registry* known = registry_of_process.load(std::memory_order_acquire);
+        if (known != nullptr && known->owner == ::getpid()) return *known;
+        auto* fresh = new Registry(known);
+        if (registry_of_process.compare_exchange_strong(known, fresh, std::memory_order_acq_rel))
+            return *fresh;
+        delete fresh;
+    }
 }
-std::map<std::string, Known>& registry() {
-    static auto& all = *new std::map<std::string, Known>;
-    return all;
+
+// Why a port that the parent has is not for a forked child (FramePort::cure_of_fork); null: it is, or the parent's
+// registry cannot be read: then the port itself says that it is in use.
+const char* parents_cure_of_fork(const Registry& own, const std::string& port) {
+    Registry* parents = own.parents;
+    if (parents == nullptr) return nullptr;
+    const std::unique_lock lock(parents->mutex, std::try_to_lock);
+    if (!lock.owns_lock()) return nullptr;
+    const auto known = parents->all.find(port);
+    if (known != parents->all.end() && known->second.taken && known->second.cure_of_fork != nullptr)
+        return known->second.cure_of_fork;
+    return parents_cure_of_fork(*parents, port);
 }
 
 // Programs end without disconnecting and without closing anything. What they have received must still be
@@ -71,13 +96,15 @@ struct AtExit {
     ~AtExit() {
         const CancellationHeldOff held_off;
         std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
-        std::unique_lock lock(registry_mutex, std::try_to_lock);
+        Registry* const own = registry_of_process.load(std::memory_order_acquire);
+        if (own == nullptr || own->owner != ::getpid()) return;
+        std::unique_lock lock(own->mutex, std::try_to_lock);
         for (int tries = 0; !lock.owns_lock(); ++tries) {
-            if (tries == 100) return;  // held by a thread that is no more: a forked child
+            if (tries == 100) return;  // by a thread that opens a port
             ::usleep(100);
             lock.try_lock();
         }
-        for (auto& [name, known] : registry())
+        for (auto& [name, known] : own->all)
             if (auto live = known.engine.lock()) {
                 live->say_goodbye();
                 living.push_back(std::move(live));
@@ -92,33 +119,30 @@ const AtExit at_exit;
 
 std::shared_ptr<Engine> Engine::get(const PortSource& source, UserAgent* agent, std::string* why,
                                     std::string* cure) {
-    std::unique_lock lock(registry_mutex);
-    Known& known = registry()[source.name()];
-    if (known.owner != 0 && known.owner != ::getpid()) {
-        if (known.cure_of_fork != nullptr) {
-            *why = source.name() + " was opened by the process this one was forked from";
-            *cure = known.cure_of_fork;
-            return nullptr;
-        }
-        known.owner = 0;  // the parent's port: we take one of our own
-        known.engine.reset();
+    Registry& registry = packet::registry();
+    if (const char* const cure_of_fork = parents_cure_of_fork(registry, source.name())) {
+        *why = source.name() + " was opened by the process this one was forked from";
+        *cure = cure_of_fork;
+        return nullptr;
     }
+    std::unique_lock lock(registry.mutex);
+    Known& known = registry.all[source.name()];
     std::shared_ptr<Engine> engine = known.engine.lock();
-    while (!engine && known.owner != 0) {
-        one_has_ended().wait(lock);
+    while (!engine && known.taken) {
+        registry.one_has_ended.wait(lock);
         engine = known.engine.lock();
     }
     if (engine && !engine->is_lost()) return engine;
     const uint64_t number = ++known.number;  // one that is lost may live on until its last NIC is closed
-    engine.reset(new Engine, [&known, number](Engine* ended) {
+    engine.reset(new Engine, [&registry, &known, number](Engine* ended) {
         delete ended;
         {
-            const std::scoped_lock again(registry_mutex);
-            if (known.number == number) known.owner = 0;
+            const std::scoped_lock again(registry.mutex);
+            if (known.number == number) known.taken = false;
         }
-        one_has_ended().notify_all();
+        registry.one_has_ended.notify_all();
     });
-    known.owner = ::getpid();
+    known.taken = true;
     if (!engine->begin(source, agent, why, cure)) {
         lock.unlock();  // its end takes it
         return nullptr;
