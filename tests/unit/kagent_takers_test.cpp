@@ -7,11 +7,11 @@
 namespace viaduct::kagent {
 namespace {
 
-constexpr uid_t kUser = 1000;
-constexpr int64_t kMs = 1'000'000;
-
 class TakersTest : public ::testing::Test {
 protected:
+    static constexpr uid_t kUser = 1000;
+    static constexpr int64_t kMs = 1'000'000;
+
     // What is under way to the user, charged and not.
     void fly(uint64_t files) {
         flying = files;
