@@ -44,7 +44,14 @@ int fork_at(Place place) {
     std::thread opener([] {
         if (const VIP_RETURN code = open_and_close(); code != VIP_SUCCESS) std::printf("parent: %d\n", code);
     });
-    while (!reached) std::this_thread::yield();
+    for (int tries = 0; !reached; ++tries) {
+        if (tries == 20'000) {
+            std::printf("FAILED: the library does not come by there\n");
+            std::fflush(stdout);
+            ::_exit(1);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(kPatience);
@@ -78,15 +85,16 @@ int run_alone(Place place) {
 
 }  // namespace
 
+// The library finds these before those of the C library.
 extern "C" {
-void* dlopen(const char* file, int mode) {
+[[gnu::visibility("default")]] void* dlopen(const char* file, int mode) {
     static const auto real = reinterpret_cast<void* (*)(const char*, int)>(::dlsym(RTLD_NEXT, "dlopen"));
     if (file != nullptr && std::strstr(file, "paramnet") != nullptr) hold_up_at(loading);
     return real(file, mode);
 }
 
 // What pthread_atfork calls.
-int __register_atfork(void (*before)(), void (*parent)(), void (*child)(), void* object) {
+[[gnu::visibility("default")]] int __register_atfork(void (*before)(), void (*parent)(), void (*child)(), void* object) {
     using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
     static const auto real = reinterpret_cast<Register>(::dlsym(RTLD_NEXT, "__register_atfork"));
     hold_up_at(registering);
