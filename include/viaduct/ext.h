@@ -48,8 +48,7 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
  *   VIPX_CONTROL_OP_COMPARE_SWAP  operands: the new value, then the expected one     (Length 8 or 16)
  * VIP_CONTROL_QFENCE may be added, immediate data not. The status of a good completion has VIPX_STATUS_OP_ATOMIC.
  * FORMAT_ERROR: the NIC has no atomics, the level is Unreliable, not one data segment, a word off its alignment.
- * LENGTH_ERROR: another Length, or a width that the NIC has not. RDMA_PROT_ERROR: as for an RDMA read, and, on the default NIC, memory that is not from
- * VipxAllocMemory and belongs to another process.
+ * LENGTH_ERROR: another Length, or a width that the NIC has not. RDMA_PROT_ERROR: as for an RDMA read.
  */
 #define VIPX_CONTROL_OP_FETCH_ADD 0x0013
 #define VIPX_CONTROL_OP_COMPARE_SWAP 0x0023

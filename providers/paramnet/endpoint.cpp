@@ -257,6 +257,10 @@ void update_fast(Endpoint& ep) {
               !tx.rdma.read.active;
 }
 
+void update_attention(Endpoint& ep) {
+    ep.send_attention.store(ep.tx.backlog || ep.tx.rdma.read.active ? 1 : 0, std::memory_order_relaxed);
+}
+
 void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {
     ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, report});
 }

@@ -40,7 +40,8 @@ struct Endpoint {
     uint32_t slot = 0;
 
     paramnet::Rx rx;
-    // Somebody who holds only the receive lock, or none, should look at the send side: backlog or replies.
+    // Somebody who holds only the receive lock, or none, should look at the send side: a backlog, or an
+    // answer of the peer's that is waited for.
     std::atomic<uint32_t> send_attention{0};
     // Non-zero: descriptors of the send queue wait for the peer's acknowledgement (hint for pollers). Changes
     // whenever the oldest one does.
@@ -111,6 +112,8 @@ void reap(Endpoint&);
 
 // Recomputes Tx::fast. Send lock held.
 void update_fast(Endpoint&);
+// Recomputes Endpoint::send_attention. Send lock held.
+void update_attention(Endpoint&);
 
 // Marks the connection broken.
 void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0);

@@ -37,7 +37,8 @@ struct BrokenList {
     void add(ViCore* vi) { vis[count++] = vi; }
 };
 
-// Moves what can be moved of the queues that this group watches.
+// Moves what can be moved of the queues that this group watches. A sender that waits takes what the other side sends as
+// well: the answer to it may be there, or what the other side waits for.
 [[gnu::noinline]] void poll_endpoint(Group* group, Endpoint& ep, BrokenList& broken) {
     ViCore& vi = *ep.vi;
     bool touched = false;
@@ -45,6 +46,11 @@ struct BrokenList {
         const Holding held(vi.recv.lock);
         if (ep.connected) [[likely]]
             take_arrivals(ep);
+        touched = true;
+    } else if (ep.send_attention.load(std::memory_order_relaxed) != 0 && lane_has_line(ep) && vi.recv.lock.try_lock()) {
+        if (ep.connected) [[likely]]
+            take_arrivals(ep);
+        vi.recv.lock.unlock();
         touched = true;
     }
     const bool acks = ep.send_group == group && ep.awaits_acks.load(std::memory_order_relaxed) != 0;

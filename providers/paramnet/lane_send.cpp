@@ -174,9 +174,9 @@ Step push_while_room(Endpoint& ep) {
 
 void enter_backlog(Endpoint& ep) {
     ep.tx.backlog = true;
+    update_attention(ep);
     ep.vi->stats.count(ViCount::backlogs);
     VIADUCT_PROBE2(backlog_begin, ep.vi, ep.tx.next);
-    ep.send_attention.store(1, std::memory_order_relaxed);
     ep.tx.own->space_wanted.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the fence in publish_consumed
     update_fast(ep);
@@ -187,7 +187,7 @@ void leave_backlog(Endpoint& ep) {
     ep.tx.backlog = false;
     VIADUCT_PROBE2(backlog_end, ep.vi, ep.tx.next);
     ep.tx.stuck.since = 0;
-    ep.send_attention.store(0, std::memory_order_relaxed);
+    update_attention(ep);
     ep.tx.own->space_wanted.store(0, std::memory_order_relaxed);
     update_fast(ep);
     ep.nic->backlogs.fetch_sub(1, std::memory_order_relaxed);

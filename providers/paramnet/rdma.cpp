@@ -3,6 +3,7 @@
 // memory of the target's arena by plain stores, else by a cross-process copy. Where the target's memory
 // cannot be reached, rdma_served.cpp does it with the target's help.
 #include "core/sync/holds.hpp"
+#include "providers/paramnet/change_word.hpp"
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
@@ -327,27 +328,6 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     return Step::done;
 }
 
-namespace {
-
-// The first operand becomes the old value.
-template <typename Word>
-void change_word(uint64_t at, std::byte* operands, bool swaps) {
-    Word operand;
-    __builtin_memcpy(&operand, operands, sizeof operand);
-    const std::atomic_ref<Word> word(*reinterpret_cast<Word*>(at));
-    if (swaps) {
-        Word expected;
-        __builtin_memcpy(&expected, operands + sizeof operand, sizeof expected);
-        word.compare_exchange_strong(expected, operand);
-        operand = expected;
-    } else {
-        operand = word.fetch_add(operand);
-    }
-    __builtin_memcpy(operands, &operand, sizeof operand);
-}
-
-}  // namespace
-
 Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const Peer& peer = *ep.joint.peer;
     const uint32_t control = d->CS.Control;
@@ -359,27 +339,32 @@ Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         finish(ep, ep.vi->send.taken++, kStatusAtomic | VIP_STATUS_FORMAT_ERROR, 0, After::break_silently);
         return Step::done;
     }
-    bool done = false;
+    const SegmentValue s = read_segment(d->DS[1].Local);
+    if (s.length != total || ep.vi->regions->check(s.handle, s.address, total, ep.vi->ptag) != RegionCheck::ok ||
+        (ep.servicing && !can_write(s.bytes(), total))) {
+        finish(ep, ep.vi->send.taken++, kStatusAtomic | VIP_STATUS_PROTECTION_ERROR, 0, After::break_silently);
+        return Step::done;
+    }
+    if (ep.tx.rdma.asks_help) return begin_served_atomic(ep, d, total, width);
+    bool granted = false;
+    uint64_t here = 0;
     {
         const Access access(ep, handle);
         if (!access.open()) return Step::waits;
         Region region;
-        if (in_reach(peer, handle, may_write(peer)) &&
-            permitted(ep, handle, address, width, kMayWrite, kRegionRdmaWrite, &region) &&
-            permitted(ep, handle, address, width, kMayRead, kRegionRdmaRead, &region)) {
-            const uint64_t here = direct_address(peer, region, address, width);
-            const SegmentValue s = read_segment(d->DS[1].Local);
-            if (here != 0 && s.length == total &&
-                ep.vi->regions->check(s.handle, s.address, total, ep.vi->ptag) == RegionCheck::ok) {
-                width == 4 ? change_word<uint32_t>(here, s.bytes(), swaps)
-                           : change_word<uint64_t>(here, s.bytes(), swaps);
-                done = true;
-            }
+        granted = permitted(ep, handle, address, width, kMayWrite, kRegionRdmaWrite, &region) &&
+                  permitted(ep, handle, address, width, kMayRead, kRegionRdmaRead, &region);
+        if (granted) here = direct_address(peer, region, address, width);
+        if (here != 0) {
+            width == 4 ? change_word<uint32_t>(here, s.bytes(), swaps)
+                       : change_word<uint64_t>(here, s.bytes(), swaps);
+        } else if (!access.open()) {
+            return Step::waits;
         }
-        if (!done && !access.open()) return Step::waits;
     }
+    if (granted && here == 0) return begin_served_atomic(ep, d, total, width);
     const uint32_t position = ep.vi->send.taken++;
-    if (done) {
+    if (granted) {
         finish(ep, position, kStatusAtomic, total, After::nothing);
         return Step::done;
     }

@@ -12,7 +12,7 @@ namespace viaduct::paramnet {
 // rdma.cpp [S]: the descriptor at the head, checked, `total` bytes
 Step begin_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 Step begin_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
-// Fetch-add and compare-swap (viaduct/ext.h), by the initiator alone.
+// Fetch-add and compare-swap (viaduct/ext.h): by the initiator alone where it has the word mapped.
 Step begin_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);
 // The hot path: the one new descriptor writes one segment into a region of the peer's arena that was met
 // before. False: anything unusual, and the descriptor has not been taken (bytes may have been written: they
@@ -26,11 +26,13 @@ void finish_refused_write(Endpoint&, uint32_t position, uint32_t total, bool tol
 // rdma_served.cpp
 Step begin_served_write(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);  // [S]
 Step begin_served_read(Endpoint&, VIP_DESCRIPTOR*, uint32_t total);   // [S]
+Step begin_served_atomic(Endpoint&, VIP_DESCRIPTOR*, uint32_t total, uint32_t width);  // [S]
 Step push_reply(Endpoint&);                                           // [S]
 bool take_served_write(Endpoint&, const Line&, uint32_t meta);        // [R]
 bool place_served(Endpoint&, const std::byte* from, uint32_t n);      // [R]
 bool finish_served_write(Endpoint&);                                  // [R]
 bool take_read_request(Endpoint&, const Line&);                       // [R]
+bool take_atomic_request(Endpoint&, const Line&);                     // [R]
 bool take_read_data(Endpoint&, const Line&, uint32_t meta);           // [R]
 
 }  // namespace viaduct::paramnet

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // RDMA with the target's help, where its memory cannot be reached from outside: the bytes travel through the
-// lanes as fragments, and whoever takes the target's lane (its application or its progress thread) moves
-// them.
+// lanes as fragments, and the thread that takes the target's lane (of its application, or its progress thread)
+// moves them.
 #include <algorithm>
 
+#include "providers/paramnet/change_word.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/rdma.hpp"
@@ -22,7 +23,7 @@ bool with_region(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle, uin
     busy.store(handle, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     Region region;
-    bool done = ep.nic->regions->snapshot(handle, &region) && (region.flags & region_flag) != 0 &&
+    bool done = ep.nic->regions->snapshot(handle, &region) && (region.flags & region_flag) == region_flag &&
                 ptags_agree(region.ptag, ep.vi->ptag) && length <= region.length &&
                 address - region.base <= region.length - length;
     done = done && move();
@@ -124,8 +125,28 @@ bool finish_served_write(Endpoint& ep) {
     return true;
 }
 
-// ---- RDMA read: the initiator asks, the target answers through its own lane
+// ---- RDMA read and atomic operations: the initiator asks, the target answers through its own lane
 // -----------------------------------
+
+namespace {
+
+// The line reserved asks for what `total`, `status` and tx.rdma.read.cursor say.
+Step ask_to_serve(Endpoint& ep, uint32_t operation, uint32_t total, uint32_t status) {
+    Tx& tx = ep.tx;
+    tx.rdma.read.active = true;
+    tx.rdma.read.position = ep.vi->send.taken++;
+    tx.rdma.read.total = total;
+    tx.rdma.read.status = status;
+    tx.outstanding[tx.rdma.read.position & ep.vi->send.mask] =
+        Outstanding{0, status, total, Outstanding::waits_for_read, After::nothing};
+    update_fast(ep);
+    update_attention(ep);
+    publish_line(ep, operation, 0, 0);
+    tell_event(ep, kEventServe);
+    return Step::done;
+}
+
+}  // namespace
 
 Step begin_served_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
@@ -134,16 +155,21 @@ Step begin_served_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const RemoteRange where{0, d->DS[0].Remote.Handle, d->DS[0].Remote.Data.AddressBits};
     __builtin_memcpy(line.payload, &where, sizeof where);
     line.extra = total;
-    tx.rdma.read.active = true;
-    tx.rdma.read.position = ep.vi->send.taken++;
-    tx.rdma.read.total = total;
     tx.rdma.read.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    tx.outstanding[tx.rdma.read.position & ep.vi->send.mask] =
-        Outstanding{0, VIP_STATUS_OP_RDMA_READ, total, Outstanding::waits_for_read, After::nothing};
-    update_fast(ep);
-    publish_line(ep, kLineRead, 0, 0);
-    tell_event(ep, kEventServe);
-    return Step::done;
+    return ask_to_serve(ep, kLineRead, total, VIP_STATUS_OP_RDMA_READ);
+}
+
+// The operands have been checked. What follows in the queue waits for the answer, so the order holds also where other
+// RDMA goes without help.
+Step begin_served_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, uint32_t width) {
+    Tx& tx = ep.tx;
+    if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
+    AtomicRequest request{d->DS[0].Remote.Handle, width, d->DS[0].Remote.Data.AddressBits,
+                          is_compare_swap(d->CS.Control) ? 1u : 0u, {0, 0}};
+    __builtin_memcpy(request.operands, read_segment(d->DS[1].Local).bytes(), total);
+    __builtin_memcpy(next_line(ep).payload, &request, sizeof request);
+    tx.rdma.read.cursor.begin(d, width, ep.vi->regions, ep.vi->ptag);  // the first operand becomes the old value
+    return ask_to_serve(ep, kLineAtomic, total, kStatusAtomic);
 }
 
 bool take_read_request(Endpoint& ep, const Line& line) {
@@ -156,6 +182,7 @@ bool take_read_request(Endpoint& ep, const Line& line) {
     const bool sane = !reply.active && total <= ep.vi->max_transfer && !ep.rx.unreliable;
     if (sane) {
         reply.active = true;
+        reply.atomic = false;
         reply.handle = where.handle;
         reply.address = where.address;
         reply.total = total;
@@ -163,6 +190,36 @@ bool take_read_request(Endpoint& ep, const Line& line) {
         reply.refused =
             ep.vi->traits.rdma_read == 0 ||
             !range_permitted(ep, ep.tx.own->busy_send, where.handle, where.address, total, kRegionRdmaRead);
+        push_sends(ep);
+    }
+    if (own_lock) q.lock.unlock();
+    return sane || protocol_violation(ep);
+}
+
+bool take_atomic_request(Endpoint& ep, const Line& line) {
+    auto request = read_payload<AtomicRequest>(line);
+    const uint32_t width = request.width;
+    WorkQueue& q = ep.vi->send;
+    const bool own_lock = !ep.servicing;
+    if (own_lock) q.lock.lock();
+    ReadReply& reply = ep.tx.rdma.reply;
+    const bool sane = !reply.active && (width == 4 || width == 8) && request.address % width == 0 &&
+                      ep.rx.message.kind == IncomingMessage::none && !ep.rx.unreliable;
+    if (sane) {
+        auto* operands = reinterpret_cast<std::byte*>(request.operands);
+        const auto change = [&] {
+            if (!can_write(reinterpret_cast<void*>(request.address), width)) return false;
+            width == 4 ? change_word<uint32_t>(request.address, operands, request.swaps != 0)
+                       : change_word<uint64_t>(request.address, operands, request.swaps != 0);
+            return true;
+        };
+        reply.refused = ep.vi->traits.rdma_read == 0 || ep.vi->traits.rdma_write == 0 ||
+                        !with_region(ep, ep.tx.own->busy_send, request.handle, request.address, width,
+                                     kRegionRdmaWrite | kRegionRdmaRead, change);
+        reply.active = reply.atomic = true;
+        reply.word = request.operands[0];
+        reply.total = width;
+        reply.done = 0;
         push_sends(ep);
     }
     if (own_lock) q.lock.unlock();
@@ -181,7 +238,9 @@ Step push_reply(Endpoint& ep) {
             return tx.stopped ? Step::stopped : Step::waits;
         std::byte* to = tx.blocks.at + size_t{unit} * kUnitBytes;
         const auto* from = reinterpret_cast<const std::byte*>(reply.address + reply.done);
-        if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
+        if (reply.atomic) {
+            __builtin_memcpy(to, &reply.word, n);
+        } else if (n != 0 && !with_region(ep, tx.own->busy_send, reply.handle, reply.address + reply.done, n,
                                    kRegionRdmaRead, [&] { return read_permitted_memory(to, from, n); })) {
             reply.refused = true;
             break;
@@ -225,18 +284,17 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
         sane = placed || lost;
     }
     if (sane) {
+        read.active = !lost && !refused && read.cursor.remaining != 0;
+        update_attention(ep);
         if (lost) {
-            read.active = false;
-            finish(ep, read.position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_PROTECTION_ERROR, 0,
+            finish(ep, read.position, read.status | VIP_STATUS_PROTECTION_ERROR, 0,
                    After::break_silently);
         } else if (refused) {
-            read.active = false;
-            finish(ep, read.position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0,
+            finish(ep, read.position, read.status | VIP_STATUS_RDMA_PROT_ERROR, 0,
                    After::break_silently);
-        } else if (read.cursor.remaining == 0) {
-            read.active = false;
+        } else if (!read.active) {
             update_fast(ep);
-            finish(ep, read.position, VIP_STATUS_OP_RDMA_READ, read.total, After::nothing);
+            finish(ep, read.position, read.status, read.total, After::nothing);
             push_sends(ep);
         }
     }

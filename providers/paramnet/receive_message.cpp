@@ -127,6 +127,8 @@ bool take_line(Endpoint& ep, const Line& line, uint32_t meta) {
             return take_served_write(ep, line, meta);
         case kLineRead:
             return take_read_request(ep, line);
+        case kLineAtomic:
+            return take_atomic_request(ep, line);
         case kLineReadData:
         case kLineReadRefused:
             return take_read_data(ep, line, meta);

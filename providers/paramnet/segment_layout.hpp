@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 
 // What an end that knows less may ignore (kFlagTimed, EndRecord::timed) does not change it: an agent of
 // before an upgrade serves on while it has clients.
-inline constexpr uint32_t kLayoutVersion = 7;
+inline constexpr uint32_t kLayoutVersion = 8;
 
 // ---- lanes
 // --------------------------------------------------------------------------------------------------
@@ -43,6 +43,7 @@ enum LineOperation : uint32_t {
     kLineReadRefused,   // answer to it: no permission
     kLineWriteRefused,  // an RDMA write with immediate data that was not permitted: the receive gets the
                         // error
+    kLineAtomic,        // served atomic operation: AtomicRequest; answered as a read of the word is
 };
 
 inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` is valid
@@ -102,7 +103,14 @@ struct RemoteRange {
     uint32_t handle;
     uint64_t address;
 };
-static_assert(sizeof(RemoteRange) <= kInlineBytes);
+struct AtomicRequest {
+    uint32_t handle;
+    uint32_t width;  // of the word: 4 or 8
+    uint64_t address;
+    uint64_t swaps;      // compare-swap, else fetch-add
+    uint64_t operands[2];  // as they lie in the initiator's memory
+};
+static_assert(sizeof(RemoteRange) <= kInlineBytes && sizeof(AtomicRequest) <= kInlineBytes);
 static_assert(sizeof(PullRequest) <= kTimedMarkAt && kTimedMarkAt + sizeof(TimedMark) <= kOneCacheLine);
 
 // What a line holds besides its word can change while we look, if the peer is hostile: it is read once, and

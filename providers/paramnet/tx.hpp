@@ -55,11 +55,12 @@ struct OutgoingRelay {
     uint32_t done = 0;
 };
 
-// An RDMA read we have asked the peer to serve.
+// An RDMA read or an atomic operation we have asked the peer to serve.
 struct OutgoingRead {
     bool active = false;
     uint32_t position = 0;
-    uint32_t total = 0;
+    uint32_t total = 0;  // of the descriptor
+    uint32_t status = 0;
     SegmentCursor cursor;
 };
 
@@ -71,6 +72,8 @@ struct ReadReply {
     uint32_t total = 0;
     uint32_t done = 0;
     uint64_t address = 0;
+    bool atomic = false;  // it has been done: what is answered is the word before
+    uint64_t word = 0;
 };
 
 // A region of the peer's arena that has been written to: where it lies here.

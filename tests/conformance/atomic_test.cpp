@@ -110,6 +110,18 @@ TEST(Atomics, ChangeWordsOfFourBytes) {
     change_words<std::uint32_t>();
 }
 
+// Memory of the program's own, which a NIC of processes may not have mapped.
+TEST(Atomics, ChangeWordsOfRegisteredMemory) {
+    NEEDS_ATOMICS(8);
+    Pair pair;
+    auto* word = static_cast<std::uint64_t*>(pair.server.alloc(8));
+    *word = 3;
+    const Target target = pair.server.target(word);
+    EXPECT_EQ(fetch_add<std::uint64_t>(pair.client, target, 5), 3u);
+    EXPECT_EQ(compare_swap<std::uint64_t>(pair.client, target, 11, 8), 8u);
+    EXPECT_EQ(*word, 11u);
+}
+
 // Adds one to the word at offset 0 again and again, by one VI of an end.
 class Adder {
 public:

@@ -163,6 +163,8 @@ public:
     bool reaches(uint32_t state, double seconds = 2);
     std::vector<AsyncError> errors() const;
     void forget_errors();
+    // While it lives, a thread that reports an error of this VI waits, holding its queues.
+    std::unique_lock<std::mutex> holds_up_errors() { return std::unique_lock(errors_mutex_); }
     bool hears(VIP_ERROR_CODE code, double seconds = 2);
     Endpoint& endpoint() { return *core.endpoint; }
 

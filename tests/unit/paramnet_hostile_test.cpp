@@ -72,6 +72,8 @@ TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
         {"served write longer than allowed", meta(kLineWrite, kFlagBlocks, 64), 0xFFFFFFFF, {0}},
         {"served write of no bytes at first", meta(kLineWrite, kFlagBlocks, 0), 64, {0}},
         {"read longer than allowed", meta(kLineRead, 0, 0), 0xFFFFFFFF, {0}},
+        {"atomic of three bytes", meta(kLineAtomic, 0, 0), 0, {0, 3}},
+        {"atomic off its alignment", meta(kLineAtomic, 0, 0), 0, {0, 4, 2}},
         {"pull longer than allowed", meta(kLinePull, kFlagAck, 0), 0xFFFFFFFF, {0}},
     };
     // At Unreliable, too, where a message that only finds no good receive breaks nothing.
