@@ -8,6 +8,7 @@
 #include <bit>
 #include <new>
 
+#include "core/shm/own_mapping.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
 
@@ -21,8 +22,8 @@ bool allocate_plain(uint64_t bytes, uint64_t alignment, Region* out) {
     const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
     const uint64_t whole = (bytes + page - 1) / page * page;
     const uint64_t slack = alignment > page ? alignment : 0;
-    void* memory = ::mmap(nullptr, whole + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    void* memory = map_own(whole + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (memory == nullptr) return false;
     const auto begin = reinterpret_cast<uint64_t>(memory);
     const uint64_t at = slack != 0 ? (begin + alignment - 1) & ~(alignment - 1) : begin;
     if (at != begin) ::munmap(memory, at - begin);

@@ -10,6 +10,7 @@
 
 #include "core/log/log.hpp"
 #include "core/provider/loader.hpp"
+#include "core/memory/region_table.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/sync/cancellation.hpp"
@@ -22,6 +23,7 @@
 #include "vipl/exiting.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/thread.hpp"
 #include "vipl/user_agent.hpp"
 #include "vipl/vi.hpp"
 
@@ -69,6 +71,8 @@ void forget_in_child() {
     handle_table.reset_after_fork();
     stats::process_stats.forget();
     forget_ending_threads();
+    forget_threads_in_child();
+    RegionTable::forget_in_child();
     Library* parents = instance.exchange(nullptr);
     if (parents == nullptr) return;
     parents->link.reset_after_fork();

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "core/config/paths.hpp"
+#include "core/shm/own_mapping.hpp"
 
 #define VIADUCT_SHARED_MEMORY_CHILD __attribute__((no_sanitize("address", "thread", "undefined")))
 
@@ -220,9 +221,8 @@ int spawn_agent(const std::string& path, const std::string& address, pid_t* star
 
 int spawn_detached(const std::string& path, std::vector<std::string> words, pid_t* started) {
     const size_t bytes = 2 * kStackBytes;
-    void* stacks =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (stacks == MAP_FAILED) return errno;
+    void* stacks = map_own(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
+    if (stacks == nullptr) return errno;
 
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());

@@ -6,6 +6,8 @@
 
 #include <new>
 
+#include "core/shm/own_mapping.hpp"
+
 namespace viaduct {
 
 namespace {
@@ -15,9 +17,7 @@ namespace {
 constexpr uint32_t kRestingIndices = 256;
 
 void* map_zeroed(size_t bytes) {
-    void* address =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return address == MAP_FAILED ? nullptr : address;
+    return map_own(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
 }
 
 }  // namespace

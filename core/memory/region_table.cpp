@@ -3,6 +3,8 @@
 // consistent copies for anybody. The hot check is inline in the header.
 #include "core/memory/region_table.hpp"
 
+#include <new>
+
 #include "core/sync/pause.hpp"
 
 namespace viaduct {
@@ -21,6 +23,9 @@ constexpr uint32_t kRestingEntries = 48;
 // A change of tag and flags is four stores; who still finds it unfinished after this many looks reads the
 // table of a process that died in between.
 constexpr int kLooksAtChange = 1000;
+
+RegionTable* tables = nullptr;
+std::mutex tables_mutex;
 
 bool inside(uint64_t base, uint64_t size, uint64_t address, uint64_t length) {
     return length <= size && address - base <= size - length;
@@ -92,6 +97,41 @@ RegionTable::RegionTable()
     table_ = reinterpret_cast<RegionEntry*>(segment_.data());  // zeroed pages are free entries
     entries_ = table_;
     capacity_ = kMaxRegions;
+    const std::scoped_lock lock(tables_mutex);
+    next_ = tables;
+    tables = this;
+    keep_out_of(any_registered);
+}
+
+RegionTable::~RegionTable() {
+    const std::scoped_lock lock(tables_mutex);
+    RegionTable** at = &tables;
+    while (*at != nullptr && *at != this) at = &(*at)->next_;
+    if (*at == this) *at = next_;
+}
+
+void RegionTable::forget_in_child() {
+    new (&tables_mutex) std::mutex;
+    tables = nullptr;
+}
+
+bool RegionTable::any_registered(uintptr_t begin, size_t bytes) {
+    const std::scoped_lock lock(tables_mutex);
+    for (const RegionTable* table = tables; table != nullptr; table = table->next_)
+        if (table->has_region_in(begin, bytes)) return true;
+    return false;
+}
+
+bool RegionTable::has_region_in(uintptr_t begin, size_t bytes) const {
+    const std::scoped_lock lock(mutex_);
+    for (uint32_t index = 1; index <= high_water_; ++index) {
+        const RegionEntry& e = table_[index];
+        if (e.handle.load(std::memory_order_relaxed) == 0) continue;
+        const uint64_t base = e.base.load(std::memory_order_relaxed);
+        // The one that begins later begins inside the other.
+        if (begin >= base ? begin - base < e.length.load(std::memory_order_relaxed) : base - begin < bytes) return true;
+    }
+    return false;
 }
 
 int RegionTable::open_read_only() const { return segment_.duplicate(Segment::Access::read_only).release(); }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "core/shm/own_mapping.hpp"
 #include "core/shm/segment.hpp"
 #include "core/sync/holds.hpp"
 
@@ -133,6 +134,13 @@ class RegionTable : public RegionView {
 public:
     // Makes the segment (sparse: pages are used as entries are). Check valid() afterwards.
     RegionTable();
+    ~RegionTable();
+    RegionTable(const RegionTable&) = delete;
+    RegionTable& operator=(const RegionTable&) = delete;
+    // In a forked child: what its parent has registered is not there.
+    static void forget_in_child();
+    // For keep_out_of(), by a provider: a library that is loaded has its own copy of that, and no tables.
+    AnyRegistered asker() const { return asker_; }
     bool valid() const { return segment_.valid(); }
     // A descriptor that peers can map read-only and nothing else; the caller owns it. -1 on failure.
     int open_read_only() const;
@@ -159,6 +167,8 @@ public:
     uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
 private:
+    static bool any_registered(uintptr_t begin, size_t bytes);  // of any table of the process
+    bool has_region_in(uintptr_t begin, size_t bytes) const;
     uint32_t take_index();
     RegionEntry* live_entry(uint32_t handle) const;
 
@@ -172,6 +182,8 @@ private:
     uint32_t free_head_ = 0;
     uint32_t free_tail_ = 0;
     uint32_t free_count_ = 0;
+    const AnyRegistered asker_ = any_registered;
+    RegionTable* next_ = nullptr;  // of the process' tables
 };
 
 }  // namespace viaduct

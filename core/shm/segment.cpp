@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <limits>
 
+#include "core/shm/own_mapping.hpp"
+
 namespace viaduct {
 
 namespace {
@@ -35,8 +37,8 @@ std::byte* map_shared(int fd, size_t bytes, Segment::Access access) {
     const int protection = sparse                                  ? PROT_NONE
                            : access == Segment::Access::read_write ? PROT_READ | PROT_WRITE
                                                                    : PROT_READ;
-    void* address = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
-    if (address == MAP_FAILED) return nullptr;
+    void* address = map_own(bytes, protection, MAP_SHARED, fd);
+    if (address == nullptr) return nullptr;
     // Pages that cannot be accessed are not made; unlocked, they are not made either when they can.
     if (sparse) ::munlock(address, bytes);
     if ((sparse && ::mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) ||

@@ -12,6 +12,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/config/paths.hpp"
+#include "core/shm/own_mapping.hpp"
 #include "core/shm/segment.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -51,10 +52,9 @@ std::string own_name() {
 }
 
 void* map(int fd, size_t at, size_t bytes) {
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(at));
-    if (memory == MAP_FAILED) return nullptr;
+    void* memory = map_own(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(at));
     // A child would write into its parent's objects; it never touches them (library.cpp).
-    ::madvise(memory, bytes, MADV_DONTFORK);
+    if (memory != nullptr) ::madvise(memory, bytes, MADV_DONTFORK);
     return memory;
 }
 

@@ -32,6 +32,7 @@ Status open(const OpenArgs& args, std::unique_ptr<PortSource> source, NicContext
     nic->agent = args.agent;
     nic->regions = args.regions;
     nic->source = std::move(source);
+    keep_out_of(args.regions->asker());
     if (!nic->wake_bell.hang()) return Status::out_of_resources;
     std::string why, cure;
     nic->engine = Engine::get(*nic->source, args.agent, &why, &cure);

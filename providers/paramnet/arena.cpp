@@ -9,6 +9,8 @@
 #include <bit>
 #include <iterator>
 
+#include "core/shm/own_mapping.hpp"
+
 namespace viaduct::paramnet {
 
 namespace {
@@ -25,9 +27,8 @@ uint64_t page_bytes() {
 // Maps [offset, offset + bytes) of the file at an aligned address; nullptr when there is no room.
 void* map_aligned(int fd, uint64_t offset, uint64_t bytes, uint64_t alignment) {
     const uint64_t slack = alignment > page_bytes() ? alignment : 0;
-    void* reserved =
-        ::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (reserved == MAP_FAILED) return nullptr;
+    void* reserved = map_own(bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (reserved == nullptr) return nullptr;
     const auto begin = reinterpret_cast<uint64_t>(reserved);
     const uint64_t at = (begin + alignment - 1) & ~(alignment - 1);
     void* mapped = ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE,

@@ -82,6 +82,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
+    keep_out_of(args.regions->asker());
     nic->context_id = args.context_id;
     while (nic->probe_word == 0)
         if (::getrandom(&nic->probe_word, sizeof nic->probe_word, 0) != sizeof nic->probe_word)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
+#include "core/shm/own_mapping.hpp"
 #include "providers/verbs/atomic.hpp"
 #include "providers/verbs/calls.hpp"
 #include "providers/verbs/companion.hpp"
@@ -56,8 +57,8 @@ ibv_qp* create_companion(NicContext& nic) {
 }
 
 bool register_buffers(Link& link) {
-    void* memory = ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    void* memory = map_own(kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    if (memory == nullptr) return false;
     link.buffers = static_cast<std::byte*>(memory);
     link.buffers_mr = calls->reg_mr(link.nic->pd, memory, kBufferBytes, IBV_ACCESS_LOCAL_WRITE);
     return link.buffers_mr != nullptr;

@@ -110,6 +110,7 @@ Status open(const OpenArgs& args, NicContext** out) {
     nic->info = args.nic;
     nic->agent = args.agent;
     nic->regions = args.regions;
+    keep_out_of(args.regions->asker());
     nic->nonce_base = static_cast<uint32_t>(args.context_id) << 16;
     if (const Status s = open_device(*nic); s != Status::ok) {
         VIADUCT_LOG(error, "verbs", "%s cannot be opened: errno %d", args.nic.name, errno);

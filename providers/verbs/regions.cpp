@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "core/shm/own_mapping.hpp"
 #include "providers/verbs/atomic.hpp"
 #include "providers/verbs/calls.hpp"
 
@@ -37,9 +38,9 @@ RegionKeys::~RegionKeys() {
 bool RegionKeys::allocate(ibv_pd* pd, bool atomics) {
     pd_ = pd;
     atomics_ = atomics;
-    void* memory = ::mmap(nullptr, sizeof(Entry) * kEntries, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    void* memory =
+        map_own(sizeof(Entry) * kEntries, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (memory == nullptr) return false;
     entries_ = static_cast<Entry*>(memory);
     return true;
 }
