@@ -131,7 +131,7 @@ TEST(Config, ReportsWhatIsNoToml) {
 TEST(Config, SurvivesWhatItsParserDoesNotExpect) {
     // Each of these failed an assertion of the parser, found by tests/fuzz/config_fuzz.cpp.
     for (const char* text : {"[=]", "[.a]", "[ = ]", "[[=]]", "x = 1\n[\x01", "[#", "y\xCA\x8A = 1",
-                             "[agent]\n\xCA\x8A", "lems = +\"\xCF\x8E ab\""}) {
+                             "[agent]\n\xCA\x8A", "lems = +\"\xCF\x8E ab\"", "a = \"\"\"\n\"\"\"\xCA\x8A\""}) {
         const Config config = Config::parse(text, "f.toml");
         EXPECT_EQ(config.problems().size(), 1u) << text;
         EXPECT_EQ(config.get_int("paramnet", "nics"), 1) << text;
@@ -143,6 +143,28 @@ TEST(Config, TakesEveryCharacterInStringsAndComments) {
         Config::parse("# \xCA\x8A\n[names]\nhosts = \"/t\xCA\x8A\\\"mp\" # \xC3\xA4\n", "f.toml");
     EXPECT_TRUE(config.problems().empty());
     EXPECT_EQ(config.get("names", "hosts"), "/t\xCA\x8A\"mp");
+    for (const char* text : {"\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "Q", "Q51", "QcZ\xC3\xA4"}) {
+        for (const char* quote : {"\"", "'"}) {
+            const std::string quoted = std::string(quote) + text + quote;
+            const Config one = Config::parse("[names]\nhosts = " + quoted + "\n[nics]\n" + quoted + " = 'b'\n", "f");
+            EXPECT_TRUE(one.problems().empty()) << quoted;
+            EXPECT_EQ(one.get("names", "hosts"), text);
+            ASSERT_NE(one.nic_of_alias(text), nullptr) << quoted;
+        }
+    }
+}
+
+TEST(Config, TakesNothingButUtf8) {
+    for (const char* text : {"\xff", "\x80", "\xC3", "\xC3(", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xE2\x82",
+                             "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
+        const Config config = Config::parse(std::string("[names]\nhosts = \"") + text + "\"\n", "f");
+        EXPECT_THAT(config.problems(), ElementsAre(HasSubstr("f:2: "))) << text;
+    }
+}
+
+TEST(Config, TellsProblemsInTheWordsOfTheFile) {
+    const Config config = Config::parse("[agent]\n\"\xC3\xA4Q\" = 1\n", "f");
+    EXPECT_THAT(config.problems(), ElementsAre(HasSubstr("\xC3\xA4Q")));
 }
 
 TEST(Config, MapsNicNames) {
