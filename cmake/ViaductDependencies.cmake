@@ -11,9 +11,22 @@ pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(libnl REQUIRED IMPORTED_TARGET libnl-3.0 libnl-route-3.0)
 
-find_path(VIADUCT_EXPECTED_INCLUDE tl/expected.hpp REQUIRED)
-add_library(viaduct_expected INTERFACE)
-target_include_directories(viaduct_expected SYSTEM INTERFACE ${VIADUCT_EXPECTED_INCLUDE})
+find_package(tl-expected REQUIRED)
+
+# What the files that include DPDK's headers are compiled with: it names a processor (-march), so it stays with them. A folder
+# that the compiler searches by itself must not come before its own, which lead from one header of a name to the next.
+pkg_check_modules(dpdk QUIET libdpdk)
+set(VIADUCT_DPDK_FLAGS ${dpdk_CFLAGS_OTHER})
+foreach(folder IN LISTS dpdk_INCLUDE_DIRS)
+    if(NOT folder IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+        list(APPEND VIADUCT_DPDK_FLAGS -isystem${folder})
+    endif()
+endforeach()
+# Of its many libraries those that are called; an older DPDK has the log in another one.
+set(VIADUCT_DPDK_LIBRARIES rte_ethdev rte_mbuf rte_mempool rte_bus_vdev rte_eal)
+if("rte_log" IN_LIST dpdk_LIBRARIES)
+    list(APPEND VIADUCT_DPDK_LIBRARIES rte_log)
+endif()
 
 if(VIADUCT_TESTS)
     find_package(GTest REQUIRED)

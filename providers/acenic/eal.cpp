@@ -5,6 +5,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
+#include <rte_version.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -148,10 +149,14 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
     }
     if (state == 1) return true;
     *why = std::string("DPDK does not start: ") + ::rte_strerror(error);
-    *cure =
-        "install librte-eal23 librte-mempool-ring23 and the drivers' packages; VIADUCT_LOG=info tells what "
-        "DPDK says";
+    *cure = "install " + dpdk_package("eal") + " " + dpdk_package("mempool-ring") +
+            " and the drivers' packages; VIADUCT_LOG=info tells what DPDK says";
     return false;
+}
+
+// The number is that of the ABI, which each November's release begins and the next year is called by.
+std::string dpdk_package(const char* part) {
+    return std::string("librte-") + part + std::to_string(RTE_VER_YEAR + (RTE_VER_MONTH >= 11 ? 1 : 0));
 }
 
 }  // namespace viaduct::acenic

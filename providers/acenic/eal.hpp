@@ -11,4 +11,7 @@ namespace viaduct::acenic {
 // cannot be had; *why and *cure say so for people.
 bool start_eal(bool channel, std::string* why, std::string* cure);
 
+// Debian's package of a part of the DPDK that this is built with: "eal" is in "librte-eal23" or a later one.
+std::string dpdk_package(const char* part);
+
 }  // namespace viaduct::acenic

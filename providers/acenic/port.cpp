@@ -146,7 +146,7 @@ std::unique_ptr<Port> Port::open(const PortSpec& spec, std::string* why, std::st
 
 bool Port::start(std::string* why, std::string* cure) {
     static std::atomic<uint32_t> number{0};
-    const auto fail = [&](const std::string& what, int error, const char* remedy) {
+    const auto fail = [&](const std::string& what, int error, const std::string& remedy) {
         *why = spec_.text + ": " + what + (error != 0 ? std::string(": ") + ::rte_strerror(error) : "");
         *cure = remedy;
         return false;
@@ -158,7 +158,7 @@ bool Port::start(std::string* why, std::string* cure) {
     pool_ = make_pool(device_ + "-pool", room_for(spec_));
     if (pool_ == nullptr)
         return fail("no memory for frames", rte_errno,
-                    "install librte-mempool-ring23; allow 192 MiB of memory");
+                    "install " + dpdk_package("mempool-ring") + "; allow 192 MiB of memory");
     int error = 0;
     const char* failed = nullptr;
     const auto make = [&] { failed = plug_in(&error); };
@@ -168,8 +168,9 @@ bool Port::start(std::string* why, std::string* cure) {
         return fail(
             failed, 0,
             spec_.joined
-                ? "is the folder of the socket there and writable, and the driver's package "
-                  "(librte-net-memif23, -vhost23, -virtio23) installed? VIADUCT_LOG=info says more"
+                ? "is the folder of the socket there and writable, and the driver's package (" +
+                      dpdk_package("net-memif") + ", " + dpdk_package("net-vhost") + ", " +
+                      dpdk_package("net-virtio") + ") installed? VIADUCT_LOG=info says more"
                 : "af_packet needs CAP_NET_RAW (be root, or in a user namespace of your own) and 8 MiB "
                   "of locked memory; is the driver's package (librte-net-...) installed? "
                   "VIADUCT_LOG=info says more");

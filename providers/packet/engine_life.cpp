@@ -98,11 +98,10 @@ struct AtExit {
         std::vector<std::shared_ptr<Engine>> living;  // the end of an engine takes the lock
         Registry* const own = registry_of_process.load(std::memory_order_acquire);
         if (own == nullptr || own->owner != ::getpid()) return;
-        std::unique_lock lock(own->mutex, std::try_to_lock);
-        for (int tries = 0; !lock.owns_lock(); ++tries) {
-            if (tries == 100) return;  // by a thread that opens a port
+        std::unique_lock lock(own->mutex, std::defer_lock);
+        for (int tries = 0; !lock.try_lock(); ++tries) {
+            if (tries == 100) return;  // held by a thread that opens a port
             ::usleep(100);
-            lock.try_lock();
         }
         for (auto& [name, known] : own->all)
             if (auto live = known.engine.lock()) {
