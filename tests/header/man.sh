@@ -73,7 +73,7 @@ if command -v go-md2man >/dev/null; then
     for page in "$MAN"/*.md; do
         go-md2man -in "$page" -out "$WORK/page" || echo "$(basename "$page"): go-md2man failed" >>"$WORK/wrong"
         grep -q '^\.SH ["]*NAME' "$WORK/page" || echo "$(basename "$page"): no NAME section" >>"$WORK/wrong"
-        sed -n 2p "$WORK/page" | grep -q '^\.TH "*[A-Za-z0-9._-]*"* "*[1-8]"* ' || echo "$(basename "$page"): title line is wrong" >>"$WORK/wrong"
+        sed -n '/^\.SH/q; /^\.TH/p' "$WORK/page" | grep -q '^\.TH "*[A-Za-z0-9._-]*"* "*[1-8]"* ' || echo "$(basename "$page"): title line is wrong" >>"$WORK/wrong"
     done
     say "pages render" "$WORK/wrong"
 else

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What programs do to themselves: forks, closed descriptors, signals, users, allocators, ends of every kind."""
+import os
+
 from row import SURVIVES, WORKS, Row, works_or
 
 ROWS = [Row("life", "plain", action, WORKS)
@@ -30,7 +32,8 @@ ROWS += [Row("life", name, "rdma", WORKS, both=words) for name, words in STARTED
 ROWS += [Row("life", name, action, WORKS, both=STARTED[name])
          for name in ("no-standard-descriptors", "SIGCHLD-ignored", "all-signals-blocked", "another-user") for action in ("killed", "mpi:via")]
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
-ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2.0"}
+MIMALLOC = "libmimalloc.so.3" if os.path.exists(LIBRARIES + "libmimalloc.so.3") else "libmimalloc.so.2.0"
+ALLOCATORS = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": MIMALLOC}
 ROWS += [Row("life", name, action, WORKS, variables={"LD_PRELOAD": LIBRARIES + file})
          for name, file in ALLOCATORS.items() for action in ("rdma", "long", "killed", "mpi:via")]
 ROWS += [Row("life", f"{name}-child-opens", "rdma", WORKS, client_moment="child-opens", variables={"LD_PRELOAD": LIBRARIES + file})
