@@ -1,19 +1,36 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--quick] [FOLDER]: makes a bare Debian 12 in FOLDER (default: a temporary one, removed afterwards), puts a clean
-# clone of this checkout into it, and runs both commands of the README there, the tests as continuous integration starts
-# them. --quick: only the release tests. Needs root, debootstrap and a Debian machine whose own package sources are used
-# inside as well. Mounts are undone however it ends.
+# run.sh [--release NAME] [--quick] [--run COMMAND] [--cache FOLDER] [FOLDER]: makes a bare Debian (NAME: bookworm, which is the
+# default, or trixie) in FOLDER (default: a temporary one, removed afterwards), puts a clean clone of this checkout into it, and
+# runs both commands of the README there, from nothing. --quick: only the release tests. --run: this command in place of them.
+# --cache: this compiler cache of the machine is the root's. Needs root, debootstrap and a Debian machine whose own package sources
+# are used inside as well. Where that cannot be had it says SKIPPED and why, and ends with 77. The mounts are seen in here only.
 set -euo pipefail
-((EUID == 0)) || { echo "bare-root: needs root" >&2; exit 1; }
-command -v debootstrap >/dev/null || { echo "bare-root: needs debootstrap (apt-get install debootstrap)" >&2; exit 1; }
+arguments=("$@")
+skip() {
+    echo "bare-root: SKIPPED, $*"
+    exit 77
+}
+
+release=bookworm commands=('./viaduct demo' './viaduct test') cache=''
+while (($#)); do
+    case $1 in
+        --release) release=$2 && shift 2 ;;
+        --quick) commands=('./viaduct demo' './viaduct test --quick') && shift ;;
+        --run) commands=("$2") && shift 2 ;;
+        --cache) cache=$2 && shift 2 ;;
+        --*) echo "bare-root: unknown option $1" >&2 && exit 2 ;;
+        *) break ;;
+    esac
+done
+((EUID == 0)) || skip "needs root"
+command -v debootstrap >/dev/null || skip "needs debootstrap (apt-get install debootstrap)"
+if [[ -z ${BARE_ROOT_MOUNTS:-} ]]; then
+    unshare --mount true 2>/dev/null || skip "no mount namespaces here"
+    BARE_ROOT_MOUNTS=own exec unshare --mount --propagation private "$(readlink -f "${BASH_SOURCE[0]}")" "${arguments[@]}"
+fi
 source=$(git -C "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" rev-parse --show-toplevel)
 
-tests=.ci/run
-if [[ ${1:-} == --quick ]]; then
-    tests='./viaduct test --quick'
-    shift
-fi
 keep=1 folder=${1:-}
 if [[ -z $folder ]]; then
     folder=$(mktemp -d)
@@ -36,24 +53,28 @@ leave() {
 }
 trap leave EXIT
 
-# The first "deb" source of this machine that has bookworm: where debootstrap may fetch from.
+# This machine's "deb" sources of Debian itself: mirror and suite. The first is where debootstrap may fetch from.
+own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 # shellcheck disable=SC2016  # the $(...) are apt's
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-    awk '$2 == "bookworm" && $3 == "main" { print $1; exit }')
-[[ -n $mirror ]] || { echo "bare-root: no source of Debian 12 among this machine's package sources" >&2; exit 1; }
+sources=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v own="$own" '$3 == "main" && ($2 == own || $2 == own "-updates" || $2 == own "-security") { print $1, $2 }' | sort -u)
+mirror=$(awk -v own="$own" '$2 == own { print $1; exit }' <<<"$sources")
+[[ -n $mirror ]] || skip "no source of Debian among this machine's package sources"
 
 proxy=$(apt-config dump --format '%v%n' Acquire::http::Proxy | head -1)
 
 if [[ ! -x $folder/usr/bin/apt-get ]]; then
-    echo "== bare-root: debootstrap into $folder"
-    ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase bookworm "$folder" "$mirror" >"$folder/debootstrap.log" 2>&1 ||
-        { tail -20 "$folder/debootstrap.log"; exit 1; }
-    rm -f "$folder/debootstrap.log"
+    echo "== bare-root: debootstrap of $release into $folder"
+    ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase "$release" "$folder" "$mirror" >"$folder.log" 2>&1 || {
+        tail -20 "$folder.log"
+        rm -f "$folder.log"
+        skip "no $release could be had from this machine's mirror"
+    }
+    rm -f "$folder.log"
 fi
 # Inside, packages come from where this machine takes them.
 rm -rf "$folder"/etc/apt/sources.list "$folder"/etc/apt/sources.list.d
-cp -a /etc/apt/sources.list.d "$folder/etc/apt/" 2>/dev/null || true
-if [[ -f /etc/apt/sources.list ]]; then cp /etc/apt/sources.list "$folder/etc/apt/"; fi
+awk -v own="$own" -v release="$release" '{ sub(own, release, $2); print "deb", $1, $2, "main" }' <<<"$sources" >"$folder/etc/apt/sources.list"
 if [[ -n $proxy ]]; then echo "Acquire::http::Proxy \"$proxy\";" >"$folder/etc/apt/apt.conf.d/99proxy"; fi
 cp -L /etc/resolv.conf /etc/hosts "$folder/etc/"
 
@@ -69,12 +90,19 @@ for name in proc sys dev; do
 done
 mount -t tmpfs tmpfs "$folder/tmp"
 mounts+=("$folder/tmp")
+if [[ -n $cache ]]; then
+    mkdir -p "$cache" "$folder/root/.cache/ccache"
+    mount --bind "$cache" "$folder/root/.cache/ccache"
+    mounts+=("$folder/root/.cache/ccache")
+fi
 
 inside() {
     echo "== bare-root: $*"
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         chroot "$folder" sh -c "cd /opt/viaduct && $*"
 }
-inside ./viaduct demo
-inside "$tests"
-echo "== bare-root: both commands passed on a bare Debian 12"
+inside 'apt-get -q update --error-on=any' || skip "the package lists of $release could not be fetched"
+for command in "${commands[@]}"; do
+    inside "$command"
+done
+echo "== bare-root: passed on a bare $release: $(printf '%s; ' "${commands[@]}" | sed 's/; $//')"
