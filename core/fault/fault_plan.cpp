@@ -2,6 +2,9 @@
 #include "core/fault/fault_plan.hpp"
 
 #include <charconv>
+#include <locale>
+#include <sstream>
+#include <string>
 #include <string_view>
 
 namespace viaduct {
@@ -14,8 +17,12 @@ bool read_number(std::string_view text, T* out) {
     return error == std::errc() && end == text.data() + text.size();
 }
 
+// The point is one in every locale of the program. (libc++ has no from_chars for such numbers.)
 bool read_probability(std::string_view text, double* out) {
-    return read_number(text, out) && *out >= 0 && *out <= 1;
+    std::istringstream in{std::string(text)};
+    in.imbue(std::locale::classic());
+    in >> std::noskipws >> *out;
+    return !in.fail() && in.peek() == std::istringstream::traits_type::eof() && *out >= 0 && *out <= 1;
 }
 
 bool read_item(std::string_view key, std::string_view value, FaultPlan* plan) {

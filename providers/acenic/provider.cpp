@@ -8,7 +8,7 @@ namespace viaduct::acenic {
 namespace {
 
 constexpr Provider make_provider() {
-    Provider p;
+    Provider p{};
     p.name = "acenic";
     p.description = "VI over Ethernet, emulated on the host, through a DPDK port";
     p.version = 1;

@@ -11,7 +11,7 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr Provider make_provider() {
-    Provider p;
+    Provider p{};
     p.name = "verbs";
     p.description = "RDMA devices through rdma-core: InfiniBand, RoCE, iWARP";
     p.version = 1;

@@ -50,7 +50,7 @@ Status discover(const Settings&, const Hints&, NicSink& sink) {
 }
 
 inline Provider provider(const char* name, Status (*how)(const Settings&, const Hints&, NicSink&)) {
-    Provider p;
+    Provider p{};
     p.name = name;
     p.description = "for tests";
     p.version = 7;
