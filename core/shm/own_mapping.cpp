@@ -18,8 +18,8 @@ bool is_registered(const void* begin, size_t bytes) {
     return ask != nullptr && ask(reinterpret_cast<uintptr_t>(begin), bytes);
 }
 
-// Places that the system offers, taken one after another until one holds `bytes` that are registered nowhere. Each is twice as
-// large as the one before, so that a region of any size is soon passed. The rest is given back at the end.
+// Places that the system offers, taken one after another until one holds `bytes` that are registered nowhere. Each is
+// twice as large as the one before, so that a region of any size is soon passed. The rest is given back at the end.
 class Search {
 public:
     explicit Search(size_t bytes) : bytes_(bytes) {}

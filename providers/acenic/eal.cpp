@@ -122,8 +122,8 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
     static bool has_channel = false;
     static std::atomic<pid_t> owner{0};
     static int error = 0;
-    // A child has none of its threads, and would take memory that is its parent's. Looked at first: another thread of the
-    // parent may have held the lock at the fork.
+    // A child has none of its threads, and would take memory that is its parent's. Looked at first: another thread
+    // of the parent may have held the lock at the fork.
     pid_t nobody = 0;
     if (!owner.compare_exchange_strong(nobody, ::getpid()) && owner.load() != ::getpid()) {
         *why = "DPDK was started by the process this one was forked from";

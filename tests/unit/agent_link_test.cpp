@@ -406,7 +406,9 @@ TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItWentIsHeard) {
     Place place;
     std::atomic<bool> both_are_sent = false;
     const FakeServer answers_one(place.address, [&](int client) {
-        const auto take = [client](Mail* m) { return eventually([&] { return receive_mail(client, m) == Status::ok; }); };
+        const auto take = [client](Mail* m) {
+            return eventually([&] { return receive_mail(client, m) == Status::ok; });
+        };
         Mail mail;
         kagent::Welcome w;
         w.version = kagent::kVersionMax;

@@ -158,13 +158,13 @@ TEST(Config, TakesNothingButUtf8) {
     for (const char* text : {"\xff", "\x80", "\xC3", "\xC3(", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xE2\x82",
                              "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80"}) {
         const Config config = Config::parse(std::string("[names]\nhosts = \"") + text + "\"\n", "f");
-        EXPECT_THAT(config.problems(), ElementsAre(HasSubstr("f:2: "))) << text;
+        EXPECT_THAT(problems_of(config), ElementsAre(HasSubstr("f:2: "))) << text;
     }
 }
 
 TEST(Config, TellsProblemsInTheWordsOfTheFile) {
     const Config config = Config::parse("[agent]\n\"\xC3\xA4Q\" = 1\n", "f");
-    EXPECT_THAT(config.problems(), ElementsAre(HasSubstr("\xC3\xA4Q")));
+    EXPECT_THAT(problems_of(config), ElementsAre(HasSubstr("\xC3\xA4Q")));
 }
 
 TEST(Config, MapsNicNames) {

@@ -37,7 +37,8 @@ protected:
     template <class Word>
     Word before(VIP_DESCRIPTOR* d) {
         VIP_DESCRIPTOR* done = nullptr;
-        EXPECT_TRUE(eventually([&] { return pair.a.recv_done() == nullptr && (done = pair.a.send_done()) != nullptr; }, 5));
+        EXPECT_TRUE(eventually(
+            [&] { return pair.a.recv_done() == nullptr && (done = pair.a.send_done()) != nullptr; }, 5));
         EXPECT_EQ(done, d);
         EXPECT_EQ(status_of(d), kDone);
         Word old;

@@ -94,7 +94,8 @@ extern "C" {
 }
 
 // What pthread_atfork calls.
-[[gnu::visibility("default")]] int __register_atfork(void (*before)(), void (*parent)(), void (*child)(), void* object) {
+[[gnu::visibility("default")]]
+int __register_atfork(void (*before)(), void (*parent)(), void (*child)(), void* object) {
     using Register = int (*)(void (*)(), void (*)(), void (*)(), void*);
     static const auto real = reinterpret_cast<Register>(::dlsym(RTLD_NEXT, "__register_atfork"));
     hold_up_at(registering);
