@@ -11,6 +11,7 @@
 #include "core/agent/mail.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/shm/own_mapping.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 
 namespace viaduct::packet {
