@@ -118,23 +118,23 @@ public:
     bool place_result(wire::Cookie, uint32_t tag, uint32_t offset, const std::byte* from,
                       uint32_t n) override;
     void finished(wire::Cookie, uint32_t tag, wire::Outcome) override;
-    wire::Verdict begin_message(wire::Cookie, uint32_t total) override;
+    wire::HostResult begin_message(wire::Cookie, uint32_t total) override;
     void place_message(wire::Cookie, uint32_t offset, const std::byte* from, uint32_t n) override;
     void end_message(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
     void abandon_message(wire::Cookie) override;
-    wire::Verdict whole_message(wire::Cookie, const std::byte* from, uint32_t total,
-                                const uint32_t* immediate) override;
-    wire::Verdict begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total,
-                              const uint32_t* immediate) override;
-    wire::Verdict place_write(wire::Cookie, uint32_t handle, uint64_t address, const std::byte* from,
-                              uint32_t n, const uint32_t* immediate) override;
+    wire::HostResult whole_message(wire::Cookie, const std::byte* from, uint32_t total,
+                                   const uint32_t* immediate) override;
+    wire::HostResult begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total,
+                                 const uint32_t* immediate) override;
+    wire::HostResult place_write(wire::Cookie, uint32_t handle, uint64_t address, const std::byte* from,
+                                 uint32_t n, const uint32_t* immediate) override;
     void end_write(wire::Cookie, uint32_t total, const uint32_t* immediate) override;
     void abandon_write(wire::Cookie, const uint32_t* immediate) override;
     void damaged_write(wire::Cookie) override;
-    wire::Verdict begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total) override;
-    wire::Verdict read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
-                              uint32_t n) override;
-    wire::Verdict atomic(wire::Cookie, const wire::Work&, uint64_t* old) override;
+    wire::HostResult begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total) override;
+    wire::HostResult read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
+                                 uint32_t n) override;
+    wire::HostResult atomic(wire::Cookie, const wire::Work&, uint64_t* old) override;
     uint32_t receives_posted(wire::Cookie) override;
     void incoming(wire::Cookie listener, wire::IncomingId, const EndAddress& remote,
                   const ViTraits&) override;

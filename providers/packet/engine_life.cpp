@@ -170,7 +170,7 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     tuning.first_link = links.first;
     tuning.queue_depth = kDepth;
     tuning.attended = port_->is_attended();
-    if (port_->keeps_requests()) tuning.kept_requests = 0;
+    if (port_->keeps_requests()) tuning.pending_connects = 0;
     if (!from_system(&tuning.seed)) {
         *why = "there are no random numbers to be had";
         *cure = "allow getrandom, or let /dev/urandom be read";

@@ -10,7 +10,7 @@
 namespace viaduct::packet {
 
 using wire::Cookie;
-using wire::Verdict;
+using wire::HostResult;
 
 namespace {
 
@@ -71,23 +71,23 @@ bool take_receive(Endpoint& ep) {
 }
 
 // spec/reliability 6.2 "no receive descriptor posted", seen from the receiver.
-Verdict no_receive(Endpoint& ep) {
+HostResult no_receive(Endpoint& ep) {
     if (unreliable(ep)) {
         ep.vi->events->async_error(*ep.vi, VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, VIP_STATUS_OP_RECEIVE,
                                    nullptr);
     } else {
         ep.refusal = aloud(VIP_ERROR_RECVQ_EMPTY, VIP_STATUS_OP_RECEIVE);
     }
-    return Verdict::no_receive;
+    return HostResult::no_receive;
 }
 
 // spec/reliability 6.2 "RDMA write refused at target". With immediate data the receive that it has taken gets
 // the error (spec/reliability 7). R held.
-Verdict refuse_write(Endpoint& ep, const uint32_t* immediate) {
+HostResult refuse_write(Endpoint& ep, const uint32_t* immediate) {
     if (immediate != nullptr) {
         WorkQueue& q = ep.vi->recv;
         ep.refusal = quietly();
-        if (q.taken == q.completed) return Verdict::not_permitted;
+        if (q.taken == q.completed) return HostResult::not_permitted;
         q.oldest_incomplete()->CS.ImmediateData = *immediate;
         complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR,
                       0);
@@ -97,7 +97,7 @@ Verdict refuse_write(Endpoint& ep, const uint32_t* immediate) {
     } else {
         ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
     }
-    return Verdict::not_permitted;
+    return HostResult::not_permitted;
 }
 
 }  // namespace
@@ -220,11 +220,11 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
 
 // ---- the peer's messages
 
-Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
+HostResult Engine::begin_message(Cookie cookie, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
     ep.discards = false;
-    if (!ep.active) return Verdict::bad_receive;
+    if (!ep.active) return HostResult::bad_receive;
     if (!take_receive(ep)) return no_receive(ep);
     WorkQueue& q = ep.vi->recv;
     VIP_DESCRIPTOR* d = q.oldest_incomplete();
@@ -235,11 +235,11 @@ Verdict Engine::begin_message(Cookie cookie, uint32_t total) {
         complete_head(q, VIP_STATUS_OP_RECEIVE | error, 0);
         ep.refusal = aloud(VIP_ERROR_CONN_LOST, 0);
         ep.refusal.report = false;
-        return Verdict::bad_receive;
+        return HostResult::bad_receive;
     }
     if (!ep.vi->strict_receives) remember_region(*ep.vi, q, d, total);  // it is asked of short messages, too
     ep.into.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    return Verdict::ok;
+    return HostResult::ok;
 }
 
 void Engine::place_message(Cookie cookie, uint32_t, const std::byte* from, uint32_t n) {
@@ -275,10 +275,10 @@ void Engine::abandon_message(Cookie cookie) {
     if (ep.active) ep.kept = true;
 }
 
-Verdict Engine::whole_message(Cookie cookie, const std::byte* from, uint32_t total,
-                              const uint32_t* immediate) {
+HostResult Engine::whole_message(Cookie cookie, const std::byte* from, uint32_t total,
+                                 const uint32_t* immediate) {
     if (take_plain_message(endpoint(cookie), from, total, immediate)) [[likely]]
-        return Verdict::ok;
+        return HostResult::ok;
     return wire::Host::whole_message(cookie, from, total, immediate);
 }
 
@@ -305,25 +305,25 @@ bool Engine::take_plain_message(Endpoint& ep, const std::byte* from, uint32_t to
 
 // ---- the peer's RDMA writes
 
-Verdict Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total,
-                            const uint32_t* immediate) {
+HostResult Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total,
+                               const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
-    if (!ep.active) return Verdict::not_permitted;
+    if (!ep.active) return HostResult::not_permitted;
     if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
-    return permitted(ep, handle, address, total, kRegionRdmaWrite) ? Verdict::ok
+    return permitted(ep, handle, address, total, kRegionRdmaWrite) ? HostResult::ok
                                                                    : refuse_write(ep, immediate);
 }
 
-Verdict Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
-                            uint32_t n, const uint32_t* immediate) {
+HostResult Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
+                               uint32_t n, const uint32_t* immediate) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
-    if (!ep.active) return Verdict::not_permitted;
+    if (!ep.active) return HostResult::not_permitted;
     // It may have gone away meanwhile.
     if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) return refuse_write(ep, immediate);
     copy_rising(reinterpret_cast<std::byte*>(address), from, n);
-    return Verdict::ok;
+    return HostResult::ok;
 }
 
 void Engine::end_write(Cookie cookie, uint32_t total, const uint32_t* immediate) {
@@ -350,28 +350,28 @@ void Engine::damaged_write(Cookie cookie) {
 
 // ---- the peer's reads and atomics
 
-Verdict Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total) {
+HostResult Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, uint32_t total) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
-    if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return Verdict::ok;
+    if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return HostResult::ok;
     ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
-    return Verdict::not_permitted;
+    return HostResult::not_permitted;
 }
 
-Verdict Engine::read_memory(Cookie cookie, uint32_t handle, uint64_t address, std::byte* to, uint32_t n) {
-    const Verdict verdict = begin_read(cookie, handle, address, n);
-    if (verdict == Verdict::ok) std::memcpy(to, reinterpret_cast<const void*>(address), n);
-    return verdict;
+HostResult Engine::read_memory(Cookie cookie, uint32_t handle, uint64_t address, std::byte* to, uint32_t n) {
+    const HostResult result = begin_read(cookie, handle, address, n);
+    if (result == HostResult::ok) std::memcpy(to, reinterpret_cast<const void*>(address), n);
+    return result;
 }
 
-Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
+HostResult Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
     if (!ep.active || w.address % w.width != 0 ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaRead)) {
         ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);  // as of a read (viaduct/ext.h)
-        return Verdict::not_permitted;
+        return HostResult::not_permitted;
     }
     const auto apply = [&](auto reference, auto operand, auto compare) {
         if (w.operation == wire::Operation::fetch_add) {
@@ -387,7 +387,7 @@ Verdict Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
     } else {
         apply(std::atomic_ref(*reinterpret_cast<uint64_t*>(w.address)), w.operand, w.compare);
     }
-    return Verdict::ok;
+    return HostResult::ok;
 }
 
 uint32_t Engine::receives_posted(Cookie cookie) {

@@ -7,7 +7,7 @@
 
 #include "core/clock/clock.hpp"
 #include "providers/verbs/connect.hpp"
-#include "providers/verbs/doubt.hpp"
+#include "providers/verbs/connect_probe.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
@@ -100,11 +100,11 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
     if (found == nic->incoming.end()) return Status::invalid;
     Incoming request = found->second;
     nic->incoming.erase(found);
-    op->local = request.hello.remote;
+    op->local = request.private_data.remote;
     if (request.gone) {
         retire_id(*nic, request.id);
         decide(*op, Status::timeout);
-    } else if (const Status s = answer_request(*op, request.id, request.hello, request.reads);
+    } else if (const Status s = answer_request(*op, request.id, request.private_data, request.reads);
                s != Status::ok) {
         decide(*op, s);
     }
@@ -142,7 +142,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
     const std::lock_guard lock(nic.connect_mutex);
     decide(*op, Status::timeout);
     forget(*op);
-    end_doubt(*op);
+    disarm_probe_timer(*op);
     *result = op->result;
     if (op->result.status == Status::ok && op->kind != ConnectOp::listen) {
         bind(*op);

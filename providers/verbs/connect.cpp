@@ -7,11 +7,11 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
-#include "providers/verbs/calls.hpp"
-#include "providers/verbs/doubt.hpp"
+#include "providers/verbs/connect_probe.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -37,7 +37,7 @@ void retry_later(ConnectOp& op) {
 // Nobody at that port waits for us: the next port, then all of them again for a while.
 void try_next(ConnectOp& op) {
     retire_id(*op.nic, op.id);
-    end_doubt(op);
+    disarm_probe_timer(op);
     if (++op.tries < kPortTries) return begin_try(op);
     op.tries = 0;
     if (op.kind == ConnectOp::request && now_ns() >= op.begun + kGraceNs) return decide(op, Status::no_match);
@@ -47,7 +47,7 @@ void try_next(ConnectOp& op) {
 // There is no way to the other host. Between peers, once a request has been out, the one that asks goes on
 // until its timeout.
 void find_no_way(ConnectOp& op) {
-    if (op.kind != ConnectOp::peer || op.doubt_pause == 0) return decide(op, Status::timeout);
+    if (op.kind != ConnectOp::peer || op.probe_interval == 0) return decide(op, Status::timeout);
     retire_id(*op.nic, op.id);
     retry_later(op);
 }
@@ -55,22 +55,22 @@ void find_no_way(ConnectOp& op) {
 void send_request(ConnectOp& op) {
     if (!prepare_link(op, op.id)) return decide(op, Status::out_of_resources);
     uint8_t data[kRequestBytes];
-    write_request(hello_of(op), data);
+    write_request(private_data_of(op), data);
     rdma_conn_param param;
     fill(op, data, sizeof data, &param);
-    if (calls->connect(op.id, &param) != 0) return decide(op, Status::out_of_resources);
-    begin_doubt(op);
+    if (ops->connect(op.id, &param) != 0) return decide(op, Status::out_of_resources);
+    arm_probe_timer(op);
 }
 
 void take_response(ConnectOp& op, const CmEvent& event) {
-    Hello hello;
-    const Status read = read_accept(event.data, event.bytes, &hello);
+    PrivateData private_data;
+    const Status read = read_accept(event.data, event.bytes, &private_data);
     if (read != Status::ok) return decide(op, read == Status::version ? read : Status::broken);
-    op.link->peer = hello;
+    op.link->peer = private_data;
     op.link->peer_reads = event.reads;
-    if (!make_ready(*op.link, op.id) || calls->establish(op.id) != 0) return decide(op, Status::broken);
+    if (!make_ready(*op.link, op.id) || ops->establish(op.id) != 0) return decide(op, Status::broken);
     op.result.remote = op.remote;
-    op.result.remote_traits = hello.traits;
+    op.result.remote_traits = private_data.traits;
     decide(op, Status::ok);
 }
 
@@ -111,7 +111,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
     }
     switch (event.type) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
-            if (calls->resolve_route(op.id, kResolveMs) != 0) find_no_way(op);
+            if (ops->resolve_route(op.id, kResolveMs) != 0) find_no_way(op);
             break;
         case RDMA_CM_EVENT_ROUTE_RESOLVED:
             send_request(op);
@@ -154,15 +154,15 @@ bool find_way(ConnectOp& op, rdma_cm_id** id) {
     NicContext& nic = *op.nic;
     in_addr ip{};
     if (!ip_of(op.remote.host, &ip)) return false;
-    if (calls->create_id(nic.events, id, nullptr, RDMA_PS_TCP) != 0) {
+    if (ops->create_id(nic.events, id, nullptr, RDMA_PS_TCP) != 0) {
         *id = nullptr;
         return false;
     }
     nic.owners[*id].op = &op;
     sockaddr_in from = socket_address(nic.ip, 0);
     sockaddr_in to = socket_address(ip, static_cast<uint16_t>(port_of(nic.settings, op.remote) + op.tries));
-    return calls->resolve_addr(*id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
-                               kResolveMs) == 0;
+    return ops->resolve_addr(*id, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
+                             kResolveMs) == 0;
 }
 
 void begin_try(ConnectOp& op) {
@@ -174,15 +174,15 @@ void begin_try(ConnectOp& op) {
     op.id == nullptr ? decide(op, Status::out_of_resources) : find_no_way(op);
 }
 
-Hello hello_of(const ConnectOp& op) {
-    Hello hello;
-    hello.kind = op.kind == ConnectOp::peer ? HelloKind::peer : HelloKind::request;
-    hello.traits = op.traits;
-    hello.companion = op.link->companion->qp_num;
-    hello.nonce = op.nonce;
-    hello.local = op.local;
-    hello.remote = op.remote;
-    return hello;
+PrivateData private_data_of(const ConnectOp& op) {
+    PrivateData private_data;
+    private_data.kind = op.kind == ConnectOp::peer ? PrivateDataKind::peer : PrivateDataKind::request;
+    private_data.traits = op.traits;
+    private_data.control_qp = op.link->control_qp->qp_num;
+    private_data.nonce = op.nonce;
+    private_data.local = op.local;
+    private_data.remote = op.remote;
+    return private_data;
 }
 
 void fill(const ConnectOp& op, const void* data, size_t bytes, rdma_conn_param* param) {
@@ -247,7 +247,7 @@ bool prepare_link(ConnectOp& op, rdma_cm_id* id) {
     return true;
 }
 
-Status answer_request(ConnectOp& op, rdma_cm_id* id, const Hello& requester, uint8_t reads) {
+Status answer_request(ConnectOp& op, rdma_cm_id* id, const PrivateData& requester, uint8_t reads) {
     op.id = id;
     op.nic->owners[id] = IdOwner{&op, nullptr, 0, false};
     if (op.link == nullptr) op.link = create_link(*op.vi->endpoint, op.traits);
@@ -258,20 +258,20 @@ Status answer_request(ConnectOp& op, rdma_cm_id* id, const Hello& requester, uin
     op.link->peer = requester;
     op.link->peer_reads = reads;
     uint8_t data[kAcceptBytes];
-    write_accept(hello_of(op), data);
+    write_accept(private_data_of(op), data);
     rdma_conn_param param;
     fill(op, data, sizeof data, &param);
     op.result.remote = requester.local;
     op.result.remote_traits = requester.traits;
     // rdma_cm knows no path any more when the requester has gone.
-    const bool accepted = prepare_link(op, id) && make_ready(*op.link, id) && calls->accept(id, &param) == 0;
+    const bool accepted = prepare_link(op, id) && make_ready(*op.link, id) && ops->accept(id, &param) == 0;
     return accepted ? Status::ok : Status::timeout;
 }
 
 void refuse(rdma_cm_id* id, Refusal why) {
     uint8_t data[kRejectBytes];
     write_refusal(why, data);
-    calls->reject(id, data, sizeof data);
+    ops->reject(id, data, sizeof data);
 }
 
 void handle_event(NicContext& nic, const CmEvent& event) {
@@ -298,10 +298,10 @@ Deadline run_timers(NicContext& nic, int64_t now) {
     for (ConnectOp* op : nic.retrying) {
         if (!op->decided && now >= op->deadline) decide(*op, Status::timeout);
         if (!op->decided && op->retry_at != 0 && now >= op->retry_at) begin_try(*op);
-        if (!op->decided && op->doubt_at != 0 && now >= op->doubt_at) doubt(*op, now);
+        if (!op->decided && op->probe_at != 0 && now >= op->probe_at) on_probe_timer(*op, now);
         if (op->decided) continue;
         next = std::min(next, op->deadline);
-        if (op->doubt_at != 0) next = std::min(next, op->doubt_at);
+        if (op->probe_at != 0) next = std::min(next, op->probe_at);
         if (op->retry_at != 0) next = std::min(next, op->retry_at);
     }
     return next;

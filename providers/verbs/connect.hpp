@@ -27,9 +27,9 @@ struct ConnectOp {
     uint32_t tries = 0;    // ports tried in this round
     int64_t retry_at = 0;  // 0: not waiting for a time
     int64_t retry_pause = 0;
-    // No answer by then: whether the request has arrived is open (doubt.hpp). 0: none is out.
-    int64_t doubt_at = 0;
-    int64_t doubt_pause = 0;
+    // No answer by then: whether the request has arrived is open (connect_probe.hpp). 0: none is out.
+    int64_t probe_at = 0;
+    int64_t probe_interval = 0;
     rdma_cm_id* probe = nullptr;  // asks whether the request is known
     bool answering = false;       // peer to peer: the other side's request is being accepted
     bool decided = false;
@@ -67,11 +67,11 @@ void handle_event(NicContext&, const CmEvent&);
 // Attempts whose time to try again, or to give up, has come. The next such time, or kNever.
 Deadline run_timers(NicContext&, int64_t now);
 
-// connect.cpp, for listener.cpp and doubt.cpp [connect_mutex]
+// connect.cpp, for listener.cpp and connect_probe.cpp [connect_mutex]
 // The port of the target whose turn it is, with an id of its own, which learns the way there.
 void begin_try(ConnectOp&);
 bool find_way(ConnectOp&, rdma_cm_id**);
-Hello hello_of(const ConnectOp&);
+PrivateData private_data_of(const ConnectOp&);
 void fill(const ConnectOp&, const void* data, size_t bytes, rdma_conn_param*);
 void decide(ConnectOp&, Status);
 void retire_id(NicContext&, rdma_cm_id*&);
@@ -79,7 +79,7 @@ void give_up_link(ConnectOp&);
 // Peer to peer: the request that was being answered is gone. There will be another, until the timeout.
 void answer_failed(ConnectOp&);
 bool prepare_link(ConnectOp&, rdma_cm_id*);
-Status answer_request(ConnectOp&, rdma_cm_id*, const Hello& requester, uint8_t reads);
+Status answer_request(ConnectOp&, rdma_cm_id*, const PrivateData& requester, uint8_t reads);
 void refuse(rdma_cm_id*, Refusal);
 
 // listener.cpp [connect_mutex]
@@ -90,7 +90,7 @@ int compare_ends(const EndAddress& a, const EndAddress& b);
 uint32_t new_nonce(NicContext&);
 bool ensure_listener(NicContext&, const EndAddress& local);
 // Whether this request has arrived and is being thought about.
-bool is_known(const NicContext&, const Hello& request);
+bool is_known(const NicContext&, const PrivateData& request);
 void take_request(NicContext&, const CmEvent&);
 
 }  // namespace viaduct::verbs

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "providers/verbs/calls.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -26,9 +26,9 @@ namespace {
 
 class DeviceList {
 public:
-    DeviceList() : list_(calls->get_device_list(&count_)) {}
+    DeviceList() : list_(ops->get_device_list(&count_)) {}
     ~DeviceList() {
-        if (list_ != nullptr) calls->free_device_list(list_);
+        if (list_ != nullptr) ops->free_device_list(list_);
     }
     DeviceList(const DeviceList&) = delete;
     DeviceList& operator=(const DeviceList&) = delete;
@@ -67,7 +67,7 @@ uint64_t pinnable() {
 std::vector<PortFacts> own_addresses() {
     std::vector<PortFacts> all;
     ifaddrs* list = nullptr;
-    if (calls->get_addresses(&list) != 0) return all;
+    if (ops->get_addresses(&list) != 0) return all;
     for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
         if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_UP) == 0 ||
             (i->ifa_flags & IFF_LOOPBACK) != 0)
@@ -77,7 +77,7 @@ std::vector<PortFacts> own_addresses() {
         std::snprintf(one.interface, sizeof one.interface, "%s", i->ifa_name);
         all.push_back(one);
     }
-    calls->free_addresses(list);
+    ops->free_addresses(list);
     return all;
 }
 
@@ -86,7 +86,7 @@ ibv_gid gid_of(ibv_context* context, const PortFacts& facts) {
     ibv_gid first{};
     for (int i = 0; i < facts.port_attr.gid_tbl_len; ++i) {
         ibv_gid gid{};
-        if (calls->query_gid(context, facts.port, i, &gid) != 0) break;
+        if (ops->query_gid(context, facts.port, i, &gid) != 0) break;
         if (is_gid_of(gid, facts.ip)) return gid;
         if (i == 0) first = gid;
     }
@@ -97,14 +97,14 @@ ibv_gid gid_of(ibv_context* context, const PortFacts& facts) {
 bool query(const DeviceList& devices, PortFacts* facts) {
     for (int i = 0; i < devices.count(); ++i) {
         ibv_device* device = devices.at(i);
-        if (std::strcmp(calls->get_device_name(device), facts->device) != 0) continue;
+        if (std::strcmp(ops->get_device_name(device), facts->device) != 0) continue;
         facts->transport = device->transport_type;
-        ibv_context* context = calls->open_device(device);
+        ibv_context* context = ops->open_device(device);
         if (context == nullptr) return false;
-        const bool known = calls->query_device(context, &facts->device_attr) == 0 &&
-                           calls->query_port(context, facts->port, &facts->port_attr) == 0;
+        const bool known = ops->query_device(context, &facts->device_attr) == 0 &&
+                           ops->query_port(context, facts->port, &facts->port_attr) == 0;
         if (known) facts->gid = gid_of(context, *facts);
-        calls->close_device(context);
+        ops->close_device(context);
         return known;
     }
     return false;
@@ -145,7 +145,7 @@ void offer_ports(const DeviceList& devices, const NicSettings& settings, rdma_ev
         }
     }
     for (int i = 0; i < devices.count(); ++i) {
-        const char* name = calls->get_device_name(devices.at(i));
+        const char* name = ops->get_device_name(devices.at(i));
         if (wants_device(settings, name) && seen.count(name) == 0)
             reject(sink, name, "no interface of it that is up has an IPv4 address, by which peers find it",
                    "set one: 'ip link set IFACE up; ip address add A.B.C.D/N dev IFACE' (InfiniBand: IPoIB)");
@@ -156,17 +156,16 @@ void offer_ports(const DeviceList& devices, const NicSettings& settings, rdma_ev
 
 bool port_behind(rdma_event_channel* channel, in_addr ip, PortFacts* out) {
     rdma_cm_id* id = nullptr;
-    if (calls->create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return false;
+    if (ops->create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return false;
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr = ip;
-    const bool found =
-        calls->bind_addr(id, reinterpret_cast<sockaddr*>(&address)) == 0 && id->verbs != nullptr;
+    const bool found = ops->bind_addr(id, reinterpret_cast<sockaddr*>(&address)) == 0 && id->verbs != nullptr;
     if (found) {
-        std::snprintf(out->device, sizeof out->device, "%s", calls->get_device_name(id->verbs->device));
+        std::snprintf(out->device, sizeof out->device, "%s", ops->get_device_name(id->verbs->device));
         out->port = id->port_num;
     }
-    calls->destroy_id(id);
+    ops->destroy_id(id);
     return found;
 }
 
@@ -179,16 +178,16 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
     }
     const DeviceList devices;
     if (devices.count() == 0) return Status::ok;  // most hosts: nothing to offer and nothing to tell
-    rdma_event_channel* channel = calls->create_event_channel();
+    rdma_event_channel* channel = ops->create_event_channel();
     if (channel == nullptr) {
         for (int i = 0; i < devices.count(); ++i)
-            reject(sink, calls->get_device_name(devices.at(i)),
+            reject(sink, ops->get_device_name(devices.at(i)),
                    "connections cannot be made: /dev/infiniband/rdma_cm cannot be opened",
                    "load the module rdma_ucm ('modprobe rdma_ucm') and look at the file's permissions");
         return Status::ok;
     }
     offer_ports(devices, own, channel, sink);
-    calls->destroy_event_channel(channel);
+    ops->destroy_event_channel(channel);
     return Status::ok;
 }
 

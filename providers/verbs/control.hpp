@@ -2,8 +2,8 @@
 // Operations of the control half (viaduct/provider.hpp, ControlOps); called by the agent only.
 #pragma once
 
-#include "providers/verbs/calls.hpp"
 #include "providers/verbs/mapping.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::verbs {

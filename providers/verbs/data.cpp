@@ -10,7 +10,7 @@
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/verbs/atomic.hpp"
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"

@@ -11,13 +11,13 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/cancellation.hpp"
-#include "providers/verbs/calls.hpp"
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
 #include "providers/verbs/queue_watch.hpp"
 #include "providers/verbs/recover.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/log/log.hpp"
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/link.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "providers/verbs/recover.hpp"
@@ -44,14 +44,14 @@ void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
 // What an error completion says of a send. "Bad work request" is also what some devices say of memory that
 // went away since it was found good, and of a way to the peer that has gone with its link, which is not the
 // descriptor's fault.
-Verdict judge_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status status) {
+Outcome map_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status status) {
     uint32_t known = 0;
     if (status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_EEC_OP_ERR) {
         uint64_t total = 0;
         known = check_send(*ep.vi, d, &total);
         if (known == 0) status = IBV_WC_GENERAL_ERR;
     }
-    Verdict v = judge_send(status, ep.vi->traits.reliability, fetches(d));
+    Outcome v = map_send(status, ep.vi->traits.reliability, fetches(d));
     if (known != 0) v.bits = known;
     return v;
 }
@@ -88,7 +88,7 @@ void fail_send(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->send;
     const auto status = static_cast<ibv_wc_status>(a.status);
     const VIP_DESCRIPTOR* d = q.at(a.position);
-    const Verdict v = judge_failed(ep, d, status);
+    const Outcome v = map_failed(ep, d, status);
     VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
     if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
         if (!unreliable(ep)) ep.stopped = true;
@@ -106,7 +106,7 @@ void fail_send(Endpoint& ep, const Arrival& a) {
 
 void fail_receive(Endpoint& ep, const Arrival& a) {
     WorkQueue& q = ep.vi->recv;
-    const Verdict v = judge_receive(static_cast<ibv_wc_status>(a.status), ep.vi->traits.reliability);
+    const Outcome v = map_receive(static_cast<ibv_wc_status>(a.status), ep.vi->traits.reliability);
     if (!v.descriptor) {
         suspect(*ep.link);
         return;

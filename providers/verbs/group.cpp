@@ -9,8 +9,8 @@
 
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
-#include "providers/verbs/calls.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -88,7 +88,7 @@ DeviceQueue* add_queue(Group& group, uint32_t entries) {
     if (!queue) return nullptr;
     queue->group = &group;
     queue->cq =
-        calls->create_cq(group.nic->device, static_cast<int>(entries), queue.get(), group.nic->channel, 0);
+        ops->create_cq(group.nic->device, static_cast<int>(entries), queue.get(), group.nic->channel, 0);
     if (queue->cq == nullptr) return nullptr;
     queue->entries = static_cast<uint32_t>(queue->cq->cqe);
     if (group.armed.load() != 0) ibv_req_notify_cq(queue->cq, 0);  // somebody sleeps on the others
@@ -102,7 +102,7 @@ bool has_room(const Group& group, DeviceQueue& queue, uint32_t entries) {
     if (wanted <= queue.entries) return true;
     if (wanted > group.nic->most_entries) return false;
     const uint32_t target = std::min(std::max(wanted, 2 * queue.entries), group.nic->most_entries);
-    if (calls->resize_cq(queue.cq, static_cast<int>(target)) != 0) return false;
+    if (ops->resize_cq(queue.cq, static_cast<int>(target)) != 0) return false;
     queue.entries = static_cast<uint32_t>(queue.cq->cqe);
     return wanted <= queue.entries;
 }
@@ -169,8 +169,8 @@ void group_destroy(Group* group) {
         nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), group));
         for (uint32_t i = 0; i < group->count; ++i) {
             const DeviceQueue& q = *group->queues[i];
-            if (q.unacknowledged != 0) calls->ack_cq_events(q.cq, q.unacknowledged);
-            if (calls->destroy_cq(q.cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
+            if (q.unacknowledged != 0) ops->ack_cq_events(q.cq, q.unacknowledged);
+            if (ops->destroy_cq(q.cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
         }
     }
     wake(&nic);  // those of other groups were meant for somebody who sleeps, or is about to

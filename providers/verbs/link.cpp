@@ -12,18 +12,18 @@
 #include "core/log/log.hpp"
 #include "core/shm/own_mapping.hpp"
 #include "providers/verbs/atomic.hpp"
-#include "providers/verbs/calls.hpp"
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 #include "vipl.h"
 
 namespace viaduct::verbs {
 
 namespace {
 
-constexpr size_t kBufferBytes = 2 * kCompanionDepth * kMessageBytes;
+constexpr size_t kBufferBytes = 2 * kControlDepth * kMessageBytes;
 constexpr uint8_t kForever = 7;  // rnr_retry: until it works
 constexpr uint8_t kShortRnrTimer =
     12;  // 0.64 ms; what rdma_cm would set is 655 ms (spec/verbs e.2 row 9)
@@ -38,7 +38,7 @@ ibv_qp* create_data(NicContext& nic, const Link& link, uint32_t* inline_bytes) {
     const auto segments = static_cast<uint32_t>(nic.info.max_segments);
     for (uint32_t bytes = nic.settings.inline_bytes;; bytes /= 2) {
         init.cap = ibv_qp_cap{link.send_room, link.recv_room, segments, segments, bytes};
-        if (ibv_qp* qp = calls->create_qp(nic.pd, &init)) {
+        if (ibv_qp* qp = ops->create_qp(nic.pd, &init)) {
             *inline_bytes = std::min(init.cap.max_inline_data, nic.settings.inline_bytes);
             return qp;
         }
@@ -46,21 +46,21 @@ ibv_qp* create_data(NicContext& nic, const Link& link, uint32_t* inline_bytes) {
     }
 }
 
-ibv_qp* create_companion(NicContext& nic) {
+ibv_qp* create_control_qp(NicContext& nic) {
     ibv_qp_init_attr init{};
     init.send_cq = nic.control_cq;
     init.recv_cq = nic.control_cq;
     init.qp_type = IBV_QPT_RC;
     init.sq_sig_all = 1;
-    init.cap = ibv_qp_cap{kCompanionDepth, kCompanionDepth, 1, 1, 0};
-    return calls->create_qp(nic.pd, &init);
+    init.cap = ibv_qp_cap{kControlDepth, kControlDepth, 1, 1, 0};
+    return ops->create_qp(nic.pd, &init);
 }
 
 bool register_buffers(Link& link) {
     void* memory = map_own(kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     if (memory == nullptr) return false;
     link.buffers = static_cast<std::byte*>(memory);
-    link.buffers_mr = calls->reg_mr(link.nic->pd, memory, kBufferBytes, IBV_ACCESS_LOCAL_WRITE);
+    link.buffers_mr = ops->reg_mr(link.nic->pd, memory, kBufferBytes, IBV_ACCESS_LOCAL_WRITE);
     return link.buffers_mr != nullptr;
 }
 
@@ -89,7 +89,7 @@ bool reserve_room(Link& link, Endpoint& ep) {
 bool path_attributes(rdma_cm_id* id, ibv_qp_state state, Transition* step) {
     step->attr = ibv_qp_attr{};
     step->attr.qp_state = state;
-    return calls->init_qp_attr(id, &step->attr, &step->mask) == 0;
+    return ops->init_qp_attr(id, &step->attr, &step->mask) == 0;
 }
 
 uint32_t access_of(const ViTraits& traits, bool device_has_atomics) {
@@ -102,7 +102,7 @@ uint32_t access_of(const ViTraits& traits, bool device_has_atomics) {
 }
 
 bool modify(ibv_qp* qp, Transition step, const char* what) {
-    if (calls->modify_qp(qp, &step.attr, step.mask) == 0) return true;
+    if (ops->modify_qp(qp, &step.attr, step.mask) == 0) return true;
     VIADUCT_LOG(error, "verbs", "queue pair cannot be made %s: errno %d", what, errno);
     return false;
 }
@@ -122,8 +122,8 @@ Link* create_link(Endpoint& ep, const ViTraits& traits) {
         return nullptr;
     }
     link->data = create_data(nic, *link, &link->inline_bytes);
-    link->companion = link->data != nullptr ? create_companion(nic) : nullptr;
-    if (link->companion == nullptr || !register_buffers(*link)) {
+    link->control_qp = link->data != nullptr ? create_control_qp(nic) : nullptr;
+    if (link->control_qp == nullptr || !register_buffers(*link)) {
         VIADUCT_LOG(error, "verbs", "no queue pair: errno %d", errno);
         drop_link(link);
         return nullptr;
@@ -136,9 +136,9 @@ bool make_initial(Link& link, rdma_cm_id* id) {
     if (!path_attributes(id, IBV_QPS_INIT, &step)) return false;
     step.attr.qp_access_flags = access_of(link.traits, (link.nic->info.capabilities & kCapAtomics) != 0);
     if (!modify(link.data, step, "initial")) return false;
-    Transition companion = step;
-    companion.attr.qp_access_flags = 0;
-    return modify(link.companion, companion, "initial") && post_companion_receives(link);
+    Transition control = step;
+    control.attr.qp_access_flags = 0;
+    return modify(link.control_qp, control, "initial") && post_control_receives(link);
 }
 
 bool make_ready(Link& link, rdma_cm_id* id) {
@@ -148,10 +148,10 @@ bool make_ready(Link& link, rdma_cm_id* id) {
     receive.attr.min_rnr_timer = kShortRnrTimer;
     receive.mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
     if (!modify(link.data, receive, "ready to receive")) return false;
-    Transition companion = receive;
-    companion.attr.dest_qp_num = link.peer.companion;
-    companion.attr.max_dest_rd_atomic = 1;
-    if (!modify(link.companion, companion, "ready to receive")) return false;
+    Transition control = receive;
+    control.attr.dest_qp_num = link.peer.control_qp;
+    control.attr.max_dest_rd_atomic = 1;
+    if (!modify(link.control_qp, control, "ready to receive")) return false;
 
     Transition& send = link.to_send;
     if (!path_attributes(id, IBV_QPS_RTS, &send)) return false;
@@ -161,10 +161,10 @@ bool make_ready(Link& link, rdma_cm_id* id) {
     send.attr.max_rd_atomic = std::max<uint8_t>(std::min(link.nic->reads, link.peer_reads), 1);
     send.mask &= ~(IBV_QP_ACCESS_FLAGS | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
     if (!modify(link.data, send, "ready to send")) return false;
-    companion = send;
-    companion.attr.rnr_retry = kForever;
-    companion.attr.max_rd_atomic = 1;
-    return modify(link.companion, companion, "ready to send");
+    control = send;
+    control.attr.rnr_retry = kForever;
+    control.attr.max_rd_atomic = 1;
+    return modify(link.control_qp, control, "ready to send");
 }
 
 bool renew_data(Link& link, uint32_t own_psn, uint32_t peer_psn) {
@@ -192,7 +192,7 @@ void drop_link(Link* link) {
 void stop_data(Link& link) {
     ibv_qp_attr error{};
     error.qp_state = IBV_QPS_ERR;
-    calls->modify_qp(link.data, &error, IBV_QP_STATE);
+    ops->modify_qp(link.data, &error, IBV_QP_STATE);
 }
 
 void destroy_data(Link& link) {
@@ -201,19 +201,19 @@ void destroy_data(Link& link) {
         const std::lock_guard lock(link.nic->links_mutex);
         qp = std::exchange(link.data, nullptr);
     }
-    if (qp != nullptr) calls->destroy_qp(qp);
+    if (qp != nullptr) ops->destroy_qp(qp);
     if (DeviceQueue* q = std::exchange(link.send_queue, nullptr)) give_back(*q, link.send_room);
     if (DeviceQueue* q = std::exchange(link.recv_queue, nullptr)) give_back(*q, link.recv_room);
 }
 
 void destroy_link(Link* link) {
     destroy_data(*link);
-    if (link->companion != nullptr) calls->destroy_qp(link->companion);
+    if (link->control_qp != nullptr) ops->destroy_qp(link->control_qp);
     {
         const std::lock_guard lock(link->nic->links_mutex);
         link->nic->links[link->number] = nullptr;
     }
-    if (link->buffers_mr != nullptr) calls->dereg_mr(link->buffers_mr);
+    if (link->buffers_mr != nullptr) ops->dereg_mr(link->buffers_mr);
     if (link->buffers != nullptr) ::munmap(link->buffers, kBufferBytes);
     delete link;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One connection: the queue pair that carries the data and its companion, a small reliable queue pair beside
+// One connection: the queue pair that carries the data and its control QP, a small reliable queue pair beside
 // it for what the two providers have to tell each other (docs/verbs.md). Made for each attempt, gone with the
 // connection.
 #pragma once
@@ -14,13 +14,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "providers/verbs/hello.hpp"
 #include "providers/verbs/message.hpp"
+#include "providers/verbs/private_data.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::verbs {
 
-inline constexpr uint32_t kCompanionDepth = 16;  // messages each way that may be under way
+inline constexpr uint32_t kControlDepth = 16;  // messages each way that may be under way
 
 // What a peer has told us of a region of its own.
 struct RemoteKey {
@@ -72,10 +72,10 @@ struct Link {
     uint32_t number = 0;           // index in NicContext::links
     uint32_t generation = 0;       // tells completions of this link from those of earlier ones
     ibv_qp* data = nullptr;
-    ibv_qp* companion = nullptr;
+    ibv_qp* control_qp = nullptr;
     rdma_cm_id* id = nullptr;
     ViTraits traits;                    // ours
-    Hello peer;                         // what it said of itself
+    PrivateData peer;                   // what it said of itself
     DeviceQueue* send_queue = nullptr;  // completion queues that keep room for us
     DeviceQueue* recv_queue = nullptr;
     uint32_t send_room = 0;
@@ -84,11 +84,11 @@ struct Link {
     uint8_t peer_reads = 1;     // RDMA reads that the peer serves at a time
     uint32_t receives_end = 0;  // [R] position up to which receives have been posted
 
-    // The companion's buffers: kCompanionDepth to receive into, kCompanionDepth to send from.
+    // The control QP's buffers: kControlDepth to receive into, kControlDepth to send from.
     std::byte* buffers = nullptr;
     ibv_mr* buffers_mr = nullptr;
-    std::mutex companion_mutex;  // leaf
-    uint32_t free_sends = kCompanionDepth;
+    std::mutex control_mutex;  // leaf
+    uint32_t free_sends = kControlDepth;
     uint32_t next_send = 0;
     std::deque<Message> untold;  // what the peer has to know and there was no room to tell
 
@@ -101,7 +101,7 @@ struct Link {
 
     std::atomic<bool> joined{false};  // both ends know of the connection
     // Progress thread.
-    int unanswered = -1;          // buffer with a question whose answer found no room (companion.cpp)
+    int unanswered = -1;          // buffer with a question whose answer found no room (control_qp.cpp)
     int64_t alive_at = 0;         // when the peer hears from us again
     bool sends_were_out = false;  // at the last look (queue_watch.cpp)
     uint32_t sends_heard = 0;
@@ -113,10 +113,10 @@ struct Link {
     bool farewell_said = false;
 };
 
-// Queue pairs in RESET, buffers registered, receives of the companion not yet posted. Null: no resources.
+// Queue pairs in RESET, buffers registered, receives of the control QP not yet posted. Null: no resources.
 Link* create_link(Endpoint&, const ViTraits&);
 // Makes both queue pairs ready to receive, then to send. `id` knows the path by now. The number of the peer's
-// companion is in link.peer.
+// control QP is in link.peer.
 bool make_initial(Link&, rdma_cm_id*);
 bool make_ready(Link&, rdma_cm_id*);
 // A data queue pair that has failed and told all its completions, once more from the beginning.

@@ -6,11 +6,11 @@
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
-#include "providers/verbs/calls.hpp"
 #include "providers/verbs/connect.hpp"
-#include "providers/verbs/doubt.hpp"
+#include "providers/verbs/connect_probe.hpp"
 #include "providers/verbs/mapping.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -33,14 +33,13 @@ Refusal refusal_of_unread(Status why) {
 // A listener nobody needs any more stays until the NIC is closed: programs wait again on what they waited on.
 bool listen_at(NicContext& nic, uint16_t port) {
     rdma_cm_id* id = nullptr;
-    if (calls->create_id(nic.events, &id, nullptr, RDMA_PS_TCP) != 0) return false;
+    if (ops->create_id(nic.events, &id, nullptr, RDMA_PS_TCP) != 0) return false;
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr = nic.ip;
     address.sin_port = htons(port);
-    if (calls->bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 ||
-        calls->listen(id, kBacklog) != 0) {
-        calls->destroy_id(id);
+    if (ops->bind_addr(id, reinterpret_cast<sockaddr*>(&address)) != 0 || ops->listen(id, kBacklog) != 0) {
+        ops->destroy_id(id);
         return false;
     }
     nic.listeners[port] = id;
@@ -54,37 +53,37 @@ void turn_away(NicContext& nic, rdma_cm_id* id, Refusal why) {
     retire_id(nic, id);
 }
 
-void offer_to_waiter(NicContext& nic, rdma_cm_id* id, const Hello& hello, uint8_t reads) {
+void offer_to_waiter(NicContext& nic, rdma_cm_id* id, const PrivateData& private_data, uint8_t reads) {
     for (ConnectOp* op : nic.waiting) {
-        if (op->decided || !op->local.same_discriminator(hello.remote)) continue;
+        if (op->decided || !op->local.same_discriminator(private_data.remote)) continue;
         if (nic.incoming.size() >= kMaxIncoming) return turn_away(nic, id, Refusal::no_resources);
         const uint64_t number = nic.next_incoming++;
-        nic.incoming[number] = Incoming{id, hello, reads, false};
+        nic.incoming[number] = Incoming{id, private_data, reads, false};
         nic.owners[id] = IdOwner{nullptr, nullptr, number, false};
         op->result.incoming = number;
-        op->result.remote = hello.local;
-        op->result.remote_traits = hello.traits;
+        op->result.remote = private_data.local;
+        op->result.remote_traits = private_data.traits;
         return decide(*op, Status::ok);
     }
     turn_away(nic, id, Refusal::no_match);
 }
 
 // Whether this request of ours and that of another peer mean each other.
-bool belong_together(const ConnectOp& op, const Hello& hello) {
-    return !op.decided && !op.answering && op.nonce != hello.nonce && op.remote == hello.local &&
-           op.local.same_discriminator(hello.remote);
+bool belong_together(const ConnectOp& op, const PrivateData& private_data) {
+    return !op.decided && !op.answering && op.nonce != private_data.nonce &&
+           op.remote == private_data.local && op.local.same_discriminator(private_data.remote);
 }
 
 // Two requests of one process with one address on both ends may well be meant for two peers in another: that
 // other process comes first for a while.
-bool too_early(const ConnectOp& op, const Hello& hello) {
-    return op.nonce >> 16 == hello.nonce >> 16 && compare_ends(op.local, op.remote) == 0 &&
+bool too_early(const ConnectOp& op, const PrivateData& private_data) {
+    return op.nonce >> 16 == private_data.nonce >> 16 && compare_ends(op.local, op.remote) == 0 &&
            now_ns() < op.begun + kOthersFirstNs;
 }
 
-void accept_peer(ConnectOp& op, rdma_cm_id* id, const Hello& hello, uint8_t reads) {
+void accept_peer(ConnectOp& op, rdma_cm_id* id, const PrivateData& private_data, uint8_t reads) {
     NicContext& nic = *op.nic;
-    if (const Status s = compare(op.traits, hello.traits); s != Status::ok) {
+    if (const Status s = compare(op.traits, private_data.traits); s != Status::ok) {
         decide(op, s);
         return turn_away(nic, id, refusal_of(s));
     }
@@ -92,10 +91,10 @@ void accept_peer(ConnectOp& op, rdma_cm_id* id, const Hello& hello, uint8_t read
     // answer that names the same one for a left-over.
     if (op.id != nullptr) give_up_link(op);
     retire_id(nic, op.id);
-    end_doubt(op);
+    disarm_probe_timer(op);
     op.retry_at = 0;
     op.answering = true;
-    const Status s = answer_request(op, id, hello, reads);
+    const Status s = answer_request(op, id, private_data, reads);
     if (s == Status::timeout) {
         answer_failed(op);
     } else if (s != Status::ok) {
@@ -103,13 +102,13 @@ void accept_peer(ConnectOp& op, rdma_cm_id* id, const Hello& hello, uint8_t read
     }
 }
 
-void offer_to_peer(NicContext& nic, rdma_cm_id* id, const Hello& hello, uint8_t reads) {
+void offer_to_peer(NicContext& nic, rdma_cm_id* id, const PrivateData& private_data, uint8_t reads) {
     for (ConnectOp* op : nic.peers) {
-        if (!belong_together(*op, hello) || too_early(*op, hello)) continue;
+        if (!belong_together(*op, private_data) || too_early(*op, private_data)) continue;
         const int order = compare_ends(op->local, op->remote);
-        const bool we_answer = order < 0 || (order == 0 && op->nonce < hello.nonce);
+        const bool we_answer = order < 0 || (order == 0 && op->nonce < private_data.nonce);
         if (!we_answer) return turn_away(nic, id, Refusal::use_mine);
-        return accept_peer(*op, id, hello, reads);
+        return accept_peer(*op, id, private_data, reads);
     }
     turn_away(nic, id, Refusal::no_match);
 }
@@ -134,13 +133,13 @@ bool ensure_listener(NicContext& nic, const EndAddress& local) {
     return false;
 }
 
-bool is_known(const NicContext& nic, const Hello& request) {
-    const auto same = [&request](const Hello& one) {
+bool is_known(const NicContext& nic, const PrivateData& request) {
+    const auto same = [&request](const PrivateData& one) {
         return one.nonce == request.nonce && one.local == request.local &&
                one.remote.same_discriminator(request.remote);
     };
     for (const auto& [number, one] : nic.incoming)
-        if (!one.gone && same(one.hello)) return true;
+        if (!one.gone && same(one.private_data)) return true;
     for (const auto& [id, owner] : nic.owners) {  // accepted, and the answer is on its way
         const ConnectOp* op = owner.op;
         if (op != nullptr && op->kind == ConnectOp::accept && !op->decided && op->link != nullptr &&
@@ -151,13 +150,14 @@ bool is_known(const NicContext& nic, const Hello& request) {
 }
 
 void take_request(NicContext& nic, const CmEvent& event) {
-    Hello hello;
-    const Status read = read_request(event.data, event.bytes, &hello);
+    PrivateData private_data;
+    const Status read = read_request(event.data, event.bytes, &private_data);
     if (read != Status::ok) return turn_away(nic, event.id, refusal_of_unread(read));
-    if (hello.kind == HelloKind::probe)
-        return turn_away(nic, event.id, is_known(nic, hello) ? Refusal::known : Refusal::no_match);
-    if (hello.kind == HelloKind::peer) return offer_to_peer(nic, event.id, hello, event.reads);
-    offer_to_waiter(nic, event.id, hello, event.reads);
+    if (private_data.kind == PrivateDataKind::probe)
+        return turn_away(nic, event.id, is_known(nic, private_data) ? Refusal::known : Refusal::no_match);
+    if (private_data.kind == PrivateDataKind::peer)
+        return offer_to_peer(nic, event.id, private_data, event.reads);
+    offer_to_waiter(nic, event.id, private_data, event.reads);
 }
 
 }  // namespace viaduct::verbs

@@ -23,8 +23,8 @@ bool reception(uint16_t level) { return level == VIP_SERVICE_RELIABLE_RECEPTION;
 
 // What went wrong at the target is told to the descriptor at Reliable Reception only: at Reliable Delivery
 // the network had accepted the message, and what breaks is the connection (spec/reliability 6.2).
-Verdict at_target(uint32_t bits, uint16_t level) {
-    Verdict v;
+Outcome at_target(uint32_t bits, uint16_t level) {
+    Outcome v;
     v.descriptor = true;
     if (reception(level)) {
         v.bits = bits;
@@ -34,35 +34,35 @@ Verdict at_target(uint32_t bits, uint16_t level) {
     return v;
 }
 
-Verdict here(uint32_t bits) {
-    Verdict v;
+Outcome here(uint32_t bits) {
+    Outcome v;
     v.descriptor = true;
     v.bits = bits;
     return v;
 }
 
 // A read or an atomic operation that the target has not done, or cannot do: no level may call that good.
-Verdict not_fetched() {
-    Verdict v = here(VIP_STATUS_RDMA_PROT_ERROR);
+Outcome not_fetched() {
+    Outcome v = here(VIP_STATUS_RDMA_PROT_ERROR);
     v.refused = true;
     return v;
 }
 
 // The other end could not, for a reason of its own, do what it had not refused.
-Verdict failed_there() {
-    Verdict v = here(VIP_STATUS_TRANSPORT_ERROR);
+Outcome failed_there() {
+    Outcome v = here(VIP_STATUS_TRANSPORT_ERROR);
     v.report = true;
     return v;
 }
 
-Verdict connection_only() {
-    Verdict v;
+Outcome connection_only() {
+    Outcome v;
     v.report = true;
     return v;
 }
 
 // At Unreliable only what the transport itself has to say ends the connection (spec/reliability 6.2).
-Verdict at_level(Verdict v, uint16_t level, ibv_wc_status status) {
+Outcome at_level(Outcome v, uint16_t level, ibv_wc_status status) {
     const bool transport = (v.bits & VIP_STATUS_TRANSPORT_ERROR) != 0;
     if (level != VIP_SERVICE_UNRELIABLE || status == IBV_WC_SUCCESS || !v.descriptor || transport) return v;
     v.goes_on = true;
@@ -70,8 +70,8 @@ Verdict at_level(Verdict v, uint16_t level, ibv_wc_status status) {
     return v;
 }
 
-Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool fetches) {
-    Verdict v;
+Outcome map_send_at_all(ibv_wc_status status, uint16_t level, bool fetches) {
+    Outcome v;
     switch (status) {
         case IBV_WC_SUCCESS:
             return here(0);
@@ -122,7 +122,7 @@ Verdict judge_send_at_all(ibv_wc_status status, uint16_t level, bool fetches) {
     }
 }
 
-Verdict judge_receive_at_all(ibv_wc_status status) {
+Outcome map_receive_at_all(ibv_wc_status status) {
     switch (status) {
         case IBV_WC_SUCCESS:
             return here(0);
@@ -137,14 +137,14 @@ Verdict judge_receive_at_all(ibv_wc_status status) {
         case IBV_WC_LOC_ACCESS_ERR:
             return here(VIP_STATUS_PROTECTION_ERROR);
         case IBV_WC_REM_ABORT_ERR: {
-            Verdict v = here(VIP_STATUS_PARTIAL_ERROR | VIP_STATUS_TRANSPORT_ERROR);
+            Outcome v = here(VIP_STATUS_PARTIAL_ERROR | VIP_STATUS_TRANSPORT_ERROR);
             v.report = true;
             return v;
         }
         case IBV_WC_WR_FLUSH_ERR:
             return connection_only();
         default: {
-            Verdict v = here(VIP_STATUS_TRANSPORT_ERROR);
+            Outcome v = here(VIP_STATUS_TRANSPORT_ERROR);
             v.report = true;
             return v;
         }
@@ -153,12 +153,12 @@ Verdict judge_receive_at_all(ibv_wc_status status) {
 
 }  // namespace
 
-Verdict judge_send(ibv_wc_status status, uint16_t level, bool fetches) {
-    return at_level(judge_send_at_all(status, level, fetches), level, status);
+Outcome map_send(ibv_wc_status status, uint16_t level, bool fetches) {
+    return at_level(map_send_at_all(status, level, fetches), level, status);
 }
 
-Verdict judge_receive(ibv_wc_status status, uint16_t level) {
-    return at_level(judge_receive_at_all(status), level, status);
+Outcome map_receive(ibv_wc_status status, uint16_t level) {
+    return at_level(map_receive_at_all(status), level, status);
 }
 
 NicAddress address_of(in_addr ip) {
@@ -199,7 +199,7 @@ void set_limits(const PortFacts& facts, const NicSettings& settings, NicInfo* ni
         d.max_mr_size != 0 ? std::min<uint64_t>(d.max_mr_size, uint64_t{1} << 46) : uint64_t{1} << 46;
     nic->max_register_block_bytes = nic->max_register_bytes;
     nic->max_register_regions = std::min<uint64_t>(at_least_zero(d.max_mr), kMaxRegions);
-    // Two queue pairs make one VI: the data's own and its companion (docs/verbs.md).
+    // Two queue pairs make one VI: the data's own and its control QP (docs/verbs.md).
     nic->max_vi = std::min<uint64_t>(at_least_zero(d.max_qp) / 2, kMaxVi);
     // Queues have room for powers of two.
     nic->max_descriptors_per_queue =

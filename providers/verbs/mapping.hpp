@@ -14,8 +14,8 @@
 
 namespace viaduct::verbs {
 
-// How a completion with an error is told to the program.
-struct Verdict {
+// How a completion with an error is reported to the program.
+struct Outcome {
     uint32_t bits = 0;        // VIP_STATUS_*_ERROR of the descriptor; 0: the descriptor counts as done
     bool descriptor = false;  // false: says nothing of this descriptor, which is flushed with the others
     bool report = false;      // the break is also reported as CONN_LOST: no descriptor has said why
@@ -24,8 +24,8 @@ struct Verdict {
     bool refused = false;     // the target's memory was out of bounds: it is told so
 };
 
-Verdict judge_send(ibv_wc_status status, uint16_t level, bool fetches);
-Verdict judge_receive(ibv_wc_status status, uint16_t level);
+Outcome map_send(ibv_wc_status status, uint16_t level, bool fetches);
+Outcome map_receive(ibv_wc_status status, uint16_t level);
 
 // NIC addresses: "VB" and the four bytes of the IPv4 address that rdma_cm knows the port by.
 NicAddress address_of(in_addr ip);

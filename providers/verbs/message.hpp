@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What goes over a companion (companion.hpp), and how it looks on the wire: docs/verbs.md, "The companion".
+// What goes over a control QP (control_qp.hpp), and how it looks on the wire: docs/verbs.md, "The control
+// QP".
 #pragma once
 
 #include <cstddef>

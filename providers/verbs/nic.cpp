@@ -13,11 +13,11 @@
 
 #include "core/log/log.hpp"
 #include "providers/verbs/atomic.hpp"
-#include "providers/verbs/calls.hpp"
 #include "providers/verbs/connect.hpp"
 #include "providers/verbs/control.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/progress.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -33,34 +33,34 @@ bool never_block(int fd) {
 
 ibv_context* open_named(const char* name) {
     int count = 0;
-    ibv_device** list = calls->get_device_list(&count);
+    ibv_device** list = ops->get_device_list(&count);
     ibv_context* context = nullptr;
     for (int i = 0; list != nullptr && i < count && context == nullptr; ++i)
-        if (std::strcmp(calls->get_device_name(list[i]), name) == 0) context = calls->open_device(list[i]);
-    if (list != nullptr) calls->free_device_list(list);
+        if (std::strcmp(ops->get_device_name(list[i]), name) == 0) context = ops->open_device(list[i]);
+    if (list != nullptr) ops->free_device_list(list);
     return context;
 }
 
 // What of the device this context uses. Whatever is missing in the end is taken down by `close`.
 Status open_device(NicContext& nic) {
-    nic.events = calls->create_event_channel();
+    nic.events = ops->create_event_channel();
     PortFacts port;
     if (nic.events == nullptr || !ip_of(nic.info.address, &nic.ip) || !port_behind(nic.events, nic.ip, &port))
         return Status::unknown_name;
     nic.device = open_named(port.device);
     nic.port = port.port;
     ibv_device_attr attr{};
-    if (nic.device == nullptr || calls->query_device(nic.device, &attr) != 0) return Status::denied;
+    if (nic.device == nullptr || ops->query_device(nic.device, &attr) != 0) return Status::denied;
     const int reads = std::min(attr.max_qp_rd_atom, attr.max_qp_init_rd_atom);
     nic.reads = static_cast<uint8_t>(std::clamp<int>(reads, 0, kMostReads));
     nic.most_entries = static_cast<uint32_t>(std::max(attr.max_cqe, 1));
-    nic.pd = calls->alloc_pd(nic.device);
-    nic.channel = calls->create_comp_channel(nic.device);
-    nic.control_channel = calls->create_comp_channel(nic.device);
+    nic.pd = ops->alloc_pd(nic.device);
+    nic.channel = ops->create_comp_channel(nic.device);
+    nic.control_channel = ops->create_comp_channel(nic.device);
     if (nic.pd == nullptr || nic.channel == nullptr || nic.control_channel == nullptr)
         return Status::out_of_resources;
-    nic.control_cq = calls->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr,
-                                      nic.control_channel, 0);
+    nic.control_cq = ops->create_cq(nic.device, std::min<int>(kControlEntries, attr.max_cqe), nullptr,
+                                    nic.control_channel, 0);
     if (nic.control_cq == nullptr || !nic.wake_bell.hang() || !nic.poke_bell.hang() ||
         !nic.keys.allocate(nic.pd, has_atomics(attr)))
         return Status::out_of_resources;
@@ -71,12 +71,12 @@ Status open_device(NicContext& nic) {
 
 void close_device(NicContext& nic) {
     nic.keys.clear();
-    if (nic.control_cq != nullptr) calls->destroy_cq(nic.control_cq);
-    if (nic.control_channel != nullptr) calls->destroy_comp_channel(nic.control_channel);
-    if (nic.channel != nullptr) calls->destroy_comp_channel(nic.channel);
-    if (nic.pd != nullptr) calls->dealloc_pd(nic.pd);
-    if (nic.device != nullptr) calls->close_device(nic.device);
-    if (nic.events != nullptr) calls->destroy_event_channel(nic.events);
+    if (nic.control_cq != nullptr) ops->destroy_cq(nic.control_cq);
+    if (nic.control_channel != nullptr) ops->destroy_comp_channel(nic.control_channel);
+    if (nic.channel != nullptr) ops->destroy_comp_channel(nic.channel);
+    if (nic.pd != nullptr) ops->dealloc_pd(nic.pd);
+    if (nic.device != nullptr) ops->close_device(nic.device);
+    if (nic.events != nullptr) ops->destroy_event_channel(nic.events);
 }
 
 // Requests nobody answered, listeners.
@@ -93,7 +93,7 @@ void close_connecting(NicContext& nic) {
         nic.listeners.clear();
         nic.owners.clear();
     }
-    for (rdma_cm_id* id : ids) calls->destroy_id(id);
+    for (rdma_cm_id* id : ids) ops->destroy_id(id);
 }
 
 }  // namespace

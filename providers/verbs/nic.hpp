@@ -19,9 +19,9 @@
 #include "core/shm/bell.hpp"
 #include "core/shm/segment.hpp"
 #include "providers/verbs/endpoint.hpp"
-#include "providers/verbs/hello.hpp"
 #include "providers/verbs/link.hpp"
 #include "providers/verbs/mapping.hpp"
+#include "providers/verbs/private_data.hpp"
 #include "providers/verbs/regions.hpp"
 #include "providers/verbs/settings.hpp"
 #include "viaduct/provider.hpp"
@@ -39,7 +39,7 @@ struct IdOwner {
 // A request that reached a waiter and has not been answered.
 struct Incoming {
     rdma_cm_id* id = nullptr;
-    Hello hello;
+    PrivateData private_data;
     uint8_t reads = 1;  // RDMA reads the requester serves at a time
     bool gone = false;
 };
@@ -74,7 +74,7 @@ struct NicContext {
     std::atomic<uint32_t> sleepers{0};
     std::atomic<uint32_t> leader{0};
 
-    // Companions (companion.cpp).
+    // Control QPs (control_qp.cpp).
     ibv_comp_channel* control_channel = nullptr;
     ibv_cq* control_cq = nullptr;
 
@@ -95,7 +95,7 @@ struct NicContext {
 
     // Connections: under links_mutex.
     std::mutex links_mutex;
-    std::vector<verbs::Link*> links;    // all, by the number that their companion's work requests carry
+    std::vector<verbs::Link*> links;    // all, by the number that their control QP's work requests carry
     std::vector<verbs::Link*> dropped;  // of attempts that failed
     std::vector<verbs::Link*> leaving;  // disconnected: the progress thread says goodbye and frees them
     uint32_t next_generation = 1;

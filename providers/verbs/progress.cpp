@@ -16,14 +16,14 @@
 #include "core/log/log.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/sync/futex.hpp"
-#include "providers/verbs/calls.hpp"
-#include "providers/verbs/companion.hpp"
 #include "providers/verbs/connect.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/port_watch.hpp"
 #include "providers/verbs/queue_watch.hpp"
 #include "providers/verbs/recover.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -35,7 +35,7 @@ constexpr int64_t kGoodbyeNs = 2'000'000'000;  // for the peer to confirm that i
 
 void take_cm_events(NicContext& nic) {
     rdma_cm_event* event = nullptr;
-    while (calls->get_cm_event(nic.events, &event) == 0) {
+    while (ops->get_cm_event(nic.events, &event) == 0) {
         CmEvent copy;
         copy.type = event->event;
         copy.id = event->id;
@@ -45,7 +45,7 @@ void take_cm_events(NicContext& nic) {
             copy.bytes = std::min<size_t>(event->param.conn.private_data_len, sizeof copy.data);
             std::memcpy(copy.data, event->param.conn.private_data, copy.bytes);
         }
-        calls->ack_cm_event(event);  // at once: destroying an id waits for it
+        ops->ack_cm_event(event);  // at once: destroying an id waits for it
         const std::lock_guard lock(nic.connect_mutex);
         handle_event(nic, copy);
     }
@@ -57,7 +57,7 @@ void bury(NicContext& nic) {
         const std::lock_guard lock(nic.connect_mutex);
         dead.swap(nic.graveyard);
     }
-    for (rdma_cm_id* id : dead) calls->destroy_id(id);
+    for (rdma_cm_id* id : dead) ops->destroy_id(id);
 }
 
 // ---- the device
@@ -65,7 +65,7 @@ void bury(NicContext& nic) {
 Link* link_with(NicContext& nic, const ibv_qp* qp) {
     const std::lock_guard lock(nic.links_mutex);
     for (Link* link : nic.links)
-        if (link != nullptr && (link->data == qp || link->companion == qp)) return link;
+        if (link != nullptr && (link->data == qp || link->control_qp == qp)) return link;
     return nullptr;
 }
 
@@ -92,10 +92,10 @@ void break_link(Link& link, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource) {
 
 void take_async_events(NicContext& nic) {
     ibv_async_event event;
-    while (calls->get_async_event(nic.device, &event) == 0) {
+    while (ops->get_async_event(nic.device, &event) == 0) {
         const ibv_event_type type = event.event_type;
         const ibv_qp* qp = event.element.qp;
-        calls->ack_async_event(&event);
+        ops->ack_async_event(&event);
         VIADUCT_LOG(info, "verbs", "device: %s", ::ibv_event_type_str(type));
         switch (type) {
             case IBV_EVENT_QP_FATAL:
@@ -141,16 +141,16 @@ Deadline settle_links(NicContext& nic, int64_t now) {
     return next;
 }
 
-// What this end has still to tell is under way while the companion has sends out.
+// What this end has still to tell is under way while the control QP has sends out.
 bool all_told(Link& link) {
-    const std::lock_guard lock(link.companion_mutex);
-    return link.untold.empty() && link.free_sends == kCompanionDepth;
+    const std::lock_guard lock(link.control_mutex);
+    return link.untold.empty() && link.free_sends == kControlDepth;
 }
 
 // One step of a link that leaves. True: it is gone.
 bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
     if (!link->farewell_said && (hurry || link->lost || all_told(*link) || now >= link->farewell_at)) {
-        calls->disconnect(link->id);
+        ops->disconnect(link->id);
         link->farewell_said = true;
         link->farewell_at = now + kGoodbyeNs;
     }
@@ -159,7 +159,7 @@ bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
         const std::lock_guard lock(nic.connect_mutex);
         nic.owners.erase(link->id);
     }
-    calls->destroy_id(link->id);
+    ops->destroy_id(link->id);
     destroy_link(link);
     return true;
 }
@@ -215,9 +215,9 @@ void push_backlogs(NicContext& nic) {
 // ---- the thread
 
 Deadline look_at_everything(NicContext& nic) {
-    serve_companions(nic);  // first: why a connection has ended is said before it ends
+    serve_control_qps(nic);  // first: why a connection has ended is said before it ends
     take_cm_events(nic);
-    serve_companions(nic);
+    serve_control_qps(nic);
     take_async_events(nic);
     const int64_t now = now_ns();
     Deadline next = watch_port(nic, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The progress thread of a NIC context. It sleeps on rdma_cm's events, the device's asynchronous events, the
-// companions' completions and a word of ours; it moves sends on that wait for room. It never spins, and
+// control QPs' completions and a word of ours; it moves sends on that wait for room. It never spins, and
 // exists only once there is a connection to make.
 #pragma once
 

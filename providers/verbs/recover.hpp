@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::verbs {

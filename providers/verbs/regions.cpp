@@ -7,7 +7,7 @@
 
 #include "core/shm/own_mapping.hpp"
 #include "providers/verbs/atomic.hpp"
-#include "providers/verbs/calls.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -25,7 +25,7 @@ uint32_t wanted_access(const Region& region, bool atomics) {
 }
 
 void drop(ibv_mr*& mr) {
-    if (mr != nullptr) calls->dereg_mr(mr);
+    if (mr != nullptr) ops->dereg_mr(mr);
     mr = nullptr;
 }
 
@@ -48,12 +48,12 @@ bool RegionKeys::allocate(ibv_pd* pd, bool atomics) {
 ibv_mr* RegionKeys::make(const Region& region, uint32_t* access) const {
     *access = wanted_access(region, atomics_);
     auto* base = reinterpret_cast<void*>(region.base);
-    ibv_mr* mr = calls->reg_mr(pd_, base, region.length, static_cast<int>(*access));
+    ibv_mr* mr = ops->reg_mr(pd_, base, region.length, static_cast<int>(*access));
     // Memory that is mapped for reading only can still be sent from.
     if (mr == nullptr && (errno == EFAULT || errno == EACCES || errno == EPERM) &&
         (*access & IBV_ACCESS_REMOTE_WRITE) == 0) {
         *access &= ~uint32_t{IBV_ACCESS_LOCAL_WRITE};
-        mr = calls->reg_mr(pd_, base, region.length, static_cast<int>(*access));
+        mr = ops->reg_mr(pd_, base, region.length, static_cast<int>(*access));
     }
     return mr;
 }

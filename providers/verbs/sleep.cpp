@@ -8,9 +8,9 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/futex.hpp"
-#include "providers/verbs/calls.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -66,11 +66,11 @@ void drain_channel(NicContext& nic) {
     const std::lock_guard lock(nic.groups_mutex);
     ibv_cq* cq = nullptr;
     void* user = nullptr;
-    while (calls->get_cq_event(nic.channel, &cq, &user) == 0) {
+    while (ops->get_cq_event(nic.channel, &cq, &user) == 0) {
         auto* queue = static_cast<DeviceQueue*>(user);
         queue->group->armed.store(0);
         if (++queue->unacknowledged >= kAckAtOnce) {
-            calls->ack_cq_events(cq, queue->unacknowledged);
+            ops->ack_cq_events(cq, queue->unacknowledged);
             queue->unacknowledged = 0;
         }
     }

@@ -50,8 +50,8 @@ protected:
     uint32_t lends_from_ = UINT32_MAX;
 };
 
-// What became of something the peer asked for.
-enum class Verdict : uint8_t {
+// The host's result of something that the peer asked for.
+enum class HostResult : uint8_t {
     ok,
     no_receive,     // no receive is posted
     bad_receive,    // the receive is malformed, protected or too short
@@ -119,28 +119,28 @@ public:
     virtual void finished(Cookie, uint32_t tag, Outcome) = 0;
 
     // ---- the peer's messages, one at a time: begin, place in rising order, then end or abandon
-    virtual Verdict begin_message(Cookie, uint32_t total) = 0;
+    virtual HostResult begin_message(Cookie, uint32_t total) = 0;
     virtual void place_message(Cookie, uint32_t offset, const std::byte* from, uint32_t n) = 0;
     virtual void end_message(Cookie, uint32_t total, const uint32_t* immediate) = 0;
     // The rest of it is lost (Unreliable): the receive is for the next one.
     virtual void abandon_message(Cookie) = 0;
 
     // All of that at once, for a message that came in one frame. What it answers is what begin_message would.
-    virtual Verdict whole_message(Cookie cookie, const std::byte* from, uint32_t total,
-                                  const uint32_t* immediate) {
-        const Verdict verdict = begin_message(cookie, total);
-        if (verdict != Verdict::ok) return verdict;
+    virtual HostResult whole_message(Cookie cookie, const std::byte* from, uint32_t total,
+                                     const uint32_t* immediate) {
+        const HostResult result = begin_message(cookie, total);
+        if (result != HostResult::ok) return result;
         if (total != 0) place_message(cookie, 0, from, total);
         end_message(cookie, total, immediate);
-        return Verdict::ok;
+        return HostResult::ok;
     }
 
     // ---- the peer's RDMA writes, the same way; with immediate data they take a receive
-    virtual Verdict begin_write(Cookie, uint32_t handle, uint64_t address, uint32_t total,
-                                const uint32_t* immediate) = 0;
+    virtual HostResult begin_write(Cookie, uint32_t handle, uint64_t address, uint32_t total,
+                                   const uint32_t* immediate) = 0;
     // Refused: with immediate data the receive that was taken has got the error.
-    virtual Verdict place_write(Cookie, uint32_t handle, uint64_t address, const std::byte* from, uint32_t n,
-                                const uint32_t* immediate) = 0;
+    virtual HostResult place_write(Cookie, uint32_t handle, uint64_t address, const std::byte* from,
+                                   uint32_t n, const uint32_t* immediate) = 0;
     virtual void end_write(Cookie, uint32_t total, const uint32_t* immediate) = 0;
     virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
     // Unreliable: a frame of one has arrived damaged, as far as its header can be believed. Nothing was
@@ -149,9 +149,9 @@ public:
 
     // ---- the peer's reads and atomics
     // Permission for the whole range; then pieces are read, again for retransmissions.
-    virtual Verdict begin_read(Cookie, uint32_t handle, uint64_t address, uint32_t total) = 0;
-    virtual Verdict read_memory(Cookie, uint32_t handle, uint64_t address, std::byte* to, uint32_t n) = 0;
-    virtual Verdict atomic(Cookie, const Work&, uint64_t* old) = 0;
+    virtual HostResult begin_read(Cookie, uint32_t handle, uint64_t address, uint32_t total) = 0;
+    virtual HostResult read_memory(Cookie, uint32_t handle, uint64_t address, std::byte* to, uint32_t n) = 0;
+    virtual HostResult atomic(Cookie, const Work&, uint64_t* old) = 0;
 
     // How many receives have been posted since the connection began.
     virtual uint32_t receives_posted(Cookie) = 0;
@@ -184,8 +184,8 @@ struct Tuning {
     uint32_t first_link = 0;  // link ids have indices from here on: nodes that share an address differ in it
     uint32_t queue_depth = 1024;   // work posted and not finished, per link; a power of two
     uint32_t window = 64;          // sequenced frames in flight at most, up to kWindow
-    uint32_t hold_frames = 256;    // frames that came too early, for all links together
-    uint32_t kept_requests = 128;  // that found nobody listening; 0: somebody else keeps them, at most 1024
+    uint32_t reorder_frames = 256;    // frames that came too early, for all links together
+    uint32_t pending_connects = 128;  // without a listener; 0: the port keeps them; at most 1024
     uint32_t max_reads = 16;       // reads and atomics in flight per link and direction, at most kMaxReads
     Time ack_delay = 5'000;        // an acknowledgement waits so long for data to ride on
     Time ack_delay_max = 1'000'000;

@@ -37,7 +37,7 @@ void Link::claim(LinkId id, Cookie cookie) {
     peer_ = NicAddress{};
     peer_id_ = 0;
     pass_ = node_.draw();
-    usual_pass_ = node_.is_keyed() ? node_.draw() : pass_;
+    fast_pass_ = node_.is_keyed() ? node_.draw() : pass_;
     peer_pass_ = 0;
     nonce_ = node_.draw();
     peer_nonce_ = 0;

@@ -54,9 +54,9 @@ public:
         return (state_ == LinkState::requesting || state_ == LinkState::peering) && peer == peer_ && nonce == nonce_;
     }
     void on_frame(const Frame&, Time now);
-    // usual_message.cpp. False: something is not as usual, and nothing has happened.
+    // fast_path.cpp. False: a condition of the fast path does not hold, and nothing has changed.
     bool post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate, Time now);
-    bool take_usual(const std::byte* frame, uint32_t length, const NicAddress& from, Time now);
+    bool take_fast(const std::byte* frame, uint32_t length, const NicAddress& from, Time now);
     void on_peer_request(const Frame&, const Connect&, const NicAddress& from, Time now);
     void on_time(Time now);
     void flush(Time now);
@@ -131,9 +131,9 @@ private:
     LinkState state_ = LinkState::closed;
     NicAddress peer_;
     LinkId peer_id_ = 0;
-    // What frames for us and for the peer have to show. The short way of the usual message takes those with the
-    // first; with a key it is one that nobody is told, since there a pass proves nothing.
-    uint64_t usual_pass_ = 0, pass_ = 0, peer_pass_ = 0;
+    // The passes of incoming and outgoing frames. The fast path takes frames with the first one; with a key
+    // that is a number that is never sent, because a pass proves nothing there.
+    uint64_t fast_pass_ = 0, pass_ = 0, peer_pass_ = 0;
     ViTraits traits_, remote_traits_;
     EndAddress local_, remote_;
 

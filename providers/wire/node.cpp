@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kMaxListeners = 4096;
 constexpr uint32_t kMaxIncomings = 1024;
-constexpr uint32_t kMostKept = 1024;
+constexpr uint32_t kMostPending = 1024;
 constexpr uint32_t kLinksPerAdvance = 64;
 
 Tuning sane(Tuning t) {
@@ -23,8 +23,8 @@ Tuning sane(Tuning t) {
     t.first_link = std::min(t.first_link, 65'536u - t.max_links);
     t.window = std::clamp(t.window, 1u, kWindow);
     t.max_reads = std::clamp(t.max_reads, 1u, kMaxReads);
-    t.hold_frames = std::clamp(t.hold_frames, 1u, 65'534u);
-    t.kept_requests = std::min(t.kept_requests, kMostKept);
+    t.reorder_frames = std::clamp(t.reorder_frames, 1u, 65'534u);
+    t.pending_connects = std::min(t.pending_connects, kMostPending);
     uint32_t depth = 1;
     while (depth < t.queue_depth && depth < (1u << 20)) depth *= 2;
     t.queue_depth = depth;
@@ -40,9 +40,9 @@ Node::Node(const Tuning& tuning, const NicAddress& own, Outlet& outlet, Host& ho
       host_(host),
       random_state_(tuning.seed),
       deadlines_(tuning_.max_links),
-      hold_(tuning_.hold_frames, tuning_.max_frame),
+      reorder_(tuning_.reorder_frames, tuning_.max_frame),
       slots_(tuning_.max_links),
-      kept_(tuning_.kept_requests, tuning_.no_match_grace, tuning_.stale_incoming),
+      pending_(tuning_.pending_connects, tuning_.no_match_grace, tuning_.stale_incoming),
       answers_(tuning_.answers_per_second, tuning_.answers_at_once) {
     free_.reserve(slots_.size());
     ready_.reserve(slots_.size());
@@ -110,7 +110,7 @@ uint32_t Node::listen(const EndAddress& local, Cookie cookie, Time now) {
     if (listeners_.size() >= kMaxListeners) return 0;
     const auto id = static_cast<uint32_t>(next_listener_);
     Request request;
-    if (has_room_for_incoming(now) && kept_.take(local, now, &request)) {
+    if (has_room_for_incoming(now) && pending_.take(local, now, &request)) {
         ++next_listener_;  // used up at once
         tell_host(cookie, request, now);
     } else {
@@ -364,14 +364,14 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     });
     const Request request{from, f.header.source, c, f.bytes};
     if (listener == listeners_.end()) {
-        kept_.keep(request, now);
+        pending_.keep(request, now);
         return answer(Kind::no_match, from, f.header.source, c.pass, back);
     }
     if (!has_room_for_incoming(now)) {
         ++counters_.requests_ignored;
         return;
     }
-    kept_.drop(from, c.nonce);
+    pending_.drop(from, c.nonce);
     const Cookie cookie = listener->cookie;
     listeners_.erase(listener);
     tell_host(cookie, request, now);
@@ -396,7 +396,7 @@ void Node::tell_host(Cookie listener, const Request& request, Time now) {
 // The requester waits no longer. Who has been told of it learns that when it accepts.
 void Node::on_withdraw(const Frame& f, const NicAddress& from) {
     const uint64_t nonce = read_answer(f).nonce;
-    kept_.drop(from, nonce);
+    pending_.drop(from, nonce);
     for (Incoming& i : incomings_)
         if (i.request.fields.nonce == nonce && i.request.from == from) i.withdrawn = true;
 }
@@ -432,7 +432,7 @@ void Node::on_damaged_write(const Header& h, const NicAddress& from) {
 // ---- driving
 
 void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
-    if (take_usual(bytes, from, now)) [[likely]]
+    if (take_fast(bytes, from, now)) [[likely]]
         return;
     Frame f;
     const Flaw flaw = read_frame(bytes, &f);

@@ -19,9 +19,9 @@
 #include "providers/wire/answer_rate.hpp"
 #include "providers/wire/deadlines.hpp"
 #include "providers/wire/format.hpp"
-#include "providers/wire/hold.hpp"
 #include "providers/wire/host.hpp"
-#include "providers/wire/kept_requests.hpp"
+#include "providers/wire/pending_connects.hpp"
+#include "providers/wire/reorder_buffer.hpp"
 
 namespace viaduct::wire {
 
@@ -96,8 +96,8 @@ public:
     bool report(LinkId, LinkReport*) const;
     uint32_t links_in_use() const { return max_links() - static_cast<uint32_t>(free_.size()); }
     uint32_t max_links() const { return static_cast<uint32_t>(slots_.size()); }
-    size_t frames_held() const { return tuning_.hold_frames - hold_.free(); }
-    size_t requests_kept() const { return kept_.size(); }
+    size_t frames_early() const { return tuning_.reorder_frames - reorder_.free(); }
+    size_t connects_pending() const { return pending_.size(); }
 
 private:
     friend class Link;
@@ -132,7 +132,7 @@ private:
 
     uint32_t slot_of(LinkId id) const { return (id & 0xFFFF) - tuning_.first_link; }
     Link* find(LinkId) const;  // link.hpp
-    bool take_usual(std::span<const std::byte> frame, const NicAddress& from, Time now);
+    bool take_fast(std::span<const std::byte> frame, const NicAddress& from, Time now);
     Link* take_link(Cookie);
     void free_link(Link&);
     void make_ready(Link&);
@@ -164,13 +164,13 @@ private:
     Counters counters_;
     uint64_t random_state_;
     Deadlines deadlines_;
-    Hold hold_;
+    ReorderBuffer reorder_;
     std::vector<Slot> slots_;
     std::vector<uint32_t> free_;
     std::vector<uint32_t> ready_, being_flushed_;
     uint32_t goodbyes_open_ = 0;
     std::vector<Listener> listeners_;
-    KeptRequests kept_;
+    PendingConnects pending_;
     std::vector<Incoming> incomings_;
     std::array<Decided, 128> decided_{};
     uint32_t next_decided_ = 0;

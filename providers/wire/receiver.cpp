@@ -20,7 +20,7 @@ bool is_whole_message(const Frame& f) {
 
 }  // namespace
 
-Receiver::Receiver(Link& link) : link_(link) { held_.fill(Hold::kNone); }
+Receiver::Receiver(Link& link) : link_(link) { early_places_.fill(ReorderBuffer::kNone); }
 
 void Receiver::begin(bool reliable) {
     reliable_ = reliable;
@@ -32,9 +32,9 @@ void Receiver::begin(bool reliable) {
 void Receiver::end(bool tell_host) {
     if (tell_host) abandon();
     current_ = Current{};
-    for (uint16_t& place : held_) {
-        if (place != Hold::kNone) link_.node().hold_.release(place);
-        place = Hold::kNone;
+    for (uint16_t& place : early_places_) {
+        if (place != ReorderBuffer::kNone) link_.node().reorder_.release(place);
+        place = ReorderBuffer::kNone;
     }
     early_ = 0;
     started_ = false;
@@ -49,7 +49,7 @@ Selective Receiver::selective() const {
     Selective s;
     if (early_ == 0 || !reliable_) return s;
     for (uint32_t i = 0; i + 1 < kWindow; ++i)
-        if (held_[(expected_ + 1 + i) % kWindow] != Hold::kNone) s.set(i);
+        if (early_places_[(expected_ + 1 + i) % kWindow] != ReorderBuffer::kNone) s.set(i);
     return s;
 }
 
@@ -72,7 +72,7 @@ void Receiver::on_frame(const Frame& f, Time now) {
         return;
     }
     if (ahead != 0 || !started_) {
-        if (!hold(f)) return;
+        if (!keep_early(f)) return;
         if (started_) {
             ++counters.early;
             link_.want_ack(now, now);
@@ -99,7 +99,7 @@ void Receiver::on_frame(const Frame& f, Time now) {
 void Receiver::on_frame_unreliable(const Frame& f, Time now) {
     const uint32_t sequence = f.header.sequence;
     if (!started_) {
-        if (!before(sequence, expected_) && sequence - expected_ < kWindow) hold(f);
+        if (!before(sequence, expected_) && sequence - expected_ < kWindow) keep_early(f);
         return;
     }
     if (before(sequence, expected_)) {
@@ -125,15 +125,15 @@ void Receiver::pass_to(uint32_t sequence) {
     expected_ = sequence + 1;
 }
 
-bool Receiver::hold(const Frame& f) {
+bool Receiver::keep_early(const Frame& f) {
     Counters& counters = link_.node().counters_;
-    uint16_t& place = held_[f.header.sequence % kWindow];
-    if (place != Hold::kNone) {
+    uint16_t& place = early_places_[f.header.sequence % kWindow];
+    if (place != ReorderBuffer::kNone) {
         note_duplicate();
         return true;
     }
-    place = link_.node().hold_.keep(f.fields - kHeaderBytes, f.bytes);
-    if (place == Hold::kNone) {
+    place = link_.node().reorder_.keep(f.fields - kHeaderBytes, f.bytes);
+    if (place == ReorderBuffer::kNone) {
         ++counters.hold_full;
         return false;
     }
@@ -144,15 +144,15 @@ bool Receiver::hold(const Frame& f) {
 // Takes held frames whose turn has come. At Unreliable gaps are passed over: what is held was held before the
 // start.
 void Receiver::take_held(Time now) {
-    Hold& room = link_.node().hold_;
+    ReorderBuffer& room = link_.node().reorder_;
     while (early_ != 0) {
         uint32_t sequence = expected_;
         if (!reliable_)
-            while (held_[sequence % kWindow] == Hold::kNone) ++sequence;
-        uint16_t& slot = held_[sequence % kWindow];
-        if (slot == Hold::kNone) return;
+            while (early_places_[sequence % kWindow] == ReorderBuffer::kNone) ++sequence;
+        uint16_t& slot = early_places_[sequence % kWindow];
+        if (slot == ReorderBuffer::kNone) return;
         const uint16_t place = slot;
-        slot = Hold::kNone;
+        slot = ReorderBuffer::kNone;
         --early_;
         Frame f;
         const std::byte* frame = room.frame(place);
@@ -222,10 +222,10 @@ void Receiver::take_fragment(const Frame& f, Time now) {
 
 void Receiver::take_whole(const Frame& f, const Message& m, Time now) {
     const bool has_immediate = (f.header.flags & kFlagImmediate) != 0;
-    const Verdict verdict = link_.node().host_.whole_message(link_.cookie(), payload_of(f), m.total,
-                                                             has_immediate ? &m.immediate : nullptr);
-    if (verdict == Verdict::ok) return;
-    refuse(verdict, m.number, now);
+    const HostResult result = link_.node().host_.whole_message(link_.cookie(), payload_of(f), m.total,
+                                                               has_immediate ? &m.immediate : nullptr);
+    if (result == HostResult::ok) return;
+    refuse(result, m.number, now);
     current_ = Current{};  // nothing more of it comes
 }
 
@@ -237,20 +237,19 @@ bool Receiver::begin_current(const Frame& f, const Message& m, Time now) {
     current_.total = m.total;
     current_.immediate = m.immediate;
     current_.has_immediate = (f.header.flags & kFlagImmediate) != 0;
-    Verdict verdict;
+    HostResult result;
     if (f.header.kind == Kind::write) {
         const Target t = read_target(f);
         current_.handle = t.handle;
         current_.address = t.address;
-        verdict =
-            host.begin_write(link_.cookie(), t.handle, t.address, m.total, current_.immediate_or_null());
+        result = host.begin_write(link_.cookie(), t.handle, t.address, m.total, current_.immediate_or_null());
         current_.phase = Phase::write;
     } else {
-        verdict = host.begin_message(link_.cookie(), m.total);
+        result = host.begin_message(link_.cookie(), m.total);
         current_.phase = Phase::message;
     }
-    if (verdict == Verdict::ok) return true;
-    refuse(verdict, m.number, now);
+    if (result == HostResult::ok) return true;
+    refuse(result, m.number, now);
     return link_.is_connected();
 }
 
@@ -261,11 +260,11 @@ void Receiver::place(const Frame& f, Time now) {
     if (n != 0 && current_.phase == Phase::message) {
         host.place_message(link_.cookie(), current_.offset, from, n);
     } else if (n != 0 && current_.phase == Phase::write) {
-        const Verdict verdict =
+        const HostResult result =
             host.place_write(link_.cookie(), current_.handle, current_.address + current_.offset, from, n,
                              current_.immediate_or_null());
-        if (verdict != Verdict::ok) {
-            refuse(verdict, current_.number, now);
+        if (result != HostResult::ok) {
+            refuse(result, current_.number, now);
             if (!link_.is_connected()) return;
         }
     }
@@ -288,20 +287,20 @@ void Receiver::abandon() {
 }
 
 // What the host refuses breaks a reliable connection; at Unreliable only the message is dropped (spec/reliability 6.2).
-void Receiver::refuse(Verdict verdict, uint32_t number, Time now) {
+void Receiver::refuse(HostResult result, uint32_t number, Time now) {
     current_.phase = Phase::discard;
     if (!reliable_) return;
-    const Reason reason = verdict == Verdict::no_receive    ? Reason::no_receive
-                          : verdict == Verdict::bad_receive ? Reason::bad_receive
-                                                            : Reason::not_permitted;
+    const Reason reason = result == HostResult::no_receive    ? Reason::no_receive
+                          : result == HostResult::bad_receive ? Reason::bad_receive
+                                                              : Reason::not_permitted;
     link_.end(Ended::refused_here, true, reason, number, now);
 }
 
 void Receiver::take_read_request(const Frame& f, Time now) {
     const ReadRequest r = read_read_request(f);
     if (!reliable_ || r.total > link_.traits().max_transfer) return nonsense(now);
-    const Verdict verdict = link_.node().host_.begin_read(link_.cookie(), r.handle, r.address, r.total);
-    if (verdict != Verdict::ok) return refuse(verdict, r.number, now);
+    const HostResult result = link_.node().host_.begin_read(link_.cookie(), r.handle, r.address, r.total);
+    if (result != HostResult::ok) return refuse(result, r.number, now);
     if (!link_.out().respond_read(r)) nonsense(now);
 }
 
@@ -318,8 +317,8 @@ void Receiver::take_atomic_request(const Frame& f, Time now) {
     w.operand = a.operand;
     w.compare = a.compare;
     uint64_t old = 0;
-    const Verdict verdict = link_.node().host_.atomic(link_.cookie(), w, &old);
-    if (verdict != Verdict::ok) return refuse(verdict, a.number, now);
+    const HostResult result = link_.node().host_.atomic(link_.cookie(), w, &old);
+    if (result != HostResult::ok) return refuse(result, a.number, now);
     if (!link_.out().respond_atomic(a.number, old)) nonsense(now);
 }
 

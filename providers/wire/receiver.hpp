@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "providers/wire/format.hpp"
-#include "providers/wire/hold.hpp"
 #include "providers/wire/host.hpp"
+#include "providers/wire/reorder_buffer.hpp"
 
 namespace viaduct::wire {
 
@@ -26,7 +26,7 @@ public:
     void end(bool tell_host);
 
     void on_frame(const Frame&, Time now);
-    // usual_message.cpp: the next frame is a message of so many bytes by itself, and nothing is half done.
+    // fast_path.cpp: the next frame is a message of so many bytes by itself, and nothing is half done.
     bool is_next(uint32_t sequence, uint32_t total) const;
     void take_next(const std::byte* message, uint32_t total, uint16_t flags, Time now);  // when it is
 
@@ -48,7 +48,7 @@ private:
     void on_frame_unreliable(const Frame&, Time now);
     void pass_to(uint32_t sequence);
     void note_duplicate();
-    bool hold(const Frame&);
+    bool keep_early(const Frame&);
     void take_held(Time now);
     void take(const Frame&, Time now);
     void take_fragment(const Frame&, Time now);
@@ -56,7 +56,7 @@ private:
     bool begin_current(const Frame&, const Message&, Time now);
     void place(const Frame&, Time now);
     void abandon();
-    void refuse(Verdict, uint32_t number, Time now);
+    void refuse(HostResult, uint32_t number, Time now);
     void take_read_request(const Frame&, Time now);
     void take_atomic_request(const Frame&, Time now);
     void nonsense(Time now);
@@ -67,7 +67,7 @@ private:
     uint32_t early_ = 0;         // frames held
     std::bitset<kWindow> seen_;  // Unreliable: of the last kWindow sequence numbers before expected_
     Current current_;
-    std::array<uint16_t, kWindow> held_;
+    std::array<uint16_t, kWindow> early_places_;
 };
 
 }  // namespace viaduct::wire

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "providers/wire/congestion_control.hpp"
 #include "providers/wire/format.hpp"
 #include "providers/wire/host.hpp"
-#include "providers/wire/pace.hpp"
 
 namespace viaduct::wire {
 
@@ -25,7 +25,7 @@ public:
     void raise_path(uint32_t frame_bytes) { frame_bytes_ = std::max(frame_bytes_, frame_bytes); }
 
     bool post(const Work&);
-    // usual_message.cpp
+    // fast_path.cpp
     bool can_send_at_once(size_t bytes) const;
     uint32_t next_number() const { return posted_; }
     void note_at_once(uint32_t tag, uint32_t bytes, const uint32_t* immediate, Time now);

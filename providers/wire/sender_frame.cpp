@@ -43,7 +43,7 @@ bool Sender::write_fields(std::byte* at, const Record& r, bool lent) {
             const Response& owe = response(r.item);
             write_read_data(at, {owe.number, r.offset, owe.total});
             return r.bytes == 0 || host.read_memory(link_.cookie(), owe.handle, owe.address + r.offset,
-                                                    payload, r.bytes) == Verdict::ok;
+                                                    payload, r.bytes) == HostResult::ok;
         }
         case Kind::atomic_data:
             write_atomic_data(at, {response(r.item).number, 0, response(r.item).value});

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Messages, RDMA writes and RDMA reads through bad weather, every byte compared with what was sent, and the counters of the
-engines, which must show that there was bad weather and that it was dealt with.
+"""Messages, RDMA writes and RDMA reads under fault injection, every byte compared with what was sent, and the counters of the
+engines, which must show that faults were injected and repaired.
 
     storm.py --build BUILD [--over af_packet,memif,vhost] [--mode exclusive|shared] [--messages N] [--faults PLAN] [--seed N]
 

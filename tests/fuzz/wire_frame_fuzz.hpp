@@ -46,15 +46,15 @@ public:
     void finished(wire::Cookie, uint32_t tag, wire::Outcome) override {
         check(tag == finished_count++ && tag < posted);
     }
-    wire::Verdict begin_message(wire::Cookie, uint32_t total_bytes) override {
+    wire::HostResult begin_message(wire::Cookie, uint32_t total_bytes) override {
         connected_only();
         check(phase == 0);
-        if (total_bytes > kReceive) return wire::Verdict::bad_receive;
-        if (receives == 0) return wire::Verdict::no_receive;
+        if (total_bytes > kReceive) return wire::HostResult::bad_receive;
+        if (receives == 0) return wire::HostResult::no_receive;
         phase = 1;
         total = total_bytes;
         placed = 0;
-        return wire::Verdict::ok;
+        return wire::HostResult::ok;
     }
     void place_message(wire::Cookie, uint32_t offset, const std::byte* from, uint32_t n) override {
         connected_only();
@@ -71,24 +71,24 @@ public:
         check(phase == 1);
         phase = 0;
     }
-    wire::Verdict begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total_bytes,
+    wire::HostResult begin_write(wire::Cookie, uint32_t handle, uint64_t address, uint32_t total_bytes,
                               const uint32_t*) override {
         connected_only();
         check(phase == 0);
         if (handle != 1 || address > kWindow || total_bytes > kWindow - address)
-            return wire::Verdict::not_permitted;
+            return wire::HostResult::not_permitted;
         phase = 2;
         total = total_bytes;
         placed = 0;
         base = address;
-        return wire::Verdict::ok;
+        return wire::HostResult::ok;
     }
-    wire::Verdict place_write(wire::Cookie, uint32_t, uint64_t address, const std::byte* from, uint32_t n,
+    wire::HostResult place_write(wire::Cookie, uint32_t, uint64_t address, const std::byte* from, uint32_t n,
                               const uint32_t*) override {
         check(phase == 2 && address == base + placed && placed + n <= total);
         placed += n;
         touch(from, n);
-        return wire::Verdict::ok;
+        return wire::HostResult::ok;
     }
     void end_write(wire::Cookie, uint32_t bytes, const uint32_t*) override {
         check(phase == 2 && bytes == total && placed == total);
@@ -98,22 +98,22 @@ public:
         check(phase == 2);
         phase = 0;
     }
-    wire::Verdict begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t bytes) override {
+    wire::HostResult begin_read(wire::Cookie, uint32_t handle, uint64_t address, uint32_t bytes) override {
         connected_only();
-        return handle == 2 && address <= kWindow && bytes <= kWindow - address ? wire::Verdict::ok
-                                                                               : wire::Verdict::not_permitted;
+        return handle == 2 && address <= kWindow && bytes <= kWindow - address ? wire::HostResult::ok
+                                                                               : wire::HostResult::not_permitted;
     }
-    wire::Verdict read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
+    wire::HostResult read_memory(wire::Cookie, uint32_t handle, uint64_t address, std::byte* to,
                               uint32_t n) override {
         check(handle == 2 && address <= kWindow && n <= kWindow - address);
         std::memset(to, 2, n);
-        return wire::Verdict::ok;
+        return wire::HostResult::ok;
     }
-    wire::Verdict atomic(wire::Cookie, const wire::Work& w, uint64_t* old) override {
+    wire::HostResult atomic(wire::Cookie, const wire::Work& w, uint64_t* old) override {
         connected_only();
         check(w.width == 4 || w.width == 8);
         *old = 7;
-        return w.handle == 2 ? wire::Verdict::ok : wire::Verdict::not_permitted;
+        return w.handle == 2 ? wire::HostResult::ok : wire::HostResult::not_permitted;
     }
     uint32_t receives_posted(wire::Cookie) override { return 10; }
     void incoming(wire::Cookie, wire::IncomingId id, const EndAddress& remote, const ViTraits&) override {
@@ -189,8 +189,8 @@ inline void run_wire(const uint8_t* data, size_t size) {
     tuning.max_frame = 1460;
     tuning.max_links = 4;
     tuning.queue_depth = 32;
-    tuning.hold_frames = 8;
-    tuning.kept_requests = 3;
+    tuning.reorder_frames = 8;
+    tuning.pending_connects = 3;
     FrameScript script(data, size);
     const uint8_t begin = script.byte();
     const bool keyed = (begin & 0x40) != 0;  // and the peer has the same key
@@ -377,7 +377,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
         node.advance(now);
         node.flush(now);
     }
-    if (node.links_in_use() != 0 || node.frames_held() != 0 || node.requests_kept() > tuning.kept_requests)
+    if (node.links_in_use() != 0 || node.frames_early() != 0 || node.connects_pending() > tuning.pending_connects)
         std::abort();
 }
 

@@ -149,16 +149,16 @@ def inside(arguments):
     mutant = next(m for m in table.MUTANTS if m.name == name)
     with open(os.path.join(scratch, "log"), "w+", encoding="utf-8", errors="replace") as log:
         try:
-            verdict, why = judge(mutant, arguments.build, log)
+            result, why = judge(mutant, arguments.build, log)
         except RuntimeError as fault:
             print(f"skipped\t{fault}")
             return SKIPPED
-        print(f"{verdict}\t{why}")
-        if verdict in (NOT_BUILT, NO_BASE):
+        print(f"{result}\t{why}")
+        if result in (NOT_BUILT, NO_BASE):
             log.flush()
             log.seek(0)
             sys.stderr.write("".join(log.readlines()[-40:]))
-    return 0 if verdict == KILLED else 1
+    return 0 if result == KILLED else 1
 
 
 # ---- outside ----
@@ -201,16 +201,16 @@ def main():
         for m in mutants:
             start = time.monotonic()
             result = in_namespace(arguments, m.name, scratch)
-            verdict, _, why = result.stdout.strip().partition("\t")
-            if not re.fullmatch(r"[A-Za-z ]+", verdict):
-                verdict, why = "no answer", result.stdout + result.stderr
-            counts[verdict] = counts.get(verdict, 0) + 1
-            print(f"{verdict:14} {m.name:34} {time.monotonic() - start:5.0f} s  {why}", flush=True)
+            result, _, why = result.stdout.strip().partition("\t")
+            if not re.fullmatch(r"[A-Za-z ]+", result):
+                result, why = "no answer", result.stdout + result.stderr
+            counts[result] = counts.get(result, 0) + 1
+            print(f"{result:14} {m.name:34} {time.monotonic() - start:5.0f} s  {why}", flush=True)
             if result.stderr:
                 print(result.stderr, flush=True)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())))
     if set(counts) - {KILLED, "skipped"}:
         return 1
     return 0 if counts.get(KILLED) else SKIPPED

@@ -112,7 +112,7 @@ MUTANTS = [
     ),
     Mutant(
         "unsent-acknowledged-by-message", (), "the same by a message",
-        WIRE + "usual_message.cpp",
+        WIRE + "fast_path.cpp",
         " && acknowledge - una_ <= next_ - una_;", ";",
         ("unit WireForged.WhatWasNotSentIsNotAcknowledged",),
     ),
@@ -142,7 +142,7 @@ MUTANTS = [
     ),
     Mutant(
         "send-window-ignored-at-once", (), "a message that goes at once ignores the window",
-        WIRE + "usual_message.cpp",
+        WIRE + "fast_path.cpp",
         "next_ - una_ < most_in_flight_ &&\n           in_flight_ < congestion_.window()", "in_flight_ < congestion_.window()",
         ("unit WireForged.AMessageThatGoesAtOnceKeepsToTheWindowToo",),
     ),
@@ -190,7 +190,7 @@ MUTANTS = [
     ),
     Mutant(
         "source-link-unchecked-of-usual", (), "so may a usual message",
-        WIRE + "usual_message.cpp",
+        WIRE + "fast_path.cpp",
         " || !is_same(from, peer_) ||\n        load32(frame + 8) != peer_id_)", " || !is_same(from, peer_))",
         ("unit WireForged.AFrameOfAnotherLinkOrAnotherHostIsNotTaken",),
     ),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The bad weather behind a port of acenic, frame by frame and at times a test chooses.
+// Fault injection behind a port of acenic, frame by frame and at times that a test chooses.
 #include "providers/acenic/faulty_wire.hpp"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ namespace viaduct::verbs::test {
 struct Asked {
     rdma_cm_id* id;
     uint32_t qp;
-    Hello hello;
+    PrivateData private_data;
 };
 // What rdma_cm has been told.
 struct FakeCm {
@@ -50,7 +50,7 @@ inline int cm_resolve_route(rdma_cm_id*, int) { return 0; }
 inline int cm_init_qp_attr(rdma_cm_id*, ibv_qp_attr*, int*) { return 0; }
 inline int cm_connect(rdma_cm_id* id, rdma_conn_param* param) {
     Asked one{id, param->qp_num, {}};
-    EXPECT_EQ(read_request(param->private_data, param->private_data_len, &one.hello), Status::ok);
+    EXPECT_EQ(read_request(param->private_data, param->private_data_len, &one.private_data), Status::ok);
     cm->asked.push_back(one);
     return 0;
 }
@@ -147,24 +147,24 @@ protected:
     bool is_retired(rdma_cm_id* id) const {
         return std::find(nic_.graveyard.begin(), nic_.graveyard.end(), id) != nic_.graveyard.end();
     }
-    void hear_request(HelloKind kind, uint32_t nonce) {
-        Hello hello;
-        hello.kind = kind;
-        hello.traits = traits_;
-        hello.nonce = nonce;
-        hello.local = remote_;
-        hello.remote = local_;
+    void hear_request(PrivateDataKind kind, uint32_t nonce) {
+        PrivateData private_data;
+        private_data.kind = kind;
+        private_data.traits = traits_;
+        private_data.nonce = nonce;
+        private_data.local = remote_;
+        private_data.remote = local_;
         uint8_t data[kRequestBytes];
-        write_request(hello, data);
+        write_request(private_data, data);
         rdma_cm_id* id = nullptr;
         cm_create_id(nullptr, &id, nullptr, RDMA_PS_TCP);
         event(RDMA_CM_EVENT_CONNECT_REQUEST, id, data, sizeof data);
     }
     void accept_it(rdma_cm_id* id) {
-        Hello hello;
-        hello.traits = traits_;
+        PrivateData private_data;
+        private_data.traits = traits_;
         uint8_t data[kAcceptBytes];
-        write_accept(hello, data);
+        write_accept(private_data, data);
         event(RDMA_CM_EVENT_CONNECT_RESPONSE, id, data, sizeof data);
     }
     void finish() {

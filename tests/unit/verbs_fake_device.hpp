@@ -27,7 +27,7 @@ struct PostedReceive {
 // What the device has been given, and what it will say.
 struct FakeDevice {
     std::vector<PostedSend> sends;     // of the data queue pair
-    std::vector<PostedSend> messages;  // of the companion
+    std::vector<PostedSend> messages;  // of the control QP
     std::vector<PostedReceive> receives;
     std::deque<ibv_wc> completions;
     std::vector<int> registered;      // access flags, in order
@@ -39,12 +39,12 @@ struct FakeDevice {
     bool refuse_sends = false;
 };
 inline FakeDevice* device = nullptr;
-inline ibv_qp* companion_qp = nullptr;
+inline ibv_qp* control_qp = nullptr;
 
 inline int fake_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr**) {
     if (device->refuse_sends) return ENOMEM;
     PostedSend posted{*wr, {wr->sg_list, wr->sg_list + wr->num_sge}};
-    (qp == companion_qp ? device->messages : device->sends).push_back(posted);
+    (qp == control_qp ? device->messages : device->sends).push_back(posted);
     return 0;
 }
 inline int fake_post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr**) {

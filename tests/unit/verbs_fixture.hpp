@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "providers/verbs/calls.hpp"
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/recover.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 #include "tests/unit/verbs_fake_device.hpp"
 
 namespace viaduct::verbs::test {
@@ -53,13 +53,13 @@ protected:
         table_.destroy_qp = fake_destroy_qp;
         table_.resize_cq = fake_resize_cq;
         table_.create_cq = fake_create_cq;
-        calls = &table_;
+        ops = &table_;
         context_.ops.post_send = fake_post_send;
         context_.ops.post_recv = fake_post_recv;
         context_.ops.poll_cq = fake_poll_cq;
         context_.ops.req_notify_cq = fake_req_notify;
-        qp_.context = companion_.context = &context_;
-        companion_qp = &companion_;
+        qp_.context = control_qp_.context = &context_;
+        control_qp = &control_qp_;
         cq_.context = &context_;
         cq_.cqe = 64;
         nic_.info.max_segments = 16;
@@ -95,7 +95,7 @@ protected:
         if (link_.buffers_mr != nullptr) fake_dereg_mr(link_.buffers_mr);
         nic_.keys.clear();
         EXPECT_EQ(fake_.live_mrs, 0) << "a registration has leaked";
-        calls = &library_calls;
+        ops = &library_ops;
     }
 
     uint32_t add_region(void* base, uint64_t length, uint32_t flags) {
@@ -114,7 +114,7 @@ protected:
         link_.endpoint = core_.endpoint;
         link_.generation = 9;
         link_.data = &qp_;
-        link_.companion = &companion_;
+        link_.control_qp = &control_qp_;
         link_.traits = core_.traits;
         link_.inline_bytes = 64;
         nic_.links = {&link_};
@@ -199,9 +199,9 @@ protected:
 
     FakeDevice fake_;
     Told told_;
-    Calls table_ = library_calls;
+    VerbsOps table_ = library_ops;
     ibv_context context_{};
-    ibv_qp qp_{}, companion_{};
+    ibv_qp qp_{}, control_qp_{};
     ibv_cq cq_{};
     RegionTable regions_;
     NicContext nic_;
@@ -212,7 +212,7 @@ protected:
     uint32_t used_ = 0;
     int64_t now_ = 1'000'000'000;
     char memory_[4096] = {};
-    std::byte buffers_[2 * kCompanionDepth * kMessageBytes] = {};
+    std::byte buffers_[2 * kControlDepth * kMessageBytes] = {};
     alignas(64) char descriptors_[128 * 64] = {};
 };
 

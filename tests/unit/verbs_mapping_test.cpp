@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What VIPL's words mean in verbs: statuses, addresses, ports, private data, companion messages, limits of a
+// What VIPL's words mean in verbs: statuses, addresses, ports, private data, control QP messages, limits of a
 // device. No device, no library call.
 #include "providers/verbs/mapping.hpp"
 
@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "providers/verbs/companion.hpp"
-#include "providers/verbs/hello.hpp"
+#include "providers/verbs/control_qp.hpp"
+#include "providers/verbs/private_data.hpp"
 
 namespace viaduct::verbs {
 namespace {
@@ -42,8 +42,8 @@ class SendStatus : public testing::TestWithParam<SendRow> {};
 
 TEST_P(SendStatus, IsToldAsTheTableSays) {
     const SendRow row = GetParam();
-    const Verdict reception = judge_send(row.status, kReception, false);
-    const Verdict delivery = judge_send(row.status, kDelivery, false);
+    const Outcome reception = map_send(row.status, kReception, false);
+    const Outcome delivery = map_send(row.status, kDelivery, false);
     EXPECT_EQ(reception.bits, row.at_reception);
     EXPECT_EQ(delivery.bits, row.at_delivery);
     EXPECT_EQ(reception.descriptor, row.descriptor);
@@ -75,7 +75,7 @@ TEST(SendStatus, TroubleOfTheNetworkIsATransportErrorAndReported) {
           IBV_WC_LOC_ACCESS_ERR, IBV_WC_LOC_RDD_VIOL_ERR, IBV_WC_INV_EECN_ERR, IBV_WC_INV_EEC_STATE_ERR,
           IBV_WC_FATAL_ERR, IBV_WC_GENERAL_ERR}) {
         for (const uint16_t level : {kUnreliable, kDelivery, kReception}) {
-            const Verdict v = judge_send(status, level, false);
+            const Outcome v = map_send(status, level, false);
             EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_TRANSPORT_ERROR)) << status;
             EXPECT_TRUE(v.report) << status;
         }
@@ -85,32 +85,32 @@ TEST(SendStatus, TroubleOfTheNetworkIsATransportErrorAndReported) {
 TEST(SendStatus, AtUnreliableOnlyTheMessageIsLost) {
     for (const ibv_wc_status status :
          {IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_RNR_RETRY_EXC_ERR}) {
-        const Verdict v = judge_send(status, kUnreliable, false);
+        const Outcome v = map_send(status, kUnreliable, false);
         EXPECT_TRUE(v.descriptor && v.goes_on) << status;
         EXPECT_EQ(v.bits, 0u) << "the sender does not hear of it";
         EXPECT_FALSE(v.report) << status;
-        EXPECT_FALSE(judge_send(status, kDelivery, false).goes_on) << status;
-        EXPECT_FALSE(judge_send(status, kReception, false).goes_on) << status;
+        EXPECT_FALSE(map_send(status, kDelivery, false).goes_on) << status;
+        EXPECT_FALSE(map_send(status, kReception, false).goes_on) << status;
     }
-    EXPECT_EQ(judge_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).bits,
+    EXPECT_EQ(map_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).bits,
               static_cast<uint32_t>(VIP_STATUS_PROTECTION_ERROR));
-    EXPECT_TRUE(judge_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).goes_on);
-    EXPECT_FALSE(judge_send(IBV_WC_RETRY_EXC_ERR, kUnreliable, false).goes_on) << "nobody answers there";
-    EXPECT_FALSE(judge_send(IBV_WC_SUCCESS, kUnreliable, false).goes_on);
+    EXPECT_TRUE(map_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).goes_on);
+    EXPECT_FALSE(map_send(IBV_WC_RETRY_EXC_ERR, kUnreliable, false).goes_on) << "nobody answers there";
+    EXPECT_FALSE(map_send(IBV_WC_SUCCESS, kUnreliable, false).goes_on);
 }
 
 TEST(ReceiveStatus, AtUnreliableTheConnectionGoesOn) {
     for (const ibv_wc_status status : {IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR}) {
-        EXPECT_TRUE(judge_receive(status, kUnreliable).goes_on) << status;
-        EXPECT_FALSE(judge_receive(status, kDelivery).goes_on) << status;
+        EXPECT_TRUE(map_receive(status, kUnreliable).goes_on) << status;
+        EXPECT_FALSE(map_receive(status, kDelivery).goes_on) << status;
     }
-    EXPECT_FALSE(judge_receive(IBV_WC_GENERAL_ERR, kUnreliable).goes_on);
-    EXPECT_FALSE(judge_receive(IBV_WC_WR_FLUSH_ERR, kUnreliable).descriptor);
+    EXPECT_FALSE(map_receive(IBV_WC_GENERAL_ERR, kUnreliable).goes_on);
+    EXPECT_FALSE(map_receive(IBV_WC_WR_FLUSH_ERR, kUnreliable).descriptor);
 }
 
 TEST(SendStatus, ARefusedReadIsToldAtBothReliableLevels) {
     for (const uint16_t level : {kDelivery, kReception}) {
-        const Verdict v = judge_send(IBV_WC_REM_ACCESS_ERR, level, true);
+        const Outcome v = map_send(IBV_WC_REM_ACCESS_ERR, level, true);
         EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_RDMA_PROT_ERROR));
         EXPECT_FALSE(v.report) << "the descriptor has said it";
     }
@@ -120,7 +120,7 @@ TEST(SendStatus, ARefusedReadIsToldAtBothReliableLevels) {
 TEST(SendStatus, WhatWasNotFetchedIsToldAtBothReliableLevels) {
     for (const ibv_wc_status status : {IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_INV_RD_REQ_ERR})
         for (const uint16_t level : {kDelivery, kReception}) {
-            const Verdict v = judge_send(status, level, true);
+            const Outcome v = map_send(status, level, true);
             EXPECT_TRUE(v.descriptor) << status;
             EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_RDMA_PROT_ERROR)) << status;
             EXPECT_TRUE(v.refused) << "the owner is told";
@@ -132,7 +132,7 @@ TEST(SendStatus, WhatWasNotFetchedIsToldAtBothReliableLevels) {
 TEST(SendStatus, WhatTheOtherEndCouldNotFetchIsATransportErrorAndReported) {
     for (const ibv_wc_status status : {IBV_WC_REM_OP_ERR, IBV_WC_RNR_RETRY_EXC_ERR})
         for (const uint16_t level : {kDelivery, kReception}) {
-            const Verdict v = judge_send(status, level, true);
+            const Outcome v = map_send(status, level, true);
             EXPECT_TRUE(v.descriptor) << status;
             EXPECT_EQ(v.bits, static_cast<uint32_t>(VIP_STATUS_TRANSPORT_ERROR)) << status;
             EXPECT_FALSE(v.refused || v.no_receive) << status;
@@ -141,7 +141,7 @@ TEST(SendStatus, WhatTheOtherEndCouldNotFetchIsATransportErrorAndReported) {
 }
 
 TEST(SendStatus, SuccessIsSuccess) {
-    const Verdict v = judge_send(IBV_WC_SUCCESS, kReception, false);
+    const Outcome v = map_send(IBV_WC_SUCCESS, kReception, false);
     EXPECT_TRUE(v.descriptor);
     EXPECT_EQ(v.bits, 0u);
     EXPECT_FALSE(v.report);
@@ -162,12 +162,11 @@ TEST(ReceiveStatus, IsToldAsTheTableSays) {
                 {IBV_WC_FATAL_ERR, VIP_STATUS_TRANSPORT_ERROR},
                 {IBV_WC_SUCCESS, 0}};
     for (const auto& row : rows) {
-        const Verdict v = judge_receive(row.status, kDelivery);
+        const Outcome v = map_receive(row.status, kDelivery);
         EXPECT_EQ(v.bits, row.bits) << row.status;
         EXPECT_TRUE(v.descriptor) << row.status;
     }
-    EXPECT_FALSE(judge_receive(IBV_WC_WR_FLUSH_ERR, kDelivery).descriptor)
-        << "left to the user agent's flush";
+    EXPECT_FALSE(map_receive(IBV_WC_WR_FLUSH_ERR, kDelivery).descriptor) << "left to the user agent's flush";
 }
 
 // ---- addresses and ports
@@ -200,29 +199,29 @@ TEST(VerbsPort, IsTheSameForEverybodyAndSpreads) {
 
 // ---- private data
 
-Hello some_hello() {
-    Hello hello;
-    hello.kind = HelloKind::peer;
-    hello.traits.reliability = kReception;
-    hello.traits.max_transfer = 1u << 30;
-    hello.traits.rdma_write = 1;
-    hello.companion = 0xABCDEF;
-    hello.nonce = 0x12345678;
-    hello.local = end_of("0123456789abcdef", 9);
-    hello.remote = end_of("x", 0);
-    return hello;
+PrivateData some_private_data() {
+    PrivateData private_data;
+    private_data.kind = PrivateDataKind::peer;
+    private_data.traits.reliability = kReception;
+    private_data.traits.max_transfer = 1u << 30;
+    private_data.traits.rdma_write = 1;
+    private_data.control_qp = 0xABCDEF;
+    private_data.nonce = 0x12345678;
+    private_data.local = end_of("0123456789abcdef", 9);
+    private_data.remote = end_of("x", 0);
+    return private_data;
 }
 
-TEST(HelloTest, ARequestComesBackAsItWas) {
-    const Hello sent = some_hello();
+TEST(PrivateDataTest, ARequestComesBackAsItWas) {
+    const PrivateData sent = some_private_data();
     uint8_t data[56] = {};
     uint8_t exact[kRequestBytes];
     write_request(sent, exact);
     std::memcpy(data, exact, sizeof exact);  // rdma_cm pads to the full length
-    Hello got;
+    PrivateData got;
     ASSERT_EQ(read_request(data, sizeof data, &got), Status::ok);
-    EXPECT_EQ(got.kind, HelloKind::peer);
-    EXPECT_EQ(got.companion, sent.companion);
+    EXPECT_EQ(got.kind, PrivateDataKind::peer);
+    EXPECT_EQ(got.control_qp, sent.control_qp);
     EXPECT_EQ(got.nonce, sent.nonce);
     EXPECT_EQ(got.local, sent.local);
     EXPECT_TRUE(got.remote.same_discriminator(sent.remote));
@@ -232,22 +231,22 @@ TEST(HelloTest, ARequestComesBackAsItWas) {
     EXPECT_EQ(got.traits.rdma_read, 0);
 }
 
-TEST(HelloTest, AnAcceptComesBackAsItWas) {
-    Hello sent = some_hello();
+TEST(PrivateDataTest, AnAcceptComesBackAsItWas) {
+    PrivateData sent = some_private_data();
     sent.traits.rdma_read = 1;
     uint8_t data[kAcceptBytes];
     write_accept(sent, data);
-    Hello got;
+    PrivateData got;
     ASSERT_EQ(read_accept(data, sizeof data, &got), Status::ok);
-    EXPECT_EQ(got.companion, sent.companion);
+    EXPECT_EQ(got.control_qp, sent.control_qp);
     EXPECT_EQ(got.traits.rdma_read, 1);
     EXPECT_EQ(read_request(data, sizeof data, &got), Status::invalid) << "too short for a request";
 }
 
-TEST(HelloTest, WhatIsNotOursIsRefused) {
+TEST(PrivateDataTest, WhatIsNotOursIsRefused) {
     uint8_t good[kRequestBytes];
-    write_request(some_hello(), good);
-    Hello got;
+    write_request(some_private_data(), good);
+    PrivateData got;
     EXPECT_EQ(read_request(nullptr, 0, &got), Status::invalid);
     EXPECT_EQ(read_request(good, kRequestBytes - 1, &got), Status::invalid);
     const struct {
@@ -265,7 +264,7 @@ TEST(HelloTest, WhatIsNotOursIsRefused) {
     }
 }
 
-TEST(HelloTest, RefusalsHaveReasons) {
+TEST(PrivateDataTest, RefusalsHaveReasons) {
     uint8_t data[kRejectBytes];
     write_refusal(Refusal::rejected, data);
     Refusal why = Refusal::no_match;
@@ -278,7 +277,7 @@ TEST(HelloTest, RefusalsHaveReasons) {
     EXPECT_FALSE(read_refusal(zeros, sizeof zeros, &why)) << "nobody listens there";
 }
 
-TEST(CompanionMessage, ComesBackAsItWasAndIsChecked) {
+TEST(ControlMessage, ComesBackAsItWasAndIsChecked) {
     Message sent;
     sent.kind = MessageKind::answer;
     sent.handle = 0x80000001;

@@ -53,7 +53,7 @@ protected:
     uint64_t requested() {
         nic_.listeners[port_of(nic_.settings, local_)] = nullptr;
         EXPECT_EQ(listen(&nic_, local_, kNever, &op_), Status::ok);
-        hear_request(HelloKind::request, 7);
+        hear_request(PrivateDataKind::request, 7);
         ConnectResult found;
         EXPECT_EQ(connect_finish(std::exchange(op_, nullptr), &found), Status::ok);
         return found.incoming;
@@ -96,7 +96,7 @@ TEST_F(VerbsPending, APeerThatAnswersHasThemOnItsDevice) {
     ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, kNever, &op_), Status::ok);
     ASSERT_EQ(op_->id, nullptr) << "the higher end asks";
     post();
-    hear_request(HelloKind::peer, 7u << 16);
+    hear_request(PrivateDataKind::peer, 7u << 16);
     EXPECT_EQ(cm_.accepted, 1);
     expect_given(1, "with the queue pair");
     event(RDMA_CM_EVENT_ESTABLISHED, op_->id);
@@ -126,7 +126,7 @@ TEST_F(VerbsPending, RequestsThatCrossLeaveThemToTheQueuePairThatCounts) {
     post();
     const ibv_qp* const asking = core_.endpoint->takes_receives->data;
     EXPECT_EQ(given(asking).size(), 1u);
-    hear_request(HelloKind::peer, 0xFFFF0000);
+    hear_request(PrivateDataKind::peer, 0xFFFF0000);
     ASSERT_EQ(cm_.accepted, 1) << "theirs counts";
     ASSERT_NE(core_.endpoint->takes_receives->data, asking);
     expect_given(1, "once more");

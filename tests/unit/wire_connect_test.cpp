@@ -136,10 +136,10 @@ TEST(WireConnect, CopiesDoNotProlongTheTimeARequestIsKept) {
     m.wire.tap = nullptr;
     m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
-    EXPECT_EQ(m.b.node.requests_kept(), 0u) << "it is with the listener";
+    EXPECT_EQ(m.b.node.connects_pending(), 0u) << "it is with the listener";
 }
 
-TEST(WireConnect, KeptRequestsAreTakenInTheirOrder) {
+TEST(WireConnect, PendingConnectsAreTakenInTheirOrder) {
     LooksIn m;
     const LinkId first = m.request_to("here"), other = m.request_to("there"), second = m.request_to("here");
     m.wire.run_for(10'000'000);
@@ -163,15 +163,15 @@ TEST(WireConnect, ARequestWhoseSenderHasGivenUpIsNotKept) {
     const LinkId id = m.request_to("here");
     m.request_to("there", 30'000'000);
     m.wire.run_for(20'000'000);
-    EXPECT_EQ(m.b.node.requests_kept(), 2u);
+    EXPECT_EQ(m.b.node.connects_pending(), 2u);
     m.a.node.disconnect(id, m.wire.now);
     m.wire.run_for(1'000'000);
     EXPECT_FALSE(m.look());
-    EXPECT_EQ(m.b.node.requests_kept(), 1u);
+    EXPECT_EQ(m.b.node.connects_pending(), 1u);
     m.wire.run_for(20'000'000);
     EXPECT_TRUE(m.a.failure) << "its time is up";
     EXPECT_FALSE(m.look("there"));
-    EXPECT_EQ(m.b.node.requests_kept(), 0u);
+    EXPECT_EQ(m.b.node.connects_pending(), 0u);
 }
 
 // What a listener takes at the last moment has no requester any more when the last answer before it is late.
@@ -244,7 +244,7 @@ TEST(WireConnect, StrangersCannotTakeARequestBack) {
 
 TEST(WireConnect, AHostileCrowdCannotFillMemoryWithRequests) {
     LooksIn m;
-    const uint32_t most = m.b.node.tuning().kept_requests;
+    const uint32_t most = m.b.node.tuning().pending_connects;
     std::byte frame[kHeaderBytes + kConnectBytes] = {};
     for (uint32_t i = 1; i <= 10 * most; ++i) {
         Connect c;
@@ -259,7 +259,7 @@ TEST(WireConnect, AHostileCrowdCannotFillMemoryWithRequests) {
         seal(frame, h);
         m.b.node.input(frame, address(3), m.wire.now);
     }
-    EXPECT_EQ(m.b.node.requests_kept(), most);
+    EXPECT_EQ(m.b.node.connects_pending(), most);
     EXPECT_FALSE(m.look("1")) << "the oldest have made room";
     EXPECT_TRUE(m.look(std::to_string(10 * most).c_str()));
     m.wire.run_for(1'000'000);  // the answers to all of them leave the wire

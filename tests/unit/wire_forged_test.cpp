@@ -256,11 +256,11 @@ TEST(WireForged, AFrameBeyondTheWindowIsNotKept) {
         h.sequence += ahead;
         n.put(h, body_of(Message{0, 0, 10, 0}, 10));
     }
-    EXPECT_EQ(n.node.frames_held(), 0u);
+    EXPECT_EQ(n.node.frames_early(), 0u);
     Header h = n.next(Kind::send);
     h.sequence += kWindow - 1;
     n.put(h, body_of(Message{0, 0, 10, 0}, 10));
-    EXPECT_EQ(n.node.frames_held(), 1u) << "the last one within it is";
+    EXPECT_EQ(n.node.frames_early(), 1u) << "the last one within it is";
     for (uint32_t i = 0; i < 2; ++i) n.put_next(Kind::send, body_of(Message{i, 0, 10, 0}, 10));
     EXPECT_EQ(n.messages, 2u);
     EXPECT_TRUE(n.is_connected);

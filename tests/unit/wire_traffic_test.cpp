@@ -172,7 +172,7 @@ TEST(WireTraffic, WithoutCreditOnlyTheFirstFragmentOfALongMessageGoes) {
         return true;
     };
     pair.wire.weather.delay = 1'000'000;
-    pair.b.refuse_messages = Verdict::no_receive;
+    pair.b.refuse_messages = HostResult::no_receive;
     Work w;
     w.total = 500'000;
     ASSERT_TRUE(pair.a.node.post(pair.a.link, w, pair.wire.now));
@@ -277,7 +277,7 @@ TEST_P(WireErrors, AMessageWithoutAReceive) {
     Plan plan = only_sends(1);
     plan.reliable = reliable();
     Line line(GetParam(), plan);
-    line.b.refuse_messages = Verdict::no_receive;
+    line.b.refuse_messages = HostResult::no_receive;
     line.send(0, 3000);
     line.send(1, 10);
     line.wire.run_for(kSecond);
@@ -297,7 +297,7 @@ TEST_P(WireRefusals, EarlierMessagesAreGoodWhenALaterOneIsRefused) {
     Line line(GetParam());
     line.a.work(3, line.wire.now);
     ASSERT_TRUE(line.until([&] { return line.b.messages_in == 3; }));
-    line.b.refuse_messages = Verdict::bad_receive;
+    line.b.refuse_messages = HostResult::bad_receive;
     line.a.work(10, line.wire.now);
     line.wire.run_for(kSecond);
     EXPECT_EQ(line.a.good_count, 3u);

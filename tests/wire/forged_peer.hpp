@@ -187,28 +187,28 @@ public:
         return true;
     }
     void finished(Cookie, uint32_t tag, Outcome) override { finished_tags.push_back(tag); }
-    Verdict begin_message(Cookie, uint32_t) override { return Verdict::ok; }
+    HostResult begin_message(Cookie, uint32_t) override { return HostResult::ok; }
     void place_message(Cookie, uint32_t, const std::byte*, uint32_t) override {}
     void end_message(Cookie, uint32_t, const uint32_t*) override { ++messages; }
     void abandon_message(Cookie) override {}
-    Verdict begin_write(Cookie, uint32_t, uint64_t, uint32_t, const uint32_t*) override { return Verdict::ok; }
-    Verdict place_write(Cookie, uint32_t, uint64_t, const std::byte*, uint32_t, const uint32_t*) override {
-        return Verdict::ok;
+    HostResult begin_write(Cookie, uint32_t, uint64_t, uint32_t, const uint32_t*) override { return HostResult::ok; }
+    HostResult place_write(Cookie, uint32_t, uint64_t, const std::byte*, uint32_t, const uint32_t*) override {
+        return HostResult::ok;
     }
     void end_write(Cookie, uint32_t, const uint32_t*) override { ++writes; }
     void abandon_write(Cookie, const uint32_t*) override {}
-    Verdict begin_read(Cookie, uint32_t, uint64_t, uint32_t) override {
+    HostResult begin_read(Cookie, uint32_t, uint64_t, uint32_t) override {
         ++reads;
-        return Verdict::ok;
+        return HostResult::ok;
     }
-    Verdict read_memory(Cookie, uint32_t, uint64_t, std::byte* to, uint32_t n) override {
+    HostResult read_memory(Cookie, uint32_t, uint64_t, std::byte* to, uint32_t n) override {
         std::fill_n(to, n, std::byte{0x44});
-        return Verdict::ok;
+        return HostResult::ok;
     }
-    Verdict atomic(Cookie, const Work&, uint64_t* old) override {
+    HostResult atomic(Cookie, const Work&, uint64_t* old) override {
         ++atomics;
         *old = 7;
-        return Verdict::ok;
+        return HostResult::ok;
     }
     uint32_t receives_posted(Cookie) override { return 1000; }
     void incoming(Cookie, IncomingId id, const EndAddress&, const ViTraits&) override {

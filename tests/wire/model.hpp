@@ -172,14 +172,14 @@ public:
     }
 
     // ---- Host: the peer's work
-    Verdict begin_message(Cookie, uint32_t total) override {
-        if (refuse_messages != Verdict::ok) return refuse_messages;
+    HostResult begin_message(Cookie, uint32_t total) override {
+        if (refuse_messages != HostResult::ok) return refuse_messages;
         incoming_total = total;
         incoming_number.reset();
         if (plan_in.reliable) incoming_number = next_message(false);
         if (plan_in.reliable && total != plan_in.length(*incoming_number))
             fail("a message has the wrong length");
-        return Verdict::ok;
+        return HostResult::ok;
     }
     void place_message(Cookie, uint32_t offset, const std::byte* from, uint32_t n) override {
         if (offset + n > incoming_total) fail("payload beyond its message");
@@ -206,9 +206,9 @@ public:
         if (plan_in.reliable && is_connected) fail("a reliable message was abandoned");
         ++abandoned;
     }
-    Verdict begin_write(Cookie, uint32_t handle, uint64_t at, uint32_t total,
+    HostResult begin_write(Cookie, uint32_t handle, uint64_t at, uint32_t total,
                         const uint32_t* immediate) override {
-        if (refuse_writes || handle != kWritable || at + total > kMemory) return Verdict::not_permitted;
+        if (refuse_writes || handle != kWritable || at + total > kMemory) return HostResult::not_permitted;
         incoming_total = total;
         if (plan_in.reliable) {
             incoming_number = next_message(true);
@@ -218,19 +218,19 @@ public:
                 expected_writes[at + i] = pattern(plan_in.seed, *incoming_number, i);
         }
         (void)immediate;
-        return Verdict::ok;
+        return HostResult::ok;
     }
-    Verdict place_write(Cookie, uint32_t, uint64_t at, const std::byte* from, uint32_t n,
+    HostResult place_write(Cookie, uint32_t, uint64_t at, const std::byte* from, uint32_t n,
                         const uint32_t* immediate) override {
         if (permission_ends) {
             if (immediate != nullptr) ++refused_receives;
-            return Verdict::not_permitted;
+            return HostResult::not_permitted;
         }
         if (at + n > kMemory)
             fail("a write beyond its target");
         else
             std::memcpy(&written[at], from, n);
-        return Verdict::ok;
+        return HostResult::ok;
     }
     void damaged_write(Cookie) override { ++damaged; }
     void end_write(Cookie, uint32_t, const uint32_t* immediate) override {
@@ -242,17 +242,17 @@ public:
         if (plan_in.reliable && is_connected) fail("a reliable write was abandoned");
         ++abandoned;
     }
-    Verdict begin_read(Cookie, uint32_t handle, uint64_t, uint32_t) override {
-        if (refuse_reads || handle != kReadable) return Verdict::not_permitted;
+    HostResult begin_read(Cookie, uint32_t handle, uint64_t, uint32_t) override {
+        if (refuse_reads || handle != kReadable) return HostResult::not_permitted;
         step_over(Operation::read);
-        return Verdict::ok;
+        return HostResult::ok;
     }
-    Verdict read_memory(Cookie, uint32_t, uint64_t at, std::byte* to, uint32_t n) override {
+    HostResult read_memory(Cookie, uint32_t, uint64_t at, std::byte* to, uint32_t n) override {
         for (uint32_t i = 0; i < n; ++i) to[i] = pattern(0xEAD, 0, at + i);
-        return Verdict::ok;
+        return HostResult::ok;
     }
-    Verdict atomic(Cookie, const Work& w, uint64_t* old) override {
-        if (w.handle != kCounter) return Verdict::not_permitted;
+    HostResult atomic(Cookie, const Work& w, uint64_t* old) override {
+        if (w.handle != kCounter) return HostResult::not_permitted;
         step_over(w.operation);
         *old = counter;
         if (w.operation == Operation::fetch_add) {
@@ -262,7 +262,7 @@ public:
             counter = w.compare + w.operand;
             ++adds_done;
         }
-        return Verdict::ok;
+        return HostResult::ok;
     }
     void other_version(const NicAddress&, uint8_t version) override { version_told = version; }
     void distrusted(const NicAddress&, Distrust why) override {
@@ -303,7 +303,7 @@ public:
     uint32_t taken_receives = 0, credit_ahead = 64;
     std::vector<std::byte> written, expected_writes;
 
-    Verdict refuse_messages = Verdict::ok;
+    HostResult refuse_messages = HostResult::ok;
     bool refuse_writes = false, refuse_reads = false, source_gone = false, result_gone = false;
     bool lends_nothing = false;
     std::vector<std::byte> lent_memory;  // of the last frame

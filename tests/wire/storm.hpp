@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages by the million through bad weather, both ways at once, held against the model. The unit test runs
+// Messages by the million with injected faults, both ways at once, held against the model. The unit test runs
 // a few, the command wire_storm as many as it is told.
 #pragma once
 
@@ -93,7 +93,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     if (report.wrong.empty() && !reliable &&
         (a.messages_in > storm.messages || a.messages_in < storm.messages / 2))
         report.wrong = "too many messages, or too few";
-    if (report.wrong.empty() && a.node.frames_held() + b.node.frames_held() > 64)
+    if (report.wrong.empty() && a.node.frames_early() + b.node.frames_early() > 64)
         report.wrong = "held frames leak";
     report.arrived = a.messages_in + b.messages_in;
     report.sent = pair.wire.sent;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The usual message: short, whole in one frame, in order, at a reliable level, on a connection that has
-// nothing else under way. It is sent and taken here in a fraction of the instructions that the state machines
-// need for everything that can happen. Each way begins with a look at whether all is as usual; when it is
-// not, nothing has happened yet and the general way is gone, which would bring the link into the same state.
+// The fast path of a message that is short, whole in one frame, in order, at a reliable level, on a
+// connection that has nothing else under way. It takes a fraction of the instructions of the state machines.
+// Each function first checks all conditions. When one does not hold it changes nothing and returns false, and
+// the caller takes the slow path. Both paths bring the link into the same state.
 #include <algorithm>
 #include <cstring>
 
@@ -39,7 +39,7 @@ inline bool Sender::can_send_at_once(size_t bytes) const {
            in_flight_ < congestion_.window();
 }
 
-// A frame of that message has gone under the next number.
+// A frame of that message has been sent under the next number.
 inline void Sender::note_at_once(uint32_t tag, uint32_t bytes, const uint32_t* immediate, Time now) {
     Record& r = record(next_);
     r.sent = now;
@@ -68,8 +68,8 @@ inline void Sender::note_at_once(uint32_t tag, uint32_t bytes, const uint32_t* i
     begun_ = ++posted_;
 }
 
-// What post, pump and transmit would do, with what they would find out known beforehand: nothing follows, so
-// an acknowledgement is asked for.
+// Does what post, pump and transmit do when the fast path's conditions hold: nothing follows, so an
+// acknowledgement is asked for.
 bool Link::post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate,
                         Time now) {
     if (!is_connected() || node_.is_keyed() || !out_.can_send_at_once(payload.size())) return false;
@@ -102,16 +102,16 @@ bool Link::post_at_once(uint32_t tag, std::span<const std::byte> payload, const 
 
 // ---- in
 
-// True: it was a usual message and has been taken. Nothing but the frame's place in the connection is looked
-// at before its check.
-bool Node::take_usual(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
+// True: the frame fits the fast path and has been taken. Before its check only the frame's place in the
+// connection is read.
+bool Node::take_fast(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
     const std::byte* const frame = bytes.data();
     if (bytes.size() < kHeaderBytes + kMessageBytes || load16(frame) != kBeginning) return false;
     const uint32_t length = load16(frame + kLengthAt);
     if (length < kMessageBytes || length > bytes.size() - kHeaderBytes || length > kMaxFrame - kHeaderBytes)
         return false;
     Link* link = find(load32(frame + 4));
-    return link != nullptr && link->take_usual(frame, length, from, now);
+    return link != nullptr && link->take_fast(frame, length, from, now);
 }
 
 // Nothing is lost, early or sent again, and what has arrived is what came next: every frame that the peer may
@@ -120,7 +120,7 @@ inline bool Sender::is_in_order(uint32_t acknowledge) const {
     return (sacked_ | again_ | lost_) == 0 && acknowledge - una_ <= next_ - una_;
 }
 
-// on_acknowledge without a look at each frame.
+// on_acknowledge without the loop over frames.
 inline void Sender::acknowledged_in_order(uint32_t acknowledge, uint32_t credit, Time now) {
     note_credit(credit);
     if (const uint32_t newly = acknowledge - una_; newly != 0) {
@@ -144,10 +144,10 @@ inline bool Receiver::is_next(uint32_t sequence, uint32_t total) const {
 
 inline void Receiver::take_next(const std::byte* message, uint32_t total, uint16_t flags, Time now) {
     const uint32_t immediate = load32(message + 12);
-    const Verdict verdict = link_.node().host_.whole_message(
+    const HostResult result = link_.node().host_.whole_message(
         link_.cookie(), message + kMessageBytes, total, (flags & kFlagImmediate) != 0 ? &immediate : nullptr);
-    if (verdict != Verdict::ok) [[unlikely]] {
-        refuse(verdict, load32(message), now);
+    if (result != HostResult::ok) [[unlikely]] {
+        refuse(result, load32(message), now);
         current_ = Current{};
         return;  // what was refused is not acknowledged
     }
@@ -157,15 +157,16 @@ inline void Receiver::take_next(const std::byte* message, uint32_t total, uint16
     link_.want_ack(now + (asked ? tuning.ack_delay : tuning.ack_delay_max), now);
 }
 
-bool Link::take_usual(const std::byte* frame, uint32_t length, const NicAddress& from, Time now) {
-    if (!is_connected() || load64(frame + kPassAt) != usual_pass_ || !is_same(from, peer_) ||
+bool Link::take_fast(const std::byte* frame, uint32_t length, const NicAddress& from, Time now) {
+    if (!is_connected() || load64(frame + kPassAt) != fast_pass_ || !is_same(from, peer_) ||
         load32(frame + 8) != peer_id_)
         return false;
     const std::byte* const message = frame + kHeaderBytes;
     const uint32_t total = length - kMessageBytes, acknowledge = load32(frame + 16);
     const uint16_t flags = load16(frame + 2);
-    if (load32(message + 4) != 0 || load32(message + 8) != total || (flags & (kFlagAgain | kFlagTagged)) != 0 ||
-        !in_.is_next(load32(frame + 12), total) || !out_.is_in_order(acknowledge))
+    if (load32(message + 4) != 0 || load32(message + 8) != total ||
+        (flags & (kFlagAgain | kFlagTagged)) != 0 || !in_.is_next(load32(frame + 12), total) ||
+        !out_.is_in_order(acknowledge))
         return false;
     HeaderWords words;
     read_words(frame, words);
@@ -176,7 +177,7 @@ bool Link::take_usual(const std::byte* frame, uint32_t length, const NicAddress&
     out_.acknowledged_in_order(acknowledge, load32(frame + 20), now);
     if (!is_connected()) return true;
     in_.take_next(message, total, flags, now);
-    // What has been acknowledged may have shortened the time that the rest is waited for.
+    // The acknowledgement may have shortened the timeout of the rest.
     if (is_connected() && !out_.quiet()) arm(out_.deadline());
     return true;
 }

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/verbs/companion.hpp"
+#include "providers/verbs/control_qp.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/log/log.hpp"
-#include "providers/verbs/calls.hpp"
 #include "providers/verbs/failed.hpp"
 #include "providers/verbs/group.hpp"
 #include "providers/verbs/nic.hpp"
 #include "providers/verbs/progress.hpp"
 #include "providers/verbs/recover.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 #include "vipl.h"
 
 namespace viaduct::verbs {
 
 namespace {
 
-// Number of a companion's work request: link number, generation, receive 1, buffer 8 bits.
-uint64_t companion_wr_id(const Link& link, bool receive, uint32_t buffer) {
+// Number of a control QP's work request: link number, generation, receive 1, buffer 8 bits.
+uint64_t control_wr_id(const Link& link, bool receive, uint32_t buffer) {
     return uint64_t{link.number} << 32 | uint64_t{link.generation} << 16 | uint64_t{receive} << 8 | buffer;
 }
 
 std::byte* receive_buffer(const Link& link, uint32_t i) { return link.buffers + i * kMessageBytes; }
 std::byte* send_buffer(const Link& link, uint32_t i) {
-    return link.buffers + (kCompanionDepth + i) * kMessageBytes;
+    return link.buffers + (kControlDepth + i) * kMessageBytes;
 }
 
 ibv_sge piece(const Link& link, std::byte* buffer) {
@@ -34,11 +34,11 @@ ibv_sge piece(const Link& link, std::byte* buffer) {
 bool post_receive(Link& link, uint32_t buffer) {
     ibv_sge sge = piece(link, receive_buffer(link, buffer));
     ibv_recv_wr wr{};
-    wr.wr_id = companion_wr_id(link, true, buffer);
+    wr.wr_id = control_wr_id(link, true, buffer);
     wr.sg_list = &sge;
     wr.num_sge = 1;
     ibv_recv_wr* bad = nullptr;
-    return ibv_post_recv(link.companion, &wr, &bad) == 0;
+    return ibv_post_recv(link.control_qp, &wr, &bad) == 0;
 }
 
 // The owner of memory decides who may touch it: region, range, tag, enables of region and VI
@@ -152,26 +152,26 @@ void take_message(Link& link, uint32_t buffer, uint32_t bytes) {
     }
 }
 
-// companion_mutex held. False: as send_message.
+// control_mutex held. False: as send_message.
 bool post_message(Link& link, const Message& m) {
     if (link.free_sends == 0) return false;
-    const uint32_t buffer = link.next_send % kCompanionDepth;
+    const uint32_t buffer = link.next_send % kControlDepth;
     write_message(m, send_buffer(link, buffer));
     ibv_sge sge = piece(link, send_buffer(link, buffer));
     ibv_send_wr wr{};
-    wr.wr_id = companion_wr_id(link, false, buffer);
+    wr.wr_id = control_wr_id(link, false, buffer);
     wr.sg_list = &sge;
     wr.num_sge = 1;
     wr.opcode = IBV_WR_SEND;
     wr.send_flags = IBV_SEND_SIGNALED;
     ibv_send_wr* bad = nullptr;
-    if (ibv_post_send(link.companion, &wr, &bad) != 0) return false;
+    if (ibv_post_send(link.control_qp, &wr, &bad) != 0) return false;
     ++link.next_send;
     --link.free_sends;
     return true;
 }
 
-// companion_mutex held.
+// control_mutex held.
 void tell_waiting(Link& link) {
     while (!link.untold.empty() && post_message(link, link.untold.front())) link.untold.pop_front();
 }
@@ -179,7 +179,7 @@ void tell_waiting(Link& link) {
 // Without room much is under way already, and tells as well whether the peer is there. What waits is tried
 // too: a device that did not take it, with nothing under way, has no completion to come.
 void say_alive(Link& link) {
-    const std::lock_guard lock(link.companion_mutex);
+    const std::lock_guard lock(link.control_mutex);
     tell_waiting(link);
     Message m;
     m.kind = MessageKind::alive;
@@ -199,7 +199,7 @@ void take(NicContext& nic, const ibv_wc& wc) {
     if (link == nullptr) return;
     if ((wc.wr_id >> 8 & 1) == 0) {
         {
-            const std::lock_guard lock(link->companion_mutex);
+            const std::lock_guard lock(link->control_mutex);
             ++link->free_sends;
             tell_waiting(*link);
         }
@@ -214,20 +214,20 @@ void take(NicContext& nic, const ibv_wc& wc) {
 
 }  // namespace
 
-bool post_companion_receives(Link& link) {
-    for (uint32_t i = 0; i < kCompanionDepth; ++i)
+bool post_control_receives(Link& link) {
+    for (uint32_t i = 0; i < kControlDepth; ++i)
         if (!post_receive(link, i)) return false;
     return true;
 }
 
 bool send_message(Link& link, const Message& m) {
-    const std::lock_guard lock(link.companion_mutex);
+    const std::lock_guard lock(link.control_mutex);
     tell_waiting(link);
     return link.untold.empty() && post_message(link, m);
 }
 
 void tell_peer(Link& link, const Message& m) {
-    const std::lock_guard lock(link.companion_mutex);
+    const std::lock_guard lock(link.control_mutex);
     link.untold.push_back(m);
     tell_waiting(link);
 }
@@ -244,19 +244,19 @@ bool ask_peer(Link& link, uint32_t region, uint64_t address, uint64_t length, ui
 
 bool reserve_control(NicContext& nic) {
     const std::lock_guard lock(nic.links_mutex);
-    const auto wanted = static_cast<uint32_t>(nic.links.size()) * 2 * kCompanionDepth;
+    const auto wanted = static_cast<uint32_t>(nic.links.size()) * 2 * kControlDepth;
     if (wanted <= static_cast<uint32_t>(nic.control_cq->cqe)) return true;
-    return calls->resize_cq(
-               nic.control_cq,
-               static_cast<int>(2 * wanted < nic.most_entries ? 2 * wanted : nic.most_entries)) == 0;
+    return ops->resize_cq(nic.control_cq,
+                          static_cast<int>(2 * wanted < nic.most_entries ? 2 * wanted : nic.most_entries)) ==
+           0;
 }
 
-void serve_companions(NicContext& nic) {
+void serve_control_qps(NicContext& nic) {
     ibv_cq* cq = nullptr;
     void* unused = nullptr;
     unsigned events = 0;
-    while (calls->get_cq_event(nic.control_channel, &cq, &unused) == 0) ++events;
-    if (events != 0) calls->ack_cq_events(nic.control_cq, events);
+    while (ops->get_cq_event(nic.control_channel, &cq, &unused) == 0) ++events;
+    if (events != 0) ops->ack_cq_events(nic.control_cq, events);
     ibv_req_notify_cq(nic.control_cq, 0);
     ibv_wc completions[16];
     for (int n = 0; (n = ibv_poll_cq(nic.control_cq, 16, completions)) > 0;)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/verbs/calls.hpp"
+#include "providers/verbs/verbs_ops.hpp"
 
 namespace viaduct::verbs {
 
@@ -15,7 +15,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
 
 }  // namespace
 
-const Calls library_calls = {
+const VerbsOps library_ops = {
     .get_device_list = ::ibv_get_device_list,
     .free_device_list = ::ibv_free_device_list,
     .get_device_name = ::ibv_get_device_name,
@@ -60,6 +60,6 @@ const Calls library_calls = {
     .ack_cm_event = ::rdma_ack_cm_event,
 };
 
-const Calls* calls = &library_calls;
+const VerbsOps* ops = &library_ops;
 
 }  // namespace viaduct::verbs

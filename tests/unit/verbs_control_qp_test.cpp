@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the companion brings, and what is done when it has no room (providers/verbs/companion.hpp).
+// What the control QP brings, and what is done when it has no room (providers/verbs/control_qp.hpp).
 #include "tests/unit/verbs_fixture.hpp"
 
 namespace viaduct::verbs::test {
@@ -7,9 +7,9 @@ namespace {
 
 int no_event(ibv_comp_channel*, ibv_cq**, void**) { return -1; }
 
-class VerbsCompanion : public VerbsFixture {
+class VerbsControlQp : public VerbsFixture {
 protected:
-    VerbsCompanion() {
+    VerbsControlQp() {
         table_.get_cq_event = no_event;
         nic_.control_cq = &cq_;
     }
@@ -20,11 +20,11 @@ protected:
     void hear(const Message& m, uint32_t buffer) {
         write_message(m, buffers_ + buffer * kMessageBytes);
         complete(number(true, buffer), IBV_WC_SUCCESS, kMessageBytes, IBV_WC_RECV);
-        serve_companions(nic_);
+        serve_control_qps(nic_);
     }
     void hear_that_one_has_gone() {
         complete(number(false, 0), IBV_WC_SUCCESS);
-        serve_companions(nic_);
+        serve_control_qps(nic_);
     }
     Message question() const {
         Message m;
@@ -36,7 +36,7 @@ protected:
     }
 };
 
-TEST_F(VerbsCompanion, AQuestionIsAnsweredAndItsBufferIsUsedAgain) {
+TEST_F(VerbsControlQp, AQuestionIsAnsweredAndItsBufferIsUsedAgain) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     hear(question(), 3);
     ASSERT_EQ(fake_.messages.size(), 1u);
@@ -47,7 +47,7 @@ TEST_F(VerbsCompanion, AQuestionIsAnsweredAndItsBufferIsUsedAgain) {
 }
 
 // The peer asks once and waits for ever.
-TEST_F(VerbsCompanion, AnAnswerThatFindsNoRoomComesAsSoonAsThereIsSome) {
+TEST_F(VerbsControlQp, AnAnswerThatFindsNoRoomComesAsSoonAsThereIsSome) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     link_.free_sends = 0;
     hear(question(), 3);
@@ -63,7 +63,7 @@ TEST_F(VerbsCompanion, AnAnswerThatFindsNoRoomComesAsSoonAsThereIsSome) {
 }
 
 // What one end has found out about the other waits for room, and comes in order.
-TEST_F(VerbsCompanion, WhatThePeerHasToKnowComesAsSoonAsThereIsRoom) {
+TEST_F(VerbsControlQp, WhatThePeerHasToKnowComesAsSoonAsThereIsRoom) {
     connect(VIP_SERVICE_UNRELIABLE);
     link_.free_sends = 0;
     tell_peer(link_, MessageKind::no_receive);
@@ -82,7 +82,7 @@ TEST_F(VerbsCompanion, WhatThePeerHasToKnowComesAsSoonAsThereIsRoom) {
 }
 
 // The same through a descriptor: an RDMA that the owner has refused while there is no room.
-TEST_F(VerbsCompanion, ARefusedRdmaIsToldItsOwnerThoughThereIsNoRoomNow) {
+TEST_F(VerbsControlQp, ARefusedRdmaIsToldItsOwnerThoughThereIsNoRoomNow) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     VIP_DESCRIPTOR* d = rdma(8, VIP_CONTROL_OP_RDMAWRITE, 77, 0x1000);
     post_send(d);
@@ -96,13 +96,13 @@ TEST_F(VerbsCompanion, ARefusedRdmaIsToldItsOwnerThoughThereIsNoRoomNow) {
 }
 
 // A device that takes nothing has no completion to come.
-TEST_F(VerbsCompanion, WhatTheDeviceDidNotTakeIsTriedAgainWithTheWordThatWeAreAlive) {
+TEST_F(VerbsControlQp, WhatTheDeviceDidNotTakeIsTriedAgainWithTheWordThatWeAreAlive) {
     connect(VIP_SERVICE_UNRELIABLE);
     link_.joined.store(true);
     keep_alive(nic_, now_);
     fake_.refuse_sends = true;
     tell_peer(link_, MessageKind::no_receive);
-    EXPECT_EQ(link_.free_sends, kCompanionDepth);
+    EXPECT_EQ(link_.free_sends, kControlDepth);
     fake_.refuse_sends = false;
     keep_alive(nic_, link_.alive_at);
     ASSERT_EQ(fake_.messages.size(), 2u);
@@ -120,7 +120,7 @@ Message refused_write(uint32_t immediate) {
 constexpr uint32_t kRefused =
     VIP_STATUS_DONE | VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR;
 
-TEST_F(VerbsCompanion, ARefusedWriteIsToldInTheReceiveWithItsImmediateData) {
+TEST_F(VerbsControlQp, ARefusedWriteIsToldInTheReceiveWithItsImmediateData) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     VIP_DESCRIPTOR* d = descriptor(8);
     post_recv(d);
@@ -130,7 +130,7 @@ TEST_F(VerbsCompanion, ARefusedWriteIsToldInTheReceiveWithItsImmediateData) {
     EXPECT_TRUE(core_.is_marked_broken());
 }
 
-TEST_F(VerbsCompanion, AtUnreliableEachOfSeveralIsToldInItsTurn) {
+TEST_F(VerbsControlQp, AtUnreliableEachOfSeveralIsToldInItsTurn) {
     connect(VIP_SERVICE_UNRELIABLE);
     VIP_DESCRIPTOR* const d[] = {descriptor(8), descriptor(8)};
     for (VIP_DESCRIPTOR* one : d) post_recv(one);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Room for frames that came before their turn, shared by all links of a node and made once: a frame for which
-// there is none is dropped, and its sender sends it again. Used by Receiver only.
+// The reorder buffer: memory for early frames, shared by all links of a node and allocated once. A frame that
+// finds no room is dropped, and its sender sends it again. Used by Receiver only.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace viaduct::wire {
 
-class Hold {
+class ReorderBuffer {
 public:
     static constexpr uint16_t kNone = UINT16_MAX;
 
-    Hold(uint32_t frames, uint32_t frame_bytes)
+    ReorderBuffer(uint32_t frames, uint32_t frame_bytes)
         : frame_bytes_(frame_bytes), memory_(new std::byte[size_t{frames} * frame_bytes]), bytes_(frames) {
         for (uint32_t i = frames; i-- != 0;) free_.push_back(static_cast<uint16_t>(i));
     }

@@ -10,7 +10,7 @@
 
 namespace viaduct::verbs {
 
-struct Calls {
+struct VerbsOps {
     // Devices
     ibv_device** (*get_device_list)(int* count);
     void (*free_device_list)(ibv_device** list);
@@ -61,7 +61,7 @@ struct Calls {
 };
 
 // The libraries' own functions, unless a test has put others there (before it opens anything).
-extern const Calls* calls;
-extern const Calls library_calls;
+extern const VerbsOps* ops;
+extern const VerbsOps library_ops;
 
 }  // namespace viaduct::verbs

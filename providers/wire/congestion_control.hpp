@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast and how patient one direction of a connection is: the round-trip estimate with its retransmission
+// Congestion control of one direction of a connection: the round-trip estimate with its retransmission
 // timeout (Jacobson, Karn) and the congestion window (additive increase, multiplicative decrease). Used by
 // Sender.
 #pragma once
@@ -20,7 +20,7 @@ public:
         max_ = t.max_timeout;
     }
 
-    // Only from frames that were sent once: of others nobody knows which copy was answered.
+    // Only from frames that were sent once: for others it is not known which copy was answered.
     void sample(Time measured) {
         if (measured < 0) return;
         if (smooth_ == 0) {
@@ -72,7 +72,7 @@ public:
         window_ = threshold_;
         gained_ = 0;
     }
-    // Nothing came back: begin anew, carefully.
+    // No acknowledgement before the timeout: begin with a small window.
     void timed_out() {
         threshold_ = std::max(window_ / 2, 2u);
         window_ = 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The short way of the usual message: it is gone when all is as usual, and not when anything is not; what
-// arrives is the same. The storms of wire_traffic_test.cpp send two messages of three by it.
+// The fast path of a message: it is taken when its conditions hold, and else the slow path; what arrives is
+// the same. The storms of wire_traffic_test.cpp send two messages of three by it.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -72,7 +72,7 @@ bool is_message(const std::byte* frame, const NicAddress& from) {
     return from == address(1) && load8(frame + 1) == static_cast<uint8_t>(Kind::send);
 }
 
-TEST(WireUsual, AMessageIsOnItsWayWithoutAskingTheHostForItsMemory) {
+TEST(WireFastPath, AMessageIsOnItsWayWithoutAskingTheHostForItsMemory) {
     Short line;
     line.a.source_gone = true;  // whoever asks is told that it cannot be read
     const uint64_t sent = line.wire.sent;
@@ -84,7 +84,7 @@ TEST(WireUsual, AMessageIsOnItsWayWithoutAskingTheHostForItsMemory) {
 }
 
 // It asks for its acknowledgement, which comes alone when nothing is answered.
-TEST(WireUsual, ItIsAcknowledgedSoon) {
+TEST(WireFastPath, ItIsAcknowledgedSoon) {
     Short line;
     const Time began = line.wire.now;
     ASSERT_TRUE(line.at_once());
@@ -93,7 +93,7 @@ TEST(WireUsual, ItIsAcknowledgedSoon) {
     EXPECT_LE(line.wire.now - began, 100'000);
 }
 
-TEST(WireUsual, OneThatIsLostIsReadAgain) {
+TEST(WireFastPath, OneThatIsLostIsReadAgain) {
     Short line;
     bool lose = true;
     line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
@@ -106,13 +106,13 @@ TEST(WireUsual, OneThatIsLostIsReadAgain) {
     EXPECT_LT(line.wire.now - began, Tuning{}.first_timeout + 5'000'000);  // its timer was set
 }
 
-TEST(WireUsual, BothWaysMayBeMixed) {
+TEST(WireFastPath, BothWaysMayBeMixed) {
     Short line;
     for (int i = 0; i < 8; ++i) ASSERT_TRUE(i % 2 == 0 ? line.at_once() : line.in_general());
     line.all_arrive();
 }
 
-TEST(WireUsual, NothingOvertakesWhatWaits) {
+TEST(WireFastPath, NothingOvertakesWhatWaits) {
     Short line;
     line.wire.stopped = true;
     ASSERT_TRUE(line.in_general());
@@ -122,7 +122,7 @@ TEST(WireUsual, NothingOvertakesWhatWaits) {
     line.all_arrive();
 }
 
-TEST(WireUsual, NotWhenTheOutletIsFull) {
+TEST(WireFastPath, NotWhenTheOutletIsFull) {
     Short line;
     line.wire.stopped = true;
     EXPECT_FALSE(line.at_once());
@@ -131,7 +131,7 @@ TEST(WireUsual, NotWhenTheOutletIsFull) {
     line.all_arrive();
 }
 
-TEST(WireUsual, NotBeyondTheWindow) {
+TEST(WireFastPath, NotBeyondTheWindow) {
     Tuning t;
     t.window = 4;
     Short line(VIP_SERVICE_RELIABLE_DELIVERY, t);
@@ -142,7 +142,7 @@ TEST(WireUsual, NotBeyondTheWindow) {
     line.all_arrive();
 }
 
-TEST(WireUsual, NotBeyondTheDepthOfTheQueue) {
+TEST(WireFastPath, NotBeyondTheDepthOfTheQueue) {
     Tuning t;
     t.queue_depth = 4;
     Short line(VIP_SERVICE_RELIABLE_DELIVERY, t);
@@ -152,7 +152,7 @@ TEST(WireUsual, NotBeyondTheDepthOfTheQueue) {
     line.all_arrive();
 }
 
-TEST(WireUsual, NotBehindAFrameThatIsLost) {
+TEST(WireFastPath, NotBehindAFrameThatIsLost) {
     Short line;
     line.wire.weather.lose = 1;
     ASSERT_TRUE(line.at_once());
@@ -165,7 +165,7 @@ TEST(WireUsual, NotBehindAFrameThatIsLost) {
     line.all_arrive();
 }
 
-TEST(WireUsual, NotForPayloadThatIsBetterLent) {
+TEST(WireFastPath, NotForPayloadThatIsBetterLent) {
     Short line;
     line.a.port.lends_above = line.a.plan_out.length(line.a.posted);
     EXPECT_FALSE(line.at_once());
@@ -174,7 +174,7 @@ TEST(WireUsual, NotForPayloadThatIsBetterLent) {
     line.all_arrive();
 }
 
-TEST(WireUsual, NotForMoreThanAFrame) {
+TEST(WireFastPath, NotForMoreThanAFrame) {
     Short line;
     LinkReport link;
     ASSERT_TRUE(line.a.node.report(line.a.link, &link));
@@ -185,7 +185,7 @@ TEST(WireUsual, NotForMoreThanAFrame) {
     EXPECT_TRUE(line.a.node.post_at_once(line.a.link, 0, {payload.data(), room}, nullptr, line.wire.now));
 }
 
-TEST(WireUsual, NotAtUnreliableAndNotWithoutAConnection) {
+TEST(WireFastPath, NotAtUnreliableAndNotWithoutAConnection) {
     Short unreliable(VIP_SERVICE_UNRELIABLE);
     EXPECT_FALSE(unreliable.at_once());
     Short line;
@@ -195,9 +195,9 @@ TEST(WireUsual, NotAtUnreliableAndNotWithoutAConnection) {
 }
 
 // What the host refuses breaks the connection, as any message does.
-TEST(WireUsual, ARefusalIsTold) {
+TEST(WireFastPath, ARefusalIsTold) {
     Short line;
-    line.b.refuse_messages = Verdict::no_receive;
+    line.b.refuse_messages = HostResult::no_receive;
     ASSERT_TRUE(line.at_once());
     ASSERT_TRUE(line.wire.run(line.wire.now + kSecond, [&] { return line.a.how_ended.has_value(); }));
     EXPECT_EQ(line.a.last_outcome, Outcome::receive_refused);
@@ -205,7 +205,7 @@ TEST(WireUsual, ARefusalIsTold) {
 }
 
 // A frame that is damaged is none.
-TEST(WireUsual, ADamagedOneIsNotTaken) {
+TEST(WireFastPath, ADamagedOneIsNotTaken) {
     Short line;
     bool damage = true;
     line.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
@@ -220,7 +220,7 @@ TEST(WireUsual, ADamagedOneIsNotTaken) {
 
 // ---- peers that do what no peer does
 
-TEST(WireUsual, AMessageAboveTheLimitEndsTheConnection) {
+TEST(WireFastPath, AMessageAboveTheLimitEndsTheConnection) {
     Short line(VIP_SERVICE_RELIABLE_DELIVERY, {}, 300);
     const std::vector<std::byte> payload(301);
     ASSERT_TRUE(line.a.node.post_at_once(line.a.link, 0, payload, nullptr, line.wire.now));
@@ -229,7 +229,7 @@ TEST(WireUsual, AMessageAboveTheLimitEndsTheConnection) {
     EXPECT_EQ(line.b.messages_in, 0u);
 }
 
-TEST(WireUsual, AMessageInTheMiddleOfAnotherEndsTheConnection) {
+TEST(WireFastPath, AMessageInTheMiddleOfAnotherEndsTheConnection) {
     Short line;
     int fragments = 0;
     line.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Requests and refusals that the network loses (providers/verbs/doubt.hpp), with an rdma_cm made of
+// Requests and refusals that the network loses (providers/verbs/connect_probe.hpp), with an rdma_cm made of
 // functions.
-#include "providers/verbs/doubt.hpp"
+#include "providers/verbs/connect_probe.hpp"
 
 #include "core/clock/clock.hpp"
 #include "providers/verbs/connect.hpp"
@@ -12,37 +12,37 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-class VerbsDoubt : public VerbsCmFixture {
+class VerbsConnectProbe : public VerbsCmFixture {
 protected:
     // ... nor has it after so long.
     void wait(int64_t ns) { run_timers(nic_, now_ns() + ns); }
     void probe() {
-        wait(kFirstDoubtNs);
+        wait(kFirstProbeNs);
         ASSERT_NE(op_->probe, nullptr);
         resolve(op_->probe);
     }
     Refusal answer_to_probe(uint32_t nonce) {
         const size_t before = cm_.refused.size();
-        hear_request(HelloKind::probe, nonce);
+        hear_request(PrivateDataKind::probe, nonce);
         EXPECT_EQ(cm_.refused.size(), before + 1);
         return cm_.refused.back();
     }
 };
 
-TEST_F(VerbsDoubt, AProbeAsksForTheRequestAtTheSamePort) {
+TEST_F(VerbsConnectProbe, AProbeAsksForTheRequestAtTheSamePort) {
     ask();
-    wait(kFirstDoubtNs / 2);
+    wait(kFirstProbeNs / 2);
     EXPECT_EQ(op_->probe, nullptr) << "too early";
     probe();
     ASSERT_EQ(cm_.asked.size(), 2u);
-    EXPECT_EQ(cm_.asked[1].hello.kind, HelloKind::probe);
-    EXPECT_EQ(cm_.asked[1].hello.nonce, cm_.asked[0].hello.nonce);
+    EXPECT_EQ(cm_.asked[1].private_data.kind, PrivateDataKind::probe);
+    EXPECT_EQ(cm_.asked[1].private_data.nonce, cm_.asked[0].private_data.nonce);
     EXPECT_NE(cm_.asked[1].qp, cm_.asked[0].qp) << "a host refuses a second request of one queue pair";
     EXPECT_EQ(cm_.ports[1], cm_.ports[0]);
     EXPECT_FALSE(is_retired(cm_.asked[0].id)) << "the request still counts";
 }
 
-TEST_F(VerbsDoubt, ARequestThatIsNotKnownIsMadeAnew) {
+TEST_F(VerbsConnectProbe, ARequestThatIsNotKnownIsMadeAnew) {
     ask();
     probe();
     refuse_with(op_->probe, Refusal::no_match);
@@ -51,20 +51,20 @@ TEST_F(VerbsDoubt, ARequestThatIsNotKnownIsMadeAnew) {
     EXPECT_EQ(cm_.ports.back(), cm_.ports[0]) << "that port was not refused";
     resolve(op_->id);
     ASSERT_EQ(cm_.asked.size(), 3u);
-    EXPECT_EQ(cm_.asked[2].hello.kind, HelloKind::request);
-    EXPECT_NE(cm_.asked[2].hello.nonce, cm_.asked[0].hello.nonce);
+    EXPECT_EQ(cm_.asked[2].private_data.kind, PrivateDataKind::request);
+    EXPECT_NE(cm_.asked[2].private_data.nonce, cm_.asked[0].private_data.nonce);
     EXPECT_NE(cm_.asked[2].qp, cm_.asked[0].qp);
     EXPECT_FALSE(op_->decided);
 }
 
-TEST_F(VerbsDoubt, ARefusalOfTheKernelMeansNotKnown) {
+TEST_F(VerbsConnectProbe, ARefusalOfTheKernelMeansNotKnown) {
     ask();
     probe();
     event(RDMA_CM_EVENT_REJECTED, op_->probe);
     EXPECT_TRUE(is_retired(cm_.asked[0].id));
 }
 
-TEST_F(VerbsDoubt, APeerThatKnowsNoProbesIsAskedOnce) {
+TEST_F(VerbsConnectProbe, APeerThatKnowsNoProbesIsAskedOnce) {
     ask();
     probe();
     refuse_with(op_->probe, Refusal::unknown);
@@ -76,36 +76,36 @@ TEST_F(VerbsDoubt, APeerThatKnowsNoProbesIsAskedOnce) {
     EXPECT_FALSE(op_->decided);
 }
 
-TEST_F(VerbsDoubt, ARequestOfAKindThatThePeerDoesNotKnowIsOfAnotherVersion) {
+TEST_F(VerbsConnectProbe, ARequestOfAKindThatThePeerDoesNotKnowIsOfAnotherVersion) {
     ask();
     refuse_with(op_->id, Refusal::unknown);
     EXPECT_TRUE(op_->decided);
     EXPECT_EQ(op_->result.status, Status::version);
 }
 
-TEST_F(VerbsDoubt, AKnownRequestGoesOnAndIsAnswered) {
+TEST_F(VerbsConnectProbe, AKnownRequestGoesOnAndIsAnswered) {
     ask();
     probe();
     refuse_with(op_->probe, Refusal::known);
     EXPECT_EQ(op_->probe, nullptr);
     EXPECT_EQ(op_->id, cm_.asked[0].id);
-    Hello hello;
-    hello.kind = HelloKind::accept;
-    hello.traits = traits_;
+    PrivateData private_data;
+    private_data.kind = PrivateDataKind::accept;
+    private_data.traits = traits_;
     uint8_t data[kAcceptBytes];
-    write_accept(hello, data);
+    write_accept(private_data, data);
     event(RDMA_CM_EVENT_CONNECT_RESPONSE, op_->id, data, sizeof data);
     EXPECT_TRUE(op_->decided);
     EXPECT_EQ(op_->result.status, Status::ok);
 }
 
-TEST_F(VerbsDoubt, AProbeThatIsLostIsFollowedByAnother) {
+TEST_F(VerbsConnectProbe, AProbeThatIsLostIsFollowedByAnother) {
     ask();
     probe();
     rdma_cm_id* const first = op_->probe;
-    wait(kFirstDoubtNs + kSecond / 2);
+    wait(kFirstProbeNs + kSecond / 2);
     EXPECT_EQ(op_->probe, first) << "the pause grows";
-    wait(kFirstDoubtNs + 2 * kSecond);
+    wait(kFirstProbeNs + 2 * kSecond);
     EXPECT_TRUE(is_retired(first));
     ASSERT_NE(op_->probe, nullptr);
     resolve(op_->probe);
@@ -116,20 +116,20 @@ TEST_F(VerbsDoubt, AProbeThatIsLostIsFollowedByAnother) {
     EXPECT_FALSE(op_->decided);
 }
 
-TEST_F(VerbsDoubt, AnAnswerEndsTheDoubt) {
+TEST_F(VerbsConnectProbe, AnAnswerEndsTheProbes) {
     ask();
     probe();
     rdma_cm_id* const id = op_->probe;
     refuse_with(op_->id, Refusal::no_match);  // the next port
     EXPECT_TRUE(is_retired(id));
     EXPECT_EQ(op_->probe, nullptr);
-    EXPECT_EQ(op_->doubt_at, 0);
+    EXPECT_EQ(op_->probe_at, 0);
     const size_t ways = cm_.ports.size();
     wait(60 * kSecond);
     EXPECT_EQ(cm_.ports.size(), ways) << "nothing is out that could be lost";
 }
 
-TEST_F(VerbsDoubt, TheDeadlineHoldsWhateverIsInDoubt) {
+TEST_F(VerbsConnectProbe, TheDeadlineHoldsWithoutAnAnswer) {
     ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, now_ns() + 30 * kSecond, &op_), Status::ok);
     resolve(op_->id);
     probe();
@@ -138,27 +138,28 @@ TEST_F(VerbsDoubt, TheDeadlineHoldsWhateverIsInDoubt) {
     EXPECT_EQ(op_->result.status, Status::timeout);
 }
 
-TEST_F(VerbsDoubt, BetweenPeersTheRequestIsMadeAnewAtOnce) {
+TEST_F(VerbsConnectProbe, BetweenPeersTheRequestIsMadeAnewAtOnce) {
     ASSERT_GT(compare_ends(local_, remote_), 0) << "the higher end asks";
     ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, kNever, &op_), Status::ok);
     resolve(op_->id);
     ASSERT_EQ(cm_.asked.size(), 1u);
-    wait(kFirstDoubtNs);
+    wait(kFirstProbeNs);
     EXPECT_TRUE(is_retired(cm_.asked[0].id));
     resolve(op_->id);
     ASSERT_EQ(cm_.asked.size(), 2u);
-    EXPECT_EQ(cm_.asked[1].hello.kind, HelloKind::peer);
-    EXPECT_EQ(cm_.asked[1].hello.nonce, cm_.asked[0].hello.nonce) << "it decides whose request counts";
+    EXPECT_EQ(cm_.asked[1].private_data.kind, PrivateDataKind::peer);
+    EXPECT_EQ(cm_.asked[1].private_data.nonce, cm_.asked[0].private_data.nonce)
+        << "it decides whose request counts";
     EXPECT_NE(cm_.asked[1].qp, cm_.asked[0].qp);
 }
 
 // ... and as the network may be gone for a while, no way to the other host does not end it, only its timeout.
-TEST_F(VerbsDoubt, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
+TEST_F(VerbsConnectProbe, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
     const int64_t deadline = now_ns() + 30 * kSecond;
     ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, deadline, &op_), Status::ok);
     resolve(op_->id);
     for (const auto failure : {RDMA_CM_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ROUTE_ERROR}) {
-        wait(kLongestDoubtNs);
+        wait(kLongestProbeNs);
         rdma_cm_id* const id = op_->id;
         const size_t ways = cm_.ports.size();
         event(failure, id);
@@ -175,13 +176,13 @@ TEST_F(VerbsDoubt, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
 }
 
 // The asked side.
-TEST_F(VerbsDoubt, OnlyARequestThatIsThoughtAboutIsKnown) {
+TEST_F(VerbsConnectProbe, OnlyARequestThatIsThoughtAboutIsKnown) {
     nic_.listeners[port_of(nic_.settings, local_)] = nullptr;  // as if we listened
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match);
     ASSERT_EQ(listen(&nic_, local_, kNever, &op_), Status::ok);
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match) << "a probe is no request";
     EXPECT_FALSE(op_->decided);
-    hear_request(HelloKind::request, 7);
+    hear_request(PrivateDataKind::request, 7);
     ASSERT_TRUE(op_->decided);
     EXPECT_EQ(answer_to_probe(7), Refusal::known);
     EXPECT_EQ(answer_to_probe(8), Refusal::no_match);
@@ -196,16 +197,16 @@ TEST_F(VerbsDoubt, OnlyARequestThatIsThoughtAboutIsKnown) {
     connect_finish(accepting, &unused);
 }
 
-TEST_F(VerbsDoubt, AKindOfRequestThatIsNotKnownIsToldSo) {
-    hear_request(static_cast<HelloKind>(77), 7);
+TEST_F(VerbsConnectProbe, AKindOfRequestThatIsNotKnownIsToldSo) {
+    hear_request(static_cast<PrivateDataKind>(77), 7);
     ASSERT_EQ(cm_.refused.size(), 1u);
     EXPECT_EQ(cm_.refused[0], Refusal::unknown);
 }
 
-TEST_F(VerbsDoubt, ARequestThatIsTurnedAwayIsNotKnown) {
+TEST_F(VerbsConnectProbe, ARequestThatIsTurnedAwayIsNotKnown) {
     nic_.listeners[port_of(nic_.settings, local_)] = nullptr;
     ASSERT_EQ(listen(&nic_, local_, kNever, &op_), Status::ok);
-    hear_request(HelloKind::request, 7);
+    hear_request(PrivateDataKind::request, 7);
     ASSERT_TRUE(op_->decided);
     ASSERT_EQ(reject(&nic_, op_->result.incoming), Status::ok);
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match);
