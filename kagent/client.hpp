@@ -48,7 +48,7 @@ public:
     uint64_t session = 0;
     uint64_t key = 0;
     int64_t since = 0;
-    int64_t deaf_since = 0;   // 0: it takes what it is sent
+    int64_t stalled_since = 0;  // 0: it takes what it is sent
     uint64_t taken_seen = 0;  // taken() then
     unsigned interest = 0;    // what epoll watches for
     bool held_back = false;   // its files cannot be closed now: it is not listened to until the next look

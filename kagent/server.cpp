@@ -62,7 +62,7 @@ sigset_t hold_end_signals() {
 Server::Server(Options options, AgentSettings settings, Providers& providers, Fd listener)
     : options_(std::move(options)),
       linger_ns_(settings.linger_ms * kMillisecond),
-      deaf_ns_(settings.deaf_ms * kMillisecond),
+      client_stall_ns_(settings.client_stall_ms * kMillisecond),
       epoll_(above_stdio(::epoll_create1(EPOLL_CLOEXEC))),
       listener_(std::move(listener)),
       reserve_(above_stdio(::open("/dev/null", O_RDONLY | O_CLOEXEC))),
@@ -423,11 +423,11 @@ void Server::look_at_clients(int64_t now) {
         if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > kHelloPatience)
             lose(*c, "it said nothing");
         if (!c->wants_to_write() || c->taken() != c->taken_seen) {
-            c->deaf_since = 0;
+            c->stalled_since = 0;
             c->taken_seen = c->taken();
-        } else if (c->deaf_since == 0) {
-            c->deaf_since = now;
-        } else if (now - c->deaf_since > deaf_ns_) {
+        } else if (c->stalled_since == 0) {
+            c->stalled_since = now;
+        } else if (now - c->stalled_since > client_stall_ns_) {
             lose(*c, "it does not take its messages");
         }
     }

@@ -77,7 +77,7 @@ private:
     void finish();
 
     Options options_;
-    int64_t linger_ns_, deaf_ns_;
+    int64_t linger_ns_, client_stall_ns_;
     Fd epoll_, listener_, signals_, reserve_;
     bool own_users_only_;
     Users users_;
@@ -94,7 +94,7 @@ private:
     Closers closers_;
     uint64_t next_key_ = static_cast<uint64_t>(Watch::first_client);
     int64_t idle_since_;
-    int64_t next_look_ = 0;       // at silent and deaf clients
+    int64_t next_look_ = 0;       // at silent and stalled clients
     int64_t next_retry_ = 0;      // of what had too many descriptors in flight
     int64_t next_taking_ = 0;     // look at waiting clients
     int64_t links_due_ = kNever;  // when to look at the interfaces

@@ -31,7 +31,7 @@ AgentSettings AgentSettings::from(const Config& config) {
     s.grace_ms = std::max<int64_t>(number("grace_ms"), 0);
     s.confirm_ms = std::max<int64_t>(number("confirm_ms"), 1);
     s.max_incoming = std::max<int64_t>(number("max_incoming"), 1);
-    s.deaf_ms = std::max<int64_t>(number("deaf_ms"), 1);
+    s.client_stall_ms = std::max<int64_t>(number("client_stall_ms"), 1);
     s.cross_user = config.get_bool("agent", "cross_user");
     s.strict_names = config.get_bool("names", "strict");
     s.default_provider = config.get("names", "default_provider");

@@ -28,7 +28,7 @@ struct AgentSettings {
     int64_t grace_ms = 100;
     int64_t confirm_ms = 5000;
     int64_t max_incoming = 1024;
-    int64_t deaf_ms = 30'000;  // so long a client may leave its answers untaken
+    int64_t client_stall_ms = 30'000;  // so long a client may leave its answers untaken
     bool cross_user = false;
     bool strict_names = false;
     std::string default_provider = "paramnet";

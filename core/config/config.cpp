@@ -44,6 +44,14 @@ const ConfigKey* find_row(std::string_view section, std::string_view key) {
     return nullptr;
 }
 
+// The row that a former name stands for; null: it is none.
+const ConfigKey* find_renamed(std::string_view section, std::string_view key) {
+    for (const OldKey& old : Config::old_keys()) {
+        if (section == old.section && key == old.old_key) return find_row(section, old.key);
+    }
+    return nullptr;
+}
+
 std::string user_file() {
     if (const char* base = ::secure_getenv("XDG_CONFIG_HOME"); base != nullptr && *base == '/')
         return fmt::format("{}/viaduct/viaduct.toml", base);
@@ -125,6 +133,11 @@ struct Config::State {
         }
     }
 
+    static bool has_setting(const FileContent& content, std::string_view section, std::string_view key) {
+        return std::any_of(content.settings.begin(), content.settings.end(),
+                           [&](const FileSetting& s) { return s.section == section && s.key == key; });
+    }
+
     void apply_toml(std::string_view text, const std::string& origin) {
         FileContent content = read_toml(text, origin);
         for (const FileSetting& s : content.settings) {
@@ -133,6 +146,11 @@ struct Config::State {
                 aliases[s.key] = s.text;
             } else if (const ConfigKey* row = find_row(s.section, s.key)) {
                 set_from_file(*row, s.text, place);
+            } else if (const ConfigKey* renamed = find_renamed(s.section, s.key)) {
+                problems.push_back({s.section, false,
+                                    fmt::format("{}: [{}] {} is the old name of {}", place, s.section, s.key,
+                                                renamed->key)});
+                if (!has_setting(content, s.section, renamed->key)) set_from_file(*renamed, s.text, place);
             } else {
                 unknown(s, place);
             }
@@ -184,7 +202,21 @@ struct Config::State {
         }
     }
 
+    // Before the variables of the table, so that a present name counts more.
+    void apply_old_variables() {
+        for (const OldKey& old : old_keys()) {
+            const std::string name = variable_of(old.section, old.old_key);
+            const char* text = ::secure_getenv(name.c_str());
+            if (text == nullptr) continue;
+            problems.push_back({old.section, false,
+                                fmt::format("environment {} is the old name of {}", name,
+                                            variable_of(old.section, old.key))});
+            set_from_environment(*find_row(old.section, old.key), name, text);
+        }
+    }
+
     void apply_environment() {
+        apply_old_variables();
         for (const ConfigKey& row : keys()) {
             const std::string name = variable_of(row);
             const char* text = ::secure_getenv(name.c_str());
@@ -202,13 +234,15 @@ struct Config::State {
     void report_unknown_variables() {
         std::vector<std::string> known = plain_variables();
         for (const ConfigKey& row : keys()) known.push_back(variable_of(row));
+        const std::vector<std::string> present = known;
+        for (const OldKey& old : old_keys()) known.push_back(variable_of(old.section, old.old_key));
         for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
             const std::string_view text(*entry);
             const bool of_mpi = text.starts_with(kMpiPrefix);
             if (!of_mpi && !text.starts_with(kPrefix)) continue;
             const std::string name(text.substr(0, text.find('=')));
             if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-            const std::string hint = or_nearest(name, known);
+            const std::string hint = or_nearest(name, present);
             if (of_mpi || !hint.empty())
                 problems.push_back({of_mpi ? std::string(kMpi) : "", false,
                                     fmt::format("environment {} is unknown{}", name, hint)});
@@ -222,9 +256,11 @@ struct Config::State {
     }
 };
 
-std::string Config::variable_of(const ConfigKey& row) {
-    std::string name = row.section == kMpi ? fmt::format("{}{}", kMpiPrefix, row.key)
-                                           : fmt::format("{}{}_{}", kPrefix, row.section, row.key);
+std::string Config::variable_of(const ConfigKey& row) { return variable_of(row.section, row.key); }
+
+std::string Config::variable_of(std::string_view section, std::string_view key) {
+    std::string name = section == kMpi ? fmt::format("{}{}", kMpiPrefix, key)
+                                       : fmt::format("{}{}_{}", kPrefix, section, key);
     std::transform(name.begin(), name.end(), name.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
     return name;

@@ -29,6 +29,13 @@ struct ConfigKey {
     bool has_range() const { return low != 0 || high != 0; }
 };
 
+// A former name of a key. It sets the same value, and is reported once; the present name counts when both are set.
+struct OldKey {
+    const char* section;
+    const char* old_key;
+    const char* key;
+};
+
 struct ConfigValue {
     std::string text;
     std::string origin;  // "default", "file:line", "measured, " and a file, or "environment " and a variable
@@ -63,8 +70,10 @@ public:
     const Settings& settings(const char* section) const;
     const std::vector<ConfigProblem>& problems() const;
     static const std::vector<ConfigKey>& keys();  // the table
-    // The environment variable of a row.
+    static const std::vector<OldKey>& old_keys();
+    // The environment variable of a row, or of a key.
     static std::string variable_of(const ConfigKey&);
+    static std::string variable_of(std::string_view section, std::string_view key);
 
 private:
     struct State;

@@ -32,7 +32,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "waits, requests and accepts of one user not yet answered"},
         {"agent", "max_descriptors", "int", "0",
          "files that vipkad holds for the processes of one user; 0: as many as stay free beside them"},
-        {"agent", "deaf_ms", "duration_ms", "30000",
+        {"agent", "client_stall_ms", "duration_ms", "30000",
          "how long a client may leave its answers untaken before vipkad drops it"},
         {"vipl", "strict", "bool", "false",
          "follow the letter of the guide where programs of the time were let pass: descriptors outside of "
@@ -133,9 +133,9 @@ const std::vector<ConfigKey>& Config::keys() {
          0, kVast},
         {"mpi", "rendezvous_extra", "c_int", "64",
          "additional receives posted while packets of a long message are expected", 0, 4096},
-        {"mpi", "slots_after", "c_int", "8",
-         "packets of a peer after which via lends it slots to write into, where the NIC maps memory and ranks "
-         "are no more than processors; 0: never",
+        {"mpi", "eager_ring_after", "c_int", "8",
+         "packets of a peer after which via gives it an eager ring to write into, where the NIC maps memory and "
+         "ranks are no more than processors; 0: never",
          0, 65535},
         {"mpi", "shm_ring", "c_size", "262144", "bytes of the shared memory between two processes, each way", 4096,
          1 << 26},
@@ -153,6 +153,14 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "wait_learning", "on|off", "on",
          "waits learn from how they end for how long to look and when to give way or sleep; off: they always look for "
          "the longest"},
+    };
+    return table;
+}
+
+const std::vector<OldKey>& Config::old_keys() {
+    static const std::vector<OldKey> table = {
+        {"agent", "deaf_ms", "client_stall_ms"},
+        {"mpi", "slots_after", "eager_ring_after"},
     };
     return table;
 }

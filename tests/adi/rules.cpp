@@ -391,7 +391,7 @@ void deep(Job& job) {
 
 std::vector<Case> rule_cases() {
     using Environment = std::vector<std::pair<const char*, const char*>>;
-    const Environment by_queue = {{"CMPI_SLOTS_AFTER", "0"}, {"CMPI_PREPOST_DEPTH", "16"}};
+    const Environment by_queue = {{"CMPI_EAGER_RING_AFTER", "0"}, {"CMPI_PREPOST_DEPTH", "16"}};
     Environment by_packets = by_queue, writing = by_queue, reading = by_queue, both = by_queue;
     by_packets.push_back({"CMPI_RENDEZVOUS", "r3"});
     writing.push_back({"CMPI_RENDEZVOUS", "rput"});

@@ -264,6 +264,49 @@ TEST_F(ConfigFiles, MistakesInTheEnvironmentAreTold) {
     EXPECT_EQ(c.nic_aliases().size(), 1u);
 }
 
+// A former name sets the same value and is reported once, and the present one counts more.
+TEST(Config, AnOldNameInAFileIsReportedAndCounts) {
+    const Config c = Config::parse("[agent]\ndeaf_ms = \"2s\"\n[mpi]\nslots_after = 3\n", "f");
+    EXPECT_THAT(problems_of(c),
+                ElementsAre(HasSubstr("f:2: [agent] deaf_ms is the old name of client_stall_ms"),
+                            HasSubstr("f:4: [mpi] slots_after is the old name of eager_ring_after")));
+    EXPECT_EQ(c.get_int("agent", "client_stall_ms"), 2000);
+    EXPECT_EQ(c.get_int("mpi", "eager_ring_after"), 3);
+    for (const ConfigProblem& p : c.problems()) EXPECT_FALSE(p.wrong_in_environment);
+
+    const Config both = Config::parse("[agent]\nclient_stall_ms = 7000\ndeaf_ms = 2000\n", "f");
+    EXPECT_EQ(both.problems().size(), 1u);
+    EXPECT_EQ(both.get_int("agent", "client_stall_ms"), 7000);
+}
+
+TEST_F(ConfigFiles, AnOldVariableIsReportedAndCounts) {
+    set("CMPI_SLOTS_AFTER", "5");
+    set("VIADUCT_AGENT_DEAF_MS", "2000");
+    const Config c = Config::load();
+    EXPECT_THAT(
+        problems_of(c),
+        ElementsAre(HasSubstr("VIADUCT_AGENT_DEAF_MS is the old name of VIADUCT_AGENT_CLIENT_STALL_MS"),
+                    HasSubstr("CMPI_SLOTS_AFTER is the old name of CMPI_EAGER_RING_AFTER")));
+    for (const ConfigProblem& p : c.problems()) EXPECT_FALSE(p.wrong_in_environment);
+    EXPECT_EQ(c.get_int("mpi", "eager_ring_after"), 5);
+    EXPECT_EQ(c.value("mpi", "eager_ring_after").origin, "environment CMPI_SLOTS_AFTER");
+    EXPECT_EQ(c.get_int("agent", "client_stall_ms"), 2000);
+
+    set("CMPI_EAGER_RING_AFTER", "9");
+    set("VIADUCT_AGENT_DEAF_MS", "never");
+    const Config other = Config::load();
+    EXPECT_EQ(other.get_int("mpi", "eager_ring_after"), 9);
+    EXPECT_EQ(other.get_int("agent", "client_stall_ms"), 30000);
+    EXPECT_THAT(problems_of(other), Contains(HasSubstr("VIADUCT_AGENT_DEAF_MS=never is not")));
+}
+
+TEST(Config, EveryOldNameStandsForAKey) {
+    for (const OldKey& old : Config::old_keys()) {
+        EXPECT_NE(Config().value(old.section, old.key).text, "") << old.key;
+        EXPECT_EQ(Config().value(old.section, old.old_key).origin, "") << old.old_key << " is a key";
+    }
+}
+
 // What each kind of row takes and refuses: no value of the type, one below the range, one above it.
 TEST_F(ConfigFiles, EverySettingOfMpiIsCheckedInTheEnvironment) {
     size_t rows = 0;

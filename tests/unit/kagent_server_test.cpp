@@ -227,8 +227,8 @@ TEST_F(VipkadTest, OfOneUsersSilentSocketsTheOldestGoFirstButNoneThatHasSpoken) 
 TEST_F(VipkadTest, FilesThatAClientDoesNotTakeAreCounted) {
     std::vector<Fd> clients;
     for (int i = 0; i < 120; ++i) clients.push_back(join());  // their status is longer than a message
-    const Fd deaf = connect_to(place.address, false);
-    ASSERT_EQ(send_mail(deaf.get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
+    const Fd stalled = connect_to(place.address, false);
+    ASSERT_EQ(send_mail(stalled.get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
     const auto used = [&] {
         Mail m = ask(clients[0].get(), Mail(Type::kStatus, 5));
         const std::string text(reinterpret_cast<const char*>(m.payload.data()), m.payload.size());
@@ -238,11 +238,11 @@ TEST_F(VipkadTest, FilesThatAClientDoesNotTakeAreCounted) {
     };
     const long before = used();
     for (uint32_t i = 0; i < 10; ++i)
-        ASSERT_EQ(send_mail(deaf.get(), Mail(Type::kStatus, 2 + i)), Status::ok);
+        ASSERT_EQ(send_mail(stalled.get(), Mail(Type::kStatus, 2 + i)), Status::ok);
     EXPECT_TRUE(eventually([&] { return used() >= before + 10; })) << before << " " << used();
     Mail m;
     EXPECT_TRUE(eventually([&] {
-        while (receive_mail(deaf.get(), &m) == Status::ok) {
+        while (receive_mail(stalled.get(), &m) == Status::ok) {
         }
         return used() <= before + 1;
     })) << before
@@ -315,14 +315,14 @@ TEST_F(VipkadTest, VersionIsNegotiated) {
 }
 
 TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
-    const Fd deaf = connect_to(place.address, false);
+    const Fd stalled = connect_to(place.address, false);
     Mail m;
     kagent::Hello h;
-    ASSERT_EQ(send_mail(deaf.get(), Mail::of(Type::kHello, h, 1)), Status::ok);
+    ASSERT_EQ(send_mail(stalled.get(), Mail::of(Type::kHello, h, 1)), Status::ok);
     // It asks and asks; the agent stops listening to it, so its own sends begin to fail: nobody else suffers.
     Status s = Status::ok;
     EXPECT_TRUE(eventually([&] {
-        for (int i = 0; i < 1000 && s == Status::ok; ++i) s = send_mail(deaf.get(), Mail(Type::kListNics, 2));
+        for (int i = 0; i < 1000 && s == Status::ok; ++i) s = send_mail(stalled.get(), Mail(Type::kListNics, 2));
         return s != Status::ok;
     }));
     EXPECT_EQ(s, Status::not_done);
@@ -330,7 +330,7 @@ TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
     // When it reads at last, everything is there.
     int answers = 0;
     EXPECT_TRUE(eventually([&] {
-        while (receive_mail(deaf.get(), &m) == Status::ok) ++answers;
+        while (receive_mail(stalled.get(), &m) == Status::ok) ++answers;
         return answers > 100;
     }));
 }
@@ -343,8 +343,8 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
     const Fd witness = connect_to(place.address);
     ASSERT_EQ(hello(witness.get()).type(), Type::kWelcome);
     const size_t before = open_files(daemon.pid);
-    const Fd deaf = connect_to(place.address, false), slow = connect_to(place.address, false);
-    for (const Fd* fd : {&deaf, &slow}) {
+    const Fd stalled = connect_to(place.address, false), slow = connect_to(place.address, false);
+    for (const Fd* fd : {&stalled, &slow}) {
         ASSERT_EQ(send_mail(fd->get(), Mail::of(Type::kHello, kagent::Hello{}, 1)), Status::ok);
         Status s = Status::ok;
         EXPECT_TRUE(eventually([&] {
@@ -361,7 +361,7 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
     EXPECT_TRUE(eventually([&] {
         (void)!static_cast<int>(receive_mail(slow.get(), &m));
         nap_ms(20);
-        if (gone_after == 0 && send_mail(deaf.get(), Mail(Type::kListNics, 2)) == Status::closed)
+        if (gone_after == 0 && send_mail(stalled.get(), Mail(Type::kListNics, 2)) == Status::closed)
             gone_after = now_ns() - begun;
         return gone_after != 0;
     }));

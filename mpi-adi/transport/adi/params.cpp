@@ -17,10 +17,10 @@ constexpr const char* kSection = "mpi";
 
 // In the order of the enum.
 constexpr std::array kKeys = {
-    "protocol",       "connect_timeout", "close_timeout",    "via_device",  "prepost_depth", "vbuf_spares",
-    "vbuf_max",       "eager_limit",     "rendezvous",       "both_from",   "r3_limit",      "gap_piece",
-    "rendezvous_extra", "slots_after",   "shm_ring",         "tcp_interfaces", "tcp_buffer", "on_demand",
-    "via_nics",       "rail_patience",   "wait_learning",
+    "protocol",         "connect_timeout",  "close_timeout", "via_device",     "prepost_depth", "vbuf_spares",
+    "vbuf_max",         "eager_limit",      "rendezvous",    "both_from",      "r3_limit",      "gap_piece",
+    "rendezvous_extra", "eager_ring_after", "shm_ring",      "tcp_interfaces", "tcp_buffer",    "on_demand",
+    "via_nics",         "rail_patience",    "wait_learning",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");
@@ -49,8 +49,8 @@ struct Values {
             number[i] = row.has_range() ? config.get_int(kSection, kKeys[i]) : 0;
             text[i] = row.has_range() ? std::to_string(number[i]) : value.text;
             origin[i] = value.origin;
-            table[i] = {name[i].c_str(),   row.help, row.fallback, text[i].c_str(), origin[i].c_str(),
-                        long(row.low), long(row.high)};
+            table[i] = {name[i].c_str(),   row.help,      row.fallback,  text[i].c_str(),
+                        origin[i].c_str(), long(row.low), long(row.high)};
         }
         for (const ConfigProblem& problem : config.problems()) {
             if (problem.section != kSection) continue;
@@ -99,7 +99,8 @@ extern "C" int mpip_set_param(const char* name, long value) {
     for (size_t i = 0; i < kCount; ++i) {
         const mpip_param& row = values().table[i];
         if (std::strcmp(row.pa_name, name) != 0) continue;
-        if ((row.pa_low == 0 && row.pa_high == 0) || value < row.pa_low || value > row.pa_high) return MPIP_ERR_ARG;
+        if ((row.pa_low == 0 && row.pa_high == 0) || value < row.pa_low || value > row.pa_high)
+            return MPIP_ERR_ARG;
         values().set(i, value);
         return MPIP_SUCCESS;
     }

@@ -22,7 +22,7 @@ enum class Param : size_t {
     r3_limit,
     gap_piece,
     rendezvous_extra,
-    slots_after,
+    eager_ring_after,
     shm_ring,
     tcp_interfaces,
     tcp_buffer,

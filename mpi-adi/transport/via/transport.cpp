@@ -129,7 +129,7 @@ int ViaTransport::do_setup(taskinfo_t* task) {
         rules_.receiver_moves = true;
     }
     // Who sleeps soon, as in a crowd, is woken by packets in the queue alone.
-    nic.ring.slots_after = nic.mapped && !crowded ? adi::param_number(adi::Param::slots_after) : 0;
+    nic.ring.slots_after = nic.mapped && !crowded ? adi::param_number(adi::Param::eager_ring_after) : 0;
     if (nic.ring.slots_after != 0) asymmetric_barrier_init();
     const int peers = peers_of(task);
     int rc = nic.make_queues(peers);
