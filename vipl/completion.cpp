@@ -3,7 +3,7 @@
 // program with one thread stands alone at the end; everything else goes the general way.
 #include "vipl/completion.hpp"
 
-#include "vipl/between_looks.hpp"
+#include "vipl/poll_backoff.hpp"
 #include "vipl/nic.hpp"
 
 namespace viaduct::vipl {
@@ -141,7 +141,7 @@ VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
             q.lock.leave();
             if (must_give_way()) [[unlikely]]
                 return give_way_and_look(vi, handle, out);
-            pause_if_again(vi);
+            pause_if_polled_again(vi);
             return VIP_NOT_DONE;
         }
     }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "vipl/between_looks.hpp"
+#include "vipl/poll_backoff.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/vi.hpp"
 
@@ -136,7 +136,7 @@ constexpr uint32_t kEmptyPollsBetweenRounds = 64;
 
 // One look: the oldest entry or none, and whether it is time to look around. False: the handle is dead.
 bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
-    const Holding held(cq.poll.lock);
+    const BiasedLockGuard held(cq.poll.lock);
     if (!cq.is(handle)) [[unlikely]]
         return false;
     *queue = cq.target.ring.pop();
@@ -155,7 +155,7 @@ bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
     WorkQueue* queue = nullptr;
     if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
     // Either look may be the one after which it is time: of a program that gets two each time, always the second.
-    if (queue == nullptr && !around && pause_between_looks(&cq)) {
+    if (queue == nullptr && !around && backoff_after_poll(&cq)) {
         if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
     }
     if (queue == nullptr && around) look_around(cq, handle);
@@ -185,7 +185,7 @@ VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN*
     }
     ++cq.empty_polls;
     cq.poll.lock.leave();
-    pause_if_again(&cq);
+    pause_if_polled_again(&cq);
     return VIP_NOT_DONE;
 }
 

@@ -9,7 +9,7 @@
 #include <deque>
 #include <mutex>
 
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 #include "core/vi/vi_core.hpp"
 #include "viaduct/provider.hpp"
 #include "vipl/library.hpp"

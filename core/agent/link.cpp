@@ -238,7 +238,7 @@ Status AgentLink::Impl::await(uint32_t ticket, Deadline deadline, Mail* answer) 
 
 AgentLink::AgentLink(LinkOptions options) : impl_(new Impl) {
     impl_->options = options;
-    impl_->heir = std::make_unique<Impl>();
+    impl_->standby = std::make_unique<Impl>();
 }
 
 AgentLink::~AgentLink() { delete impl_; }
@@ -334,11 +334,11 @@ void AgentLink::reset_after_fork() {
     // only the descriptors are taken from the old state. Closing them is needed: the agent shall see the
     // parent's end as soon as the parent has ended.
     Impl* old = impl_;
-    if (!old->heir) {  // a child's own, which has not connected
+    if (!old->standby) {  // a child's own, which has not connected
         new (&old->mutex) std::mutex;
         return;
     }
-    impl_ = old->heir.release();
+    impl_ = old->standby.release();
     impl_->options = old->options;
     impl_->ancestor = old;
     old->socket.reset();

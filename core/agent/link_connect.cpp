@@ -159,7 +159,7 @@ Status AgentLink::Impl::connect(AgentLink& link, Lock& lock, Deadline deadline) 
         if (connect_done.wait_until(lock, end) == std::cv_status::timeout && connecting) return Status::timeout;
     }
     if (socket.valid()) return Status::ok;
-    if (!heir) heir = std::make_unique<Impl>();
+    if (!standby) standby = std::make_unique<Impl>();
     if (!wake.is_ours() && !wake.hang()) {
         error = "no descriptor is left to talk to the agent (see ulimit -n)";
         return Status::out_of_resources;

@@ -86,7 +86,7 @@ struct AgentLink::Impl {
     Impl* ancestor = nullptr;  // the parent process' state, kept reachable and never touched
     // What a forked child uses instead. Made beforehand: at the fork another thread may have held a lock of
     // the allocator, which nobody gives back in the child.
-    std::unique_ptr<Impl> heir;
+    std::unique_ptr<Impl> standby;
 
     uint32_t new_ticket() {
         uint32_t t = next_ticket++;

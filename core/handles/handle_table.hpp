@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 
 namespace viaduct {
 
@@ -39,7 +39,7 @@ public:
         if (slots == nullptr || (rest & kKindMask) != 0) [[unlikely]]
             return nullptr;
         const Slot& slot = slots[(rest >> kKindShift) & (kCapacity - 1)];
-        if (!holds_acquire(slot.handle, bits)) [[unlikely]]
+        if (!atomic_equals_acquire(slot.handle, bits)) [[unlikely]]
             return nullptr;
         // A slot serves objects of one kind only: had it been emptied and filled again in between, this would
         // still be an object of the kind asked for, and its lock tells whether the handle is its own.

@@ -12,7 +12,7 @@
 
 #include "core/shm/own_mapping.hpp"
 #include "core/shm/segment.hpp"
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 
 namespace viaduct {
 
@@ -49,7 +49,7 @@ struct alignas(64) RegionEntry {
     std::atomic<uint64_t> arena_offset;
 
     // Whether it has that handle and, in the upper half, that version.
-    bool is_still(uint64_t live) const { return hold_acquire(handle, version, live); }
+    bool is_still(uint64_t live) const { return atomic_pair_equals_acquire(handle, version, live); }
 };
 static_assert(sizeof(RegionEntry) == 64 && offsetof(RegionEntry, version) == sizeof(uint32_t));
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "core/sync/asymmetric_barrier.hpp"
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 
 namespace viaduct {
 
@@ -104,7 +104,7 @@ private:
         free_barrier();
         // Acquire: what others did under word_ before the bias came back to us was seen when we took word_;
         // this keeps our own section from starting before the check.
-        if (holds_acquire(owner_, me)) [[likely]]
+        if (atomic_equals_acquire(owner_, me)) [[likely]]
             return true;
         held_.store(0, std::memory_order_release);
         return false;
@@ -126,21 +126,21 @@ private:
 };
 
 // Inside a lock for a scope, remembering how it came in: cheaper than lock() and unlock() on hot paths.
-class Holding {
+class BiasedLockGuard {
 public:
-    explicit Holding(BiasedLock& lock) : lock_(lock), as_owner_(lock.try_enter()) {
+    explicit BiasedLockGuard(BiasedLock& lock) : lock_(lock), as_owner_(lock.try_enter()) {
         if (!as_owner_) [[unlikely]]
             lock_.lock();
     }
-    ~Holding() {
+    ~BiasedLockGuard() {
         if (as_owner_) [[likely]] {
             lock_.leave();
         } else {
             lock_.unlock();
         }
     }
-    Holding(const Holding&) = delete;
-    Holding& operator=(const Holding&) = delete;
+    BiasedLockGuard(const BiasedLockGuard&) = delete;
+    BiasedLockGuard& operator=(const BiasedLockGuard&) = delete;
 
 private:
     BiasedLock& lock_;

@@ -32,7 +32,7 @@ bool TunerClass::another_in_time(uint32_t way) const {
 
 bool TunerClass::is_wanted(const TunerRules& rules, uint32_t way) const {
     const Trial& t = trials_[way];
-    const TunedWay& of = rules.ways[way];
+    const TunedMethod& of = rules.methods[way];
     return !t.left_out && t.late < kMostLate && t.gone < of.untold + of.told &&
            (!of.after_others || another_in_time(way));
 }
@@ -41,9 +41,9 @@ TunerClass::Choice TunerClass::choose(const TunerRules& rules, uint32_t possible
     if (!trying_) {
         if (++since_ >= pause_) begin();
     } else if (may_try) {
-        for (uint8_t way = 0; way < rules.ways.size(); ++way) {
+        for (uint8_t way = 0; way < rules.methods.size(); ++way) {
             if ((possible >> way & 1) == 0 || !is_wanted(rules, way)) continue;
-            const bool counts = ++trials_[way].gone > rules.ways[way].untold;
+            const bool counts = ++trials_[way].gone > rules.methods[way].untold;
             took_part_ |= 1u << way;
             since_ = 0;
             return {way, true, counts, round_};
@@ -55,17 +55,17 @@ TunerClass::Choice TunerClass::choose(const TunerRules& rules, uint32_t possible
 }
 
 bool TunerClass::is_over(const TunerRules& rules) const {
-    for (uint32_t way = 0; way < rules.ways.size(); ++way) {
+    for (uint32_t way = 0; way < rules.methods.size(); ++way) {
         if ((took_part_ >> way & 1) == 0) continue;
         const Trial& t = trials_[way];
-        if (t.late < kMostLate && t.told + t.late < rules.ways[way].told) return false;
+        if (t.late < kMostLate && t.told + t.late < rules.methods[way].told) return false;
     }
     return took_part_ != 0;
 }
 
 void TunerClass::tell(const TunerRules& rules, const Choice& choice, size_t bytes, uint64_t ns) {
     if (!choice.counts || !trying_ || choice.round != round_) return;  // of an earlier round
-    Trial& t = trials_[choice.way];
+    Trial& t = trials_[choice.method];
     const uint64_t time = per_64k(ns, bytes);
     if (ns != kNeverTold) {
         spent_ += time;
@@ -85,7 +85,7 @@ void TunerClass::tell(const TunerRules& rules, const Choice& choice, size_t byte
 uint64_t TunerClass::time_of(const TunerRules& rules, uint32_t way) const {
     const Trial& t = trials_[way];
     const uint64_t time = rules.judge == Judge::mean && t.told != 0 ? t.time / t.told : t.time;
-    return time * (100 + rules.ways[way].handicap);
+    return time * (100 + rules.methods[way].handicap);
 }
 
 void TunerClass::sort(const TunerRules& rules) {
@@ -110,7 +110,7 @@ void TunerClass::decide(const TunerRules& rules) {
     uint64_t pause = rules.longest_pause;
     if (another_in_time(kMostWays)) {
         sort(rules);
-        for (uint32_t way = 0; way < rules.ways.size(); ++way) {
+        for (uint32_t way = 0; way < rules.methods.size(); ++way) {
             const Trial& t = trials_[way];
             if (t.told != 0) left_out_of_[way] = 0;
             if (t.told == 0 && t.late != 0)
@@ -118,7 +118,7 @@ void TunerClass::decide(const TunerRules& rules) {
         }
         const bool confirmed = decided_ && order_[0] == before;
         pause = confirmed ? std::min(8 * uint64_t{pause_}, pause) : rules.first_pause;
-        const uint64_t kept = time_of(rules, order_[0]) / (100 + rules.ways[order_[0]].handicap);
+        const uint64_t kept = time_of(rules, order_[0]) / (100 + rules.methods[order_[0]].handicap);
         if (kept != 0 && spent_ > kept * spent_by_) {
             const uint64_t cost = (spent_ - kept * spent_by_) * 100 / kMostCost / kept;
             pause = std::max(pause, std::min(cost, uint64_t{kLongestPauses} * rules.longest_pause));

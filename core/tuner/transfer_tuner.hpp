@@ -20,7 +20,7 @@
 
 namespace viaduct {
 
-struct TunedWay {
+struct TunedMethod {
     uint8_t told = 4;    // transfers of a round whose times count,
     uint8_t untold = 0;  // and those before them: caches have to get used to it, or those of another way hide them
     uint8_t handicap = 0;      // per cent that are added to its time
@@ -34,7 +34,7 @@ enum class Judge : uint8_t {
 
 // The order of `ways` is that of preference while nothing is known.
 struct TunerRules {
-    std::span<const TunedWay> ways;
+    std::span<const TunedMethod> ways;
     Judge judge = Judge::least;
     uint32_t gain = 5;  // per cent by which another way has to be better than the kept one
     // Transfers between two rounds; eight times as many each time the kept way is confirmed.

@@ -26,7 +26,7 @@ public:
 
     // False on overflow: the entry is not stored, nothing is overwritten (spec/calls 4.7 rule 5).
     [[gnu::always_inline]] bool push(WorkQueue* queue) {
-        const Holding held(lock_);
+        const BiasedLockGuard held(lock_);
         const uint32_t n = tail_ - head_;
         const bool fits = n < capacity_.load(std::memory_order_relaxed);
         if (fits) [[likely]] {
@@ -40,7 +40,7 @@ public:
     // The oldest entry, or nullptr.
     [[gnu::always_inline]] WorkQueue* pop() {
         if (count_.load(std::memory_order_acquire) == 0) return nullptr;  // one load when there is nothing
-        const Holding held(lock_);
+        const BiasedLockGuard held(lock_);
         WorkQueue* queue = nullptr;
         const uint32_t n = tail_ - head_;
         if (n != 0) {

@@ -4,7 +4,7 @@
 
 #include "mpi-adi/engine/op.hpp"
 #include "mpi-adi/engine/request.hpp"
-#include "mpi-adi/engine/rma/short_way.hpp"
+#include "mpi-adi/engine/rma/direct_access.hpp"
 #include "mpi-adi/mpi/window.hpp"
 
 namespace viaduct::mpi {

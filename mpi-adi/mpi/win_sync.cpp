@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI functions that open and close epochs of a window.
-#include "mpi-adi/engine/rma/short_way.hpp"
+#include "mpi-adi/engine/rma/direct_access.hpp"
 #include "mpi-adi/mpi/window.hpp"
 
 namespace viaduct::mpi {

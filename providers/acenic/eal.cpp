@@ -23,7 +23,7 @@
 
 #include "core/log/log.hpp"
 #include "core/shm/segment.hpp"
-#include "providers/acenic/new_files.hpp"
+#include "providers/acenic/fd_snapshot.hpp"
 
 namespace viaduct::acenic {
 
@@ -106,7 +106,7 @@ int initialise(bool channel) {
     words.push_back(prefix);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
-    const NewFiles files;
+    const FdSnapshot files;
     const int result = ::rte_eal_init(static_cast<int>(argv.size()), argv.data());
     files.close_on_exec();
     static RuntimeFolder folder;

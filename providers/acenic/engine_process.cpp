@@ -12,7 +12,7 @@
 #include "core/agent/start_agent.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
-#include "providers/acenic/only_one.hpp"
+#include "providers/acenic/port_lock.hpp"
 
 namespace viaduct::acenic {
 

@@ -52,7 +52,7 @@ public:
                ", lost otherwise " + std::to_string(lost.other) + ", refused by the port " +
                std::to_string(c.tx_refused) + ", no buffer " +
                std::to_string(c.no_buffer) + ", foreign " + std::to_string(c.foreign) +
-               ", lent and copied after all " + std::to_string(c.taken_in);
+               ", copied after all " + std::to_string(c.taken_in);
     }
 
 private:

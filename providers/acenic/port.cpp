@@ -27,8 +27,8 @@
 #include "core/shm/segment.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/acenic/eal.hpp"
-#include "providers/acenic/lender.hpp"
-#include "providers/acenic/new_files.hpp"
+#include "providers/acenic/zero_copy_tx.hpp"
+#include "providers/acenic/fd_snapshot.hpp"
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/format.hpp"
 
@@ -40,7 +40,7 @@ constexpr uint16_t kRing = 512, kSmallRing = 128;
 constexpr uint32_t kPoolBuffers = 2047;
 constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver wants
 // Payloads from this size on are lent to the driver: below, a copy costs less than a second buffer.
-constexpr uint32_t kLendsFrom = 2048;
+constexpr uint32_t kZeroCopyFrom = 2048;
 // A port that is joined to one other process asks every so often whether it still is, which makes some
 // drivers ask the kernel, and calls so often. The clock is read at every so many looks.
 constexpr uint32_t kLooksPerTime = 64;
@@ -178,8 +178,8 @@ bool Port::start(std::string* why, std::string* cure) {
     const uint32_t room = room_for(spec_) - RTE_PKTMBUF_HEADROOM - kRoomAbove - wire::Ethernet::kBytes;
     max_frame_ = std::min({spec_.mtu, room, wire::kMaxFrame});
     set_faults(0, spec_.faults);
-    if (spec_.lends) lender_ = Lender::make(device_ + "-lent", kBurst);
-    if (lender_ != nullptr && faults_ == nullptr) lends_from_ = kLendsFrom;
+    if (spec_.zero_copy) zero_copy_ = ZeroCopyTx::make(device_ + "-zc", kBurst);
+    if (zero_copy_ != nullptr && faults_ == nullptr) zero_copy_from_ = kZeroCopyFrom;
     VIADUCT_LOG(info, "acenic", "%s is open, frames up to %u bytes", spec_.text.c_str(), max_frame_);
     return true;
 }
@@ -187,7 +187,7 @@ bool Port::start(std::string* why, std::string* cure) {
 // Makes the driver's device, with one queue each way. What has failed, with DPDK's number for it; null: all
 // is well.
 const char* Port::plug_in(int* error) {
-    const NewFiles files;
+    const FdSnapshot files;
     made_ = make_device(device_, spec_);
     if (!made_) return "DPDK cannot open the device";
     if (spec_.listens && !is_virtio(spec_)) listen_fd_ = files.listening_socket(spec_.socket);
@@ -231,7 +231,7 @@ Port::~Port() {
     } else {
         unplug();
     }
-    lender_.reset();
+    zero_copy_.reset();
     if (pool_ != nullptr) ::rte_mempool_free(pool_);
 }
 
@@ -270,7 +270,7 @@ void Port::end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) {
     place(m, wire::is_same(to, link_.own));
 }
 
-void Port::end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
+void Port::end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
                     const NicAddress& to) {
     rte_mbuf* const m = std::exchange(current_, nullptr);
     uint32_t all = bytes;
@@ -279,26 +279,26 @@ void Port::end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piec
     m->data_len = static_cast<uint16_t>(wire::Ethernet::kBytes + bytes);
     m->pkt_len = m->data_len;
     const bool to_ourselves = to == link_.own;
-    if (!lender_->append(m, tail)) {
+    if (!zero_copy_->append(m, tail)) {
         ++counters_.no_buffer;
         return ::rte_pktmbuf_free(m);  // lost as on the way
     }
-    if (to_ourselves) Lender::take_in(m);
+    if (to_ourselves) ZeroCopyTx::take_in(m);
     place(m, to_ourselves);
 }
 
 // Frames that the driver has not taken wait in our own memory.
-void Port::keep_lent() {
+void Port::copy_unsent() {
     for (uint32_t i = 0; i < out_count_; ++i) {
         if (out_[i]->nb_segs == 1) continue;
-        Lender::take_in(out_[i]);
+        ZeroCopyTx::take_in(out_[i]);
         ++counters_.taken_in;
     }
-    if (lender_->all_back()) [[likely]]
+    if (zero_copy_->all_back()) [[likely]]
         return;
     // None of the drivers that are lent memory is known to do this.
     VIADUCT_LOG(warn, "acenic", "%s keeps what it sends: payload is copied from now on", device_.c_str());
-    lends_from_ = UINT32_MAX;
+    zero_copy_from_ = UINT32_MAX;
 }
 
 // There is room for one: begin_frame has seen to that.
@@ -314,7 +314,7 @@ void Port::place(rte_mbuf* m, bool to_ourselves) {
 void Port::set_faults(uint32_t link, const FaultPlan& plan) {
     if (faults_ == nullptr && !plan.active()) return;
     if (faults_ == nullptr) faults_ = std::make_unique<FaultyWire>();
-    lends_from_ = UINT32_MAX;       // frames may be held back
+    zero_copy_from_ = UINT32_MAX;       // frames may be held back
     faults_->set_plan(link, plan);  // it stays: there may be frames in it
 }
 
@@ -391,7 +391,7 @@ uint32_t Port::send_burst() {
     if (socket_ != nullptr) {
         const uint32_t sent = socket_->send(out_, out_count_);
         for (uint32_t i = 0; i < sent; ++i) {
-            Lender::give_back(out_[i]);
+            ZeroCopyTx::give_back(out_[i]);
             release(out_[i]);
         }
         return sent;
@@ -416,7 +416,7 @@ void Port::send_frames() {
     } else {
         out_count_ = 0;
     }
-    if (lends_from_ != UINT32_MAX) keep_lent();
+    if (zero_copy_from_ != UINT32_MAX) copy_unsent();
 }
 
 inline uint32_t Port::fetch(rte_mbuf** burst) {

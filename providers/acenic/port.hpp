@@ -20,7 +20,7 @@ struct rte_mempool;
 
 namespace viaduct::acenic {
 
-class Lender;
+class ZeroCopyTx;
 
 struct PortCounters {
     uint64_t foreign = 0;     // frames of other protocols or for others
@@ -39,7 +39,7 @@ public:
 
     std::byte* begin_frame(uint32_t bytes) override;
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
-    void end_lent(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
+    void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
                   const NicAddress& to) override;
 
     // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
@@ -89,7 +89,7 @@ private:
     void release_held();
     rte_mbuf* take_buffer();
     void place(rte_mbuf*, bool to_ourselves);
-    void keep_lent();
+    void copy_unsent();
     uint32_t fetch(rte_mbuf** burst);
     void release(rte_mbuf*);
 
@@ -117,7 +117,7 @@ private:
     uint32_t loop_head_ = 0, loop_tail_ = 0;
     std::unique_ptr<PacketSocket> socket_;  // null: the driver sends
     std::unique_ptr<FaultyWire> faults_;
-    std::unique_ptr<Lender> lender_;
+    std::unique_ptr<ZeroCopyTx> zero_copy_;
     PortCounters counters_;
 };
 

@@ -126,7 +126,7 @@ bool read_memif(PortSpec* port, Rejection* why) {
                       "write net_memif,socket=/run/user/0/pair.sock,role=server here, role=client there");
     port->joined = true;
     port->listens = role == "server";
-    port->lends = argument(port->arguments, "zero-copy") != "yes";
+    port->zero_copy = argument(port->arguments, "zero-copy") != "yes";
     const bool is_path = argument(port->arguments, "socket-abstract") != "yes";
     if (is_path) port->socket = socket;
     if (is_path && socket[0] != '/')
@@ -143,13 +143,13 @@ bool read_memif(PortSpec* port, Rejection* why) {
     return true;
 }
 
-// The same over virtio: net_vhost makes the socket, net_virtio_user calls there and lends net_vhost all of
+// The same over virtio: net_vhost makes the socket, net_virtio_user calls there and zero_copy net_vhost all of
 // its memory, out of which that one reads frames when it gets to it.
 bool read_virtio(PortSpec* port, Rejection* why) {
     port->joined = true;
     port->listens = port->driver == "net_vhost";
     port->redials = !port->listens;
-    port->lends = port->listens;
+    port->zero_copy = port->listens;
     port->socket = argument(port->arguments, port->listens ? "iface" : "path");
     if (port->socket.empty() || port->socket[0] != '/')
         return refuse(port->text, why, port->driver + " without the absolute path of a socket",
@@ -188,7 +188,7 @@ bool read_port(const std::string& text, PortSpec* out, Rejection* why) {
         return refuse(text, why, out->driver + " is no DPDK network driver",
                       "write acenic.ports as \"net_af_packet,iface=eth1\"");
     if (out->driver == "net_af_packet") {
-        out->lends = true;
+        out->zero_copy = true;
         out->interface = argument(out->arguments, "iface");
         if (out->interface.empty())
             return refuse(text, why, "net_af_packet without an interface", "add iface=NAME");

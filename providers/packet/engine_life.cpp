@@ -214,7 +214,7 @@ void Engine::log_counters() const {
         "%llu, %s",
         name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
         n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),
-        n(c.distrusted), n(c.acks_out), n(c.lent), port_->counters().c_str());
+        n(c.distrusted), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
 }
 
 void Engine::say_goodbye() {

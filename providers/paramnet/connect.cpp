@@ -10,7 +10,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/fd.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
 

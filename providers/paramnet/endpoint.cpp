@@ -13,7 +13,7 @@
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
 #include "providers/paramnet/receive.hpp"
@@ -64,7 +64,7 @@ void install_receiver(Endpoint& ep) {
     ConnectionSegment& shared = *ep.joint.shared();
     const uint32_t side = ep.joint.side;
     Rx& rx = ep.rx;
-    rx.alone = rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
+    rx.poll_budget = rx.published = rx.unit_next = rx.units_published = rx.acks = 0;
     rx.message = IncomingMessage();
     rx.relay = IncomingRelay();
     rx.ended = false;
@@ -93,7 +93,7 @@ void install_sender(Endpoint& ep) {
     tx.small_meta = make_meta(kLineSend, tx.acknowledged ? kFlagAck : 0, 0);
     tx.limit = kLines;
     tx.blocks.longest = ep.nic->settings.block_bytes;
-    tx.learnt.answered = tx.learnt.in_row = Ahead(ep.nic->settings.trials);
+    tx.learnt.answered = tx.learnt.in_row = PrefetchTuner(ep.nic->settings.trials);
     tx.network.paced = ep.nic->settings.link.active();
     tx.network.stamped = vi.send.posted;
     ep.arrives_at.store(0, std::memory_order_relaxed);
@@ -175,8 +175,8 @@ void start(ViCore& vi) {
     ring_peer(ep);            // it may hold back sends until now
     // Rings and calls of before this moment met a silent lane, and their marks are to be set anew.
     EndRecord& other_end = ep.joint.shared()->ends[1 - ep.joint.side];
-    take_mark(other_end.rung);
-    take_mark(other_end.called);
+    take_probe_mark(other_end.rung);
+    take_probe_mark(other_end.called);
     remind(ep);
     call_own(nic, ep.slot);  // the peer may have come and gone
 }
@@ -215,7 +215,7 @@ void disconnect(ViCore& vi) {
         if (ep.tx.backlog) nic.backlogs.fetch_sub(1, std::memory_order_relaxed);
         ep.tx.backlog = false;
         ep.tx.fast = false;
-        ep.tx.room = 0;
+        ep.tx.burst_credit = 0;
         ep.tx.stopped = true;
         ep.send_attention.store(0, std::memory_order_relaxed);
         ep.awaits_acks.store(0, std::memory_order_relaxed);
@@ -251,7 +251,7 @@ void reap(Endpoint& ep) {
 
 void update_fast(Endpoint& ep) {
     Tx& tx = ep.tx;
-    tx.room = 0;
+    tx.burst_credit = 0;
     tx.fast = ep.connected && tx.peer_started && !tx.stopped && !tx.backlog && !tx.network.link_down &&
               !tx.needs_fence && asymmetric_barrier_available() && !tx.network.faults && !tx.network.paced &&
               !tx.rdma.read.active;

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "core/sync/asymmetric_barrier.hpp"
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/receive.hpp"
@@ -43,7 +43,7 @@ struct BrokenList {
     ViCore& vi = *ep.vi;
     bool touched = false;
     if (ep.recv_group == group && lane_has_line(ep)) {
-        const Holding held(vi.recv.lock);
+        const BiasedLockGuard held(vi.recv.lock);
         if (ep.connected) [[likely]]
             take_arrivals(ep);
         touched = true;
@@ -55,7 +55,7 @@ struct BrokenList {
     }
     const bool acks = ep.send_group == group && ep.awaits_acks.load(std::memory_order_relaxed) != 0;
     if (acks || ep.send_attention.load(std::memory_order_relaxed) != 0) {
-        const Holding held(vi.send.lock);
+        const BiasedLockGuard held(vi.send.lock);
         collect_acks(ep);
         push_sends(ep);
         touched = true;
@@ -111,7 +111,7 @@ inline void poll_hot(Group* group, BrokenList& broken) {
         if (lane_has_line(ep) && ep.recv_group == group) {
             group->hot[i].last_hit = group->polls;
             ViCore& vi = *ep.vi;
-            const Holding held(vi.recv.lock);
+            const BiasedLockGuard held(vi.recv.lock);
             if (ep.connected) [[likely]]
                 take_arrivals(ep);
             if (vi.is_marked_broken()) [[unlikely]]
@@ -194,7 +194,7 @@ namespace {
     BrokenList broken;
     bool look = false;
     {
-        const Holding held(group->lock);
+        const BiasedLockGuard held(group->lock);
         if ((++group->polls & kTidyEvery) == 0) [[unlikely]] {
             tidy_hot(group);
             if ((group->polls & kLookForLost) == 0) look_for_lost_rings(nic);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
@@ -17,7 +17,7 @@ namespace viaduct::paramnet {
 namespace {
 
 // Messages that came alone before a poll looks behind one again.
-constexpr uint32_t kAlone = 16;
+constexpr uint32_t kPollBudget = 16;
 
 const Line& line_at(const Rx& rx, uint32_t position) {
     return rx.lines.load(std::memory_order_relaxed)[position & (kLines - 1)];
@@ -90,7 +90,7 @@ bool take_short_in_row(Endpoint& ep, const Line& line, uint32_t meta) {
 }
 
 // The line of a message that came alone has been taken, and its receive holds it: completes that. Nothing has to be
-// published yet (Rx::alone).
+// published yet (Rx::poll_budget).
 template <Taking kTaking>
 [[gnu::always_inline]] inline void close_alone(Endpoint& ep, WorkQueue& q, VIP_DESCRIPTOR* d, const Line& line,
                                                uint64_t word) {
@@ -101,7 +101,7 @@ template <Taking kTaking>
         d->CS.ImmediateData = line.immediate;
         status |= VIP_STATUS_IMMEDIATE;
     }
-    rx.alone = rx.alone - 1;
+    rx.poll_budget = rx.poll_budget - 1;
     rx.next.store(static_cast<uint32_t>(word), std::memory_order_relaxed);  // a line's tag is the position behind it
     publish_status(d, status, length_in(meta));
     free_barrier();  // pairs with the heavy barrier of a thread going to sleep
@@ -122,13 +122,13 @@ template <Taking kTaking>
 [[gnu::noinline]] void take_in_general(Endpoint& ep) {
     Rx& rx = ep.rx;
     const uint32_t before = rx.next.load(std::memory_order_relaxed);
-    rx.alone = 0;
+    rx.poll_budget = 0;
     if (take_lines(ep, kPollBudget)) remind(ep);
     const uint32_t next = rx.next.load(std::memory_order_relaxed);
     // No further than to the line with which we tell the sender how far we are.
     if (next - before == 1 && rx.message.kind == IncomingMessage::none && !ep.vi->is_marked_broken() &&
         asymmetric_barrier_available())
-        rx.alone = std::min(kAlone, kPublishLines - (next - rx.published));
+        rx.poll_budget = std::min(kPollBudget, kPublishLines - (next - rx.published));
     if (!ep.recv_hot.load(std::memory_order_relaxed)) [[unlikely]]
         try_promote(ep, ep.recv_group);
     if (ep.send_attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -141,7 +141,7 @@ template <Taking kTaking>
     Rx& rx = ep.rx;
     WorkQueue& q = vi.recv;
     const uint32_t meta = meta_of(word), length = length_in(meta);
-    if ((meta & (15 | (kFlagBlocks | kFlagAck | kFlagTimed) << 4)) != (kLineSend | kFlagBlocks << 4) ||
+    if ((meta & (15 | (kFlagBlocks | kFlagAck | kFlagProbe) << 4)) != (kLineSend | kFlagBlocks << 4) ||
         length == 0 || read_extra(line) != length || !q.has_untaken())
         return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
@@ -149,7 +149,7 @@ template <Taking kTaking>
     if (!is_form_of_message(read_form(d)) || !may_receive(q.buffers, s, length)) return false;
     const std::byte* from = payload_of(ep, line, kFlagBlocks, length, read_payload<BlockPlace>(line).unit);
     if (from == nullptr) {  // it made no sense, and the connection is broken now
-        rx.alone = 0;
+        rx.poll_budget = 0;
         return true;
     }
     std::memcpy(s.bytes(), from, length);
@@ -165,7 +165,7 @@ template <Taking kTaking>
     const Rx& rx = ep.rx;
     const Line& line = line_at(rx, rx.next.load(std::memory_order_relaxed));
     const uint64_t word = line.word.load(std::memory_order_acquire);
-    if (rx.alone == 0 || !holds(rx.polled, 1u) ||
+    if (rx.poll_budget == 0 || !holds(rx.polled, 1u) ||
         !(take_short_alone<Taking::alone>(ep, vi, line, word) || take_block_alone(ep, vi, line, word)))
         take_in_general(ep);
 }
@@ -184,7 +184,7 @@ template <Taking kTaking>
             push_from_receive(ep);
         return;
     }
-    if (rx.alone == 0 || !holds(rx.polled, 1u) || !take_short_alone<Taking::usual>(ep, vi, line, word)) [[unlikely]]
+    if (rx.poll_budget == 0 || !holds(rx.polled, 1u) || !take_short_alone<Taking::usual>(ep, vi, line, word)) [[unlikely]]
         take_unusual(ep, vi);
 }
 
@@ -213,7 +213,7 @@ bool take_lines_by(Endpoint& ep, uint32_t budget) {
     const Line* const lines = rx.lines.load(std::memory_order_relaxed);
     uint32_t next = rx.next.load(std::memory_order_relaxed);
     const uint32_t first = next, end = next + budget;
-    if constexpr (kServing) rx.alone = 0;  // it counted from where the application was
+    if constexpr (kServing) rx.poll_budget = 0;  // it counted from where the application was
     for (;;) {
         const Line& line = lines[next & (kLines - 1)];
         const uint64_t word = line.word.load(std::memory_order_acquire);

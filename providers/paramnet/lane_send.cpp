@@ -5,7 +5,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/trace/probe.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
@@ -56,7 +56,7 @@ Step continue_message(Endpoint& ep) {
         if (!reserve_line(ep) || (n != 0 && !reserve_units(ep, n, &unit, &unit_after)))
             return tx.stopped ? Step::stopped : Step::waits;
         Line& line = next_line(ep);
-        const uint32_t timed = m.first && m.trial != 0 ? mark_timed(line, kTimedWay, m.trial, &m.begun) : 0;
+        const uint32_t timed = m.first && m.trial != 0 ? mark_probe(line, kProbeMethod, m.trial, &m.begun) : 0;
         if (n != 0 && copy(m.cursor, tx.blocks.at + size_t{unit} * kUnitBytes, n) != n) {
             // The application changed the descriptor while it was ours (spec/descriptors 2.6), or unmapped
             // the memory: the rest is void.
@@ -153,7 +153,7 @@ Step push_while_room(Endpoint& ep) {
         if (tx.peer->posted.load(std::memory_order_acquire) >> 32 == 0) return Step::waits;
         tx.peer_started = true;
         tx.needs_fence = tx.peer->needs_fence.load(std::memory_order_relaxed) != 0;
-        install_ways(ep);
+        install_method_tuner(ep);
         update_fast(ep);
     }
     for (;;) {
@@ -222,7 +222,7 @@ void note_stuck(Endpoint& ep) {
 
 void push_sends(Endpoint& ep) {
     Tx& tx = ep.tx;
-    tx.room = 0;
+    tx.burst_credit = 0;
     if (!ep.connected) return;
     if (tx.network.paced) [[unlikely]]
         stamp_posts(ep);
@@ -296,7 +296,7 @@ void begin_message(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t operation, ui
     m.total = total;
     m.trial = 0;
     m.streaming = operation == kLineWrite &&
-                  tx.learnt.ways.next(total, false, false, &tx.learnt.last_trial).way == Way::streaming;
+                  tx.learnt.methods.next(total, false, false, &tx.learnt.last_trial).method == Method::streaming;
     m.cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
     tx.outstanding[m.position & q.mask].state = Outstanding::sending;
     if (operation == kLineSend || (flags & kFlagImmediate) != 0) ++tx.used;

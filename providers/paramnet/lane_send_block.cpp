@@ -6,7 +6,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/sync/pause.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
@@ -15,7 +15,7 @@ namespace {
 
 // The blocks behind a message that has gone are fetched for writing: the next message is probably as long,
 // and the receiver's cache still holds them from the last lap.
-void fetch_ahead(Tx& tx, uint32_t length) {
+void prefetch_blocks(Tx& tx, uint32_t length) {
     const uint32_t offset = tx.blocks.next % kUnits;
     const uint32_t units = std::min(units_for(length), kUnits - offset);
     for (uint32_t i = 0; i < units; ++i) prefetch_for_writing(tx.blocks.at + size_t{offset + i} * kUnitBytes);
@@ -55,20 +55,20 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     Line& line = next_line(ep);
     uint32_t trial = 0;
     int64_t begun = 0;
-    const bool fetched = length >= Ahead::kLearntFrom && static_cast<int32_t>(tx.blocks.fetched_to - unit_after) >= 0;
+    const bool fetched = length >= PrefetchTuner::kLearntFrom && static_cast<int32_t>(tx.blocks.fetched_to - unit_after) >= 0;
     const uint32_t heard = ep.rx.next.load(std::memory_order_relaxed);
     const bool in_row = heard == tx.learnt.heard;
     tx.learnt.heard = heard;
-    Ahead& ahead = in_row ? tx.learnt.in_row : tx.learnt.answered;
-    if (length >= Ahead::kLearntFrom && length <= kMinFragment) {
+    PrefetchTuner& ahead = in_row ? tx.learnt.in_row : tx.learnt.answered;
+    if (length >= PrefetchTuner::kLearntFrom && length <= kMinFragment) {
         if (ahead.trial().open()) [[unlikely]]
-            hear_time(ep);
+            read_probe_result(ep);
         trial = ahead.next(length, fetched, tx.blocks.steady, &tx.learnt.last_trial);
         if (trial != 0) [[unlikely]] {
             if (in_row)
                 begun = now_ns();
             else
-                mark_timed(line, kTimedAhead, trial, &begun);
+                mark_probe(line, kProbePrefetch, trial, &begun);
         }
     }
     std::byte* const to = tx.blocks.at + size_t{unit} * kUnitBytes;
@@ -84,7 +84,7 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     const BlockPlace where{unit};
     __builtin_memcpy(line.payload, &where, sizeof where);
     // Control's IMMEDIATE bit is kFlagImmediate.
-    const uint32_t flags = kFlagBlocks | (form >> 18 & 1) | (trial != 0 && !in_row ? kFlagTimed : 0);
+    const uint32_t flags = kFlagBlocks | (form >> 18 & 1) | (trial != 0 && !in_row ? kFlagProbe : 0);
     line.word.store(tx.small_meta | make_meta(0, flags, length) | line_tag(tx.next),
                     std::memory_order_release);
     ++tx.next;
@@ -92,7 +92,7 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     q.taken = position + 1;
     finish_short_send(ep, position, length);
     prefetch_for_writing(&next_line(ep));
-    if (length <= kMinFragment && ahead.fetches(length)) fetch_ahead(tx, length);
+    if (length <= kMinFragment && ahead.fetches(length)) prefetch_blocks(tx, length);
     if (trial != 0) [[unlikely]] {
         ahead.trial().sent(trial, now_ns() - begun);
         // The pace of a row is that of its sender; for a receiver that waits for each it would be the

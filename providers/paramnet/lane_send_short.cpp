@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/sync/asymmetric_barrier.hpp"
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 #include "core/sync/pause.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/rdma.hpp"
@@ -20,7 +20,7 @@ constexpr uint32_t kLinesAhead = 6;
 
 // What is known of a message inside a line.
 enum class Known {
-    all,     // Tx::room has it: one new descriptor without immediate data, and nobody else waits for its queue
+    all,     // Tx::burst_credit has it: one new descriptor without immediate data, and nobody else waits for its queue
     fast,    // Tx::fast: nothing stands in the way of one new descriptor of one segment
     little,  // its descriptor has been checked, its receive and its line are reserved
 };
@@ -45,7 +45,7 @@ template <Known kKnown>
         if (length > kOneCacheLine) [[unlikely]]
             prefetch_for_writing(later.payload + kOneCacheLine);
     }
-    if constexpr (kKnown == Known::all) tx.room = tx.room - 1;
+    if constexpr (kKnown == Known::all) tx.burst_credit = tx.burst_credit - 1;
     tx.used = tx.used + 1;
     q.taken = q.taken + 1;
     if constexpr (kKnown == Known::little) {
@@ -69,7 +69,7 @@ template <Known kKnown>
     Tx& tx = ep.tx;
     WorkQueue& q = vi.send;
     const uint32_t position = kAll ? q.completed : q.taken;
-    if ((kAll && tx.room == 0) || q.posted - position != 1) [[unlikely]]
+    if ((kAll && tx.burst_credit == 0) || q.posted - position != 1) [[unlikely]]
         return false;
     auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[position & q.mask]);
     uint32_t form = kFormOfMessage;
@@ -112,14 +112,14 @@ template <Known kKnown>
 // whoever else sends or changes something sets this to zero first (push_sends, update_fast).
 void look_for_room(Tx& tx, const WorkQueue& q) {
     if (!tx.fast || tx.acknowledged || q.cq != nullptr) return;
-    tx.room = std::min(tx.limit - tx.next, tx.credits - tx.used);
+    tx.burst_credit = std::min(tx.limit - tx.next, tx.credits - tx.used);
 }
 
 // An RDMA write that goes at once leaves the count of short sends as it is.
 [[gnu::noinline]] void kick_unusual(Endpoint& ep, ViCore& vi) {
     Tx& tx = ep.tx;
     if (tx.fast && write_direct(ep, vi)) return;
-    tx.room = 0;
+    tx.burst_credit = 0;
     if (tx.fast && (send_short<Known::fast>(ep, vi) || send_block(ep, vi))) return look_for_room(tx, vi.send);
     remember_buffer(vi);
     push_sends(ep);

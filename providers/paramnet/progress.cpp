@@ -9,7 +9,7 @@
 #include "core/sync/futex.hpp"
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/hub.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/receive.hpp"

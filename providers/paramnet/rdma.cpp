@@ -221,10 +221,10 @@ bool write_direct(Endpoint& ep, ViCore& vi) {
     tx.own->busy_send.store(target.handle, std::memory_order_relaxed);
     free_barrier();
     bool done = false;
-    if (holds_acquire(tx.peer->closed, 0u) &&
+    if (atomic_equals_acquire(tx.peer->closed, 0u) &&
         tx.rdma.target.region.covers(target.handle, target.address, s.length)) {
         copy_rising(tx.rdma.target.at + (target.address - tx.rdma.target.region.base), s.bytes(), s.length);
-        done = holds_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
+        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
     }
     tx.own->busy_send.store(0, std::memory_order_release);
     if (!done) return false;
@@ -252,14 +252,14 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
     tx.own->busy_send.store(handle, std::memory_order_relaxed);
     free_barrier();
     bool done = false;
-    if (holds_acquire(tx.peer->closed, 0u) && tx.rdma.target.region.covers(handle, address, total)) [[likely]] {
+    if (atomic_equals_acquire(tx.peer->closed, 0u) && tx.rdma.target.region.covers(handle, address, total)) [[likely]] {
         std::byte* to = tx.rdma.target.at + (address - tx.rdma.target.region.base);
         if (first != 0) {
             copy_before(to, static_cast<const std::byte*>(write.First), first);
             to += first;
         }
         copy_words(to, static_cast<const uint64_t*>(write.Last), last / kWord);
-        done = holds_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
+        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
     }
     tx.own->busy_send.store(0, std::memory_order_release);
     return done ? Status::ok : Status::not_done;

@@ -3,7 +3,7 @@
 // vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
 // impossible line breaks the connection.
 #include "providers/paramnet/group.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/rdma.hpp"
@@ -46,7 +46,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     m.immediate = line.immediate;
     m.total = total;
     m.remaining = total - n;
-    if ((flags & kFlagTimed) != 0) m.mark = take_mark(ep, line);
+    if ((flags & kFlagProbe) != 0) m.mark = take_probe_mark(ep, line);
     if (!open_receive(ep, total) || !place_in_receive(ep, from, n)) {
         if (ep.vi->is_marked_broken()) return false;
         if (m.remaining != 0) {
@@ -59,7 +59,7 @@ bool take_message(Endpoint& ep, const Line& line, uint32_t meta) {
     if (m.remaining != 0) {
         m.kind = IncomingMessage::into_receive;
     } else {
-        if ((flags & kFlagTimed) != 0) tell_time(ep, m.mark);
+        if ((flags & kFlagProbe) != 0) publish_probe_result(ep, m.mark);
         close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, m.immediate, total);
     }
     return true;
@@ -87,7 +87,7 @@ bool take_more(Endpoint& ep, const Line& line, uint32_t meta) {
     m.kind = IncomingMessage::none;
     if (kind == IncomingMessage::into_memory) return finish_served_write(ep);
     if (kind == IncomingMessage::into_receive) {
-        if ((m.flags & kFlagTimed) != 0) tell_time(ep, m.mark);
+        if ((m.flags & kFlagProbe) != 0) publish_probe_result(ep, m.mark);
         close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, m.immediate, m.total);
     } else if ((flags & kFlagAck) != 0) {
         acknowledge(ep);

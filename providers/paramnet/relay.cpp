@@ -5,7 +5,7 @@
 // message meanwhile. Those that follow go through the ring.
 #include <algorithm>
 
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/receive.hpp"
@@ -78,7 +78,7 @@ void hand_over(Endpoint& ep) {
         return tx.own->relay_handed.store(wanted, std::memory_order_relaxed);  // no correct peer asks
     if (tx.relay.ack_at != message->ack_at || tx.relay.done >= message->length) {
         tx.relay = OutgoingRelay{message->ack_at, 0};
-        install_ways(ep, 0);
+        install_method_tuner(ep, 0);
     }
     const uint32_t n = std::min(message->length - tx.relay.done, kRelayBytes);
     const auto* d = reinterpret_cast<const VIP_DESCRIPTOR*>(ep.vi->send.slots[position & ep.vi->send.mask]);

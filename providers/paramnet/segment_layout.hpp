@@ -11,7 +11,7 @@
 
 namespace viaduct::paramnet {
 
-// What an end that knows less may ignore (kFlagTimed, EndRecord::timed) does not change it: an agent of
+// What an end that knows less may ignore (kFlagProbe, EndRecord::probes) does not change it: an agent of
 // before an upgrade serves on while it has clients.
 inline constexpr uint32_t kLayoutVersion = 8;
 
@@ -49,7 +49,7 @@ enum LineOperation : uint32_t {
 inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` is valid
 inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
 inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
-inline constexpr uint32_t kFlagTimed = 1u << 3;  // the receiver is asked how long the message took: TimedMark
+inline constexpr uint32_t kFlagProbe = 1u << 3;  // the receiver is asked how long the message took: ProbeMark
 
 // Two lines of a cache, of which a message of up to kOneCacheLine bytes uses one: neighbours that are fetched
 // in pairs would be taken away from the end that is about to write the next one, and for the longer ones the
@@ -90,13 +90,13 @@ struct PullRequest {
         handle;  // of a region in the sender's arena, which the receiver has mapped; 0: memory of its process
 };
 // Beside one of these two, in the first line of the message.
-inline constexpr uint32_t kTimedMarkAt = 32;
+inline constexpr uint32_t kProbeMarkAt = 32;
 // What is learnt of a message that is timed: each has its answers in a word of its own.
-enum Timed : uint32_t { kTimedWay = 0, kTimedAhead = 1, kTimedKinds };
-struct TimedMark {
+enum Probe : uint32_t { kProbeMethod = 0, kProbePrefetch = 1, kProbeKinds };
+struct ProbeMark {
     int64_t begun;    // CLOCK_MONOTONIC, ns
     uint32_t number;  // of the trial
-    uint32_t kind;    // Timed
+    uint32_t kind;    // Probe
 };
 struct RemoteRange {
     uint32_t unit;  // as BlockPlace (writes)
@@ -159,7 +159,7 @@ struct alignas(128) EndRecord {
     // bits).
     alignas(128) std::atomic<uint64_t> placed;
     // How long the last timed message of each kind took, in ns, and in the upper half the number of its trial.
-    std::atomic<uint64_t> timed[kTimedKinds];
+    std::atomic<uint64_t> probes[kProbeKinds];
     // Written seldom.
     alignas(128) std::atomic<uint32_t> recv_mode;  // how to tell of new lines
     std::atomic<uint32_t> send_mode;  // how to tell of `placed`, and of `consumed` if space_wanted

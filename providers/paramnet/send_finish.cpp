@@ -10,7 +10,7 @@ namespace viaduct::paramnet {
 
 namespace {
 
-constexpr uint32_t kVerdictBits =
+constexpr uint32_t kNackBits =
     VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
 
 void complete(Endpoint& ep, uint32_t status, uint32_t length, After after) {
@@ -48,8 +48,8 @@ void note_unacked(Endpoint& ep) {
     if (!early && looks % kLooksPerTime != 0) return;
     const int64_t now = now_ns();
     if (tx.acks.unacked_since == 0) tx.acks.unacked_since = now;
-    if (oldest.fetched && now - tx.acks.unacked_since > Ways::patience_ns(oldest.length))
-        tx.learnt.ways.not_fetched(tx.acks.seen);
+    if (oldest.fetched && now - tx.acks.unacked_since > MethodTuner::patience_ns(oldest.length))
+        tx.learnt.methods.not_fetched(tx.acks.seen);
     if (now - tx.acks.unacked_since < kStuckNs) return;
     tx.acks.unacked_since = now;
     ep.vi->stats.count(ViCount::peer_calls);
@@ -78,7 +78,7 @@ void collect_acks(Endpoint& ep) {
     } else if (ep.awaits_acks.load(std::memory_order_relaxed) != 0) {
         note_unacked(ep);
     }
-    const auto verdict = static_cast<uint32_t>(placed >> 32) & kVerdictBits;
+    const auto verdict = static_cast<uint32_t>(placed >> 32) & kNackBits;
     if (verdict == 0 || q.completed == q.taken) return;
     const Outstanding& failed = tx.outstanding[q.completed & q.mask];
     uint32_t status = failed.status;

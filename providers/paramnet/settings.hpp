@@ -6,7 +6,7 @@
 
 #include "core/fault/fault_plan.hpp"
 #include "providers/paramnet/link_model.hpp"
-#include "providers/paramnet/ways.hpp"
+#include "providers/paramnet/method_tuner.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct::paramnet {
@@ -17,13 +17,13 @@ inline constexpr uint32_t kMaxSwitches = 16;  // that a message of the modelled 
 struct NicSettings {
     uint32_t nics = 1;       // how many NICs this host has
     bool cross_copy = true;  // reach the memory of other processes directly where the system permits it
-    // Sends from this length up are pulled out of the sender's memory; 0: never, -1: learnt (ways.hpp).
+    // Sends from this length up are pulled out of the sender's memory; 0: never, -1: learnt (method_tuner.hpp).
     int64_t pull_from = -1;
     // Messages from this length up are written to the ring past the caches. The lines of the ring lie in the
     // caches of the processor that has read them, and stores fetch them from there one by one
     // (docs/data-path.md, Costs); on other machines, or other days, plain stores are the better ones.
     uint32_t stream_from = kLearnt;
-    bool trials = true;            // connections learn from their messages (ways.hpp, ahead.hpp)
+    bool trials = true;            // connections learn from their messages (method_tuner.hpp, prefetch_tuner.hpp)
     uint32_t block_bytes = 65536;  // longest piece in which a message goes through the ring
     // Of the NIC opened: what its link does with time, and what goes wrong on it, for tests.
     LinkModel link;

@@ -35,7 +35,7 @@ bool Node::post_at_once(LinkId id, uint32_t tag, std::span<const std::byte> payl
 
 inline bool Sender::can_send_at_once(size_t bytes) const {
     return reliable_ && !has_to_send() && posted_ - finished_ <= work_mask_ && bytes <= room(Kind::send) &&
-           bytes < link_.node().outlet_.lends_from() && next_ - una_ < most_in_flight_ &&
+           bytes < link_.node().outlet_.zero_copy_from() && next_ - una_ < most_in_flight_ &&
            in_flight_ < congestion_.window();
 }
 

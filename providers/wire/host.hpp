@@ -31,15 +31,15 @@ public:
     // Room for a frame of `bytes` (at most max_frame), or null while the wire takes no more. What the medium
     // puts in front and behind is the outlet's business.
     virtual std::byte* begin_frame(uint32_t bytes) = 0;
-    // Sends what begin_frame gave; exactly one call for each of end_frame and end_lent.
+    // Sends what begin_frame gave; exactly one call for each of end_frame and end_zero_copy.
     virtual void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) = 0;
 
     // The least payload that is better read where it lies than copied into a frame; UINT32_MAX: none is.
-    uint32_t lends_from() const { return lends_from_; }
+    uint32_t zero_copy_from() const { return zero_copy_from_; }
     // Sends `bytes` of the frame and the memory in `tail` behind them: at most kMostPieces, max_frame
     // together. The outlet lets go of that memory before whoever drives the node lets others in, so that it
-    // cannot go away meanwhile. Only called when lends_from() allows it.
-    virtual void end_lent(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
+    // cannot go away meanwhile. Only called when zero_copy_from() allows it.
+    virtual void end_zero_copy(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
 
     // Frames wait for somebody who should carry them on and seems to have no processor: what comes for us
     // waits there as well, and nobody is silent because nothing of him comes. Asked when timers are due.
@@ -47,7 +47,7 @@ public:
 
 protected:
     ~Outlet() = default;
-    uint32_t lends_from_ = UINT32_MAX;
+    uint32_t zero_copy_from_ = UINT32_MAX;
 };
 
 // The host's result of something that the peer asked for.

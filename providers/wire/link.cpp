@@ -121,8 +121,8 @@ void Link::end_frame(std::byte* frame, const Header& h, Time now, std::span<cons
     } else {
         uint32_t written = bytes;
         for (const Piece& piece : tail) written -= piece.bytes;
-        node_.outlet_.end_lent(frame, written, tail, peer_);
-        ++node_.counters_.lent;
+        node_.outlet_.end_zero_copy(frame, written, tail, peer_);
+        ++node_.counters_.zero_copied;
     }
     note_said(bytes, now);
 }

@@ -78,7 +78,7 @@ public:
     // Header of a frame to the peer, acknowledging what has come.
     Header header(Kind, uint32_t length);
     std::byte* begin_frame(uint32_t bytes);
-    // The end of the payload may lie elsewhere (Outlet::end_lent).
+    // The end of the payload may lie elsewhere (Outlet::end_zero_copy).
     void end_frame(std::byte* frame, const Header&, Time now, std::span<const Piece> tail = {});
     void note_said(uint32_t bytes, Time now);  // a frame has gone
     void want_ack(Time due, Time now);

@@ -31,7 +31,7 @@ bool Sender::nothing_follows(const Record& r) const {
 // it is damaged. What the peer reads may change at any time: it is copied.
 bool Sender::may_lend(const Record& r) const {
     return reliable_ && !r.again && (r.kind == Kind::send || r.kind == Kind::write) &&
-           r.bytes >= link_.node().outlet_.lends_from();
+           r.bytes >= link_.node().outlet_.zero_copy_from();
 }
 
 // Fields, and the payload unless it is lent. False: memory cannot be read.

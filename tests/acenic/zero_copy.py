@@ -41,7 +41,7 @@ def counters(hosts, program, test, size, count):
             raise Failure("%s: exit status %d\n%s%s" % (test, process.returncode, out[-2000:], err[-3000:]))
     found = {}
     for _, err in says:
-        for name in ("lent", "bad check", "lent and copied after all"):
+        for name in ("lent", "bad check", "copied after all"):
             found[name] = found.get(name, 0) + sum(int(n) for n in re.findall(r"\b%s (\d+)" % name, err))
     return found
 
@@ -57,7 +57,7 @@ def compare(hosts, program):
             enough = got["lent"] >= 3 * count if zero_copy == "on" else got["lent"] == 0
             if not enough or got["bad check"] != 0:
                 raise Failure("%s with zero_copy %s: %s" % (test, zero_copy, got))
-            if zero_copy == "on" and isinstance(hosts, SmallRing) and got["lent and copied after all"] == 0:
+            if zero_copy == "on" and isinstance(hosts, SmallRing) and got["copied after all"] == 0:
                 raise Failure("no frame had to wait for the small ring")
 
 
@@ -93,7 +93,7 @@ def peer_stands_still(hosts, program, what):
     finally:
         receiver.send_signal(signal.SIGCONT)
         end([sender, receiver])
-    waited = sum(int(n) for n in re.findall(r"\blent and copied after all (\d+)", says[0][1]))
+    waited = sum(int(n) for n in re.findall(r"\bcopied after all (\d+)", says[0][1]))
     print("%-10s peer stands still, %s ends: %d messages before, %d frames had to wait" % (
         type(hosts).__name__, what, first - WARM_UP, waited), flush=True)
     # What was in the ring and before it arrives, whole: the receiver has looked at every byte.

@@ -92,7 +92,7 @@ MUTANTS = [
     ),
     Mutant(
         "pull-without-limit", (), "a long message may be longer than a VI takes",
-        PARAMNET + "large.cpp",
+        PARAMNET + "rendezvous.cpp",
         "kind != IncomingMessage::none || total > ep.vi->max_transfer) return protocol_violation(ep);", "kind != IncomingMessage::none) return protocol_violation(ep);",
         ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
     ),

@@ -39,10 +39,10 @@ TEST(AcenicPorts, MemoryIsLentOnlyToDriversThatCopyWhileTheySend) {
         {"net_vhost,iface=/run/pair", true},
         {"net_virtio_user,path=/run/pair", false},
         {"net_x,mac=02:00:00:00:00:01", false}};
-    for (const auto& [text, lends] : all) {
+    for (const auto& [text, zero_copy] : all) {
         PortSpec port;
         read_port(text, &port, &why);  // lo is no Ethernet interface, which is found later
-        EXPECT_EQ(port.lends, lends) << text;
+        EXPECT_EQ(port.zero_copy, zero_copy) << text;
     }
 }
 

@@ -200,7 +200,7 @@ TEST(BiasedLockStressShort, ManyNewLocksMetByTwoThreadsAtOnce) {
     }
 }
 
-// Holding A and trying B while another holds B and waits for A must end.
+// BiasedLockGuard A and trying B while another holds B and waits for A must end.
 TEST(BiasedLockStressShort, TryingAgainstTheOrderDoesNotDeadlock) {
     BiasedLock a, b;
     std::atomic<int> done{0};

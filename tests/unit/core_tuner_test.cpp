@@ -14,12 +14,12 @@ namespace {
 
 constexpr size_t kBytes = 65536;
 constexpr uint32_t kLateNs = 10'000;
-constexpr TunedWay kTwo[] = {{}, {}};
-constexpr TunerRules kRules{.ways = kTwo};
+constexpr TunedMethod kTwo[] = {{}, {}};
+constexpr TunerRules kRules{.methods = kTwo};
 // As an engine has them that moves several long messages at once: two ways, tried in groups.
-constexpr TunedWay kGroups[] = {{.told = 3, .untold = 8}, {.told = 3, .untold = 1}};
+constexpr TunedMethod kGroups[] = {{.told = 3, .untold = 8}, {.told = 3, .untold = 1}};
 constexpr TunerRules kOverlapping{
-    .ways = kGroups, .judge = Judge::mean, .gain = 0, .first_pause = 64, .late_ns = 50'000};
+    .methods = kGroups, .judge = Judge::mean, .gain = 0, .first_pause = 64, .late_ns = 50'000};
 
 using Tuner = TransferTuner<13, 24>;
 
@@ -36,12 +36,12 @@ Sent send(Tuner& tuner, const Machine& machine, uint32_t count, size_t bytes = k
     Sent sent;
     for (uint32_t i = 0; i < count; ++i) {
         const Tuner::Choice choice = tuner.choose(bytes);
-        const uint64_t ns = machine[choice.way];
+        const uint64_t ns = machine[choice.method];
         if (choice.counts) tuner.tell(bytes, choice, ns);
         ++sent.total;
         sent.ns += ns;
         sent.tried += choice.timed;
-        if (choice.timed) ++sent.tried_by[choice.way];
+        if (choice.timed) ++sent.tried_by[choice.method];
     }
     return sent;
 }
@@ -89,14 +89,14 @@ TEST(TransferTuner, TriesNothingWhereItIsOff) {
 }
 
 TEST(TransferTuner, TakesWhatIsPossible) {
-    static constexpr TunedWay kThree[] = {{}, {}, {}};
-    static constexpr TunerRules kRulesOfThree{.ways = kThree};
+    static constexpr TunedMethod kThree[] = {{}, {}, {}};
+    static constexpr TunerRules kRulesOfThree{.methods = kThree};
     Tuner tuner(kRulesOfThree);
     send(tuner, {9000, 5000, 7000}, 30);
     EXPECT_EQ(tuner.kept(kBytes), 1);
     EXPECT_EQ(tuner.kept(kBytes, 0b101), 2) << "the second best";
-    EXPECT_EQ(tuner.choose(kBytes, 0b001).way, 0);
-    EXPECT_EQ(tuner.choose(kBytes, 0b101, false).way, 2);
+    EXPECT_EQ(tuner.choose(kBytes, 0b001).method, 0);
+    EXPECT_EQ(tuner.choose(kBytes, 0b101, false).method, 2);
 }
 
 TEST(TransferTuner, StaysWithoutAnotherLookUntilARoundIsDue) {
@@ -133,14 +133,14 @@ TEST(TransferTuner, GroupsTransfersThatOverlapByTheirWay) {
     for (uint32_t i = 0; i < 60; ++i) {
         const Tuner::Choice choice = tuner.choose(kBytes);
         if (choice.timed) {
-            changes += choice.way != last;
-            last = choice.way;
+            changes += choice.method != last;
+            last = choice.method;
             ++tried;
         }
         out.push_back({choice});
         if (out.size() < 8) continue;
         if (out.front().choice.counts)
-            tuner.tell(kBytes, out.front().choice, out.front().choice.way == 0 ? 9000 : 7000);
+            tuner.tell(kBytes, out.front().choice, out.front().choice.method == 0 ? 9000 : 7000);
         out.pop_front();
     }
     EXPECT_EQ(tried, 15u);
@@ -170,8 +170,8 @@ TEST(TransferTuner, GoesOnWhenNothingIsEverTold) {
 }
 
 TEST(TransferTuner, TriesAWayThatNeedsAPeerWhoLooksOnlyBehindOneThatWasInTime) {
-    static constexpr TunedWay kNeeds[] = {{}, {.after_others = true}};
-    static constexpr TunerRules kRulesOfNeeds{.ways = kNeeds};
+    static constexpr TunedMethod kNeeds[] = {{}, {.after_others = true}};
+    static constexpr TunerRules kRulesOfNeeds{.methods = kNeeds};
     Tuner absent(kRulesOfNeeds), present(kRulesOfNeeds);
     EXPECT_EQ(send(absent, {1'000'000, 1'000'000}, 50'000).tried_by.count(1), 0u);
     EXPECT_EQ(send(present, {9000, 7000}, 100).tried_by[1], 4u);
@@ -205,7 +205,7 @@ TEST(TransferTuner, CostsNoMoreThanOnePercentOfTheTime) {
             constexpr uint32_t kCount = 2'000'000;
             const Sent sent = send(tuner, {7000, other}, kCount);
             const uint64_t least = 7000ull * kCount;
-            // Ways that tell nothing at first (`untold`) are not counted by the tuner: as many again, at most.
+            // MethodTuner that tell nothing at first (`untold`) are not counted by the tuner: as many again, at most.
             const uint64_t allowed = rules == &kRules ? least / 100 : least / 20;
             EXPECT_LE(sent.ns - least, allowed + 4 * other) << other;
         }

@@ -8,7 +8,7 @@
 
 #include "paramnet_fixture.hpp"
 #include "providers/paramnet/arena.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/rdma.hpp"
 
 namespace viaduct::paramnet::test {

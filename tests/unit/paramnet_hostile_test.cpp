@@ -43,7 +43,7 @@ void look_at_one_line(TestVi& vi) {
     Endpoint& ep = vi.endpoint();
     ep.rx.own->recv_mode.store(kModePolled);
     ep.rx.polled.store(1);
-    ep.rx.alone = 1;
+    ep.rx.poll_budget = 1;
 }
 
 uint64_t meta(uint32_t operation, uint32_t flags, uint32_t length) {
@@ -125,10 +125,10 @@ TEST(Hostile, AskingForTheTimeOfAnyLineHarmsNobody) {
     std::memset(pair.b.data(), 0xA5, 1 << 20);
     for (uint32_t i = 0; i < 3; ++i) post_guarded(pair.b, i);
     std::byte payload[64] = {};
-    std::memset(payload + kTimedMarkAt, 0x80,
-                sizeof payload - kTimedMarkAt);  // begun long before the machine
-    forge(pair.a, meta(kLineSend, kFlagTimed, 8), 0, payload, sizeof payload);
-    forge(pair.a, meta(kLineSend, kFlagTimed | kFlagBlocks, 600), 600, payload, sizeof payload);
+    std::memset(payload + kProbeMarkAt, 0x80,
+                sizeof payload - kProbeMarkAt);  // begun long before the machine
+    forge(pair.a, meta(kLineSend, kFlagProbe, 8), 0, payload, sizeof payload);
+    forge(pair.a, meta(kLineSend, kFlagProbe | kFlagBlocks, 600), 600, payload, sizeof payload);
     for (uint32_t i = 0; i < 2; ++i) {
         VIP_DESCRIPTOR* d = pair.b.wait_recv();
         ASSERT_NE(d, nullptr);
@@ -192,7 +192,7 @@ TEST(Hostile, WrongCountersBreakTheSendersConnection) {
         for (int i = 0; i < 300; ++i) pair.b.receive(pair.b.data(), 8);
         EndRecord& forged = pair.b.endpoint().joint.shared()->ends[pair.b.endpoint().joint.side];
         for (uint32_t i = 0; i < 2; ++i) pair.a.send(pair.a.data(), 8);
-        pair.a.endpoint().tx.room = 0;
+        pair.a.endpoint().tx.burst_credit = 0;
         pair.a.endpoint().tx.limit = pair.a.endpoint().tx.next;  // looks at the counter now
         forged.consumed.store(consumed);
         pair.a.send(pair.a.data(), 8);

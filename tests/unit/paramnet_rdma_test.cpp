@@ -522,8 +522,8 @@ TEST_P(LostAtInitiator, AShortMessageThatWaitsForRoomFails) {
 }
 
 std::string way_name(const testing::TestParamInfo<LevelAndReach>& way) {
-    static const char* const kWays[] = {"Served", "SameProcess", "CrossCopy"};
-    return "Level" + std::to_string(std::get<0>(way.param)) + kWays[static_cast<int>(std::get<1>(way.param))];
+    static const char* const kMethods[] = {"Served", "SameProcess", "CrossCopy"};
+    return "Level" + std::to_string(std::get<0>(way.param)) + kMethods[static_cast<int>(std::get<1>(way.param))];
 }
 
 INSTANTIATE_TEST_SUITE_P(Paramnet, Rdma,

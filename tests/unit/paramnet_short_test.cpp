@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Short sends go many at a time without a look at what allows them (Tx::room). They end where they must.
+// Short sends go many at a time without a look at what allows them (Tx::burst_credit). They end where they must.
 #include "paramnet_fixture.hpp"
 
 #include <string>
@@ -91,14 +91,14 @@ TEST_P(ShortSends, AreTakenInGeneralAfterAThreadOfOursHasTakenSome) {
     TestPair pair(GetParam());
     post(pair.b, 2);
     Endpoint& ep = pair.b.endpoint();
-    ep.rx.alone = 5;
+    ep.rx.poll_budget = 5;
     send(pair.a, 2);
     {
-        const Holding recv(pair.b.core.recv.lock), send(pair.b.core.send.lock);
+        const BiasedLockGuard recv(pair.b.core.recv.lock), send(pair.b.core.send.lock);
         ep.servicing = true;
         serve_lines(ep, 8);
         ep.servicing = false;
-        EXPECT_EQ(ep.rx.alone, 0u);
+        EXPECT_EQ(ep.rx.poll_budget, 0u);
     }
     expect_arrivals(pair.b, 2);
 }

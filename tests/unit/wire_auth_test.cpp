@@ -97,13 +97,13 @@ struct KeyedPair : test::Pair {
 
 TEST(WireAuth, WorkOfAllKindsGoesThroughBadWeather) {
     for (const uint16_t level : {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY}) {
-        for (const uint32_t lends_from : {UINT32_MAX, 512u}) {
+        for (const uint32_t zero_copy_from : {UINT32_MAX, 512u}) {
             test::Storm storm;
             storm.messages = 3000;
             storm.level = level;
             storm.weather = test::bad_weather();
             storm.key = kCommonKey;
-            storm.lends_from = lends_from;
+            storm.zero_copy_from = zero_copy_from;
             EXPECT_EQ(test::run_storm(storm, [](uint64_t) {}).wrong, "");
         }
     }

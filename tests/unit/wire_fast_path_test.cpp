@@ -167,9 +167,9 @@ TEST(WireFastPath, NotBehindAFrameThatIsLost) {
 
 TEST(WireFastPath, NotForPayloadThatIsBetterLent) {
     Short line;
-    line.a.port.lends_above = line.a.plan_out.length(line.a.posted);
+    line.a.port.zero_copy_above = line.a.plan_out.length(line.a.posted);
     EXPECT_FALSE(line.at_once());
-    ++line.a.port.lends_above;
+    ++line.a.port.zero_copy_above;
     EXPECT_TRUE(line.at_once());
     line.all_arrive();
 }

@@ -42,9 +42,9 @@ public:
         void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override {
             if (bytes != 0) wire_.send(frame, bytes, own, to);
         }
-        void end_lent(std::byte* frame, uint32_t bytes, std::span<const Piece> tail,
+        void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const Piece> tail,
                       const NicAddress& to) override {
-            if (on_lent) on_lent();
+            if (on_zero_copy) on_zero_copy();
             for (const Piece& piece : tail) {
                 std::memcpy(frame + bytes, piece.at, piece.bytes);
                 bytes += piece.bytes;
@@ -54,8 +54,8 @@ public:
         bool stands_still(Time) override { return still; }
         const NicAddress own;
         bool still = false;  // as if nobody carried its frames; they go all the same
-        uint32_t& lends_above = lends_from_;
-        std::function<void()> on_lent;  // before lent memory is read
+        uint32_t& zero_copy_above = zero_copy_from_;
+        std::function<void()> on_zero_copy;  // before lent memory is read
 
     private:
         SimulatedWire& wire_;

@@ -15,7 +15,7 @@ struct Storm {
     uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY;
     Weather weather;
     uint32_t max_frame = 1460;
-    uint32_t lends_from = UINT32_MAX;
+    uint32_t zero_copy_from = UINT32_MAX;
     std::optional<Key> key;
 };
 
@@ -52,7 +52,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     tuning.key = storm.key;
     Pair pair(storm.seed, tuning, there, back, storm.level);
     pair.wire.weather = storm.weather;
-    pair.a.port.lends_above = pair.b.port.lends_above = storm.lends_from;
+    pair.a.port.zero_copy_above = pair.b.port.zero_copy_above = storm.zero_copy_from;
     StormReport report;
     const Time began = pair.wire.now;
     if (!pair.connect()) report.wrong = "the two never connected";
@@ -103,7 +103,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     report.flaps = pair.wire.flaps;
     report.retransmitted = a.node.counters().retransmitted + b.node.counters().retransmitted;
     report.timeouts = a.node.counters().timeouts + b.node.counters().timeouts;
-    report.lent = a.node.counters().lent + b.node.counters().lent;
+    report.zero_copied = a.node.counters().zero_copied + b.node.counters().zero_copied;
     report.took = pair.wire.now - began;
     return report;
 }

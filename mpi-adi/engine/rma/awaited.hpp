@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What one member has been asked for by brief requests and has not answered yet. Its answers come in the
+// What one member has been asked for by inline operations and has not answered yet. Its answers come in the
 // order of the requests, so that none of them needs a name.
 #pragma once
 

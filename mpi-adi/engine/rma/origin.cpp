@@ -7,7 +7,7 @@
 
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/op.hpp"
-#include "mpi-adi/engine/rma/brief.hpp"
+#include "mpi-adi/engine/rma/inline_op.hpp"
 #include "mpi-adi/engine/rma/transfer.hpp"
 
 namespace viaduct::mpi::rma {
@@ -51,9 +51,8 @@ uint64_t first_byte(const Spot& spot, const Datatype& type) {
 char* first_byte(const Items& items) { return static_cast<char*>(items.base) + items.type->true_lb; }
 
 // Whether an accumulate on `bytes` of these elements is short, with nothing between them.
-bool is_brief_change(const Datatype& element, const Datatype& origin, const Datatype& target,
-                     uint64_t bytes) {
-    return element.extent() == element.size && fits_brief(origin, bytes) && fits_brief(target, bytes);
+bool is_inline_change(const Datatype& element, const Datatype& origin, const Datatype& target, uint64_t bytes) {
+    return element.extent() == element.size && fits_inline(origin, bytes) && fits_inline(target, bytes);
 }
 
 Guard* guard_of(const Member& member) { return member.line == nullptr ? nullptr : &member.line->guard; }
@@ -177,7 +176,7 @@ int put(Window& window, const Items& origin, const Place& target, Request** requ
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
-    if (fits_brief(*origin.type, origin.bytes()) && fits_brief(*target.type, origin.bytes())) {
+    if (fits_inline(*origin.type, origin.bytes()) && fits_inline(*target.type, origin.bytes())) {
         send_put(window, target.rank, first_byte(spot, *target.type), first_byte(origin), origin.bytes(),
                  mine);
         return MPI_SUCCESS;
@@ -199,7 +198,7 @@ int get(Window& window, const Items& origin, const Place& target, Request** requ
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
-    if (fits_brief(*origin.type, target.bytes()) && fits_brief(*target.type, target.bytes())) {
+    if (fits_inline(*origin.type, target.bytes()) && fits_inline(*target.type, target.bytes())) {
         send_get(window, target.rank, first_byte(spot, *target.type),
                  {first_byte(origin), static_cast<uint8_t>(target.bytes()), mine});
         return MPI_SUCCESS;
@@ -232,7 +231,7 @@ int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op 
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
-    if (is_brief_change(*element, *from, *to, bytes)) {
+    if (is_inline_change(*element, *from, *to, bytes)) {
         send_accumulate(window, target.rank, first_byte(spot, *to), first_byte(origin), bytes, op, *element,
                         mine);
         return MPI_SUCCESS;
@@ -271,7 +270,7 @@ int get_accumulate(Window& window, const Items& origin, const Items& result, con
         return nothing(window, request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
-    if (is_brief_change(*element, changes ? *origin.type : *to, *to, bytes) && back->contiguous) {
+    if (is_inline_change(*element, changes ? *origin.type : *to, *to, bytes) && back->contiguous) {
         send_get_accumulate(window, target.rank, first_byte(spot, *to),
                             changes ? first_byte(origin) : nullptr, op, *element,
                             {first_byte(result), static_cast<uint8_t>(bytes), mine});

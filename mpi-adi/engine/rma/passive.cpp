@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "mpi-adi/engine/engine.hpp"
-#include "mpi-adi/engine/rma/short_way.hpp"
+#include "mpi-adi/engine/rma/direct_access.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 

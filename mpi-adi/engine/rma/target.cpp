@@ -153,11 +153,11 @@ TypeRef Target::layout_of(const Head& head, const char* runs) {
 // so that what is checked is copied before.
 void Target::request(int source, Bytes bytes) {
     if (bytes.size == 0) refuse(source);
-    if (is_brief(static_cast<Kind>(*bytes.data))) return brief(source, bytes.data, bytes.size);
+    if (is_inline(static_cast<Kind>(*bytes.data))) return take_inline(source, bytes.data, bytes.size);
     Head head;
     if (bytes.size < sizeof head) refuse(source);
     std::memcpy(&head, bytes.data, sizeof head);
-    if (is_brief(head.kind)) refuse(source);
+    if (is_inline(head.kind)) refuse(source);
 
     const size_t runs_bytes = size_t{head.runs} * sizeof(WireRun);
     const bool data_here = carries_data(head) && head.bytes <= kInlineBytes;
@@ -278,14 +278,14 @@ void Target::tell_flushed(int source, uint64_t number) {
     tell(window_, source, {.kind = Kind::flushed, .code = error, .number = number});
 }
 
-void Target::control(int source, const Brief& brief) {
+void Target::control(int source, const InlineOp& inline_op) {
     Member& member = window_.member(source);
-    switch (brief.kind) {
+    switch (inline_op.kind) {
         case Kind::flush:
-            return tell_flushed(source, brief.number);
+            return tell_flushed(source, inline_op.number);
         case Kind::flushed:
-            member.flushed = brief.number;
-            if (brief.code != MPI_SUCCESS && member.error == MPI_SUCCESS) member.error = brief.code;
+            member.flushed = inline_op.number;
+            if (inline_op.code != MPI_SUCCESS && member.error == MPI_SUCCESS) member.error = inline_op.code;
             return;
         case Kind::lock_shared:
             return lock(source, LockKind::shared);
@@ -296,7 +296,7 @@ void Target::control(int source, const Brief& brief) {
             return;
         case Kind::unlock:
             unlock(source);
-            return tell_flushed(source, brief.number);
+            return tell_flushed(source, inline_op.number);
         case Kind::post:
             member.posts++;
             return;

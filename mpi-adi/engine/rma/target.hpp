@@ -26,7 +26,7 @@ public:
     // Serves what has been kept; true when there was something.
     bool serve();
     // A request that is no operation, also from this process itself.
-    void control(int source, const Brief& brief);
+    void control(int source, const InlineOp& inline_op);
 
 private:
     // What came in, in memory of its own or the message's.
@@ -54,9 +54,9 @@ private:
     bool end_receive(int source);
     TypeRef layout_of(const Head& head, const char* runs);
     void request(int source, Bytes bytes);
-    void brief(int source, const char* bytes, size_t size);
-    void change(int source, const Brief& brief, const char* data, char* old);
-    void answer_briefly(int source, int error, const char* data, size_t bytes);
+    void take_inline(int source, const char* bytes, size_t size);
+    void change(int source, const InlineOp& inline_op, const char* data, char* old);
+    void answer_inline(int source, int error, const char* data, size_t bytes);
     void receive_data(int source);
     void operate(int source, const Head& head, const Datatype& layout, const char* data);
     void answer(int source, const Head& head, const void* data, uint64_t bytes);

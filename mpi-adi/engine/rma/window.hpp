@@ -46,7 +46,7 @@ struct alignas(64) Member {
     bool unflushed = false;    // something of that kind has not asked for its flush itself
     uint64_t flushes = 0;      // asked for
     uint64_t flushed = 0;      // answered
-    AwaitedQueue awaited;      // answers to brief requests
+    AwaitedQueue awaited;      // answers to inline operations
     int error = MPI_SUCCESS;   // of an operation that was found out later
 };
 
@@ -155,8 +155,8 @@ int begin_access(Window& window, int rank);
 void wait_local(Window& window, int rank);
 int flush_members(Window& window, int first, int last);
 int take_error(Member& member);
-// Sends a Brief without data; to oneself it is delivered at once.
-void tell(Window& window, int rank, const Brief& brief);
+// Sends an InlineOp without data; to oneself it is delivered at once.
+void tell(Window& window, int rank, const InlineOp& inline_op);
 void serve_window(Window& window, bool* moved);
 // Orders loads and stores of this process and of its neighbours in shared memory.
 inline void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What processes of a window send each other, on the private communicator of the window. Every request is one
 // message under kRequestTag, of one of two forms:
-// - a Brief, for what is no operation and for operations on up to kBriefBytes in one piece: with its data it
+// - an InlineOp, for what is no operation and for operations on up to kInlineOpBytes in one piece: with its data it
 // is
-//   short enough to travel in one line of the protocol modules. What it brings back is a Brief as well;
+//   short enough to travel in one line of the protocol modules. What it brings back is an InlineOp as well;
 // - a Head, the layout of the target's items as runs, and up to kInlineBytes of data. Longer data follows in
 // a
 //   message of its own under kDataTag, so that it lands where it belongs without a copy. What it brings back
@@ -30,8 +30,8 @@ constexpr size_t kInlineBytes = 8 << 10;
 
 // All in the byte order of the machine: the modules connect like with like.
 
-// Data of a Brief: an item, or the two of a compare-and-swap.
-constexpr size_t kBriefBytes = 16;
+// Data of an InlineOp: an item, or the two of a compare-and-swap.
+constexpr size_t kInlineOpBytes = 16;
 
 enum class Kind : uint8_t {
     put,  // with a Head
@@ -39,10 +39,10 @@ enum class Kind : uint8_t {
     accumulate,
     get_accumulate,
 
-    brief_put,  // with a Brief, as all that follow
-    brief_get,
-    brief_accumulate,
-    brief_get_accumulate,
+    inline_put,  // with an InlineOp, as all that follow
+    inline_get,
+    inline_accumulate,
+    inline_get_accumulate,
     compare_swap,  // data: the new value, then the one to compare with
     answer,        // to the three before, in their order: what was there; code: an error
     flush,         // answered by flushed when all before it is done
@@ -54,9 +54,9 @@ enum class Kind : uint8_t {
     post,     // active target: the sender exposes its window to the receiver
     complete  // the sender's operations of this epoch are all before this
 };
-inline bool is_brief(Kind kind) { return kind > Kind::get_accumulate; }
+inline bool is_inline(Kind kind) { return kind > Kind::get_accumulate; }
 
-struct Brief {
+struct InlineOp {
     Kind kind{};
     uint8_t bytes = 0;     // of an operation's item
     uint16_t op = 0;       // of accumulates, low half: the high one is the same for all predefined operators
@@ -64,14 +64,14 @@ struct Brief {
     uint64_t number = 0;   // of a flush; of puts and accumulates: of one right behind, or 0
     uint64_t address = 0;  // in the target's process
 };
-static_assert(sizeof(Brief) == 24);
+static_assert(sizeof(InlineOp) == 24);
 
-// A Brief and the data behind it, as they are sent.
+// A InlineOp and the data behind it, as they are sent.
 struct Parcel {
-    Brief brief;
-    char data[kBriefBytes] = {};
+    InlineOp inline_op;
+    char data[kInlineOpBytes] = {};
 };
-static_assert(sizeof(Parcel) == sizeof(Brief) + kBriefBytes);
+static_assert(sizeof(Parcel) == sizeof(InlineOp) + kInlineOpBytes);
 
 constexpr MPI_Op kPredefinedOps = MPI_REPLACE & ~0xffff;
 

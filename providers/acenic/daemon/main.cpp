@@ -14,7 +14,7 @@
 #include "core/config/paths.hpp"
 #include "core/log/log.hpp"
 #include "providers/acenic/daemon/server.hpp"
-#include "providers/acenic/only_one.hpp"
+#include "providers/acenic/port_lock.hpp"
 
 namespace {
 
@@ -40,7 +40,7 @@ std::unique_ptr<Port> open_port(const Words& words, Fd* ours, std::string* why, 
         *cure = rejection.cure;
         return nullptr;
     }
-    *ours = take_port(spec);
+    *ours = acquire_port_lock(spec);
     if (!ours->valid()) {
         *why = words.port + " is in use by another process in exclusive mode";
         *cure = "set acenic.mode to shared for that one too, or use another interface";

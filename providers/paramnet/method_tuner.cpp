@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/paramnet/ways.hpp"
+#include "providers/paramnet/method_tuner.hpp"
 
 #include <algorithm>
 
@@ -15,40 +15,40 @@ constexpr uint32_t kLeastPulled = 16384;
 constexpr uint32_t kRingBytes = kUnits * kUnitBytes;
 constexpr uint32_t kFirstPause = 64, kLongestPause = 4096;
 
-constexpr uint32_t bit_of(Way way) { return 1u << static_cast<uint32_t>(way); }
+constexpr uint32_t bit_of(Method method) { return 1u << static_cast<uint32_t>(way); }
 
 }  // namespace
 
-Ways::Choice Ways::next(uint32_t bytes, bool can_pull, bool steady, uint32_t* last) {
+MethodTuner::Choice MethodTuner::next(uint32_t bytes, bool can_pull, bool steady, uint32_t* last) {
     const bool learns_pull = limits_.pull_from == kLearnt;
     if (!learns_pull && can_pull && limits_.pull_from != 0 && bytes >= limits_.pull_from) {
         ++fetched_;
-        return {Way::pull, 0};
+        return {Method::pull, 0};
     }
     const bool streams_by_limit = limits_.stream_from != 0 && bytes >= limits_.stream_from;
     if (bytes < kLeastStreamed || (!learns_streaming() && !learns_pull))
-        return {!learns_streaming() && streams_by_limit ? Way::streaming : Way::plain, 0};
+        return {!learns_streaming() && streams_by_limit ? Method::streaming : Method::plain, 0};
 
     const bool waits_in_vain = pause_ != 0 && bytes <= kRingBytes;
     if (pause_ != 0) --pause_;
     if (trial_.is_given_up()) tuner_.tell(trial_.bytes(), trial_.choice(), TunerClass::kNeverTold);
-    uint32_t possible = bit_of(Way::streaming) | bit_of(Way::plain);
-    if (!learns_streaming()) possible = bit_of(streams_by_limit ? Way::streaming : Way::plain);
-    if (learns_pull && can_pull && bytes >= kLeastPulled && !waits_in_vain) possible |= bit_of(Way::pull);
+    uint32_t possible = bit_of(Method::streaming) | bit_of(Method::plain);
+    if (!learns_streaming()) possible = bit_of(streams_by_limit ? Method::streaming : Method::plain);
+    if (learns_pull && can_pull && bytes >= kLeastPulled && !waits_in_vain) possible |= bit_of(Method::pull);
     const bool may_try = steady && !trial_.open() && (can_pull || !learns_pull) && !waits_in_vain;
     const TunerClass::Choice choice = tuner_.choose(bytes, possible, may_try);
-    const auto way = static_cast<Way>(choice.way);
-    if (way == Way::pull) ++fetched_;
+    const auto way = static_cast<Method>(choice.method);
+    if (way == Method::pull) ++fetched_;
     return {way, choice.counts ? trial_.begin(choice, bytes, last) : 0};
 }
 
-bool Ways::stays_plain(uint32_t bytes) {
+bool MethodTuner::stays_plain(uint32_t bytes) {
     if (!learns_streaming()) return false;
     if (bytes < kLeastStreamed) return true;
-    return pause_ == 0 && tuner_.stays(bytes, static_cast<uint8_t>(Way::plain));
+    return pause_ == 0 && tuner_.stays(bytes, static_cast<uint8_t>(Method::plain));
 }
 
-void Ways::not_fetched(uint32_t message) {
+void MethodTuner::not_fetched(uint32_t message) {
     if (blamed_ == message && next_pause_ != 0) return;
     blamed_ = message;
     // A receiver that fetches most of what it is given is only busy now and then.
@@ -58,7 +58,7 @@ void Ways::not_fetched(uint32_t message) {
     fetched_ = 0;
 }
 
-int64_t Ways::patience_ns(uint32_t bytes) {
+int64_t MethodTuner::patience_ns(uint32_t bytes) {
     return bytes <= kRingBytes ? int64_t{30'000} + bytes : INT64_MAX;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether the blocks of the next message are fetched for writing as soon as one has gone, learnt from
 // messages of the program itself (core/tuner): by the time of their delivery where they are answered one by one, which
-// the receiver tells (as ways.hpp), by the sender's own where they follow each other. Fetching them turns the
+// the receiver tells (as method_tuner.hpp), by the sender's own where they follow each other. Fetching them turns the
 // copy into stores that hit; left where they are, string instructions take whole lines over without their old
 // contents. Which is faster differs from processor to processor, and between dialogues and streams. Nothing
 // here looks at a clock, at memory or at the lane. Under vi.send.lock.
@@ -14,21 +14,21 @@
 
 namespace viaduct::paramnet {
 
-class Ahead {
+class PrefetchTuner {
 public:
     // Shorter messages are copied without string instructions and always gain.
     static constexpr uint32_t kLearntFrom = 2112;
 
-    explicit Ahead(bool trials = true) : tuner_(kRules, trials) {}
+    explicit PrefetchTuner(bool trials = true) : tuner_(kRules, trials) {}
 
     // Whether to do it after a message of that length.
-    bool fetches(uint32_t bytes) const { return bytes < kLearntFrom || next_.way == kFetched; }
+    bool fetches(uint32_t bytes) const { return bytes < kLearntFrom || next_.method == kFetched; }
 
     // A message from kLearntFrom up is about to go. `fetched`: its blocks have been; `steady`: the ring has
     // been written to all over once. The number of the trial if it is to be timed, else 0; taken from `last`.
     uint32_t next(uint32_t bytes, bool fetched, bool steady, uint32_t* last) {
         if (trial_.is_given_up()) tuner_.tell(trial_.bytes(), trial_.choice(), TunerClass::kNeverTold);
-        if (next_.timed && (!steady || trial_.open() || fetched != (next_.way == kFetched)))
+        if (next_.timed && (!steady || trial_.open() || fetched != (next_.method == kFetched)))
             return 0;  // it is still to come
         const Choice now = next_;
         const uint32_t number = now.timed ? trial_.begin(now, bytes, last) : 0;
@@ -47,8 +47,8 @@ private:
     using Choice = TunerClass::Choice;
     static constexpr uint8_t kFetched = 0;
     static constexpr uint32_t kBoth = 0b11;
-    static constexpr TunedWay kWays[] = {{}, {}};
-    static constexpr TunerRules kRules{.ways = kWays};
+    static constexpr TunedMethod kMethods[] = {{}, {}};
+    static constexpr TunerRules kRules{.methods = kMethods};
 
     TransferTuner<12, 12> tuner_;
     Choice next_;  // of the message behind the last one

@@ -15,13 +15,13 @@
 
 namespace viaduct::acenic {
 
-class Lender {
+class ZeroCopyTx {
 public:
     // For so many frames at once; `name` is that of the pool. Null: no memory.
-    static std::unique_ptr<Lender> make(const std::string& name, uint32_t frames);
-    ~Lender();
-    Lender(const Lender&) = delete;
-    Lender& operator=(const Lender&) = delete;
+    static std::unique_ptr<ZeroCopyTx> make(const std::string& name, uint32_t frames);
+    ~ZeroCopyTx();
+    ZeroCopyTx(const ZeroCopyTx&) = delete;
+    ZeroCopyTx& operator=(const ZeroCopyTx&) = delete;
 
     // The pieces follow what the frame has. False: there are no buffers; the frame is as it was.
     bool append(rte_mbuf* frame, std::span<const wire::Piece> pieces);
@@ -33,7 +33,7 @@ public:
     bool all_back() const { return ::rte_mbuf_ext_refcnt_read(&lent_) == 1; }
 
 private:
-    Lender();
+    ZeroCopyTx();
 
     rte_mempool* pool_ = nullptr;  // of headers without room for data
     // One for all pieces: its count is one, our own, and one for each that a driver has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Comparing words where they lie.
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@ template <class Word>
 void expect_every_bit_to_count(Word value) {
     std::atomic<Word> word{value};
     EXPECT_TRUE(holds(word, value));
-    EXPECT_TRUE(holds_acquire(word, value));
+    EXPECT_TRUE(atomic_equals_acquire(word, value));
     for (unsigned bit = 0; bit < sizeof(Word) * 8; ++bit) {
         word.store(value ^ Word{1} << bit);
         EXPECT_FALSE(holds(word, value)) << bit;
-        EXPECT_FALSE(holds_acquire(word, value)) << bit;
+        EXPECT_FALSE(atomic_equals_acquire(word, value)) << bit;
     }
 }
 
@@ -30,12 +30,12 @@ TEST(Holds, ComparesTwoNeighboursAtOnce) {
     struct alignas(8) {
         std::atomic<uint32_t> first{5}, second{7};
     } pair;
-    EXPECT_TRUE(hold_acquire(pair.first, pair.second, uint64_t{7} << 32 | 5));
-    EXPECT_FALSE(hold_acquire(pair.first, pair.second, uint64_t{5} << 32 | 7));
+    EXPECT_TRUE(atomic_pair_equals_acquire(pair.first, pair.second, uint64_t{7} << 32 | 5));
+    EXPECT_FALSE(atomic_pair_equals_acquire(pair.first, pair.second, uint64_t{5} << 32 | 7));
     pair.second.store(8);
-    EXPECT_FALSE(hold_acquire(pair.first, pair.second, uint64_t{7} << 32 | 5));
+    EXPECT_FALSE(atomic_pair_equals_acquire(pair.first, pair.second, uint64_t{7} << 32 | 5));
     pair.first.store(4);
-    EXPECT_FALSE(hold_acquire(pair.first, pair.second, uint64_t{8} << 32 | 5));
+    EXPECT_FALSE(atomic_pair_equals_acquire(pair.first, pair.second, uint64_t{8} << 32 | 5));
 }
 
 }  // namespace

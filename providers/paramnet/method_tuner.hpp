@@ -14,7 +14,7 @@
 
 namespace viaduct::paramnet {
 
-enum class Way : uint8_t {
+enum class Method : uint8_t {
     streaming,  // through the ring of blocks, written past the caches
     plain,      // the same by plain stores
     pull,       // fetched by the receiver out of the sender's memory
@@ -23,7 +23,7 @@ enum class Way : uint8_t {
 // A limit that nobody has set: it is learnt.
 inline constexpr uint32_t kLearnt = UINT32_MAX - 1;
 
-class Ways {
+class MethodTuner {
 public:
     // Lengths from which on that way is taken; 0 or UINT32_MAX: never; kLearnt: where it has proved the
     // better one.
@@ -33,12 +33,12 @@ public:
         bool trials = true;  // false: nothing is tried, so nothing is learnt
     };
     struct Choice {
-        Way way = Way::plain;
+        Method method = Method::plain;
         uint32_t trial = 0;  // of a message that is to be timed: the number of the trial, else 0
     };
 
-    Ways() = default;
-    explicit Ways(const Limits& limits) : limits_(limits), tuner_(kRules, limits.trials) {}
+    MethodTuner() = default;
+    explicit MethodTuner(const Limits& limits) : limits_(limits), tuner_(kRules, limits.trials) {}
 
     // A message of that length is about to go. `can_pull`: it is one the receiver could fetch. `steady`: the
     // ring has been written to all over once, so that its pages are there. Trials take their numbers from `last`.
@@ -65,8 +65,8 @@ private:
     // Plain stores are tried behind those that are right where a processor's stores fetch lines from another's cache
     // slowly. Fetching makes the sender wait for the receiver: it has to be better by a tenth in all, and is tried
     // only while the receiver looks.
-    static constexpr TunedWay kWays[] = {{}, {}, {.handicap = 5, .after_others = true}};
-    static constexpr TunerRules kRules{.ways = kWays};
+    static constexpr TunedMethod kMethods[] = {{}, {}, {.handicap = 5, .after_others = true}};
+    static constexpr TunerRules kRules{.methods = kMethods};
 
     bool learns_streaming() const { return limits_.stream_from == kLearnt; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/new_files.hpp"
+#include "providers/acenic/fd_snapshot.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -60,16 +60,16 @@ std::set<int> watched_by(int epoll) {
 
 }  // namespace
 
-NewFiles::NewFiles() : before_(open_files()) {}
+FdSnapshot::FdSnapshot() : before_(open_files()) {}
 
-std::set<int> NewFiles::since() const {
+std::set<int> FdSnapshot::since() const {
     std::set<int> found;
     for (const int fd : open_files())
         if (before_.count(fd) == 0) found.insert(fd);
     return found;
 }
 
-void NewFiles::close_on_exec() const {
+void FdSnapshot::close_on_exec() const {
     const std::set<int> all = since();
     std::set<std::string> pipes;  // both ends of one that a new epoll file watches
     for (const int fd : all)
@@ -85,13 +85,13 @@ void NewFiles::close_on_exec() const {
     }
 }
 
-int NewFiles::packet_socket() const {
+int FdSnapshot::packet_socket() const {
     for (const int fd : since())
         if (domain_of(fd) == AF_PACKET) return fd;
     return -1;
 }
 
-int NewFiles::listening_socket(const std::string& path) const {
+int FdSnapshot::listening_socket(const std::string& path) const {
     for (const int fd : since()) {
         int listens = 0;
         socklen_t n = sizeof listens;

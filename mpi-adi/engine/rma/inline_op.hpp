@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations on a few bytes of a member that is reached by messages only: each a Brief (wire.hpp), sent from
+// Operations on a few bytes of a member that is reached by messages only: each an InlineOp (wire.hpp), sent from
 // where it is made. Called by origin.cpp when epoch, range and types are known to be good.
 #pragma once
 
@@ -9,9 +9,7 @@
 namespace viaduct::mpi::rma {
 
 // Whether the items of one side are few enough, and in one piece.
-inline bool fits_brief(const Datatype& type, uint64_t bytes) {
-    return bytes <= kBriefBytes && type.contiguous;
-}
+inline bool fits_inline(const Datatype& type, uint64_t bytes) { return bytes <= kInlineOpBytes && type.contiguous; }
 
 // `bytes` bytes at that address of the member. `mine`: the program's request, or null.
 void send_put(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, Request* mine);
@@ -33,7 +31,7 @@ bool take_answer(Member& member, int error, const char* data, size_t bytes);
 // accessed.
 uint64_t ask_for_flush(const Window& window, Member& member);
 
-// Sends a Brief with so many bytes of its data.
+// Sends an InlineOp with so many bytes of its data.
 void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data);
 
 }  // namespace viaduct::mpi::rma

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Long messages: which way they take, and the way of one copy: the sender describes where its bytes lie, the
 // receiver fetches them. The send completes when they have been fetched.
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 
 #include <algorithm>
 
@@ -68,7 +68,7 @@ Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena
     tx.outstanding[position & ep.vi->send.mask].fetched = !from_arena;
     uint32_t flags = kFlagAck | ((d->CS.Control & VIP_CONTROL_IMMEDIATE) != 0 ? kFlagImmediate : 0);
     int64_t begun = 0;
-    if (trial != 0) flags |= mark_timed(line, kTimedWay, trial, &begun);
+    if (trial != 0) flags |= mark_probe(line, kProbeMethod, trial, &begun);
     publish_line(ep, kLinePull, flags, 0);
     return Step::done;
 }
@@ -88,11 +88,11 @@ uint32_t pull_threshold(const NicContext& nic, const Peer& peer) {
     return peer.reach == Reach::same_process ? kPullWithinProcess : kLearnt;
 }
 
-void install_ways(Endpoint& ep) { install_ways(ep, pull_limit(ep)); }
+void install_method_tuner(Endpoint& ep) { install_method_tuner(ep, pull_limit(ep)); }
 
-void install_ways(Endpoint& ep, uint32_t pull_from) {
-    const Ways::Limits limits{ep.nic->settings.stream_from, pull_from, ep.nic->settings.trials};
-    ep.tx.learnt.ways = Ways(limits);
+void install_method_tuner(Endpoint& ep, uint32_t pull_from) {
+    const MethodTuner::Limits limits{ep.nic->settings.stream_from, pull_from, ep.nic->settings.trials};
+    ep.tx.learnt.methods = MethodTuner(limits);
     ep.tx.learnt.long_from = std::min(limits.stream_from, limits.pull_from != 0 ? limits.pull_from : UINT32_MAX);
 }
 
@@ -102,15 +102,15 @@ Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total)
     if (one_piece && total >= kArenaPullFrom && lies_in_mapped_arena(ep, d->DS[0].Local.Handle))
         return begin_pull(ep, d, total, true, 0);
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;  // asked about once only
-    if (tx.learnt.ways.trial().open()) hear_time(ep);
+    if (tx.learnt.methods.trial().open()) read_probe_result(ep);
     if (ep.left_waiting.load(std::memory_order_relaxed)) [[unlikely]] {
         ep.left_waiting.store(false, std::memory_order_relaxed);
-        tx.learnt.ways.not_fetched(tx.acks.seen);
+        tx.learnt.methods.not_fetched(tx.acks.seen);
     }
-    const Ways::Choice choice = tx.learnt.ways.next(total, one_piece, tx.blocks.steady, &tx.learnt.last_trial);
-    if (choice.way == Way::pull) return begin_pull(ep, d, total, false, choice.trial);
+    const MethodTuner::Choice choice = tx.learnt.methods.next(total, one_piece, tx.blocks.steady, &tx.learnt.last_trial);
+    if (choice.method == Method::pull) return begin_pull(ep, d, total, false, choice.trial);
     begin_message(ep, d, kLineSend, flags, total);
-    tx.message.streaming = choice.way == Way::streaming;
+    tx.message.streaming = choice.method == Method::streaming;
     tx.message.trial = choice.trial;
     return Step::done;
 }
@@ -119,7 +119,7 @@ bool goes_in_one_piece(Endpoint& ep, uint32_t handle, uint32_t length) {
     Tx& tx = ep.tx;
     if (length < kArenaPullFrom) return true;
     return length <= tx.blocks.longest && !ep.left_waiting.load(std::memory_order_relaxed) &&
-           !lies_in_mapped_arena(ep, handle) && tx.learnt.ways.stays_plain(length);
+           !lies_in_mapped_arena(ep, handle) && tx.learnt.methods.stays_plain(length);
 }
 
 bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
@@ -128,7 +128,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     const PullRequest where = read_payload<PullRequest>(line);
     const uint32_t total = read_extra(line), immediate = line.immediate;
     const uint32_t flags = flags_in(meta);
-    const TimedMark mark = (flags & kFlagTimed) != 0 ? take_mark(ep, line) : TimedMark{};
+    const ProbeMark mark = (flags & kFlagProbe) != 0 ? take_probe_mark(ep, line) : ProbeMark{};
     if (rx.message.kind != IncomingMessage::none || total > ep.vi->max_transfer) return protocol_violation(ep);
     if (!open_receive(ep, total)) {
         if (ep.vi->is_marked_broken()) return false;
@@ -162,7 +162,7 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
         break_by_line(ep, VIP_ERROR_CONN_LOST, true);
         return false;
     }
-    if ((flags & kFlagTimed) != 0) tell_time(ep, mark);
+    if ((flags & kFlagProbe) != 0) publish_probe_result(ep, mark);
     close_receive(ep, VIP_STATUS_OP_RECEIVE, flags, immediate, total);
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A port belongs to one process at a time.
-#include "providers/acenic/only_one.hpp"
+#include "providers/acenic/port_lock.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,24 +21,24 @@ PortSpec spec_of(const std::string& interface, const std::string& arguments) {
 
 TEST(AcenicOnlyOne, APortIsTakenOnceUntilItIsLetGo) {
     const PortSpec spec = spec_of("", "a=");
-    Fd first = take_port(spec);
+    Fd first = acquire_port_lock(spec);
     ASSERT_TRUE(first.valid());
-    EXPECT_FALSE(take_port(spec).valid());
+    EXPECT_FALSE(acquire_port_lock(spec).valid());
     first.reset();
-    EXPECT_TRUE(take_port(spec).valid());
+    EXPECT_TRUE(acquire_port_lock(spec).valid());
 }
 
 TEST(AcenicOnlyOne, PortsWithoutAnInterfaceAreToldApartByAllOfTheirText) {
-    const Fd first = take_port(spec_of("", "a=")), second = take_port(spec_of("", "b="));
+    const Fd first = acquire_port_lock(spec_of("", "a=")), second = acquire_port_lock(spec_of("", "b="));
     EXPECT_TRUE(first.valid());
     EXPECT_TRUE(second.valid());
 }
 
 TEST(AcenicOnlyOne, AnInterfaceIsOnePortWhateverItsArguments) {
     const std::string interface = "t" + std::to_string(::getpid());
-    const Fd first = take_port(spec_of(interface, "a="));
+    const Fd first = acquire_port_lock(spec_of(interface, "a="));
     EXPECT_TRUE(first.valid());
-    EXPECT_FALSE(take_port(spec_of(interface, "b=")).valid());
+    EXPECT_FALSE(acquire_port_lock(spec_of(interface, "b=")).valid());
 }
 
 }  // namespace

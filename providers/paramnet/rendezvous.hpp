@@ -13,9 +13,9 @@ struct Peer;
 // faster.
 uint32_t pull_threshold(const NicContext&, const Peer&);
 
-// large.cpp
-void install_ways(Endpoint&);  // [S] once the peer has started
-void install_ways(Endpoint&, uint32_t pull_from);
+// rendezvous.cpp
+void install_method_tuner(Endpoint&);  // [S] once the peer has started
+void install_method_tuner(Endpoint&, uint32_t pull_from);
 // A message that does not go inside a line; its receive is reserved.
 Step begin_long(Endpoint&, VIP_DESCRIPTOR*, uint32_t flags, uint32_t total);  // [S]
 // A message of one segment of up to kOnePiece goes into the blocks at once, and begin_long has nothing else
@@ -29,12 +29,12 @@ bool take_relayed(Endpoint&);                                                   
 bool relay_is_asked_for(const Endpoint&);
 void hand_over(Endpoint&);  // [RS]
 
-// timed.cpp: how long a message takes (ways.hpp)
-uint32_t mark_timed(Line&, Timed, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
+// latency_probe.cpp: how long a message takes (method_tuner.hpp)
+uint32_t mark_probe(Line&, Probe, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
 void note_sent(Endpoint&, const OutgoingMessage&);           // [S] all of it is in the ring
-void hear_time(Endpoint&);                                   // [S] what the receiver has told
-TimedMark take_mark(const Endpoint&, const Line&);           // [R] its first line is taken
-void tell_time(Endpoint&, const TimedMark&);                 // [R] it has arrived
+void read_probe_result(Endpoint&);                                   // [S] what the receiver has told
+ProbeMark take_probe_mark(const Endpoint&, const Line&);           // [R] its first line is taken
+void publish_probe_result(Endpoint&, const ProbeMark&);                 // [R] it has arrived
 
 // Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
 // their own.

@@ -22,15 +22,14 @@ inline int64_t item_bytes(MPI_Datatype type) {
 
 // Where `count` items of so many bytes lie in the memory of a member: null when there is no short way to
 // them. Else the operation is made.
-inline char* short_way(Window& window, int64_t item, int64_t count, int rank, MPI_Aint displacement) {
+inline char* direct_address(Window& window, int64_t item, int64_t count, int rank, MPI_Aint displacement) {
     if (static_cast<unsigned>(rank) >= window.group) return nullptr;
     const Member& member = window.member(rank);
     int64_t bytes = 0;
     int64_t offset = 0;
     // A line stands before memory that is shared, whoever else is a member.
-    if (member.line == nullptr || !access_is_open(window, member) ||
-        __builtin_mul_overflow(count, item, &bytes) || bytes <= 0 ||
-        __builtin_mul_overflow(displacement, member.disp_unit, &offset) || offset < 0 ||
+    if (member.line == nullptr || !access_is_open(window, member) || __builtin_mul_overflow(count, item, &bytes) ||
+        bytes <= 0 || __builtin_mul_overflow(displacement, member.disp_unit, &offset) || offset < 0 ||
         offset > member.size - bytes)
         return nullptr;
     note_access(window);
@@ -55,49 +54,48 @@ inline bool short_put(Window& window, const void* origin, int64_t count, MPI_Dat
                       MPI_Aint displacement) {
     const int64_t item = item_bytes(type);
     if (origin == nullptr) return false;
-    char* const at = short_way(window, item, count, rank, displacement);
+    char* const at = direct_address(window, item, count, rank, displacement);
     if (at == nullptr) return false;
     copy_item(at, origin, static_cast<size_t>(count * item));
     return true;
 }
 
-inline bool short_get(Window& window, void* origin, int64_t count, MPI_Datatype type, int rank,
-                      MPI_Aint displacement) {
+inline bool short_get(Window& window, void* origin, int64_t count, MPI_Datatype type, int rank, MPI_Aint displacement) {
     const int64_t item = item_bytes(type);
     if (origin == nullptr) return false;
-    const char* const at = short_way(window, item, count, rank, displacement);
+    const char* const at = direct_address(window, item, count, rank, displacement);
     if (at == nullptr) return false;
     copy_item(origin, at, static_cast<size_t>(count * item));
     return true;
 }
 
 // One item, by a single step of the processor; `result` gets the old value unless it is null.
-[[gnu::always_inline]] inline bool short_step(Window& window, const void* origin, void* result,
-                                              MPI_Datatype type, int rank, MPI_Aint displacement,
-                                              MPI_Op op) {
+[[gnu::always_inline]] inline bool short_step(Window& window, const void* origin, void* result, MPI_Datatype type,
+                                              int rank, MPI_Aint displacement, MPI_Op op) {
     const BasicClass basic = basic_class(type);
     const auto width = static_cast<size_t>(basic_handle_size(type));
     if (basic == BasicClass::none || !is_one_step(op, basic, type)) return false;
-    char* const at = short_way(window, static_cast<int64_t>(width), 1, rank, displacement);
+    char* const at = direct_address(window, static_cast<int64_t>(width), 1, rank, displacement);
     if (at == nullptr || !is_word(width, at)) return false;
-    with_word(width, at, [&](auto* word) __attribute__((always_inline)) {
-        const auto was = change_at_once(op, word, static_cast<const char*>(origin));
-        if (result != nullptr) std::memcpy(result, &was, sizeof was);
-    });
+    with_word(
+        width, at, [&](auto* word) __attribute__((always_inline)) {
+            const auto was = change_at_once(op, word, static_cast<const char*>(origin));
+            if (result != nullptr) std::memcpy(result, &was, sizeof was);
+        });
     if (op != MPI_NO_OP) note_locked_step(window);
     return true;
 }
 
 // Any number of items, by any operator.
-inline bool short_change(Window& window, const void* origin, void* result, int64_t count,
-                         MPI_Datatype handle, int rank, MPI_Aint displacement, MPI_Op op) {
+inline bool short_change(Window& window, const void* origin, void* result, int64_t count, MPI_Datatype handle, int rank,
+                         MPI_Aint displacement, MPI_Op op) {
     const Datatype* const type = type_of(handle);
     if (type == nullptr || !type->builtin || !type->contiguous) return false;
     if (!is_one_step(op, *type) && op_loop(op, *type) == nullptr) return false;
-    char* const at = short_way(window, type->size, count, rank, displacement);
+    char* const at = direct_address(window, type->size, count, rank, displacement);
     if (at == nullptr) return false;
-    apply(op, *type, at, static_cast<const char*>(origin), static_cast<char*>(result),
-          static_cast<size_t>(count), &window.member(rank).line->guard);
+    apply(op, *type, at, static_cast<const char*>(origin), static_cast<char*>(result), static_cast<size_t>(count),
+          &window.member(rank).line->guard);
     return true;
 }
 
@@ -119,7 +117,7 @@ inline bool short_compare_and_swap(Window& window, const void* origin, const voi
                                    MPI_Datatype type, int rank, MPI_Aint displacement) {
     if (origin == nullptr || compare == nullptr || result == nullptr || !is_swappable(type)) return false;
     const int64_t item = basic_handle_size(type);
-    char* const at = short_way(window, item, 1, rank, displacement);
+    char* const at = direct_address(window, item, 1, rank, displacement);
     if (at == nullptr) return false;
     const auto width = static_cast<size_t>(item);
     const auto* const value = static_cast<const char*>(origin);

@@ -43,7 +43,7 @@ template <class Word>
 
 // The same with an acquire load: what follows in the program is read later.
 template <class Word>
-[[gnu::always_inline]] inline bool holds_acquire(const std::atomic<Word>& word, Word value) {
+[[gnu::always_inline]] inline bool atomic_equals_acquire(const std::atomic<Word>& word, Word value) {
 #if VIADUCT_COMPARES_IN_MEMORY
     const bool same = detail::compare_in_memory(word, value);
     std::atomic_signal_fence(std::memory_order_acquire);  // the processor keeps loads in order
@@ -55,7 +55,7 @@ template <class Word>
 
 // Of two words, the second right behind the first, which is aligned as both together: the first has the lower
 // half of `value` and the second the upper one. Acquire loads, where possible a single one.
-[[gnu::always_inline]] inline bool hold_acquire(const std::atomic<uint32_t>& first,
+[[gnu::always_inline]] inline bool atomic_pair_equals_acquire(const std::atomic<uint32_t>& first,
                                                 const std::atomic<uint32_t>& second, uint64_t value) {
 #if VIADUCT_COMPARES_IN_MEMORY
     (void)second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Payload that lies elsewhere and has to wait: it is copied behind its frame, and its memory is let go.
-#include "providers/acenic/lender.hpp"
+#include "providers/acenic/zero_copy_tx.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 namespace viaduct::acenic {
 namespace {
 
-class AcenicLender : public testing::Test {
+class AcenicZeroCopyTx : public testing::Test {
 protected:
     // A frame of 100 bytes with three parts of 10, 200 and 1 behind it.
-    AcenicLender() {
+    AcenicZeroCopyTx() {
         prepare(frame_, frame_memory_.data(), 100);
         rte_mbuf* last = &frame_;
         std::byte* at = lent_memory_.data();
@@ -48,27 +48,27 @@ protected:
     std::array<std::byte, 256> lent_memory_{};
 };
 
-TEST_F(AcenicLender, WhatHasToWaitIsTakenInWholeAndInOrder) {
-    Lender::take_in(&frame_);
+TEST_F(AcenicZeroCopyTx, WhatHasToWaitIsTakenInWholeAndInOrder) {
+    ZeroCopyTx::take_in(&frame_);
     expect_let_go();
     EXPECT_EQ(frame_.data_len, 311);
     EXPECT_EQ(frame_.pkt_len, 311u);
     EXPECT_EQ(std::memcmp(frame_memory_.data() + 100, lent_memory_.data(), 211), 0);
 }
 
-TEST_F(AcenicLender, WhatHasBeenSentIsGivenBackUntouched) {
-    Lender::give_back(&frame_);
+TEST_F(AcenicZeroCopyTx, WhatHasBeenSentIsGivenBackUntouched) {
+    ZeroCopyTx::give_back(&frame_);
     expect_let_go();
     EXPECT_EQ(frame_.data_len, 100);
     EXPECT_EQ(frame_memory_[100], std::byte{});
 }
 
-TEST_F(AcenicLender, AFrameWithoutAnythingBehindItIsLeftAlone) {
+TEST_F(AcenicZeroCopyTx, AFrameWithoutAnythingBehindItIsLeftAlone) {
     rte_mbuf alone{};
     std::array<std::byte, 64> memory{};
     prepare(alone, memory.data(), 60);
-    Lender::take_in(&alone);
-    Lender::give_back(&alone);
+    ZeroCopyTx::take_in(&alone);
+    ZeroCopyTx::give_back(&alone);
     EXPECT_EQ(alone.data_len, 60);
     EXPECT_EQ(rte_mbuf_refcnt_read(&alone), kOurs);
 }

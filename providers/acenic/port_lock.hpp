@@ -13,6 +13,6 @@ std::string short_name(const PortSpec&);
 
 // Held while the port is ours; invalid when another process has it. A name in the abstract space of this
 // network namespace, where the port is too.
-Fd take_port(const PortSpec&);
+Fd acquire_port_lock(const PortSpec&);
 
 }  // namespace viaduct::acenic

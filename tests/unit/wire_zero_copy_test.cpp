@@ -24,7 +24,7 @@ Plan messages_only(uint64_t seed) {
 struct Lending : Pair {
     explicit Lending(uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY)
         : Pair(1, {}, messages_only(1), messages_only(2), level) {
-        a.port.lends_above = 1;
+        a.port.zero_copy_above = 1;
         EXPECT_TRUE(connect());
     }
     // All of a's messages arrive and are finished.
@@ -46,34 +46,34 @@ TEST(WireLent, EveryByteOnceAndInOrderInBadWeather) {
         storm.messages = 800;
         storm.weather = test::bad_weather();
         storm.max_frame = seed % 2 == 0 ? 600 : 9000;
-        storm.lends_from = seed < 3 ? 1 : 300;
+        storm.zero_copy_from = seed < 3 ? 1 : 300;
         const auto report = test::run_storm(storm, [](uint64_t) {});
         EXPECT_EQ(report.wrong, "") << "seed " << seed;
         EXPECT_NE(report.retransmitted, 0u);
-        EXPECT_NE(report.lent, 0u);
+        EXPECT_NE(report.zero_copied, 0u);
     }
 }
 
 TEST(WireLent, MemoryThatChangesMeanwhileIsSentAgainAsACopy) {
     Lending line;
-    line.a.port.on_lent = [&] { line.a.lent_memory.back() ^= std::byte{1}; };
+    line.a.port.on_zero_copy = [&] { line.a.lent_memory.back() ^= std::byte{1}; };
     line.carry(200);
     const Counters& c = line.a.node.counters();
-    EXPECT_NE(c.lent, 0u);
-    EXPECT_EQ(line.b.node.counters().bad_check, c.lent);
-    EXPECT_GE(c.retransmitted, c.lent);
+    EXPECT_NE(c.zero_copied, 0u);
+    EXPECT_EQ(line.b.node.counters().bad_check, c.zero_copied);
+    EXPECT_GE(c.retransmitted, c.zero_copied);
 }
 
 TEST(WireLent, WhatCannotBeLentIsCopied) {
     Lending line;
-    line.a.lends_nothing = true;
+    line.a.no_zero_copy = true;
     line.carry(50);
-    EXPECT_EQ(line.a.node.counters().lent, 0u);
+    EXPECT_EQ(line.a.node.counters().zero_copied, 0u);
 }
 
 TEST(WireLent, OnlyPayloadsOfThatSizeAre) {
     Lending line;
-    line.a.port.lends_above = 100;
+    line.a.port.zero_copy_above = 100;
     LinkReport link;
     ASSERT_TRUE(line.a.node.report(line.a.link, &link));
     const uint32_t room = link.send_frame - kHeaderBytes - kMessageBytes;
@@ -83,7 +83,7 @@ TEST(WireLent, OnlyPayloadsOfThatSizeAre) {
         large += length / room + (length % room >= 100 ? 1 : 0);
     }
     line.carry(200);
-    EXPECT_EQ(line.a.node.counters().lent, large);
+    EXPECT_EQ(line.a.node.counters().zero_copied, large);
 }
 
 // Unreliable work is finished before anybody knows what became of it, and then its memory is the program's
@@ -92,10 +92,10 @@ TEST(WireLent, UnreliableMessagesAreCopied) {
     Storm storm;
     storm.level = VIP_SERVICE_UNRELIABLE;
     storm.messages = 500;
-    storm.lends_from = 1;
+    storm.zero_copy_from = 1;
     const auto report = test::run_storm(storm, [](uint64_t) {});
     EXPECT_EQ(report.wrong, "");
-    EXPECT_EQ(report.lent, 0u);
+    EXPECT_EQ(report.zero_copied, 0u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/only_one.hpp"
+#include "providers/acenic/port_lock.hpp"
 
 #include <cstdio>
 
@@ -16,7 +16,7 @@ std::string short_name(const PortSpec& spec) {
     return text;
 }
 
-Fd take_port(const PortSpec& spec) {
+Fd acquire_port_lock(const PortSpec& spec) {
     Fd socket(above_stdio(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
     sockaddr_un name;
     socklen_t bytes = 0;

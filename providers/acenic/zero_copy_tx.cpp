@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/lender.hpp"
+#include "providers/acenic/zero_copy_tx.hpp"
 
 #include <cstring>
 
 namespace viaduct::acenic {
 
-std::unique_ptr<Lender> Lender::make(const std::string& name, uint32_t frames) {
-    std::unique_ptr<Lender> lender(new Lender);
-    lender->pool_ =
+std::unique_ptr<ZeroCopyTx> ZeroCopyTx::make(const std::string& name, uint32_t frames) {
+    std::unique_ptr<ZeroCopyTx> tx(new ZeroCopyTx);
+    tx->pool_ =
         ::rte_pktmbuf_pool_create(name.c_str(), frames * wire::kMostPieces, 0, 0, 0, SOCKET_ID_ANY);
-    return lender->pool_ != nullptr ? std::move(lender) : nullptr;
+    return tx->pool_ != nullptr ? std::move(tx) : nullptr;
 }
 
-Lender::Lender() {
+ZeroCopyTx::ZeroCopyTx() {
     lent_.free_cb = [](void*, void*) {};  // the last reference is ours
     lent_.fcb_opaque = nullptr;
     ::rte_mbuf_ext_refcnt_set(&lent_, 1);
 }
 
-Lender::~Lender() {
+ZeroCopyTx::~ZeroCopyTx() {
     if (pool_ != nullptr) ::rte_mempool_free(pool_);
 }
 
-bool Lender::append(rte_mbuf* frame, std::span<const wire::Piece> pieces) {
+bool ZeroCopyTx::append(rte_mbuf* frame, std::span<const wire::Piece> pieces) {
     rte_mbuf* parts[wire::kMostPieces];
     const auto n = static_cast<unsigned>(pieces.size());
     if (::rte_pktmbuf_alloc_bulk(pool_, parts, n) != 0) return false;
@@ -41,7 +41,7 @@ bool Lender::append(rte_mbuf* frame, std::span<const wire::Piece> pieces) {
     return true;
 }
 
-void Lender::take_in(rte_mbuf* frame) {
+void ZeroCopyTx::take_in(rte_mbuf* frame) {
     if (frame->nb_segs == 1) return;
     for (const rte_mbuf* part = frame->next; part != nullptr; part = part->next) {
         std::memcpy(rte_pktmbuf_mtod_offset(frame, std::byte*, frame->data_len),
@@ -51,7 +51,7 @@ void Lender::take_in(rte_mbuf* frame) {
     give_back(frame);
 }
 
-void Lender::give_back(rte_mbuf* frame) {
+void ZeroCopyTx::give_back(rte_mbuf* frame) {
     if (frame->nb_segs == 1) return;
     ::rte_pktmbuf_free(frame->next);
     frame->next = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See brief.hpp.
-#include "mpi-adi/engine/rma/brief.hpp"
+// See inline_op.hpp.
+#include "mpi-adi/engine/rma/inline_op.hpp"
 
 #include <cstring>
 
@@ -22,7 +22,7 @@ void await(Member& member, const Awaited& answer) {
 }  // namespace
 
 void send_put(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, Request* mine) {
-    Parcel parcel{{.kind = Kind::brief_put,
+    Parcel parcel{{.kind = Kind::inline_put,
                    .bytes = static_cast<uint8_t>(bytes),
                    .number = ask_for_flush(window, window.member(rank)),
                    .address = address}};
@@ -33,12 +33,12 @@ void send_put(Window& window, int rank, uint64_t address, const void* data, uint
 
 void send_get(Window& window, int rank, uint64_t address, const Awaited& answer) {
     await(window.member(rank), answer);
-    tell(window, rank, {.kind = Kind::brief_get, .bytes = answer.bytes, .address = address});
+    tell(window, rank, {.kind = Kind::inline_get, .bytes = answer.bytes, .address = address});
 }
 
 void send_accumulate(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, MPI_Op op,
                      const Datatype& element, Request* mine) {
-    Parcel parcel{{.kind = Kind::brief_accumulate,
+    Parcel parcel{{.kind = Kind::inline_accumulate,
                    .bytes = static_cast<uint8_t>(bytes),
                    .op = static_cast<uint16_t>(op),
                    .code = element.handle,
@@ -52,7 +52,7 @@ void send_accumulate(Window& window, int rank, uint64_t address, const void* dat
 void send_get_accumulate(Window& window, int rank, uint64_t address, const void* data, MPI_Op op,
                          const Datatype& element, const Awaited& answer) {
     await(window.member(rank), answer);
-    Parcel parcel{{.kind = Kind::brief_get_accumulate,
+    Parcel parcel{{.kind = Kind::inline_get_accumulate,
                    .bytes = answer.bytes,
                    .op = static_cast<uint16_t>(op),
                    .code = element.handle,
@@ -96,7 +96,7 @@ uint64_t ask_for_flush(const Window& window, Member& member) {
 }
 
 void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data) {
-    const size_t bytes = sizeof(Brief) + data;
+    const size_t bytes = sizeof(InlineOp) + data;
     if (send_now(*window.comm, Channel::p2p, rank, kRequestTag, &parcel, bytes)) return;
     auto copy = std::make_unique_for_overwrite<char[]>(bytes);
     std::memcpy(copy.get(), &parcel, bytes);
@@ -106,9 +106,9 @@ void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data) {
     detach_request(request);
 }
 
-void tell(Window& window, int rank, const Brief& brief) {
-    if (rank == window.comm->rank) return window.target->control(rank, brief);
-    send_parcel(window, rank, {brief}, 0);
+void tell(Window& window, int rank, const InlineOp& inline_op) {
+    if (rank == window.comm->rank) return window.target->control(rank, inline_op);
+    send_parcel(window, rank, {inline_op}, 0);
 }
 
 }  // namespace viaduct::mpi::rma

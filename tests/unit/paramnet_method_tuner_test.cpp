@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which way long messages take, by given times; and that they arrive whichever it is.
-#include "providers/paramnet/ways.hpp"
+#include "providers/paramnet/method_tuner.hpp"
 
 #include <utility>
 
@@ -12,22 +12,22 @@ namespace {
 
 constexpr uint32_t kK = 1024;
 
-// Ways that number their trials themselves.
-struct OwnWays : Ways {
-    using Ways::Ways;
+// MethodTuner that number their trials themselves.
+struct OwnWays : MethodTuner {
+    using MethodTuner::MethodTuner;
     uint32_t last = 0;
-    Choice next(uint32_t bytes, bool can_pull, bool steady) { return Ways::next(bytes, can_pull, steady, &last); }
+    Choice next(uint32_t bytes, bool can_pull, bool steady) { return MethodTuner::next(bytes, can_pull, steady, &last); }
 };
 
 // A machine on which a message takes so many picoseconds a byte by each way, plus a fixed time.
 struct Machine {
     uint32_t plain, streaming, pull;
     uint32_t pull_ns = 700;  // of one system call
-    uint32_t ns(Way way, uint32_t bytes) const {
+    uint32_t ns(Method method, uint32_t bytes) const {
         switch (way) {
-            case Way::plain:
+            case Method::plain:
                 return 200 + static_cast<uint32_t>(uint64_t{bytes} * plain / 1000);
-            case Way::streaming:
+            case Method::streaming:
                 return 200 + static_cast<uint32_t>(uint64_t{bytes} * streaming / 1000);
             default:
                 return pull_ns + static_cast<uint32_t>(uint64_t{bytes} * pull / 1000);
@@ -36,24 +36,24 @@ struct Machine {
 };
 
 // Sends `count` messages of that length, each answered before the next; the way of the one behind them.
-Way learn(OwnWays& ways, const Machine& machine, uint32_t bytes, uint32_t count = 100) {
+Method learn(OwnWays& ways, const Machine& machine, uint32_t bytes, uint32_t count = 100) {
     for (uint32_t i = 0; i < count; ++i) {
-        const Ways::Choice choice = ways.next(bytes, true, true);
-        if (choice.trial != 0) ways.answered(choice.trial, machine.ns(choice.way, bytes));
+        const MethodTuner::Choice choice = ways.next(bytes, true, true);
+        if (choice.trial != 0) ways.answered(choice.trial, machine.ns(choice.method, bytes));
     }
-    return ways.next(bytes, true, true).way;
+    return ways.next(bytes, true, true).method;
 }
 
-constexpr Ways::Limits kAllLearnt{kLearnt, kLearnt};
+constexpr MethodTuner::Limits kAllLearnt{kLearnt, kLearnt};
 
 TEST(LongWays, TakeWhatHasProvedTheFastestOnThisMachine) {
     const Machine pulls_well{110, 150, 35}, copies_well{20, 60, 60}, streams_well{500, 70, 90};
     for (const uint32_t bytes : {64 * kK, 256 * kK, kK * kK}) {
         SCOPED_TRACE(bytes);
         OwnWays a(kAllLearnt), b(kAllLearnt), c(kAllLearnt);
-        EXPECT_EQ(learn(a, pulls_well, bytes), Way::pull);
-        EXPECT_EQ(learn(b, copies_well, bytes), Way::plain);
-        EXPECT_EQ(learn(c, streams_well, bytes), Way::streaming);
+        EXPECT_EQ(learn(a, pulls_well, bytes), Method::pull);
+        EXPECT_EQ(learn(b, copies_well, bytes), Method::plain);
+        EXPECT_EQ(learn(c, streams_well, bytes), Method::streaming);
     }
 }
 
@@ -61,29 +61,29 @@ TEST(LongWays, ChooseForEachLengthOfItsOwn) {
     // The system call's fixed cost weighs at 16 KiB and does not at 1 MiB.
     const Machine machine{100, 150, 35, 3000};
     OwnWays ways(kAllLearnt);
-    EXPECT_EQ(learn(ways, machine, 16 * kK), Way::plain);
-    EXPECT_EQ(learn(ways, machine, kK * kK), Way::pull);
-    EXPECT_EQ(ways.next(16 * kK, true, true).way, Way::plain);
+    EXPECT_EQ(learn(ways, machine, 16 * kK), Method::plain);
+    EXPECT_EQ(learn(ways, machine, kK * kK), Method::pull);
+    EXPECT_EQ(ways.next(16 * kK, true, true).method, Method::plain);
     EXPECT_EQ(ways.next(5 * kK, true, true).trial, 0u) << "short: nothing to learn";
-    EXPECT_EQ(ways.next(5 * kK, true, true).way, Way::plain);
+    EXPECT_EQ(ways.next(5 * kK, true, true).method, Method::plain);
 }
 
 TEST(LongWays, StayPlainWithoutAnotherLookWhereThatIsKnown) {
     OwnWays ways(kAllLearnt);
     EXPECT_TRUE(ways.stays_plain(8 * kK - 1)) << "short: nothing to learn";
     EXPECT_FALSE(ways.stays_plain(16 * kK)) << "not known yet";
-    ASSERT_EQ(learn(ways, {20, 60, 60}, 16 * kK), Way::plain);
+    ASSERT_EQ(learn(ways, {20, 60, 60}, 16 * kK), Method::plain);
     uint32_t plain = 0;
     while (ways.stays_plain(16 * kK)) ++plain;
     EXPECT_GT(plain, 1000u);
     EXPECT_LT(plain, 4096u) << "it is tried anew";
-    EXPECT_EQ(learn(ways, {200, 60, 60}, 16 * kK), Way::streaming);
+    EXPECT_EQ(learn(ways, {200, 60, 60}, 16 * kK), Method::streaming);
     EXPECT_FALSE(ways.stays_plain(16 * kK));
     OwnWays pulls(kAllLearnt);
-    ASSERT_EQ(learn(pulls, {110, 150, 35}, 16 * kK), Way::pull);
+    ASSERT_EQ(learn(pulls, {110, 150, 35}, 16 * kK), Method::pull);
     EXPECT_FALSE(pulls.stays_plain(16 * kK));
     OwnWays late(kAllLearnt);
-    ASSERT_EQ(learn(late, {20, 60, 60}, 16 * kK), Way::plain);
+    ASSERT_EQ(learn(late, {20, 60, 60}, 16 * kK), Method::plain);
     late.not_fetched(1);
     EXPECT_FALSE(late.stays_plain(16 * kK)) << "next() counts those that stay in the ring";
     OwnWays set({65536, 131072});
@@ -93,33 +93,33 @@ TEST(LongWays, StayPlainWithoutAnotherLookWhereThatIsKnown) {
 TEST(LongWays, DoNotMakeTheSenderWaitForALittle) {
     const Machine machine{100, 100, 93, 0};
     OwnWays ways(kAllLearnt);
-    EXPECT_NE(learn(ways, machine, 256 * kK), Way::pull);
+    EXPECT_NE(learn(ways, machine, 256 * kK), Method::pull);
 }
 
 TEST(LongWays, LeaveAloneWhatSomebodyHasSet) {
     OwnWays set({65536, 131072});
     for (uint32_t i = 0; i < 100; ++i) {
-        EXPECT_EQ(set.next(32 * kK, true, true).way, Way::plain);
-        EXPECT_EQ(set.next(64 * kK, true, true).way, Way::streaming);
-        EXPECT_EQ(set.next(128 * kK, false, true).way, Way::streaming);
-        const Ways::Choice choice = set.next(128 * kK, true, true);
-        EXPECT_EQ(choice.way, Way::pull);
+        EXPECT_EQ(set.next(32 * kK, true, true).method, Method::plain);
+        EXPECT_EQ(set.next(64 * kK, true, true).method, Method::streaming);
+        EXPECT_EQ(set.next(128 * kK, false, true).method, Method::streaming);
+        const MethodTuner::Choice choice = set.next(128 * kK, true, true);
+        EXPECT_EQ(choice.method, Method::pull);
         EXPECT_EQ(choice.trial, 0u);
     }
     OwnWays never({0, 0});
-    EXPECT_EQ(never.next(kK * kK, true, true).way, Way::plain);
+    EXPECT_EQ(never.next(kK * kK, true, true).method, Method::plain);
 
     // One set, the other learnt.
     const Machine machine{110, 20, 35};
     OwnWays streams_never({0, kLearnt});
-    EXPECT_EQ(learn(streams_never, machine, 64 * kK), Way::pull);
+    EXPECT_EQ(learn(streams_never, machine, 64 * kK), Method::pull);
     OwnWays pulls_never({kLearnt, 0});
-    EXPECT_EQ(learn(pulls_never, Machine{110, 150, 35}, 64 * kK), Way::plain);
+    EXPECT_EQ(learn(pulls_never, Machine{110, 150, 35}, 64 * kK), Method::plain);
 }
 
 TEST(LongWays, TryNothingWhereTrialsAreOff) {
     OwnWays off({kLearnt, kLearnt, false});
-    EXPECT_EQ(learn(off, {20, 60, 35}, 64 * kK, 20000), Way::streaming);
+    EXPECT_EQ(learn(off, {20, 60, 35}, 64 * kK, 20000), Method::streaming);
     EXPECT_EQ(off.last, 0u);
 }
 
@@ -127,8 +127,8 @@ TEST(LongWays, AreFetchedOnTrialOnlyBehindAMessageThatTheReceiverTookInTime) {
     OwnWays ways(kAllLearnt);
     uint32_t fetched = 0;
     for (uint32_t i = 0; i < 20000; ++i) {
-        const Ways::Choice choice = ways.next(64 * kK, true, true);
-        fetched += choice.way == Way::pull;
+        const MethodTuner::Choice choice = ways.next(64 * kK, true, true);
+        fetched += choice.method == Method::pull;
         if (choice.trial != 0) ways.answered(choice.trial, 5'000'000);
     }
     EXPECT_EQ(fetched, 0u) << "the receiver computes";
@@ -142,19 +142,19 @@ TEST(LongWays, TryNothingBeforeTheRingsPagesAreThere) {
 TEST(LongWays, StayInTheRingWhileTheReceiverDoesNotLook) {
     const Machine machine{110, 150, 35};
     OwnWays late(kAllLearnt);
-    EXPECT_NE(learn(late, Machine{5'000'000, 5'000'000, 1'000'000}, 64 * kK), Way::pull)
+    EXPECT_NE(learn(late, Machine{5'000'000, 5'000'000, 1'000'000}, 64 * kK), Method::pull)
         << "times of somebody who computes tell nothing";
 
     OwnWays ways(kAllLearnt);
-    ASSERT_EQ(learn(ways, machine, 64 * kK), Way::pull);
-    ASSERT_EQ(learn(ways, machine, kK * kK), Way::pull);
+    ASSERT_EQ(learn(ways, machine, 64 * kK), Method::pull);
+    ASSERT_EQ(learn(ways, machine, kK * kK), Method::pull);
     ways.not_fetched(17);
     const auto in_ring = [&] {
         uint32_t n = 0;
-        while (ways.next(64 * kK, true, true).way != Way::pull) ++n;
+        while (ways.next(64 * kK, true, true).method != Method::pull) ++n;
         return n;
     };
-    EXPECT_EQ(ways.next(kK * kK, true, true).way, Way::pull) << "the ring would not take it either";
+    EXPECT_EQ(ways.next(kK * kK, true, true).method, Method::pull) << "the ring would not take it either";
     const uint32_t first = in_ring();
     EXPECT_GT(first, 10u);
     ways.not_fetched(18);
@@ -162,7 +162,7 @@ TEST(LongWays, StayInTheRingWhileTheReceiverDoesNotLook) {
     const uint32_t second = in_ring();
     EXPECT_GT(second, first);
     EXPECT_LT(second, 3 * first);
-    for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(ways.next(64 * kK, true, true).way, Way::pull);
+    for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(ways.next(64 * kK, true, true).method, Method::pull);
     ways.not_fetched(19);
     EXPECT_LT(in_ring(), second) << "once in a thousand is no habit";
 }
@@ -171,7 +171,7 @@ TEST(LongWays, GoOnWhenATrialIsNeverAnswered) {
     OwnWays ways(kAllLearnt);
     uint32_t trials = 0;
     for (uint32_t i = 0; i < 60000; ++i) {
-        const Ways::Choice choice = ways.next(64 * kK, true, true);
+        const MethodTuner::Choice choice = ways.next(64 * kK, true, true);
         if (choice.trial != 0) {
             ++trials;
             ways.answered(choice.trial + 1, 1);  // what was never asked
@@ -179,25 +179,25 @@ TEST(LongWays, GoOnWhenATrialIsNeverAnswered) {
         }
     }
     EXPECT_GE(trials, 12u);
-    EXPECT_NE(ways.next(64 * kK, true, true).way, Way::pull);
+    EXPECT_NE(ways.next(64 * kK, true, true).method, Method::pull);
 }
 
 TEST(LongWays, GoAsFastAsTheSlowerEnd) {
     // A receiver that finds everything in the ring takes it out fast: what it took to get there counts.
     OwnWays ways(kAllLearnt);
     for (uint32_t i = 0; i < 100; ++i) {
-        const Ways::Choice choice = ways.next(64 * kK, true, true);
+        const MethodTuner::Choice choice = ways.next(64 * kK, true, true);
         if (choice.trial == 0) continue;
-        if (choice.way != Way::pull) ways.trial().sent(choice.trial, 8000);
-        ways.answered(choice.trial, choice.way == Way::pull ? 3000 : 2000);
+        if (choice.method != Method::pull) ways.trial().sent(choice.trial, 8000);
+        ways.answered(choice.trial, choice.method == Method::pull ? 3000 : 2000);
     }
-    EXPECT_EQ(ways.next(64 * kK, true, true).way, Way::pull);
+    EXPECT_EQ(ways.next(64 * kK, true, true).method, Method::pull);
 }
 
 TEST(LongWays, LearnAnewWhenTheMachineHasChanged) {
     OwnWays ways(kAllLearnt);
-    ASSERT_EQ(learn(ways, {110, 150, 35}, 64 * kK), Way::pull);
-    EXPECT_EQ(learn(ways, {20, 150, 90}, 64 * kK, 5000), Way::plain);
+    ASSERT_EQ(learn(ways, {110, 150, 35}, 64 * kK), Method::pull);
+    EXPECT_EQ(learn(ways, {20, 150, 90}, 64 * kK, 5000), Method::plain);
 }
 
 // Through a connection: `a` sends one message to `b`, which polls until it is there.
@@ -232,8 +232,8 @@ TEST_P(LongMessages, ArriveWhicheverWayIsTaken) {
             ASSERT_NO_FATAL_FAILURE(carry(pair, size, ++seed));
             const bool one_line = size > kOnePiece && pair.a.endpoint().tx.next == lines + 1;
             ++(one_line ? fetched : in_ring);
-            timed += pair.b.endpoint().rx.own->timed[kTimedWay].load() != told;
-            told = pair.b.endpoint().rx.own->timed[kTimedWay].load();
+            timed += pair.b.endpoint().rx.own->probes[kProbeMethod].load() != told;
+            told = pair.b.endpoint().rx.own->probes[kProbeMethod].load();
         }
     }
     EXPECT_GE(in_ring, 8u * 6);
@@ -249,9 +249,9 @@ TEST_P(LongMessages, GoThroughTheRingWhenTheReceiverLeavesThem) {
     constexpr uint32_t kSize = 64 * kK;
     TestPair pair(GetParam(), Reach::cross_copy);
     for (uint32_t i = 0; i < 70; ++i) ASSERT_NO_FATAL_FAILURE(carry(pair, 4096, i));
-    Ways& ways = pair.a.endpoint().tx.learnt.ways;
+    MethodTuner& ways = pair.a.endpoint().tx.learnt.methods;
     OwnWays learnt(kAllLearnt);
-    ASSERT_EQ(learn(learnt, Machine{110, 150, 35}, kSize), Way::pull);
+    ASSERT_EQ(learn(learnt, Machine{110, 150, 35}, kSize), Method::pull);
     ways = learnt;
     for (uint32_t i = 0; i < 4; ++i) pair.b.receive(pair.b.data() + i * kSize, kSize);
     // The other end calls nothing, and its helper thread has to wait for a processor.
@@ -261,9 +261,9 @@ TEST_P(LongMessages, GoThroughTheRingWhenTheReceiverLeavesThem) {
         pair.a.send(pair.a.data(), kSize);
         EXPECT_TRUE(eventually([&] {
             EXPECT_EQ(pair.a.send_done(), nullptr);
-            Ways as_they_are = ways;
+            MethodTuner as_they_are = ways;
             uint32_t last = 0;
-            return as_they_are.next(kSize, true, true, &last).way != Way::pull;
+            return as_they_are.next(kSize, true, true, &last).method != Method::pull;
         })) << "the sender has looked in vain";
     }
     ASSERT_NE(pair.a.wait_send(), nullptr) << "its helper thread fetches it";

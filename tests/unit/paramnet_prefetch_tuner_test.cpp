@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether blocks are fetched ahead, by given times; and that messages of one piece arrive whole and in one
 // line.
-#include "providers/paramnet/ahead.hpp"
+#include "providers/paramnet/prefetch_tuner.hpp"
 
 #include "paramnet_fixture.hpp"
-#include "providers/paramnet/large.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {
@@ -12,10 +12,10 @@ namespace {
 constexpr uint32_t kBytes = 4096;
 
 // One that numbers its trials itself.
-struct OwnAhead : Ahead {
-    using Ahead::Ahead;
+struct OwnAhead : PrefetchTuner {
+    using PrefetchTuner::PrefetchTuner;
     uint32_t last = 0;
-    uint32_t next(uint32_t bytes, bool fetched, bool steady) { return Ahead::next(bytes, fetched, steady, &last); }
+    uint32_t next(uint32_t bytes, bool fetched, bool steady) { return PrefetchTuner::next(bytes, fetched, steady, &last); }
 };
 
 // Sends `count` messages, each answered before the next, which take so many ns with and without blocks that
@@ -38,7 +38,7 @@ TEST(FetchingAhead, IsDoneWhereItHasProvedFaster) {
     EXPECT_TRUE(gains.fetches(kBytes));
     EXPECT_EQ(learn(loses, 300, 200), 8u);
     EXPECT_FALSE(loses.fetches(kBytes));
-    EXPECT_TRUE(loses.fetches(Ahead::kLearntFrom - 1)) << "short ones always gain";
+    EXPECT_TRUE(loses.fetches(PrefetchTuner::kLearntFrom - 1)) << "short ones always gain";
 }
 
 TEST(FetchingAhead, IsTriedAgainNowAndThen) {
@@ -141,7 +141,7 @@ TEST_P(OnePiece, IsTimedWhereThatIsAskedFor) {
         Tx& tx = pair.a.endpoint().tx;
         if (!tx.learnt.answered.trial().open()) continue;
         const std::lock_guard lock(pair.a.core.send.lock);
-        hear_time(pair.a.endpoint());
+        read_probe_result(pair.a.endpoint());
         EXPECT_FALSE(tx.learnt.answered.trial().open()) << i;
         ++answered;
     }

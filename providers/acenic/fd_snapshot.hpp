@@ -8,9 +8,9 @@
 
 namespace viaduct::acenic {
 
-class NewFiles {
+class FdSnapshot {
 public:
-    NewFiles();
+    FdSnapshot();
     // Closes them in programs that are started: DPDK itself leaves them open.
     void close_on_exec() const;
     // The packet socket that has come since; -1: none has.
