@@ -50,9 +50,8 @@ public:
         const PacketSocket::Lost lost = port.lost();
         return "too large " + std::to_string(lost.too_large) + ", not taken " + std::to_string(lost.not_taken) +
                ", lost otherwise " + std::to_string(lost.other) + ", refused by the port " +
-               std::to_string(c.tx_refused) + ", no buffer " +
-               std::to_string(c.no_buffer) + ", foreign " + std::to_string(c.foreign) +
-               ", copied after all " + std::to_string(c.taken_in);
+               std::to_string(c.tx_refused) + ", no buffer " + std::to_string(c.no_buffer) + ", foreign " +
+               std::to_string(c.foreign) + ", copied after all " + std::to_string(c.taken_in);
     }
 
 private:

@@ -79,8 +79,8 @@ void FdSnapshot::close_on_exec() const {
         const std::string name = name_of(fd);
         const bool ours = starts_with(name, "anon_inode:") || name.find("/dpdk/") != std::string::npos ||
                           starts_with(name, "/dev/hugepages") || starts_with(name, "/memfd:") ||
-                          (starts_with(name, "pipe:") && pipes.count(name) != 0) ||
-                          domain_of(fd) == AF_PACKET || domain_of(fd) == AF_UNIX;
+                          (starts_with(name, "pipe:") && pipes.count(name) != 0) || domain_of(fd) == AF_PACKET ||
+                          domain_of(fd) == AF_UNIX;
         if (ours) ::fcntl(fd, F_SETFD, ::fcntl(fd, F_GETFD) | FD_CLOEXEC);
     }
 }
@@ -95,13 +95,11 @@ int FdSnapshot::listening_socket(const std::string& path) const {
     for (const int fd : since()) {
         int listens = 0;
         socklen_t n = sizeof listens;
-        if (domain_of(fd) != AF_UNIX || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 ||
-            listens == 0)
+        if (domain_of(fd) != AF_UNIX || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) != 0 || listens == 0)
             continue;
         sockaddr_un name{};  // a longer path would not have been bound
         n = sizeof name - 1;
-        if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &n) == 0 && path == name.sun_path)
-            return fd;
+        if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &n) == 0 && path == name.sun_path) return fd;
     }
     return -1;
 }

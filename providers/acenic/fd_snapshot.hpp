@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The files that DPDK opens and does not tell us of: found by comparing what the process has open before and
-// after. Other threads of the program open files meanwhile, so only kinds that are DPDK's are taken.
+// Finds the files that DPDK opens: compares the descriptors of the process before and after. Other threads of the program open files meanwhile, so only kinds that are DPDK's are taken.
 #pragma once
 
 #include <set>

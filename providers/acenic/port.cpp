@@ -27,8 +27,8 @@
 #include "core/shm/segment.hpp"
 #include "core/sync/cancellation.hpp"
 #include "providers/acenic/eal.hpp"
-#include "providers/acenic/zero_copy_tx.hpp"
 #include "providers/acenic/fd_snapshot.hpp"
+#include "providers/acenic/zero_copy_tx.hpp"
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/format.hpp"
 
@@ -39,7 +39,7 @@ namespace {
 constexpr uint16_t kRing = 512, kSmallRing = 128;
 constexpr uint32_t kPoolBuffers = 2047;
 constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver wants
-// Payloads from this size on are lent to the driver: below, a copy costs less than a second buffer.
+// Payloads from this size on are sent zero-copy: below, a copy costs less than a second buffer.
 constexpr uint32_t kZeroCopyFrom = 2048;
 // A port that is joined to one other process asks every so often whether it still is, which makes some
 // drivers ask the kernel, and calls so often. The clock is read at every so many looks.
@@ -270,8 +270,7 @@ void Port::end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) {
     place(m, wire::is_same(to, link_.own));
 }
 
-void Port::end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
-                    const NicAddress& to) {
+void Port::end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail, const NicAddress& to) {
     rte_mbuf* const m = std::exchange(current_, nullptr);
     uint32_t all = bytes;
     for (const wire::Piece& piece : tail) all += piece.bytes;
@@ -296,7 +295,7 @@ void Port::copy_unsent() {
     }
     if (zero_copy_->all_back()) [[likely]]
         return;
-    // None of the drivers that are lent memory is known to do this.
+    // None of the drivers that send zero-copy is known to do this.
     VIADUCT_LOG(warn, "acenic", "%s keeps what it sends: payload is copied from now on", device_.c_str());
     zero_copy_from_ = UINT32_MAX;
 }
@@ -314,7 +313,7 @@ void Port::place(rte_mbuf* m, bool to_ourselves) {
 void Port::set_faults(uint32_t link, const FaultPlan& plan) {
     if (faults_ == nullptr && !plan.active()) return;
     if (faults_ == nullptr) faults_ = std::make_unique<FaultyWire>();
-    zero_copy_from_ = UINT32_MAX;       // frames may be held back
+    zero_copy_from_ = UINT32_MAX;   // frames may be held back
     faults_->set_plan(link, plan);  // it stays: there may be frames in it
 }
 

@@ -28,7 +28,7 @@ struct PortCounters {
     uint64_t no_buffer = 0;   // the pool was empty
     uint64_t looped = 0;      // to ourselves
     uint64_t unplugged = 0;   // lost because nobody is at the other end
-    uint64_t taken_in = 0;    // lent payload that had to wait, and was copied after all
+    uint64_t taken_in = 0;    // zero-copy payload that had to wait, and was copied
 };
 
 class Port final : public wire::Outlet {
@@ -40,10 +40,10 @@ public:
     std::byte* begin_frame(uint32_t bytes) override;
     void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
     void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
-                  const NicAddress& to) override;
+                       const NicAddress& to) override;
 
     // Gives frames to the driver. What it does not take now is kept; begin_frame refuses when there is too
-    // much of it. Nothing that was lent is referred to afterwards.
+    // much of it. No zero-copy payload is referred to afterwards.
     void transmit() {
         if (out_count_ != 0 || faults_ != nullptr) send_frames();
     }

@@ -11,8 +11,8 @@ namespace viaduct::acenic {
 // text.
 std::string short_name(const PortSpec&);
 
-// Held while the port is ours; invalid when another process has it. A name in the abstract space of this
-// network namespace, where the port is too.
+// The lock: held while this process has the port, invalid when another process has it. A name in the abstract
+// space of this network namespace, where the port is too.
 Fd acquire_port_lock(const PortSpec&);
 
 }  // namespace viaduct::acenic

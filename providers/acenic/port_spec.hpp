@@ -22,7 +22,7 @@ struct PortSpec {
     bool listens = false;        // joined: the end that makes the socket
     bool redials = false;        // joined: the device exists only while the other end does
     bool needs_channel = false;  // one of the ports needs DPDK's channel between processes
-    bool zero_copy = false;  // the driver copies while it sends: payload may stay where it is (zero_copy_tx.hpp)
+    bool zero_copy = false;      // the driver copies while it sends: payload may stay where it is (zero_copy_tx.hpp)
     FaultPlan faults;    // of all that leaves
     NicAddress address;
     uint32_t mtu = 0;  // largest Ethernet payload

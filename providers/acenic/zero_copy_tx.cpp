@@ -7,15 +7,14 @@ namespace viaduct::acenic {
 
 std::unique_ptr<ZeroCopyTx> ZeroCopyTx::make(const std::string& name, uint32_t frames) {
     std::unique_ptr<ZeroCopyTx> tx(new ZeroCopyTx);
-    tx->pool_ =
-        ::rte_pktmbuf_pool_create(name.c_str(), frames * wire::kMostPieces, 0, 0, 0, SOCKET_ID_ANY);
+    tx->pool_ = ::rte_pktmbuf_pool_create(name.c_str(), frames * wire::kMostPieces, 0, 0, 0, SOCKET_ID_ANY);
     return tx->pool_ != nullptr ? std::move(tx) : nullptr;
 }
 
 ZeroCopyTx::ZeroCopyTx() {
-    lent_.free_cb = [](void*, void*) {};  // the last reference is ours
-    lent_.fcb_opaque = nullptr;
-    ::rte_mbuf_ext_refcnt_set(&lent_, 1);
+    pieces_.free_cb = [](void*, void*) {};  // the last reference is ours
+    pieces_.fcb_opaque = nullptr;
+    ::rte_mbuf_ext_refcnt_set(&pieces_, 1);
 }
 
 ZeroCopyTx::~ZeroCopyTx() {
@@ -30,8 +29,8 @@ bool ZeroCopyTx::append(rte_mbuf* frame, std::span<const wire::Piece> pieces) {
     for (unsigned i = 0; i < n; ++i) {
         void* const at = const_cast<std::byte*>(pieces[i].at);
         const auto bytes = static_cast<uint16_t>(pieces[i].bytes);
-        ::rte_mbuf_ext_refcnt_update(&lent_, 1);
-        ::rte_pktmbuf_attach_extbuf(parts[i], at, reinterpret_cast<rte_iova_t>(at), bytes, &lent_);
+        ::rte_mbuf_ext_refcnt_update(&pieces_, 1);
+        ::rte_pktmbuf_attach_extbuf(parts[i], at, reinterpret_cast<rte_iova_t>(at), bytes, &pieces_);
         parts[i]->data_len = bytes;
         frame->pkt_len += bytes;
         last->next = parts[i];

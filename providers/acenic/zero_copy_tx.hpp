@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Payload that a port sends from where it lies: external buffers of DPDK, chained behind the frame that has
-// the headers. Only for drivers whose transmit call copies before it returns: after Port::transmit nothing of
-// anybody's memory is referred to any more, so a lock is all that taking memory back needs. Used by Port,
+// Zero-copy transmission: external buffers of DPDK with the payload, chained behind the frame that has the
+// headers. Only for drivers whose transmit call copies before it returns: after Port::transmit no memory of a
+// program is referred to, so taking memory back needs the lock and nothing else. Used by Port,
 // under its lock.
 #pragma once
 
@@ -29,15 +29,15 @@ public:
     static void take_in(rte_mbuf* frame);
     // Takes off what is chained behind it: it has been sent.
     static void give_back(rte_mbuf* frame);
-    // Nobody refers to lent memory any more.
-    bool all_back() const { return ::rte_mbuf_ext_refcnt_read(&lent_) == 1; }
+    // No driver refers to program memory.
+    bool all_back() const { return ::rte_mbuf_ext_refcnt_read(&pieces_) == 1; }
 
 private:
     ZeroCopyTx();
 
     rte_mempool* pool_ = nullptr;  // of headers without room for data
     // One for all pieces: its count is one, our own, and one for each that a driver has.
-    rte_mbuf_ext_shared_info lent_;
+    rte_mbuf_ext_shared_info pieces_;
 };
 
 }  // namespace viaduct::acenic

@@ -109,7 +109,7 @@ public:
     // How long nobody has to look again, at most `longest`.
     int64_t idle_ns(int64_t longest);
     void wake_helper();
-    // What this end of a connection sends goes through bad weather.
+    // Injects faults into what this end of a connection sends.
     Status set_faults(Endpoint&, const FaultPlan&);
 
     // ---- wire::Host (host.cpp): E held

@@ -210,7 +210,7 @@ void Engine::log_counters() const {
         info, section_,
         "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
         "%llu, early %llu, "
-        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, lent "
+        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, zero-copy "
         "%llu, %s",
         name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
         n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),

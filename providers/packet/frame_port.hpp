@@ -43,7 +43,7 @@ public:
     virtual bool may_sleep() { return true; }
     // When transmit() has to be called for frames that a fault plan holds back; INT64_MAX: never.
     virtual int64_t held_until() const { return INT64_MAX; }
-    // What that link sends goes through bad weather. False: the port's owner cannot be told.
+    // Injects faults into what that link sends. False: the port's owner cannot be told.
     virtual bool set_faults(wire::LinkId, const FaultPlan&) = 0;
     virtual uint32_t max_frame() const = 0;
     virtual const NicAddress& address() const = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The usual descriptor: a message with one data segment, which lies in the region that its queue has met
-// last. It is checked in a few instructions; every other goes the general way (core/vi/work_queue.cpp,
-// core/copy). Used by the engine with the queue's lock held.
+// The fast path for a plain descriptor: a message with one data segment, which lies in the region that its queue
+// has met last. All others take the slow path (core/vi/work_queue.cpp, core/copy). Used by the engine with the queue's lock held.
 #pragma once
 
 #include <vipl.h>
@@ -14,7 +13,7 @@
 namespace viaduct::packet {
 
 // True: it has the form of a message, and *s is its segment, which may be used as it was read: the descriptor
-// itself may be changed by a peer at any time. False only says that the general way has to be gone.
+// itself may be changed by a peer at any time. False: take the slow path.
 // `bytes`: of the message that goes there; what is sent is the whole segment.
 [[gnu::always_inline]] inline bool is_plain(const WorkQueue& q, const VIP_DESCRIPTOR* d, SegmentValue* s,
                                             uint32_t bytes = UINT32_MAX) {

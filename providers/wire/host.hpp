@@ -221,7 +221,7 @@ inline constexpr uint32_t kMaxReads = 64;
 // Every silent path has a number; read by tools, written by the driving thread.
 struct Counters {
     uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
-    uint64_t lent = 0;  // frames out whose payload was not copied
+    uint64_t zero_copied = 0;  // frames out whose payload was not copied
     uint64_t not_a_frame = 0, bad_check = 0, unknown_link = 0, wrong_peer = 0, wrong_state = 0;
     uint64_t duplicates = 0, early = 0, hold_full = 0, beyond_window = 0, nonsense = 0;
     uint64_t retransmitted = 0, timeouts = 0, losses_seen = 0, acks_out = 0, keep_alives_out = 0;

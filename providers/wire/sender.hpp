@@ -103,7 +103,7 @@ private:
     Step send_lost(Time now);
     Step transmit(uint32_t sequence, Record&, Time now);
     bool may_lend(const Record&) const;
-    bool write_fields(std::byte* at, const Record&, bool lent);
+    bool write_fields(std::byte* at, const Record&, bool zero_copy);
     bool nothing_follows(const Record&) const;
     void forget(Record&, Time now);
     void find_losses();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a frame of the sender is made of: header, fields, and payload, which is copied or lent.
+// What a frame of the sender is made of: header, fields, and payload, which is copied or sent zero-copy.
 #include <algorithm>
 
 #include "providers/wire/bytes.hpp"
@@ -34,8 +34,8 @@ bool Sender::may_lend(const Record& r) const {
            r.bytes >= link_.node().outlet_.zero_copy_from();
 }
 
-// Fields, and the payload unless it is lent. False: memory cannot be read.
-bool Sender::write_fields(std::byte* at, const Record& r, bool lent) {
+// Fields, and the payload unless it goes zero-copy. False: memory cannot be read.
+bool Sender::write_fields(std::byte* at, const Record& r, bool zero_copy) {
     Host& host = link_.node().host_;
     std::byte* const payload = at + field_bytes(r.kind);
     switch (r.kind) {
@@ -66,7 +66,7 @@ bool Sender::write_fields(std::byte* at, const Record& r, bool lent) {
             [[fallthrough]];
         default:
             write_message(at, {r.item, r.offset, w.total, w.immediate});
-            return r.bytes == 0 || lent ||
+            return r.bytes == 0 || zero_copy ||
                    host.read_source(link_.cookie(), w.tag, r.offset, payload, r.bytes);
     }
 }
@@ -76,11 +76,11 @@ Sender::Step Sender::transmit(uint32_t sequence, Record& r, Time now) {
     std::byte* const frame = link_.begin_frame(kHeaderBytes + length);
     if (frame == nullptr) return Step::blocked;
     Piece pieces[kMostPieces];
-    uint32_t lent = 0;
+    uint32_t zero_copied = 0;
     if (may_lend(r))
-        lent =
+        zero_copied =
             link_.node().host_.lend_source(link_.cookie(), open(r.item).work.tag, r.offset, r.bytes, pieces);
-    if (!write_fields(frame + kHeaderBytes, r, lent != 0)) [[unlikely]] {
+    if (!write_fields(frame + kHeaderBytes, r, zero_copied != 0)) [[unlikely]] {
         link_.node().outlet_.end_frame(frame, 0, link_.peer());
         failed_ = r;
         return Step::ended;
@@ -92,7 +92,7 @@ Sender::Step Sender::transmit(uint32_t sequence, Record& r, Time now) {
     if (r.again || sequence % kAckEvery == kAckEvery - 1 || nothing_follows(r)) h.flags |= kFlagAckNow;
     if ((r.kind == Kind::send || r.kind == Kind::write) && open(r.item).work.has_immediate)
         h.flags |= kFlagImmediate;
-    link_.end_frame(frame, h, now, std::span<const Piece>(pieces, lent));
+    link_.end_frame(frame, h, now, std::span<const Piece>(pieces, zero_copied));
     r.sent = now;
     return Step::sent;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory of sends that the port cannot take yet: what was lent to it is taken back when the VI ends, or when
+// Memory of sends that the port cannot take yet: it is taken back when the VI ends, or when
 // the memory is deregistered. Whoever runs the two stops the receiver while the sender waits for a line.
 //
 //   taken_back receive               both connections; says which messages of the first one came, all whole
@@ -176,21 +176,21 @@ void send_and_wait(VIP_VI_HANDLE vi, char letter) {
 int send(const char* host, bool vi_ends) {
     open_nic();
     const size_t bytes = (kMessage + 4095) / 4096 * 4096;
-    void* const lent = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (lent == MAP_FAILED) fail("mmap", 0);
-    std::memset(lent, 'z', bytes);
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("mmap", 0);
+    std::memset(memory, 'z', bytes);
     VIP_MEM_HANDLE region;
-    must(VipRegisterMem(nic, lent, bytes, nullptr, &region), "VipRegisterMem");
+    must(VipRegisterMem(nic, memory, bytes, nullptr, &region), "VipRegisterMem");
     VIP_VI_HANDLE vi = connect(host);
     for (uint32_t i = 0; i < kWarmUp; ++i) send_and_wait(vi, 'w');
-    for (uint32_t i = 0; i < kMessages; ++i) fill(descriptor(i), static_cast<std::byte*>(lent), region);
+    for (uint32_t i = 0; i < kMessages; ++i) fill(descriptor(i), static_cast<std::byte*>(memory), region);
     say("warm");
     await_line();
     for (uint32_t i = 0; i < kMessages; ++i) must(VipPostSend(vi, descriptor(i), handle), "VipPostSend");
     if (vi_ends) end_vi(vi);
-    must(VipDeregisterMem(nic, lent, region), "VipDeregisterMem");
+    must(VipDeregisterMem(nic, memory, region), "VipDeregisterMem");
     // Nothing else may come to lie there: who still reads it dies.
-    if (::mmap(lent, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    if (::mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         fail("mmap", 0);
     say("gone");
     await_line();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Payload that ports send from where it lies: messages and writes with every byte checked, once so and once copied, by the engines'
-counters; through a ring that is smaller than the window, so that lent frames have to wait, while their memory is taken back, too;
-with a peer that stands still, so that lent frames are sure to wait when the VI or the registration ends; and to the port's own
+counters; through a ring that is smaller than the window, so that zero-copy frames have to wait, while their memory is taken back, too;
+with a stalled peer, so that zero-copy frames are sure to wait when the VI or the registration ends; and to the port's own
 address, where frames wait in any case.
 
     zero_copy.py --build BUILD
@@ -41,7 +41,7 @@ def counters(hosts, program, test, size, count):
             raise Failure("%s: exit status %d\n%s%s" % (test, process.returncode, out[-2000:], err[-3000:]))
     found = {}
     for _, err in says:
-        for name in ("lent", "bad check", "copied after all"):
+        for name in ("zero-copy", "bad check", "copied after all"):
             found[name] = found.get(name, 0) + sum(int(n) for n in re.findall(r"\b%s (\d+)" % name, err))
     return found
 
@@ -54,7 +54,7 @@ def compare(hosts, program):
             got = counters(hosts, program, test, size, count)
             print("%-10s zero_copy %-3s %-8s %d x %d: %s" % (type(hosts).__name__, zero_copy, test, count, size, got), flush=True)
             # Three of four frames of 30,000 bytes are full, and so are most of 65,536.
-            enough = got["lent"] >= 3 * count if zero_copy == "on" else got["lent"] == 0
+            enough = got["zero-copy"] >= 3 * count if zero_copy == "on" else got["zero-copy"] == 0
             if not enough or got["bad check"] != 0:
                 raise Failure("%s with zero_copy %s: %s" % (test, zero_copy, got))
             if zero_copy == "on" and isinstance(hosts, SmallRing) and got["copied after all"] == 0:
@@ -70,7 +70,7 @@ def expect(process, word):
 
 
 def peer_stands_still(hosts, program, what):
-    """The receiver is stopped while frames that lend memory wait for the ring; then `what` ends, and the memory with it.
+    """The receiver is stopped while zero-copy frames wait for the ring; then `what` ends, and the memory with it.
     True if any frame had to wait."""
     receiver = hosts.start(1, program, "receive")
     sender = hosts.start(0, program, "send", "hostb", what, stdin=subprocess.PIPE)
@@ -111,10 +111,10 @@ def to_ourselves(hosts, program):
         out, err = process.communicate(timeout=60)
     finally:
         end([process])
-    got = {name: sum(int(n) for n in re.findall(r"\b%s (\d+)" % name, err)) for name in ("lent", "foreign")}
+    got = {name: sum(int(n) for n in re.findall(r"\b%s (\d+)" % name, err)) for name in ("zero-copy", "foreign")}
     print("%-10s to ourselves: %s" % (type(hosts).__name__, got), flush=True)
     # A frame whose payload was still elsewhere would count as foreign, and come a second time as a copy.
-    if process.returncode != 0 or got["lent"] < 2000 or got["foreign"] != 0:
+    if process.returncode != 0 or got["zero-copy"] < 2000 or got["foreign"] != 0:
         raise Failure("to ourselves: exit status %d, %s\n%s%s" % (process.returncode, got, out[-2000:], err[-3000:]))
 
 

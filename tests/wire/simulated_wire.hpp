@@ -43,7 +43,7 @@ public:
             if (bytes != 0) wire_.send(frame, bytes, own, to);
         }
         void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const Piece> tail,
-                      const NicAddress& to) override {
+                           const NicAddress& to) override {
             if (on_zero_copy) on_zero_copy();
             for (const Piece& piece : tail) {
                 std::memcpy(frame + bytes, piece.at, piece.bytes);
@@ -55,7 +55,7 @@ public:
         const NicAddress own;
         bool still = false;  // as if nobody carried its frames; they go all the same
         uint32_t& zero_copy_above = zero_copy_from_;
-        std::function<void()> on_zero_copy;  // before lent memory is read
+        std::function<void()> on_zero_copy;  // before zero-copy payload is read
 
     private:
         SimulatedWire& wire_;

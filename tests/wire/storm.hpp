@@ -34,7 +34,7 @@ inline Weather bad_weather() {
 struct StormReport {
     std::string wrong;  // empty: as it has to be
     uint64_t arrived = 0, sent = 0, lost = 0, repeated = 0, damaged = 0, flaps = 0, retransmitted = 0,
-             timeouts = 0, lent = 0;
+             timeouts = 0, zero_copied = 0;
     Time took = 0;
 };
 

@@ -28,7 +28,7 @@ class Server {
 public:
     struct Options {
         std::string port;       // as configured
-        bool faults = false;    // all that leaves goes through bad weather, also to our own address
+        bool faults = false;    // faults are injected into all that leaves, also to the own address
         int64_t linger_ns = 0;  // leave so long after the last application; negative: stay
     };
 
