@@ -3,8 +3,8 @@
 // program with one thread stands alone at the end; everything else goes the general way.
 #include "vipl/completion.hpp"
 
-#include "vipl/poll_backoff.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/poll_backoff.hpp"
 
 namespace viaduct::vipl {
 namespace {

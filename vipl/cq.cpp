@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "vipl/poll_backoff.hpp"
 #include "vipl/dispatcher.hpp"
+#include "vipl/poll_backoff.hpp"
 #include "vipl/vi.hpp"
 
 namespace viaduct::vipl {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a poll that found nothing does before it returns. Any thread, no lock held.
+// Poll backoff: what a poll that found nothing does before it returns. Any thread, no lock held.
 #pragma once
 
 #include <atomic>
@@ -14,19 +14,18 @@ inline std::atomic<const void*> last_empty_poll{nullptr};
 
 inline bool must_give_way() { return crowd_hint.load(std::memory_order_relaxed); }
 
-// One pause between two looks at the same queue: looking without a break takes the line away from its writer
-// again and again (spec/performance R4). A program that looks at many queues
-// in turn needs none.
+// One pause between two polls of the same queue: polling without a pause takes the cache line from its writer
+// again and again (spec/performance R4). A program that polls many queues in turn needs none.
 inline void pause_if_polled_again(const void* queue) {
-    if (holds(last_empty_poll, queue)) {
+    if (atomic_equals(last_empty_poll, queue)) {
         cpu_pause();
     } else {
         last_empty_poll.store(queue, std::memory_order_relaxed);
     }
 }
 
-// The same; but where others want this processor it is given to them at once: programs poll without ever
-// yielding (spec/compat T16). True: somebody else may have run; look once more.
+// The same; but where other threads want this processor it yields at once, because programs poll without ever
+// yielding (spec/compat T16). True: another thread may have run; poll once more.
 inline bool backoff_after_poll(const void* queue) {
     if (must_give_way()) [[unlikely]] {
         give_way();

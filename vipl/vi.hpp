@@ -77,7 +77,7 @@ struct Vi {
         const void* open_to = now == VIP_STATE_CONNECTED ? public_handle() : nullptr;
         core.recv.open_to = core.send.open_to = open_to;
     }
-    bool is(const void* wanted) const { return holds(handle, reinterpret_cast<uintptr_t>(wanted)); }
+    bool is(const void* wanted) const { return atomic_equals(handle, reinterpret_cast<uintptr_t>(wanted)); }
     VIP_VI_HANDLE public_handle() const { return reinterpret_cast<VIP_VI_HANDLE>(handle.load()); }
     QueueSide& side_of(const WorkQueue& q) { return q.is_receive ? recv_side : send_side; }
     static Vi& of(ViCore& core) { return *static_cast<Vi*>(core.owner); }
@@ -134,7 +134,7 @@ extern const ViEvents vi_events;
 
 // Carries out a break that was marked. No VI lock may be held.
 void settle(Vi& vi);
-inline bool is_broken(const Vi& vi) { return holds(vi.core.broken, 2u); }
+inline bool is_broken(const Vi& vi) { return atomic_equals(vi.core.broken, 2u); }
 inline void settle_if_broken(Vi& vi) {
     if (is_broken(vi)) [[unlikely]]
         settle(vi);

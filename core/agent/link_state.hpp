@@ -16,9 +16,9 @@
 
 #include "core/agent/find_agent.hpp"
 #include "core/agent/link.hpp"
-#include "core/shm/bell.hpp"
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
+#include "core/shm/bell.hpp"
 
 namespace viaduct {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether an atomic word has a value, in the one instruction that the processor has for it: compilers load
-// atomic words into a register before they compare, which hot paths would pay a dozen times a message.
+// Compares an atomic word with a value in one instruction. Compilers load atomic words into a register before
+// they compare, which costs a hot path a dozen instructions a message.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ template <class Word, class Value>
 
 // A relaxed load and a comparison.
 template <class Word>
-[[gnu::always_inline]] inline bool holds(const std::atomic<Word>& word, Word value) {
+[[gnu::always_inline]] inline bool atomic_equals(const std::atomic<Word>& word, Word value) {
 #if VIADUCT_COMPARES_IN_MEMORY
     return detail::compare_in_memory(word, value);
 #else
@@ -56,7 +56,7 @@ template <class Word>
 // Of two words, the second right behind the first, which is aligned as both together: the first has the lower
 // half of `value` and the second the upper one. Acquire loads, where possible a single one.
 [[gnu::always_inline]] inline bool atomic_pair_equals_acquire(const std::atomic<uint32_t>& first,
-                                                const std::atomic<uint32_t>& second, uint64_t value) {
+                                                              const std::atomic<uint32_t>& second, uint64_t value) {
 #if VIADUCT_COMPARES_IN_MEMORY
     (void)second;
     typedef uint64_t __attribute__((may_alias)) Both;

@@ -43,7 +43,7 @@ public:
     bool try_enter() {
 #ifndef VIADUCT_TSAN  // the sanitizer cannot see through membarrier: there every lock is an ordinary one
         const uintptr_t me = thread_identity();
-        return holds(owner_, me) && enter(me);
+        return atomic_equals(owner_, me) && enter(me);
 #else
         return false;
 #endif

@@ -15,38 +15,38 @@ uint64_t per_64k(uint64_t ns, size_t bytes) {
 }  // namespace
 
 TunerClass::TunerClass() {
-    for (uint32_t way = 0; way < kMostWays; ++way) order_[way] = static_cast<uint8_t>(way);
+    for (uint32_t method = 0; method < kMostMethods; ++method) order_[method] = static_cast<uint8_t>(method);
 }
 
 uint8_t TunerClass::kept(uint32_t possible) const {
-    for (const uint8_t way : order_)
-        if ((possible >> way & 1) != 0) return way;
+    for (const uint8_t method : order_)
+        if ((possible >> method & 1) != 0) return method;
     return 0;
 }
 
-bool TunerClass::another_in_time(uint32_t way) const {
-    for (uint32_t other = 0; other < kMostWays; ++other)
-        if (other != way && trials_[other].told != 0) return true;
+bool TunerClass::another_in_time(uint32_t method) const {
+    for (uint32_t other = 0; other < kMostMethods; ++other)
+        if (other != method && trials_[other].told != 0) return true;
     return false;
 }
 
-bool TunerClass::is_wanted(const TunerRules& rules, uint32_t way) const {
-    const Trial& t = trials_[way];
-    const TunedMethod& of = rules.methods[way];
+bool TunerClass::is_wanted(const TunerRules& rules, uint32_t method) const {
+    const Trial& t = trials_[method];
+    const TunedMethod& of = rules.methods[method];
     return !t.left_out && t.late < kMostLate && t.gone < of.untold + of.told &&
-           (!of.after_others || another_in_time(way));
+           (!of.after_others || another_in_time(method));
 }
 
 TunerClass::Choice TunerClass::choose(const TunerRules& rules, uint32_t possible, bool may_try) {
     if (!trying_) {
         if (++since_ >= pause_) begin();
     } else if (may_try) {
-        for (uint8_t way = 0; way < rules.methods.size(); ++way) {
-            if ((possible >> way & 1) == 0 || !is_wanted(rules, way)) continue;
-            const bool counts = ++trials_[way].gone > rules.methods[way].untold;
-            took_part_ |= 1u << way;
+        for (uint8_t method = 0; method < rules.methods.size(); ++method) {
+            if ((possible >> method & 1) == 0 || !is_wanted(rules, method)) continue;
+            const bool counts = ++trials_[method].gone > rules.methods[method].untold;
+            took_part_ |= 1u << method;
             since_ = 0;
-            return {way, true, counts, round_};
+            return {method, true, counts, round_};
         }
         // The last of a round may wait behind many that were chosen after it.
         if (is_over(rules) || ++since_ >= rules.longest_pause) decide(rules);
@@ -55,10 +55,10 @@ TunerClass::Choice TunerClass::choose(const TunerRules& rules, uint32_t possible
 }
 
 bool TunerClass::is_over(const TunerRules& rules) const {
-    for (uint32_t way = 0; way < rules.methods.size(); ++way) {
-        if ((took_part_ >> way & 1) == 0) continue;
-        const Trial& t = trials_[way];
-        if (t.late < kMostLate && t.told + t.late < rules.methods[way].told) return false;
+    for (uint32_t method = 0; method < rules.methods.size(); ++method) {
+        if ((took_part_ >> method & 1) == 0) continue;
+        const Trial& t = trials_[method];
+        if (t.late < kMostLate && t.told + t.late < rules.methods[method].told) return false;
     }
     return took_part_ != 0;
 }
@@ -82,21 +82,20 @@ void TunerClass::tell(const TunerRules& rules, const Choice& choice, size_t byte
     }
 }
 
-uint64_t TunerClass::time_of(const TunerRules& rules, uint32_t way) const {
-    const Trial& t = trials_[way];
+uint64_t TunerClass::time_of(const TunerRules& rules, uint32_t method) const {
+    const Trial& t = trials_[method];
     const uint64_t time = rules.judge == Judge::mean && t.told != 0 ? t.time / t.told : t.time;
-    return time * (100 + rules.methods[way].handicap);
+    return time * (100 + rules.methods[method].handicap);
 }
 
 void TunerClass::sort(const TunerRules& rules) {
     // What was late goes behind what was in time. What did not take part stays where it is.
-    std::stable_partition(order_.begin(), order_.end(), [&](uint8_t way) {
-        return (took_part_ >> way & 1) == 0 || trials_[way].told != 0;
-    });
-    std::array<uint8_t*, kMostWays> timed{};
+    std::stable_partition(order_.begin(), order_.end(),
+                          [&](uint8_t method) { return (took_part_ >> method & 1) == 0 || trials_[method].told != 0; });
+    std::array<uint8_t*, kMostMethods> timed{};
     size_t n = 0;
-    for (uint8_t& way : order_)
-        if (trials_[way].told != 0) timed[n++] = &way;
+    for (uint8_t& method : order_)
+        if (trials_[method].told != 0) timed[n++] = &method;
     for (size_t pass = 1; pass < n; ++pass) {
         for (size_t i = 0; i + 1 < n; ++i) {
             uint8_t &before = *timed[i], &behind = *timed[i + 1];
@@ -108,13 +107,13 @@ void TunerClass::sort(const TunerRules& rules) {
 void TunerClass::decide(const TunerRules& rules) {
     const uint8_t before = order_[0];
     uint64_t pause = rules.longest_pause;
-    if (another_in_time(kMostWays)) {
+    if (another_in_time(kMostMethods)) {
         sort(rules);
-        for (uint32_t way = 0; way < rules.methods.size(); ++way) {
-            const Trial& t = trials_[way];
-            if (t.told != 0) left_out_of_[way] = 0;
+        for (uint32_t method = 0; method < rules.methods.size(); ++method) {
+            const Trial& t = trials_[method];
+            if (t.told != 0) left_out_of_[method] = 0;
             if (t.told == 0 && t.late != 0)
-                left_out_of_[way] = static_cast<uint8_t>(std::min(2u * left_out_of_[way] + 1, kMostLeftOut));
+                left_out_of_[method] = static_cast<uint8_t>(std::min(2u * left_out_of_[method] + 1, kMostLeftOut));
         }
         const bool confirmed = decided_ && order_[0] == before;
         pause = confirmed ? std::min(8 * uint64_t{pause_}, pause) : rules.first_pause;
@@ -135,11 +134,11 @@ void TunerClass::begin() {
     ++round_;
     took_part_ = since_ = spent_by_ = 0;
     spent_ = 0;
-    for (uint32_t way = 0; way < kMostWays; ++way) {
-        trials_[way] = Trial();
-        const bool left_out = left_out_so_far_[way] < left_out_of_[way];
-        left_out_so_far_[way] = left_out ? static_cast<uint8_t>(left_out_so_far_[way] + 1) : uint8_t{0};
-        trials_[way].left_out = left_out;
+    for (uint32_t method = 0; method < kMostMethods; ++method) {
+        trials_[method] = Trial();
+        const bool left_out = left_out_so_far_[method] < left_out_of_[method];
+        left_out_so_far_[method] = left_out ? static_cast<uint8_t>(left_out_so_far_[method] + 1) : uint8_t{0};
+        trials_[method].left_out = left_out;
     }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which of several ways transfers take, learnt from transfers of the program itself: some go each way, the fastest
-// one is kept, and later they are tried anew, because processors of virtual machines are moved about. For each power
-// of two of their length. No clock, no memory, no lock: the caller says how long a transfer took. By one thread at a
-// time.
+// Which of several methods transfers take, learnt from transfers of the program itself: some go each method, the
+// fastest one is kept, and later they are tried anew, because processors of virtual machines are moved about. For each
+// power of two of their length. No clock, no memory, no lock: the caller says how long a transfer took. By one thread
+// at a time.
 //
 // What trials may cost. A transfer of a trial that takes longer than TunerRules::late_ns and a nanosecond a byte is
-// late. A way that was late twice is not tried any more in this round; if another way was not late, it is left out of
-// the following 1, 3, 7 and then 15 rounds. Rounds are `first_pause` transfers apart at least, and so far that what
-// their transfers took longer than they would have taken the kept way is no more than kMostCost of the time until the
-// next one (or kLongestPauses times `longest_pause` transfers).
+// late. A method that was late twice is not tried any more in this round; if another method was not late, it is left
+// out of the following 1, 3, 7 and then 15 rounds. Rounds are `first_pause` transfers apart at least, and so far that
+// what their transfers took longer than they would have taken the kept method is no more than kMostCost of the time
+// until the next one (or kLongestPauses times `longest_pause` transfers).
 #pragma once
 
 #include <algorithm>
@@ -22,22 +22,22 @@ namespace viaduct {
 
 struct TunedMethod {
     uint8_t told = 4;    // transfers of a round whose times count,
-    uint8_t untold = 0;  // and those before them: caches have to get used to it, or those of another way hide them
+    uint8_t untold = 0;  // and those before them: caches have to get used to it, or those of another method hide them
     uint8_t handicap = 0;      // per cent that are added to its time
     bool after_others = false;  // is tried only where another one has just been in time: it needs a peer that looks
 };
 
 enum class Judge : uint8_t {
-    least,  // the least time of each way counts: one transfer at a time is tried
+    least,  // the least time of each method counts: one transfer at a time is tried
     mean,   // of transfers that overlap two may end at once: what they took together counts
 };
 
-// The order of `ways` is that of preference while nothing is known.
+// The order of `methods` is that of preference while nothing is known.
 struct TunerRules {
-    std::span<const TunedMethod> ways;
+    std::span<const TunedMethod> methods;
     Judge judge = Judge::least;
-    uint32_t gain = 5;  // per cent by which another way has to be better than the kept one
-    // Transfers between two rounds; eight times as many each time the kept way is confirmed.
+    uint32_t gain = 5;  // per cent by which another method has to be better than the kept one
+    // Transfers between two rounds; eight times as many each time the kept method is confirmed.
     uint32_t first_pause = 4096, longest_pause = 4096;
     uint32_t late_ns = 10'000;
 };
@@ -45,28 +45,28 @@ struct TunerRules {
 // Of transfers that are about as long.
 class TunerClass {
 public:
-    static constexpr uint32_t kMostWays = 4;
-    static constexpr uint32_t kMostLate = 2;       // late transfers of a way in a round
+    static constexpr uint32_t kMostMethods = 4;
+    static constexpr uint32_t kMostLate = 2;       // late transfers of a method in a round
     static constexpr uint32_t kMostLeftOut = 15;   // rounds
     static constexpr uint32_t kMostCost = 1;       // per cent of the time
     static constexpr uint32_t kLongestPauses = 16;
     static constexpr uint64_t kNeverTold = UINT64_MAX;
 
     struct Choice {
-        uint8_t way = 0;
+        uint8_t method = 0;
         bool timed = false;   // how long it takes is of interest,
         bool counts = false;  // and to be told
         uint32_t round = 0;
     };
 
     TunerClass();
-    // `possible`: a bit for each way that this transfer can take; it is tried only if `may_try`.
+    // `possible`: a bit for each method that this transfer can take; it is tried only if `may_try`.
     Choice choose(const TunerRules&, uint32_t possible, bool may_try);
     // How long a choice that counts took, or kNeverTold.
     void tell(const TunerRules&, const Choice&, size_t bytes, uint64_t ns);
-    // Whether all transfers take that way and no round is due. Then it counts as a choice.
-    bool stays(uint8_t way) {
-        if (trying_ || order_[0] != way || since_ + 1 >= pause_) return false;
+    // Whether all transfers take that method and no round is due. Then it counts as a choice.
+    bool stays(uint8_t method) {
+        if (trying_ || order_[0] != method || since_ + 1 >= pause_) return false;
         ++since_;
         return true;
     }
@@ -79,21 +79,21 @@ private:
         bool left_out = false;
         uint64_t time = 0;  // the least, or the sum; ns for 64 KiB
     };
-    bool is_wanted(const TunerRules&, uint32_t way) const;
+    bool is_wanted(const TunerRules&, uint32_t method) const;
     bool is_over(const TunerRules&) const;
-    bool another_in_time(uint32_t way) const;
-    uint64_t time_of(const TunerRules&, uint32_t way) const;
+    bool another_in_time(uint32_t method) const;
+    uint64_t time_of(const TunerRules&, uint32_t method) const;
     void begin();
     void decide(const TunerRules&);
     void sort(const TunerRules&);
 
-    std::array<Trial, kMostWays> trials_{};
-    std::array<uint8_t, kMostWays> order_{};           // of preference
-    std::array<uint8_t, kMostWays> left_out_of_{};     // so many rounds,
-    std::array<uint8_t, kMostWays> left_out_so_far_{};  // of which so many have gone
+    std::array<Trial, kMostMethods> trials_{};
+    std::array<uint8_t, kMostMethods> order_{};            // of preference
+    std::array<uint8_t, kMostMethods> left_out_of_{};      // so many rounds,
+    std::array<uint8_t, kMostMethods> left_out_so_far_{};  // of which so many have gone
     bool trying_ = true;
     bool decided_ = false;
-    uint32_t took_part_ = 0;  // ways of this round
+    uint32_t took_part_ = 0;  // methods of this round
     uint32_t round_ = 0;
     uint32_t since_ = 0;  // transfers since the last round, or since the last trial of this one
     uint32_t pause_ = 0;
@@ -110,15 +110,15 @@ public:
     explicit TransferTuner(const TunerRules& rules, bool on = true) : rules_(&rules), on_(on) {}
 
     Choice choose(size_t bytes, uint32_t possible = UINT32_MAX, bool may_try = true) {
-        possible &= (1u << rules_->ways.size()) - 1;
+        possible &= (1u << rules_->methods.size()) - 1;
         TunerClass& c = of(bytes);
         if (!on_ || std::has_single_bit(possible)) return {c.kept(possible), false, false, 0};
         return c.choose(*rules_, possible, may_try);
     }
     void tell(size_t bytes, const Choice& choice, uint64_t ns) { of(bytes).tell(*rules_, choice, bytes, ns); }
-    bool stays(size_t bytes, uint8_t way) { return on_ && of(bytes).stays(way); }
+    bool stays(size_t bytes, uint8_t method) { return on_ && of(bytes).stays(method); }
     uint8_t kept(size_t bytes, uint32_t possible = UINT32_MAX) const {
-        return classes_[index_of(bytes)].kept(possible & ((1u << rules_->ways.size()) - 1));
+        return classes_[index_of(bytes)].kept(possible & ((1u << rules_->methods.size()) - 1));
     }
     const TunerClass& of_length(size_t bytes) const { return classes_[index_of(bytes)]; }
 

@@ -24,7 +24,7 @@ uint64_t bit_of(uint32_t slot) { return uint64_t{1} << (slot % 64); }
 
 // The mark that the other end has set in its end record. slots_lock held: a connected endpoint keeps its segment.
 bool take_mark_of(Endpoint& ep, Mark mark) {
-    return ep.connected && take_probe_mark(ep.joint.shared()->ends[1 - ep.joint.side].*mark);
+    return ep.connected && take_mark(ep.joint.shared()->ends[1 - ep.joint.side].*mark);
 }
 
 // The endpoints that `words` name and, unless the words are our own, whose peer says the same. slots_lock held.

@@ -10,9 +10,9 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/shm/fd.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 
 namespace viaduct {
 

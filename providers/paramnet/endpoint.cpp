@@ -13,10 +13,10 @@
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/hub.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/progress.hpp"
 #include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {
@@ -175,8 +175,8 @@ void start(ViCore& vi) {
     ring_peer(ep);            // it may hold back sends until now
     // Rings and calls of before this moment met a silent lane, and their marks are to be set anew.
     EndRecord& other_end = ep.joint.shared()->ends[1 - ep.joint.side];
-    take_probe_mark(other_end.rung);
-    take_probe_mark(other_end.called);
+    take_mark(other_end.rung);
+    take_mark(other_end.called);
     remind(ep);
     call_own(nic, ep.slot);  // the peer may have come and gone
 }

@@ -35,7 +35,7 @@ public:
 
     const FaultPlan& plan() const { return plan_; }
     const FaultCounters& counters() const { return counters_; }
-    // The network's verdict on one message.
+    // What the network does with one message.
     Fate decide(bool reliable);
     void count_delay() { ++counters_.delayed; }
 

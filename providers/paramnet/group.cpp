@@ -216,11 +216,10 @@ namespace {
 // lock held.
 inline bool has_one_receiver_only(const Group& group, const Endpoint& ep) {
     const NicContext& nic = *group.nic;
-    return ((group.polls + 1) & kTidyEvery) != 0 && ep.recv_group == &group &&
-           holds(ep.send_attention, 0u) &&
-           (holds(ep.awaits_acks, 0u) || ep.send_group != &group) &&
+    return ((group.polls + 1) & kTidyEvery) != 0 && ep.recv_group == &group && atomic_equals(ep.send_attention, 0u) &&
+           (atomic_equals(ep.awaits_acks, 0u) || ep.send_group != &group) &&
            nic.hub->rings.load(std::memory_order_acquire) == nic.rings_seen.load(std::memory_order_acquire) &&
-           holds(group.any_pending, 0u);
+           atomic_equals(group.any_pending, 0u);
 }
 
 enum class Looked : uint8_t { elsewhere, done, broken };
@@ -248,7 +247,7 @@ void poll_group(Group* group) {
         return poll_in_general(group);
     Looked looked = Looked::elsewhere;
     ViCore* vi = nullptr;
-    if (holds(group->hot_count, 1u)) [[likely]] {
+    if (atomic_equals(group->hot_count, 1u)) [[likely]] {
         Endpoint& ep = *group->hot[0].endpoint;
         vi = ep.vi;
         looked = poll_only(*group, ep);

@@ -44,7 +44,7 @@ inline void call(const Bells& peer, EndRecord& own, uint32_t slot) {
 }
 
 // Takes back what the other end has marked; true when it had.
-inline bool take_probe_mark(std::atomic<uint32_t>& mark) {
+inline bool take_mark(std::atomic<uint32_t>& mark) {
     return mark.load(std::memory_order_relaxed) != 0 && mark.exchange(0, std::memory_order_seq_cst) != 0;
 }
 

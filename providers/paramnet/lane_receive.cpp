@@ -85,7 +85,7 @@ bool take_short_in_row(Endpoint& ep, const Line& line, uint32_t meta) {
 // What is left to do after a message came alone, when there is anything.
 [[gnu::noinline]] void finish_alone(Endpoint& ep, WorkQueue& q) {
     tell_completion(q, free_barrier);
-    if (!holds(ep.send_attention, 0u)) [[unlikely]]
+    if (!atomic_equals(ep.send_attention, 0u)) [[unlikely]]
         push_from_receive(ep);
 }
 
@@ -105,7 +105,7 @@ template <Taking kTaking>
     rx.next.store(static_cast<uint32_t>(word), std::memory_order_relaxed);  // a line's tag is the position behind it
     publish_status(d, status, length_in(meta));
     free_barrier();  // pairs with the heavy barrier of a thread going to sleep
-    if (q.cq != nullptr || !holds(q.sleepers, 0u) || !holds(ep.send_attention, 0u)) [[unlikely]]
+    if (q.cq != nullptr || !atomic_equals(q.sleepers, 0u) || !atomic_equals(ep.send_attention, 0u)) [[unlikely]]
         return finish_alone(ep, q);
     q.completed = q.completed + 1;
 }
@@ -141,8 +141,8 @@ template <Taking kTaking>
     Rx& rx = ep.rx;
     WorkQueue& q = vi.recv;
     const uint32_t meta = meta_of(word), length = length_in(meta);
-    if ((meta & (15 | (kFlagBlocks | kFlagAck | kFlagProbe) << 4)) != (kLineSend | kFlagBlocks << 4) ||
-        length == 0 || read_extra(line) != length || !q.has_untaken())
+    if ((meta & (15 | (kFlagBlocks | kFlagAck | kFlagProbe) << 4)) != (kLineSend | kFlagBlocks << 4) || length == 0 ||
+        read_extra(line) != length || !q.has_untaken())
         return false;
     VIP_DESCRIPTOR* d = q.next_untaken();
     const SegmentValue s = read_segment(d->DS[0].Local);
@@ -165,7 +165,7 @@ template <Taking kTaking>
     const Rx& rx = ep.rx;
     const Line& line = line_at(rx, rx.next.load(std::memory_order_relaxed));
     const uint64_t word = line.word.load(std::memory_order_acquire);
-    if (rx.poll_budget == 0 || !holds(rx.polled, 1u) ||
+    if (rx.poll_budget == 0 || !atomic_equals(rx.polled, 1u) ||
         !(take_short_alone<Taking::alone>(ep, vi, line, word) || take_block_alone(ep, vi, line, word)))
         take_in_general(ep);
 }
@@ -180,11 +180,12 @@ template <Taking kTaking>
     const Line& line = line_at(rx, position);
     const uint64_t word = line.word.load(std::memory_order_acquire);
     if (static_cast<uint32_t>(word) != line_tag(position)) {
-        if (!holds(ep.send_attention, 0u)) [[unlikely]]
+        if (!atomic_equals(ep.send_attention, 0u)) [[unlikely]]
             push_from_receive(ep);
         return;
     }
-    if (rx.poll_budget == 0 || !holds(rx.polled, 1u) || !take_short_alone<Taking::usual>(ep, vi, line, word)) [[unlikely]]
+    if (rx.poll_budget == 0 || !atomic_equals(rx.polled, 1u) || !take_short_alone<Taking::usual>(ep, vi, line, word))
+        [[unlikely]]
         take_unusual(ep, vi);
 }
 

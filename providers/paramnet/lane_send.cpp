@@ -5,11 +5,11 @@
 
 #include "core/clock/clock.hpp"
 #include "core/trace/probe.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
 #include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {

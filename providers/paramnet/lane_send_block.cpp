@@ -55,15 +55,16 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     Line& line = next_line(ep);
     uint32_t trial = 0;
     int64_t begun = 0;
-    const bool fetched = length >= PrefetchTuner::kLearntFrom && static_cast<int32_t>(tx.blocks.fetched_to - unit_after) >= 0;
+    const bool fetched =
+        length >= PrefetchTuner::kLearntFrom && static_cast<int32_t>(tx.blocks.fetched_to - unit_after) >= 0;
     const uint32_t heard = ep.rx.next.load(std::memory_order_relaxed);
     const bool in_row = heard == tx.learnt.heard;
     tx.learnt.heard = heard;
-    PrefetchTuner& ahead = in_row ? tx.learnt.in_row : tx.learnt.answered;
+    PrefetchTuner& prefetch = in_row ? tx.learnt.in_row : tx.learnt.answered;
     if (length >= PrefetchTuner::kLearntFrom && length <= kMinFragment) {
-        if (ahead.trial().open()) [[unlikely]]
+        if (prefetch.trial().open()) [[unlikely]]
             read_probe_result(ep);
-        trial = ahead.next(length, fetched, tx.blocks.steady, &tx.learnt.last_trial);
+        trial = prefetch.next(length, fetched, tx.blocks.steady, &tx.learnt.last_trial);
         if (trial != 0) [[unlikely]] {
             if (in_row)
                 begun = now_ns();
@@ -92,12 +93,12 @@ bool send_block(Endpoint& ep, ViCore& vi) {
     q.taken = position + 1;
     finish_short_send(ep, position, length);
     prefetch_for_writing(&next_line(ep));
-    if (length <= kMinFragment && ahead.fetches(length)) prefetch_blocks(tx, length);
+    if (length <= kMinFragment && prefetch.fetches(length)) prefetch_blocks(tx, length);
     if (trial != 0) [[unlikely]] {
-        ahead.trial().sent(trial, now_ns() - begun);
+        prefetch.trial().sent(trial, now_ns() - begun);
         // The pace of a row is that of its sender; for a receiver that waits for each it would be the
         // latency.
-        if (in_row) ahead.answered(trial, 0);
+        if (in_row) prefetch.answered(trial, 0);
     }
     return true;
 }

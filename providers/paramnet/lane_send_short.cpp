@@ -53,7 +53,7 @@ template <Known kKnown>
     } else {
         // Pairs with the heavy barriers of a peer that stops polling and of a thread going to sleep.
         free_barrier();
-        if (!holds(tx.peer->recv_mode, uint32_t{kModePolled}) || !holds(q.sleepers, 0u) ||
+        if (!atomic_equals(tx.peer->recv_mode, uint32_t{kModePolled}) || !atomic_equals(q.sleepers, 0u) ||
             (kKnown == Known::fast && (q.cq != nullptr || tx.acknowledged || q.completed != position))) [[unlikely]]
             return finish_short_send(ep, kKnown == Known::all ? q.completed : position, length);
         publish_status(d, VIP_STATUS_OP_SEND, length);

@@ -24,12 +24,14 @@ ProbeMark take_probe_mark(const Endpoint& ep, const Line& line) {
     return mark;
 }
 
-void note_sent(Endpoint& ep, const OutgoingMessage& m) { ep.tx.learnt.methods.trial().sent(m.trial, now_ns() - m.begun); }
+void note_sent(Endpoint& ep, const OutgoingMessage& m) {
+    ep.tx.learnt.methods.trial().sent(m.trial, now_ns() - m.begun);
+}
 
 void publish_probe_result(Endpoint& ep, const ProbeMark& mark) {
     const uint64_t ns = static_cast<uint64_t>(now_ns()) - static_cast<uint64_t>(mark.begun);
     ep.rx.own->probes[mark.kind % kProbeKinds].store(uint64_t{mark.number} << 32 | std::min<uint64_t>(ns, UINT32_MAX),
-                           std::memory_order_relaxed);
+                                                     std::memory_order_relaxed);
 }
 
 namespace {

@@ -15,7 +15,7 @@ constexpr uint32_t kLeastPulled = 16384;
 constexpr uint32_t kRingBytes = kUnits * kUnitBytes;
 constexpr uint32_t kFirstPause = 64, kLongestPause = 4096;
 
-constexpr uint32_t bit_of(Method method) { return 1u << static_cast<uint32_t>(way); }
+constexpr uint32_t bit_of(Method method) { return 1u << static_cast<uint32_t>(method); }
 
 }  // namespace
 
@@ -37,9 +37,9 @@ MethodTuner::Choice MethodTuner::next(uint32_t bytes, bool can_pull, bool steady
     if (learns_pull && can_pull && bytes >= kLeastPulled && !waits_in_vain) possible |= bit_of(Method::pull);
     const bool may_try = steady && !trial_.open() && (can_pull || !learns_pull) && !waits_in_vain;
     const TunerClass::Choice choice = tuner_.choose(bytes, possible, may_try);
-    const auto way = static_cast<Method>(choice.method);
-    if (way == Method::pull) ++fetched_;
-    return {way, choice.counts ? trial_.begin(choice, bytes, last) : 0};
+    const auto method = static_cast<Method>(choice.method);
+    if (method == Method::pull) ++fetched_;
+    return {method, choice.counts ? trial_.begin(choice, bytes, last) : 0};
 }
 
 bool MethodTuner::stays_plain(uint32_t bytes) {
@@ -58,8 +58,6 @@ void MethodTuner::not_fetched(uint32_t message) {
     fetched_ = 0;
 }
 
-int64_t MethodTuner::patience_ns(uint32_t bytes) {
-    return bytes <= kRingBytes ? int64_t{30'000} + bytes : INT64_MAX;
-}
+int64_t MethodTuner::patience_ns(uint32_t bytes) { return bytes <= kRingBytes ? int64_t{30'000} + bytes : INT64_MAX; }
 
 }  // namespace viaduct::paramnet

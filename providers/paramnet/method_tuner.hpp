@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which way a connection sends its long messages: learnt from messages of the program itself, whose delivery
+// Which method a connection sends its long messages: learnt from messages of the program itself, whose delivery
 // the receiver times (core/tuner). Nothing here looks at a clock, at memory or at the lane: lane_send.cpp asks, and
 // hands in what was measured. Under vi.send.lock.
 //
@@ -25,7 +25,7 @@ inline constexpr uint32_t kLearnt = UINT32_MAX - 1;
 
 class MethodTuner {
 public:
-    // Lengths from which on that way is taken; 0 or UINT32_MAX: never; kLearnt: where it has proved the
+    // Lengths from which on that method is taken; 0 or UINT32_MAX: never; kLearnt: where it has proved the
     // better one.
     struct Limits {
         uint32_t stream_from = kLearnt;
@@ -44,7 +44,7 @@ public:
     // ring has been written to all over once, so that its pages are there. Trials take their numbers from `last`.
     Choice next(uint32_t bytes, bool can_pull, bool steady, uint32_t* last);
 
-    // Whether a message of that length takes the plain way without another look at the rest; if so it counts
+    // Whether a message of that length takes the plain method without another look at the rest; if so it counts
     // as one that has gone. Where it does not know, next() does.
     bool stays_plain(uint32_t bytes);
 

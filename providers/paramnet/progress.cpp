@@ -9,10 +9,10 @@
 #include "core/sync/futex.hpp"
 #include "providers/paramnet/bells.hpp"
 #include "providers/paramnet/hub.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/life.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/send.hpp"
 
 namespace viaduct::paramnet {

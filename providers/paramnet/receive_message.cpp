@@ -3,11 +3,11 @@
 // vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
 // impossible line breaks the connection.
 #include "providers/paramnet/group.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/rdma.hpp"
 #include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 
 namespace viaduct::paramnet {
 

@@ -5,10 +5,10 @@
 // message meanwhile. Those that follow go through the ring.
 #include <algorithm>
 
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/receive.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 
 namespace viaduct::paramnet {
 

@@ -49,8 +49,8 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
 // What the receiver copies straight out of the arena.
 bool lies_in_mapped_arena(const Endpoint& ep, uint32_t handle) {
     Region region;
-    return ep.tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 &&
-           ep.vi->regions->snapshot(handle, &region) && region.arena == kArena;
+    return ep.tx.peer->maps_arena.load(std::memory_order_relaxed) != 0 && ep.vi->regions->snapshot(handle, &region) &&
+           region.arena == kArena;
 }
 
 Step begin_pull(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total, bool from_arena, uint32_t trial) {
@@ -107,7 +107,8 @@ Step begin_long(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t flags, uint32_t total)
         ep.left_waiting.store(false, std::memory_order_relaxed);
         tx.learnt.methods.not_fetched(tx.acks.seen);
     }
-    const MethodTuner::Choice choice = tx.learnt.methods.next(total, one_piece, tx.blocks.steady, &tx.learnt.last_trial);
+    const MethodTuner::Choice choice =
+        tx.learnt.methods.next(total, one_piece, tx.blocks.steady, &tx.learnt.last_trial);
     if (choice.method == Method::pull) return begin_pull(ep, d, total, false, choice.trial);
     begin_message(ep, d, kLineSend, flags, total);
     tx.message.streaming = choice.method == Method::streaming;

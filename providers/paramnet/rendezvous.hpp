@@ -31,10 +31,10 @@ void hand_over(Endpoint&);  // [RS]
 
 // latency_probe.cpp: how long a message takes (method_tuner.hpp)
 uint32_t mark_probe(Line&, Probe, uint32_t trial, int64_t* begun);  // [S] begins now; the flag to publish it with
-void note_sent(Endpoint&, const OutgoingMessage&);           // [S] all of it is in the ring
-void read_probe_result(Endpoint&);                                   // [S] what the receiver has told
-ProbeMark take_probe_mark(const Endpoint&, const Line&);           // [R] its first line is taken
-void publish_probe_result(Endpoint&, const ProbeMark&);                 // [R] it has arrived
+void note_sent(Endpoint&, const OutgoingMessage&);                  // [S] all of it is in the ring
+void read_probe_result(Endpoint&);                                  // [S] what the receiver has told
+ProbeMark take_probe_mark(const Endpoint&, const Line&);            // [R] its first line is taken
+void publish_probe_result(Endpoint&, const ProbeMark&);             // [R] it has arrived
 
 // Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
 // their own.

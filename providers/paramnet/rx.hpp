@@ -36,7 +36,7 @@ struct IncomingMessage {
 struct alignas(128) Rx {
     std::atomic<const Line*> lines;  // a lane of zeros while not connected
     std::atomic<uint32_t> next{0};
-    uint32_t poll_budget = 0;  // so many more lines to take without a look at the one behind (lane_receive.cpp)
+    uint32_t poll_budget = 0;         // so many more lines to take without a look at the one behind (lane_receive.cpp)
     std::atomic<uint32_t> polled{0};  // recv_mode of our end record is kModePolled
     uint32_t published = 0;           // lines told to the sender
     uint32_t unit_next = 0;

@@ -49,7 +49,7 @@ enum LineOperation : uint32_t {
 inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` is valid
 inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
 inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
-inline constexpr uint32_t kFlagProbe = 1u << 3;  // the receiver is asked how long the message took: ProbeMark
+inline constexpr uint32_t kFlagProbe = 1u << 3;   // the receiver is asked how long the message took: ProbeMark
 
 // Two lines of a cache, of which a message of up to kOneCacheLine bytes uses one: neighbours that are fetched
 // in pairs would be taken away from the end that is about to write the next one, and for the longer ones the

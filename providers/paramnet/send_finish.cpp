@@ -10,8 +10,7 @@ namespace viaduct::paramnet {
 
 namespace {
 
-constexpr uint32_t kNackBits =
-    VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
+constexpr uint32_t kNackBits = VIP_STATUS_REMOTE_DESC_ERROR | VIP_STATUS_RDMA_PROT_ERROR | VIP_STATUS_TRANSPORT_ERROR;
 
 void complete(Endpoint& ep, uint32_t status, uint32_t length, After after) {
     complete_head(ep.vi->send, status, length);
@@ -78,8 +77,8 @@ void collect_acks(Endpoint& ep) {
     } else if (ep.awaits_acks.load(std::memory_order_relaxed) != 0) {
         note_unacked(ep);
     }
-    const auto verdict = static_cast<uint32_t>(placed >> 32) & kNackBits;
-    if (verdict == 0 || q.completed == q.taken) return;
+    const auto nack = static_cast<uint32_t>(placed >> 32) & kNackBits;
+    if (nack == 0 || q.completed == q.taken) return;
     const Outstanding& failed = tx.outstanding[q.completed & q.mask];
     uint32_t status = failed.status;
     if (failed.state == Outstanding::sending && tx.acks.wanted == count && tx.message.active) {
@@ -91,7 +90,7 @@ void collect_acks(Endpoint& ep) {
     }
     tx.stopped = true;
     update_fast(ep);
-    complete(ep, status | verdict, 0, After::break_silently);
+    complete(ep, status | nack, 0, After::break_silently);
 }
 
 void finish(Endpoint& ep, uint32_t position, uint32_t status, uint32_t length, After after) {

@@ -11,7 +11,7 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// The fault plan's verdict on one message; what it did on the way is counted.
+// The fault plan's effect on one message; what it did on the way is counted.
 Fate ask_network(Endpoint& ep, FaultModel& model) {
     const FaultCounters before = model.counters();
     const Fate fate = model.decide(reliable(ep));

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "core/copy/copy.hpp"
-#include "providers/paramnet/prefetch_tuner.hpp"
 #include "providers/paramnet/faults.hpp"
-#include "providers/paramnet/segment_layout.hpp"
 #include "providers/paramnet/method_tuner.hpp"
+#include "providers/paramnet/prefetch_tuner.hpp"
+#include "providers/paramnet/segment_layout.hpp"
 
 namespace viaduct::paramnet {
 
@@ -127,10 +127,10 @@ struct TxNetwork {
 
 // What a connection learns from its own messages.
 struct TxLearnt {
-    MethodTuner methods;               // of long messages
+    MethodTuner methods;     // of long messages
     uint32_t long_from = 0;  // from this length up a message takes one of them, however short
-    PrefetchTuner answered;          // of messages of one fragment that are answered one by one,
-    PrefetchTuner in_row;            // and of those that follow each other
+    PrefetchTuner answered;  // of messages of one fragment that are answered one by one,
+    PrefetchTuner in_row;    // and of those that follow each other
     uint32_t heard = 0;      // the line looked at next when the last of them went
     uint32_t last_trial = 0;  // number of the last message that was timed
 };
@@ -144,7 +144,7 @@ struct alignas(128) Tx {
     bool stopped = false;  // an error is on its way through the queue: send nothing more
     bool backlog = false;
     bool needs_fence = false;  // the peer's process has no membarrier
-    uint32_t burst_credit = 0;         // so many small sends may go without another look (lane_send_short.cpp)
+    uint32_t burst_credit = 0;  // so many small sends may go without another look (lane_send_short.cpp)
     uint32_t small_limit = 0;
     uint64_t small_meta = 0;  // upper half of the word of a small send's line, its length excepted
     uint32_t next = 0;        // position of the next line

@@ -10,19 +10,19 @@ namespace {
 template <class Word>
 void expect_every_bit_to_count(Word value) {
     std::atomic<Word> word{value};
-    EXPECT_TRUE(holds(word, value));
+    EXPECT_TRUE(atomic_equals(word, value));
     EXPECT_TRUE(atomic_equals_acquire(word, value));
     for (unsigned bit = 0; bit < sizeof(Word) * 8; ++bit) {
         word.store(value ^ Word{1} << bit);
-        EXPECT_FALSE(holds(word, value)) << bit;
+        EXPECT_FALSE(atomic_equals(word, value)) << bit;
         EXPECT_FALSE(atomic_equals_acquire(word, value)) << bit;
     }
 }
 
 TEST(Holds, ComparesEveryBit) {
     for (const uint32_t value : {0u, 1u, 0x80000000u, 0xFFFFFFFFu}) expect_every_bit_to_count(value);
-    for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 31, uint64_t{0xFFFFFFFF},
-                                 uint64_t{1} << 32, uint64_t{1} << 63, UINT64_MAX})
+    for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 31, uint64_t{0xFFFFFFFF}, uint64_t{1} << 32,
+                                 uint64_t{1} << 63, UINT64_MAX})
         expect_every_bit_to_count(value);
 }
 

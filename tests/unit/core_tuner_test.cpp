@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which way is kept, by given times; and what trials cost the messages that they are made of.
+// Which method is kept, by given times; and what trials cost the messages that they are made of.
 #include "core/tuner/transfer_tuner.hpp"
 
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@ constexpr size_t kBytes = 65536;
 constexpr uint32_t kLateNs = 10'000;
 constexpr TunedMethod kTwo[] = {{}, {}};
 constexpr TunerRules kRules{.methods = kTwo};
-// As an engine has them that moves several long messages at once: two ways, tried in groups.
+// As an engine has them that moves several long messages at once: two methods, tried in groups.
 constexpr TunedMethod kGroups[] = {{.told = 3, .untold = 8}, {.told = 3, .untold = 1}};
 constexpr TunerRules kOverlapping{
     .methods = kGroups, .judge = Judge::mean, .gain = 0, .first_pause = 64, .late_ns = 50'000};
 
 using Tuner = TransferTuner<13, 24>;
 
-// Times of the ways of a machine, ns; 0: of no interest.
+// Times of the methods of a machine, ns; 0: of no interest.
 using Machine = std::vector<uint64_t>;
 
 struct Sent {

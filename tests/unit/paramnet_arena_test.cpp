@@ -8,8 +8,8 @@
 
 #include "paramnet_fixture.hpp"
 #include "providers/paramnet/arena.hpp"
-#include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/rdma.hpp"
+#include "providers/paramnet/rendezvous.hpp"
 
 namespace viaduct::paramnet::test {
 namespace {

@@ -12,28 +12,30 @@ namespace {
 constexpr uint32_t kBytes = 4096;
 
 // One that numbers its trials itself.
-struct OwnAhead : PrefetchTuner {
+struct OwnPrefetchTuner : PrefetchTuner {
     using PrefetchTuner::PrefetchTuner;
     uint32_t last = 0;
-    uint32_t next(uint32_t bytes, bool fetched, bool steady) { return PrefetchTuner::next(bytes, fetched, steady, &last); }
+    uint32_t next(uint32_t bytes, bool fetched, bool steady) {
+        return PrefetchTuner::next(bytes, fetched, steady, &last);
+    }
 };
 
 // Sends `count` messages, each answered before the next, which take so many ns with and without blocks that
 // were fetched. How many of them were timed.
-uint32_t learn(OwnAhead& ahead, uint32_t with, uint32_t without, uint32_t count = 100) {
+uint32_t learn(OwnPrefetchTuner& tuner, uint32_t with, uint32_t without, uint32_t count = 100) {
     uint32_t timed = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        const bool fetched = ahead.fetches(kBytes);
-        const uint32_t trial = ahead.next(kBytes, fetched, true);
+        const bool fetched = tuner.fetches(kBytes);
+        const uint32_t trial = tuner.next(kBytes, fetched, true);
         if (trial == 0) continue;
         ++timed;
-        ahead.answered(trial, fetched ? with : without);
+        tuner.answered(trial, fetched ? with : without);
     }
     return timed;
 }
 
-TEST(FetchingAhead, IsDoneWhereItHasProvedFaster) {
-    OwnAhead gains, loses;
+TEST(PrefetchTunerTest, IsDoneWhereItHasProvedFaster) {
+    OwnPrefetchTuner gains, loses;
     EXPECT_EQ(learn(gains, 200, 300), 8u);
     EXPECT_TRUE(gains.fetches(kBytes));
     EXPECT_EQ(learn(loses, 300, 200), 8u);
@@ -41,61 +43,60 @@ TEST(FetchingAhead, IsDoneWhereItHasProvedFaster) {
     EXPECT_TRUE(loses.fetches(PrefetchTuner::kLearntFrom - 1)) << "short ones always gain";
 }
 
-TEST(FetchingAhead, IsTriedAgainNowAndThen) {
-    OwnAhead ahead;
-    learn(ahead, 300, 200);
-    ASSERT_FALSE(ahead.fetches(kBytes));
-    EXPECT_EQ(learn(ahead, 200, 300, 10000), 16u);
-    EXPECT_TRUE(ahead.fetches(kBytes)) << "the processors were moved";
+TEST(PrefetchTunerTest, IsTriedAgainNowAndThen) {
+    OwnPrefetchTuner tuner;
+    learn(tuner, 300, 200);
+    ASSERT_FALSE(tuner.fetches(kBytes));
+    EXPECT_EQ(learn(tuner, 200, 300, 10000), 16u);
+    EXPECT_TRUE(tuner.fetches(kBytes)) << "the processors were moved";
 }
 
-TEST(FetchingAhead, StaysAsItIsForALittleAndForTimesThatTellNothing) {
-    OwnAhead ahead;
-    learn(ahead, 200, 195);
-    EXPECT_TRUE(ahead.fetches(kBytes));
-    OwnAhead late;
+TEST(PrefetchTunerTest, StaysAsItIsForALittleAndForTimesThatTellNothing) {
+    OwnPrefetchTuner tuner;
+    learn(tuner, 200, 195);
+    EXPECT_TRUE(tuner.fetches(kBytes));
+    OwnPrefetchTuner late;
     learn(late, 1'000'000, 900'000);
     EXPECT_TRUE(late.fetches(kBytes)) << "the receiver was not looking";
 }
 
-TEST(FetchingAhead, CountsTheSlowerOfTheTwoEnds) {
-    OwnAhead ahead;
+TEST(PrefetchTunerTest, CountsTheSlowerOfTheTwoEnds) {
+    OwnPrefetchTuner tuner;
     for (uint32_t i = 0; i < 100; ++i) {
-        const bool fetched = ahead.fetches(kBytes);
-        const uint32_t trial = ahead.next(kBytes, fetched, true);
+        const bool fetched = tuner.fetches(kBytes);
+        const uint32_t trial = tuner.next(kBytes, fetched, true);
         if (trial == 0) continue;
-        ahead.trial().sent(trial, fetched ? 250 : 90);
-        ahead.answered(trial, 80);
+        tuner.trial().sent(trial, fetched ? 250 : 90);
+        tuner.answered(trial, 80);
     }
-    EXPECT_FALSE(ahead.fetches(kBytes));
+    EXPECT_FALSE(tuner.fetches(kBytes));
 }
 
-TEST(FetchingAhead, TimesOnlyMessagesOfTheKindItTries) {
-    OwnAhead ahead;
+TEST(PrefetchTunerTest, TimesOnlyMessagesOfTheKindItTries) {
+    OwnPrefetchTuner tuner;
     for (uint32_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(ahead.next(kBytes, false, true), 0u) << "their blocks have not been fetched";
-        EXPECT_EQ(ahead.next(kBytes, true, false), 0u) << "pages of the ring are missing";
+        EXPECT_EQ(tuner.next(kBytes, false, true), 0u) << "their blocks have not been fetched";
+        EXPECT_EQ(tuner.next(kBytes, true, false), 0u) << "pages of the ring are missing";
     }
-    const uint32_t trial = ahead.next(kBytes, true, true);
+    const uint32_t trial = tuner.next(kBytes, true, true);
     ASSERT_NE(trial, 0u);
-    EXPECT_EQ(ahead.next(kBytes, true, true), 0u) << "one at a time";
-    ahead.answered(trial - 1, 1);
-    EXPECT_TRUE(ahead.trial().open()) << "the answer to another one";
+    EXPECT_EQ(tuner.next(kBytes, true, true), 0u) << "one at a time";
+    tuner.answered(trial - 1, 1);
+    EXPECT_TRUE(tuner.trial().open()) << "the answer to another one";
     uint32_t again = 0;
-    for (uint32_t i = 0; again == 0 && i < 10000; ++i) again = ahead.next(kBytes, true, true);
+    for (uint32_t i = 0; again == 0 && i < 10000; ++i) again = tuner.next(kBytes, true, true);
     EXPECT_NE(again, 0u) << "a peer that does not answer";
 }
 
-TEST(FetchingAhead, TriesNothingWhereTrialsAreOff) {
-    OwnAhead off(false);
+TEST(PrefetchTunerTest, TriesNothingWhereTrialsAreOff) {
+    OwnPrefetchTuner off(false);
     EXPECT_EQ(learn(off, 300, 200, 20000), 0u);
     EXPECT_TRUE(off.fetches(kBytes));
 }
 
 class OnePiece : public testing::TestWithParam<uint16_t> {};
 
-// Receives of that length, known to the sender before it sends: one that has to ask for them goes the general
-// way.
+// Receives of that length, known to the sender before it sends: one that has to x
 void post(TestVi& vi, uint32_t bytes, uint32_t count) {
     for (uint32_t i = 0; i < count; ++i) vi.receive(vi.data(), bytes);
 }
