@@ -50,7 +50,7 @@ Status open(const OpenArgs& args, NicContext** out) {
         VIADUCT_LOG(error, "acenic", "%s; %s", rejection.reason, rejection.cure);
         return Status::unknown_name;
     }
-    if (std::string_view(args.settings->get("zero_copy", "on")) == "off") port.lends = false;
+    if (std::string_view(args.settings->get("zero_copy", "on")) == "off") port.zero_copy = false;
     std::string why, cure;
     ModeChoice mode;
     if (!read_mode(*args.settings, &mode, &why, &cure)) {

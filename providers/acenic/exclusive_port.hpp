@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "providers/acenic/only_one.hpp"
+#include "providers/acenic/port_lock.hpp"
 #include "providers/acenic/port.hpp"
 #include "providers/packet/frame_port.hpp"
 
@@ -18,8 +18,8 @@ class ExclusivePort final : public FramePort {
 public:
     // Null: *why and *cure say so for people.
     static std::unique_ptr<FramePort> open(const PortSpec& spec, std::string* why, std::string* cure) {
-        Fd only_one = take_port(spec);
-        if (!only_one.valid()) {
+        Fd lock = acquire_port_lock(spec);
+        if (!lock.valid()) {
             *why = spec.text + " is in use by another process";
             *cure = "share it (acenic.mode = \"shared\" for all of them), or give each application an interface of "
                     "its own (a veth, macvlan or virtual function)";
@@ -27,7 +27,7 @@ public:
         }
         std::unique_ptr<Port> port = Port::open(spec, why, cure);
         if (port == nullptr) return nullptr;
-        return std::unique_ptr<FramePort>(new ExclusivePort(std::move(only_one), std::move(port)));
+        return std::unique_ptr<FramePort>(new ExclusivePort(std::move(lock), std::move(port)));
     }
 
     wire::Outlet& outlet() override { return *port_; }
@@ -55,10 +55,10 @@ public:
     }
 
 private:
-    ExclusivePort(Fd only_one, std::unique_ptr<Port> port) : only_one_(std::move(only_one)), port_(std::move(port)) {}
+    ExclusivePort(Fd lock, std::unique_ptr<Port> port) : lock_(std::move(lock)), port_(std::move(port)) {}
     uint32_t receive_into(Take take, void* argument) override { return port_->receive_into(take, argument); }
 
-    Fd only_one_;  // nobody else on this host uses the port
+    Fd lock_;  // nobody else on this host uses the port
     std::unique_ptr<Port> port_;
 };
 
