@@ -79,9 +79,9 @@ void Agent::drop(Session& s, const char* why) {
     outbox_.drop(s.id, why);
 }
 
-void Agent::say_goodbye() {
+void Agent::announce_leaving() {
     for (auto& [id, s] : sessions_) {
-        if (s.greeted) answer(s, 0, Type::kGoodbye);
+        if (s.greeted) answer(s, 0, Type::kLeaving);
     }
 }
 

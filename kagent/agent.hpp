@@ -74,7 +74,7 @@ public:
     size_t keepers() const { return keepers_; }
     bool shutdown_asked() const { return shutdown_asked_; }
     // Tells everybody that this agent is leaving.
-    void say_goodbye();
+    void announce_leaving();
 
     // What the host's network interfaces are now. A NIC with the address of an interface depends on it: when
     // none with that address is switched on any more, everybody who has the NIC open is told (kNicDown). The

@@ -81,8 +81,8 @@ public:
     void peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now);
     void accept(const Party& who, uint64_t incoming, const ViTraits& traits,
                 const std::array<uint32_t, 6>& words, int64_t now);
-    // By whose incoming it is; or, once accepted, by the requester that cannot take up the connection (its number is that of
-    // the incoming).
+    // By whose incoming it is; or, once accepted, by the requester that cannot take up the connection (its number is
+    // that of the incoming).
     Status reject(const Party& who, uint64_t incoming);
     // False: the acceptor has given up, or there was no such connection.
     bool confirm(uint64_t session, uint64_t connection);

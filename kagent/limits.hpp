@@ -52,7 +52,8 @@ public:
     // What he has of it by one of his sessions has changed from what was charged.
     void correct(uid_t user, Quota, uint64_t* charged, uint64_t now);
 
-    // Counts anew what was charged to a user for descriptors that have been sent to him: nobody tells when he takes them.
+    // Counts anew what was charged to a user for descriptors that have been sent to him: nobody tells when he takes
+    // them.
     void recount_by(std::function<void(uid_t)> recount) { recount_ = std::move(recount); }
 
 private:

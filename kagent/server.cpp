@@ -567,7 +567,7 @@ void Server::finish() {
         if (!options_.address.empty() && options_.address[0] != '@') ::unlink(options_.address.c_str());
         listener_.reset();
     }
-    agent_.say_goodbye();
+    agent_.announce_leaving();
     const int64_t deadline = now_ns() + kFlushPatience;
     for (auto& [key, c] : clients_) {
         while (c->flush() == Status::not_done && now_ns() < deadline) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // C ends a process when the last of its threads has ended, and the program counts its own. The library's helper threads
-// live on, with all signals blocked: without more, a program whose main() has called pthread_exit() would never end, and
-// SIGTERM would wait for ever for a thread that takes it.
+// live on, with all signals blocked: without more, a program whose main() has called pthread_exit() would never end,
+// and SIGTERM would wait for ever for a thread that takes it.
 #pragma once
 
 namespace viaduct::vipl {

@@ -174,7 +174,7 @@ Status AgentLink::Impl::start(AgentLink& link, Mail& request, uint32_t* ticket, 
     const Deadline deadline = connect_deadline(callers);
     Lock lock(mutex);
     for (int attempt = 0; attempt < kResends; ++attempt) {
-        drain();  // a goodbye that is waiting to be read spares us sending into the void
+        drain();  // a kLeaving that waits to be read: the agent is leaving, so nothing is sent to it
         if (callers == kOnlyConnected && !socket.valid()) return Status::broken;
         if (const Status s = connect(link, lock, deadline); s != Status::ok) return s;
         const uint32_t t = new_ticket();

@@ -18,13 +18,14 @@ namespace viaduct {
 int try_connect(const std::string& address, Fd* out);
 
 // Connects to a server of `user` at that address or at what serves instead: one that belongs to root or to this
-// process' user, by the kernel's word. 0, or an errno: ECONNREFUSED or ENOENT: nobody serves; EAGAIN: its queue is full;
-// EPERM: a stranger serves that path. `in_the_way` names the stranger, if there is one, whatever the result. Never
-// waits.
+// process' user, by the kernel's word. 0, or an errno: ECONNREFUSED or ENOENT: nobody serves; EAGAIN: its queue is
+// full; EPERM: a stranger serves that path. `in_the_way` names the stranger, if there is one, whatever the result.
+// Never waits.
 int meet(const std::string& address, uid_t user, Fd* out, std::string* in_the_way);
 
-// Binds and listens there, or at what serves instead: `place` says where in the end. not_done: a server of ours is there
-// already. With `error` for people. A path, or what serves instead, is reachable for everybody only if `everybody`.
+// Binds and listens there, or at what serves instead: `place` says where in the end. not_done: a server of ours is
+// there already. With `error` for people. A path, or what serves instead, is reachable for everybody only if
+// `everybody`.
 Status listen_at(const std::string& address, bool everybody, Fd* out, std::string* place, std::string* error);
 
 }  // namespace viaduct

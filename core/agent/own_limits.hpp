@@ -21,8 +21,8 @@ enum Flaw : uint32_t {
 
 // Limits as high as the system lets this process have them.
 void raise_own_limits();
-// Priority, policies of scheduling and memory, the order of ends when memory is short: as a program has them that nobody
-// has said anything to.
+// Priority, policies of scheduling and memory, the order of ends when memory is short: as a program has them that
+// nobody has said anything to.
 void shed_inherited();
 
 // What is wrong with the hard limits and the priority of this process; of a server started by it, too.

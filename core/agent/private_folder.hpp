@@ -21,8 +21,8 @@ std::string make_private_folder(std::string* why);
 // Of the abstract name "@name" in that folder, for the network namespace of this process: names mean something
 // within one, files do not.
 std::string private_path(const std::string& folder, const std::string& name);
-// A lock for that name, free again when the descriptor is closed. Invalid: somebody has it. One file of the folder has them
-// all.
+// A lock for that name, free again when the descriptor is closed. Invalid: somebody has it. One file of the folder
+// has them all.
 Fd private_lock(const std::string& folder, const std::string& name);
 
 }  // namespace viaduct

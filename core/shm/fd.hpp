@@ -33,8 +33,8 @@ private:
 // low one.
 int above_stdio(int fd);
 
-// Whether this process may open so many descriptors more (RLIMIT_NOFILE, or what the system has). A moment later it need
-// not be true.
+// Whether this process may open so many descriptors more (RLIMIT_NOFILE, or what the system has). A moment later it
+// need not be true.
 bool descriptors_left(int count);
 
 }  // namespace viaduct

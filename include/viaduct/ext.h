@@ -39,11 +39,12 @@ VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG 
 VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle);
 
 /*
- * Atomic operations on a word of the other end's memory, posted by VipPostSend like an RDMA: an address segment that names
- * the word, and one data segment, CS.Length bytes long, with the operands. When the descriptor is done the first operand
- * has become the word's old value. The word has 4 or 8 bytes, lies at its alignment, is in the byte order of its machine, and
- * may be written and read by RDMA (VI and memory of the other end enable both). No atomic operation of any handle of the
- * NIC comes between the reading and the writing of the word; VipxQueryAtomicScope says whether one of a processor may.
+ * Atomic operations on a word of the other end's memory, posted by VipPostSend like an RDMA: an address segment that
+ * names the word, and one data segment, CS.Length bytes long, with the operands. When the descriptor is done the
+ * first operand has become the word's old value. The word has 4 or 8 bytes, lies at its alignment, is in the byte
+ * order of its machine, and may be written and read by RDMA (VI and memory of the other end enable both). No atomic
+ * operation of any handle of the NIC comes between the reading and the writing of the word; VipxQueryAtomicScope says
+ * whether one of a processor may.
  *   VIPX_CONTROL_OP_FETCH_ADD     operands: what is added                            (Length 4 or 8)
  *   VIPX_CONTROL_OP_COMPARE_SWAP  operands: the new value, then the expected one     (Length 8 or 16)
  * VIP_CONTROL_QFENCE may be added, immediate data not. The status of a good completion has VIPX_STATUS_OP_ATOMIC.
@@ -61,17 +62,17 @@ VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_H
 VIP_RETURN VipxQueryAtomics(VIP_NIC_HANDLE NicHandle, VIP_ULONG* Widths);
 
 /*
- * Whether processors' atomic instructions and a NIC's atomic operations may be used on one word. VIP_FALSE: only what the NIC
- * does to the word is counted right, so that its owner, too, changes it through a connection. Any thread.
+ * Whether processors' atomic instructions and a NIC's atomic operations may be used on one word. VIP_FALSE: only what
+ * the NIC does to the word is counted right, so that its owner, too, changes it through a connection. Any thread.
  * SUCCESS, INVALID_PARAMETER (dead handle, Processors NULL).
  */
 VIP_RETURN VipxQueryAtomicScope(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Processors);
 
 /*
- * Whether a NIC pins registered memory. VIP_TRUE: a registration speaks of the pages that were there when it was made, and
- * outlives them uselessly when the program unmaps them. VIP_FALSE: memory is found by its virtual address in the moment of
- * each transfer, so that a registration stays right whatever is unmapped and mapped anew at its place, and may be kept as long
- * as one likes. Any thread.
+ * Whether a NIC pins registered memory. VIP_TRUE: a registration speaks of the pages that were there when it was
+ * made, and outlives them uselessly when the program unmaps them. VIP_FALSE: memory is found by its virtual address
+ * in the moment of each transfer, so that a registration stays right whatever is unmapped and mapped anew at its
+ * place, and may be kept as long as one likes. Any thread.
  * SUCCESS, INVALID_PARAMETER (dead handle, Pinned NULL).
  */
 VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned);
@@ -89,14 +90,14 @@ VIP_RETURN VipxPostRecvBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Desc
                              VIP_MEM_HANDLE MemoryHandle);
 
 /*
- * An RDMA write that is done when the call returns, or has not begun: no descriptor, no completion, no registered memory on
- * this side. FirstBytes of First (0 is allowed), then LastBytes of Last (whole words of 8, at most 128 bytes), go to
- * RemoteAddress (where Last begins at a word) and behind it, as one write behind all that was posted before. Those of Last become
- * visible after all of First, word by word in rising order. Only where a write is a plain store by this processor: into
- * memory of VipxAllocMemory on the default NIC, once a posted write has gone into the same region, and while the send queue has
- * no work left. Any thread; never blocks.
- * SUCCESS, INVALID_PARAMETER (dead handle, Write NULL), NOT_DONE (not now, or never by this VI: post a descriptor, which
- * also tells what is wrong).
+ * An RDMA write that is done when the call returns, or has not begun: no descriptor, no completion, no registered
+ * memory on this side. FirstBytes of First (0 is allowed), then LastBytes of Last (whole words of 8, at most 128
+ * bytes), go to RemoteAddress (where Last begins at a word) and behind it, as one write behind all that was posted
+ * before. Those of Last become visible after all of First, word by word in rising order. Only where a write is a
+ * plain store by this processor: into memory of VipxAllocMemory on the default NIC, once a posted write has gone into
+ * the same region, and while the send queue has no work left. Any thread; never blocks.
+ * SUCCESS, INVALID_PARAMETER (dead handle, Write NULL), NOT_DONE (not now, or never by this VI: post a descriptor,
+ * which also tells what is wrong).
  */
 typedef struct _VIPX_WRITE {
     VIP_UINT64 RemoteAddress;
@@ -109,12 +110,13 @@ typedef struct _VIPX_WRITE {
 VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write);
 
 /*
- * Where the bytes of such a write to RemoteAddress would come to lie in this process: for prefetching what will be written
- * soon, and for nothing else. What is stored there is no transfer: nobody looks whether the memory is still what it was.
+ * Where the bytes of such a write to RemoteAddress would come to lie in this process: for prefetching what will be
+ * written soon, and for nothing else. What is stored there is no transfer: nobody looks whether the memory is still
+ * what it was.
  * SUCCESS, INVALID_PARAMETER (dead handle, Here NULL), NOT_DONE (nowhere, or not permitted, or not Connected).
  */
-VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle, VIP_ULONG Bytes,
-                           void** Here);
+VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle,
+                           VIP_ULONG Bytes, void** Here);
 
 /*
  * Makes the wire of one connection misbehave, for tests: the text is the provider's (see viaduct(7)); an empty text or

@@ -47,8 +47,8 @@ enum class Type : uint16_t {
                    // incoming; mismatch_*: the incoming stays valid)
     kConnConfirm,  // ConnConfirm      kDone | kError(timeout: the acceptor has given up). The requester has mapped
                    // and attached: the acceptor is told now. With ticket 0 there is no answer
-    kConnReject,   // IncomingRef      kDone | kError(invalid). In place of a kConnConfirm, with the number of the connection:
-                   // the requester cannot take it up, and the acceptor is told so
+    kConnReject,   // IncomingRef      kDone | kError(invalid). In place of a kConnConfirm, with the number of the
+                   // connection: the requester cannot take it up, and the acceptor is told so
     kCancel,  // Cancel           kDone (the other ticket was cancelled and gets no answer) | kError(closed)
               // (its answer is on its way, before this one)
     kNameLookup,     // NameLookup       kNameEntry | kError(unknown_name)
@@ -69,7 +69,7 @@ enum class Type : uint16_t {
                  // the peer's pidfd, where the kernel gives the agent one
     kNameEntry,  // NameEntry
     kStatusText,  // text, NUL-terminated; when it says "complete": false, a descriptor with the whole text follows
-    kGoodbye,     // Empty; ticket 0: the agent is leaving in good order, connect to the next one when needed
+    kLeaving,     // Empty; ticket 0: the agent is leaving in good order, connect to the next one when needed
     kNicDown,     // ContextRef; ticket 0: the NIC has failed or its link was taken down
 };
 
@@ -97,8 +97,9 @@ struct Welcome {
     uint16_t version = 0;
     uint16_t version_min = 0;
     uint16_t version_max = 0;
-    uint16_t flaws = 0;  // limits that the agent has inherited and cannot raise (core/agent/own_limits.hpp): a client of
-                         // its user whose own are better asks it to leave (kShutdown) and starts another
+    // Limits that the agent has inherited and cannot raise (core/agent/own_limits.hpp). A client of its user whose
+    // own limits are better asks it to leave (kShutdown) and starts another agent.
+    uint16_t flaws = 0;
     uint32_t agent_pid = 0;
     uint32_t linger_ms = 0;
     char agent_version[32] = {};
@@ -205,9 +206,9 @@ struct Cancel {
 // One end of a new connection. Order of events for client/server: the requester gets kJoined first, maps,
 // marks itself attached in the segment and sends kConnConfirm; only then the acceptor gets its kJoined. A
 // requester whose confirmation came too late hears so and undoes what it did. So nobody is ever half-open.
-// Peer-to-peer: both get it at once, and neither after its timeout. Whoever has given up before it reads its kJoined
-// undoes it: a requester by kConnReject, everybody else by marking its end closed in the segment. Likewise a kIncoming
-// that nobody waits for any more is rejected.
+// Peer-to-peer: both get it at once, and neither after its timeout. An end that has given up before it reads its
+// kJoined undoes it: a requester by kConnReject, any other by marking its end closed in the segment. Likewise a
+// kIncoming without a waiter is rejected.
 struct Joined {
     uint64_t connection_id = 0;
     uint64_t segment_bytes = 0;

@@ -123,8 +123,8 @@ MPI_Count count_elements(const Datatype& type, MPI_Count bytes);
 // How many bytes the first `elements` basic elements of items of this type take.
 MPI_Count bytes_of_elements(const Datatype& type, MPI_Count elements);
 
-// Calls visit(basic type, place, n) for the basic elements of one item at `base`, in the order of the type map. Places are
-// numbers: some ask only what the elements are, and lower bounds may be negative.
+// Calls visit(basic type, place, n) for the basic elements of one item at `base`, in the order of the type map.
+// Places are numbers: some ask only what the elements are, and lower bounds may be negative.
 template <typename Visit>
 void for_each_basic(const Datatype& type, MPI_Aint base, Visit&& visit) {
     if (type.basic != BasicClass::none && type.basic != BasicClass::pair) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Handles of the MPICH ABI and the tables that turn them into objects. A handle is an int: bits 30-31 say null, built-in
-// or made at run time, bits 26-29 the kind of object; below are, for ours, 6 bits of generation and 20 of index.
-// Lookups take no lock; add() and remove() are called with the engine's lock held.
+// Handles of the MPICH ABI and the tables that turn them into objects. A handle is an int: bits 30-31 say null,
+// built-in or made at run time, bits 26-29 the kind of object; below are, for ours, 6 bits of generation and 20 of
+// index. Lookups take no lock; add() and remove() are called with the engine's lock held.
 #pragma once
 
 #include <array>
@@ -120,8 +120,8 @@ class ObjectTable {
         if (count_ > kIndexMask) {
             throw std::bad_alloc();
         }
-        // First all that can fail: half a chunk in free_ would let the next call replace the chunk those indices are in.
-        // With room for every index, remove() cannot fail either.
+        // First all that can fail: half a chunk in free_ would let the next call replace the chunk those indices are
+        // in. With room for every index, remove() cannot fail either.
         free_.reserve(count_ + kChunk);
         chunks_[count_ / kChunk].store(new Chunk(), std::memory_order_release);
         for (uint32_t i = kChunk; i-- > 0;) {

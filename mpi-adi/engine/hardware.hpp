@@ -14,8 +14,8 @@ inline constexpr int kResources = 6;
 // Its place in the list, or -1.
 int resource_named(std::string_view name);
 
-// A number that processes have in common when they use the same one of these resources and no other. MPI_UNDEFINED for a
-// process that may use several of them, and where the system does not tell.
+// A number that processes have in common when they use the same one of these resources and no other. MPI_UNDEFINED
+// for a process that may use several of them, and where the system does not tell.
 int color(int resource);
 
 }  // namespace viaduct::mpi::hardware

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How bytes that do not lie in one piece are gathered and scattered. Point-to-point transfers see a buffer through this;
-// derived datatypes implement it.
+// How bytes that do not lie in one piece are gathered and scattered. Point-to-point transfers see a buffer through
+// this; derived datatypes implement it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Making communicators out of others: what the members must agree on travels by collective operations of the parent, and
-// the context of the new one is a number that its first member gives away.
+// Making communicators out of others: what the members must agree on travels by collective operations of the parent,
+// and the context of the new one is a number that its first member gives away.
 //
 // `refused` is what this process has found wrong with its arguments before the call. It takes part all the same, with
 // nothing to contribute: so the error reaches those that would otherwise wait, and all of them fail. A process returns
@@ -22,7 +22,8 @@ int comm_create_group(Communicator& old, Group& group, int tag, int refused, Com
 // Color MPI_UNDEFINED: null.
 int comm_split(Communicator& old, int color, int key, int refused, Communicator** made);
 
-// What only the leader is asked for (peer, remote_leader, tag) only the leader can refuse; nobody can tell the other side.
+// What only the leader is asked for (peer, remote_leader, tag) only the leader can refuse; nobody can tell the other
+// side.
 int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag, int refused,
                      Communicator** made);
 int intercomm_merge(Communicator& inter, bool high, Communicator** made);

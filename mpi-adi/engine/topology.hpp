@@ -30,7 +30,8 @@ struct Topology {
     void list_neighbours(int rank);
 };
 
-// Fills the zeros of dims so that the product is `nodes`, as even as can be, not increasing. An MPI error class otherwise.
+// Fills the zeros of dims so that the product is `nodes`, as even as can be, not increasing. An MPI error class
+// otherwise.
 int dims_create(int nodes, std::span<int> dims);
 
 }  // namespace viaduct::mpi

@@ -1368,8 +1368,8 @@ CMPI_FUNCTION(int, Unpack_c, (const void *inbuf, MPI_Count insize, MPI_Count *po
 CMPI_FUNCTION(int, Unpack_external_c, (const char datarep[], const void *inbuf, MPI_Count insize, MPI_Count
               *position, void *outbuf, MPI_Count outcount, MPI_Datatype datatype));
 
-/* The interface for tools: what can be set, what is counted. Its functions return their codes, and may be called before MPI_Init and
- * after MPI_Finalize, from any thread. There are no events. */
+/* The interface for tools: what can be set, what is counted. Its functions return their codes, and may be called
+ * before MPI_Init and after MPI_Finalize, from any thread. There are no events. */
 typedef struct MPIR_T_enum_s *MPI_T_enum;
 typedef struct MPIR_T_cvar_handle_s *MPI_T_cvar_handle;
 typedef struct MPIR_T_pvar_handle_s *MPI_T_pvar_handle;

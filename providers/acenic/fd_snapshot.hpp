@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Finds the files that DPDK opens: compares the descriptors of the process before and after. Other threads of the program open files meanwhile, so only kinds that are DPDK's are taken.
+// Finds the files that DPDK opens: compares the descriptors of the process before and after. Other threads of the
+// program open files meanwhile, so only kinds that are DPDK's are taken.
 #pragma once
 
 #include <set>

@@ -19,7 +19,7 @@ std::unique_ptr<FramePort> SharedPort::open(const PortSpec& spec, const ModeChoi
     if (found != Status::ok) return nullptr;
     const Welcome& w = port->link_.welcome;
     if (w.max_frame < wire::kMinFrame || w.max_frame > wire::kMaxFrame || w.links == 0) {
-        *why = "the engine process of " + spec.text + " says nonsense";
+        *why = "the engine process of " + spec.text + " answers wrongly";
         *cure = "end it";
         return nullptr;
     }

@@ -74,9 +74,9 @@ public:
     Engine& operator=(const Engine&) = delete;
 
     // The process is about to end without having closed its NICs: tells the peers. Waits for nobody for long.
-    void say_goodbye();
+    void close_links();
     // Until all of them have heard it, but not longer than until then (now_ns).
-    void wait_for_goodbyes(int64_t until);
+    void wait_for_closes(int64_t until);
 
     // Looks at the port and the clock. No VI lock is held. False: another thread is at it.
     bool poll();

@@ -20,7 +20,7 @@ namespace {
 
 // How long an engine that ends waits for its peers to have heard of it: some wait for a processor, and with
 // some drivers (memif) what they have not fetched by then is lost.
-constexpr int64_t kGoodbye = 200'000'000;
+constexpr int64_t kCloseWait = 200'000'000;
 // Between two looks for their answers.
 constexpr uint32_t kLookForAnswers = 50;  // us
 
@@ -105,11 +105,11 @@ struct AtExit {
         }
         for (auto& [name, known] : own->all)
             if (auto live = known.engine.lock()) {
-                live->say_goodbye();
+                live->close_links();
                 living.push_back(std::move(live));
             }
-        const int64_t until = now_ns() + kGoodbye;  // for all of them together
-        for (const auto& live : living) live->wait_for_goodbyes(until);
+        const int64_t until = now_ns() + kCloseWait;  // for all of them together
+        for (const auto& live : living) live->wait_for_closes(until);
     }
 };
 const AtExit at_exit;
@@ -210,14 +210,14 @@ void Engine::log_counters() const {
         info, section_,
         "%s: frames in %llu, out %llu, retransmitted %llu, timeouts %llu, losses %llu, duplicates "
         "%llu, early %llu, "
-        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, zero-copy "
-        "%llu, %s",
+        "bad check %llu, unknown link %llu, answers withheld %llu, challenges %llu, distrusted %llu, acks %llu, "
+        "zero-copy %llu, %s",
         name_.c_str(), n(c.frames_in), n(c.frames_out), n(c.retransmitted), n(c.timeouts), n(c.losses_seen),
         n(c.duplicates), n(c.early), n(c.bad_check), n(c.unknown_link), n(c.answers_withheld), n(c.challenges),
         n(c.distrusted), n(c.acks_out), n(c.zero_copied), port_->counters().c_str());
 }
 
-void Engine::say_goodbye() {
+void Engine::close_links() {
     if (owner_ != ::getpid()) return;  // a forked child has neither port nor threads
     stop_.store(true);
     wake_helper();
@@ -225,13 +225,13 @@ void Engine::say_goodbye() {
         if (tries == 100) return;
         ::usleep(100);
     }
-    node_->say_goodbye(now());
+    node_->close_links(now());
     port_->transmit();
     mutex.unlock();
 }
 
 // Calls nothing that takes a VI's lock, as poll would: its holder may be the thread that ends the process.
-void Engine::wait_for_goodbyes(int64_t until) {
+void Engine::wait_for_closes(int64_t until) {
     if (owner_ != ::getpid()) return;
     for (bool all = false; !all && !is_lost() && now_ns() < until;) {
         if (mutex.try_lock()) {
@@ -241,7 +241,7 @@ void Engine::wait_for_goodbyes(int64_t until) {
             });
             if (node_->next_deadline() <= now) node_->advance(now);
             finish_frames();
-            all = node_->goodbyes_open() == 0;
+            all = node_->closes_open() == 0;
             mutex.unlock();
         }
         if (!all) ::usleep(kLookForAnswers);
@@ -254,9 +254,9 @@ Engine::~Engine() {
     std::unique_lock lock(mutex);
     if (node_ != nullptr && !is_lost()) {
         log_counters();
-        node_->say_goodbye(now());
+        node_->close_links(now());
         port_->transmit();
-        for (const int64_t until = now_ns() + kGoodbye; node_->links_in_use() != 0 && now_ns() < until;) {
+        for (const int64_t until = now_ns() + kCloseWait; node_->links_in_use() != 0 && now_ns() < until;) {
             lock.unlock();
             if (!poll()) ::usleep(100);
             lock.lock();

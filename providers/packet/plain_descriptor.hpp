@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The fast path for a plain descriptor: a message with one data segment, which lies in the region that its queue
-// has met last. All others take the slow path (core/vi/work_queue.cpp, core/copy). Used by the engine with the queue's lock held.
+// has met last. All others take the slow path (core/vi/work_queue.cpp, core/copy). Used by the engine with the
+// queue's lock held.
 #pragma once
 
 #include <vipl.h>

@@ -22,7 +22,8 @@ enum class Before : bool { poll, sleep };
 void drain_bells(NicContext&, Before);
 
 // Looks at the end records of all connections. A mark that is found although the hub has not changed is a lost ring:
-// somebody has taken it away. For ten seconds from then on sleeps are short, and drain_bells() looks at all end records.
+// somebody has taken it away. For ten seconds from then on sleeps are short, and drain_bells() looks at all end
+// records.
 void look_for_lost_rings(NicContext&);
 
 // How long somebody may sleep, in nanoseconds, before he looks for lost rings.

@@ -44,7 +44,7 @@ void wait_until_idle(const EndRecord& its_end, Peer& peer) {
 }
 
 // Tells the other end that we have left. Both queue locks held, or nobody uses the joint yet.
-void say_goodbye(const Joint& joint) {
+void announce_close(const Joint& joint) {
     joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
     call(joint.peer->bells(), joint.shared()->ends[joint.side], joint.peer_slot);
 }
@@ -146,7 +146,7 @@ void endpoint_destroy(Endpoint* ep) {
     nic.slots_lock.unlock();
     leave_groups(*ep);
     if (ep->joint.valid()) {  // bound, never started
-        say_goodbye(ep->joint);
+        announce_close(ep->joint);
         drop(ep->joint);
     }
     reap(*ep);
@@ -200,7 +200,7 @@ void disconnect(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;
     NicContext& nic = *ep.nic;
     if (!ep.joint.valid()) return;
-    say_goodbye(ep.joint);
+    announce_close(ep.joint);
     if (ep.connected) {
         heavy_barrier();  // whoever is not busy by now sees that we have left
         wait_until_idle(*ep.rx.peer, *ep.joint.peer);

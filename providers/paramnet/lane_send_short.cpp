@@ -16,7 +16,7 @@ namespace viaduct::paramnet {
 namespace {
 
 // Beyond the line the receiver looks at: its cache holds them from the last lap.
-constexpr uint32_t kLinesAhead = 6;
+constexpr uint32_t kPrefetchedLines = 6;
 
 // What is known of a message inside a line.
 enum class Known {
@@ -40,7 +40,7 @@ template <Known kKnown>
     line.word.store(word, std::memory_order_release);
     tx.next = next + 1;
     if constexpr (kKnown != Known::little) {
-        Line& later = tx.lines[(next + kLinesAhead) & (kLines - 1)];
+        Line& later = tx.lines[(next + kPrefetchedLines) & (kLines - 1)];
         prefetch_for_writing(&later);
         if (length > kOneCacheLine) [[unlikely]]
             prefetch_for_writing(later.payload + kOneCacheLine);

@@ -154,7 +154,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     CrossResult result = CrossResult::fault;
     {
         const Access access(ep, handle);
-        if (!access.open()) return Step::waits;  // its goodbye is on the way to us
+        if (!access.open()) return Step::waits;  // its disconnect is on the way
         Region region;
         if (permitted(ep, handle, address, total, kMayWrite, kRegionRdmaWrite, &region)) {
             SegmentCursor from;
@@ -224,7 +224,7 @@ bool write_direct(Endpoint& ep, ViCore& vi) {
     if (atomic_equals_acquire(tx.peer->closed, 0u) &&
         tx.rdma.target.region.covers(target.handle, target.address, s.length)) {
         copy_rising(tx.rdma.target.at + (target.address - tx.rdma.target.region.base), s.bytes(), s.length);
-        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
+        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its disconnect decides
     }
     tx.own->busy_send.store(0, std::memory_order_release);
     if (!done) return false;
@@ -259,7 +259,7 @@ Status write_now(ViCore& vi, const VIPX_WRITE& write) {
             to += first;
         }
         copy_words(to, static_cast<const uint64_t*>(write.Last), last / kWord);
-        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its goodbye decides
+        done = atomic_equals_acquire(tx.peer->closed, 0u);  // if it has left meanwhile, its disconnect decides
     }
     tx.own->busy_send.store(0, std::memory_order_release);
     return done ? Status::ok : Status::not_done;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the receiving half of a connection knows. Under vi.recv.lock; atomic members may be looked at by pollers without.
+// What the receiving half of a connection knows. Under vi.recv.lock; atomic members may be looked at by pollers
+// without.
 #pragma once
 
 #include <atomic>

@@ -62,7 +62,8 @@ private:
     alignas(64) std::atomic<uint32_t> tail_{0};
 };
 
-// Endpoint::bad_receive: the device has as much of the receive as its regions hold, and a message of that length is good.
+// Endpoint::bad_receive: the device has as much of the receive as its regions hold, and a message of that length is
+// good.
 inline constexpr uint32_t kReceiveHolds = 1u << 31;
 
 // A descriptor of the send queue that has been taken.

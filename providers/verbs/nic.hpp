@@ -97,7 +97,7 @@ struct NicContext {
     std::mutex links_mutex;
     std::vector<verbs::Link*> links;    // all, by the number that their control QP's work requests carry
     std::vector<verbs::Link*> dropped;  // of attempts that failed
-    std::vector<verbs::Link*> leaving;  // disconnected: the progress thread says goodbye and frees them
+    std::vector<verbs::Link*> leaving;  // disconnected: the progress thread disconnects and frees them
     uint32_t next_generation = 1;
 
     // Progress thread (progress.cpp).

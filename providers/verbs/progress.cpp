@@ -29,7 +29,7 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr int64_t kGoodbyeNs = 2'000'000'000;  // for the peer to confirm that it has heard
+constexpr int64_t kCloseWaitNs = 2'000'000'000;  // for the peer to confirm that it has heard
 
 // ---- rdma_cm
 
@@ -152,7 +152,7 @@ bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
     if (!link->farewell_said && (hurry || link->lost || all_told(*link) || now >= link->farewell_at)) {
         ops->disconnect(link->id);
         link->farewell_said = true;
-        link->farewell_at = now + kGoodbyeNs;
+        link->farewell_at = now + kCloseWaitNs;
     }
     if (!link->farewell_said || (!hurry && !link->lost && now < link->farewell_at)) return false;
     {

@@ -204,7 +204,7 @@ struct Tuning {
     Time request_silence = 500'000'000;  // a request that is not repeated for so long is handed out no more
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
     Time accept_patience = 1'000'000'000;
-    Time goodbye = 500'000'000;  // how long a disconnect is repeated
+    Time close_linger = 500'000'000;  // how long a disconnect is repeated
     // Answers to frames that belong to no connection, and challenges: so many a second, and at once.
     uint32_t answers_per_second = 100, answers_at_once = 20;
     Time tell_again = 10'000'000'000;  // of strangers the host hears so often at most
@@ -223,7 +223,7 @@ struct Counters {
     uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
     uint64_t zero_copied = 0;  // frames out whose payload was not copied
     uint64_t not_a_frame = 0, bad_check = 0, unknown_link = 0, wrong_peer = 0, wrong_state = 0;
-    uint64_t duplicates = 0, early = 0, hold_full = 0, beyond_window = 0, nonsense = 0;
+    uint64_t duplicates = 0, early = 0, reorder_full = 0, beyond_window = 0, protocol_errors = 0;
     uint64_t retransmitted = 0, timeouts = 0, losses_seen = 0, acks_out = 0, keep_alives_out = 0;
     uint64_t messages_lost = 0;  // Unreliable: seen by the receiver
     uint64_t resets_out = 0, resets_in = 0, requests_ignored = 0, outlet_full = 0;

@@ -61,7 +61,7 @@ void Link::choose_quiet() {
 }
 
 void Link::release() {
-    if (state_ == LinkState::closing) --node_.goodbyes_open_;
+    if (state_ == LinkState::closing) --node_.closes_open_;
     state_ = LinkState::closed;
     cookie_ = nullptr;
     in_.end(false);
@@ -351,15 +351,15 @@ void Link::disconnect(Time now) {
 // Tells the peer until it has heard it. What we have received is acknowledged with it.
 void Link::close(Reason reason, uint32_t message, Time now) {
     state_ = LinkState::closing;
-    ++node_.goodbyes_open_;
+    ++node_.closes_open_;
     reason_ = reason;
     reason_message_ = message;
-    deadline_ = now + node_.tuning_.goodbye;
+    deadline_ = now + node_.tuning_.close_linger;
     interval_ = node_.tuning_.first_try;
     send_disconnect(now);
 }
 
-void Link::say_goodbye(Time now) {
+void Link::announce_close(Time now) {
     if (is_connected()) disconnect(now);
 }
 

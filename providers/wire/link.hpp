@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One end of a connection, from the first request to the last goodbye. The state machine of
+// One end of a connection, from the first request to the last disconnect. The state machine of
 // docs/wire-format.md: link_connect.cpp has the hand-shake, link.cpp life and end, Sender and Receiver the
 // traffic. Used by Node.
 #pragma once
@@ -69,7 +69,7 @@ public:
                is_from_peer(h, from);
     }
     bool repeat_answer(const NicAddress& from, LinkId source, const Connect&, uint32_t arrived, Time now);
-    void say_goodbye(Time now);
+    void announce_close(Time now);
     void release();
     void fail(Status, Time now);
     void report(LinkReport*) const;

@@ -338,7 +338,7 @@ void Node::on_version_answer(std::span<const std::byte> bytes, const NicAddress&
 void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
     Connect c;
     if (read_connect(f, &c) != Flaw::none || c.nonce == 0) {
-        ++counters_.nonsense;
+        ++counters_.protocol_errors;
         return;
     }
     c.local.host = from;
@@ -404,7 +404,7 @@ void Node::on_withdraw(const Frame& f, const NicAddress& from) {
 void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
     Connect c;
     if (read_connect(f, &c) != Flaw::none || c.nonce == 0) {
-        ++counters_.nonsense;
+        ++counters_.protocol_errors;
         return;
     }
     // Those that are connected already first: this may be a late copy, and others may wait under the same
@@ -475,9 +475,9 @@ void Node::advance(Time now) {
     being_flushed_.clear();
 }
 
-void Node::say_goodbye(Time now) {
+void Node::close_links(Time now) {
     for (const Slot& slot : slots_)
-        if (slot.in_use) slot.link->say_goodbye(now);
+        if (slot.in_use) slot.link->announce_close(now);
 }
 
 }  // namespace viaduct::wire

@@ -84,11 +84,11 @@ public:
     Time next_deadline() const { return deadlines_.earliest(); }
     bool wants_flush() const { return !ready_.empty(); }
     // Tells every peer that all is over; for a node that is about to go. A peer that does not hear of it
-    // takes what it has sent for lost, though it may have come: drive the node until goodbyes_open() is 0, or
+    // takes what it has sent for lost, though it may have come: drive the node until closes_open() is 0, or
     // for as long as there is time.
-    void say_goodbye(Time now);
+    void close_links(Time now);
     // Ended connections of which the peer has not said yet that it knows.
-    uint32_t goodbyes_open() const { return goodbyes_open_; }
+    uint32_t closes_open() const { return closes_open_; }
 
     const NicAddress& address() const { return own_; }
     const Tuning& tuning() const { return tuning_; }
@@ -168,7 +168,7 @@ private:
     std::vector<Slot> slots_;
     std::vector<uint32_t> free_;
     std::vector<uint32_t> ready_, being_flushed_;
-    uint32_t goodbyes_open_ = 0;
+    uint32_t closes_open_ = 0;
     std::vector<Listener> listeners_;
     PendingConnects pending_;
     std::vector<Incoming> incomings_;

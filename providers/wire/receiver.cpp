@@ -134,7 +134,7 @@ bool Receiver::keep_early(const Frame& f) {
     }
     place = link_.node().reorder_.keep(f.fields - kHeaderBytes, f.bytes);
     if (place == ReorderBuffer::kNone) {
-        ++counters.hold_full;
+        ++counters.reorder_full;
         return false;
     }
     ++early_;
@@ -183,13 +183,13 @@ void Receiver::take(const Frame& f, Time now) {
         case Kind::atomic_request:
             return take_atomic_request(f, now);
         case Kind::read_data:
-            if (!link_.out().take_read_data(f, now)) nonsense(now);
+            if (!link_.out().take_read_data(f, now)) protocol_error(now);
             return;
         case Kind::atomic_data:
-            if (!link_.out().take_atomic_data(f, now)) nonsense(now);
+            if (!link_.out().take_atomic_data(f, now)) protocol_error(now);
             return;
         default:
-            return nonsense(now);
+            return protocol_error(now);
     }
 }
 
@@ -199,10 +199,10 @@ void Receiver::take_fragment(const Frame& f, Time now) {
     const bool write = f.header.kind == Kind::write;
     if (n > m.total || m.offset > m.total - n || m.total > link_.traits().max_transfer ||
         (n == 0 && m.total != 0))
-        return nonsense(now);
+        return protocol_error(now);
     if (m.offset == 0) {
         if (current_.phase != Phase::none) {
-            if (reliable_) return nonsense(now);
+            if (reliable_) return protocol_error(now);
             abandon();
         }
         if (n == m.total && !write) return take_whole(f, m, now);
@@ -212,7 +212,7 @@ void Receiver::take_fragment(const Frame& f, Time now) {
         const bool fits = m.number == current_.number && m.offset == current_.offset && m.total == current_.total &&
                           (current_.phase == Phase::discard || write == (current_.phase == Phase::write));
         if (!fits) {
-            if (reliable_) return nonsense(now);
+            if (reliable_) return protocol_error(now);
             abandon();
             return;
         }
@@ -298,16 +298,16 @@ void Receiver::refuse(HostResult result, uint32_t number, Time now) {
 
 void Receiver::take_read_request(const Frame& f, Time now) {
     const ReadRequest r = read_read_request(f);
-    if (!reliable_ || r.total > link_.traits().max_transfer) return nonsense(now);
+    if (!reliable_ || r.total > link_.traits().max_transfer) return protocol_error(now);
     const HostResult result = link_.node().host_.begin_read(link_.cookie(), r.handle, r.address, r.total);
     if (result != HostResult::ok) return refuse(result, r.number, now);
-    if (!link_.out().respond_read(r)) nonsense(now);
+    if (!link_.out().respond_read(r)) protocol_error(now);
 }
 
 void Receiver::take_atomic_request(const Frame& f, Time now) {
     const AtomicRequest a = read_atomic_request(f);
     if (!reliable_ || a.operation < 1 || a.operation > 2 || (a.width != 4 && a.width != 8))
-        return nonsense(now);
+        return protocol_error(now);
     Work w;
     w.operation = a.operation == 1 ? Operation::fetch_add : Operation::compare_swap;
     w.width = a.width;
@@ -319,11 +319,11 @@ void Receiver::take_atomic_request(const Frame& f, Time now) {
     uint64_t old = 0;
     const HostResult result = link_.node().host_.atomic(link_.cookie(), w, &old);
     if (result != HostResult::ok) return refuse(result, a.number, now);
-    if (!link_.out().respond_atomic(a.number, old)) nonsense(now);
+    if (!link_.out().respond_atomic(a.number, old)) protocol_error(now);
 }
 
-void Receiver::nonsense(Time now) {
-    ++link_.node().counters_.nonsense;
+void Receiver::protocol_error(Time now) {
+    ++link_.node().counters_.protocol_errors;
     if (!reliable_) {  // somebody's mistake, but nothing to lose
         abandon();
         return;

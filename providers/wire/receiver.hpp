@@ -59,7 +59,7 @@ private:
     void refuse(HostResult, uint32_t number, Time now);
     void take_read_request(const Frame&, Time now);
     void take_atomic_request(const Frame&, Time now);
-    void nonsense(Time now);
+    void protocol_error(Time now);
 
     Link& link_;
     bool reliable_ = true, started_ = false;

@@ -276,7 +276,7 @@ void Sender::on_acknowledge(const Header& h, const Selective* selective, Time no
     if (!reliable_) return;
     note_credit(h.credit);
     if (before(next_, h.acknowledge)) {
-        ++link_.node().counters_.nonsense;
+        ++link_.node().counters_.protocol_errors;
         return;
     }
     if (before(h.acknowledge, una_)) return;

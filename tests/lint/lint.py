@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 
-LONGEST = {".cpp": 120, ".py": 200}
+LONGEST = {".cpp": 120, ".hpp": 120, ".h": 120, ".py": 200}
 # Words of MPI, of C, and names that codespell takes for slips.
 WORDS = "inout,keep-alives,improbe,pullrequest,fro,receiv,kown,te,alph,iif,inflight"
 NOT_TEXT = re.compile(r"^tests/fuzz/corpus/|\.(png|svg|pcap|bin|gz)$")

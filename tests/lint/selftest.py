@@ -27,6 +27,7 @@ PLANTED = [
     ("d.md", "A line.  \n", "blanks at the end", None),
     ("c.cpp", "int main() {\n\treturn 0;\n}\n", "a tab", None),
     ("c.cpp", "// " + "x" * 120 + "\n", "123 columns", None),
+    ("c.hpp", "// " + "x" * 120 + "\n", "123 columns", None),
     ("c.cpp", "int main() { return 0; }", "has no end", None),
 ]
 # The same for words.py: file, text, what it says.
@@ -43,6 +44,12 @@ PLANTED_WORDS = [
     ("man/vipinfo.1.md", "It takes the short way.\n", "phrase 'short way'"),
     ("docs/performance.md", "# Performance\n\n" + "A line.\n" * 120, "122 lines"),
     ("docs/performance.md", "# Performance\n\n" + "word " * 30 + "end\n", "153 columns"),
+    ("core/wait/wait.hpp", "struct Holding {};\n", "name 'Holding'"),
+    ("providers/verbs/companion.hpp", "#pragma once\n", "file 'companion'"),
+    ("providers/verbs/link.cpp", "ibv_qp* companion_qp = nullptr;\n", "name 'companion_qp'"),
+    ("providers/paramnet/tx.hpp", "struct Tx { int room; };\nint f(Tx& tx) { return tx.room; }\n", "name 'tx.room'"),
+    ("mpi-adi/engine/rma/origin.cpp", "struct Brief {};\n", "name 'Brief'"),
+    ("kagent/settings.cpp", "int deaf_ms = 0;\n", "setting 'deaf_ms'"),
 ]
 
 

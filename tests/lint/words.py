@@ -32,6 +32,39 @@ HEADINGS = [
     (r"\bfor whoever\b", "use"),
     (r"(^|\W)since\b", "measurements"),
 ]
+# Names of the code, by folder: parts of identifiers (between underscores or capitals), and of names of files. What stands
+# in comments is not looked at here.
+PARTS = [
+    (r"^(providers/verbs/|tests/unit/verbs)", {"companion": "control QP", "doubt": "connect probe", "hello": "private data",
+                                               "verdict": "outcome"}),
+    (r"^(providers/(wire|packet|acenic)/|tests/unit/(wire|acenic))", {
+        "usual": "fast path", "verdict": "host result", "lender": "zero-copy tx", "lends": "zero copy", "lent": "zero copy"}),
+    (r"^providers/paramnet/", {"ahead": "prefetch", "nonsense": "protocol error", "verdict": "nack", "ways": "methods"}),
+    (r"^(mpi-adi/engine/|core/wait/)", {"company": "CPU contention", "seats": "CPU placement", "patience": "wait policy"}),
+    (r"^mpi-adi/engine/rma/", {"brief": "inline op"}),
+    (r"^(core|vipl|kagent|providers)/", {"heir": "standby", "nonsense": "protocol error", "goodbye": "close"}),
+]
+# Whole names and expressions, by folder.
+NAMES = [
+    (r"^(providers/verbs/|tests/unit/verbs)", r"\bCalls\b|\bcalls->", "VerbsOps, ops"),
+    (r"^providers/(wire|packet)/", r"\bHold\b|\bhold_\b|\bKeptRequests\b|\bkept_requests\b", "ReorderBuffer, PendingConnects"),
+    (r"^providers/(acenic|packet)/", r"\bonly_one\w*|\bNewFiles\b|\bnew_files\b", "port lock, FdSnapshot"),
+    (r"^(providers/paramnet/|tests/unit/paramnet)", r"\btx\.room\b|\brx\.alone\b|\bTimed\w*|\bgive_verdict\b",
+     "burst_credit, poll_budget, Probe, nack"),
+    (r"^(core|vipl|kagent|providers)/", r"(?<![\w.>])holds\(|\bHolding\b|\b\w*between_looks\b",
+     "atomic_equals, BiasedLockGuard, poll backoff"),
+    (r"^mpi-adi/(engine|mpi)/", r"\bshort_way\b|\bFirstLook\b|\bfirst_look\b|\bSeats\b|\bPatience\b", "direct access, poll delay"),
+]
+FILES = {"usual_message", "hold", "pace", "kept_requests", "lender", "only_one", "new_files", "ways", "ahead", "large", "timed",
+         "holds", "between_looks", "short_way", "brief", "company", "seats", "first_look", "companion", "doubt", "hello"}
+FILE_SCOPE = re.compile(r"^(core|vipl|kagent|providers|mpi-adi)/")
+# Former names of settings: the table of aliases has them, and what tests and describes it.
+SETTINGS = re.compile(r"\bdeaf_ms\b|\bslots_after\b|\bDEAF_MS\b|\b\w*SLOTS_AFTER\b", re.I)
+HAS_OLD_SETTINGS = {"core/config/config_keys.cpp", "tests/unit/core_config_test.cpp", "man/viaduct.toml.5.md", "CHANGELOG.md",
+                    "tests/lint/words.py", "tests/lint/selftest.py"}
+# The transport keeps the name of the field until it is restructured.
+SETTINGS_SCOPE = re.compile(r"^(?!mpi-adi/transport/|docs/spec/)")
+CODE = re.compile(r"\.(cpp|hpp|h|c)$")
 # Pages with limits of their own: two screens.
 LINES = {"docs/performance.md": 100}
 COLUMNS = {"docs/performance.md": 120}
@@ -85,6 +118,42 @@ def faults_of_document(name, text):
                 yield f"{name}: phrase '{found.group()}'; say {instead}"
 
 
+def parts_of(name):
+    """The words that an identifier is made of, in small letters."""
+    return {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)}
+
+
+def faults_of_code(name, text):
+    stem = os.path.basename(name).split(".")[0]
+    if FILE_SCOPE.match(name) and stem in FILES:
+        yield f"{name}: file '{stem}' has a name of its kind's former words"
+    if not CODE.search(name):
+        return
+    parts = {}
+    for scope, words in PARTS:
+        if re.match(scope, name):
+            parts.update(words)
+    whole = [(pattern, instead) for scope, pattern, instead in NAMES if re.match(scope, name)]
+    if not parts and not whole:
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        code = re.sub(r"//.*$|\"(\\\\.|[^\"\\\\])*\"", "", line)
+        for pattern, instead in whole:
+            found = re.search(pattern, code)
+            if found:
+                yield f"{name}:{number}: name '{found.group()}'; say {instead}"
+        for identifier in set(re.findall(r"[A-Za-z_]\w*", code)) if parts else ():
+            for part in parts_of(identifier) & parts.keys():
+                yield f"{name}:{number}: name '{identifier}'; say {parts[part]}"
+
+
+def faults_of_settings(name, text):
+    if name in HAS_OLD_SETTINGS or not SETTINGS_SCOPE.match(name):
+        return
+    for found in SETTINGS.finditer(text):
+        yield f"{name}: setting '{found.group()}' has another name (core/config/config_keys.cpp)"
+
+
 def main():
     source = os.path.abspath(sys.argv[1])
     names = [name for name in files_of(source) if os.path.isfile(os.path.join(source, name))]
@@ -92,6 +161,10 @@ def main():
     for name in names:
         if DOCUMENT.match(name) and not NOT_A_DOCUMENT.match(name):
             faults += faults_of_document(name, read(source, name))
+        if re.search(r"\.(cpp|hpp|h|c|py|md|in|cmake|txt|sh)$", name):
+            text = read(source, name)
+            faults += faults_of_code(name, text)
+            faults += faults_of_settings(name, text)
     print("\n".join(faults) or f"words: {len(names)} files, none of the words that were replaced")
     return 1 if faults else 0
 

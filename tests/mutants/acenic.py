@@ -101,7 +101,7 @@ MUTANTS = [
         "zero-copy-to-a-driver-that-keeps", (), "memory is lent to a driver that keeps it",
         ACENIC + "port_spec.cpp",
         "port->zero_copy = argument(port->arguments, \"zero-copy\") != \"yes\";", "port->zero_copy = true;",
-        ("unit AcenicPorts.MemoryIsLentOnlyToDriversThatCopyWhileTheySend",),
+        ("unit AcenicPorts.ZeroCopyIsOnlyForDriversThatCopyWhileTheySend",),
     ),
     Mutant(
         "port-taken-twice", (), "two processes have one port",

@@ -30,7 +30,7 @@ TEST(AcenicPorts, EndsOfAMemifKnowTheirAddressesFromTheSocket) {
     EXPECT_EQ(client.arguments, "role=client,socket=/run/pair,socket-abstract=no,id=0");
 }
 
-TEST(AcenicPorts, MemoryIsLentOnlyToDriversThatCopyWhileTheySend) {
+TEST(AcenicPorts, ZeroCopyIsOnlyForDriversThatCopyWhileTheySend) {
     Rejection why;
     const std::pair<const char*, bool> all[] = {
         {"net_memif,socket=/run/pair,role=client", true},

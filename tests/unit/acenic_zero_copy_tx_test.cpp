@@ -16,7 +16,7 @@ protected:
     AcenicZeroCopyTx() {
         prepare(frame_, frame_memory_.data(), 100);
         rte_mbuf* last = &frame_;
-        std::byte* at = lent_memory_.data();
+        std::byte* at = payload_.data();
         for (size_t i = 0; i < parts_.size(); ++i) {
             prepare(parts_[i], at, kBytes[i]);
             std::memset(at, static_cast<int>(i + 1), kBytes[i]);
@@ -45,7 +45,7 @@ protected:
     rte_mbuf frame_{};
     std::array<rte_mbuf, 3> parts_{};
     std::array<std::byte, 2048> frame_memory_{};
-    std::array<std::byte, 256> lent_memory_{};
+    std::array<std::byte, 256> payload_{};
 };
 
 TEST_F(AcenicZeroCopyTx, WhatHasToWaitIsTakenInWholeAndInOrder) {
@@ -53,7 +53,7 @@ TEST_F(AcenicZeroCopyTx, WhatHasToWaitIsTakenInWholeAndInOrder) {
     expect_let_go();
     EXPECT_EQ(frame_.data_len, 311);
     EXPECT_EQ(frame_.pkt_len, 311u);
-    EXPECT_EQ(std::memcmp(frame_memory_.data() + 100, lent_memory_.data(), 211), 0);
+    EXPECT_EQ(std::memcmp(frame_memory_.data() + 100, payload_.data(), 211), 0);
 }
 
 TEST_F(AcenicZeroCopyTx, WhatHasBeenSentIsGivenBackUntouched) {

@@ -658,12 +658,12 @@ TEST(AgentLinkTest, CallsOnOneAnswerSurviveAnAgentThatKeepsDying) {
     EXPECT_GT(calls, 0);
 }
 
-TEST(AgentLinkTest, GoodbyeIsAnEventAndTheNextCallMeetsTheNextAgent) {
+TEST(AgentLinkTest, AShutdownIsAnEventAndTheNextCallMeetsTheNextAgent) {
     Place place;
     AgentLink link;
     ASSERT_EQ(link.connect(), Status::ok);
     std::atomic<int> goodbyes{0};
-    link.on_event([&](const Mail& m) { goodbyes += m.type() == Type::kGoodbye; });
+    link.on_event([&](const Mail& m) { goodbyes += m.type() == Type::kLeaving; });
     place.shut_down();
     EXPECT_TRUE(eventually([&] {
         link.pump();

@@ -425,12 +425,12 @@ TEST_F(VipkadTest, SecondAgentAtTheSameAddressGoesQuietly) {
     expect_well();
 }
 
-TEST_F(VipkadTest, TerminationSaysGoodbye) {
+TEST_F(VipkadTest, TerminationIsAnnounced) {
     const Fd fd = join();
     ::kill(daemon.pid, SIGTERM);
     Mail m;
     ASSERT_EQ(receive_mail(fd.get(), &m), Status::ok);
-    EXPECT_EQ(m.type(), Type::kGoodbye);
+    EXPECT_EQ(m.type(), Type::kLeaving);
     EXPECT_EQ(m.header.ticket, 0u);
     EXPECT_TRUE(is_closed(fd.get()));
     EXPECT_TRUE(daemon.ended_within(5000));

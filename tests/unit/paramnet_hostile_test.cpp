@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A peer that writes nonsense into everything it shares with us: nothing crashes, nothing outside the posted
+// A peer that writes invalid values into everything it shares with us: nothing crashes, nothing outside the posted
 // receives is touched, and only this connection is lost.
 #include "paramnet_fixture.hpp"
 

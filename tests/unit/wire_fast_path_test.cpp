@@ -165,7 +165,7 @@ TEST(WireFastPath, NotBehindAFrameThatIsLost) {
     line.all_arrive();
 }
 
-TEST(WireFastPath, NotForPayloadThatIsBetterLent) {
+TEST(WireFastPath, NotForPayloadThatGoesZeroCopy) {
     Short line;
     line.a.port.zero_copy_above = line.a.plan_out.length(line.a.posted);
     EXPECT_FALSE(line.at_once());

@@ -194,7 +194,7 @@ TEST(WireTraffic, FullOutletsOnlyDelay) {
 }
 
 // Who leaves in good order has acknowledged everything it has received, if only by leaving.
-TEST(WireTraffic, AGoodbyeAcknowledgesWhatHasCome) {
+TEST(WireTraffic, ACloseAcknowledgesWhatHasCome) {
     for (const uint16_t level : {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
         Line line(level);
         line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
@@ -203,7 +203,7 @@ TEST(WireTraffic, AGoodbyeAcknowledgesWhatHasCome) {
         line.send(0, 3000);
         ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
         EXPECT_EQ(line.a.finished_count, 0u);
-        line.b.node.say_goodbye(line.wire.now);
+        line.b.node.close_links(line.wire.now);
         ASSERT_TRUE(line.until([&] { return line.a.how_ended.has_value(); }));
         EXPECT_EQ(line.a.how_ended, Ended::by_peer);
         EXPECT_EQ(line.a.good_count, 1u) << "finished before the end is told";
@@ -211,7 +211,7 @@ TEST(WireTraffic, AGoodbyeAcknowledgesWhatHasCome) {
     }
 }
 
-TEST(WireTraffic, AGoodbyeIsOpenUntilThePeerHasHeardIt) {
+TEST(WireTraffic, ACloseIsOpenUntilThePeerHasIt) {
     Line line;
     int goodbyes = 0;
     line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
@@ -220,23 +220,23 @@ TEST(WireTraffic, AGoodbyeIsOpenUntilThePeerHasHeardIt) {
     };
     line.send(0, 100);
     ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
-    EXPECT_EQ(line.b.node.goodbyes_open(), 0u);
-    line.b.node.say_goodbye(line.wire.now);
-    EXPECT_EQ(line.b.node.goodbyes_open(), 1u);
-    ASSERT_TRUE(line.until([&] { return line.b.node.goodbyes_open() == 0; }));
+    EXPECT_EQ(line.b.node.closes_open(), 0u);
+    line.b.node.close_links(line.wire.now);
+    EXPECT_EQ(line.b.node.closes_open(), 1u);
+    ASSERT_TRUE(line.until([&] { return line.b.node.closes_open() == 0; }));
     EXPECT_EQ(goodbyes, 4);
     EXPECT_EQ(line.a.how_ended, Ended::by_peer);
     EXPECT_EQ(line.a.good_count, 1u);
     EXPECT_EQ(line.b.node.links_in_use(), 0u);
 }
 
-TEST(WireTraffic, AGoodbyeToNobodyIsGivenUp) {
+TEST(WireTraffic, ACloseWithoutAnAnswerIsGivenUp) {
     Line line;
     line.wire.detach(line.a.node);
     const Time began = line.wire.now;
-    line.b.node.say_goodbye(began);
-    ASSERT_TRUE(line.until([&] { return line.b.node.goodbyes_open() == 0; }));
-    EXPECT_GE(line.wire.now - began, Tuning{}.goodbye);
+    line.b.node.close_links(began);
+    ASSERT_TRUE(line.until([&] { return line.b.node.closes_open() == 0; }));
+    EXPECT_GE(line.wire.now - began, Tuning{}.close_linger);
     EXPECT_EQ(line.b.node.links_in_use(), 0u);
 }
 
@@ -443,7 +443,7 @@ TEST_P(WireErrors, APeerThatCameBackAsAnotherIsNoticedAtOnce) {
         return load8(frame + 1) != static_cast<uint8_t>(Kind::disconnect);
     };
     line.b.node.disconnect(line.b.link, line.wire.now);
-    line.wire.run_for(kSecond / 2 + Tuning{}.goodbye);
+    line.wire.run_for(kSecond / 2 + Tuning{}.close_linger);
     EXPECT_EQ(line.a.how_ended, Ended::lost);
     EXPECT_NE(line.a.node.counters().resets_in + line.a.endings, 0u);
 }
@@ -530,7 +530,7 @@ TEST(WireTraffic, MemoryThatGoesAwayUnderASendEndsTheConnection) {
     EXPECT_EQ(line.b.how_ended, Ended::lost);
 }
 
-// Our own fault, not nonsense from the peer.
+// A fault of this end, not of the peer.
 TEST(WireTraffic, MemoryThatGoesAwayUnderAnAnswerEndsTheConnection) {
     for (const Operation operation : {Operation::read, Operation::fetch_add}) {
         Line line;
@@ -543,7 +543,7 @@ TEST(WireTraffic, MemoryThatGoesAwayUnderAnAnswerEndsTheConnection) {
         line.wire.run_for(kSecond);
         EXPECT_EQ(line.a.last_outcome, Outcome::bad_source);
         EXPECT_EQ(line.a.how_ended, Ended::bad_source);
-        EXPECT_EQ(line.a.node.counters().nonsense, 0u);
+        EXPECT_EQ(line.a.node.counters().protocol_errors, 0u);
         EXPECT_EQ(line.b.how_ended, Ended::lost);
     }
 }

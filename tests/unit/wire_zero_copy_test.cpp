@@ -39,7 +39,7 @@ struct Lending : Pair {
     }
 };
 
-TEST(WireLent, EveryByteOnceAndInOrderInBadWeather) {
+TEST(WireZeroCopy, EveryByteOnceAndInOrderInBadWeather) {
     for (uint64_t seed = 1; seed <= 4; ++seed) {
         Storm storm;
         storm.seed = seed;
@@ -54,9 +54,9 @@ TEST(WireLent, EveryByteOnceAndInOrderInBadWeather) {
     }
 }
 
-TEST(WireLent, MemoryThatChangesMeanwhileIsSentAgainAsACopy) {
+TEST(WireZeroCopy, MemoryThatChangesMeanwhileIsSentAgainAsACopy) {
     Lending line;
-    line.a.port.on_zero_copy = [&] { line.a.lent_memory.back() ^= std::byte{1}; };
+    line.a.port.on_zero_copy = [&] { line.a.payload_memory.back() ^= std::byte{1}; };
     line.carry(200);
     const Counters& c = line.a.node.counters();
     EXPECT_NE(c.zero_copied, 0u);
@@ -64,14 +64,14 @@ TEST(WireLent, MemoryThatChangesMeanwhileIsSentAgainAsACopy) {
     EXPECT_GE(c.retransmitted, c.zero_copied);
 }
 
-TEST(WireLent, WhatCannotBeLentIsCopied) {
+TEST(WireZeroCopy, WhatCannotGoZeroCopyIsCopied) {
     Lending line;
     line.a.no_zero_copy = true;
     line.carry(50);
     EXPECT_EQ(line.a.node.counters().zero_copied, 0u);
 }
 
-TEST(WireLent, OnlyPayloadsOfThatSizeAre) {
+TEST(WireZeroCopy, OnlyPayloadsOfThatSizeAre) {
     Lending line;
     line.a.port.zero_copy_above = 100;
     LinkReport link;
@@ -88,7 +88,7 @@ TEST(WireLent, OnlyPayloadsOfThatSizeAre) {
 
 // Unreliable work is finished before anybody knows what became of it, and then its memory is the program's
 // again.
-TEST(WireLent, UnreliableMessagesAreCopied) {
+TEST(WireZeroCopy, UnreliableMessagesAreCopied) {
     Storm storm;
     storm.level = VIP_SERVICE_UNRELIABLE;
     storm.messages = 500;

@@ -138,12 +138,12 @@ public:
     // In pieces of different sizes, as the segments of a descriptor are.
     uint32_t lend_source(Cookie, uint32_t tag, uint32_t offset, uint32_t n, Piece* pieces) override {
         if (no_zero_copy || source_gone) return 0;
-        lent_memory.resize(n);
-        for (uint32_t i = 0; i < n; ++i) lent_memory[i] = out_byte(full(tag), offset + i);
+        payload_memory.resize(n);
+        for (uint32_t i = 0; i < n; ++i) payload_memory[i] = out_byte(full(tag), offset + i);
         uint32_t count = 0;
         for (uint32_t at = 0; at != n; ++count) {
             const uint32_t rest = n - at, part = count + 1 == kMostPieces ? rest : 1 + (rest - 1) * count / 3;
-            pieces[count] = {lent_memory.data() + at, part};
+            pieces[count] = {payload_memory.data() + at, part};
             at += part;
         }
         return count;
@@ -306,7 +306,7 @@ public:
     HostResult refuse_messages = HostResult::ok;
     bool refuse_writes = false, refuse_reads = false, source_gone = false, result_gone = false;
     bool no_zero_copy = false;
-    std::vector<std::byte> lent_memory;  // of the last frame
+    std::vector<std::byte> payload_memory;  // of the last frame
     bool permission_ends = false;        // between the beginning of a write and its first byte
     bool is_connected = false;
     std::optional<Status> failure;

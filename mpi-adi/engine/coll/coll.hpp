@@ -69,8 +69,8 @@ void alltoall(Schedule& s, Shares in, Shares out);
 void alltoallw(Schedule& s, TypedShares in, TypedShares out);
 void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, int root);
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op);
-// The same for a few built-in items and a blocking call, whose arguments need not have been checked. False: they are not
-// that, or not right, and nothing has been done.
+// The same for a few built-in items and a blocking call, whose arguments need not have been checked. False: they are
+// not that, or not right, and nothing has been done.
 bool allreduce_at_once(Communicator& comm, const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
                        int* error);
 void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& counts, const Datatype& type, Operator& op);

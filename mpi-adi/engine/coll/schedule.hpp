@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A collective operation as a list of steps in rounds: what lies between two rounds goes on at once, a round begins when
-// everything before it is complete. The same list serves the blocking call, which runs it, and the non-blocking one,
-// which lets progress advance it.
+// A collective operation as a list of steps in rounds: what lies between two rounds goes on at once, a round begins
+// when everything before it is complete. The same list serves the blocking call, which runs it, and the non-blocking
+// one, which lets progress advance it.
 #pragma once
 
 #include <functional>

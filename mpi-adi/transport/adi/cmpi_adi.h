@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cmpi_adi.h - the C-MPI abstract device: what an MPI engine and the protocol modules below it (via, shm, tcp, self) see
- * of each other. For whoever writes or links an engine on libcmpi-adi (our own libcmpi does), and for whoever writes a
- * module. C99 and C++. The order of calls and what an engine must do are told in docs/adi.md.
+ * cmpi_adi.h - the C-MPI abstract device: what an MPI engine and the protocol modules below it (via, shm, tcp, self)
+ * see of each other. For authors of an engine on libcmpi-adi (as libcmpi), and of a module. C99 and C++. docs/adi.md
+ * has the order of calls and what an engine must do.
  *
  * Rules that hold everywhere
  * - The engine owns communicators, datatypes, matching, queues of posted receives and of unexpected messages. A module
  *   owns connections, buffers, credits and the way of a message. A module never looks at an MPI handle.
  * - One thread at a time is inside the library; an engine for many threads holds a lock around every call. Upcalls come
- *   on the thread that called, from inside the call; they must not block and must not call pt_progress_* or pt_closeconns;
- *   everything else may be called from them.
+ *   on the thread that called, from inside the call; they must not block and must not call pt_progress_* or
+ *   pt_closeconns; everything else may be called from them.
  * - A pair of processes uses exactly one protocol, in order: messages arrive in the order in which they were started.
- * - Functions of type int give MPIP_SUCCESS or an MPIP_ERR_... class (numbers are those of MPICH's error classes), unless
- *   told otherwise.
+ * - Functions of type int give MPIP_SUCCESS or an MPIP_ERR_... class (numbers are those of MPICH's error classes),
+ *   unless stated otherwise.
  */
 #ifndef CMPI_ADI_H
 #define CMPI_ADI_H
@@ -101,7 +101,8 @@ struct mpip_comm {
     int c_bandwidth;       /* MB/s, worst of the protocols in use */
     int c_proto[NPROTO];   /* protocols in use, c_nprotos of them */
     int c_nprotos;
-    struct process** c_procs; /* by rank, the remote group of an inter-communicator; used by pt_ping and any-source calls */
+    /* by rank, the remote group of an inter-communicator; used by pt_ping and any-source calls */
+    struct process** c_procs;
 };
 
 struct envelope {
@@ -115,10 +116,10 @@ struct envelope {
 };
 
 /*
- * A send or a receive. The engine fills it, and may keep it anywhere; a module holds on to it from pt_queuedsend, or from
- * the match, until it is MPIP_REQ_DONE. Memory is contiguous at r_buf unless r_type says otherwise (not NULL and not
- * MPIP_TYPE_CONTIG): then modules pack and unpack in place, packet by packet, or have the NIC gather and scatter the pieces
- * that d_pieces tells.
+ * A send or a receive. The engine fills it, and may keep it anywhere; a module holds on to it from pt_queuedsend, or
+ * from the match, until it is MPIP_REQ_DONE. Memory is contiguous at r_buf unless r_type says otherwise (not NULL and
+ * not MPIP_TYPE_CONTIG): then modules pack and unpack in place, packet by packet, or have the NIC gather and scatter
+ * the pieces that d_pieces tells.
  */
 struct mpip_req {
     int r_state;
@@ -259,20 +260,26 @@ struct protocol {
 
     /* ---- the 26 entries of the design ---- */
     int (*pt_initialize)(void); /* once; fails when the module cannot work here, without harm to others */
-    int (*pt_initconns)(taskinfo_t*, void** env); /* own address environment; size into ti_myenvsize; freed by pt_finalize */
+    /* own address environment; size into ti_myenvsize; freed by pt_finalize */
+    int (*pt_initconns)(taskinfo_t*, void** env);
     int (*pt_makeconns)(taskinfo_t*, void* env);  /* env: ti_renvs[this]. Opens the device, connects or prepares to */
     int (*pt_addconns)(taskinfo_t*, void* env);   /* attaches processes of the chain that are not ATTACHED yet */
     int (*pt_completeconns)(taskinfo_t*);         /* after makeconns of all modules: finishes what was left open */
     int (*pt_remconns)(process_t**, int, void**); /* p_conns--; at zero logically disconnected */
-    int (*pt_closeconns)(process_t**, int, void*); /* says goodbye, waits for theirs (bounded), disconnects the removed ones; (0,0,0): all */
+    /* closes connections, waits for the peers' close (bounded), disconnects the removed ones; (0,0,0): all */
+    int (*pt_closeconns)(process_t**, int, void*);
     int (*pt_undoconns)(taskinfo_t*, void*);       /* takes back a set-up that failed */
-    /* Sends now and returns when buf may be reused; with MPIP_MODE_TRY gives MPIP_AGAIN instead of waiting. The call for short messages. */
+    /* Sends now and returns when buf may be reused; with MPIP_MODE_TRY gives MPIP_AGAIN instead of waiting. For short
+       messages. */
     int (*pt_fsend)(process_t*, const void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*, int mode);
     int (*pt_frecv)(process_t*, void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*, mpip_req_t* status);
-    int (*pt_urecv)(process_t*, unexmsg_t*, void* buf, size_t count, const mpip_type_t*, mpip_comm_t*, mpip_req_t* status);
-    int (*pt_uirecv)(process_t*, unexmsg_t*, mpip_req_t*); /* delivers a message the module holds (um_buf NULL) into a request */
+    int (*pt_urecv)(process_t*, unexmsg_t*, void* buf, size_t count, const mpip_type_t*, mpip_comm_t*,
+                    mpip_req_t* status);
+    /* delivers a message the module holds (um_buf NULL) into a request */
+    int (*pt_uirecv)(process_t*, unexmsg_t*, mpip_req_t*);
     int (*pt_progress_blk)(mpip_req_t*, int pollall); /* until the request is DONE */
-    int (*pt_progress_nblk)(int pollall);             /* one pass: > 0 something happened, 0 nothing, < 0 minus an error class */
+    /* one pass: > 0 something happened, 0 nothing, < 0 minus an error class */
+    int (*pt_progress_nblk)(int pollall);
     void (*pt_postedreceive)(process_t*); /* these seven: only with MPIP_PROP_COUNT_RECVS, except queuedsend */
     void (*pt_unpostedreceive)(process_t*);
     void (*pt_queuedsend)(process_t*); /* a request was put on p_sendhead: start what can be started; never blocks */
@@ -280,7 +287,8 @@ struct protocol {
     void (*pt_postedrcvany)(mpip_comm_t*);
     void (*pt_unpostedrcvany)(mpip_comm_t*);
     void (*pt_matchedrcvany)(mpip_comm_t*, process_t*);
-    int (*pt_getevents)(void** word, unsigned* value, unsigned* sleepers, unsigned* n); /* futex to sleep on; n = 0: none */
+    /* futex to sleep on; n = 0: none */
+    int (*pt_getevents)(void** word, unsigned* value, unsigned* sleepers, unsigned* n);
     int (*pt_getpolls)(struct pollfd**, int* n, int* timeout_ms);     /* descriptors to sleep on; n = 0: none */
     void (*pt_error_request)(mpip_req_t*); /* ends an active request with MPIP_ERR_PROC_FAILED and forgets it */
     int (*pt_finalize)(void);
@@ -289,9 +297,11 @@ struct protocol {
     /* ---- beyond the design ---- */
     int (*pt_reach)(taskinfo_t*, int rank);  /* 1: can reach that process; answers alike on both sides */
     int (*pt_block)(unsigned timeout_us);    /* sleeps until something may have come, at most so long */
-    int (*pt_cancelsend)(mpip_req_t*);       /* asks to take a send back; the request becomes DONE, with CANCELLED or not */
+    /* asks to take a send back; the request becomes DONE, with CANCELLED or not */
+    int (*pt_cancelsend)(mpip_req_t*);
     void (*pt_ufree)(unexmsg_t*);            /* um_data is not wanted any more (message withdrawn or process lost) */
-    void (*pt_pressure)(int on);             /* 1: peers shall send envelopes only, unexpected data fills the memory; 0: over */
+    /* 1: peers shall send envelopes only, unexpected data fills the memory; 0: over */
+    void (*pt_pressure)(int on);
 };
 
 extern struct protocol mpip_protocols[NPROTO];
@@ -309,24 +319,27 @@ enum {
 struct mpip_upcalls {
     unsigned version; /* CMPI_ADI_VERSION */
     /*
-     * A message begins. `here` bytes of it lie at `data` (valid during the call only), held is what the module offers to
-     * keep. With a matching receive: fill r_tag and r_rank, r_proc, take it off the posted queue; then copy and complete it
-     * (mpip_req_deliver_all does) and answer TAKEN, or answer MATCHED. Without one: copy (TAKEN) or hold (HELD).
+     * A message begins. `here` bytes of it lie at `data` (valid during the call only), held is what the module offers
+     * to keep. With a matching receive: fill r_tag and r_rank, r_proc, take it off the posted queue; then copy and
+     * complete it (mpip_req_deliver_all does) and answer TAKEN, or answer MATCHED. Without one: copy (TAKEN) or hold
+     * (HELD).
      */
-    int (*arrived)(process_t* from, const struct envelope*, const void* data, size_t here, void* held, mpip_req_t** match);
+    int (*arrived)(process_t* from, const struct envelope*, const void* data, size_t here, void* held,
+                   mpip_req_t** match);
     /* A request with MPIP_REQ_NOTIFY is DONE. The module has forgotten it. */
     void (*completed)(mpip_req_t*);
-    /* The process is lost. The module has already ended its own requests; the engine ends receives posted for it. Once. */
+    /* The process is lost. The module has ended its own requests; the engine ends receives posted for it. Once. */
     void (*peer_failed)(process_t*, int error);
     /* The peer takes the send of that name back: unqueue the unexpected message and give it, or NULL. */
     unexmsg_t* (*withdraw)(process_t* from, reqaddr_t sendreq);
     void (*release)(unexmsg_t*); /* the module is done with a message got from withdraw */
     int (*post)(mpip_req_t*);    /* posts a receive, matching unexpected messages first (pt_frecv) */
-    /* One pass over all protocols, giving way or sleeping as the engine sees fit: what blocking calls of modules loop on. */
+    /* One pass over all protocols, with a yield or a sleep as the engine decides. Blocking calls loop on it. */
     int (*progress)(void);
     /*
-     * Around a sleep inside pt_block, after all that needs the engine's lock: other threads call the module meanwhile. An engine
-     * without threads leaves both NULL. A module that does not call them keeps the lock while it sleeps.
+     * Around a sleep inside pt_block, after all that needs the engine's lock: other threads call the module
+     * meanwhile. An engine without threads leaves both NULL. A module that does not call them keeps the lock while it
+     * sleeps.
      */
     void (*sleeping)(void);
     void (*awake)(void);
@@ -341,24 +354,26 @@ extern struct mpip_upcalls mpip_up;
 /* Fills a table by name: pt_x = mpip_<pmname>_x, for self, shm, via and tcp. MPIP_ERR_ARG for any other name. */
 int mpip_map_functions(const char* pmname, struct protocol*);
 /*
- * A module of somebody else's in the place of shm, via or tcp (docs/adi-writing-a-transport.md): from now on mpip_map_functions calls
- * bind, which fills the entries in, and the module keeps number and name of that place. NULL: ours again. All processes of a job have
- * to do the same, before anything is initialised. MPIP_ERR_ARG for a number that is none of these or whose module is in use.
+ * A module of somebody else's in the place of shm, via or tcp (docs/adi-writing-a-transport.md): from now on
+ * mpip_map_functions calls bind, which fills the entries in, and the module keeps number and name of that place.
+ * NULL: ours again. All processes of a job have to do the same, before anything is initialised. MPIP_ERR_ARG for a
+ * number that is none of these or whose module is in use.
  */
 int mpip_replace_module(int number, void (*bind)(struct protocol*));
 /* Name of a protocol by number, "" beyond. */
 const char* mpip_protocol_name(int number);
 /*
- * Chooses one protocol for every process: of those initialised (pt_loaded and an environment exchanged) that reach it the
- * one of highest exclusivity; forced ("via", "shm", "tcp" or NULL) names the only one allowed for others than oneself.
- * Fills pi_proto, pi_ptrank, chains, ti_nprotos and p_proto. MPIP_ERR_UNREACHABLE, with *rank telling whom.
+ * Chooses one protocol for every process: of those initialised (pt_loaded and an environment exchanged) that reach it
+ * the one of highest exclusivity; forced ("via", "shm", "tcp" or NULL) names the only one allowed for others than
+ * oneself. Fills pi_proto, pi_ptrank, chains, ti_nprotos and p_proto. MPIP_ERR_UNREACHABLE, with *rank telling whom.
  */
 int mpip_getconns(taskinfo_t*, const char* forced, int* rank);
 /* Environment of rank r for protocol p; NULL when it has none. */
 const void* mpip_environment(const taskinfo_t*, int proto, int rank, int* size);
 /*
- * Memory that stays registered until it is freed, for MPI_Alloc_mem: long messages in it need no registration of their own.
- * NULL when there is none to be had (use malloc then); free gives MPIP_ERR_ARG for memory that is not from here.
+ * Memory that stays registered until it is freed, for MPI_Alloc_mem: long messages in it need no registration of
+ * their own. NULL when there is none to be had (use malloc then); free gives MPIP_ERR_ARG for memory that is not from
+ * here.
  */
 void* mpip_alloc_mem(size_t bytes);
 int mpip_free_mem(void*);
@@ -366,8 +381,8 @@ int mpip_free_mem(void*);
 const char* mpip_last_error(void);
 
 /*
- * Parameters: the section [mpi] of viaduct.toml, and environment variables CMPI_..., which come before it. Read once. For cmpiinfo
- * and for people.
+ * Parameters: the section [mpi] of viaduct.toml, and environment variables CMPI_..., which come before it. Read once.
+ * For cmpiinfo and for people.
  */
 struct mpip_param {
     const char* pa_name;
@@ -379,19 +394,21 @@ struct mpip_param {
 };
 const struct mpip_param* mpip_params(size_t* count);
 /*
- * What was found wrong with parameters and stops nobody, one sentence each; NULL past the last: a value in a file that is not allowed
- * (the default is used), a name that is not known. A variable whose value is not allowed makes mpip_set_upcalls fail.
+ * What was found wrong with parameters and stops nobody, one sentence each; NULL past the last: a value in a file
+ * that is not allowed (the default is used), a name that is not known. A variable whose value is not allowed makes
+ * mpip_set_upcalls fail.
  */
 const char* mpip_param_problem(size_t number);
 /*
- * Gives a number another value, as the environment would. Only before pt_initialize of the first module, which reads them, and by
- * one thread at a time. MPIP_ERR_ARG for a name that is not there, for text, and for a value out of range.
+ * Gives a number another value, as the environment would. Only before pt_initialize of the first module, which reads
+ * them, and by one thread at a time. MPIP_ERR_ARG for a name that is not there, for text, and for a value out of range.
  */
 int mpip_set_param(const char* name, long value);
 
 /* Monotonic counts since the start, per protocol number; for cmpiinfo, tests and people. */
 struct mpip_counters {
-    uint64_t mc_eager, mc_long, mc_packets, mc_noops, mc_backlogged, mc_rput, mc_rget, mc_r3, mc_unexpected, mc_vbufs_grown;
+    uint64_t mc_eager, mc_long, mc_packets, mc_noops, mc_backlogged, mc_rput, mc_rget, mc_r3, mc_unexpected,
+        mc_vbufs_grown;
     uint64_t mc_scattered; /* of mc_rput and mc_rget: those that the NIC has gathered or scattered piece by piece */
     uint64_t mc_lists;     /* lists of pieces fetched from the other side's memory */
 };

@@ -249,7 +249,7 @@ void Server::close_over() {
         }
         if (s.slot != kNobody) {
             if (s.stage == Session::Stage::running) {
-                // What it has still said, its goodbyes among it.
+                // What it has still said, its disconnects among it.
                 for (int n = 0; n < kLastRounds && send_frames(s, now_ns()); ++n) port_->transmit();
                 const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
                 VIADUCT_LOG(info, "acenicd",

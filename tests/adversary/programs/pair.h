@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One VI with a block of registered memory: descriptors in the first page, data behind. What the programs here share. */
+/* One VI with a block of registered memory: descriptors in the first page, data behind. Shared by the programs here. */
 #ifndef ADVERSARY_PAIR_H
 #define ADVERSARY_PAIR_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One end of a connection as a plain VIA program has it: a NIC, a VI, one region from the program's allocator. Every call
- * is noted in the status page; whatever fails ends the program with its name and code as the result.
+ * One end of a connection as a plain VIA program has it: a NIC, a VI, one region from the program's allocator. Every
+ * call is noted in the status page; whatever fails ends the program with its name and code as the result.
  */
 #pragma once
 
