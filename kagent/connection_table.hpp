@@ -124,7 +124,7 @@ private:
             false;        // met once, by somebody who has gone: it ends as a timeout (spec/calls 4.3)
         Party owner;      // met, abandoned, accepted: whose incoming it is
         End acceptor;     // accepted
-        Party canceller;  // accepted: whoever wants to know when it is decided
+        Party canceller;  // accepted: the session that asked for the result
         uint64_t connection = 0;
     };
     using Entries = std::map<Id, Entry>;

@@ -28,7 +28,7 @@ struct Options {
     std::optional<int64_t> linger_ms;
 };
 
-// The standard error goes where whoever started us wants it: a terminal, the journal, or nowhere.
+// Standard error is where the starting process has it: a terminal, the journal, or nowhere.
 void open_log(const Options& o) {
     auto log = spdlog::stderr_logger_st("vipkad");
     log->set_level(spdlog::level::from_str(!o.log_level.empty() ? o.log_level
@@ -71,7 +71,7 @@ int serve(const Options& o, uint32_t flaws) {
         kagent::hold_end_signals();
         server_options.address = o.socket.empty() ? default_address() : o.socket;
         const std::string asked = server_options.address;
-        // Whoever can reach a path of root's may ask: this is how the agent serves every user. What serves instead
+        // Each process that can reach a path of root's may ask: so the agent serves every user. What serves instead
         // of an abstract name serves the agent's own user, as that would.
         const bool everybody = asked[0] != '@' && ::geteuid() == 0;
         const Status s = listen_at(asked, everybody, &listener, &server_options.address, &error);
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", std::string("vipkad ") + kVersion);
     CLI11_PARSE(app, argc, argv);
 
-    ::signal(SIGPIPE, SIG_IGN);  // whoever reads our log may go
+    ::signal(SIGPIPE, SIG_IGN);  // the reader of the log may end
     ::signal(SIGXFSZ, SIG_IGN);  // the program that started us may have been given short files
     open_log(o);
     const uint32_t flaws = set_right(o);

@@ -21,7 +21,7 @@ inline constexpr size_t kLeaseKinds = 4;
 
 struct Context {
     uint64_t id = 0;
-    // What peers know it by. Its own id they must not know: whoever claims it first at the next agent has it.
+    // What peers know it by. They must not know its own id: the first process that claims it at the next agent has it.
     uint64_t public_id = 0;
     uint64_t session = 0;
     uid_t user = 0;
@@ -40,7 +40,7 @@ public:
     // ok | out_of_resources. `context.held` is what it had before (re-attached) and is granted whatever the
     // limit; a new one gets a first lease of each kind. The id must be free. Taken if ok, else left as it is.
     Status open(Context& context);
-    // Its files, for whoever may close them.
+    // Its files, for the thread that may close them.
     std::vector<Fd> close(uint64_t id);
     Context* find(uint64_t id);
     // The context, if it belongs to the session.

@@ -486,7 +486,7 @@ void Server::note_company(int64_t now) {
     had_company_ = true;
 }
 
-// Whoever started us needs a moment to connect, however short the linger is.
+// The process that started the agent needs a moment to connect, even when the linger is short.
 int64_t Server::leaving_at() const {
     return idle_since_ + (had_company_ ? linger_ns_ : std::max(linger_ns_, kFirstPatience));
 }
@@ -494,7 +494,7 @@ int64_t Server::leaving_at() const {
 bool Server::time_to_leave(int64_t now) {
     if (stop_ || agent_.shutdown_asked()) return true;
     if (agent_.keepers() != 0 || options_.forever || now < leaving_at()) return false;
-    // Whoever has been connecting in this very moment is taken in and keeps us.
+    // A client that connects at this moment is accepted, and the agent stays.
     const size_t before = clients_.size();
     accept_clients();
     if (clients_.size() != before) return false;

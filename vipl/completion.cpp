@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Hot path, any thread: handle, lock, head complete? else poll; every so often look around. The path of a
-// program with one thread stands alone at the end; everything else goes the general way.
+// program with one thread stands alone at the end; everything else takes the slow path.
 #include "vipl/completion.hpp"
 
 #include "vipl/nic.hpp"

@@ -166,7 +166,7 @@ bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
 
 }  // namespace
 
-// The path of a program with one thread; everything else goes the general way.
+// The fast path of a program with one thread; everything else takes the slow path.
 VIP_RETURN cq_take(Cq& cq, VIP_CQ_HANDLE handle, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
     if (!cq.poll.lock.try_enter()) [[unlikely]]
         return cq_take_in_general(cq, handle, vi, recv_queue);

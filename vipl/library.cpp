@@ -131,7 +131,7 @@ bool Library::prepare() {
     link.on_event([this](const Mail& news) {
         kagent::ContextRef which;
         if (news.type() != kagent::Type::kNicDown || !news.get(&which)) return;
-        events->nic_failed(which.context_id);  // whoever reads the news may hold locks of a NIC
+        events->nic_failed(which.context_id);  // the thread that reads the event may hold locks of a NIC
     });
     return true;
 }

@@ -75,7 +75,7 @@ VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {
     nic.dispatcher->close();
     const Deadline until = now_ns() + kTrafficPatience;  // for all of them together
     for (Vi* vi : vis_of(nic)) finish_sends(*vi, until);
-    // Twice: whoever was inside may have made another VI or CQ before leaving.
+    // Twice: a thread that was inside may have made another VI or CQ before leaving.
     for (Vi* vi : vis_of(nic)) kill_vi(*vi);
     for (Cq* cq : cqs_of(nic)) kill_cq(*cq);
     wait_until_unused(nic);

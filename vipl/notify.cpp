@@ -107,7 +107,7 @@ bool Dispatcher::find_ready(NotifyCall* call) {
         anything_armed_.store(!armed_queues_.empty() || !armed_cqs_.empty());
         return false;
     }
-    // Known before anybody can forget what it is for, so that whoever destroys that waits for the handler.
+    // Known before its object can be destroyed, so that the destroying call waits for the handler.
     const std::lock_guard decided(mutex_);
     vi_in_hand_ = call->vi;
     cq_in_hand_ = call->cq;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Hot path, any thread: handle, lock, the descriptor's own address, room, push, provider. The path of a
-// program with one thread and nothing unusual stands alone at the end; everything else goes the general way.
+// program with one thread and nothing unusual stands alone at the end; everything else takes the slow path.
 #include "vipl/post.hpp"
 
 #include "vipl/library.hpp"

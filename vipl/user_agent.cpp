@@ -83,7 +83,7 @@ void EventThread::agent_changed() {
 }
 
 // The socket of a dead agent has left the epoll set by being closed; the new one is added here.
-// Edge-triggered: whoever waits for an answer may have read it before us, and then there is nothing to do.
+// Edge-triggered: a thread that waits for an answer may have read it first, and then there is nothing to do.
 void EventThread::follow_agent() {
     const uint64_t epoch = link_.epoch();
     const int socket = link_.socket();

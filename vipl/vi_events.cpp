@@ -96,7 +96,7 @@ Entry enter_error(Vi& vi, BreakReason* why, bool patient) {
         core.reason.code == VIP_ERROR_POST_DESC || core.reason.code == VIP_ERROR_VI_OVERRUN;
     const auto next = next_state(vi.state(), by_program ? ViEvent::program_errs : ViEvent::connection_breaks);
     if (!next) {
-        // Pending: whoever ends the attempt settles it. Otherwise the connection is over already.
+        // Pending: the thread that ends the attempt settles it. Otherwise the connection is over already.
         if (vi.state() != VIP_STATE_CONNECT_PENDING) core.broken.store(kWhole);
         return Entry::none;
     }

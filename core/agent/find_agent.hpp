@@ -14,7 +14,7 @@ namespace viaduct {
 struct AgentPlace {
     std::string address;     // "@name": abstract, else a path
     std::string origin;      // how it was chosen, for people
-    bool automatic = false;  // may be started by whoever needs it
+    bool automatic = false;  // may be started by the first process that needs it
 };
 
 AgentPlace agent_place();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // AgentLink: tickets, waiting, reconnecting. Any thread of the application may be inside; one of those that
-// wait (the leader) sleeps on the socket, the others (followers) on their own condition variable. Whoever
+// wait (the leader) sleeps on the socket, the others (followers) on their own condition variable. The thread that
 // reads a message hands it to its owner; a leader that leaves wakes a follower to take its place.
 //
 // Two ways a wake-up could be lost, and what prevents them: somebody else (pump, a sender) reads the leader's

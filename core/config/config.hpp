@@ -64,7 +64,7 @@ public:
     // VIADUCT_NICS="name=nic,name=nic".
     const std::map<std::string, std::string>& nic_aliases() const;
     // The NIC that [nics] gives this name to; null when it gives it to none. What a program's names mean is the
-    // program's own: whoever asks the agent for a NIC asks here first, and the agent does not.
+    // program's own: a client of the agent asks here first, and the agent does not.
     const std::string* nic_of_alias(const std::string& name) const;
     // A provider's section as it sees it; lives as long as the Config.
     const Settings& settings(const char* section) const;

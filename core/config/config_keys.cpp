@@ -65,7 +65,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "payloads of 2 KiB and more are sent from where they lie, if the port's driver copies while it "
          "sends"},
         {"acenic", "engine", "string", "",
-         "socket of the engine process; empty: that of the port, started by whoever needs it"},
+         "socket of the engine process; empty: that of the port, started by the first program that needs it"},
         {"acenic", "auth_key_file", "string", "",
          "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are not believed"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},

@@ -89,7 +89,7 @@ bool HandleTable::remove(const void* handle) {
 }
 
 void HandleTable::reset_after_fork() {
-    // The child has one thread; whoever held the mutex in the parent is not here to give it back.
+    // The child has one thread; the thread that held the mutex in the parent does not exist here.
     new (&mutex_) std::mutex;
     used_ = 0;
     for (FreeList& free : free_) free = FreeList();

@@ -90,7 +90,7 @@ void write(Level l, const char* component, const char* format, ...) {
     if (used > sizeof line - 2) used = sizeof line - 2;  // cut, so that the newline always fits
     line[used++] = '\n';
 
-    // A diary that cannot be written must not disturb the program: the result is of no use to anybody.
+    // A log that cannot be written must not disturb the program, so the result is ignored.
     [[maybe_unused]] const ssize_t written = ::write(destination(), line, used);
     errno = saved_errno;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The library's diary. Silent unless asked: VIADUCT_LOG=error|warn|info|debug switches it on,
-// VIADUCT_LOG_FILE says where to (default standard error). One line per message, one write() per line, safe
+// Logging. Off by default: VIADUCT_LOG=error|warn|info|debug switches it on, VIADUCT_LOG_FILE names the file
+// (default standard error). One line per message, one write() per line, safe
 // from any thread and in forked children.
 #pragma once
 

@@ -195,7 +195,7 @@ bool RegionTable::remove(uint32_t handle, uint64_t base, Region* removed) {
     if (removed != nullptr) *removed = old;
 
     e->handle.store(0, std::memory_order_relaxed);
-    // Whoever reads a field written from here on finds the handle gone when it looks again.
+    // A reader of a field written from here on finds the handle invalid when it checks again.
     std::atomic_thread_fence(std::memory_order_release);
     const uint32_t index = handle & kIndexMask;
     e->arena.store(0, std::memory_order_relaxed);

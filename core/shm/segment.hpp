@@ -50,7 +50,7 @@ public:
     int fd() const { return fd_.get(); }
     // It has a descriptor and the program has not closed it.
     bool has_fd() const { return fd_.is_ours(); }
-    // A second descriptor for the same memory. With read_only whoever gets it cannot map it writable: given
+    // A second descriptor for the same memory. With read_only its receiver cannot map it writable: given
     // only for segments created that way, since nothing else could keep the promise.
     Fd duplicate(Access access) const;
     void drop_fd() { fd_.reset(); }

@@ -25,7 +25,7 @@ constexpr uint32_t kRowForBias = 256;
 
 }  // namespace
 
-// The very first thread becomes the owner without holding word_; whoever holds word_ at that moment
+// The very first thread becomes the owner without holding word_; the holder of word_ at that moment
 // overwrites owner_ next (revoke), and the barrier there makes one of the two see the other. False: not ours.
 bool BiasedLock::take_first_bias() {
     uintptr_t unset = kUnset;

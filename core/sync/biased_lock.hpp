@@ -56,7 +56,7 @@ public:
         lock_slow();
     }
 
-    // Never waits for whoever is inside, so it may be used against the lock order.
+    // Never waits for the thread inside, so it may be used against the lock order.
     bool try_lock() {
 #ifndef VIADUCT_TSAN
         const uintptr_t me = thread_identity();

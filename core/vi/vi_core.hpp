@@ -79,7 +79,7 @@ struct alignas(128) WorkQueue {
     }
 };
 
-// Why a connection ends, recorded by whoever notices first; see ViCore::mark_broken.
+// Why a connection ends, recorded by the thread that notices first; see ViCore::mark_broken.
 struct BreakReason {
     VIP_ERROR_CODE code = VIP_ERROR_CONN_LOST;
     VIP_RESOURCE_CODE resource = VIP_RESOURCE_VI;

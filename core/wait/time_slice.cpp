@@ -73,9 +73,9 @@ void take_short_slice() {
 
 void give_slice_back() {
     const uint64_t before = slice_before;
-    // Whoever ends the job may be another thread; the one that began it may be gone.
+    // Another thread may end the job; the one that began it may have ended.
     if (before != 0 && ::syscall(SYS_tgkill, ::getpid(), taker, 0) == 0) restore(taker, before);
-    // Not sooner: whoever is forked off until here gives back what it has inherited.
+    // Not sooner: a child forked before this line gives back what it has inherited.
     slice_before = 0;
 }
 

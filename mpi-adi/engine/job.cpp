@@ -246,7 +246,7 @@ void barrier() {
 }
 
 // Whether every send has at least started. What is started and not received yet the barrier waits for:
-// whoever has come there has received all it ever will.
+// a rank that has come there has received everything.
 bool everything_sent() {
     return std::all_of(engine.processes.begin(), engine.processes.end(),
                        [](const process_t& process) { return process.p_sendhead == nullptr; });

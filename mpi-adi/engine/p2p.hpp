@@ -41,7 +41,7 @@ inline constexpr unsigned kChannels = 4;
 // What a channel adds to the contexts of its communicator. Those of the last two are bits that no context has.
 constexpr uint64_t kContextOf[kChannels] = {0, 1, uint64_t{1} << 62, uint64_t{1} << 61};
 
-// What messages need of a communicator; the first part of every communicator. Whoever makes one fills the
+// What messages need of a communicator; the first part of every communicator. The code that makes one fills the
 // plain members and calls attach().
 struct Comm {
     // Even and never used by two communicators in the life of a job; see kContextOf.

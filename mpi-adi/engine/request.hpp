@@ -82,7 +82,7 @@ struct Request : mpip_req {
 // have no name.
 extern Request* free_requests;  // by posted.next; all have names
 void make_requests();
-// Whether the next request can have a handle: to be asked by whoever is going to publish one, before anything has begun
+// Whether the next request can have a handle: asked before one is published, before anything has begun
 // that could not be taken back.
 bool make_named_requests();
 inline bool name_is_left() { return free_requests != nullptr || make_named_requests(); }
@@ -191,7 +191,7 @@ void hold_type(Request& request, const Datatype* type);
 
 // Done with nothing moved, as transfers with MPI_PROC_NULL are.
 void complete_as_no_process(Request& request);
-// Marks any request done and tells whoever waits for that.
+// Marks any request done and wakes its waiters.
 void complete(Request* request, int error);
 
 void fill_status(const Request& request, MPI_Status* status);

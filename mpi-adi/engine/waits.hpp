@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Waiting where several threads of a process may be in MPI (MPI_THREAD_MULTIPLE). One of them polls; the
 // others sleep, each on a word of its own with the condition it waits for beside. A condition is about what
-// the engine's lock guards, so whoever lets go of the lock looks which of them hold now and wakes just those.
+// the engine's lock guards, so the thread that releases the lock checks which of them hold and wakes just those.
 // The one that polls and finds nothing becomes the watcher, asleep until the modules have something; when it
 // leaves, it wakes another in its place.
 #pragma once

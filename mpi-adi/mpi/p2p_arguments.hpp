@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Checks of what a program hands to point-to-point calls, and the short way from handles to what the engine
+// Checks of what a program hands to point-to-point calls, and the fast path from handles to what the engine
 // takes. Inline, because every message passes here.
 #pragma once
 

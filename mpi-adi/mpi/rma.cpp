@@ -39,7 +39,7 @@ int check_op(MPI_Op handle, bool fetches) {
     return predefined && (handle != MPI_NO_OP || fetches) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
-// Both ends say the same of their items: the first thing that the short way asks for.
+// Both ends have the same items: the first condition of direct access.
 bool are_alike(MPI_Count origin_count, MPI_Datatype origin_type, MPI_Count target_count,
                MPI_Datatype target_type) {
     return origin_count == target_count && origin_type == target_type;

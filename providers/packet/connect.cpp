@@ -74,7 +74,7 @@ Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** ou
     std::unique_ptr<ConnectOp> op(new (std::nothrow) ConnectOp);
     if (!op) return Status::out_of_resources;
     op->engine = nic->engine.get();
-    // Whoever only asks whether a request is there (a timeout of zero) must get a true answer: it may have
+    // A call with a timeout of zero must get a true answer: it may have
     // reached the port and no further.
     op->engine->poll();
     std::unique_lock lock(op->engine->mutex);

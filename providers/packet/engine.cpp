@@ -177,7 +177,7 @@ void Engine::answer(Endpoint& ep, int64_t now) {
     if (held != &ep) ep.vi->send.lock.unlock();
 }
 
-// Leaves a wish for whoever has the engine, and makes sure that somebody has it.
+// Leaves a request for the thread that has the engine, and makes sure that a thread has it.
 void Engine::ring(Endpoint& ep, uint32_t bell) {
     ep.bells.fetch_or(bell, std::memory_order_acq_rel);
     any_bell_.store(1, std::memory_order_seq_cst);
@@ -203,7 +203,7 @@ void Engine::start(Endpoint& ep) {
     ring(ep, kBellStart);
 }
 
-// Whoever has the engine meanwhile may be waiting for this VI's locks.
+// The thread that has the engine meanwhile may be waiting for this VI's locks.
 Status Engine::finish_traffic(Endpoint& ep) {
     if (!ep.active) return Status::ok;
     if (!mutex.try_lock()) return Status::not_done;

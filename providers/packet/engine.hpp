@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The engine: what firmware would be on a NIC with VI. One per port and process; it has the port, or in
-// shared mode its part of one, and the node of the wire protocol, and is driven by whoever polls, or by a
+// shared mode its part of one, and the node of the wire protocol, and is driven by a thread that polls, or by a
 // helper thread that sleeps when somebody else polls. This file's lock comes before every VI's locks; who
 // holds a VI's lock may only try it (see ring and poll_for). No thread waits for the lock of a second VI
 // unless it has the engine's.

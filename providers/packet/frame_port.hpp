@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the engine needs of a port, whoever owns it: the engine itself (acenic/exclusive_port.hpp) or an engine process
+// What the engine needs of a port. Its owner is the engine itself (acenic/exclusive_port.hpp) or an engine process
 // (acenic/shared_port.hpp). One thread at a time, the engine's lock held, and maybe
 // a VI's. No thread may end in here by pthread_cancel: where a system call is made, or may be, it is held
 // off, and only there, since that takes locked instructions, which wait for all that was written to shared

@@ -131,7 +131,7 @@ void wake(NicContext* nic) {
     nic->wake_bell.ring();
 }
 
-// Whoever is using the region has the engine; who gets it later finds the region gone.
+// A thread that uses the region has the engine; a later one finds the region invalid.
 void region_removed(NicContext* nic, uint32_t, const Region&) {
     const std::scoped_lock lock(nic->engine->mutex);
 }

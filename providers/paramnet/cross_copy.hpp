@@ -19,7 +19,7 @@ bool probe_process(int pid, uint64_t address, uint64_t value);
 enum class CrossResult : uint8_t { ok, fault, unreached, gone, forbidden };
 
 // Moves the next n bytes of the cursor to, or from, contiguous memory of the other process, while the guard
-// permits it. Of what is written the last line of the cache is written last: whoever watches the last word
+// permits it. Of what is written the last line of the cache is written last: a program that watches the last word
 // finds all of the rest.
 CrossResult cross_write(int pid, SegmentCursor& from, uint64_t address, uint64_t n, const Guard&);
 CrossResult cross_read(int pid, SegmentCursor& to, uint64_t address, uint64_t n, const Guard&);

@@ -202,7 +202,7 @@ void disconnect(ViCore& vi) {
     if (!ep.joint.valid()) return;
     announce_close(ep.joint);
     if (ep.connected) {
-        heavy_barrier();  // whoever is not busy by now sees that we have left
+        heavy_barrier();  // an end that is not busy now sees that this end has left
         wait_until_idle(*ep.rx.peer, *ep.joint.peer);
         IncomingMessage& m = ep.rx.message;
         if (m.kind == IncomingMessage::into_receive) {  // spec/states 3 rule 3

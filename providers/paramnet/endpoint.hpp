@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The provider's part of a VI: both lanes of its connection as this end sees them. `tx` and what hangs on it
-// belongs to whoever holds vi.send.lock, `rx` to the holder of vi.recv.lock; atomic members may be looked at
+// belongs to the holder of vi.send.lock, `rx` to the holder of vi.recv.lock; atomic members may be looked at
 // by pollers without a lock.
 #pragma once
 

@@ -204,7 +204,7 @@ bool takes_no_more(const Endpoint& ep) {
     return kBy == By::leaving ? ep.rx.ended : ep.vi->is_marked_broken();
 }
 
-// By a thread of ours, and at the end, each line goes the general way.
+// In a thread of the library, and at the end, each line takes the slow path.
 template <By kBy>
 bool take_lines_by(Endpoint& ep, uint32_t budget) {
     constexpr bool kServing = kBy != By::application;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The short way through the blocks: one new descriptor of one segment, in one piece, when nothing stands in its
+// The fast path through the blocks: one new descriptor of one segment, in one piece, when nothing stands in its
 // way. Everything here runs with vi.send.lock held.
 #include <algorithm>
 #include <cstring>

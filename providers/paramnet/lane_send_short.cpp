@@ -109,7 +109,7 @@ template <Known kKnown>
 }
 
 // How many small sends may follow without another look at what allows them: kick_send() counts them down, and
-// whoever else sends or changes something sets this to zero first (push_sends, update_fast).
+// other senders, and changes of a condition, set this to zero first (push_sends, update_fast).
 void look_for_room(Tx& tx, const WorkQueue& q) {
     if (!tx.fast || tx.acknowledged || q.cq != nullptr) return;
     tx.burst_credit = std::min(tx.limit - tx.next, tx.credits - tx.used);

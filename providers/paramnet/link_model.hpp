@@ -19,7 +19,7 @@ struct LinkModel {
     int64_t hop_ns = 0;   // through one switch
     uint32_t switches = 0;
     int64_t in_ns = 0;  // from the last bit until data and completion are in the receiver's memory
-    bool receiver_has_link = false;  // whoever sends to one NIC shares the link to it
+    bool receiver_has_link = false;  // all senders to one NIC share the link to it
 
     bool active() const { return rate != 0; }
     // How long a message of so many bytes holds a link.

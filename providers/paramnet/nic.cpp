@@ -35,7 +35,7 @@ bool is_hot(const Endpoint& ep) {
 }
 
 // When the first of the messages arrives that are on the modelled network now; `latest` if that is sooner.
-// Those whose time has come are for whoever looks at their queue.
+// Those whose time has come are taken by the polls of their queue.
 int64_t next_arrival(NicContext& nic, int64_t now, int64_t latest) {
     nic.slots_lock.lock();
     for (uint32_t slot = 0; slot < nic.slots_end; ++slot) {

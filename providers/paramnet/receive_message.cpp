@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a line brings, the general way: from lines and blocks into posted receives. Everything here runs with
+// The slow path of a line: from lines and blocks into posted receives. Everything here runs with
 // vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
 // impossible line breaks the connection.
 #include "providers/paramnet/group.hpp"

@@ -36,7 +36,7 @@ void read_probe_result(Endpoint&);                                  // [S] what 
 ProbeMark take_probe_mark(const Endpoint&, const Line&);            // [R] its first line is taken
 void publish_probe_result(Endpoint&, const ProbeMark&);             // [R] it has arrived
 
-// Sends from this length up are pulled if they lie in the arena: those of one fragment have a short way of
+// Sends from this length up are pulled if they lie in the arena: those of one fragment have a fast path of
 // their own.
 inline constexpr uint32_t kArenaPullFrom = kMinFragment + 1;
 

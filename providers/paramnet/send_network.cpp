@@ -86,7 +86,7 @@ Step pass_link(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total) {
     if (arrives == 0) {
         arrives = arrival_of(ep, d, total, now);
         ep.arrives_at.store(arrives, std::memory_order_relaxed);
-        if (!ep.send_hot.load(std::memory_order_relaxed)) remind(ep);  // whoever polls its group looks at it
+        if (!ep.send_hot.load(std::memory_order_relaxed)) remind(ep);  // a poll of its group looks at it
     }
     if (now < arrives) return Step::waits;
     ep.arrives_at.store(0, std::memory_order_relaxed);

@@ -213,7 +213,7 @@ void decide(ConnectOp& op, Status status) {
 
 void give_up_link(ConnectOp& op) {
     if (op.link == nullptr) return;
-    op.vi->recv.lock.lock();  // whoever posts receives to its queue pair is out after this
+    op.vi->recv.lock.lock();  // no thread posts receives to its queue pair after this
     op.vi->endpoint->takes_receives = nullptr;
     op.vi->recv.lock.unlock();
     drop_link(op.link);

@@ -48,7 +48,7 @@ void reject(NicSink& sink, const char* device, const char* reason, const char* c
     sink.reject(r);
 }
 
-// Whoever may lock memory without limit is not counted by the kernel.
+// The kernel does not count processes that may lock memory without limit.
 bool may_lock_any_memory() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};

@@ -110,7 +110,7 @@ void endpoint_destroy(Endpoint* ep) {
         disconnect(*ep->vi);
     }
     nic.slots[ep->slot].store(nullptr, std::memory_order_release);
-    for (Group* group : {ep->recv_group, ep->send_group}) {  // whoever had found it before is out after this
+    for (Group* group : {ep->recv_group, ep->send_group}) {  // no thread that had found it before is inside after this
         group->lock.lock();
         group->lock.unlock();
         group->cq_lock.lock();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The endpoints whose completions one CQ (or the rest of a NIC) waits for share one completion queue of the
 // device (as many as it takes, where those of the device are small), so that the cost of a poll does not grow
-// with idle VIs. Whoever polls sorts what it finds by endpoint.
+// with idle VIs. The polling thread sorts completions by endpoint.
 #pragma once
 
 #include <infiniband/verbs.h>

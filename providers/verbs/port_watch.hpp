@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The port under a NIC. Whoever sends finds out by himself that a link has gone; an end that only waits may
+// The port under a NIC. A sender finds out that a link is down; an end that only waits may
 // not (soft-RoCE goes on trying to send a control QP's word for as long as its interface is down). So a port
 // that is down for as long as a device would try has lost its connections. Progress thread only.
 #pragma once

@@ -62,7 +62,7 @@ Deadline watch_sends(NicContext& nic, int64_t now) {
     const bool out = look_at_sends(nic);
     nic.empty_looks = out ? 0 : nic.empty_looks + 1;
     if (nic.empty_looks > kEmptyLooks) {
-        // Whoever posts from now on says so, or has posted before the barrier and is seen behind it.
+        // A post from now on says so; one before the barrier is seen behind it.
         nic.sends_watched.store(0);
         heavy_barrier_process();
         if (!look_at_sends(nic)) return nic.look_at_sends_at = kNever;

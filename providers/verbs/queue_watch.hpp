@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Queues that a program does not look at. Completions are taken off the device by whoever asks for them; a
+// Queues that a program does not look at. Completions are taken off the device by polls and waits; a
 // program that posts and never asks would not be told that a send has failed, nor its peer that there was no
 // receive, and a completion queue nobody polls would overflow unnoticed. So the progress thread looks where
 // the program does not: at sends that have been out for a while, and, less often, at the groups of connected

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A header as it lies in a frame, in five words that are made and written at once. The check lies in the last
-// one and counts as zero while it is computed. Used by whoever seals a frame.
+// one and counts as zero while it is computed. Used where a frame is sealed.
 #pragma once
 
 #include <cstddef>

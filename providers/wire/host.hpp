@@ -37,7 +37,7 @@ public:
     // The least payload that is better read where it lies than copied into a frame; UINT32_MAX: none is.
     uint32_t zero_copy_from() const { return zero_copy_from_; }
     // Sends `bytes` of the frame and the memory in `tail` behind them: at most kMostPieces, max_frame
-    // together. The outlet lets go of that memory before whoever drives the node lets others in, so that it
+    // together. The outlet releases that memory before the driver of the node releases its lock, so that it
     // cannot go away meanwhile. Only called when zero_copy_from() allows it.
     virtual void end_zero_copy(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
 

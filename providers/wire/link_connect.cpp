@@ -113,7 +113,7 @@ void Link::send_try(uint32_t padded, Time now) {
             return send_connect(Kind::request, 0, nonce_, padded, now);
         case LinkState::peering:
             send_connect(Kind::peer_request, 0, nonce_, padded, now);
-            // Who is there no more answers this with a reset, and the place is free for whoever came after
+            // An end that has left answers this with a reset, and the place is free for the next one
             // it.
             if (peer_known_)
                 send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(padded, arrived_), now);
@@ -145,7 +145,7 @@ void Link::try_again(Time now) {
     // Answers that are due soon are worth asking for often; silence is not.
     next_try_ = now + interval_;
     if (no_match_since_ == kNoTime) interval_ = std::min(interval_ * 2, node_.tuning_.max_try);
-    // Silence may mean that nobody was there, or that large frames do not pass. Whoever gets more than one size
+    // Silence means that no peer was there, or that large frames do not pass. An end that gets more than one size
     // answers the first, which is the largest.
     const uint32_t most = probe_bytes();
     send_try(most, now);
@@ -155,7 +155,7 @@ void Link::try_again(Time now) {
     ++tries_;
 }
 
-// Whoever keeps the request need not look for somebody who takes it.
+// A host that keeps the request need not look for a listener.
 void Link::withdraw() { node_.answer(Kind::withdraw, peer_, 0, 0, {nonce_, 0, 0}); }
 
 void Link::fail(Status why, Time) {

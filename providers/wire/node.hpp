@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A node: all connections of one network address. It is a state machine and nothing else: whoever owns it
+// A node: all connections of one network address. It is a state machine and nothing else: its owner
 // brings frames (input), the time (advance) and work (post), and gets frames (Outlet) and events (Host) back.
 // One thread at a time; nothing blocks; memory is taken when a node is made and when a link is used for the
 // first time.
@@ -71,7 +71,7 @@ public:
     // ---- working
     // False: not connected, or queue_depth pieces of work are open.
     bool post(LinkId, const Work&, Time now);
-    // The short way of a message that fits a frame, lies in one piece and may be read now; Host::read_source
+    // The fast path of a message that fits a frame, lies in one piece and may be read now; Host::read_source
     // is asked for it when it is sent again. False: nothing has happened, and post has to be asked.
     bool post_at_once(LinkId, uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate,
                       Time now);
@@ -175,8 +175,8 @@ private:
     std::array<Decided, 128> decided_{};
     uint32_t next_decided_ = 0;
     uint64_t next_listener_ = 1;
-    // Since when we, and whoever carries our frames, have been running without a pause in which peers could
-    // seem silent.
+    // Since when this process, and the one that carries its frames, have been running without a pause in which peers
+    // could seem silent.
     Time awake_since_ = 0, last_advance_ = 0;
     AnswerRate answers_;
     Time told_version_ = 0, told_distrust_ = 0;  // when the host may hear of such things again

@@ -64,6 +64,9 @@ HAS_OLD_SETTINGS = {"core/config/config_keys.cpp", "tests/unit/core_config_test.
                     "tests/lint/words.py", "tests/lint/selftest.py"}
 # The transport keeps the name of the field until it is restructured.
 SETTINGS_SCOPE = re.compile(r"^(?!mpi-adi/transport/|docs/spec/)")
+# Phrases of comments in the folders of the product.
+COMMENTS = re.compile(r"\b(whoever|(short|general|long) way|goodbyes?|diary|verdict|nonsense|bad weather|companions?)\b", re.I)
+COMMENT_SCOPE = re.compile(r"^(core|vipl|kagent|providers|include|mpi-adi/(engine|mpi|rte))/")
 CODE = re.compile(r"\.(cpp|hpp|h|c)$")
 # Pages with limits of their own: two screens.
 LINES = {"docs/performance.md": 100}
@@ -129,6 +132,11 @@ def faults_of_code(name, text):
         yield f"{name}: file '{stem}' has a name of its kind's former words"
     if not CODE.search(name):
         return
+    if COMMENT_SCOPE.match(name):
+        for number, line in enumerate(text.split("\n"), 1):
+            found = COMMENTS.search(line)
+            if found:
+                yield f"{name}:{number}: comment '{found.group()}': say it plainly (docs/glossary.md)"
     parts = {}
     for scope, words in PARTS:
         if re.match(scope, name):

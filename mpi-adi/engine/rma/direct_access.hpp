@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The short way of operations whose cost is all in getting there: items of one predefined type, the same at
-// both ends and in one piece, in a window whose memory this process shares, and in an epoch that lets them
-// begin. They go straight to memory, by the same steps as on the long way (origin.hpp), so that both may meet
-// on one element. Each function says whether it has done the operation. It has not when anything at all is
-// otherwise, or wrong: then nothing has happened, and the long way, which knows all cases and all errors,
-// begins at the beginning.
+// Direct access: the fast path of one-sided operations with items of one predefined type, the same at both ends and
+// in one piece, in a window whose memory this process shares, and in an epoch that lets them begin. They access the
+// memory by the same steps as the slow path (origin.hpp), so that both may meet on one element. Each function says
+// whether it has done the operation. When a condition does not hold it has changed nothing, and the caller takes the
+// slow path, which handles all cases and all errors.
 #pragma once
 
 #include "mpi-adi/engine/critical.hpp"
@@ -20,14 +19,14 @@ inline int64_t item_bytes(MPI_Datatype type) {
     return basic_class(type) != BasicClass::none ? basic_handle_size(type) : 0;
 }
 
-// Where `count` items of so many bytes lie in the memory of a member: null when there is no short way to
-// them. Else the operation is made.
+// Where `count` items of so many bytes lie in the memory of a member: null when there is no direct access to
+// them. Else the operation is counted.
 inline char* direct_address(Window& window, int64_t item, int64_t count, int rank, MPI_Aint displacement) {
     if (static_cast<unsigned>(rank) >= window.group) return nullptr;
     const Member& member = window.member(rank);
     int64_t bytes = 0;
     int64_t offset = 0;
-    // A line stands before memory that is shared, whoever else is a member.
+    // A line stands before memory that is shared, for all members.
     if (member.line == nullptr || !access_is_open(window, member) || __builtin_mul_overflow(count, item, &bytes) ||
         bytes <= 0 || __builtin_mul_overflow(displacement, member.disp_unit, &offset) || offset < 0 ||
         offset > member.size - bytes)

@@ -296,7 +296,7 @@ void Server::answer(Kind kind, std::span<const std::byte> frame, uint64_t nonce,
 void Server::send_own(std::span<const std::byte> frame, const NicAddress& to, int64_t now) {
     if (to == port_->address()) return route(frame, {}, to, now);
     std::byte* at = port_->begin_frame(static_cast<uint32_t>(frame.size()));
-    if (at == nullptr) return;  // whoever hears nothing asks again
+    if (at == nullptr) return;  // a client without an answer asks again
     std::memcpy(at, frame.data(), frame.size());
     port_->end_frame(at, static_cast<uint32_t>(frame.size()), to);
 }

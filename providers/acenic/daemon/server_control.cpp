@@ -135,7 +135,7 @@ void Server::take_connections() {
 void Server::hear(Session& s) {
     if (s.over) return;
     if (pollfd p{s.process.get(), POLLIN, 0}; s.process.valid() && ::poll(&p, 1, 0) > 0) {
-        s.over = true;  // that process is no more, whoever else may hold its socket
+        s.over = true;  // that process has ended, though another one may hold its socket
         return;
     }
     switch (s.stage) {
