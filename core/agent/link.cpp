@@ -269,7 +269,10 @@ void AgentLink::abandon(uint32_t ticket, Late late) {
     if (gone->leading) impl_->wake_leader();
     impl_->pending.erase(it);
     if (!late) return;
-    if (gone->state == Impl::State::open) impl_->late.emplace(ticket, std::move(late));
+    if (gone->state == Impl::State::open) {
+        impl_->late.emplace(ticket, std::move(late));
+        return;
+    }
     if (gone->state != Impl::State::answered) return;
     impl_->events.push_back({std::move(gone->answers.front()), std::move(late)});
     impl_->run_events(lock);
