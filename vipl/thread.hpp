@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Helper threads of the library: detached, because nothing may be joined at exit, and with every signal
-// blocked, because signals belong to the program (spec/compat L3, L4, L9). Their stacks lie where the program has nothing
-// registered (core/shm/own_mapping.hpp), and are given back when the next thread starts.
+// blocked, because signals belong to the program (spec/compat L3, L4, L9). Their stacks lie where the program has
+// nothing registered (core/shm/own_mapping.hpp), and are given back when the next thread starts.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ struct LoadedProvider {
 // Loaded objects stay for the life of the process. Thread-safe; loading twice gives the same table.
 LoadedProvider load_provider(const std::string& name);
 
-// For the fork handlers of whoever loads providers (core/sync/fork_gate.hpp): a child finds nobody loading.
+// For the fork handlers of libraries that load providers (core/sync/fork_gate.hpp): in a child no load is under way.
 void hold_loader_for_fork();
 void let_go_of_loader();
 void reset_loader_in_child();

@@ -2,7 +2,7 @@
 // RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies: into
 // memory of the target's arena by plain stores, else by a cross-process copy. Where the target's memory
 // cannot be reached, rdma_served.cpp does it with the target's help.
-#include "core/sync/holds.hpp"
+#include "core/sync/atomic_equals.hpp"
 #include "providers/paramnet/change_word.hpp"
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/nic.hpp"

@@ -111,7 +111,7 @@ struct AtomicRequest {
     uint64_t operands[2];  // as they lie in the initiator's memory
 };
 static_assert(sizeof(RemoteRange) <= kInlineBytes && sizeof(AtomicRequest) <= kInlineBytes);
-static_assert(sizeof(PullRequest) <= kTimedMarkAt && kTimedMarkAt + sizeof(TimedMark) <= kOneCacheLine);
+static_assert(sizeof(PullRequest) <= kProbeMarkAt && kProbeMarkAt + sizeof(ProbeMark) <= kOneCacheLine);
 
 // What a line holds besides its word can change while we look, if the peer is hostile: it is read once, and
 // what was checked is what is used.
