@@ -9,7 +9,7 @@
 namespace viaduct::paramnet::test {
 namespace {
 
-constexpr uint32_t kBytes = 4096;
+constexpr uint32_t kBlockBytes = 4096;
 
 // One that numbers its trials itself.
 struct OwnPrefetchTuner : PrefetchTuner {
@@ -25,8 +25,8 @@ struct OwnPrefetchTuner : PrefetchTuner {
 uint32_t learn(OwnPrefetchTuner& tuner, uint32_t with, uint32_t without, uint32_t count = 100) {
     uint32_t timed = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        const bool fetched = tuner.fetches(kBytes);
-        const uint32_t trial = tuner.next(kBytes, fetched, true);
+        const bool fetched = tuner.fetches(kBlockBytes);
+        const uint32_t trial = tuner.next(kBlockBytes, fetched, true);
         if (trial == 0) continue;
         ++timed;
         tuner.answered(trial, fetched ? with : without);
@@ -37,61 +37,61 @@ uint32_t learn(OwnPrefetchTuner& tuner, uint32_t with, uint32_t without, uint32_
 TEST(PrefetchTunerTest, IsDoneWhereItHasProvedFaster) {
     OwnPrefetchTuner gains, loses;
     EXPECT_EQ(learn(gains, 200, 300), 8u);
-    EXPECT_TRUE(gains.fetches(kBytes));
+    EXPECT_TRUE(gains.fetches(kBlockBytes));
     EXPECT_EQ(learn(loses, 300, 200), 8u);
-    EXPECT_FALSE(loses.fetches(kBytes));
+    EXPECT_FALSE(loses.fetches(kBlockBytes));
     EXPECT_TRUE(loses.fetches(PrefetchTuner::kLearntFrom - 1)) << "short ones always gain";
 }
 
 TEST(PrefetchTunerTest, IsTriedAgainNowAndThen) {
     OwnPrefetchTuner tuner;
     learn(tuner, 300, 200);
-    ASSERT_FALSE(tuner.fetches(kBytes));
+    ASSERT_FALSE(tuner.fetches(kBlockBytes));
     EXPECT_EQ(learn(tuner, 200, 300, 10000), 16u);
-    EXPECT_TRUE(tuner.fetches(kBytes)) << "the processors were moved";
+    EXPECT_TRUE(tuner.fetches(kBlockBytes)) << "the processors were moved";
 }
 
 TEST(PrefetchTunerTest, StaysAsItIsForALittleAndForTimesThatTellNothing) {
     OwnPrefetchTuner tuner;
     learn(tuner, 200, 195);
-    EXPECT_TRUE(tuner.fetches(kBytes));
+    EXPECT_TRUE(tuner.fetches(kBlockBytes));
     OwnPrefetchTuner late;
     learn(late, 1'000'000, 900'000);
-    EXPECT_TRUE(late.fetches(kBytes)) << "the receiver was not looking";
+    EXPECT_TRUE(late.fetches(kBlockBytes)) << "the receiver was not looking";
 }
 
 TEST(PrefetchTunerTest, CountsTheSlowerOfTheTwoEnds) {
     OwnPrefetchTuner tuner;
     for (uint32_t i = 0; i < 100; ++i) {
-        const bool fetched = tuner.fetches(kBytes);
-        const uint32_t trial = tuner.next(kBytes, fetched, true);
+        const bool fetched = tuner.fetches(kBlockBytes);
+        const uint32_t trial = tuner.next(kBlockBytes, fetched, true);
         if (trial == 0) continue;
         tuner.trial().sent(trial, fetched ? 250 : 90);
         tuner.answered(trial, 80);
     }
-    EXPECT_FALSE(tuner.fetches(kBytes));
+    EXPECT_FALSE(tuner.fetches(kBlockBytes));
 }
 
 TEST(PrefetchTunerTest, TimesOnlyMessagesOfTheKindItTries) {
     OwnPrefetchTuner tuner;
     for (uint32_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(tuner.next(kBytes, false, true), 0u) << "their blocks have not been fetched";
-        EXPECT_EQ(tuner.next(kBytes, true, false), 0u) << "pages of the ring are missing";
+        EXPECT_EQ(tuner.next(kBlockBytes, false, true), 0u) << "their blocks have not been fetched";
+        EXPECT_EQ(tuner.next(kBlockBytes, true, false), 0u) << "pages of the ring are missing";
     }
-    const uint32_t trial = tuner.next(kBytes, true, true);
+    const uint32_t trial = tuner.next(kBlockBytes, true, true);
     ASSERT_NE(trial, 0u);
-    EXPECT_EQ(tuner.next(kBytes, true, true), 0u) << "one at a time";
+    EXPECT_EQ(tuner.next(kBlockBytes, true, true), 0u) << "one at a time";
     tuner.answered(trial - 1, 1);
     EXPECT_TRUE(tuner.trial().open()) << "the answer to another one";
     uint32_t again = 0;
-    for (uint32_t i = 0; again == 0 && i < 10000; ++i) again = tuner.next(kBytes, true, true);
+    for (uint32_t i = 0; again == 0 && i < 10000; ++i) again = tuner.next(kBlockBytes, true, true);
     EXPECT_NE(again, 0u) << "a peer that does not answer";
 }
 
 TEST(PrefetchTunerTest, TriesNothingWhereTrialsAreOff) {
     OwnPrefetchTuner off(false);
     EXPECT_EQ(learn(off, 300, 200, 20000), 0u);
-    EXPECT_TRUE(off.fetches(kBytes));
+    EXPECT_TRUE(off.fetches(kBlockBytes));
 }
 
 class OnePiece : public testing::TestWithParam<uint16_t> {};
@@ -134,10 +134,10 @@ TEST_P(OnePiece, ArrivesWholeWhileTheConnectionLearns) {
 TEST_P(OnePiece, IsTimedWhereThatIsAskedFor) {
     TestPair pair(GetParam());
     post(pair.a, 8, 1000);
-    post(pair.b, kBytes, 1000);
+    post(pair.b, kBlockBytes, 1000);
     uint32_t answered = 0;
     for (uint32_t i = 0; i < 1000; ++i) {
-        send(pair.a, pair.b, kBytes, i);
+        send(pair.a, pair.b, kBlockBytes, i);
         send(pair.b, pair.a, 8, i);
         Tx& tx = pair.a.endpoint().tx;
         if (!tx.learnt.answered.trial().open()) continue;
