@@ -7,6 +7,7 @@
 
 #include "core/clock/clock.hpp"
 #include "core/process/allowed_processors.hpp"
+#include "core/wait/cpu_contention.hpp"
 
 namespace viaduct {
 namespace {
@@ -15,7 +16,10 @@ constexpr int64_t kProbeEvery = 200'000;  // a yield of 0.35 us in 200 us of pol
 constexpr int64_t kProbeAlone = 20'000;   // the same where all who want to run want this processor
 constexpr uint32_t kYieldsBetweenQuestions = 8;
 
+constexpr unsigned kLongOnes = 2;
+
 CrowdScore crowd_score;
+constinit CpuContention cpu_contention(now_ns, yield_processor);
 std::atomic<bool> giving_way{true};
 
 }  // namespace
@@ -39,11 +43,14 @@ void yield_processor() {
     crowd_score.yielded(now_ns() - before);
 }
 
+void yield_in_wait() { cpu_contention.give_way(kLongOnes); }
+bool others_compute() { return cpu_contention.computes(); }
+
 void between_polls() {
     const bool crowd = gives_way() && crowded();
     crowd_hint.store(crowd, std::memory_order_relaxed);
     if (crowd) {
-        yield_processor();
+        if (!others_compute()) yield_processor();
         return;
     }
     thread_local int64_t next_probe = 0;
@@ -55,7 +62,7 @@ void between_polls() {
 
 void give_way() {
     thread_local uint32_t times = 0;
-    yield_processor();
+    if (!others_compute()) yield_processor();
     if (++times % kYieldsBetweenQuestions == 0) crowd_hint.store(crowded(), std::memory_order_relaxed);
 }
 

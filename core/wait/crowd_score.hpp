@@ -3,7 +3,7 @@
 // VIPL program that polls or waits goes by it: while nobody else is there it makes no system call but a yield of a
 // third of a microsecond every 200 us of polling.
 // Bound: a poll behind a message's back gives way for as long as the kernel lets the others run; a wait does so 64
-// times at most and then sleeps, to be woken by the message.
+// times at most, twice beside somebody who computes, and then sleeps, to be woken by the message.
 #pragma once
 
 #include <atomic>
@@ -39,6 +39,12 @@ bool crowded();
 
 // Gives way, and learns from how long that took whether somebody else ran.
 void yield_processor();
+
+// The same in a wait that can sleep, which learns whether those who ran compute (cpu_contention.hpp). While they do,
+// each yield costs a time slice of every one of them, and who sleeps is owed the processor when it is woken: waits
+// sleep at once, and nobody yields.
+void yield_in_wait();
+bool others_compute();
 
 // For polling loops, once in a while (every few microseconds): gives way when crowded, else seldom, to notice
 // that it has become so.

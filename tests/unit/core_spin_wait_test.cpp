@@ -92,6 +92,26 @@ TEST(Waiting, HandsTheProcessorOver) {
     EXPECT_TRUE(crowd.load()) << "nobody noticed that the processor was wanted";
 }
 
+// A yield gives it all of a time slice. Who sleeps is owed the processor when it is woken.
+TEST(Waiting, SleepsAtOnceBesideSomebodyWhoComputes) {
+    constexpr int kWaits = 20, kYieldsOfACrowd = 64;
+    std::atomic<bool> stop{false};
+    const OneProcessor pinned;
+    std::thread computes([&] {
+        while (!stop.load(std::memory_order_relaxed)) {
+        }
+    });
+    for (int i = 0; i < 8 && !crowded(); ++i) yield_processor();
+    int looks = 0;
+    for (int i = 0; i < kWaits; ++i) {
+        SpinWait spin(1'000'000'000);
+        while (spin.step()) ++looks;
+    }
+    stop.store(true, std::memory_order_relaxed);
+    computes.join();
+    EXPECT_LT(looks, kWaits * kYieldsOfACrowd / 4);
+}
+
 TEST(CrowdScoreTest, TwoYieldsThatLetSomebodyRunMakeACrowdAndFourVainOnesEndIt) {
     constexpr int64_t kVain = 350, kUsed = 2'000;
     CrowdScore score;
