@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Two processes that answer each other by blocking calls beside others that compute. The kernel lets a sleeper run when
-// it is woken, as it does for those who wait at a pipe; whoever keeps a processor by looking, or gives it away by
+// it is woken, as it does a process that waits at a pipe; one that keeps a processor by looking, or gives it away by
 // yielding, waits for a time slice of each of the others.
 #include <gtest/gtest.h>
 #include <signal.h>
