@@ -17,7 +17,7 @@ class CpuContention {
 public:
     using Clock = int64_t (*)();  // ns
     using Yield = void (*)();
-    constexpr CpuContention(Clock clock, Yield yield) : clock_(clock), yield_(yield) {}
+    CpuContention(Clock clock, Yield yield) : clock_(clock), yield_(yield) {}
 
     // Gives way, and learns from how long that took. So many of those in a row that took long make contention.
     void give_way(unsigned long_ones);

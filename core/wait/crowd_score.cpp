@@ -7,7 +7,6 @@
 
 #include "core/clock/clock.hpp"
 #include "core/process/allowed_processors.hpp"
-#include "core/wait/cpu_contention.hpp"
 
 namespace viaduct {
 namespace {
@@ -16,20 +15,28 @@ constexpr int64_t kProbeEvery = 200'000;  // a yield of 0.35 us in 200 us of pol
 constexpr int64_t kProbeAlone = 20'000;   // the same where all who want to run want this processor
 constexpr uint32_t kYieldsBetweenQuestions = 8;
 
-constexpr unsigned kLongOnes = 2;
-
 CrowdScore crowd_score;
-constinit CpuContention cpu_contention(now_ns, yield_processor);
 std::atomic<bool> giving_way{true};
 
 }  // namespace
 
-void CrowdScore::yielded(int64_t took) {
+void CrowdScore::yielded(int64_t took, int64_t now) {
     const int64_t quickest = quickest_.load(std::memory_order_relaxed);
     if (took < quickest) quickest_.store(took, std::memory_order_relaxed);
     const int score = score_.load(std::memory_order_relaxed);
     const int changed = took > kSwitches * quickest ? std::min(score + 2, kMost) : std::max(score - 1, 0);
     if (changed != score) score_.store(changed, std::memory_order_relaxed);
+    const int64_t before = average_.load(std::memory_order_relaxed);
+    const int64_t average = before + (std::min(took, kMostCounted) - before) / 8;
+    average_.store(average, std::memory_order_relaxed);
+    if (took >= kLongYield && average >= kLongYield) {
+        const int64_t belief =
+            std::clamp(2 * belief_.load(std::memory_order_relaxed), kShortestBelief, kLongestBelief);
+        belief_.store(belief, std::memory_order_relaxed);
+        until_.store(now + belief, std::memory_order_relaxed);
+    } else if (average < kLongYield && belief_.load(std::memory_order_relaxed) != 0) {
+        belief_.store(0, std::memory_order_relaxed);
+    }
 }
 
 void switch_giving_way(bool on) { giving_way.store(on, std::memory_order_relaxed); }
@@ -40,11 +47,11 @@ bool crowded() { return crowd_score.many() || (crowd_score.some() && allowed_pro
 void yield_processor() {
     const int64_t before = now_ns();
     ::sched_yield();
-    crowd_score.yielded(now_ns() - before);
+    const int64_t now = now_ns();
+    crowd_score.yielded(now - before, now);
 }
 
-void yield_in_wait() { cpu_contention.give_way(kLongOnes); }
-bool others_compute() { return cpu_contention.computes(); }
+bool others_compute() { return crowd_score.computes(now_ns()); }
 
 void between_polls() {
     const bool crowd = gives_way() && crowded();

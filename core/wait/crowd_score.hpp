@@ -3,7 +3,8 @@
 // VIPL program that polls or waits goes by it: while nobody else is there it makes no system call but a yield of a
 // third of a microsecond every 200 us of polling.
 // Bound: a poll behind a message's back gives way for as long as the kernel lets the others run; a wait does so 64
-// times at most, twice beside somebody who computes, and then sleeps, to be woken by the message.
+// times at most and then sleeps, to be woken by the message. Beside somebody who computes there is one yield in 25 ms
+// at first, in 1.6 s later.
 #pragma once
 
 #include <atomic>
@@ -14,14 +15,25 @@ namespace viaduct {
 // Any thread may ask and tell; what two tell at once may be lost, and is found out again.
 class CrowdScore {
 public:
-    // A yield has taken so long.
-    void yielded(int64_t took);
+    // A yield has taken so long, until `now`.
+    void yielded(int64_t took, int64_t now = 0);
     // Two yields that let somebody run make a crowd, one does where only one processor is allowed, and four vain ones
     // end it. To be bound to a processor is no crowd: ranks and servers are, each to one of its own.
     bool many() const { return score_.load(std::memory_order_relaxed) >= kCrowdAt; }
     bool some() const { return score_.load(std::memory_order_relaxed) >= kCrowdOnOneAt; }
+    // Those who run keep the processor for a time slice: yields take long on average. False once in a while, so that
+    // one yield tells whether that is still so.
+    bool computes(int64_t now) const {
+        return average_.load(std::memory_order_relaxed) >= kLongYield && now < until_.load(std::memory_order_relaxed);
+    }
 
 private:
+    // Dozens of processes that only look for messages come round in less; a time slice, which ends at a tick of the
+    // kernel's clock, is mostly more. One that was not used up, among those, changes little.
+    static constexpr int64_t kLongYield = 500'000;
+    static constexpr int64_t kMostCounted = 16 * kLongYield;
+    static constexpr int64_t kShortestBelief = 25'000'000;
+    static constexpr int64_t kLongestBelief = 1'600'000'000;
     static constexpr int kCrowdAt = 4;
     static constexpr int kCrowdOnOneAt = 2;
     static constexpr int kMost = 8;
@@ -32,6 +44,9 @@ private:
     // Rises by two when a yield has let somebody run, falls by one when not.
     std::atomic<int> score_{0};
     std::atomic<int64_t> quickest_{kPlainYield};
+    std::atomic<int64_t> average_{0};  // of the last yields, ns
+    std::atomic<int64_t> belief_{0};   // how long it is believed without asking
+    std::atomic<int64_t> until_{0};
 };
 
 // True when others want the processors we spin on: recent yields have let them run.
@@ -40,10 +55,8 @@ bool crowded();
 // Gives way, and learns from how long that took whether somebody else ran.
 void yield_processor();
 
-// The same in a wait that can sleep, which learns whether those who ran compute (cpu_contention.hpp). While they do,
-// each yield costs a time slice of every one of them, and who sleeps is owed the processor when it is woken: waits
-// sleep at once, and nobody yields.
-void yield_in_wait();
+// Those who ran compute. While they do, each yield costs a time slice of every one of them, and a process that sleeps
+// is owed the processor when it is woken: waits sleep at once, and nothing yields.
 bool others_compute();
 
 // For polling loops, once in a while (every few microseconds): gives way when crowded, else seldom, to notice

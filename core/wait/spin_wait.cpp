@@ -21,7 +21,7 @@ bool SpinWait::step() {
     if (crowded_) {
         // The thread that is waited for may need this processor. After so many yields without an answer, sleep.
         if (others_compute() || ++yields_ > kYieldsWhenCrowded) return false;
-        yield_in_wait();
+        yield_processor();
         return true;
     }
     cpu_pause();
@@ -29,7 +29,7 @@ bool SpinWait::step() {
     const int64_t now = now_ns();
     if (began_ == 0) began_ = now;
     if (now - began_ > spin_ns_) return false;
-    if (gives_way()) yield_in_wait();
+    if (gives_way()) yield_processor();
     return true;
 }
 

@@ -79,6 +79,8 @@ TEST(Waiting, HandsTheProcessorOver) {
                 SpinWait spin(1'000'000'000);
                 while (turn.load(std::memory_order_acquire) != i && spin.step()) {
                 }
+                // It would sleep now, as it does beside other programs that compute.
+                if (turn.load(std::memory_order_acquire) != i) ::sched_yield();
             }
             turn.store(i + 1, std::memory_order_release);
         }
@@ -126,6 +128,32 @@ TEST(CrowdScoreTest, TwoYieldsThatLetSomebodyRunMakeACrowdAndFourVainOnesEndIt) 
     EXPECT_FALSE(score.many());
     score.yielded(kVain);
     EXPECT_FALSE(score.some());
+}
+
+TEST(CrowdScoreTest, YieldsOfATimeSliceSayThatOthersCompute) {
+    constexpr int64_t kSlice = 3'000'000, kShort = 20'000, kMs = 1'000'000;
+    CrowdScore score;
+    int64_t now = 1'000 * kMs;
+    EXPECT_FALSE(score.computes(now));
+    for (int i = 0; i < 100; ++i) score.yielded(kShort, now);
+    EXPECT_FALSE(score.computes(now)) << "dozens that look for messages";
+    for (int i = 0; i < 2; ++i) score.yielded(kSlice, now);
+    EXPECT_TRUE(score.computes(now));
+    score.yielded(kShort, now);
+    EXPECT_TRUE(score.computes(now)) << "one that was not used up";
+    EXPECT_FALSE(score.computes(now + 60 * kMs)) << "one yield asks again";
+    int yields = 0;
+    for (const int64_t end = now + 10'000 * kMs; now < end; now += kMs) {
+        if (score.computes(now)) continue;
+        score.yielded(kSlice, now);
+        ++yields;
+    }
+    EXPECT_LT(yields, 20) << "and more and more seldom";
+    now += 2'000 * kMs;
+    for (int i = 0; i < 30; ++i) score.yielded(kShort, now);
+    EXPECT_FALSE(score.computes(now)) << "they have gone";
+    score.yielded(kSlice, now);
+    EXPECT_FALSE(score.computes(now)) << "one alone says nothing";
 }
 
 TEST(CrowdScoreTest, IsAgainstTheQuickestYieldThatWasSeen) {
