@@ -36,6 +36,7 @@ bool follows_timeout(const void* object, int64_t spin_ns) {
 template <class Try, class Sleeping>
 VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt,
                     Sleeping&& sleeping) {
+    const WaitThatCanSleep here;
     VIP_RETURN answer = attempt();
     if (answer == VIP_NOT_DONE && nic.library->spin_ns > 0 && !crowded()) {
         // The answer of a peer that polls is here by the end of these looks: no clock, no system call. Each

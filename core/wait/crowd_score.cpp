@@ -16,6 +16,7 @@ constexpr int64_t kProbeAlone = 20'000;   // the same where all who want to run 
 constexpr uint32_t kYieldsBetweenQuestions = 8;
 
 CrowdScore crowd_score;
+thread_local bool can_sleep = false;
 std::atomic<bool> giving_way{true};
 
 }  // namespace
@@ -53,11 +54,13 @@ void yield_processor() {
 
 bool others_compute() { return crowd_score.computes(now_ns()); }
 
+void WaitThatCanSleep::tell(bool begins) { can_sleep = begins; }
+
 void between_polls() {
     const bool crowd = gives_way() && crowded();
     crowd_hint.store(crowd, std::memory_order_relaxed);
     if (crowd) {
-        if (!others_compute()) yield_processor();
+        if (!can_sleep || !others_compute()) yield_processor();
         return;
     }
     thread_local int64_t next_probe = 0;
@@ -69,7 +72,7 @@ void between_polls() {
 
 void give_way() {
     thread_local uint32_t times = 0;
-    if (!others_compute()) yield_processor();
+    if (!can_sleep || !others_compute()) yield_processor();
     if (++times % kYieldsBetweenQuestions == 0) crowd_hint.store(crowded(), std::memory_order_relaxed);
 }
 

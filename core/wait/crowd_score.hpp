@@ -56,7 +56,7 @@ bool crowded();
 void yield_processor();
 
 // Those who ran compute. While they do, each yield costs a time slice of every one of them, and a process that sleeps
-// is owed the processor when it is woken: waits sleep at once, and nothing yields.
+// is owed the processor when it is woken: a wait sleeps at once, and does not yield.
 bool others_compute();
 
 // For polling loops, once in a while (every few microseconds): gives way when crowded, else seldom, to notice
@@ -65,6 +65,25 @@ void between_polls();
 
 // As between_polls() found it last: one load, for polling loops between two rounds.
 inline std::atomic<bool> crowd_hint{false};
+
+// A wait that can sleep, while it lives: its looks are polls, and give way as such where that is good for it.
+class WaitThatCanSleep {
+public:
+    WaitThatCanSleep() : told_(crowd_hint.load(std::memory_order_relaxed)) {
+        if (told_) [[unlikely]]
+            tell(true);
+    }
+    ~WaitThatCanSleep() {
+        if (told_) [[unlikely]]
+            tell(false);
+    }
+    WaitThatCanSleep(const WaitThatCanSleep&) = delete;
+    WaitThatCanSleep& operator=(const WaitThatCanSleep&) = delete;
+
+private:
+    static void tell(bool begins);
+    bool told_;
+};
 
 // For a poll in vain while crowd_hint: gives way, and now and then looks whether that is still needed.
 void give_way();

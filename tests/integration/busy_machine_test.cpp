@@ -62,7 +62,7 @@ Millis time_of_pipes(int times) {
 }
 
 TEST(BusyMachine, BlockingCallsAnswerLikePipes) {
-    constexpr int kTimes = 300;
+    constexpr int kTimes = 1000;
     End for_the_address;
     const std::string discriminator = conformance::unique_discriminator();
     const auto arguments = [&](const char* side) {
