@@ -9,6 +9,11 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 # Warnings are errors where CMAKE_COMPILE_WARNING_AS_ERROR says so, as continuous integration does: another compiler knows others.
+# A program of 32 bits is handed files by programs of 64 (the arena of a peer).
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+    add_compile_definitions(_FILE_OFFSET_BITS=64)
+endif()
+
 add_compile_options(-Wall -Wextra -Wshadow -fno-omit-frame-pointer)
 
 # Sanitizer builds compile a dozen files of a target as one (CMakePresets.json), which takes a third of the time. There no

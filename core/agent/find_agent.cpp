@@ -58,7 +58,7 @@ Fd take_name(const std::string& name) {
 }
 
 void nap(int64_t ns) {
-    timespec t{ns / 1'000'000'000, ns % 1'000'000'000};
+    const timespec t = timespec_of(ns);
     ::clock_nanosleep(CLOCK_MONOTONIC, 0, &t, nullptr);
 }
 

@@ -39,7 +39,7 @@ inline Deadline connect_deadline(Deadline callers) {
 
 inline void sleep_on(pollfd* fds, nfds_t count, Deadline deadline) {
     const int64_t left = remaining_ns(deadline);
-    timespec t{left / 1'000'000'000, left % 1'000'000'000};
+    const timespec t = timespec_of(left);
     ::ppoll(fds, count, left < 0 ? nullptr : &t, nullptr);
 }
 

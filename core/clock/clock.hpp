@@ -30,4 +30,12 @@ inline int64_t remaining_ns(Deadline deadline) {
     return left > 0 ? left : 0;
 }
 
+// For calls of the system. In a program of 32 bits its seconds have 32, which no timeout of VIPL (49 days) exceeds.
+inline timespec timespec_of(int64_t ns) {
+    timespec t{};
+    t.tv_sec = static_cast<decltype(t.tv_sec)>(ns / 1'000'000'000);
+    t.tv_nsec = static_cast<decltype(t.tv_nsec)>(ns % 1'000'000'000);
+    return t;
+}
+
 }  // namespace viaduct

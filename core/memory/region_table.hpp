@@ -52,6 +52,8 @@ struct alignas(64) RegionEntry {
     bool is_still(uint64_t live) const { return atomic_pair_equals_acquire(handle, version, live); }
 };
 static_assert(sizeof(RegionEntry) == 64 && offsetof(RegionEntry, version) == sizeof(uint32_t));
+static_assert(offsetof(RegionEntry, base) == 8 && offsetof(RegionEntry, generation) == 36 &&
+              offsetof(RegionEntry, arena_offset) == 40);
 
 inline constexpr uint32_t kRegionIndexBits = 17;
 inline constexpr uint32_t kMaxRegions = 65536;  // spec/limits 9; indices 1..kMaxRegions

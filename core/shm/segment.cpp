@@ -130,7 +130,9 @@ Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     // Where a filter forbids to ask for the file system, its blocks tell as well.
     struct statfs system {};
     const bool told = ::fstatfs(fd.get(), &system) == 0;
-    if (told ? system.f_type == HUGETLBFS_MAGIC : about.st_blksize > ::sysconf(_SC_PAGESIZE)) return none;
+    const bool huge = told ? static_cast<uint32_t>(system.f_type) == HUGETLBFS_MAGIC
+                           : about.st_blksize > ::sysconf(_SC_PAGESIZE);
+    if (huge) return none;
 
     Segment mapped;
     mapped.address_ = map_shared(fd.get(), bytes, access);

@@ -61,6 +61,8 @@ struct StatsHeader {
 
 inline constexpr uint32_t kRecordsAt = 16384;
 static_assert(sizeof(Field) == 128);
+static_assert(offsetof(StatsHeader, counters) == 96 &&
+              offsetof(StatsHeader, process_fields) == 96 + 8 * kMostCounters);
 static_assert(sizeof(StatsHeader) <= kRecordsAt);
 
 }  // namespace viaduct::stats

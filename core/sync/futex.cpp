@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "core/clock/clock.hpp"
+
 namespace viaduct {
 
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t), "the kernel reads the word itself");
@@ -16,8 +18,7 @@ void futex_wait(const std::atomic<uint32_t>& word, uint32_t expected, int64_t ti
     timespec limit{};
     timespec* limit_ptr = nullptr;
     if (timeout_ns >= 0) {
-        limit.tv_sec = timeout_ns / 1'000'000'000;
-        limit.tv_nsec = timeout_ns % 1'000'000'000;
+        limit = timespec_of(timeout_ns);
         limit_ptr = &limit;
     }
     const int saved_errno = errno;

@@ -174,6 +174,7 @@ struct ConnRequest {
     uint32_t timeout_ms = 0;  // 0xFFFFFFFF: none
     uint32_t endpoint_words[6] =
         {};  // the provider's, handed to the other end unchanged (for example its slot number)
+    uint32_t reserved = 0;
 };
 
 struct ConnAccept {

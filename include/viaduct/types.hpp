@@ -115,6 +115,7 @@ struct NicInfo {
     uint16_t reliability_mask = 0;  // VIP_SERVICE_* mask
     uint16_t rdma_read_mask = 0;
     uint32_t max_discriminator = kMaxDiscriminator;
+    uint32_t reserved = 0;
     uint64_t max_register_bytes = 0;
     uint64_t max_register_regions = 0;
     uint64_t max_register_block_bytes = 0;

@@ -127,7 +127,7 @@ void Engine::run_helper() {
             watched = 2;
         }
         pollfd fds[2] = {{wake_bell_.fd(), POLLIN, 0}, {wait_fd(), POLLIN, 0}};
-        const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
+        const timespec t = timespec_of(sleep);
         if (sleep > kWorthSleeping) ::ppoll(fds, watched, &t, nullptr);
         wake_bell_.hush();
         const int64_t before = polled_at_.load(std::memory_order_relaxed);

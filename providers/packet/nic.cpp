@@ -116,7 +116,7 @@ void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     sleep = nic->engine->idle_ns(sleep);
     if (sleep <= kWorthSleeping) return;  // the caller looks again
     pollfd fds[2] = {{nic->wake_bell.fd(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
-    const timespec t{sleep / 1'000'000'000, sleep % 1'000'000'000};
+    const timespec t = timespec_of(sleep);
     ::ppoll(fds, 2, &t, nullptr);
 }
 

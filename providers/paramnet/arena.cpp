@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <iterator>
 
@@ -17,6 +18,9 @@ namespace {
 
 // Room, not memory: pages come with allocations. Enough for any program, little of a 47-bit address space.
 constexpr uint64_t kArenaBytes = sizeof(void*) == 8 ? uint64_t{64} << 30 : uint64_t{256} << 20;
+// Of all peers' arenas together: where addresses are few, the program needs them more than it needs plain copies.
+constexpr uint64_t kMappedMost = sizeof(void*) == 8 ? UINT64_MAX : uint64_t{512} << 20;
+std::atomic<uint64_t> mapped_of_peers{0};
 constexpr uint64_t kMaxAlignment = uint64_t{1} << 30;
 
 uint64_t page_bytes() {
@@ -126,9 +130,13 @@ void Arena::release(const Region& region) {
 
 void MappedArena::map(Fd fd, uint64_t bytes) {
     if (bytes == 0 || bytes > kArenaBytes) return;
-    segment_ = Segment::map(std::move(fd), bytes, Segment::Access::sparse);
+    if (mapped_of_peers.fetch_add(bytes, std::memory_order_relaxed) <= kMappedMost - bytes)
+        segment_ = Segment::map(std::move(fd), bytes, Segment::Access::sparse);
+    if (!segment_.valid()) mapped_of_peers.fetch_sub(bytes, std::memory_order_relaxed);
     // Memory of another process: no part of our core file.
     if (segment_.valid()) ::madvise(segment_.data(), segment_.size(), MADV_DONTDUMP);
 }
+
+MappedArena::~MappedArena() { mapped_of_peers.fetch_sub(segment_.size(), std::memory_order_relaxed); }
 
 }  // namespace viaduct::paramnet

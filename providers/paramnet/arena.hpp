@@ -42,8 +42,12 @@ private:
 // either lies within this mapping.
 class MappedArena {
 public:
-    // Nothing is mapped when the descriptor does not fit `bytes`, or there is no room.
+    // Nothing is mapped when the descriptor does not fit `bytes`, or there is no room for it (kMappedMost).
     void map(Fd fd, uint64_t bytes);
+    MappedArena() = default;
+    ~MappedArena();
+    MappedArena(const MappedArena&) = delete;
+    MappedArena& operator=(const MappedArena&) = delete;
     // Where `length` bytes at `address` of that region lie here; nullptr when they do not lie in the arena.
     std::byte* find(const Region& region, uint64_t address, uint64_t length) const {
         if (region.arena != kArena || region.arena_offset > segment_.size() ||

@@ -28,17 +28,21 @@ CrossResult why(long result) {
     }
 }
 
+// A program of 32 bits has no way to name the memory of one of 64 that lies above.
+bool can_be_named(uint64_t address, uint64_t n) { return n <= UINTPTR_MAX && address <= UINTPTR_MAX - n; }
+
 // `n` bytes at `address` as one range of the other process, or as two that meet at `last_line`. How many.
 long remote_ranges(iovec (&ranges)[2], uint64_t address, uint64_t n, uint64_t last_line) {
     const uint64_t first = address < last_line && last_line - address < n ? last_line - address : n;
-    ranges[0] = {reinterpret_cast<void*>(address), first};
-    ranges[1] = {reinterpret_cast<void*>(address + first), n - first};
+    ranges[0] = {reinterpret_cast<void*>(address), static_cast<size_t>(first)};
+    ranges[1] = {reinterpret_cast<void*>(address + first), static_cast<size_t>(n - first)};
     return first == n ? 1 : 2;
 }
 
 // One system call for up to kPieces pieces, repeated while it moves less than asked for.
 CrossResult move_bytes(long call, int pid, SegmentCursor& cursor, uint64_t address, uint64_t n,
                        uint64_t last_line, const Guard& guard) {
+    if (!can_be_named(address, n)) return CrossResult::forbidden;
     while (n != 0) {
         iovec local[kPieces];
         size_t pieces = 0;
@@ -87,7 +91,7 @@ private:
 
 bool probe_process(int pid, uint64_t address, uint64_t value) {
     const KeepErrno keep;
-    if (pid <= 0 || address == 0 || value == 0) return false;
+    if (pid <= 0 || address == 0 || value == 0 || !can_be_named(address, sizeof value)) return false;
     uint64_t seen = 0;
     const iovec local{&seen, sizeof seen}, remote{reinterpret_cast<void*>(address), sizeof seen};
     return ::process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(sizeof seen) &&

@@ -2,7 +2,8 @@
 // Everything of paramnet that lies in memory shared between processes: the connection segment (two lanes, two
 // end records) and the hub of a NIC context. Rules: one writer for each line, 128 bytes between what
 // different ends write (adjacent-line prefetch: spec/performance R3), all-zero is a valid beginning, and no
-// reader trusts a word of it (docs/data-path.md).
+// reader trusts a word of it (docs/data-path.md). Ends of 32 and of 64 bits share it: a 64-bit field of a plain struct lies
+// at a multiple of eight by what stands before it, and the assertions below hold in both.
 #pragma once
 
 #include <atomic>
@@ -88,6 +89,7 @@ struct PullRequest {
     uint64_t address;  // in the sender
     uint32_t
         handle;  // of a region in the sender's arena, which the receiver has mapped; 0: memory of its process
+    uint32_t reserved = 0;
 };
 // Beside one of these two, in the first line of the message.
 inline constexpr uint32_t kProbeMarkAt = 32;
@@ -110,7 +112,11 @@ struct AtomicRequest {
     uint64_t swaps;      // compare-swap, else fetch-add
     uint64_t operands[2];  // as they lie in the initiator's memory
 };
-static_assert(sizeof(RemoteRange) <= kInlineBytes && sizeof(AtomicRequest) <= kInlineBytes);
+static_assert(sizeof(RemoteRange) == 16 && offsetof(RemoteRange, address) == 8);
+static_assert(sizeof(AtomicRequest) == 40 && offsetof(AtomicRequest, address) == 8);
+static_assert(sizeof(AtomicRequest) <= kInlineBytes);
+static_assert(sizeof(PullRequest) == 16 && offsetof(PullRequest, handle) == 8);
+static_assert(sizeof(ProbeMark) == 16 && offsetof(ProbeMark, number) == 8);
 static_assert(sizeof(PullRequest) <= kProbeMarkAt && kProbeMarkAt + sizeof(ProbeMark) <= kOneCacheLine);
 
 // What a line holds besides its word can change while we look, if the peer is hostile: it is read once, and
@@ -188,6 +194,7 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> called;
 };
 static_assert(sizeof(EndRecord) == 768 && offsetof(EndRecord, rung) == 640);
+static_assert(offsetof(EndRecord, timed) == 264 && offsetof(EndRecord, relay_handed) == 452);
 
 // ---- the connection segment
 // ---------------------------------------------------------------------------------
@@ -208,7 +215,8 @@ struct ConnectionSegment {
     alignas(4096) std::byte blocks[2][kUnits * kUnitBytes];
     alignas(4096) std::byte relay[2][kRelayBytes];
 };
-static_assert(offsetof(ConnectionSegment, lines) == 4096);
+static_assert(sizeof(SegmentHeader) == 16 && offsetof(SegmentHeader, bytes) == 8);
+static_assert(offsetof(ConnectionSegment, ends) == 128 && offsetof(ConnectionSegment, lines) == 4096);
 static_assert(offsetof(ConnectionSegment, blocks) == 4096 + 2 * kLines * 128);
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
 
@@ -231,7 +239,7 @@ struct Hub {
     alignas(128)
         std::atomic<int64_t> link_free;  // of the modelled link to this NIC (link_model.hpp); else unused
 };
-static_assert(sizeof(Hub) == 640);
+static_assert(sizeof(Hub) == 640 && offsetof(Hub, services) == 384 && offsetof(Hub, link_free) == 512);
 
 // ---- the owner page of a NIC context
 // -------------------------------------------------------------------------------
@@ -245,7 +253,8 @@ struct OwnerPage {
     alignas(128) std::atomic<uint32_t> sleepers;  // threads asleep on Hub::rings
     std::atomic<uint32_t> service_asleep;         // the progress thread sleeps on Hub::service_rings
 };
-static_assert(sizeof(OwnerPage) <= 4096);
+static_assert(sizeof(OwnerPage) == 256 && offsetof(OwnerPage, sleepers) == 128 &&
+              offsetof(OwnerPage, service_asleep) == 132);
 
 // What OpenNic::provider_words hold.
 enum ProviderWord : uint32_t {

@@ -245,7 +245,7 @@ void sleep_until(NicContext& nic, Deadline next) {
                      {nic.channel->fd, POLLIN, 0}};
     const nfds_t count = nic.backlogs.load() != 0 ? 5 : 4;
     const int64_t left = remaining_ns(next);
-    const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
+    const timespec limit = timespec_of(left);
     ::ppoll(fds, count, left < 0 ? nullptr : &limit, nullptr);
     nic.poke_bell.hush();
 }

@@ -27,7 +27,7 @@ void lead(NicContext& nic, uint32_t key, Deadline deadline) {
     if (nic.rings.load() == key) {
         pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_bell.fd(), POLLIN, 0}};
         const int64_t left = remaining_ns(deadline);
-        const timespec limit{left / 1'000'000'000, left % 1'000'000'000};
+        const timespec limit = timespec_of(left);
         ::ppoll(fds, 2, left < 0 ? nullptr : &limit, nullptr);
     }
     nic.wake_bell.hush();

@@ -25,7 +25,7 @@ namespace viaduct::agent_testing {
 inline constexpr int64_t kMs = 1'000'000;
 
 inline void nap_ms(int64_t ms) {
-    timespec t{ms / 1000, (ms % 1000) * kMs};
+    const timespec t = timespec_of(ms * kMs);
     ::nanosleep(&t, nullptr);
 }
 

@@ -121,7 +121,7 @@ private:
         while (!tools::stopped()) {
             const int64_t left = std::min<int64_t>(when - now_ns(), kSliceMs * 1'000'000);
             if (left <= 0) return;
-            const timespec t{left / 1'000'000'000, left % 1'000'000'000};
+            const timespec t = timespec_of(left);
             ::nanosleep(&t, nullptr);
         }
     }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 
+#include "core/clock/clock.hpp"
 #include "core/config/paths.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/stop.hpp"
@@ -62,7 +63,7 @@ std::vector<ProcessView> look(const Options& options, Watch& watch, bool first) 
 void sleep_for(double s) {
     for (int64_t left = static_cast<int64_t>(s * 1e9); left > 0 && !tools::stopped();) {
         const int64_t slice = std::min<int64_t>(left, 100'000'000);
-        const timespec t{slice / 1'000'000'000, slice % 1'000'000'000};
+        const timespec t = timespec_of(slice);
         ::nanosleep(&t, nullptr);
         left -= slice;
     }
