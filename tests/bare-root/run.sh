@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--release NAME] [--quick] [--run COMMAND] [--cache FOLDER] [FOLDER]: makes a bare Debian (NAME: bookworm, which is the
-# default, or trixie) in FOLDER (default: a temporary one, removed afterwards), puts a clean clone of this checkout into it, and
-# runs both commands of the README there, from nothing. --quick: only the release tests. --run: this command in place of them.
-# --cache: this compiler cache of the machine is the root's. Needs root, debootstrap and a Debian machine whose own package sources
-# are used inside as well. Where that cannot be had it says SKIPPED and why, and ends with 77. The mounts are seen in here only.
+# run.sh [--release NAME] [--arch NAME] [--quick] [--run COMMAND] [--cache FOLDER] [FOLDER]: makes a bare Debian (release: bookworm,
+# which is the default, or trixie; arch: the machine's, or i386 on amd64) in FOLDER (default: a temporary one, removed afterwards),
+# puts a clean clone of this checkout into it, and runs both commands of the README there, from nothing. --quick: only the release
+# tests. --run: this command in place of them. --cache: this compiler cache of the machine is the root's. Needs root, debootstrap
+# and a Debian machine whose own package sources are used inside as well. Where that cannot be had it says SKIPPED and why, and
+# ends with 77. The mounts are seen in here only.
 set -euo pipefail
 arguments=("$@")
 skip() {
@@ -12,10 +13,11 @@ skip() {
     exit 77
 }
 
-release=bookworm commands=('./viaduct demo' './viaduct test') cache=''
+release=bookworm arch=$(dpkg --print-architecture 2>/dev/null || true) commands=('./viaduct demo' './viaduct test') cache=''
 while (($#)); do
     case $1 in
         --release) release=$2 && shift 2 ;;
+        --arch) arch=$2 && shift 2 ;;
         --quick) commands=('./viaduct demo' './viaduct test --quick') && shift ;;
         --run) commands=("$2") && shift 2 ;;
         --cache) cache=$2 && shift 2 ;;
@@ -64,11 +66,11 @@ mirror=$(awk -v own="$own" '$2 == own { print $1; exit }' <<<"$sources")
 proxy=$(apt-config dump --format '%v%n' Acquire::http::Proxy | head -1)
 
 if [[ ! -x $folder/usr/bin/apt-get ]]; then
-    echo "== bare-root: debootstrap of $release into $folder"
-    ${proxy:+env http_proxy="$proxy"} debootstrap --variant=minbase "$release" "$folder" "$mirror" >"$folder.log" 2>&1 || {
+    echo "== bare-root: debootstrap of $release ($arch) into $folder"
+    ${proxy:+env http_proxy="$proxy"} debootstrap --arch="$arch" --variant=minbase "$release" "$folder" "$mirror" >"$folder.log" 2>&1 || {
         tail -20 "$folder.log"
         rm -f "$folder.log"
-        skip "no $release could be had from this machine's mirror"
+        skip "no $release ($arch) could be had from this machine's mirror"
     }
     rm -f "$folder.log"
 fi
@@ -101,8 +103,11 @@ inside() {
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
         chroot "$folder" sh -c "cd /opt/viaduct && $*"
 }
-inside 'apt-get -q update --error-on=any' || skip "the package lists of $release could not be fetched"
+# A mirror may be without the security updates of one processor.
+inside 'apt-get -q update --error-on=any' ||
+    { sed -i '/-security /d' "$folder/etc/apt/sources.list" && inside 'apt-get -q update --error-on=any'; } ||
+    skip "the package lists of $release ($arch) could not be fetched"
 for command in "${commands[@]}"; do
     inside "$command"
 done
-echo "== bare-root: passed on a bare $release: $(printf '%s; ' "${commands[@]}" | sed 's/; $//')"
+echo "== bare-root: passed on a bare $release ($arch): $(printf '%s; ' "${commands[@]}" | sed 's/; $//')"
