@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "core/clock/clock.hpp"
@@ -282,6 +283,8 @@ void poll_idle(Nic& nic) {
 
 void query_nic(const Nic& nic, VIP_NIC_ATTRIBUTES* out) {
     const NicInfo& info = nic.info;
+    // What a program of 32 bits cannot be told in its own numbers is more than it can use.
+    const auto most = [](uint64_t n) { return static_cast<VIP_ULONG>(std::min<uint64_t>(n, ULONG_MAX)); };
     std::memset(out, 0, sizeof *out);
     std::memcpy(out->Name, info.name, std::min(sizeof(out->Name), sizeof(info.name)) - 1);
     out->HardwareVersion = info.hardware_version;
@@ -290,17 +293,17 @@ void query_nic(const Nic& nic, VIP_NIC_ATTRIBUTES* out) {
     out->LocalNicAddress = nic.address;
     out->ThreadSafe = VIP_TRUE;
     out->MaxDiscriminatorLen = static_cast<VIP_UINT16>(std::min(info.max_discriminator, kMaxDiscriminator));
-    out->MaxRegisterBytes = info.max_register_bytes;
-    out->MaxRegisterRegions = info.max_register_regions;
-    out->MaxRegisterBlockBytes = info.max_register_block_bytes;
-    out->MaxVI = info.max_vi;
-    out->MaxDescriptorsPerQueue = info.max_descriptors_per_queue;
-    out->MaxSegmentsPerDesc = info.max_segments;
-    out->MaxCQ = info.max_cq;
-    out->MaxCQEntries = info.max_cq_entries;
-    out->MaxTransferSize = info.max_transfer;
-    out->NativeMTU = info.native_mtu;
-    out->MaxPtags = info.max_ptags;
+    out->MaxRegisterBytes = most(info.max_register_bytes);
+    out->MaxRegisterRegions = most(info.max_register_regions);
+    out->MaxRegisterBlockBytes = most(info.max_register_block_bytes);
+    out->MaxVI = most(info.max_vi);
+    out->MaxDescriptorsPerQueue = most(info.max_descriptors_per_queue);
+    out->MaxSegmentsPerDesc = most(info.max_segments);
+    out->MaxCQ = most(info.max_cq);
+    out->MaxCQEntries = most(info.max_cq_entries);
+    out->MaxTransferSize = most(info.max_transfer);
+    out->NativeMTU = most(info.native_mtu);
+    out->MaxPtags = most(info.max_ptags);
     out->ReliabilityLevelSupport = info.reliability_mask;
     out->RDMAReadSupport = info.rdma_read_mask;
 }
