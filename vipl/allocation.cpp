@@ -24,7 +24,7 @@ bool allocate_plain(uint64_t bytes, uint64_t alignment, Region* out) {
     const uint64_t slack = alignment > page ? alignment : 0;
     void* memory = map_own(whole + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     if (memory == nullptr) return false;
-    const auto begin = reinterpret_cast<uint64_t>(memory);
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
     const uint64_t at = slack != 0 ? (begin + alignment - 1) & ~(alignment - 1) : begin;
     if (at != begin) ::munmap(memory, at - begin);
     if (at - begin != slack) ::munmap(reinterpret_cast<void*>(at + whole), begin + slack - at);
@@ -77,7 +77,7 @@ VIP_RETURN free_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle) {
         const std::lock_guard lock(nic.mutex);
         const auto found =
             std::find_if(nic.allocations.begin(), nic.allocations.end(), [&](const Allocation& one) {
-                return one.region.base == reinterpret_cast<uint64_t>(address) && one.handle == handle;
+                return one.region.base == reinterpret_cast<uintptr_t>(address) && one.handle == handle;
             });
         if (found == nic.allocations.end()) return VIP_INVALID_PARAMETER;
         a = *found;

@@ -34,7 +34,7 @@ bool lies_in_memory(const Vi& vi, uint64_t address, uint64_t length, VIP_MEM_HAN
 // The whole answer, for descriptors that the quick test did not pass.
 [[gnu::noinline, gnu::cold]] bool may_trust_slowly(const Vi& vi, const VIP_DESCRIPTOR* d,
                                                    VIP_MEM_HANDLE memory) {
-    const auto address = reinterpret_cast<uint64_t>(d);
+    const auto address = reinterpret_cast<uintptr_t>(d);
     if (address % VIP_DESCRIPTOR_ALIGNMENT != 0) return false;
     if (!lies_in_memory(vi, address, kControlBytes, memory)) return false;
     // Too many segments are a format error of the completion; the region may well end before them.
@@ -44,7 +44,7 @@ bool lies_in_memory(const Vi& vi, uint64_t address, uint64_t length, VIP_MEM_HAN
 
 // Nothing of a descriptor is read before its own address is known to be good (spec/descriptors 2.3).
 bool may_trust(const Vi& vi, WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
-    const auto address = reinterpret_cast<uint64_t>(d);
+    const auto address = reinterpret_cast<uintptr_t>(d);
     const bool good =
         address % VIP_DESCRIPTOR_ALIGNMENT == 0 &&
         vi.core.regions->check_and_remember(q.descriptors, memory, address, sizeof(VIP_DESCRIPTOR),
@@ -55,7 +55,7 @@ bool may_trust(const Vi& vi, WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_MEM_HAND
 
 // The same for the usual case only, in a few instructions.
 inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
-    const auto address = reinterpret_cast<uint64_t>(d);
+    const auto address = reinterpret_cast<uintptr_t>(d);
     return address % VIP_DESCRIPTOR_ALIGNMENT == 0 &&
            q.descriptors.covers(memory, address, sizeof(VIP_DESCRIPTOR)) && d->CS.SegCount <= 2;
 }

@@ -135,15 +135,15 @@ VIADUCT_SHARED_MEMORY_CHILD void null_stdio() {
 VIADUCT_SHARED_MEMORY_CHILD void raise_limits() {
     constexpr int kResources[] = {RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE};
     for (const int resource : kResources) {
-        unsigned long limit[2];  // the kernel's rlimit64 on machines of 64 bits: now, at most
+        uint64_t limit[2];  // the kernel's rlimit64: now, at most
         if (kernel(SYS_prlimit64, 0, resource, nullptr, limit) != 0) continue;
         limit[0] = limit[1];
         kernel(SYS_prlimit64, 0, resource, limit, nullptr);
-        limit[0] = limit[1] = ~0ul;
+        limit[0] = limit[1] = ~uint64_t{0};
         if (resource != RLIMIT_NOFILE) kernel(SYS_prlimit64, 0, resource, limit, nullptr);
     }
-    unsigned long stack[2];
-    constexpr unsigned long kStack = 8ul << 20;
+    uint64_t stack[2];
+    constexpr uint64_t kStack = uint64_t{8} << 20;
     if (kernel(SYS_prlimit64, 0, RLIMIT_STACK, nullptr, stack) == 0 && stack[0] < kStack) {
         stack[0] = stack[1] < kStack ? stack[1] : kStack;
         kernel(SYS_prlimit64, 0, RLIMIT_STACK, stack, nullptr);

@@ -237,7 +237,7 @@ inline void copy_rising(std::byte* to, const std::byte* from, size_t n) {
         std::atomic_ref(reinterpret_cast<uint64_t&>(*to)).store(word, std::memory_order_release);
         return;
     }
-    const size_t body = before_last_line(reinterpret_cast<uint64_t>(to), n);
+    const size_t body = before_last_line(reinterpret_cast<uintptr_t>(to), n);
     if (body != 0) {
         copy_before(to, from, body);
         to += body;

@@ -91,7 +91,7 @@ inline bool lies_in_registered_memory(const VIP_DESCRIPTOR* d, uint32_t count, c
     static_assert(sizeof(VIP_DESCRIPTOR) == sizeof(VIP_CONTROL_SEGMENT) + 2 * sizeof(VIP_DESCRIPTOR_SEGMENT));
     if (count <= 2) [[likely]]
         return true;
-    return regions.find_containing(reinterpret_cast<uint64_t>(d),
+    return regions.find_containing(reinterpret_cast<uintptr_t>(d),
                                    sizeof(VIP_CONTROL_SEGMENT) + count * sizeof(VIP_DESCRIPTOR_SEGMENT),
                                    ptag);
 }

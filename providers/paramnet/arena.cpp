@@ -33,7 +33,7 @@ void* map_aligned(int fd, uint64_t offset, uint64_t bytes, uint64_t alignment) {
     const uint64_t slack = alignment > page_bytes() ? alignment : 0;
     void* reserved = map_own(bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     if (reserved == nullptr) return nullptr;
-    const auto begin = reinterpret_cast<uint64_t>(reserved);
+    const auto begin = reinterpret_cast<uintptr_t>(reserved);
     const uint64_t at = (begin + alignment - 1) & ~(alignment - 1);
     void* mapped = ::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, static_cast<off_t>(offset));
@@ -111,7 +111,7 @@ Status Arena::allocate(uint64_t bytes, uint64_t alignment, Region* out) {
         give_back(offset, whole);
         return Status::out_of_resources;
     }
-    out->base = reinterpret_cast<uint64_t>(mapped);
+    out->base = reinterpret_cast<uintptr_t>(mapped);
     out->length = whole;
     out->arena = kArena;
     out->arena_offset = offset;

@@ -106,7 +106,7 @@ Status describe(NicContext* nic, Mail* open_request) {
     body.provider_words[kWordVersion] = kLayoutVersion;
     body.provider_words[kWordHubBytes] = sizeof(Hub);
     body.provider_words[kWordArenaBytes] = nic->arena.bytes();
-    body.provider_words[kWordProbeAddress] = reinterpret_cast<uint64_t>(&nic->probe_word);
+    body.provider_words[kWordProbeAddress] = reinterpret_cast<uintptr_t>(&nic->probe_word);
     body.provider_words[kWordProbeValue] = nic->probe_word;
     body.private_descriptors = 1;  // the arena: who maps it can read and write all of it
     open_request->set(body);

@@ -72,7 +72,7 @@ CrossResult read_here(SegmentCursor& to, uint64_t address, uint32_t total) {
 // where there is an arena.
 uint64_t direct_address(const Peer& peer, const Region& region, uint64_t address, uint32_t total) {
     if (peer.reach == Reach::same_process) return address;
-    return reinterpret_cast<uint64_t>(peer.arena.find(region, address, total));
+    return reinterpret_cast<uintptr_t>(peer.arena.find(region, address, total));
 }
 
 // False: the target has to help. `directly`: the system lets us.

@@ -28,7 +28,7 @@ std::byte* send_buffer(const Link& link, uint32_t i) {
 }
 
 ibv_sge piece(const Link& link, std::byte* buffer) {
-    return ibv_sge{reinterpret_cast<uint64_t>(buffer), kMessageBytes, link.buffers_mr->lkey};
+    return ibv_sge{reinterpret_cast<uintptr_t>(buffer), kMessageBytes, link.buffers_mr->lkey};
 }
 
 bool post_receive(Link& link, uint32_t buffer) {

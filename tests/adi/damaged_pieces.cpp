@@ -33,7 +33,7 @@ struct Damage {
 
 Damage damage(unsigned char* memory) {
     Damage d;
-    const auto base = reinterpret_cast<uint64_t>(memory);
+    const auto base = reinterpret_cast<uintptr_t>(memory);
     d.way = seed >= kGoodReply ? protocol::Way::put : protocol::Way::get;
     d.list.resize(kListed);
     for (size_t i = 0; i < kListed; ++i) set(d.list[i], base + i * 2 * kPieceBytes, kPieceBytes, 0);
@@ -108,7 +108,7 @@ void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle)
         const via::Registration* r =
             via::via_module.nic.registrations.hold(kept->data(), kept->size() * sizeof(protocol::WirePiece));
         CHECK(r != nullptr);
-        memory->address = reinterpret_cast<uint64_t>(kept->data());
+        memory->address = reinterpret_cast<uintptr_t>(kept->data());
         rows[1] = r->handle[0];
         bytes += sizeof *rows;
     } else {

@@ -82,7 +82,7 @@ void ViaLink::open(const std::string& device, uint32_t idle) {
 
     // Where the other side may write.
     auto* card = reinterpret_cast<std::byte*>(pair_.outgoing());
-    const uint64_t own_incoming = reinterpret_cast<uint64_t>(incoming_);
+    const uint64_t own_incoming = reinterpret_cast<uintptr_t>(incoming_);
     std::memcpy(card, &own_incoming, 8);
     std::memcpy(card + 8, &memory_, sizeof memory_);
     std::memcpy(card + 16, attributes_.LocalNicAddress, attributes_.NicAddressLen);

@@ -80,7 +80,7 @@ inline void forge_line(Script& script, pn::ConnectionSegment& shared, uint32_t s
     if ((shape & 4) != 0) payload[0] = victim.endpoint().rx.unit_next % pn::kUnits;
     if ((shape & 8) != 0) {  // an address and a handle of the victim's
         payload[0] = (payload[0] & 0xFFFFFFFF) | uint64_t{victim.region} << 32;
-        payload[1] = reinterpret_cast<uint64_t>(victim.descriptor(false, 0)) + payload[1] % (4u << 20);
+        payload[1] = reinterpret_cast<uintptr_t>(victim.descriptor(false, 0)) + payload[1] % (4u << 20);
     }
     std::memcpy(line.payload, payload, sizeof payload);
     line.word.store(

@@ -26,7 +26,7 @@ protected:
         whole.ptag = 7;
         handle_ = regions_.add(whole);
         Region descriptors = whole;
-        descriptors.base = reinterpret_cast<uint64_t>(storage_);
+        descriptors.base = reinterpret_cast<uintptr_t>(storage_);
         descriptors.length = sizeof storage_;
         regions_.add(descriptors);
         vi_.regions = &regions_;
@@ -36,7 +36,7 @@ protected:
         vi_.rdma_read_allowed = 1;
     }
 
-    uint64_t address(size_t offset) const { return reinterpret_cast<uint64_t>(memory_) + offset; }
+    uint64_t address(size_t offset) const { return reinterpret_cast<uintptr_t>(memory_) + offset; }
 
     VIP_DESCRIPTOR* descriptor(uint16_t control, std::vector<uint32_t> lengths, bool with_address = false) {
         std::memset(storage_, 0, sizeof storage_);
@@ -225,7 +225,7 @@ TEST_F(Descriptors, SegmentsBehindRegisteredMemoryAreNeverRead) {
     ASSERT_NE(pages, MAP_FAILED);
     ASSERT_EQ(::mprotect(static_cast<char*>(pages) + page, page, PROT_NONE), 0);
     Region first;
-    first.base = reinterpret_cast<uint64_t>(pages);
+    first.base = reinterpret_cast<uintptr_t>(pages);
     first.length = page;
     first.ptag = 7;
     const uint32_t handle = regions_.add(first);

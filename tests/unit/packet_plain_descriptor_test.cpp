@@ -12,7 +12,7 @@ namespace {
 class PacketPlainDescriptor : public testing::Test {
 protected:
     void SetUp() override {
-        handle_ = regions_.add({.base = reinterpret_cast<uint64_t>(memory_), .length = sizeof memory_});
+        handle_ = regions_.add({.base = reinterpret_cast<uintptr_t>(memory_), .length = sizeof memory_});
         vi_.regions = &regions_;
         d_.CS.SegCount = 1;
         d_.CS.Length = 100;
@@ -72,7 +72,7 @@ TEST_F(PacketPlainDescriptor, MemoryThatWasTakenBackIsNot) {
 
 TEST_F(PacketPlainDescriptor, MemoryOfAnotherTagIsNotRemembered) {
     const uint32_t other =
-        regions_.add({.base = reinterpret_cast<uint64_t>(memory_), .length = sizeof memory_, .ptag = 7});
+        regions_.add({.base = reinterpret_cast<uintptr_t>(memory_), .length = sizeof memory_, .ptag = 7});
     vi_.ptag = 8;
     d_.DS[0].Local.Handle = other;
     remember_region(vi_, vi_.send, &d_);

@@ -241,7 +241,7 @@ Group* TestNic::new_group() {
 
 uint32_t TestNic::add_region(void* address, uint64_t length, uint32_t flags, uint32_t ptag) {
     Region region;
-    region.base = reinterpret_cast<uint64_t>(address);
+    region.base = reinterpret_cast<uintptr_t>(address);
     region.length = length;
     region.flags = flags;
     region.ptag = ptag;

@@ -153,14 +153,14 @@ TEST(Hostile, AServedWriteReachesPermittedMemoryOnly) {
     TestPair pair(VIP_SERVICE_UNRELIABLE, Reach::none);
     std::memset(pair.b.data(), 0xA5, 1 << 20);
     const uint32_t closed = pair.nic_b.add_region(pair.b.data(), 1 << 20, kRegionRdmaRead);
-    RemoteRange where{0, closed, reinterpret_cast<uint64_t>(pair.b.data())};
+    RemoteRange where{0, closed, reinterpret_cast<uintptr_t>(pair.b.data())};
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
-    where = {1, pair.b.region, reinterpret_cast<uint64_t>(pair.b.data()) + (1 << 20) - 63};
+    where = {1, pair.b.region, reinterpret_cast<uintptr_t>(pair.b.data()) + (1 << 20) - 63};
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
     where = {2, pair.b.region, UINT64_MAX - 10};
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
     // All of it has to be permitted, not only what comes first.
-    where = {3, pair.b.region, reinterpret_cast<uint64_t>(pair.b.data()) + (1 << 20) - 64};
+    where = {3, pair.b.region, reinterpret_cast<uintptr_t>(pair.b.data()) + (1 << 20) - 64};
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 128, &where, sizeof where);
     EXPECT_TRUE(eventually([&] {
         pair.b.recv_done();
@@ -175,7 +175,7 @@ TEST(Hostile, AServedWriteNeedsAViThatAllowsIt) {
     TestPair pair(VIP_SERVICE_UNRELIABLE, Reach::none);
     std::memset(pair.b.data(), 0xA5, 4096);
     pair.b.core.traits.rdma_write = 0;
-    const RemoteRange where{0, pair.b.region, reinterpret_cast<uint64_t>(pair.b.data())};
+    const RemoteRange where{0, pair.b.region, reinterpret_cast<uintptr_t>(pair.b.data())};
     forge(pair.a, meta(kLineWrite, kFlagBlocks, 64), 64, &where, sizeof where);
     EXPECT_TRUE(eventually([&] {
         pair.b.recv_done();
@@ -233,7 +233,7 @@ TEST(Hostile, AServedReadReachesPermittedMemoryOnly) {
         const KeptSegment kept(pair.b);
         std::byte* blocks = kept.shared->blocks[kept.side];
         std::memset(blocks, 0x11, 64);
-        const auto base = reinterpret_cast<uint64_t>(pair.b.data());
+        const auto base = reinterpret_cast<uintptr_t>(pair.b.data());
         RemoteRange where{0, pair.b.region, base};
         if (fault == vi) pair.b.core.traits.rdma_read = 0;
         if (fault == region) where.handle = pair.nic_b.add_region(pair.b.data(), 1 << 20, kRegionRdmaWrite);

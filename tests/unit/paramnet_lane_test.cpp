@@ -76,9 +76,9 @@ TEST_P(Lanes, GatherAndScatterOverManySegments) {
     for (uint32_t i = 0; i < kSegments; ++i) {
         const uint32_t n = i == 3 ? 0 : 700 * i + 1;  // a segment of no bytes in between
         from->DS[i].Local = {
-            {reinterpret_cast<uint64_t>(pair.a.data() + total)}, n == 0 ? 12345u : pair.a.region, n};
+            {reinterpret_cast<uintptr_t>(pair.a.data() + total)}, n == 0 ? 12345u : pair.a.region, n};
         const uint32_t m = 700 * (kSegments - i) + 3;
-        to->DS[i].Local = {{reinterpret_cast<uint64_t>(pair.b.data() + i * 20000)}, pair.b.region, m};
+        to->DS[i].Local = {{reinterpret_cast<uintptr_t>(pair.b.data() + i * 20000)}, pair.b.region, m};
         total += n;
     }
     from->CS.SegCount = to->CS.SegCount = kSegments;

@@ -545,10 +545,10 @@ INSTANTIATE_TEST_SUITE_P(Paramnet, LostAtInitiator,
 
 TEST(CopyBetweenProcesses, ProbeTellsRightFromWrong) {
     uint64_t word = 0x123456789ABCDEF0u;
-    EXPECT_TRUE(probe_process(::getpid(), reinterpret_cast<uint64_t>(&word), word));
-    EXPECT_FALSE(probe_process(::getpid(), reinterpret_cast<uint64_t>(&word), word + 1));
+    EXPECT_TRUE(probe_process(::getpid(), reinterpret_cast<uintptr_t>(&word), word));
+    EXPECT_FALSE(probe_process(::getpid(), reinterpret_cast<uintptr_t>(&word), word + 1));
     EXPECT_FALSE(probe_process(::getpid(), 0, word));
-    EXPECT_FALSE(probe_process(0, reinterpret_cast<uint64_t>(&word), word));
+    EXPECT_FALSE(probe_process(0, reinterpret_cast<uintptr_t>(&word), word));
 }
 
 }  // namespace

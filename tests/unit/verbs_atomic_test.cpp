@@ -41,7 +41,7 @@ TEST_F(VerbsAtomics, AFetchAddCarriesItsOperandAndGetsTheOldValueInItsPlace) {
     EXPECT_EQ(posted.wr.wr.atomic.rkey, 4711u);
     EXPECT_EQ(posted.wr.wr.atomic.compare_add, 5u);
     ASSERT_EQ(posted.pieces.size(), 1u);
-    EXPECT_EQ(posted.pieces[0].addr, reinterpret_cast<uint64_t>(memory_));
+    EXPECT_EQ(posted.pieces[0].addr, reinterpret_cast<uintptr_t>(memory_));
     EXPECT_EQ(posted.pieces[0].length, 8u);
     complete(posted.wr.wr_id, IBV_WC_SUCCESS, 8, IBV_WC_FETCH_ADD);
     poll_send(core_);
@@ -121,7 +121,7 @@ TEST_F(VerbsAtomics, MemoryIsRegisteredForThemOnlyWhereTheDeviceHasThemAndBothWa
         RegionKeys keys;
         ASSERT_TRUE(keys.allocate(nullptr, has));
         Region region;
-        region.base = reinterpret_cast<uint64_t>(memory_);
+        region.base = reinterpret_cast<uintptr_t>(memory_);
         region.length = 64;
         region.flags = kOpen;
         ASSERT_EQ(keys.add(1, region), Status::ok);

@@ -30,7 +30,7 @@ protected:
         Message m;
         m.kind = MessageKind::ask;
         m.handle = handle_;
-        m.address = reinterpret_cast<uint64_t>(memory_);
+        m.address = reinterpret_cast<uintptr_t>(memory_);
         m.length = 8;
         return m;
     }

@@ -24,7 +24,7 @@ TEST_F(VerbsData, ASendBecomesOneSignalledWorkRequest) {
     EXPECT_EQ(posted.wr.imm_data, htonl(0x01020304));
     EXPECT_EQ(posted.wr.send_flags, static_cast<unsigned>(IBV_SEND_SIGNALED | IBV_SEND_FENCE));
     ASSERT_EQ(posted.pieces.size(), 1u);
-    EXPECT_EQ(posted.pieces[0].addr, reinterpret_cast<uint64_t>(memory_));
+    EXPECT_EQ(posted.pieces[0].addr, reinterpret_cast<uintptr_t>(memory_));
     EXPECT_EQ(posted.pieces[0].length, 100u);
     EXPECT_EQ(posted.pieces[0].lkey, kLocalKeyBase);
     EXPECT_EQ(d->CS.Status & VIP_STATUS_DONE, 0u);
@@ -225,7 +225,7 @@ TEST_F(VerbsData, AReceiveThatIsLongerThanItsRegionIsPostedAsFarAsThatGoes) {
     for (VIP_DESCRIPTOR*& d : longer) {
         d = descriptor(32);
         auto& segment = const_cast<VIP_DATA_SEGMENT&>(segments_of(d)->Local);
-        segment.Data.AddressBits = reinterpret_cast<uint64_t>(memory_) + sizeof memory_ - 100;
+        segment.Data.AddressBits = reinterpret_cast<uintptr_t>(memory_) + sizeof memory_ - 100;
         segment.Length = 65472;
         post_recv(d);
     }
@@ -357,7 +357,7 @@ TEST_F(VerbsData, ARefusedWriteWithImmediateDataComesBehindWhatWasSentBefore) {
 TEST_F(VerbsData, RegistrationAsksForWhatTheRegionAllows) {
     fake_.registered.clear();
     Region region;
-    region.base = reinterpret_cast<uint64_t>(memory_);
+    region.base = reinterpret_cast<uintptr_t>(memory_);
     region.length = 128;
     region.flags = kRegionRdmaWrite;
     const uint32_t handle = regions_.add(region);

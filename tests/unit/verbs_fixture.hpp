@@ -100,7 +100,7 @@ protected:
 
     uint32_t add_region(void* base, uint64_t length, uint32_t flags) {
         Region region;
-        region.base = reinterpret_cast<uint64_t>(base);
+        region.base = reinterpret_cast<uintptr_t>(base);
         region.length = length;
         region.flags = flags;
         const uint32_t handle = regions_.add(region);

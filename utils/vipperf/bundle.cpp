@@ -144,7 +144,7 @@ void Bundle::request_all(const std::string& host, const std::string& discriminat
 }
 
 Window Bundle::window() const {
-    return {reinterpret_cast<uint64_t>(incoming_), reinterpret_cast<uint64_t>(outgoing_), handle_, 0};
+    return {reinterpret_cast<uintptr_t>(incoming_), reinterpret_cast<uintptr_t>(outgoing_), handle_, 0};
 }
 
 void Bundle::prepare(uint64_t bytes) {

@@ -47,7 +47,7 @@ PieceListPtr PieceList::of(const mpip_req_t* req, size_t bytes, size_t least) {
     if (bytes == 0) return nullptr;
     if (mpip_req_is_contig(req)) {
         PieceListPtr list = fresh();
-        list->pieces_.push_back({reinterpret_cast<uint64_t>(req->r_buf), bytes, 0});
+        list->pieces_.push_back({reinterpret_cast<uintptr_t>(req->r_buf), bytes, 0});
         return list;
     }
     if (req->r_type->d_pieces == nullptr) return nullptr;
@@ -60,7 +60,7 @@ PieceListPtr PieceList::of(const mpip_req_t* req, size_t bytes, size_t least) {
     if (count == 0) return nullptr;
     PieceListPtr list = fresh();
     for (size_t i = 0; i < count; ++i)
-        list->pieces_.push_back({reinterpret_cast<uint64_t>(told[i].pc_at), told[i].pc_bytes, 0});
+        list->pieces_.push_back({reinterpret_cast<uintptr_t>(told[i].pc_at), told[i].pc_bytes, 0});
     return list;
 }
 
@@ -130,7 +130,7 @@ bool PieceList::tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t 
         if (wire_held_ == nullptr) return false;
     }
     WireMemory told;
-    told.address = fetched ? reinterpret_cast<uint64_t>(wire_.data()) : gaps ? 0 : pieces_[0].address;
+    told.address = fetched ? reinterpret_cast<uintptr_t>(wire_.data()) : gaps ? 0 : pieces_[0].address;
     told.first = first;
     told.pieces = gaps ? static_cast<uint32_t>(pieces_.size()) : 0;
     told.rows = static_cast<uint16_t>(rows_.size() + (fetched ? 1 : 0));
@@ -222,7 +222,7 @@ PieceListPtr PieceList::room_for_list(Memory& memory) {
     if (wire_held_ == nullptr) return nullptr;
     Row row;
     std::memcpy(row.handle, wire_held_->handle, sizeof row.handle);
-    return of_one(reinterpret_cast<uint64_t>(wire_.data()), bytes, row);
+    return of_one(reinterpret_cast<uintptr_t>(wire_.data()), bytes, row);
 }
 
 PieceListPtr PieceList::far_list() const {

@@ -176,7 +176,7 @@ void lend_slots(Lane* c) {
     Slots* p = packet_of<Slots>(v);
     p->header.type = PacketType::slots;
     p->header.flags = 0;
-    p->address = reinterpret_cast<uint64_t>(memory);
+    p->address = reinterpret_cast<uintptr_t>(memory);
     p->memhandle = c->slots.lent_handle;
     vbuf_init_sendrecv(v, sizeof(Slots));
     // Tried again with the chores where there is no room.
