@@ -81,6 +81,8 @@ class Lint:
                 self.say(f"{name}:{number}: blanks at the end of the line")
             if cpp and "\t" in line:
                 self.say(f"{name}:{number}: a tab")
+            if cpp and "reinterpret_cast<uint64_t>" in line:
+                self.say(f"{name}:{number}: an address is a uintptr_t; of a shorter pointer the sign would be extended")
             if longest is not None and len(line) > longest:
                 self.say(f"{name}:{number}: {len(line)} columns, {longest} are allowed")
         if text and not text.endswith("\n"):

@@ -29,6 +29,7 @@ PLANTED = [
     ("c.cpp", "// " + "x" * 120 + "\n", "123 columns", None),
     ("c.hpp", "// " + "x" * 120 + "\n", "123 columns", None),
     ("c.cpp", "int main() { return 0; }", "has no end", None),
+    ("c.cpp", "auto at = reinterpret_cast<uint64_t>(&at);\n", "an address is a uintptr_t", None),
 ]
 # The same for words.py: file, text, what it says.
 CLEAN_OF_WORDS = {
