@@ -39,7 +39,8 @@ int64_t now_ns() {
 }
 
 void sleep_ns(int64_t nanoseconds) {
-    const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
+    const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000),
+                        static_cast<long>(nanoseconds % 1'000'000'000)};
     ::nanosleep(&time, nullptr);
 }
 

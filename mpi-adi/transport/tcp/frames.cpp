@@ -200,7 +200,8 @@ void Tcp::block(unsigned timeout_us) {
     if (!epoll_.valid() || !troubled_.empty()) return;
     look_for_late();
     pollfd watched = {epoll_.get(), POLLIN, 0};
-    const timespec timeout = {timeout_us / 1'000'000, static_cast<long>(timeout_us % 1'000'000) * 1000};
+    const timespec timeout = {static_cast<time_t>(timeout_us / 1'000'000),
+                              static_cast<long>(timeout_us % 1'000'000) * 1000};
     const adi::Asleep asleep;
     ::ppoll(&watched, 1, &timeout, nullptr);
 }
