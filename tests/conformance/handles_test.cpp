@@ -47,13 +47,14 @@ public:
 
     /// Everything that is no live handle of the wanted kind.
     std::vector<void*> wrong(void* live) {
+        constexpr int kBits = 8 * sizeof(void*);
         std::vector<void*> list = {
             nullptr,        reinterpret_cast<void*>(1), reinterpret_cast<void*>(0x1234567), &list,
             end.memory,     reinterpret_cast<void*>(~std::uintptr_t{0}),
             reinterpret_cast<void*>(~std::uintptr_t{0} >> 1),
             reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(live) ^ 1),
-            reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(live) ^ (std::uintptr_t{1} << 40)),
-            reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(live) ^ (std::uintptr_t{1} << 63)),
+            reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(live) ^ (std::uintptr_t{1} << (kBits - 24))),
+            reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(live) ^ (std::uintptr_t{1} << (kBits - 1))),
             dead_nic,       dead_vi,                    dead_cq,                            dead_ptag,
             dead_connection};
         for (void* handle : {end.nic, end.vi, cq, end.ptag, pending.connection}) {
