@@ -5,15 +5,15 @@
 # root's libraries are put where programs look for them, in a mount namespace of our own. Needs what run.sh needs; SKIPPED, with the
 # reason and 77, where that is not to be had.
 set -euo pipefail
-here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-source=$(git -C "$here" rev-parse --show-toplevel)
-
 if [[ ${1:-} == --child ]]; then
     # --child PROGRAM OWN ARGUMENT...: in place of a child of its own kind, a test starts PROGRAM.
     program=$2
     shift 3
     exec "$program" "$@"
 fi
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+source=$(git -C "$here" rev-parse --show-toplevel)
+
 if [[ -z ${MIXED_MOUNTS:-} ]]; then
     cache=()
     if [[ ${1:-} == --cache ]]; then
