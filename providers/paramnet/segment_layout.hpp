@@ -2,8 +2,8 @@
 // Everything of paramnet that lies in memory shared between processes: the connection segment (two lanes, two
 // end records) and the hub of a NIC context. Rules: one writer for each line, 128 bytes between what
 // different ends write (adjacent-line prefetch: spec/performance R3), all-zero is a valid beginning, and no
-// reader trusts a word of it (docs/data-path.md). Ends of 32 and of 64 bits share it: a 64-bit field of a plain struct lies
-// at a multiple of eight by what stands before it, and the assertions below hold in both.
+// reader trusts a word of it (docs/data-path.md). Ends of 32 and of 64 bits share it: a 64-bit
+// field of a plain struct lies at a multiple of eight by what stands before it, and the assertions below hold in both.
 #pragma once
 
 #include <atomic>
@@ -194,7 +194,7 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> called;
 };
 static_assert(sizeof(EndRecord) == 768 && offsetof(EndRecord, rung) == 640);
-static_assert(offsetof(EndRecord, timed) == 264 && offsetof(EndRecord, relay_handed) == 452);
+static_assert(offsetof(EndRecord, probes) == 264 && offsetof(EndRecord, relay_handed) == 452);
 
 // ---- the connection segment
 // ---------------------------------------------------------------------------------
