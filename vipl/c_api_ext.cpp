@@ -49,12 +49,6 @@ VIP_RETURN VipxQueryPinned(VIP_NIC_HANDLE NicHandle, VIP_BOOLEAN* Pinned) {
     });
 }
 
-VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
-    if (Write == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
-    return write_now(ViHandle, *Write);
-}
-
 VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle,
                            VIP_ULONG Bytes, void** Here) {
     if (Here == nullptr) return VIP_INVALID_PARAMETER;

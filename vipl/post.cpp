@@ -202,18 +202,6 @@ VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_H
     return post<true>(handle, descriptor, memory);
 }
 
-VIP_RETURN write_now(VIP_VI_HANDLE handle, const VIPX_WRITE& write) {
-    Vi* vi = find_vi(handle);
-    if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
-    WorkQueue& q = vi->core.send;
-    if (!q.lock.try_enter()) [[unlikely]]
-        return write_in_general(*vi, handle, write);
-    const bool done = written_at_once(*vi, handle, write);
-    q.lock.leave();
-    return done ? VIP_SUCCESS : why_not(*vi, handle);
-}
-
 VIP_RETURN query_mapped(VIP_VI_HANDLE handle, VIP_UINT64 address, VIP_MEM_HANDLE memory, VIP_ULONG bytes, void** here) {
     Vi* vi = find_vi(handle);
     if (vi == nullptr) return VIP_INVALID_PARAMETER;
@@ -235,3 +223,20 @@ VIP_RETURN post_recv_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descript
 }
 
 }  // namespace viaduct::vipl
+
+using namespace viaduct::vipl;
+
+// Past the queue, or not at all; exported.
+VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
+    if (Write == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    Vi* vi = find_vi(ViHandle);
+    if (vi == nullptr) [[unlikely]]
+        return VIP_INVALID_PARAMETER;
+    viaduct::WorkQueue& q = vi->core.send;
+    if (!q.lock.try_enter()) [[unlikely]]
+        return write_in_general(*vi, ViHandle, *Write);
+    const bool done = written_at_once(*vi, ViHandle, *Write);
+    q.lock.leave();
+    return done ? VIP_SUCCESS : why_not(*vi, ViHandle);
+}

@@ -8,9 +8,7 @@ namespace viaduct::vipl {
 
 VIP_RETURN post_send(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
 VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory);
-// Past the queue, or not at all; see viaduct/ext.h.
-VIP_RETURN write_now(VIP_VI_HANDLE handle, const VIPX_WRITE& write);
-// Where that would store; see viaduct/ext.h.
+// Where VipxWriteNow would store; see viaduct/ext.h.
 VIP_RETURN query_mapped(VIP_VI_HANDLE handle, VIP_UINT64 address, VIP_MEM_HANDLE memory, VIP_ULONG bytes, void** here);
 // Several, with one visit to the VI and its provider; see viaduct/ext.h.
 VIP_RETURN post_send_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,

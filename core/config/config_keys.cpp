@@ -103,8 +103,11 @@ const std::vector<ConfigKey>& Config::keys() {
         {"verbs", "retries", "int", "6", "how often the device sends again before the connection is broken"},
         {"verbs", "keepalive_ms", "int", "2000",
          "how often each end of a connection says that it is there; 0: never"},
-        {"mpi", "protocol", "|shm|tcp|via", "",
-         "the only protocol for other processes: via, shm or tcp; empty: the best that reaches each"},
+        {"mpi", "protocol", "string", "",
+         "the only protocol for other processes: via, shm, tcp or a transport that was loaded; empty: the best that "
+         "reaches each"},
+        {"mpi", "transports", "string", "",
+         "folder with more transports, each a file NAME.so; empty: the folder viaduct/transports beside the library"},
         {"mpi", "connect_timeout", "c_int", "60", "seconds to wait for other processes while connecting", 1, 86400},
         {"mpi", "close_timeout", "c_int", "0",
          "seconds to wait at the end until the other ranks have closed; 0: as long as they live", 0, 86400},

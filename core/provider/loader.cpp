@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/provider/loader.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/auxv.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -23,32 +20,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kSuffix = ".so";
-
 ForkGate gate;
 std::map<std::string, LoadedProvider>* loaded = nullptr;  // read by threads that outlive main; behind the gate
 
-// Only such names become part of a path.
 bool is_provider_name(const std::string& name) {
-    return !name.empty() && name.size() < sizeof(NicInfo::provider) &&
-           std::all_of(name.begin(), name.end(), [](char c) {
-               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-           });
-}
-
-// The folder of the file that contains this code: libvipl, vipkad, a tool or a test program.
-fs::path own_folder() {
-    Dl_info about{};
-    std::error_code failed;
-    fs::path file;
-    if (::dladdr(reinterpret_cast<const void*>(&is_provider_name), &about) != 0 && about.dli_fname != nullptr)
-        file = about.dli_fname;
-    // For the program itself the linker knows only what it was called, which may be relative or a bare name.
-    if (!file.is_absolute()) file = fs::read_symlink("/proc/self/exe", failed);
-    // Where no /proc is mounted: the path that execve(2) was given.
-    if (failed) file = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
-    const fs::path whole = fs::weakly_canonical(file, failed);
-    return (failed ? file : whole).parent_path();
+    return name.size() < sizeof(NicInfo::provider) && is_plugin_name(name);
 }
 
 std::vector<fs::path> folders() {
@@ -61,7 +37,7 @@ std::vector<fs::path> folders() {
             rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
         }
     }
-    const fs::path here = own_folder();
+    const fs::path here = library_folder();
     const fs::path from_tools = fs::path(paths::kBindirToLibdir) / paths::kLibdirToProviders;
     all.push_back(here / paths::kLibdirToProviders);
     all.push_back(here / paths::kSbindirToProviders);
@@ -76,21 +52,12 @@ LoadedProvider refuse(std::string error, std::string cure) {
     return {nullptr, std::move(error), std::move(cure)};
 }
 
-std::string last_dl_error() {
-    const char* text = ::dlerror();
-    return text != nullptr ? text : "no reason given";
-}
-
 LoadedProvider load_file(const ProviderFile& file) {
-    // Never closed: its threads and its code on somebody's stack may outlive any moment we could choose.
-    void* object = ::dlopen(file.path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (object == nullptr)
-        return refuse(fmt::format("{} cannot be loaded: {}", file.path, last_dl_error()),
-                      "install the library it names, or install Viaduct again");
-    const auto* table = static_cast<const Provider*>(::dlsym(object, kProviderSymbol));
-    if (table == nullptr)
-        return refuse(fmt::format("{} is no provider: {}", file.path, last_dl_error()),
-                      "remove the file from the provider folder");
+    const PluginTable object = load_plugin(file, kProviderSymbol, "provider");
+    if (object.table == nullptr)
+        return refuse(object.error,
+                      "install the library it names or Viaduct again, or remove the file from the provider folder");
+    const auto* table = static_cast<const Provider*>(object.table);
     if (table->abi != kProviderAbi || table->bytes != sizeof(Provider))
         return refuse(
             fmt::format("{} was built for another Viaduct: interface {} of {} bytes, wanted {} of {}",
@@ -100,7 +67,7 @@ LoadedProvider load_file(const ProviderFile& file) {
         return refuse(
             fmt::format("{} says its name is {}", file.path, table->name != nullptr ? table->name : "none"),
             "name the file after the provider");
-    auto* complete = new Provider(*table);  // lives as long as the object: to the end of the process
+    auto* complete = new Provider(*table);  // lives as long as the object
     if (complete->description == nullptr) complete->description = "";
     fill_missing_operations(complete);
     return {complete, "", ""};
@@ -109,20 +76,8 @@ LoadedProvider load_file(const ProviderFile& file) {
 }  // namespace
 
 std::vector<ProviderFile> find_providers() {
-    std::vector<ProviderFile> found;
-    for (const fs::path& folder : folders()) {
-        std::vector<ProviderFile> here;
-        std::error_code failed;
-        for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-            const std::string name = it->path().stem().string();
-            if (it->path().extension() != kSuffix || !is_provider_name(name)) continue;
-            const bool known = std::any_of(found.begin(), found.end(),
-                                           [&](const ProviderFile& f) { return f.name == name; });
-            if (!known) here.push_back({name, it->path().lexically_normal().string()});
-        }
-        std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-        found.insert(found.end(), here.begin(), here.end());
-    }
+    std::vector<ProviderFile> found = plugins_in(folders());
+    std::erase_if(found, [](const ProviderFile& file) { return !is_provider_name(file.name); });
     return found;
 }
 

@@ -6,14 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "core/plugin/plugin.hpp"
 #include "viaduct/provider.hpp"
 
 namespace viaduct {
 
-struct ProviderFile {
-    std::string name;  // "paramnet"
-    std::string path;
-};
+using ProviderFile = PluginFile;
 
 // Folders searched, first wins: VIADUCT_PROVIDER_PATH (colon-separated), the folder beside the running
 // libvipl or vipkad (relative as installed), the configured one.

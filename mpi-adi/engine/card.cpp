@@ -10,7 +10,7 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr char kVersion = 3;
+constexpr char kVersion = 4;
 constexpr size_t kLongestPart = 65535;
 
 void append_part(std::string* card, std::string_view part) {
@@ -43,7 +43,11 @@ std::string Card::encode() const {
     append_part(&card, processors);
     append_part(&card, group);
     append_part(&card, placement);
-    for (const auto& environment : environments) append_part(&card, environment);
+    card += static_cast<char>(environments.size());
+    for (const auto& [module, environment] : environments) {
+        append_part(&card, module);
+        append_part(&card, environment);
+    }
     return card;
 }
 
@@ -54,10 +58,19 @@ std::optional<Card> Card::decode(std::string_view bytes) {
     if (!take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors) ||
         !take_part(&bytes, &card.group) || !take_part(&bytes, &card.placement))
         return std::nullopt;
-    for (auto& environment : card.environments)
-        if (!take_part(&bytes, &environment)) return std::nullopt;
+    if (bytes.empty()) return std::nullopt;
+    card.environments.resize(static_cast<unsigned char>(bytes[0]));
+    bytes.remove_prefix(1);
+    for (auto& [module, environment] : card.environments)
+        if (!take_part(&bytes, &module) || !take_part(&bytes, &environment)) return std::nullopt;
     if (!bytes.empty()) return std::nullopt;
     return card;
+}
+
+const std::string* Card::environment_of(std::string_view module) const {
+    for (const auto& [name, environment] : environments)
+        if (name == module) return &environment;
+    return nullptr;
 }
 
 std::string own_processors() {

@@ -4,10 +4,11 @@
 // Little-endian, versioned, checked when read.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "mpi-adi/transport/adi/cmpi_adi.h"
 
@@ -18,8 +19,10 @@ struct Card {
     std::string processors;  // bit mask of allowed processors, lowest first, without trailing zero bytes
     std::string group;       // control group whose processor time is limited; "": none
     std::string placement;   // core/wait/cpu_placement.hpp; of the first rank of a node
-    std::array<std::string, NPROTO> environments;
+    // By the name of the module: its number may be another one in another process.
+    std::vector<std::pair<std::string, std::string>> environments;
 
+    const std::string* environment_of(std::string_view module) const;
     std::string encode() const;
     static std::optional<Card> decode(std::string_view bytes);
 };

@@ -104,7 +104,7 @@ Card open_modules() {
     if (learns_waiting() && engine.task.ti_nlocal > 1 && first_of_node() &&
         engine.placement.create(index_of(engine.world.rank), engine.processes.size()))
         card.placement = engine.placement.name();
-    for (int p = 0; p < NPROTO; p++) {
+    for (int p = 0; p < mpip_protocol_count(); p++) {
         protocol& module = mpip_protocols[p];
         const auto number = static_cast<size_t>(p);
         if (mpip_map_functions(mpip_protocol_name(p), &module) != MPIP_SUCCESS) {
@@ -119,7 +119,7 @@ Card open_modules() {
             continue;
         }
         const auto bytes = static_cast<size_t>(engine.task.ti_myenvsize[p]);
-        card.environments[number].assign(static_cast<const char*>(environment), bytes);
+        card.environments.emplace_back(module.pt_name, std::string(static_cast<const char*>(environment), bytes));
     }
     return card;
 }
@@ -146,8 +146,9 @@ bool exchange(const Card& own) {
             sharers += !own.group.empty() && card->group == own.group ? 1 : 0;
         }
         for (size_t p = 0; p < NPROTO; p++) {
-            engine.environment_sizes[p].push_back(static_cast<int>(card->environments[p].size()));
-            engine.environments[p] += card->environments[p];
+            const std::string* found = card->environment_of(mpip_protocol_name(static_cast<int>(p)));
+            engine.environment_sizes[p].push_back(found != nullptr ? static_cast<int>(found->size()) : 0);
+            if (found != nullptr) engine.environments[p] += *found;
         }
     }
     for (size_t p = 0; p < NPROTO; p++) {

@@ -269,7 +269,7 @@ TEST(Credits, RefuseWhatAPeerCannotHaveDone) {
     EXPECT_FALSE(credits.used(false));  // a fifth packet on four credits
     for (int i = 0; i < rules.reserve; ++i) EXPECT_TRUE(credits.used(true));
     EXPECT_FALSE(credits.used(true));
-    for (int i = 0; i < 16; ++i) credits.heard(65535, 0, 0);
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(credits.heard(65535, 0, 0));
     EXPECT_FALSE(credits.heard(65535, 0, 0));  // a million credits
 }
 

@@ -55,7 +55,6 @@ void Engine::part_from(const std::vector<int>& ranks) {
 
 Engine::Engine(Job& job, const char* forced, int late) : job_(job) {
     if (std::strcmp(forced, "rails") == 0) forced = "via";  // with several NICs, by the environment
-    if (std::strcmp(forced, "dgram") == 0) forced = "tcp";  // the example, in its place
     engine = this;
     const size_t n = static_cast<size_t>(job.size());
     processes_.resize(n);

@@ -4,11 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include "cases.hpp"
-
-extern "C" void mpip_dgram_bind(struct protocol*);  // the example's
 
 namespace viaduct::adi_test {
 
@@ -58,7 +57,9 @@ int main(int argc, char** argv) {
         ::setenv("VIADUCT_PARAMNET_NICS", "3", 0);
         ::setenv("CMPI_VIA_NICS", "all", 0);
     }
-    if (std::strcmp(module, "dgram") == 0) mpip_replace_module(MPIP_PROTO_TCP, mpip_dgram_bind);
+    // The transports that are built with the tests lie beside this program.
+    const auto transports = std::filesystem::canonical("/proc/self/exe").parent_path() / "transports";
+    ::setenv("CMPI_TRANSPORTS", transports.c_str(), 0);
     int bad = 0;
     int run_count = 0;
     for (const Case& c : all) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi-adi/transport/adi/device.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/adi/request_ids.hpp"
 #include "mpi-adi/transport/multirail/rails.hpp"
@@ -22,7 +23,8 @@ namespace viaduct {
 namespace {
 
 TEST(RequestIds, AreNeverAddressesAndNeverComeBack) {
-    adi::RequestIds ids(MPIP_PROTO_TCP);
+    adi::RequestIds ids;
+    ids.count_in(&mpip_protocols[MPIP_PROTO_TCP].pt_nactv);
     const unsigned active = mpip_protocols[MPIP_PROTO_TCP].pt_nactv;
     mpip_req_t a = {}, b = {};
     std::set<reqaddr_t> seen;
@@ -156,7 +158,8 @@ TEST(Params, HaveANameAHelpAndAnOrigin) {
 }
 
 TEST(Table, HasAllEntriesOfEachModuleAndNoOtherModule) {
-    for (int number = 0; number < NPROTO; ++number) {
+    ASSERT_GE(mpip_protocol_count(), 4);
+    for (int number = 0; number < mpip_protocol_count(); ++number) {
         struct protocol table;
         ASSERT_EQ(mpip_map_functions(mpip_protocol_name(number), &table), MPIP_SUCCESS);
         EXPECT_EQ(table.pt_number, number);
@@ -249,7 +252,10 @@ public:
         void cut() override {}
         Recorder& recorder;
     };
-    Recorder() : Protocol(MPIP_PROTO_TCP) { peers_.resize(1); }
+    Recorder() {
+        seat(adi::device, MPIP_PROTO_TCP);
+        peers_.resize(1);
+    }
     ~Recorder() { drop_peers(); }
     protocol::Peer& meet(process_t* proc) {
         protocol::Peer& one = add_peer(0, proc);

@@ -16,8 +16,7 @@ TEST(Card, comes_back_as_it_was) {
     card.processors = std::string("\x03\x00\x80", 3);
     card.group = "26:4711";
     card.placement = "4711 17 99";
-    card.environments[1] = std::string("\0\1\2", 3);
-    card.environments[3] = std::string(700, 'x');
+    card.environments = {{"shm", std::string("\0\1\2", 3)}, {"tcp", std::string(700, 'x')}};
     const auto back = Card::decode(card.encode());
     ASSERT_TRUE(back);
     EXPECT_EQ(back->host, card.host);
@@ -25,12 +24,15 @@ TEST(Card, comes_back_as_it_was) {
     EXPECT_EQ(back->group, card.group);
     EXPECT_EQ(back->placement, card.placement);
     EXPECT_EQ(back->environments, card.environments);
+    ASSERT_NE(back->environment_of("tcp"), nullptr);
+    EXPECT_EQ(*back->environment_of("tcp"), std::string(700, 'x'));
+    EXPECT_EQ(back->environment_of("tc"), nullptr);
 }
 
 TEST(Card, cut_short_or_too_long_is_refused) {
     Card card;
     card.host = "h";
-    card.environments[2] = "environment";
+    card.environments = {{"via", "environment"}};
     const std::string good = card.encode();
     for (size_t length = 0; length < good.size(); length++)
         EXPECT_FALSE(Card::decode(good.substr(0, length))) << length;

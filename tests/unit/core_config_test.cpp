@@ -351,12 +351,12 @@ TEST_F(ConfigFiles, EverySettingOfMpiIsCheckedInTheEnvironment) {
         }
         ::unsetenv(name.c_str());
     }
-    EXPECT_EQ(rows, 21u);
+    EXPECT_EQ(rows, 22u);
 }
 
 TEST_F(ConfigFiles, SettingsOfMpiComeFromFilesTooAndTheEnvironmentWins) {
     const std::string named =
-        file("named.toml", "[mpi]\neager_limit = \"8K\"\nshm_ring = 8192\nprotocol = \"paper\"\non_demand = -1\n");
+        file("named.toml", "[mpi]\neager_limit = \"8K\"\nshm_ring = 8192\nrendezvous = \"paper\"\non_demand = -1\n");
     set("VIADUCT_CONFIG", named);
     set("CMPI_SHM_RING", "0x4000");
     const Config c = Config::load();
@@ -364,10 +364,10 @@ TEST_F(ConfigFiles, SettingsOfMpiComeFromFilesTooAndTheEnvironmentWins) {
     EXPECT_EQ(c.value("mpi", "eager_limit").origin, named + ":2");
     EXPECT_EQ(c.get_int("mpi", "shm_ring"), 16384);
     EXPECT_EQ(c.value("mpi", "shm_ring").origin, "environment CMPI_SHM_RING");
-    EXPECT_EQ(c.get("mpi", "protocol"), "");
+    EXPECT_EQ(c.get("mpi", "rendezvous"), "auto");
     EXPECT_EQ(c.get_int("mpi", "on_demand"), 32);
     EXPECT_THAT(problems_of(c), ::testing::UnorderedElementsAre(
-                                    named + ":4: [mpi] protocol = \"paper\" is not one of shm|tcp|via, or empty; "
+                                    named + ":4: [mpi] rendezvous = \"paper\" is not one of auto|rput|rget|both|r3; "
                                             "ignored",
                                     named + ":5: [mpi] on_demand = \"-1\" is not a whole number from 0 to 1048576; "
                                             "ignored"));

@@ -15,7 +15,7 @@ constexpr int kRowTag = 1;
 
 std::vector<ProtocolView> protocols() {
     std::vector<ProtocolView> all;
-    for (int i = 0; i < NPROTO; i++) {
+    for (int i = 0; i < mpip_protocol_count(); i++) {
         const protocol& module = mpip_protocols[i];
         const mpip_properties& properties = module.pt_prop;
         ProtocolView one;

@@ -20,7 +20,7 @@ std::vector<Category> make_all() {
     all.push_back({"parameters", "environment variables of the device", {}, {}, {}});
     all.push_back({"engine", "the job and its messages", {}, {}, {}});
     const size_t first_protocol = all.size();
-    for (int protocol = 0; protocol < NPROTO; ++protocol) {
+    for (int protocol = 0; protocol < mpip_protocol_count(); ++protocol) {
         const std::string name = mpip_protocol_name(protocol);
         all.push_back({name, "counters of the protocol module " + name, {}, {}, {}});
     }

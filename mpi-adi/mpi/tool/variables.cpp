@@ -39,7 +39,7 @@ std::vector<Performance> all_performances() {
     all.push_back({"unexpected_bytes", "bytes that messages nobody has asked for yet hold",
                    MPI_T_PVAR_CLASS_LEVEL, MPI_UNSIGNED_LONG_LONG, MPI_T_ENUM_NULL, -1, nullptr,
                    unexpected_bytes});
-    for (int protocol = 0; protocol < NPROTO; ++protocol) {
+    for (int protocol = 0; protocol < mpip_protocol_count(); ++protocol) {
         const std::string name = mpip_protocol_name(protocol);
         for (const CounterRow& row : kCounters) {
             all.push_back({name + "_" + row.name, name + ": " + row.description, MPI_T_PVAR_CLASS_COUNTER,

@@ -12,7 +12,7 @@ inline size_t bytes_of(size_t count, const mpip_type_t* type) {
     return type == nullptr ? count : count * type->d_size;
 }
 
-int wait_for(const mpip_req_t* req);
+[[nodiscard]] int wait_for(const mpip_req_t* req);
 
 // A sleep inside pt_block: other threads may be in the module while it lasts.
 class Asleep {
@@ -28,16 +28,16 @@ public:
 };
 
 // The long way of pt_fsend: a request on the stack of the caller.
-int blocking_send(process_t*, const void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,
+[[nodiscard]] int blocking_send(process_t*, const void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,
                   int mode);
-int blocking_receive(process_t*, void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,
+[[nodiscard]] int blocking_receive(process_t*, void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,
                      mpip_req_t* status);
-int blocking_unexpected(process_t*, unexmsg_t*, void* buf, size_t count, const mpip_type_t*, mpip_comm_t*,
+[[nodiscard]] int blocking_unexpected(process_t*, unexmsg_t*, void* buf, size_t count, const mpip_type_t*, mpip_comm_t*,
                         mpip_req_t* status);
 // A send that ends without having been started, or fails underway.
 void end_request(mpip_req_t* req, int error);
 // Logical disconnection (spec/adi 3.2): counts down, marks at zero.
-int remove_logically(process_t** procs, int count, void** info);
+[[nodiscard]] int remove_logically(process_t** procs, int count, void** info);
 // Its connection is no more: flag, and count of the protocol.
 void detach(process_t*);
 

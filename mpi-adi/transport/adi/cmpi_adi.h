@@ -30,7 +30,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CMPI_ADI_VERSION 3 /* of this contract; mpip_map_functions checks it */
+#define CMPI_ADI_VERSION 4 /* of this contract; mpip_map_functions checks it */
 
 /* --------------------------------------------------------------------------------------- codes and numbers -- */
 
@@ -44,8 +44,12 @@ extern "C" {
 #define MPIP_ERR_UNREACHABLE 100  /* no protocol reaches that process */
 #define MPIP_ERR_PROC_FAILED 101  /* the peer process or the way to it is gone */
 
-/* Protocols by number: index into mpip_protocols and the per-protocol arrays of the task. */
-enum { MPIP_PROTO_SELF = 0, MPIP_PROTO_SHM = 1, MPIP_PROTO_VIA = 2, MPIP_PROTO_TCP = 3, NPROTO = 4 };
+/*
+ * Protocols by number: index into mpip_protocols and the per-protocol arrays of the task, which have room for NPROTO.
+ * Those of the library come first, in this order; behind them those loaded from a folder. The numbers of these may
+ * differ between processes: what goes to another process names a protocol, mpip_protocol_name.
+ */
+enum { MPIP_PROTO_SELF = 0, MPIP_PROTO_SHM = 1, MPIP_PROTO_VIA = 2, MPIP_PROTO_TCP = 3, NPROTO = 8 };
 
 typedef uint64_t reqaddr_t; /* a request as it travels: index and generation, never an address; 0: none */
 
@@ -351,20 +355,15 @@ extern struct mpip_upcalls mpip_up;
 
 /* ---------------------------------------------------------------------------------------- set-up and lookup -- */
 
-/* Fills a table by name: pt_x = mpip_<pmname>_x, for self, shm, via and tcp. MPIP_ERR_ARG for any other name. */
+/* How many there are: self, shm, via, tcp, and what the folder of CMPI_TRANSPORTS has. The first call looks. */
+int mpip_protocol_count(void);
+/* Fills a table by name: pt_x = mpip_<pmname>_x, for each that is counted there. MPIP_ERR_ARG for any other name. */
 int mpip_map_functions(const char* pmname, struct protocol*);
-/*
- * A module of somebody else's in the place of shm, via or tcp (docs/adi-writing-a-transport.md): from now on
- * mpip_map_functions calls bind, which fills the entries in, and the module keeps number and name of that place.
- * NULL: ours again. All processes of a job have to do the same, before anything is initialised. MPIP_ERR_ARG for a
- * number that is none of these or whose module is in use.
- */
-int mpip_replace_module(int number, void (*bind)(struct protocol*));
 /* Name of a protocol by number, "" beyond. */
 const char* mpip_protocol_name(int number);
 /*
  * Chooses one protocol for every process: of those initialised (pt_loaded and an environment exchanged) that reach it
- * the one of highest exclusivity; forced ("via", "shm", "tcp" or NULL) names the only one allowed for others than
+ * the one of highest exclusivity; forced (a name, or NULL) names the only one allowed for others than
  * oneself. Fills pi_proto, pi_ptrank, chains, ti_nprotos and p_proto. MPIP_ERR_UNREACHABLE, with *rank telling whom.
  */
 int mpip_getconns(taskinfo_t*, const char* forced, int* rank);
@@ -413,6 +412,26 @@ struct mpip_counters {
     uint64_t mc_lists;     /* lists of pieces fetched from the other side's memory */
 };
 const struct mpip_counters* mpip_counters_of(int proto);
+
+/*
+ * A module in a file of its own (docs/adi-writing-a-transport.md): NAME.so in a folder, which exports one mpip_module
+ * under the name "mpip_module". What it needs of the library it is loaded by comes as an mpip_device: a module looks up
+ * no symbols.
+ */
+struct mpip_device {
+    unsigned version;               /* CMPI_ADI_VERSION */
+    struct protocol* protocols;     /* mpip_protocols */
+    struct mpip_counters* counters; /* NPROTO of them */
+    const struct mpip_upcalls* upcalls;
+    void (*keep_error)(const char*); /* the sentence for mpip_last_error */
+    const struct mpip_param* (*params)(size_t*);
+};
+struct mpip_module {
+    unsigned version; /* CMPI_ADI_VERSION */
+    const char* name; /* as the file's */
+    /* Fills the entries of the table whose pt_number is set; the module is protocols[pt_number] from then on. */
+    void (*bind)(const struct mpip_device*, struct protocol*);
+};
 
 /* One NIC of several that serve a process together (CMPI_VIA_NICS), as this side finds it. */
 struct mpip_rail {

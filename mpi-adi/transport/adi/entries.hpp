@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The entries of each module under their names, mpip_<module>_<entry>, and the macro that binds them to a
-// table. C59.
+// The entries of a module under their names, mpip_<module>_<entry>, and the macro that binds them to a table. C59.
 #pragma once
 
 #include "mpi-adi/transport/adi/cmpi_adi.h"
 
-#pragma GCC visibility push(default)
 #define VIADUCT_DECLARE_MODULE(pm)                                                                        \
-    extern "C" {                                                                                          \
+    _Pragma("GCC visibility push(default)") extern "C" {                                                  \
     int mpip_##pm##_initialize(void);                                                                     \
     int mpip_##pm##_initconns(taskinfo_t*, void**);                                                       \
     int mpip_##pm##_makeconns(taskinfo_t*, void*);                                                        \
@@ -40,14 +38,9 @@
     int mpip_##pm##_cancelsend(mpip_req_t*);                                                              \
     void mpip_##pm##_ufree(unexmsg_t*);                                                                   \
     void mpip_##pm##_pressure(int);                                                                       \
-    }
-
-VIADUCT_DECLARE_MODULE(self)
-VIADUCT_DECLARE_MODULE(shm)
-VIADUCT_DECLARE_MODULE(via)
-VIADUCT_DECLARE_MODULE(tcp)
-VIADUCT_DECLARE_MODULE(rails)
-#pragma GCC visibility pop
+    void mpip_##pm##_bind(const struct mpip_device*, struct protocol*);                                   \
+    }                                                                                                     \
+    _Pragma("GCC visibility pop")
 
 #define VIADUCT_BIND_MODULE(table, pm)                             \
     do {                                                           \

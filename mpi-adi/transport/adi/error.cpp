@@ -6,18 +6,14 @@
 
 namespace viaduct::adi {
 
-namespace {
-thread_local char last_error[256];
-}
-
 int fail(int code, const char* format, ...) {
+    char sentence[256];
     va_list arguments;
     va_start(arguments, format);
-    std::vsnprintf(last_error, sizeof last_error, format, arguments);
+    std::vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
+    keep_error(sentence);
     return code;
 }
 
 }  // namespace viaduct::adi
-
-extern "C" const char* mpip_last_error(void) { return viaduct::adi::last_error; }

@@ -6,6 +6,8 @@
 
 namespace viaduct::adi {
 
+// Keeps the sentence for mpip_last_error(), of the library that carries this module.
+void keep_error(const char* sentence);
 // Keeps the sentence for mpip_last_error() and gives the code.
 [[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
 

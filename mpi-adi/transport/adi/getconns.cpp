@@ -9,6 +9,13 @@ using viaduct::adi::fail;
 
 namespace {
 
+// By the name among equals: numbers may differ on the other side.
+bool goes_before(const struct protocol& a, const struct protocol& b) {
+    if (a.pt_prop.mp_exclusivity != b.pt_prop.mp_exclusivity)
+        return a.pt_prop.mp_exclusivity > b.pt_prop.mp_exclusivity;
+    return std::strcmp(a.pt_name, b.pt_name) < 0;
+}
+
 int choose(taskinfo_t* task, int rank, const char* forced) {
     int best = -1;
     for (int number = 0; number < NPROTO; ++number) {
@@ -19,22 +26,12 @@ int choose(taskinfo_t* task, int rank, const char* forced) {
         if (forced != nullptr && rank != task->ti_index && std::strcmp(forced, protocol.pt_name) != 0)
             continue;
         if (protocol.pt_reach(task, rank) == 0) continue;
-        if (best < 0 || protocol.pt_prop.mp_exclusivity > mpip_protocols[best].pt_prop.mp_exclusivity)
-            best = number;
+        if (best < 0 || goes_before(protocol, mpip_protocols[best])) best = number;
     }
     return best;
 }
 
 }  // namespace
-
-extern "C" const void* mpip_environment(const taskinfo_t* task, int proto, int rank, int* size) {
-    const int* sizes = task->ti_renvsizes[proto];
-    if (sizes == nullptr || sizes[rank] == 0) return nullptr;
-    size_t offset = 0;
-    for (int i = 0; i < rank; ++i) offset += static_cast<size_t>(sizes[i]);
-    *size = sizes[rank];
-    return task->ti_renvs[proto] + offset;
-}
 
 extern "C" int mpip_getconns(taskinfo_t* task, const char* forced, int* rank) {
     if (forced != nullptr && *forced == '\0') forced = nullptr;

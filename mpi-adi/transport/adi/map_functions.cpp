@@ -1,27 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The protocol tables of this process, bound by name, and the choice of one protocol for each pair of
-// processes.
+// The protocol tables of this process, bound by name.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
-#include "mpi-adi/transport/adi/entries.hpp"
+#include "mpi-adi/transport/adi/device.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
+#include "mpi-adi/transport/adi/modules.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 
 using viaduct::adi::fail;
+using viaduct::adi::modules;
 
 namespace {
-void (*replacements[NPROTO])(struct protocol*);
+
+// CMPI_PROTOCOL has to name a module. What is wrong with it; empty: nothing.
+std::string wrong_protocol() {
+    const std::string wanted = viaduct::adi::param_text(viaduct::adi::Param::protocol);
+    std::vector<std::string> names;
+    for (const auto& module : modules()) names.emplace_back(module.name);
+    names.erase(names.begin());  // self is no way to others
+    if (wanted.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) return {};
+    std::sort(names.begin(), names.end());
+    std::string text = "is not one of ";
+    for (const std::string& name : names) text += (&name == &names.front() ? "" : "|") + name;
+    text += ", or empty";
+    for (const std::string& refused : viaduct::adi::refused_modules()) text += "; " + refused;
+    return text;
 }
+
+}  // namespace
 
 extern "C" {
 
-struct protocol mpip_protocols[NPROTO];
-struct mpip_upcalls mpip_up;
+int mpip_protocol_count(void) { return static_cast<int>(modules().size()); }
 
 const char* mpip_protocol_name(int number) {
-    static constexpr const char* kNames[NPROTO] = {"self", "shm", "via", "tcp"};
-    return number >= 0 && number < NPROTO ? kNames[number] : "";
+    return number >= 0 && number < mpip_protocol_count() ? modules()[static_cast<size_t>(number)].name : "";
 }
 
 int mpip_set_upcalls(const struct mpip_upcalls* upcalls) {
@@ -36,52 +51,35 @@ int mpip_set_upcalls(const struct mpip_upcalls* upcalls) {
     }
     if (const std::string wrong = viaduct::adi::wrong_variables(); !wrong.empty())
         return fail(MPIP_ERR_ARG, "%s", wrong.c_str());
+    if (const std::string wrong = wrong_protocol(); !wrong.empty()) {
+        using viaduct::adi::Param;
+        if (viaduct::adi::param_from_environment(Param::protocol))
+            return fail(MPIP_ERR_ARG, "CMPI_PROTOCOL=%s %s", viaduct::adi::param_text(Param::protocol), wrong.c_str());
+        viaduct::adi::use_default(Param::protocol, wrong);
+    }
     mpip_up = *upcalls;
     return MPIP_SUCCESS;
 }
 
-int mpip_replace_module(int number, void (*bind)(struct protocol*)) {
-    if (number <= MPIP_PROTO_SELF || number >= NPROTO)
-        return fail(MPIP_ERR_ARG, "no module takes the place of number %d", number);
-    if (mpip_protocols[number].pt_loaded != 0)
-        return fail(MPIP_ERR_ARG, "%s is in use", mpip_protocol_name(number));
-    replacements[number] = bind;
-    return MPIP_SUCCESS;
+const char* mpip_param_problem(size_t number) {
+    const auto& own = viaduct::adi::param_problems();
+    const auto& refused = viaduct::adi::refused_modules();
+    if (number < own.size()) return own[number].c_str();
+    return number - own.size() < refused.size() ? refused[number - own.size()].c_str() : nullptr;
 }
 
 int mpip_map_functions(const char* pmname, struct protocol* table) {
     *table = {};
     table->pt_number = -1;
-    for (int i = 0; i < NPROTO; ++i) {
-        if (std::strcmp(pmname, mpip_protocol_name(i)) == 0) table->pt_number = i;
-    }
-    table->pt_name = mpip_protocol_name(table->pt_number);
-    if (table->pt_number >= 0 && replacements[table->pt_number] != nullptr) {
-        replacements[table->pt_number](table);
+    table->pt_name = "";
+    for (int number = 0; number < mpip_protocol_count(); ++number) {
+        if (std::strcmp(pmname, mpip_protocol_name(number)) != 0) continue;
+        table->pt_number = number;
+        table->pt_name = mpip_protocol_name(number);
+        modules()[static_cast<size_t>(number)].bind(&viaduct::adi::device, table);
         table->pt_loaded = 1;
         return MPIP_SUCCESS;
     }
-    switch (table->pt_number) {
-        case MPIP_PROTO_SELF:
-            VIADUCT_BIND_MODULE(table, self);
-            break;
-        case MPIP_PROTO_SHM:
-            VIADUCT_BIND_MODULE(table, shm);
-            break;
-        case MPIP_PROTO_VIA:
-            if (*viaduct::adi::param_text(viaduct::adi::Param::via_nics) != '\0') {
-                VIADUCT_BIND_MODULE(table, rails);
-            } else {
-                VIADUCT_BIND_MODULE(table, via);
-            }
-            break;
-        case MPIP_PROTO_TCP:
-            VIADUCT_BIND_MODULE(table, tcp);
-            break;
-        default:
-            return fail(MPIP_ERR_ARG, "there is no protocol module named '%s'", pmname);
-    }
-    table->pt_loaded = 1;
-    return MPIP_SUCCESS;
+    return fail(MPIP_ERR_ARG, "there is no protocol module named '%s'", pmname);
 }
 }

@@ -20,7 +20,7 @@ constexpr std::array kKeys = {
     "protocol",         "connect_timeout",  "close_timeout", "via_device",     "prepost_depth", "vbuf_spares",
     "vbuf_max",         "eager_limit",      "rendezvous",    "both_from",      "r3_limit",      "gap_piece",
     "rendezvous_extra", "eager_ring_after", "shm_ring",      "tcp_interfaces", "tcp_buffer",    "on_demand",
-    "via_nics",         "rail_patience",    "wait_learning",
+    "via_nics",         "rail_patience",    "wait_learning", "transports",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");
@@ -61,6 +61,13 @@ struct Values {
         }
     }
 
+    void drop(size_t i) {
+        text[i] = table[i].pa_default;
+        origin[i] = "default";
+        table[i].pa_value = text[i].c_str();
+        table[i].pa_origin = origin[i].c_str();
+    }
+
     void set(size_t i, long value) {
         text[i] = std::to_string(value);
         number[i] = value;
@@ -80,18 +87,25 @@ Values& values() {
 long param_number(Param param) { return values().number[static_cast<size_t>(param)]; }
 const char* param_text(Param param) { return values().text[static_cast<size_t>(param)].c_str(); }
 bool param_given(Param param) { return values().origin[static_cast<size_t>(param)] != "default"; }
+bool param_from_environment(Param param) {
+    return values().origin[static_cast<size_t>(param)].starts_with("environment ");
+}
 std::string wrong_variables() { return values().wrong; }
+const std::vector<std::string>& param_problems() { return values().problems; }
+
+void use_default(Param param, const std::string& why) {
+    const auto i = static_cast<size_t>(param);
+    Values& all = values();
+    all.problems.push_back(all.origin[i] + ": [" + kSection + "] " + kKeys[i] + " = \"" + all.text[i] + "\" " + why +
+                           "; ignored");
+    all.drop(i);
+}
 
 }  // namespace viaduct::adi
 
 extern "C" const struct mpip_param* mpip_params(size_t* count) {
     *count = viaduct::adi::kCount;
     return viaduct::adi::values().table;
-}
-
-extern "C" const char* mpip_param_problem(size_t number) {
-    const auto& all = viaduct::adi::values().problems;
-    return number < all.size() ? all[number].c_str() : nullptr;
 }
 
 extern "C" int mpip_set_param(const char* name, long value) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace viaduct::adi {
 
@@ -30,6 +31,7 @@ enum class Param : size_t {
     via_nics,
     rail_patience,
     wait_learning,
+    transports,
     count_
 };
 
@@ -38,7 +40,12 @@ long param_number(Param);
 const char* param_text(Param);
 // Whether it is another one than the default, or the same by a file, the environment or the program.
 bool param_given(Param);
+bool param_from_environment(Param);
 // Variables whose values are not allowed, each with what is; empty: none. A job does not begin with them.
 std::string wrong_variables();
+// What else was found wrong, for mpip_param_problem.
+const std::vector<std::string>& param_problems();
+// A text that is of no use here is dropped, and told as a problem.
+void use_default(Param, const std::string& why);
 
 }  // namespace viaduct::adi

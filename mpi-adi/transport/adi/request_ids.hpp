@@ -13,8 +13,9 @@ namespace viaduct::adi {
 
 class RequestIds {
 public:
-    // For the protocol of that number, whose count of active requests (pt_nactv) is kept here.
-    explicit RequestIds(int protocol) : protocol_(protocol) { slots_.reserve(256); }
+    RequestIds() { slots_.reserve(256); }
+    // Where the count of active requests (pt_nactv) is kept. Before the first name.
+    void count_in(unsigned* active) { active_ = active; }
 
     // Gives the request a name (kept in r_id).
     void add(mpip_req_t* req) {
@@ -28,7 +29,7 @@ public:
         }
         Slot& slot = slots_[index];
         slot.request = req;
-        ++mpip_protocols[protocol_].pt_nactv;
+        ++*active_;
         req->r_id = static_cast<reqaddr_t>(slot.generation) << 32 | (index + 1);
     }
 
@@ -45,7 +46,7 @@ public:
         const uint32_t index = static_cast<uint32_t>(req->r_id) - 1;
         Slot& slot = slots_[index];
         slot.request = nullptr;
-        --mpip_protocols[protocol_].pt_nactv;
+        --*active_;
         ++slot.generation;
         slot.next = free_;
         free_ = index;
@@ -68,7 +69,7 @@ private:
         uint32_t generation = 1;
         uint32_t next = kNone;
     };
-    int protocol_;
+    unsigned* active_ = nullptr;
     std::vector<Slot> slots_;
     uint32_t free_ = kNone;
 };

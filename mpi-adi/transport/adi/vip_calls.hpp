@@ -41,6 +41,7 @@ extern "C" {
 [[nodiscard]] decltype(VipPostRecv) VipPostRecv;
 [[nodiscard]] decltype(VipSendDone) VipSendDone;
 [[nodiscard]] decltype(VipRecvDone) VipRecvDone;
+[[nodiscard]] decltype(VipQuerySystemManagementInfo) VipQuerySystemManagementInfo;
 [[nodiscard]] decltype(VipNSInit) VipNSInit;
 [[nodiscard]] decltype(VipNSGetHostByName) VipNSGetHostByName;
 [[nodiscard]] decltype(VipNSShutdown) VipNSShutdown;

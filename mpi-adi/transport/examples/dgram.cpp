@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "mpi-adi/transport/adi/counters.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/protocol/entries.hpp"
@@ -48,14 +47,13 @@ public:
 class Datagrams : public protocol::Protocol {
 public:
     using LaneClass = Lane;
-    Datagrams() : Protocol(MPIP_PROTO_TCP) {}  // the number of the module whose place it takes
 
     int initialize() {
         fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         const sockaddr_un any = {AF_UNIX, {}};  // a name without a file, made by the kernel
         if (fd_ < 0 || ::bind(fd_, reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0)
             return adi::fail(MPIP_ERR_OTHER, "there is no Unix socket: %s", std::strerror(errno));
-        mpip_properties& told = mpip_protocols[number_].pt_prop;
+        mpip_properties& told = table().pt_prop;
         told = {};
         told.mp_exclusivity = 10;
         told.mp_latency_ns = 5000;
@@ -126,10 +124,10 @@ public:
 
 private:
     friend class Lane;
-    static Card card_of(const taskinfo_t* task, int rank) {  // environments lie at any address: a copy
+    Card card_of(const taskinfo_t* task, int rank) const {  // environments lie at any address: a copy
         Card card = {};
         int size = 0;
-        const void* found = mpip_environment(task, MPIP_PROTO_TCP, rank, &size);
+        const void* found = mpip_environment(task, number_, rank, &size);
         if (found != nullptr && size == sizeof card) std::memcpy(&card, found, sizeof card);
         card.length = std::min<uint32_t>(card.length, sizeof card.name);
         return card;
@@ -178,7 +176,7 @@ private:
 bool Lane::put(const protocol::Frame& frame, const protocol::Payload& payload) {
     std::memcpy(all.out_, &frame, sizeof frame);
     payload.copy(all.out_ + sizeof frame, frame.bytes);
-    ++adi::counters[all.number()].mc_packets;
+    ++all.counters().mc_packets;
     return ::sendto(all.fd_, all.out_, sizeof frame + frame.bytes, MSG_NOSIGNAL,
                     reinterpret_cast<const sockaddr*>(card.name), card.length) >= 0;
 }
@@ -189,14 +187,14 @@ Datagrams module;
 
 }  // namespace viaduct::dgram
 
-VIADUCT_DECLARE_MODULE(dgram)
 VIADUCT_PROTOCOL_ENTRIES(dgram, viaduct::dgram::module)
 
 extern "C" {
 
 int mpip_dgram_initconns(taskinfo_t* task, void** env) {
-    *env = task->ti_myenv[MPIP_PROTO_TCP] = const_cast<viaduct::dgram::Card*>(&viaduct::dgram::module.card());
-    task->ti_myenvsize[MPIP_PROTO_TCP] = sizeof(viaduct::dgram::Card);
+    const int number = viaduct::dgram::module.number();
+    *env = task->ti_myenv[number] = const_cast<viaduct::dgram::Card*>(&viaduct::dgram::module.card());
+    task->ti_myenvsize[number] = sizeof(viaduct::dgram::Card);
     return MPIP_SUCCESS;
 }
 
@@ -210,6 +208,4 @@ int mpip_dgram_getpolls(struct pollfd**, int* n, int* timeout) {
     *timeout = -1;
     return MPIP_SUCCESS;
 }
-
-void mpip_dgram_bind(struct protocol* table) { VIADUCT_BIND_MODULE(table, dgram); }
 }

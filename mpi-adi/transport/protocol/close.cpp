@@ -16,7 +16,7 @@ Peer& Protocol::add_peer(size_t rank, process_t* proc) {
     p->proc = proc;
     p->protocol = this;
     proc->p_pm = p.get();
-    ++mpip_protocols[number_].pt_nprocs;
+    ++table_->pt_nprocs;
     peers_[rank] = std::move(p);
     return *peers_[rank];
 }
@@ -26,7 +26,7 @@ void Protocol::drop_peers() {
         if (p != nullptr) p->proc->p_pm = nullptr;
     }
     peers_.clear();
-    mpip_protocols[number_].pt_nprocs = 0;
+    table_->pt_nprocs = 0;
 }
 
 void Protocol::fail(Peer& p, const char* why) {

@@ -1,13 +1,34 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table entries that every transport has alike; `module` is its object, whose lanes are of the class that
-// its `LaneClass` names.
+// The table entries that every transport has alike; `module` is its object, whose lanes are of the class that its
+// `LaneClass` names. And the short message on its way out: L::put_eager() is bound here, so that neither a frame nor a
+// call through a table stands between the engine and what carries the message.
 #pragma once
 
 #include "mpi-adi/transport/adi/blocking.hpp"
 #include "mpi-adi/transport/adi/entries.hpp"
 #include "mpi-adi/transport/protocol/send.hpp"
 
+namespace viaduct::protocol {
+
+template <class L>
+inline int Protocol::send(process_t* proc, const void* buf, size_t count, const mpip_type_t* type, int tag,
+                          mpip_comm_t* comm, int mode) {
+    Peer& p = *peer_of(proc);
+    const size_t bytes = adi::bytes_of(count, type);
+    const bool contiguous = type == nullptr || (type->d_flags & MPIP_TYPE_CONTIG) != 0;
+    if (p.stops == 0 && proc->p_sendhead == nullptr && contiguous && (mode & MPIP_MODE_SYNC) == 0 &&
+        static_cast<L&>(*p.lane).put_eager(buf, bytes, tag, comm->c_rank, comm->c_sndctxt, mode)) [[likely]] {
+        ++counters_->mc_eager;
+        return MPIP_SUCCESS;
+    }
+    if ((mode & MPIP_MODE_TRY) != 0) return MPIP_AGAIN;
+    return adi::blocking_send(proc, buf, count, type, tag, comm, mode);
+}
+
+}  // namespace viaduct::protocol
+
 #define VIADUCT_PROTOCOL_ENTRIES(pm, module)                                                                \
+    VIADUCT_DECLARE_MODULE(pm)                                                                              \
     VIADUCT_COMMON_ENTRIES(pm)                                                                              \
     extern "C" {                                                                                            \
     int mpip_##pm##_initialize(void) { return module.initialize(); }                                        \
@@ -41,5 +62,9 @@
     int mpip_##pm##_block(unsigned timeout_us) {                                                            \
         module.block(timeout_us);                                                                           \
         return 0;                                                                                           \
+    }                                                                                                       \
+    void mpip_##pm##_bind(const struct mpip_device* device, struct protocol* table) {                       \
+        VIADUCT_BIND_MODULE(table, pm);                                                                     \
+        module.seat(*device, table->pt_number);                                                             \
     }                                                                                                       \
     }

@@ -49,7 +49,7 @@ public:
     // has besides it
     //     bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
     // for Protocol::send(), which the compiler binds: a short message, or false.
-    virtual bool put(const Frame& frame, const Payload& payload) = 0;
+    [[nodiscard]] virtual bool put(const Frame& frame, const Payload& payload) = 0;
     // The longest message that goes without a handshake, and how much of it one frame takes at most.
     virtual size_t eager_limit(bool) const { return piece; }
     virtual size_t eager_part(bool) const { return piece; }
@@ -62,7 +62,7 @@ public:
 
     // A remote write or read between both positions, of at most `most` bytes; how many, 0: no room now. When
     // these were all, Protocol::landed(t) follows once all is done.
-    virtual size_t transfer(bool /*write*/, const PieceList& /*near*/, const PieceList& /*far*/,
+    [[nodiscard]] virtual size_t transfer(bool /*write*/, const PieceList& /*near*/, const PieceList& /*far*/,
                             size_t /*most*/, Transfer& /*t*/) {
         return 0;
     }
@@ -77,9 +77,9 @@ public:
     // waits.
     virtual void want_push() {}
     // Nothing that put() took still lies in this process.
-    virtual bool flushed() { return true; }
+    [[nodiscard]] virtual bool flushed() { return true; }
     // Whether frames get through at this moment, as far as that can be told.
-    virtual bool is_whole() { return true; }
+    [[nodiscard]] virtual bool is_whole() { return true; }
     // The peer is lost or closed: frees what the lane holds.
     virtual void cut() = 0;
 

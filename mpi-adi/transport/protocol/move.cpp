@@ -77,7 +77,7 @@ bool Protocol::fetch_list(Transfer& t) {
     const PieceListPtr near = t.theirs->room_for_list(*rules_.memory), far = t.theirs->far_list();
     const size_t bytes = near->left();
     if (t.peer->lane->transfer(false, *near, *far, bytes, t) == 0) return false;
-    ++adi::counters[number_].mc_lists;
+    ++counters_->mc_lists;
     return true;
 }
 

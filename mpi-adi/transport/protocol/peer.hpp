@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "mpi-adi/transport/adi/counters.hpp"
 #include "mpi-adi/transport/adi/request_ids.hpp"
 #include "mpi-adi/transport/protocol/lane.hpp"
 #include "mpi-adi/transport/protocol/transfer.hpp"
@@ -64,27 +63,34 @@ struct LongRules {
 
 class Protocol {
 public:
-    explicit Protocol(int number) : number_(number), ids_(number) {}
+    // The number of its protocol. One that is loaded from a file gets it when it is bound.
+    explicit Protocol(int number = -1) : number_(number) {}
+    void seat(const mpip_device& device, int number) {
+        number_ = number;
+        table_ = &device.protocols[number];
+        counters_ = &device.counters[number];
+        ids_.count_in(&table_->pt_nactv);
+    }
 
     // --- entries ---
     // The short message, for a lane of class L: nothing is built in memory on its way.
     template <class L>
-    int send(process_t* proc, const void* buf, size_t count, const mpip_type_t* type, int tag,
+    [[nodiscard]] int send(process_t* proc, const void* buf, size_t count, const mpip_type_t* type, int tag,
              mpip_comm_t* comm, int mode);
     void queued_send(process_t*);
-    int uirecv(unexmsg_t*, mpip_req_t*);
+    [[nodiscard]] int uirecv(unexmsg_t*, mpip_req_t*);
     void ufree(unexmsg_t*);
-    int cancel_send(mpip_req_t*);
+    [[nodiscard]] int cancel_send(mpip_req_t*);
     void error_request(mpip_req_t*);
     void pressure(bool on);
-    int close(process_t** procs, int count);
-    int ping(process_t*);
+    [[nodiscard]] int close(process_t** procs, int count);
+    [[nodiscard]] int ping(process_t*);
 
     // --- what lanes call ---
     // The lane to that peer carries frames.
     void greeted(Peer& p);
     // A frame with its payload is here. False: it cannot be, the peer has to be failed.
-    bool incoming(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool incoming(Peer& p, const Frame& frame, const void* payload);
     // The same for a whole message in one frame.
     void incoming_whole(Peer& p, uint64_t context, int tag, int rank, int mode, const void* data,
                         size_t bytes);
@@ -106,57 +112,62 @@ public:
     Peer* peer(size_t rank) const { return rank < peers_.size() ? peers_[rank].get() : nullptr; }
     const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
     int number() const { return number_; }
+    struct protocol& table() const { return *table_; }
+    mpip_counters& counters() const { return *counters_; }
 
 protected:
     Peer& add_peer(size_t rank, process_t* proc);
     void drop_peers();
 
     int number_;
+    struct protocol* table_ = nullptr;
+    mpip_counters* counters_ = nullptr;
     LongRules rules_;
     std::vector<std::unique_ptr<Peer>> peers_;  // by world rank
 
 private:
     // send.cpp
-    bool start(Peer& p, mpip_req_t* req);
-    bool start_eager(Peer& p, mpip_req_t* req, size_t part);
+    [[nodiscard]] bool start(Peer& p, mpip_req_t* req);
+    [[nodiscard]] bool start_eager(Peer& p, mpip_req_t* req, size_t part);
     void first_is_sent(Peer& p);
     void control(Peer& p, const Frame& frame, const std::vector<char>* payload = nullptr);
     // receive.cpp
-    bool incoming_eager(Peer& p, const Frame& frame, const void* payload);
-    bool incoming_next(Peer& p, const Frame& frame, const void* payload);
-    bool place(Series& s, const void* data, size_t bytes);
+    [[nodiscard]] bool incoming_eager(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool incoming_next(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool place(Series& s, const void* data, size_t bytes);
     void settle(Peer& p, Series* s);
     void attach(Series& s, mpip_req_t* req);
     void finish_series(Series* s);
     void deliver_series(Series* s, mpip_req_t* req);
     // rendezvous.cpp
-    bool start_long(Peer& p, mpip_req_t* req);
+    [[nodiscard]] bool start_long(Peer& p, mpip_req_t* req);
     void start_receive(Start& start, mpip_req_t* req);
-    bool start_reading(Transfer& t, Start& start);
+    [[nodiscard]] bool start_reading(Transfer& t, Start& start);
     Way choose_way(const Transfer& t, const Start& start) const;
-    bool goes_in_frames(Transfer& t, const Start& start);
-    bool reply(Transfer& t, const Start& start);
-    bool incoming_request(Peer& p, const Frame& frame, const void* payload);
-    bool incoming_reply(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool goes_in_frames(Transfer& t, const Start& start);
+    [[nodiscard]] bool tell_where(Transfer& t);
+    void reply(const Transfer& t, const Start& start);
+    [[nodiscard]] bool incoming_request(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool incoming_reply(Peer& p, const Frame& frame, const void* payload);
     Transfer* new_transfer(mpip_req_t* req, Peer& p);
     void forget(mpip_req_t* req);
     Transfer* named(Peer& p, reqaddr_t name, bool send);
     // move.cpp
     void start_moving(Transfer& t);
-    bool move_first(Peer& p);
-    bool push_data(Transfer& t);
-    bool push_part(Transfer& t);
-    bool fetch_list(Transfer& t);
+    [[nodiscard]] bool move_first(Peer& p);
+    [[nodiscard]] bool push_data(Transfer& t);
+    [[nodiscard]] bool push_part(Transfer& t);
+    [[nodiscard]] bool fetch_list(Transfer& t);
     void finish(Transfer& t);
     void finish_part(Transfer& t);
     void tell_placed(Transfer& t, size_t bytes);
-    bool incoming_data(Peer& p, const Frame& frame, const void* payload);
-    bool incoming_placed(Peer& p, const Frame& frame);
-    bool incoming_fetched(Peer& p, const Frame& frame);
+    [[nodiscard]] bool incoming_data(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool incoming_placed(Peer& p, const Frame& frame);
+    [[nodiscard]] bool incoming_fetched(Peer& p, const Frame& frame);
     // cancel.cpp, close.cpp
-    bool incoming_cancel(Peer& p, const Frame& frame);
-    bool incoming_cancel_reply(Peer& p, const Frame& frame);
-    bool parted(Peer& p);
+    [[nodiscard]] bool incoming_cancel(Peer& p, const Frame& frame);
+    [[nodiscard]] bool incoming_cancel_reply(Peer& p, const Frame& frame);
+    [[nodiscard]] bool parted(Peer& p);
 
     bool pressed_ = false;  // peers have been asked for envelopes only
     bool moved_ = false;

@@ -48,14 +48,14 @@ public:
     static PieceListPtr of_one(uint64_t address, uint64_t bytes, const Row& row);
     // Registers all pieces: at once where one registration covers them, else each. False: it cannot be done,
     // nothing is registered.
-    bool enter(Memory& memory);
+    [[nodiscard]] bool enter(Memory& memory);
     bool is_entered() const { return !held_.empty(); }
 
     // --- lists on their way ---
 
     // Adds what tells the other side of them: behind the frame when it fits into `room`, else as a list in
     // memory of its own, which is there until this is given back. False: that cannot be.
-    bool tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t first, std::vector<char>* to);
+    [[nodiscard]] bool tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t first, std::vector<char>* to);
     // What the other side has told in a payload. False: it makes no sense (a piece without bytes, beyond the
     // end of memory or of a row that is not there, or not `bytes` bytes altogether). *list is nullptr when
     // nothing is told, and what needs_fetching() when its pieces are still to be read.
@@ -65,7 +65,7 @@ public:
     PieceListPtr room_for_list(Memory& memory);
     PieceListPtr far_list() const;
     // It is there. False as for hear().
-    bool take_fetched(uint64_t length);
+    [[nodiscard]] bool take_fetched(uint64_t length);
 
     // Some NIC knows both.
     bool meets(const PieceList& other) const;

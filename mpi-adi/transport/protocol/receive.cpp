@@ -64,7 +64,7 @@ bool Protocol::incoming_eager(Peer& p, const Frame& frame, const void* payload) 
             attach(*s, match);
             break;
         default:
-            ++adi::counters[number_].mc_unexpected;
+            ++counters_->mc_unexpected;
             break;
     }
     p.series = s;

@@ -75,7 +75,7 @@ bool Protocol::start_long(Peer& p, mpip_req_t* req) {
         forget(req);
         return false;
     }
-    ++adi::counters[number_].mc_long;
+    ++counters_->mc_long;
     req->r_state = MPIP_REQ_STARTED;
     mpip_deqsend(p.proc);
     // Registering takes its time, and there is some until the answer is here (spec/adi N38).
@@ -123,9 +123,11 @@ void Protocol::start_receive(Start& start, mpip_req_t* req) {
         if (start_reading(*t, start)) return;
         t->way = Way::frames;
     }
+    if (t->way == Way::put && !tell_where(*t)) t->way = Way::frames;
     if (t->way == Way::frames) {
         t->own = nullptr;
         if (t->choice.route == TransferTuner::remote) t->choice = {};  // it is not what was to be timed
+        told_.clear();
         p.lane->expect(t->length);
     }
     reply(*t, start);
@@ -136,26 +138,25 @@ void Protocol::start_receive(Start& start, mpip_req_t* req) {
 bool Protocol::start_reading(Transfer& t, Start& start) {
     t.theirs = std::move(start.theirs);
     if (t.theirs->needs_fetching() && t.theirs->room_for_list(*rules_.memory) == nullptr) return false;
-    if (t.own->count() > 1 || t.theirs->count() > 1) ++adi::counters[number_].mc_scattered;
+    if (t.own->count() > 1 || t.theirs->count() > 1) ++counters_->mc_scattered;
     if (t.way == Way::both) {
         t.end = first_part(t.request->r_buf, t.length);
-        if (!reply(t, start)) return false;
+        if (!tell_where(t)) return false;
+        reply(t, start);
     }
-    ++adi::counters[number_].mc_rget;
+    ++counters_->mc_rget;
     start_moving(t);
     return true;
 }
 
-// False: where the data is to go could not be told, and nothing was said.
-bool Protocol::reply(Transfer& t, const Start& start) {
+// Where the data is to go, for the reply. False: it cannot be told.
+bool Protocol::tell_where(Transfer& t) {
     told_.clear();
-    if (t.way != Way::frames &&
-        !t.own->tell(*rules_.memory, t.peer->lane->piece, rules_.get, t.end, &told_)) {
-        if (t.way == Way::both) return false;
-        t.own = nullptr;
-        t.way = Way::frames;
-        told_.clear();
-    }
+    return t.own->tell(*rules_.memory, t.peer->lane->piece, rules_.get, t.end, &told_);
+}
+
+// With what tell_where() has found, nothing for frames.
+void Protocol::reply(const Transfer& t, const Start& start) {
     Frame frame = {};
     frame.type = FrameType::reply;
     frame.flags = static_cast<uint8_t>(t.way);
@@ -164,7 +165,6 @@ bool Protocol::reply(Transfer& t, const Start& start) {
     frame.sreq = start.sreq;
     frame.rreq = t.request->r_id;
     control(*t.peer, frame, &told_);
-    return true;
 }
 
 bool Protocol::incoming_request(Peer& p, const Frame& frame, const void* payload) {
@@ -192,7 +192,7 @@ bool Protocol::incoming_request(Peer& p, const Frame& frame, const void* payload
         start_receive(*start, match);
     } else {
         (void)start.release();  // the engine's message holds it
-        ++adi::counters[number_].mc_unexpected;
+        ++counters_->mc_unexpected;
     }
     return true;
 }
@@ -244,11 +244,11 @@ bool Protocol::incoming_reply(Peer& p, const Frame& frame, const void* payload) 
                      (!t->theirs->needs_fetching() || t->theirs->room_for_list(*rules_.memory) != nullptr);
     t->way = put ? Way::put : Way::frames;
     if (put) {
-        if (t->own->count() > 1 || t->theirs->count() > 1) ++adi::counters[number_].mc_scattered;
-        ++adi::counters[number_].mc_rput;
+        if (t->own->count() > 1 || t->theirs->count() > 1) ++counters_->mc_scattered;
+        ++counters_->mc_rput;
     } else {
         t->own = nullptr;  // registered in vain (spec/adi N39)
-        if (rules_.memory != nullptr) ++adi::counters[number_].mc_r3;
+        if (rules_.memory != nullptr) ++counters_->mc_r3;
     }
     start_moving(*t);
     return true;

@@ -8,7 +8,7 @@
 namespace viaduct::protocol {
 
 void Protocol::first_is_sent(Peer& p) {
-    ++adi::counters[number_].mc_eager;
+    ++counters_->mc_eager;
     mpip_req_t* req = mpip_deqsend(p.proc);
     req->r_length = static_cast<int64_t>(req->r_bytes);
     mpip_req_done(req);
@@ -53,7 +53,7 @@ void Protocol::control(Peer& p, const Frame& frame, const std::vector<char>* pay
     const void* data = payload != nullptr ? payload->data() : nullptr;
     if ((p.stops & (Peer::waits | Peer::series_out | Peer::unready)) == 0 && p.lane->put(frame, {data}))
         return;
-    ++adi::counters[number_].mc_backlogged;
+    ++counters_->mc_backlogged;
     p.waiting.push_back({frame, payload != nullptr ? *payload : std::vector<char>()});
     p.stops |= Peer::waits;
 }

@@ -85,7 +85,11 @@ void start(process_t* proc, mpip_req_t* req) {
 
 using namespace viaduct::adi;
 
+VIADUCT_DECLARE_MODULE(self)
+
 extern "C" {
+
+void mpip_self_bind(const struct mpip_device*, struct protocol* table) { VIADUCT_BIND_MODULE(table, self); }
 
 int mpip_self_initialize(void) {
     mpip_properties& properties = mpip_protocols[MPIP_PROTO_SELF].pt_prop;

@@ -31,7 +31,7 @@ class Lane final : public protocol::Lane {
 public:
     Lane(protocol::Peer& of, Shm& all) : protocol::Lane(of), shm(all) {}
     bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
-    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
+    [[nodiscard]] bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
     void cut() override;
 
     Shm& shm;
@@ -61,17 +61,17 @@ public:
     using LaneClass = Lane;
     Shm() : Protocol(MPIP_PROTO_SHM) {}
 
-    int initialize();
+    [[nodiscard]] int initialize();
     Card card(const taskinfo_t* task);
     bool reaches(const taskinfo_t* task, int rank) const;
-    int connect(taskinfo_t* task);
-    int complete(const taskinfo_t*) { return MPIP_SUCCESS; }
+    [[nodiscard]] int connect(taskinfo_t* task);
+    [[nodiscard]] int complete(const taskinfo_t*) { return MPIP_SUCCESS; }
     void finalize();
     int progress();
     void block(unsigned timeout_us);
 
 private:
-    int attach(const taskinfo_t* task, int rank, process_t* proc);
+    [[nodiscard]] int attach(const taskinfo_t* task, int rank, process_t* proc);
     int poll(Lane& lane);
     void look_for_lost();
     void look_at_times();

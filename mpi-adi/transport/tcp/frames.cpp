@@ -55,8 +55,8 @@ void Tcp::append(Lane& lane, const void* data, size_t bytes) {
     lane.out_end += bytes;
 }
 
-// What waits goes as far as the socket takes it; true: all.
-bool Tcp::flush(Lane& lane) {
+// What waits goes as far as the socket takes it.
+void Tcp::flush(Lane& lane) {
     while (lane.out_begin < lane.out_end) {
         const ssize_t n = ::send(lane.fd.get(), lane.out.get() + lane.out_begin,
                                  lane.out_end - lane.out_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -69,16 +69,14 @@ bool Tcp::flush(Lane& lane) {
         lane.watching_room = !all;
         watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), all ? EPOLLIN : EPOLLIN | EPOLLOUT, true);
     }
-    return all;
 }
 
 size_t Lane::eager_limit(bool) const { return std::min(tcp.eager_limit_, piece); }
 
 bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
     const size_t bytes = frame.bytes;
-    if (out_end != 0 && !tcp.flush(*this) &&
-        tcp.buffer_bytes_ - (out_end - out_begin) < sizeof frame + bytes)
-        return false;
+    if (out_end != 0) tcp.flush(*this);
+    if (out_end != 0 && tcp.buffer_bytes_ - (out_end - out_begin) < sizeof frame + bytes) return false;
     Frame head = frame;
     head.number = frames_sent;
     const char* data = payload.contiguous();

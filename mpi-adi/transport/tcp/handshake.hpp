@@ -42,9 +42,9 @@ struct Call {
 enum class Step : uint32_t { call = 1, answer = 2, confirm = 3 };
 
 // False: the library that does the arithmetic cannot be used.
-bool ready_to_prove();
+[[nodiscard]] bool ready_to_prove();
 // False: the system has no random bytes.
-bool make_random(void* to, size_t bytes);
+[[nodiscard]] bool make_random(void* to, size_t bytes);
 // Alike on both sides.
 Key key_of(std::string_view job, uint32_t rank, const Secret& secret, uint32_t other_rank,
            const Secret& other_secret);

@@ -24,7 +24,7 @@ class Lane final : public protocol::Lane {
 public:
     Lane(protocol::Peer& of, Tcp& all) : protocol::Lane(of), tcp(all) {}
     bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
-    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+    [[nodiscard]] bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
         return protocol::put_eager_frame(*this, data, bytes, tag, rank, context, mode);
     }
     size_t eager_limit(bool) const override;
@@ -78,12 +78,12 @@ public:
     using LaneClass = Lane;
     Tcp() : Protocol(MPIP_PROTO_TCP) {}
 
-    int initialize();
+    [[nodiscard]] int initialize();
     // --- connect.cpp: from the card to connections ---
-    int open(const taskinfo_t* task, Card* card);
+    [[nodiscard]] int open(const taskinfo_t* task, Card* card);
     bool reaches(const taskinfo_t* task, int rank) const;
-    int connect(taskinfo_t* task);   // knows the peers, calls nobody
-    int complete(taskinfo_t* task);  // few peers: all connected on return
+    [[nodiscard]] int connect(taskinfo_t* task);   // knows the peers, calls nobody
+    [[nodiscard]] int complete(taskinfo_t* task);  // few peers: all connected on return
     void finalize();
     // --- frames.cpp ---
     int progress();
@@ -101,8 +101,8 @@ private:
     }
 
     // connect.cpp
-    int attach(const taskinfo_t* task, int rank, process_t* proc);
-    bool listen_on(Address& address);
+    [[nodiscard]] int attach(const taskinfo_t* task, int rank, process_t* proc);
+    [[nodiscard]] bool listen_on(Address& address);
     void call(Lane& lane);
     void call_next(Lane& lane);
     void called(Lane& lane, Fd fd, const Nonce& caller_nonce);
@@ -113,7 +113,7 @@ private:
     void talk(Lane& lane);
     bool say_hello(const Lane& lane, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
-    bool hear(Stranger& stranger);
+    [[nodiscard]] bool hear(Stranger& stranger);
     void on_call(size_t listener);
     void on_stranger(int fd);
     void on_connected(Lane& lane);
@@ -126,7 +126,7 @@ private:
     void on_peer(Lane& lane, uint32_t events);
     void receive(Lane& lane);
     void take_frames(Lane& lane);
-    bool flush(Lane& lane);
+    void flush(Lane& lane);
     void append(Lane& lane, const void* data, size_t bytes);
 
     uint32_t me_ = 0;

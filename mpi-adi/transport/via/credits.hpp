@@ -79,7 +79,7 @@ public:
 
     // --- receiving ---
     // Every header is told here first; false: the peer claims what cannot be.
-    bool heard(uint16_t credit, uint8_t view, uint8_t free_had) {
+    [[nodiscard]] bool heard(uint16_t credit, uint8_t view, uint8_t free_had) {
         if (static_cast<uint8_t>(free_had - free_answered_) > unanswered()) return false;
         if (remote_ + credit > kMost) return false;
         free_answered_ = free_had;
@@ -88,7 +88,7 @@ public:
         return true;
     }
     // A receive was used up; false: the peer sent beyond its credits.
-    bool used(bool free_packet) {
+    [[nodiscard]] bool used(bool free_packet) {
         int& posted = free_packet ? reserve_posted_ : posted_;
         if (posted == 0) return false;
         --posted;

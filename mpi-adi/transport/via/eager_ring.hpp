@@ -75,7 +75,7 @@ public:
     void sent() { ++sent_; }
     // The other side says that it has taken so many in all. What is older than known says nothing. False: it
     // cannot have.
-    bool heard(uint32_t taken) {
+    [[nodiscard]] bool heard(uint32_t taken) {
         const uint32_t more = taken - returned_;
         if (more > sent_ - returned_) return more > UINT32_MAX / 2;
         returned_ = taken;

@@ -31,12 +31,6 @@ bool post_or_release(Lane* c, vbuf* v) {
     return false;
 }
 
-vbuf* get_vbuf_or_chores(Lane* c) {
-    vbuf* v = c->nic.buffers.get();
-    if (v == nullptr) want_chores(c);  // pushed again when there may be one
-    return v;
-}
-
 }  // namespace
 
 size_t Lane::eager_limit(bool contiguous) const {
@@ -67,55 +61,6 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
         default:
             return put_control(frame, payload);
     }
-}
-
-bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
-    if (bytes <= nic.ring.most_written && by_slots(this)) [[likely]] {
-        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
-        if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
-            return true;
-    }
-    return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode, true);
-}
-
-// Through a buffer, unless the data can be written into a slot from where it is, which may have been tried in vain.
-bool Lane::MPID_VIA_eager_send(const Payload& payload, size_t bytes, int tag, int rank, uint64_t context, int mode,
-                               bool tried) {
-    const bool slot = by_slots(this);
-    if (slot) {
-        const char* data = payload.contiguous();
-        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
-        if (!tried && (data != nullptr || bytes == 0) && bytes <= nic.ring.most_written &&
-            write_eager_now(this, data, bytes, rank, tag, context, mode)) {
-            in_parts = false;
-            return true;
-        }
-        if (bytes > kMostInSlot - sizeof(EagerInSlot)) {
-            in_parts = true;
-            want_flow(this);
-            return false;
-        }
-    } else if (bytes > MAX_DATA_SIZE || bytes > nic.eager_limit || !credits.eager_ok(1)) {
-        return false;
-    }
-    if (!has_place(this)) return false;
-    vbuf* v = get_vbuf_or_chores(this);
-    if (v == nullptr) return false;
-    if (slot) {
-        payload.copy(v->buffer, bytes);
-        post_eager_in_slot(this, v, bytes, rank, tag, context, mode);
-        return true;
-    }
-    Eager* p = packet_of<Eager>(v);
-    p->header.type = PacketType::eager;
-    p->header.flags = static_cast<uint8_t>(mode & MPIP_MODE_READY);
-    p->context = context;
-    p->tag = static_cast<uint32_t>(tag);
-    p->rank = static_cast<uint32_t>(rank);
-    payload.copy(v->buffer + sizeof(Eager), bytes);
-    vbuf_init_sendrecv(v, sizeof(Eager) + bytes);
-    post_with_credit(this, v);
-    return true;
 }
 
 size_t Lane::data_part(protocol::Transfer& t) const {

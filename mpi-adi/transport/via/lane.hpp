@@ -22,7 +22,7 @@ public:
 
     // lane.cpp
     bool put(const protocol::Frame& frame, const protocol::Payload& payload) override;
-    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
+    [[nodiscard]] bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode);
     size_t eager_limit(bool contiguous) const override;
     size_t eager_part(bool contiguous) const override;
     size_t data_part(protocol::Transfer& t) const override;
@@ -60,12 +60,12 @@ public:
     vbuf* refused_head = nullptr;  // packets that the queue did not take: the connection is about to end
 
 private:
-    bool MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
-                             int mode, bool tried);
+    [[nodiscard]] bool MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank,
+                                           uint64_t context, int mode, bool tried);
     size_t MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
                               size_t most, protocol::Transfer& t);
-    bool put_data(const protocol::Frame& frame, const protocol::Payload& payload);
-    bool put_control(const protocol::Frame& frame, const protocol::Payload& payload);
+    [[nodiscard]] bool put_data(const protocol::Frame& frame, const protocol::Payload& payload);
+    [[nodiscard]] bool put_control(const protocol::Frame& frame, const protocol::Payload& payload);
 };
 
 }  // namespace viaduct::via

@@ -89,6 +89,6 @@ private:
 };
 
 // Says which call of VIPL failed, and how.
-int fail_call(const char* call, VIP_RETURN rc);
+[[nodiscard]] int fail_call(const char* call, VIP_RETURN rc);
 
 }  // namespace viaduct::via

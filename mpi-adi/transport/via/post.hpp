@@ -10,12 +10,7 @@ namespace viaduct::via {
 [[nodiscard]] bool viadev_post_send(Lane* c, vbuf* v);
 // With a credit, by the queue.
 void post_with_credit(Lane* c, vbuf* v);
-// A whole message into a slot that is free, with no buffer between. False: not now, and nothing has happened.
-[[nodiscard]] bool write_eager_now(Lane* c, const void* data, size_t bytes, int src_lrank, int tag,
-                                   uint64_t context, int mode);
-// The same, its data at the beginning of the vbuf, by a descriptor.
-void post_eager_in_slot(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag, uint64_t context, int mode);
-// The same for a piece of a long one.
+// A piece of a long message into a slot that is free, with no buffer between. False: not now, and nothing has happened.
 [[nodiscard]] bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t at);
 [[nodiscard]] bool has_place(Lane* c);  // the send queue takes one more
 [[nodiscard]] int viadev_post_rdma(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc);
@@ -50,6 +45,27 @@ inline void want_sends(Lane* c) {
     c->in_sending = true;
     c->next_sending = c->nic.sending_head;
     c->nic.sending_head = c;
+}
+
+// A descriptor of the vbuf into the send queue.
+inline void hand_to_nic(Lane* c, vbuf* v, VIP_DESCRIPTOR* desc) {
+    v->connection = c;
+    v->owner = Owner::send_queue;
+    ++c->sends_outstanding;
+    ++c->nic.sends_outstanding;
+    if (c->nic.scq == nullptr) want_sends(c);
+    if (VipPostSend(c->vi, desc, v->handle) == VIP_SUCCESS) [[likely]]
+        return;
+    // Nobody will complete it before the connection ends, which is found in the next pass.
+    v->next = c->refused_head;
+    c->refused_head = v;
+    c->nic.note_event();
+}
+
+inline vbuf* get_vbuf_or_chores(Lane* c) {
+    vbuf* v = c->nic.buffers.get();
+    if (v == nullptr) want_chores(c);  // pushed again when there may be one
+    return v;
 }
 
 }  // namespace viaduct::via

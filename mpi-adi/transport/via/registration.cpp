@@ -139,14 +139,18 @@ void* RegistrationCache::allocate(size_t bytes) {
 bool RegistrationCache::free(void* address) {
     const auto found = blocks_.find(reinterpret_cast<uintptr_t>(address));
     if (found == blocks_.end()) return false;
-    adi::let_go(VipxFreeMemory(nic_.handle, address, found->second.handle[0]));
-    blocks_.erase(found);
+    give_back(found);
     return true;
+}
+
+void RegistrationCache::give_back(ByBase::iterator block) {
+    adi::let_go(VipxFreeMemory(nic_.handle, reinterpret_cast<void*>(block->first), block->second.handle[0]));
+    blocks_.erase(block);
 }
 
 void RegistrationCache::free_all() {
     while (!kept_.empty()) drop(kept_.begin());
-    while (!blocks_.empty()) free(reinterpret_cast<void*>(blocks_.begin()->first));
+    while (!blocks_.empty()) give_back(blocks_.begin());
 }
 
 }  // namespace viaduct::via

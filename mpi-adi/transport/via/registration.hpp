@@ -44,7 +44,7 @@ public:
     // Memory the library owns, registered until it is freed: what MPI_Alloc_mem should give out.
     [[nodiscard]] void* allocate(size_t bytes);
     // False when the address is not from allocate().
-    bool free(void* address);
+    [[nodiscard]] bool free(void* address);
     // All of the above and the registrations kept; no message is underway.
     void free_all();
 
@@ -53,6 +53,7 @@ private:
     VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) const;
     void leave(const Registration& r) const;
     void drop(ByBase::iterator at);
+    void give_back(ByBase::iterator block);
     void make_room();
     Registration* keep(uintptr_t address, size_t bytes);
     Registration* for_one_message(uintptr_t address, size_t bytes) const;

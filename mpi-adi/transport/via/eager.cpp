@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Short messages, and pieces of long ones, out of the user's buffer: written straight into a slot of the peer's eager
+// ring (eager_ring.hpp) where its memory is mapped, else through a buffer and the NIC's queue.
+#include <bit>
+#include <iterator>
+
+#include "mpi-adi/transport/adi/counters.hpp"
+#include "mpi-adi/transport/via/post.hpp"
+
+namespace viaduct::via {
+
+namespace {
+
+// What header and end of a whole message say in six words: the last of its slot.
+struct EagerWords {
+    uint64_t word[6];
+};
+static_assert(sizeof(EagerWords) == sizeof(EagerInSlot) + sizeof(SlotEnd));
+
+// Type, flags and sequence, and nothing of credits.
+inline uint64_t first_word(const Lane* c, PacketType type, uint32_t flags) {
+    return static_cast<uint32_t>(type) | flags << 8 | static_cast<uint32_t>(c->next_packet_tosend) << 16;
+}
+inline uint64_t taken_word(const Lane* c) {
+    const SlotCounts* counts = c->slots.counts;
+    return uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited();
+}
+inline uint64_t end_word(uint32_t position, size_t length, size_t head) {
+    return uint64_t{position + 1} << 32 | head << 16 | length;
+}
+
+inline EagerWords eager_words(const Lane* c, uint32_t position, size_t length, int src_lrank,
+                              int tag, uint64_t context, int mode) {
+    const auto ready = static_cast<uint32_t>(mode & MPIP_MODE_READY);
+    return {{first_word(c, PacketType::eager, ready) << 32, uint64_t{c->nic.me} << 32, context,
+             uint64_t{static_cast<uint32_t>(src_lrank)} << 32 | static_cast<uint32_t>(tag), taken_word(c),
+             end_word(position, length, sizeof(EagerInSlot))}};
+}
+
+inline void count_written(Lane* c, SlotKind kind) {
+    SlotCounts* counts = c->slots.counts;
+    counts[kind].sent();
+    note_next_line(c);
+    for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].tell();
+    ++c->next_packet_tosend;
+    ++adi::counters[MPIP_PROTO_VIA].mc_packets;
+}
+
+inline uint64_t load(const char* at, size_t bytes) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, bytes);
+    return word;
+}
+
+// At most 16 bytes as two words, padded with zeros.
+inline void load_two_words(const char* data, size_t bytes, uint64_t* two) {
+    two[0] = two[1] = 0;
+    if constexpr (std::endian::native != std::endian::little) {
+        if (bytes != 0) std::memcpy(two, data, bytes);
+    } else if (bytes >= 8) [[likely]] {
+        two[0] = load(data, 8);
+        if (bytes > 8) two[1] = load(data + bytes - 8, 8) >> (8 * (16 - bytes));
+    } else if (bytes >= 4) {
+        two[0] = load(data, 4) | load(data + bytes - 4, 4) << (8 * (bytes - 4));
+    } else {
+        for (size_t i = 0; i < bytes; ++i) two[0] |= load(data + i, 1) << (8 * i);
+    }
+}
+
+// Words of a line that is made here, and then only copied.
+inline void put_word(uint64_t* at, uint64_t value) {
+    Le64 word;
+    word = value;
+    std::memcpy(at, &word, sizeof word);
+}
+
+// The last line or two, which end with `tail`, and the slot's address.
+template <size_t tail_words>
+bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, size_t words, SlotKind kind,
+                    uint32_t position, const uint64_t (&tail)[tail_words]) {
+    for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
+    const size_t bytes = words * sizeof(uint64_t);
+    const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before,
+                              c->slots.theirs_handle,
+                              data,
+                              before,
+                              last,
+                              bytes};
+    if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
+        return false;
+    count_written(c, kind);
+    wake(c);
+    return true;
+}
+
+constexpr size_t kLineWords = kSlotLine / sizeof(uint64_t);
+
+// A packet of `length` bytes whose data lies in front: the last line or two are put together here, what is
+// before them goes from the user's buffer.
+template <size_t tail_words>
+bool write_data_and_end(Lane* c, const char* data, size_t bytes, size_t length, SlotKind kind,
+                        uint32_t position, const uint64_t (&tail)[tail_words]) {
+    alignas(kSlotLine) uint64_t last[2 * kLineWords];
+    const size_t before = bytes & ~(kSlotLine - 1);
+    const size_t words = (slot_bytes_for(length) - before) / sizeof(uint64_t);
+    std::memset(last, 0, sizeof last - sizeof tail);
+    std::memcpy(last, data + before, bytes - before);
+    return write_with_end(c, data, before, last, words, kind, position, tail);
+}
+
+// A whole message into a slot that is free, with no buffer between. False: not now, and nothing has happened.
+bool write_eager_now(Lane* c, const void* data, size_t bytes, int src_lrank, int tag,
+                     uint64_t context, int mode) {
+    constexpr size_t kInOneLine = kSlotLine - sizeof(EagerWords);
+    const size_t length = bytes + sizeof(EagerInSlot);
+    const auto* from = static_cast<const char*>(data);
+    if (bytes <= kInOneLine) [[likely]] {
+        static_assert(kInOneLine == 2 * sizeof(uint64_t));
+        alignas(kSlotLine) uint64_t line[kLineWords];
+        const uint32_t position = c->slots.counts[kShort].next();
+        load_two_words(from, bytes, line);
+        return write_with_end(c, data, 0, line, kLineWords, kShort, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode).word);
+    }
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    return write_data_and_end(c, from, bytes, length, kind, position,
+                              eager_words(c, position, length, src_lrank, tag, context, mode).word);
+}
+
+// The same by a descriptor, the data at the beginning of the vbuf. Header and end are made of whole words, as the NIC
+// reads them (see set_form).
+void post_eager_in_slot(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag,
+                        uint64_t context, int mode) {
+    const size_t length = bytes + sizeof(EagerInSlot);
+    const size_t whole = slot_bytes_for(length);
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    const EagerWords all = eager_words(c, position, length, src_lrank, tag, context, mode);
+    Le64* const end = reinterpret_cast<Le64*>(v->buffer + whole);
+    for (size_t i = 0; i < std::size(all.word); ++i) (end - std::size(all.word))[i] = all.word[i];
+    count_written(c, kind);
+    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + slot_end(kind, position) - whole,
+                   c->slots.theirs_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
+    hand_to_nic(c, v, &v->desc);
+    wake(c);
+}
+
+}  // namespace
+
+bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t at) {
+    const size_t length = bytes + sizeof(Data);
+    const SlotKind kind = slot_kind_for(length);
+    const uint32_t position = c->slots.counts[kind].next();
+    // Header, name of the receive and place in the message; then what ends a packet.
+    const uint64_t tail[] = {first_word(c, PacketType::data, 0), receive << 32 | c->nic.me,
+                             uint64_t{at} << 32 | receive >> 32, taken_word(c),
+                             end_word(position, length, sizeof(Data))};
+    static_assert(sizeof tail == sizeof(Data) + sizeof(SlotEnd) && offsetof(Data, rreq) == 12 &&
+                  offsetof(Data, at) == 20);
+    return write_data_and_end(c, static_cast<const char*>(data), bytes, length, kind, position, tail);
+}
+
+bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+    if (bytes <= nic.ring.most_written && by_slots(this)) [[likely]] {
+        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
+        if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
+            return true;
+    }
+    return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode, true);
+}
+
+// Through a buffer, unless the data can be written into a slot from where it is, which may have been tried in vain.
+bool Lane::MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
+                               int mode, bool tried) {
+    const bool slot = by_slots(this);
+    if (slot) {
+        const char* data = payload.contiguous();
+        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
+        if (!tried && (data != nullptr || bytes == 0) && bytes <= nic.ring.most_written &&
+            write_eager_now(this, data, bytes, rank, tag, context, mode)) {
+            in_parts = false;
+            return true;
+        }
+        if (bytes > kMostInSlot - sizeof(EagerInSlot)) {
+            in_parts = true;
+            want_flow(this);
+            return false;
+        }
+    } else if (bytes > MAX_DATA_SIZE || bytes > nic.eager_limit || !credits.eager_ok(1)) {
+        return false;
+    }
+    if (!has_place(this)) return false;
+    vbuf* v = get_vbuf_or_chores(this);
+    if (v == nullptr) return false;
+    if (slot) {
+        payload.copy(v->buffer, bytes);
+        post_eager_in_slot(this, v, bytes, rank, tag, context, mode);
+        return true;
+    }
+    Eager* p = packet_of<Eager>(v);
+    p->header.type = PacketType::eager;
+    p->header.flags = static_cast<uint8_t>(mode & MPIP_MODE_READY);
+    p->context = context;
+    p->tag = static_cast<uint32_t>(tag);
+    p->rank = static_cast<uint32_t>(rank);
+    payload.copy(v->buffer + sizeof(Eager), bytes);
+    vbuf_init_sendrecv(v, sizeof(Eager) + bytes);
+    post_with_credit(this, v);
+    return true;
+}
+
+}  // namespace viaduct::via

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The steps of docs/architecture.md exist: each function of a row stands in the file of that row, and is the place where it is
+defined or called from the step before; and neither way has more than six files.  Usage: ways.py ROOT"""
+
+import os
+import re
+import sys
+
+ROW = re.compile(r"^\| (?:\d+ \| )?`([\w/.-]+\.\w+)` \| ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
+ALSO = re.compile(r"`(\w+)` in `([\w/.-]+\.\w+)`")
+MOST = 6
+
+
+def has(text, function):
+    """A definition: the name, its parameters, and a body or a macro that writes one."""
+    if function.startswith("MPI_"):
+        return re.search(rf"VIADUCT_MPI_\w+\((?:\w+,\s*)?{function[4:]},", text) is not None
+    return re.search(rf"(?m)^[ \w:<>,&*\[\]()]*\b{function}(?:<\w+>)?\([^;{{}}]*\)[^;{{}}]*\{{", text) is not None
+
+
+def faults(page, root):
+    ways = [part for part in re.split(r"^## ", page, flags=re.MULTILINE) if part.startswith("`")]
+    if len(ways) != 2:
+        yield f"there are {len(ways)} ways, and should be two"
+    for way in ways:
+        title = way.splitlines()[0]
+        steps = re.findall(r"^\| \d+ \| `([^`]+)`", way, re.MULTILINE)
+        rows = ROW.findall(way)
+        if len(steps) < 5 or len(rows) < len(steps):
+            yield f"{title}: the steps cannot be read"
+        files = set(steps) | {file for _, file in ALSO.findall(way)}
+        if len(files) > MOST:
+            yield f"{title}: {len(files)} files are more than {MOST}"
+        wanted = [(file, function) for file, functions in rows for function in re.findall(r"\w+", functions)]
+        wanted += [(file, function) for function, file in ALSO.findall(way)]
+        for file, function in wanted:
+            path = os.path.join(root, file)
+            if not os.path.isfile(path):
+                yield f"{title}: there is no {file}"
+                continue
+            with open(path, encoding="utf-8") as source:
+                if not has(source.read(), function):
+                    yield f"{title}: {file} does not define {function}"
+
+
+def main():
+    root = sys.argv[1]
+    with open(os.path.join(root, "docs/architecture.md"), encoding="utf-8") as file:
+        page = file.read()
+    found = list(faults(page, root))
+    # A page with one thing wrong at a time is noticed.
+    for right, wrong in (("`write_now` |", "`write_then` |"), ("`vipl/post.cpp` | `post_send`", "`vipl/posts.cpp` | `post_send`"),
+                         ("`may_send` in", "`may_sent` in"), ("`MPI_Send` |", "`MPI_Sent` |"), ("| 4 | `vipl/c_api_data.cpp`", "| 4 | `vipl/cq.cpp`")):
+        if right not in page or len(list(faults(page.replace(right, wrong, 1), root))) <= len(found):
+            found.append(f"{wrong} instead of {right} is not noticed")
+    for fault in found:
+        print(fault)
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
