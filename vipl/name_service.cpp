@@ -68,7 +68,7 @@ std::shared_ptr<Resolving> resolve(const char* name, Deadline deadline) {
     const auto question = std::make_shared<Resolving>(name);
     auto handed = std::make_unique<std::shared_ptr<Resolving>>(question);
     if (start_thread("vipl-resolver", kDefaultStack, ask_resolver, handed.get()) != Status::ok) return nullptr;
-    handed.release();
+    (void)handed.release();  // the thread has it
     std::unique_lock lock(question->mutex);
     const auto end = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
     if (!question->changed.wait_until(lock, end, [&] { return question->done; })) {

@@ -65,7 +65,7 @@ Status EventThread::mend() {
             own->self->run(own->number);
         },
         turn.get());
-    if (started == Status::ok) turn.release();
+    if (started == Status::ok) (void)turn.release();  // the thread has it
     wake_.ring();  // the agent's socket has to be watched, too
     return started;
 }

@@ -225,6 +225,7 @@ int spawn_detached(const std::string& path, std::vector<std::string> words, pid_
     if (stacks == nullptr) return errno;
 
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const std::vector<char*> environment = agent_environment();

@@ -209,7 +209,7 @@ std::string write_tuning(const std::string& path, const std::string& text) {
                       ::fchmod(fd.get(), 0644) == 0 && ::fsync(fd.get()) == 0 &&
                       ::rename(fresh.c_str(), path.c_str()) == 0;
     if (well) return "";
-    const std::string why = std::strerror(errno);
+    std::string why = std::strerror(errno);
     ::unlink(fresh.c_str());
     return why;
 }

@@ -98,7 +98,7 @@ LoadedProvider load_provider(const std::string& name) {
                       "provider names have small letters, digits, _ and -");
     for (const ProviderFile& file : find_providers()) {
         if (file.name != name) continue;
-        const LoadedProvider result = load_file(file);
+        LoadedProvider result = load_file(file);
         if (result.provider != nullptr) loaded->emplace(name, result);
         return result;
     }

@@ -168,7 +168,7 @@ struct Closers::State {
         const auto self = state->threads.emplace(state->threads.end());
         auto start = std::make_unique<Start>(Start{state, self});
         if (::pthread_create(&self->id, nullptr, run, start.get()) == 0) {
-            start.release();
+            (void)start.release();  // the thread has it
             ::pthread_detach(self->id);
         } else {
             state->threads.erase(self);  // look() tries again

@@ -41,12 +41,12 @@ TunerClass::Choice TunerClass::choose(const TunerRules& rules, uint32_t possible
     if (!trying_) {
         if (++since_ >= pause_) begin();
     } else if (may_try) {
-        for (uint8_t method = 0; method < rules.methods.size(); ++method) {
+        for (uint32_t method = 0; method < rules.methods.size(); ++method) {
             if ((possible >> method & 1) == 0 || !is_wanted(rules, method)) continue;
             const bool counts = ++trials_[method].gone > rules.methods[method].untold;
             took_part_ |= 1u << method;
             since_ = 0;
-            return {method, true, counts, round_};
+            return {static_cast<uint8_t>(method), true, counts, round_};
         }
         // The last of a round may wait behind many that were chosen after it.
         if (is_over(rules) || ++since_ >= rules.longest_pause) decide(rules);
