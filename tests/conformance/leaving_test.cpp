@@ -51,8 +51,8 @@ protected:
     }
 
     /// The attempt, which says how many messages have arrived, comes to that number. A network may be late with
-    /// unreliable messages where others want its processors, or lose them: acenic's receive ring holds 512 frames, and the
-    /// kernel drops what comes on top while the receiver has no processor. Then it has some more attempts.
+    /// unreliable messages where others want its processors, or lose them: acenic's receive ring holds 512 frames, and
+    /// the kernel drops what comes on top while the receiver has no processor. Then it has some more attempts.
     template <typename Attempt>
     void expect_all(std::size_t wanted, Attempt&& attempt) const {
         std::size_t good = 0;
