@@ -32,7 +32,8 @@ constexpr std::string_view kMpi = "mpi";
 const std::vector<std::string>& plain_variables() {
     static const std::vector<std::string> names = {
         "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",   "VIADUCT_LOG_FILE",
-        "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD",
+        "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD", "VIADUCT_ACENICD",
+        "VIADUCT_UDPD",
         "CMPI_CC",       "CMPI_CXX",              "CMPI_FC"};
     return names;
 }

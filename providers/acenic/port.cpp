@@ -122,6 +122,16 @@ uint16_t room_for(const PortSpec& spec) {
     return static_cast<uint16_t>((spec.mtu > 1900 ? 16384 : 2048) + RTE_PKTMBUF_HEADROOM);
 }
 
+class MbufKeeper final : public packet::FrameKeeper {
+public:
+    void* copy_of(void* frame) override {
+        auto* const m = static_cast<rte_mbuf*>(frame);
+        return ::rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+    }
+    void free(void* frame) override { ::rte_pktmbuf_free(static_cast<rte_mbuf*>(frame)); }
+};
+MbufKeeper keeper;
+
 // The buffer given back last is taken next: it is still in the processor's caches, where a queue of all of
 // them would go round megabytes. With the driver's package, which is no more than that; else as DPDK does it.
 rte_mempool* make_pool(const std::string& name, uint16_t room) {
@@ -312,30 +322,31 @@ void Port::place(rte_mbuf* m, bool to_ourselves) {
 
 void Port::set_faults(uint32_t link, const FaultPlan& plan) {
     if (faults_ == nullptr && !plan.active()) return;
-    if (faults_ == nullptr) faults_ = std::make_unique<FaultyWire>();
+    if (faults_ == nullptr) faults_ = std::make_unique<packet::FaultyWire>(keeper);
     zero_copy_from_ = UINT32_MAX;   // frames may be held back
     faults_->set_plan(link, plan);  // it stays: there may be frames in it
 }
 
 void Port::misbehave(rte_mbuf* m, std::byte* frame, uint32_t bytes) {
-    rte_mbuf* now[2];
+    void* now[2];
     const uint32_t source = wire::load32(frame + wire::kSourceAt);
     const uint32_t n = faults_->pass(m, source, std::span(frame, bytes), now_ns(), now);
     for (uint32_t i = 0; i < n; ++i) {
+        auto* const going = static_cast<rte_mbuf*>(now[i]);
         if (out_count_ == kBurst || loop_tail_ - loop_head_ == kLoop) {  // one frame too many: lost as well
-            ::rte_pktmbuf_free(now[i]);
+            ::rte_pktmbuf_free(going);
             ++counters_.tx_refused;
             continue;
         }
-        const auto* to = rte_pktmbuf_mtod(now[i], const std::byte*);
-        place(now[i], std::memcmp(to, link_.own.bytes, kNicAddressBytes) == 0);
+        const auto* to = rte_pktmbuf_mtod(going, const std::byte*);
+        place(going, std::memcmp(to, link_.own.bytes, kNicAddressBytes) == 0);
     }
 }
 
 void Port::release_held() {
     const int64_t now = now_ns();
     while (out_count_ != kBurst && loop_tail_ - loop_head_ != kLoop) {
-        rte_mbuf* const m = faults_->release(now);
+        auto* const m = static_cast<rte_mbuf*>(faults_->release(now));
         if (m == nullptr) return;
         const auto* to = rte_pktmbuf_mtod(m, const std::byte*);
         place(m, std::memcmp(to, link_.own.bytes, kNicAddressBytes) == 0);

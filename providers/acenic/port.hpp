@@ -9,9 +9,9 @@
 #include <span>
 #include <string>
 
-#include "providers/acenic/faulty_wire.hpp"
 #include "providers/acenic/packet_socket.hpp"
 #include "providers/acenic/port_spec.hpp"
+#include "providers/packet/faulty_wire.hpp"
 #include "providers/wire/encapsulation.hpp"
 #include "providers/wire/host.hpp"
 
@@ -61,7 +61,7 @@ public:
     // plan ends it.
     void set_faults(uint32_t link, const FaultPlan&);
     // When transmit has to be called for frames that a plan holds back; INT64_MAX: none are.
-    int64_t held_until() const { return faults_ ? faults_->held_until() : FaultyWire::kNothing; }
+    int64_t held_until() const { return faults_ ? faults_->held_until() : packet::FaultyWire::kNothing; }
 
     // Becomes readable when frames come; -1: this driver has none, look every so often.
     int wait_fd() const { return wait_fd_; }
@@ -116,7 +116,7 @@ private:
     rte_mbuf* loop_[kLoop] = {};  // frames to ourselves
     uint32_t loop_head_ = 0, loop_tail_ = 0;
     std::unique_ptr<PacketSocket> socket_;  // null: the driver sends
-    std::unique_ptr<FaultyWire> faults_;
+    std::unique_ptr<packet::FaultyWire> faults_;
     std::unique_ptr<ZeroCopyTx> zero_copy_;
     PortCounters counters_;
 };

@@ -168,6 +168,8 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     tuning.max_frame = port_->max_frame();
     tuning.max_links = std::min(kMaxLinks, links.count);
     tuning.first_link = links.first;
+    tuning.ports = port_->has_ports();
+    tuning.window = port_->window();
     tuning.queue_depth = kDepth;
     tuning.attended = port_->is_attended();
     if (port_->keeps_requests()) tuning.pending_connects = 0;

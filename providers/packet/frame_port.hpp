@@ -48,6 +48,10 @@ public:
     virtual uint32_t max_frame() const = 0;
     virtual const NicAddress& address() const = 0;
     virtual LinkRange links() const { return {}; }
+    // Tuning::ports: address() is what requests to this host are sent to, and frames come from other ports of it.
+    virtual bool has_ports() const { return false; }
+    // Frames of one connection that may be under way to us.
+    virtual uint32_t window() const { return wire::Tuning{}.window; }
     virtual std::string counters() const = 0;  // for the log
     virtual std::string text_of(const NicAddress&) const;
     // Of a port that does not live through a fork: what a forked child is to do instead of opening it. Null: it may.

@@ -21,7 +21,7 @@ namespace {
 // Somebody else may have the engine when a sleeper looks: nobody sleeps longer than this.
 constexpr int64_t kSleepSlice = 20'000'000;
 // What is due sooner is waited for awake.
-constexpr int64_t kWorthSleeping = 20'000;
+constexpr int64_t kWorthWaitingAsleep = 20'000;
 
 }  // namespace
 
@@ -114,7 +114,7 @@ void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     const int64_t left = remaining_ns(deadline);
     int64_t sleep = left < 0 || left > kSleepSlice ? kSleepSlice : left;
     sleep = nic->engine->idle_ns(sleep);
-    if (sleep <= kWorthSleeping) return;  // the caller looks again
+    if (sleep <= kWorthWaitingAsleep) return;  // the caller looks again
     pollfd fds[2] = {{nic->wake_bell.fd(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
     const timespec t = timespec_of(sleep);
     ::ppoll(fds, 2, &t, nullptr);

@@ -19,6 +19,15 @@ inline constexpr uint16_t kUdpPort = 4792;      // of no service: beside RoCE's
 // For UDP a node's address is its IPv4 address and port.
 NicAddress udp_address(uint32_t ipv4, uint16_t port);
 
+inline bool is_same_ipv4(const NicAddress& a, const NicAddress& b) { return std::memcmp(a.bytes, b.bytes, 4) == 0; }
+// The host that a frame from `from` names as its own: the IPv4 address is what the network says, the port is the
+// host's.
+inline NicAddress named_host(const NicAddress& from, const NicAddress& named) {
+    NicAddress host = named;
+    std::memcpy(host.bytes, from.bytes, 4);
+    return host;
+}
+
 namespace detail {
 inline void write_ethernet(std::byte* at, const NicAddress& to, const NicAddress& from, uint16_t type) {
     std::memcpy(at, to.bytes, kNicAddressBytes);

@@ -209,6 +209,9 @@ struct Tuning {
     uint32_t answers_per_second = 100, answers_at_once = 20;
     Time tell_again = 10'000'000'000;  // of strangers the host hears so often at most
     uint64_t seed = 1;                 // of times
+    // Addresses are IPv4 and port (udp_address): requests go to a port of the host, and its processes answer from ports
+    // of their own.
+    bool ports = false;
     // Bits that nobody can guess, of passes, nonces, first sequence numbers and generations; null: they follow
     // from the seed, for tests.
     uint64_t (*draw)() = nullptr;

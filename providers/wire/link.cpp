@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "providers/wire/bytes.hpp"
+#include "providers/wire/encapsulation.hpp"
 
 namespace viaduct::wire {
 
@@ -228,7 +229,8 @@ void Link::on_life(Time now) {
 bool Link::is_from_peer(const Header& h, const NicAddress& from) const {
     const bool known = state_ == LinkState::accepting || state_ == LinkState::connected ||
                        state_ == LinkState::closing || (state_ == LinkState::peering && peer_known_);
-    if (!is_same(from, peer_) || (known && h.source != peer_id_)) return false;
+    const bool may_be = !known && node_.tuning_.ports && is_same_ipv4(from, peer_);  // a process of the host asked
+    if ((!is_same(from, peer_) && !may_be) || (known && h.source != peer_id_)) return false;
     if (node_.is_keyed()) return known || !is_of_connection(h.kind);
     // Who has no connection any more has only what the frames for it have shown.
     if (h.kind == Kind::reset || h.kind == Kind::disconnected) return known && h.pass == peer_pass_;
@@ -242,10 +244,10 @@ bool Link::is_authentic(const Frame& f) {
     return true;
 }
 
-void Link::on_frame(const Frame& f, Time now) {
+void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
     switch (f.header.kind) {
         case Kind::accept:
-            return on_accept(f, now);
+            return on_accept(f, from, now);
         case Kind::confirm:
             return on_confirm(f, now);
         case Kind::reject:
@@ -278,6 +280,7 @@ void Link::on_reset(const Frame& f, Time now) {
     if (state_ == LinkState::closing) return release();
     if (state_ == LinkState::accepting) return fail(Status::timeout, now);
     peer_known_ = false;
+    peer_ = remote_.host;
 }
 
 // Of a frame to the peer that is no more than a header.

@@ -53,7 +53,7 @@ public:
     bool has_asked(const NicAddress& peer, uint64_t nonce) const {
         return (state_ == LinkState::requesting || state_ == LinkState::peering) && peer == peer_ && nonce == nonce_;
     }
-    void on_frame(const Frame&, Time now);
+    void on_frame(const Frame&, const NicAddress& from, Time now);
     // fast_path.cpp. False: a condition of the fast path does not hold, and nothing has changed.
     bool post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate, Time now);
     bool take_fast(const std::byte* frame, uint32_t length, const NicAddress& from, Time now);
@@ -105,7 +105,7 @@ private:
     void send_try(uint32_t padded, Time now);
     void try_again(Time now);
     Time accept_patience() const;
-    void on_accept(const Frame&, Time now);
+    void on_accept(const Frame&, const NicAddress& from, Time now);
     void on_confirm(const Frame&, Time now);
     void on_answer(const Frame&, Time now);
     void become_connected(Time now);
@@ -129,7 +129,7 @@ private:
     LinkId id_ = 0;
     Cookie cookie_ = nullptr;
     LinkState state_ = LinkState::closed;
-    NicAddress peer_;
+    NicAddress peer_;  // where its frames come from; until it is known, the host that is asked
     LinkId peer_id_ = 0;
     // The passes of incoming and outgoing frames. The fast path takes frames with the first one; with a key
     // that is a number that is never sent, because a pass proves nothing there.

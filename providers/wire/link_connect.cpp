@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "providers/wire/bytes.hpp"
+#include "providers/wire/encapsulation.hpp"
 #include "providers/wire/link.hpp"
 
 #include <vipl.h>
@@ -176,7 +177,7 @@ void Link::become_connected(Time now) {
     wake();
 }
 
-void Link::on_accept(const Frame& f, Time now) {
+void Link::on_accept(const Frame& f, const NicAddress& from, Time now) {
     Connect c;
     if (read_connect(f, &c) != Flaw::none || c.nonce != nonce_) {
         ++node_.counters_.wrong_state;
@@ -185,7 +186,10 @@ void Link::on_accept(const Frame& f, Time now) {
     const bool mine = state_ == LinkState::requesting || state_ == LinkState::peering;
     if (mine) {
         arrived_ = std::max(arrived_, f.bytes);
-        if (!peer_known_) learn(c, f.header.source);
+        if (!peer_known_) {
+            peer_ = from;
+            learn(c, f.header.source);
+        }
         peer_nonce_ = state_ == LinkState::requesting ? nonce_ : peer_nonce_;
         path_ = std::clamp<uint32_t>(c.arrived, kMinFrame, kMaxFrame);
         out_.note_credit(f.header.credit);
@@ -266,8 +270,9 @@ bool Link::repeat_answer(const NicAddress& from, LinkId source, const Connect& c
 }
 
 bool Link::matches_peer(const Connect& c, const NicAddress& from, LinkId source) const {
-    if (state_ != LinkState::peering || !(remote_.host == from)) return false;
-    if (from == node_.own_ && source == id_) return false;  // our own request, on a node that talks to itself
+    const NicAddress host = node_.tuning_.ports ? named_host(from, c.local.host) : from;
+    if (state_ != LinkState::peering || !(remote_.host == host)) return false;
+    if (c.nonce == nonce_ && source == id_) return false;  // our own request, on a node that talks to itself
     return local_.same_discriminator(c.remote) && remote_.same_discriminator(c.local);
 }
 
@@ -283,6 +288,7 @@ void Link::on_peer_request(const Frame& f, const Connect& c, const NicAddress& f
     }
     arrived_ = std::max(arrived_, f.bytes);
     peer_nonce_ = c.nonce;
+    peer_ = from;
     learn(c, f.header.source);
     send_connect(Kind::accept, peer_id_, peer_nonce_, std::min(probe_bytes(), arrived_), now);
     rearm(now);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "providers/wire/bytes.hpp"
+#include "providers/wire/encapsulation.hpp"
 #include "providers/wire/link.hpp"
 #include "providers/wire/version_answer.hpp"
 
@@ -341,7 +342,7 @@ void Node::on_request(const Frame& f, const NicAddress& from, Time now) {
         ++counters_.protocol_errors;
         return;
     }
-    c.local.host = from;
+    c.local.host = tuning_.ports ? named_host(from, c.local.host) : from;
     const Answer back{c.nonce, 0, static_cast<uint16_t>(f.bytes)};
     for (Incoming& i : incomings_) {
         if (i.request.fields.nonce != c.nonce || !(i.request.from == from)) continue;
@@ -455,7 +456,7 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
         ++counters_.wrong_peer;
         return on_unknown(f, from, now);
     }
-    link->on_frame(f, now);
+    link->on_frame(f, from, now);
 }
 
 void Node::advance(Time now) {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The whole conformance suite over acenic. The two ends of each pair are on two ports of one process, so that every frame passes
+"""The whole conformance suite over acenic or udp. The two ends of each pair are on two ports of one process, so that every frame passes
 through both; partner processes run on another host.
 
-    conformance.py --suite PROGRAM [--over af_packet|memif|vhost] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
+    conformance.py --suite PROGRAM [--over af_packet|memif|vhost|udp|loopback] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
 
 af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif and vhost join two ports and no more:
 tests with a partner process have a run of their own, in which the process has one end of the link and its partner the other.
+udp: as af_packet, with IPv4 addresses. loopback: addresses of the loopback interface are the ports.
 shared: each port belongs to an engine process, which the suite starts and which leaves by itself.
 """
 import argparse
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from hosts import Failure, Namespaces, finish, kind_of, outcome
+from hosts import OVER, Failure, finish, kind_of, outcome
 
 # Those that start partner processes or fork.
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*:*ThoughItEndsWithoutAWord*:LeavingBehind.*"
@@ -50,17 +51,23 @@ def tests(options, which, without):
 
 def left_out(options):
     """The tests that cannot be had over these ports, and why."""
+    if kind_of(options.over).provider == "udp":
+        return {}
     return {test: why for test, why in LEFT_OUT.items() if "over" not in why or "over %s:" % options.over in why}
 
 
-def over_af_packet(options):
+def over_interfaces(options):
     """v0 and v1 of host a are the two ends of pairs, v2 there is for forked children, v2 of host b for partner processes."""
-    with Namespaces(2, ports=3, mtu=options.mtu) as hosts:
-        hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
-        nics = ["--nic", "acenic0", "--peer-nic", "acenic1", "--child-nic", "acenic2", "--child-command", " ".join(hosts.on(1))]
+    with kind_of(options.over)(2, ports=3, mtu=options.mtu) as hosts:
+        if hosts.provider == "acenic":
+            hosts.set("mode", options.mode)
+        nics = [word for option, number in (("--nic", 0), ("--peer-nic", 1), ("--child-nic", 2))
+                for word in (option, hosts.provider + str(number))]
+        if hosts.on(1):
+            nics += ["--child-command", " ".join(hosts.on(1))]
         if not options.filter:
-            suite(hosts, options.suite, "af_packet, opening", nics + [tests(options, OPENING, left_out(options))])
-        suite(hosts, options.suite, "af_packet", nics + ["--hold", tests(options, "*", [OPENING, *left_out(options)])])
+            suite(hosts, options.suite, options.over + ", opening", nics + [tests(options, OPENING, left_out(options))])
+        suite(hosts, options.suite, options.over, nics + ["--hold", tests(options, "*", [OPENING, *left_out(options)])])
 
 
 def await_engines(hosts):
@@ -97,13 +104,13 @@ def on_a_pair(hosts, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", required=True, help="viaduct_conformance")
-    parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif", "vhost"))
+    parser.add_argument("--over", default="af_packet", choices=tuple(OVER))
     parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
     options = parser.parse_args()
     options.suite = os.path.abspath(options.suite)
-    code = outcome(lambda: (over_af_packet if options.over == "af_packet" else over_a_pair)(options))
+    code = outcome(lambda: (over_a_pair if options.over in ("memif", "vhost") else over_interfaces)(options))
     if code != 0:
         return code
     for test, why in left_out(options).items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Hosts to run programs on, for tests and benchmarks of acenic: network namespaces joined by veth pairs (two directly, more through
+"""Hosts to run programs on, for tests and benchmarks of acenic and udp: network namespaces joined by veth pairs (two directly, more through
 a bridge), or two processes joined by memif. Nothing of them stays."""
 import os
 import re
@@ -39,6 +39,7 @@ def run(*command):
 
 class Hosts:
     """What all kinds have: a folder, a file of host names, processes with an agent for each host."""
+    provider = "acenic"
 
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix=FOLDER)
@@ -63,13 +64,20 @@ class Hosts:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("VIADUCT_")}
         environment.update({
             "VIADUCT_AGENT": "@viaduct-test-%s-%d" % (os.path.basename(self.folder), host),
-            "VIADUCT_ACENIC_PORTS": self.ports(host),
-            "VIADUCT_ACENIC_MODE": "exclusive",
-            "VIADUCT_NAMES_DEFAULT_PROVIDER": "acenic",
+            "VIADUCT_NAMES_DEFAULT_PROVIDER": self.provider,
             "VIADUCT_HOSTS": self.hosts,
         })
+        environment.update(self.nics(host))
         environment.update(self.settings)
         return environment
+
+    def nics(self, host):
+        """The settings that give a host its NICs."""
+        return {"VIADUCT_ACENIC_PORTS": self.ports(host), "VIADUCT_ACENIC_MODE": "exclusive"}
+
+    def set(self, key, value):
+        """A setting of the provider, at all hosts."""
+        self.settings["VIADUCT_%s_%s" % (self.provider.upper(), key.upper())] = value
 
     def start(self, host, *command, **more):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
@@ -174,9 +182,77 @@ class Vhost(Memif):
                                         self.ADDRESSES[end], self.mtu)
 
 
+def udp_address(ip, port=4792):
+    """An address of udp as a hosts file has it."""
+    return ":".join("%02x" % int(byte) for byte in ip.split(".")) + ":%02x:%02x" % divmod(port, 256)
+
+
+class UdpNamespaces(Namespaces):
+    """The same hosts with IPv4 addresses, for udp."""
+    kind = "udp"
+    provider = "udp"
+
+    def make_links(self):
+        super().make_links()
+        for host, name in enumerate(self.names):
+            for port in range(self.port_count):
+                run("ip", "-n", name, "address", "add", self.ip(host, port) + "/24", "dev", "v%d" % port)
+
+    @staticmethod
+    def ip(host, port):
+        return "10.77.%d.%d" % (port, host + 1)
+
+    def address(self, host, port):
+        return udp_address(self.ip(host, port))
+
+    def nics(self, _):
+        return {"VIADUCT_UDP_INTERFACES": ";".join("v%d" % port for port in range(self.port_count))}
+
+
+class Loopback(Hosts):
+    """Hosts that are addresses of the loopback interface, for udp; with an agent each. `user`: whom their processes run as."""
+    kind = "loopback"
+    provider = "udp"
+
+    def __init__(self, count=2, ports=1, mtu=None, user=None):
+        super().__init__()
+        self.count = count
+        self.port_count = ports
+        self.user = user
+        self.network = "127.%d.%d" % (os.getpid() // 256 % 200 + 10, os.getpid() % 256)
+
+    def make(self):
+        if self.user is not None and os.geteuid() != 0:
+            self.user = None  # without privileges anyway
+        if self.user is not None and not shutil.which("setpriv"):
+            raise Skipped("running as another user needs setpriv (package util-linux)")
+        if self.user is not None:
+            os.chmod(self.folder, 0o777)
+        self.write_names((self.address(host, 0), "host" + chr(ord("a") + host)) for host in range(self.count))
+        os.chmod(self.hosts, 0o644)
+
+    def ip(self, host, port):
+        return "%s.%d" % (self.network, 10 * host + port + 1)
+
+    def address(self, host, port):
+        return udp_address(self.ip(host, port))
+
+    def nics(self, host):
+        return {"VIADUCT_UDP_INTERFACES": ";".join(self.ip(host, port) for port in range(self.port_count))}
+
+    def on(self, _):
+        if self.user is None:
+            return []
+        return ["setpriv", "--reuid=%d" % self.user, "--regid=%d" % self.user, "--clear-groups", "--inh-caps=-all",
+                "--bounding-set=-all", "--no-new-privs"]
+
+
+OVER = {"af_packet": Namespaces, "memif": Memif, "vhost": Vhost, "udp": UdpNamespaces, "loopback": Loopback}
+
+
 def kind_of(name):
     """The hosts that --over NAME means."""
-    return {"af_packet": Namespaces, "memif": Memif, "vhost": Vhost}[name]
+    return OVER[name]
 
 
 def finish(process, what, pattern, limit=60):

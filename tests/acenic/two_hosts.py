@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the legacy programs between hosts over the acenic provider: network namespaces joined by veth, an af_packet port in each,
-or two processes joined by memif or vhost, where two are enough.
+"""Runs the legacy programs between hosts over acenic: network namespaces joined by veth, an af_packet port in each, or two
+processes joined by memif or vhost, where two are enough; or over udp: the same namespaces, or loopback.
 
-    two_hosts.py --bin DIR [--over af_packet|memif|vhost] [--mode exclusive|shared] [--mtu N] [--faults PLAN]
-                       [--brief]
+    two_hosts.py --bin DIR [--over af_packet|memif|vhost|udp|loopback] [--mode exclusive|shared] [--mtu N] [--faults PLAN]
+                       [--brief] [--user UID]
 """
 import argparse
 import os
@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 
-from hosts import Failure, Namespaces, end, finish, kind_of, outcome
+from hosts import OVER, Failure, Loopback, end, finish, kind_of, outcome
 
 
 def pair(hosts, what, server, client, server_says, client_says):
@@ -100,37 +100,42 @@ def several(hosts, programs, count, levels):
 
 
 def enum(hosts, programs):
-    process = hosts.start(0, os.path.join(programs, "via_enum"), "acenic0", "/dev/via_eth0")
+    nic = hosts.provider + "0"
+    process = hosts.start(0, os.path.join(programs, "via_enum"), nic, "/dev/via_eth0")
     said = finish(process, "enum", r"(.|\n)*[1-9][0-9]* opened and closed\n")
-    if not re.search(r"(?m)^acenic0: ", said):
-        raise Failure("enum: no word of acenic0\n" + said)
+    if not re.search("(?m)^%s: " % nic, said):
+        raise Failure("enum: no word of %s\n" % nic + said)
     print("%-28s good" % "enum", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
-    parser.add_argument("--over", default="af_packet", choices=("af_packet", "memif", "vhost"))
+    parser.add_argument("--over", default="af_packet", choices=tuple(OVER))
     parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--faults", default="", help="fault plan of every port")
     parser.add_argument("--brief", action="store_true", help="a ping-pong at one level and the move of a file")
+    parser.add_argument("--user", type=int, help="loopback: whom the programs run as")
     options = parser.parse_args()
     programs = os.path.abspath(options.bin)
     levels = "r" if options.brief else "dr" if options.faults else "udr"  # at Unreliable a message may be lost, and these programs wait for each
-    kinds = [kind_of(options.over)(mtu=options.mtu)]
-    if options.over == "af_packet":
-        kinds.append(Namespaces(3, mtu=options.mtu))
+    kind = kind_of(options.over)
+    more = {"user": options.user} if kind is Loopback else {}
+    kinds = [kind(mtu=options.mtu, **more)]
+    if options.over not in ("memif", "vhost"):
+        kinds.append(kind(3, mtu=options.mtu, **more))
 
     def run():
         for kind in kinds:
             with kind as hosts:
-                hosts.settings["VIADUCT_ACENIC_FAULTS"] = options.faults
-                hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
+                hosts.set("faults", options.faults)
+                if hosts.provider == "acenic":
+                    hosts.set("mode", options.mode)
                 if kind is kinds[0]:
                     legacy(hosts, programs, levels, options.brief)
                     enum(hosts, programs)
-                else:
+                elif not options.brief:
                     several(hosts, programs, 3, levels)
 
     return outcome(run)

@@ -4,6 +4,7 @@
 from mutant import Mutant
 
 ACENIC = "providers/acenic/"
+PACKET = "providers/packet/"
 
 MUTANTS = [
     Mutant(
@@ -32,44 +33,44 @@ MUTANTS = [
     ),
     Mutant(
         "listener-refused-by-another", (), "a host says for another that it does not listen",
-        ACENIC + "daemon/steering.cpp",
+        PACKET + "requests.cpp",
         "match != matches_.end() && match->second.slot == slot", "match != matches_.end()",
         ("unit AcenicSteering.AListenerThatHasGoneIsNotBelievedWhenItSaysNoMatch",),
     ),
     Mutant(
         "damaged-withdrawal", (), "a damaged withdrawal takes a request back",
         ACENIC + "daemon/steering.cpp",
-        "        if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};\n        return withdrawal",
-        "        (void)wire::read_frame(frame, &f);\n        return withdrawal",
+        "    if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};\n",
+        "    (void)wire::read_frame(frame, &f);\n",
         ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
     ),
     Mutant(
         "withdrawal-of-a-stranger", (), "anybody takes a request back that a host has",
-        ACENIC + "daemon/steering.cpp",
+        PACKET + "requests.cpp",
         "if (attempt.nonce == nonce && attempt.from == from) return", "if (attempt.nonce == nonce) return",
         ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
     ),
     Mutant(
         "withdrawal-of-a-kept-request", (), "anybody takes a request back that is kept",
-        ACENIC + "daemon/steering.cpp",
+        PACKET + "requests.cpp",
         "return w.nonce == nonce && w.request.from == from; });", "return w.nonce == nonce; });",
         ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
     ),
     Mutant(
         "kept-request-of-another-host", (), "a request of another host under the same number is not kept",
-        ACENIC + "daemon/steering.cpp",
+        PACKET + "requests.cpp",
         "w.nonce == nonce && w.request.from == from) return;", "w.nonce == nonce) return;",
         ("unit AcenicSteering.RequestsOfTwoHostsUnderOneNumberAreTwo",),
     ),
     Mutant(
         "kept-requests-unlimited", (), "any number of requests for nobody is kept",
-        ACENIC + "daemon/steering.cpp",
+        PACKET + "requests.cpp",
         "    if (waiting_.size() == kMostHeld) waiting_.pop_front();\n", "",
         ("unit AcenicSteering.OfManyRequestsForNobodyTheLastOnesAreKept",),
     ),
     Mutant(
         "requests-of-a-dead-host", (), "requests go on to a host that has gone",
-        ACENIC + "daemon/steering.cpp",
+        PACKET + "requests.cpp",
         "    std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });\n", "",
         ("unit AcenicSteering.WhatAHostHadGoesToTheOthersWhenItHasGone",),
     ),

@@ -550,5 +550,30 @@ TEST(WireConnect, ANodeTalksToItself) {
     EXPECT_EQ(r2.state, static_cast<uint32_t>(LinkState::connected));
 }
 
+// As over UDP: station 9 is the port of b's host that requests go to, and b answers from its own.
+TEST(WireConnect, WhereAddressesHavePortsAnotherPortOfTheHostAskedMayAnswer) {
+    for (const bool ports : {true, false}) {
+        SCOPED_TRACE(ports);
+        Tuning t = tuning();
+        t.ports = ports;
+        Meeting m(1, t);
+        test::SimulatedWire::Port asked(m.wire, address(9));
+        m.wire.attach(asked, m.b.node);
+        m.b.node.listen(end_address(9, "here"), &m.b, m.wire.now);
+        m.a.link = m.a.node.request(&m.a, end_address(1, "me"), end_address(9, "here"), m.traits,
+                                    m.wire.now + kSecond, m.wire.now);
+        m.wire.run_for(kSecond / 10);
+        ASSERT_EQ(m.b.requests_heard, 1);
+        EXPECT_EQ(m.b.incoming_from, end_address(1, "me"));
+        m.accept();
+        m.wire.run_for(kSecond / 10);
+        EXPECT_EQ(m.a.is_connected, ports);
+        EXPECT_EQ(m.b.is_connected, ports);
+        if (ports) {
+            EXPECT_EQ(m.report(m.a).peer, address(2)) << "where the connection is from then on";
+        }
+    }
+}
+
 }  // namespace
 }  // namespace viaduct::wire

@@ -1,82 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "providers/acenic/daemon/protocol.hpp"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
-
 namespace viaduct::acenic {
 
 std::string engine_address(const std::string& short_port_name, uint32_t user) {
     return "@viaduct-acenicd-" + std::to_string(user) + "-" + short_port_name;
 }
 
-bool send_message(int socket, const void* message, size_t bytes, int fd) {
-    iovec part{const_cast<void*>(message), bytes};
-    msghdr m{};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (fd >= 0) {
-        m.msg_control = control;
-        m.msg_controllen = sizeof control;
-        cmsghdr* c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-    ssize_t sent = 0;
-    do {
-        sent = ::sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent == static_cast<ssize_t>(bytes);
-}
-
-namespace {
-
-constexpr size_t kMostFiles = 253;  // of one message (SCM_MAX_FD)
-
-// Bytes of the message, 0: the end, negative: none. There is room for all files that a message can bring:
-// others would be closed here and now, however long that takes.
-ssize_t receive(int socket, void* message, size_t bytes, std::vector<Fd>* files) {
-    iovec part{message, bytes};
-    msghdr m{};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(kMostFiles * sizeof(int))];
-    m.msg_control = control;
-    m.msg_controllen = sizeof control;
-    ssize_t got = 0;
-    do {
-        got = ::recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK ? -1 : 0;
-    for (const cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, const_cast<cmsghdr*>(c))) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        for (size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
-            int received = -1;
-            std::memcpy(&received, reinterpret_cast<const char*>(c) + at, sizeof received);
-            files->emplace_back(above_stdio(received));
-        }
-    }
-    return got;
-}
-
-}  // namespace
-
-Status take_message(int socket, void* message, size_t bytes, std::vector<Fd>* files) {
-    const ssize_t got = receive(socket, message, bytes, files);
-    if (got < 0) return Status::not_done;
-    return got == static_cast<ssize_t>(bytes) ? Status::ok : Status::closed;
-}
-
 bool take_looks(int socket, std::vector<Fd>* files) {
     for (int i = 0; i < 8; ++i) {
         char one = 0;
-        const ssize_t got = receive(socket, &one, sizeof one, files);
-        if (got != 1 || !files->empty()) return got < 0;
+        const Status got = take_message(socket, &one, sizeof one, files);
+        if (got != Status::ok || !files->empty()) return got == Status::not_done;
     }
     return true;
 }

@@ -6,15 +6,20 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "core/shm/segment.hpp"
+#include "providers/packet/message.hpp"
 #include "viaduct/provider.hpp"
 #include "viaduct/types.hpp"
 
 namespace viaduct::acenic {
+
+using packet::get_text;
+using packet::put_text;
+using packet::send_message;
+using packet::take_message;
 
 inline constexpr uint32_t kEngineMagic = 0x54494732;  // "TIG2"
 inline constexpr uint32_t kEngineVersion = 3;  // what goes through the rings counts: wire::kVersion
@@ -50,28 +55,9 @@ struct Attached {
 // The engine's address for a port: of one user's engine.
 std::string engine_address(const std::string& short_port_name, uint32_t user);
 
-// Sends one message, with a descriptor unless it is negative; never waits. False: it was not sent.
-bool send_message(int socket, const void* message, size_t bytes, int fd = -1);
-
-// Takes one message of exactly `bytes`; the descriptors that came with it are appended to `files`. not_done:
-// none is there. closed: the other side is gone, or said something else.
-Status take_message(int socket, void* message, size_t bytes, std::vector<Fd>* files);
-
 // Another "look", lost when the other side has many already.
 inline void send_look(int socket) { send_message(socket, "!", 1); }
 // Takes those that have come, a few at a time. False: the other side is gone, or sent more than that.
 bool take_looks(int socket, std::vector<Fd>* files);
-
-template <size_t n>
-void put_text(char (&to)[n], const std::string& text) {
-    const size_t bytes = text.copy(to, n - 1);
-    to[bytes] = '\0';
-}
-
-// Text of a message from elsewhere, which may not be terminated.
-template <size_t n>
-std::string get_text(const char (&from)[n]) {
-    return std::string(from, strnlen(from, n));
-}
 
 }  // namespace viaduct::acenic

@@ -231,7 +231,7 @@ void Server::route(std::span<const std::byte> head, std::span<const std::byte> r
                    int64_t now) {
     if (!head.empty() && wire::load8(head.data()) != wire::kVersion) [[unlikely]]
         return on_strange_version(head, rest, from, now);
-    const Steering::Target target = steering_.incoming(head, from, now);
+    const Target target = steering_.incoming(head, from, now);
     if (target.slot == kNobody) {
         if (target.answer != Kind{}) answer(target.answer, head, target.nonce, from, now);
         return;
@@ -273,22 +273,20 @@ void Server::on_strange_version(std::span<const std::byte> head, std::span<const
 
 void Server::answer(Kind kind, std::span<const std::byte> frame, uint64_t nonce, const NicAddress& to,
                     int64_t now) {
-    std::byte bytes[wire::kHeaderBytes + wire::kAnswerBytes];
-    wire::Header h;
+    std::byte bytes[packet::kNoMatchBytes];
+    if (kind == Kind::no_match) {
+        if (packet::make_no_match(frame, nonce, bytes)) send_own(bytes, to, now);
+        return;
+    }
     if ((wire::load16(frame.data() + 2) & wire::kFlagTagged) != 0) return;  // we have no key
+    if (!answers_.allows(now)) return;
+    wire::Header h;
     h.kind = kind;
     h.destination = wire::load32(frame.data() + wire::kSourceAt);
-    if (kind == Kind::no_match) {
-        h.pass = wire::load64(frame.data() + wire::kHeaderBytes + wire::kConnectPassAt);
-        wire::write_answer(bytes + wire::kHeaderBytes, {nonce, 0, static_cast<uint16_t>(frame.size())});
-        h.length = wire::kAnswerBytes;
-    } else {
-        if (!answers_.allows(now)) return;
-        h.source = wire::load32(frame.data() + 4);
-        h.sequence = wire::load32(frame.data() + 16);
-        h.acknowledge = wire::load32(frame.data() + 12);
-        h.pass = wire::load64(frame.data() + wire::kPassAt);
-    }
+    h.source = wire::load32(frame.data() + 4);
+    h.sequence = wire::load32(frame.data() + 16);
+    h.acknowledge = wire::load32(frame.data() + 12);
+    h.pass = wire::load64(frame.data() + wire::kPassAt);
     wire::seal(bytes, h);
     send_own({bytes, wire::kHeaderBytes + h.length}, to, now);
 }

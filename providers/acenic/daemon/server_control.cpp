@@ -157,7 +157,7 @@ void Server::set_faults(Session& s, uint32_t link, const FaultPlan& plan) {
     std::erase(s.faulty, link);
     if (!plan.active()) return;
     // Links end without a word to us: those that are long over make room, as in the port.
-    if (s.faulty.size() == FaultyWire::kMostPlans) {
+    if (s.faulty.size() == packet::FaultyWire::kMostPlans) {
         port_->set_faults(s.faulty.front(), FaultPlan());
         s.faulty.erase(s.faulty.begin());
     }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-#include "providers/acenic/faulty_wire.hpp"
-
-#include <rte_mbuf.h>
+#include "providers/packet/faulty_wire.hpp"
 
 #include <algorithm>
 
 #include "providers/wire/format.hpp"
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 
 namespace {
 
@@ -26,7 +24,7 @@ void damage(std::span<std::byte> frame, FaultDice& dice) {
 }  // namespace
 
 FaultyWire::~FaultyWire() {
-    for (; !held_.empty(); held_.pop()) ::rte_pktmbuf_free(held_.top().frame);
+    for (; !held_.empty(); held_.pop()) keeper_.free(held_.top().frame);
 }
 
 void FaultyWire::set_plan(uint32_t link, const FaultPlan& plan) {
@@ -46,25 +44,25 @@ FaultyWire::Plan* FaultyWire::plan_of(uint32_t link) {
     return of_all;
 }
 
-void FaultyWire::hold(rte_mbuf* m, int64_t due) {
+void FaultyWire::hold(void* m, int64_t due) {
     if (held_.size() < kMostHeld) return held_.push({due, order_++, m});
     ++counters_.no_room;
-    ::rte_pktmbuf_free(m);
+    keeper_.free(m);
 }
 
-uint32_t FaultyWire::pass(rte_mbuf* m, uint32_t source, std::span<std::byte> frame, int64_t time,
-                          rte_mbuf* now[2]) {
+uint32_t FaultyWire::pass(void* m, uint32_t source, std::span<std::byte> frame, int64_t time,
+                          void* now[2]) {
     Plan* const p = plan_of(source);
     now[0] = m;
     if (p == nullptr) return 1;
     if (p->plan.is_link_down(time) || p->dice.chance(p->plan.drop)) {
         ++counters_.dropped;
-        ::rte_pktmbuf_free(m);
+        keeper_.free(m);
         return 0;
     }
     uint32_t copies = 1;
     if (p->dice.chance(p->plan.duplicate)) {
-        now[1] = ::rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
+        now[1] = keeper_.copy_of(m);
         if (now[1] != nullptr) {
             ++copies;
             ++counters_.duplicated;
@@ -93,11 +91,11 @@ uint32_t FaultyWire::pass(rte_mbuf* m, uint32_t source, std::span<std::byte> fra
     return going;
 }
 
-rte_mbuf* FaultyWire::release(int64_t time) {
+void* FaultyWire::release(int64_t time) {
     if (held_.empty() || held_.top().due > time) return nullptr;
-    rte_mbuf* const m = held_.top().frame;
+    void* const m = held_.top().frame;
     held_.pop();
     return m;
 }
 
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Fault injection behind a port of acenic, frame by frame and at times that a test chooses.
-#include "providers/acenic/faulty_wire.hpp"
+// Fault injection behind a port, frame by frame and at times that a test chooses.
+#include "providers/packet/faulty_wire.hpp"
 
 #include <gtest/gtest.h>
-#include <rte_mbuf.h>
 
 #include <array>
 
-namespace viaduct::acenic {
+namespace viaduct::packet {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-class AcenicFaultyWire : public testing::Test {
+class PacketFaultyWire : public testing::Test {
 protected:
-    AcenicFaultyWire() {
-        frame_.nb_segs = 1;
-        rte_mbuf_refcnt_set(&frame_, kOurs);
-    }
-
     void plan(uint32_t link, const char* text) {
         FaultPlan p;
         ASSERT_TRUE(parse_fault_plan(text, &p)) << text;
@@ -26,26 +20,31 @@ protected:
     }
     // Whether a frame of that link that leaves at that time goes out at once. What is lost is given back.
     bool passes(uint32_t link, int64_t time) {
-        rte_mbuf* now[2] = {};
-        const uint16_t before = rte_mbuf_refcnt_read(&frame_);
+        void* now[2] = {};
+        const int before = keeper_.given_back;
         const uint32_t n = wire_.pass(&frame_, link, bytes_, time, now);
-        EXPECT_EQ(rte_mbuf_refcnt_read(&frame_), before - (n == 0 ? 1 : 0));
+        EXPECT_EQ(keeper_.given_back, before + (n == 0 ? 1 : 0));
         return n != 0;
     }
 
-    static constexpr uint16_t kOurs = 1000;  // references: no pool stands behind the frame
-    rte_mbuf frame_{};
+    struct Keeper final : FrameKeeper {
+        void* copy_of(void* frame) override { return frame; }
+        void free(void*) override { ++given_back; }
+        int given_back = 0;
+    };
+    Keeper keeper_;
+    int frame_ = 0;  // only its address is looked at
     std::array<std::byte, 64> bytes_{};
-    FaultyWire wire_;
+    FaultyWire wire_{keeper_};
 };
 
-TEST_F(AcenicFaultyWire, WithoutAPlanEverythingPasses) {
+TEST_F(PacketFaultyWire, WithoutAPlanEverythingPasses) {
     EXPECT_FALSE(wire_.has_plans());
     EXPECT_TRUE(passes(1, 0));
     EXPECT_EQ(wire_.counters().dropped, 0u);
 }
 
-TEST_F(AcenicFaultyWire, ALinkThatFlapsIsUpAndDownByTurns) {
+TEST_F(PacketFaultyWire, ALinkThatFlapsIsUpAndDownByTurns) {
     plan(0, "flap_ms=100");
     ASSERT_TRUE(wire_.has_plans());
     for (const int64_t up : {int64_t{0}, 100 * kMs - 1, 200 * kMs, 299 * kMs, 1'000'000 * kMs})
@@ -58,7 +57,7 @@ TEST_F(AcenicFaultyWire, ALinkThatFlapsIsUpAndDownByTurns) {
     EXPECT_TRUE(passes(1, 100 * kMs)) << "the empty plan ends it";
 }
 
-TEST_F(AcenicFaultyWire, ALinkWithAPlanOfItsOwnFlapsAlone) {
+TEST_F(PacketFaultyWire, ALinkWithAPlanOfItsOwnFlapsAlone) {
     plan(7, "flap_ms=10");
     EXPECT_FALSE(passes(7, 10 * kMs));
     EXPECT_TRUE(passes(8, 10 * kMs));
@@ -68,15 +67,15 @@ TEST_F(AcenicFaultyWire, ALinkWithAPlanOfItsOwnFlapsAlone) {
     EXPECT_FALSE(passes(8, 20 * kMs));
 }
 
-TEST_F(AcenicFaultyWire, ALinkThatIsDownStaysSo) {
+TEST_F(PacketFaultyWire, ALinkThatIsDownStaysSo) {
     plan(0, "linkdown=1,flap_ms=100");
     for (int64_t t = 0; t < 1000 * kMs; t += 50 * kMs) EXPECT_FALSE(passes(1, t)) << t;
 }
 
-TEST_F(AcenicFaultyWire, FramesOnTheirWayWhenTheLinkGoesDownArrive) {
+TEST_F(PacketFaultyWire, FramesOnTheirWayWhenTheLinkGoesDownArrive) {
     plan(0, "flap_ms=1,delay_us=500");
     EXPECT_FALSE(passes(1, 1 * kMs));
-    rte_mbuf* now[2] = {};
+    void* now[2] = {};
     EXPECT_EQ(wire_.pass(&frame_, 1, bytes_, kMs - 1, now), 0u);
     EXPECT_EQ(wire_.held_until(), kMs + kMs / 2 - 1);
     EXPECT_EQ(wire_.release(kMs), nullptr);
@@ -84,4 +83,4 @@ TEST_F(AcenicFaultyWire, FramesOnTheirWayWhenTheLinkGoesDownArrive) {
 }
 
 }  // namespace
-}  // namespace viaduct::acenic
+}  // namespace viaduct::packet

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/packet/requests.hpp"
+
+#include <algorithm>
+
+#include "providers/wire/bytes.hpp"
+#include "providers/wire/encapsulation.hpp"
+
+namespace viaduct::packet {
+
+using wire::Kind;
+
+namespace {
+
+// A requester repeats itself every 100 ms; who has been silent for so long has given up or is connected.
+constexpr int64_t kForget = 5'000'000'000;
+constexpr size_t kMostMatches = 8192;
+// A request that found nobody is kept for a program that comes to wait for it; not so long that its sender may
+// have believed the answer that nobody does (wire::Tuning::no_match_grace).
+constexpr int64_t kHold = 80'000'000;
+constexpr size_t kMostWaiting = 64;
+
+}  // namespace
+
+std::string Requests::key_of(bool peer, const EndAddress& local) {
+    std::string key(1, peer ? 'p' : 'c');
+    return key.append(reinterpret_cast<const char*>(local.discriminator), local.discriminator_len);
+}
+
+void Requests::add(uint32_t slot, const Wish& wish, int64_t now, Held* held) {
+    held->frame.clear();
+    remove(slot, wish.index, false);
+    const std::string key = key_of(wish.peer, wish.local);
+    filed_[slot][wish.index] = {key, next_serial_};
+    wishes_[key].push_back({slot, wish, next_serial_++, false, 0});
+    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](const Waiting& w) { return w.key == key && now - w.since <= kHold; });
+    if (found == waiting_.end()) return;
+    *held = std::move(found->request);
+    waiting_.erase(found);
+}
+
+void Requests::hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
+                    int64_t now) {
+    for (const Waiting& w : waiting_)
+        if (w.nonce == nonce && w.request.from == from) return;  // a copy
+    std::erase_if(waiting_, [&](const Waiting& w) { return now - w.since > kForget; });
+    if (waiting_.size() == kMostWaiting) waiting_.pop_front();
+    waiting_.push_back({key, nonce, now, {{frame.begin(), frame.end()}, from}});
+}
+
+void Requests::remove(uint32_t slot, uint32_t index, bool forget) {
+    const auto of_slot = filed_.find(slot);
+    if (of_slot == filed_.end()) return;
+    const auto filed = of_slot->second.find(index);
+    if (filed == of_slot->second.end()) return;
+    const uint64_t serial = filed->second.serial;
+    take_out(filed->second.key, serial);
+    of_slot->second.erase(filed);
+    if (forget) std::erase_if(matches_, [&](const auto& m) { return m.second.serial == serial; });
+}
+
+void Requests::take_out(const std::string& key, uint64_t serial) {
+    const auto listeners = wishes_.find(key);
+    if (listeners == wishes_.end()) return;
+    std::erase_if(listeners->second, [&](const Listener& l) { return l.serial == serial; });
+    if (listeners->second.empty()) wishes_.erase(listeners);
+}
+
+size_t Requests::wishes() const {
+    size_t n = 0;
+    for (const auto& [key, listeners] : wishes_) n += listeners.size();
+    return n;
+}
+
+// ---- requests
+
+Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicAddress& from, uint32_t source) {
+    const auto listeners = wishes_.find(key_of(peer, c.remote));
+    if (listeners == wishes_.end()) return nullptr;
+    if (!peer) return &listeners->second.front();
+    Listener* best = nullptr;
+    for (Listener& l : listeners->second) {
+        const bool own = l.wish.link == source && (l.wish.source == NicAddress{} || l.wish.source == from);
+        if (!(l.wish.remote == c.local) || own) continue;
+        // Who waits alone first; among those that have been found already, the one longest ago.
+        const bool better =
+            best == nullptr || (best->taken && !l.taken) || (best->taken && l.taken && l.used < best->used);
+        if (better) best = &l;
+    }
+    return best;
+}
+
+Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes, const NicAddress& from,
+                         int64_t now) {
+    wire::Connect c;
+    if (wire::read_connect(f, &c) != wire::Flaw::none || c.nonce == 0) return {};
+    c.local.host = ports_ ? wire::named_host(from, c.local.host) : from;
+    const Attempt attempt{from, f.header.source, c.nonce};
+    if (const auto known = matches_.find(attempt); known != matches_.end()) {
+        known->second.heard = now;
+        return {known->second.slot, {}, 0};
+    }
+    const bool peer = f.header.kind == Kind::peer_request;
+    Listener* found = find(c, peer, from, f.header.source);
+    // A peer's request comes again until somebody wants it; a client is told.
+    if (found == nullptr && !peer) hold(key_of(peer, c.remote), c.nonce, bytes, from, now);
+    if (found == nullptr) return {kNobody, peer ? Kind{} : Kind::no_match, c.nonce};
+    const Match match{found->slot, found->serial, now};
+    if (peer) {
+        found->taken = true;
+        found->used = now;
+    } else {
+        take_out(filed_[found->slot][found->wish.index].key, found->serial);  // used up by one request
+    }
+    if (matches_.size() >= kMostMatches) expire(now);
+    if (matches_.size() < kMostMatches) matches_[attempt] = match;
+    return {match.slot, {}, 0};
+}
+
+// A requester waits no longer: the program that has its request hears of it.
+Target Requests::withdrawal(const NicAddress& from, uint64_t nonce) {
+    std::erase_if(waiting_, [&](const Waiting& w) { return w.nonce == nonce && w.request.from == from; });
+    for (const auto& [attempt, match] : matches_)
+        if (attempt.nonce == nonce && attempt.from == from) return {match.slot, {}, 0};
+    return {};
+}
+
+void Requests::expire(int64_t now) {
+    std::erase_if(matches_, [&](const auto& m) { return now - m.second.heard > kForget; });
+    expired_at_ = now;
+}
+
+void Requests::drop(uint32_t slot) {
+    if (const auto of_slot = filed_.find(slot); of_slot != filed_.end()) {
+        for (const auto& [index, filed] : of_slot->second) take_out(filed.key, filed.serial);
+        filed_.erase(of_slot);
+    }
+    std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });
+}
+
+void Requests::pass_on(uint32_t slot, const NicAddress& from, uint32_t source, uint64_t nonce) {
+    const auto match = matches_.find({from, source, nonce});
+    if (match != matches_.end() && match->second.slot == slot) matches_.erase(match);
+}
+
+Target Requests::incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now) {
+    if (now - expired_at_ > kForget) expire(now);
+    wire::Frame f;
+    if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
+    if (f.header.kind == Kind::withdraw) return withdrawal(from, wire::read_answer(f).nonce);
+    const bool asks = f.header.kind == Kind::request || f.header.kind == Kind::peer_request;
+    return asks ? request(f, frame, from, now) : Target{};
+}
+
+bool make_no_match(std::span<const std::byte> request, uint64_t nonce, std::byte* to) {
+    if ((wire::load16(request.data() + 2) & wire::kFlagTagged) != 0) return false;
+    wire::Header h;
+    h.kind = Kind::no_match;
+    h.destination = wire::load32(request.data() + wire::kSourceAt);
+    h.pass = wire::load64(request.data() + wire::kHeaderBytes + wire::kConnectPassAt);
+    h.length = wire::kAnswerBytes;
+    wire::write_answer(to + wire::kHeaderBytes, {nonce, 0, static_cast<uint16_t>(request.size())});
+    wire::seal(to, h);
+    return true;
+}
+
+}  // namespace viaduct::packet

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which of the programs that share an address a request is for. Requests name no link yet: they go to the program that
+// waits for them, and their copies to the same one. Pure state: no port, no memory of others, time is an argument. Used
+// by the engine process of acenic and by viaduct-udpd.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "providers/wire/format.hpp"
+#include "viaduct/types.hpp"
+
+namespace viaduct::packet {
+
+inline constexpr uint32_t kNobody = 0;
+
+// What a program wants to hear of.
+struct Wish {
+    uint32_t index = 0;  // the program's name for it
+    bool peer = false;
+    uint32_t link = 0;  // peer to peer: its own
+    EndAddress local, remote;
+    NicAddress source{};  // where the program's own frames come from; zero: all have the address of the port
+};
+
+// A request as it came.
+struct Held {
+    std::vector<std::byte> frame;
+    NicAddress from;
+};
+
+struct Target {
+    uint32_t slot = kNobody;
+    // Nobody wants it: what to answer, if anything, to whom it came from.
+    wire::Kind answer{};
+    uint64_t nonce = 0;
+};
+
+class Requests {
+public:
+    // ports: addresses are IPv4 and port, and a requester names its host's port (wire::named_host).
+    explicit Requests(bool ports) : ports_(ports) {}
+
+    // ---- what programs say; a program is a number that is not kNobody
+    // A request that has come within the last moments and found nobody is in `held` afterwards.
+    void add(uint32_t slot, const Wish&, int64_t now, Held* held);
+    // forget: what has matched it is for another.
+    void remove(uint32_t slot, uint32_t index, bool forget);
+    void drop(uint32_t slot);
+    // It has had this request and has thought better of it: the next copy finds another one, or nobody.
+    void pass_on(uint32_t slot, const NicAddress& from, uint32_t source, uint64_t nonce);
+
+    // ---- request, peer_request and withdraw, as they came. Only what has a good check decides anything.
+    Target incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now);
+
+    size_t wishes() const;
+    size_t matches() const { return matches_.size(); }
+
+private:
+    struct Attempt {  // names a request
+        NicAddress from;
+        uint32_t source = 0;
+        uint64_t nonce = 0;
+        bool operator==(const Attempt&) const = default;
+    };
+    struct AttemptHash {
+        size_t operator()(const Attempt& a) const { return a.nonce ^ (uint64_t{a.source} << 32); }
+    };
+    struct Match {
+        uint32_t slot = 0;
+        uint64_t serial = 0;  // of the wish
+        int64_t heard = 0;
+    };
+    struct Listener {
+        uint32_t slot = 0;
+        Wish wish;
+        uint64_t serial = 0;
+        bool taken = false;  // peer to peer: somebody has matched it
+        int64_t used = 0;
+    };
+    struct Filed {  // where a wish is, or was until a request has used it up
+        std::string key;
+        uint64_t serial = 0;
+    };
+    using Listeners = std::vector<Listener>;  // oldest first
+    struct Waiting {  // a request that found nobody
+        std::string key;
+        uint64_t nonce = 0;
+        int64_t since = 0;
+        Held request;
+    };
+
+    Target request(const wire::Frame&, std::span<const std::byte> bytes, const NicAddress& from, int64_t now);
+    Target withdrawal(const NicAddress& from, uint64_t nonce);
+    Listener* find(const wire::Connect&, bool peer, const NicAddress& from, uint32_t source);
+    void hold(const std::string& key, uint64_t nonce, std::span<const std::byte> frame, const NicAddress& from,
+              int64_t now);
+    void take_out(const std::string& key, uint64_t serial);
+    static std::string key_of(bool peer, const EndAddress& local);
+    void expire(int64_t now);
+
+    const bool ports_;
+    // By what they listen at, so that those of one program do not slow down the requests to others.
+    std::unordered_map<std::string, Listeners> wishes_;
+    std::unordered_map<uint32_t, std::unordered_map<uint32_t, Filed>> filed_;  // by program and its own index
+    uint64_t next_serial_ = 1;
+    std::unordered_map<Attempt, Match, AttemptHash> matches_;
+    std::deque<Waiting> waiting_;  // oldest first
+    int64_t expired_at_ = 0;
+};
+
+inline constexpr uint32_t kNoMatchBytes = wire::kHeaderBytes + wire::kAnswerBytes;
+// The answer to a request that nobody waits for. False: none, since who shares an address has no key to tag it with.
+bool make_no_match(std::span<const std::byte> request, uint64_t nonce, std::byte* to);
+
+}  // namespace viaduct::packet

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A program's way to viaduct-udpd of its NIC: made when it first waits for requests, made again when that process has
+// ended. Under the engine's lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "core/shm/segment.hpp"
+#include "providers/udp/daemon/protocol.hpp"
+
+namespace viaduct::udp {
+
+class DaemonLink {
+public:
+    // data: where the program's frames come from. token: what forwarded requests have to show.
+    DaemonLink(const NicAddress& nic, const NicAddress& data, uint64_t token) : nic_(nic), data_(data), token_(token) {}
+
+    // The number of the wish; 0: nobody can be told, which the log says.
+    uint32_t add(WishMessage);
+    void remove(uint32_t number, bool forget);
+    // The daemon has said that it knows that wish.
+    void note_known(uint32_t number) { known_ = number; }
+    // All wishes are known there.
+    bool is_known() const { return known_ == asked_; }
+    // Looks now and then whether the process is still there, and finds another one if not. Cheap otherwise.
+    void look_after(int64_t now);
+    bool is_from_daemon(const Envelope& e) const { return e.mark == Envelope::kMark && e.token == token_; }
+
+private:
+    bool find(int64_t deadline);
+    Status greet(uid_t user, int64_t deadline);
+    bool is_alive() const;
+    bool tell(const WishMessage&);
+
+    const NicAddress nic_, data_;
+    const uint64_t token_;
+    Fd socket_;
+    std::map<uint32_t, WishMessage> wishes_;
+    uint32_t last_ = 0, asked_ = 0, known_ = 0;
+    int64_t looked_at_ = 0;
+    std::string why_, cure_;
+};
+
+}  // namespace viaduct::udp

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// udp: VI over the kernel's UDP sockets. This file is its table of operations, and how its NICs are found and opened.
+#include <cstdio>
+#include <utility>
+
+#include "core/log/log.hpp"
+#include "providers/packet/key_file.hpp"
+#include "providers/packet/nic.hpp"
+#include "providers/udp/address.hpp"
+#include "providers/udp/udp_port.hpp"
+
+namespace viaduct::udp {
+
+namespace {
+
+class ConfiguredPort final : public packet::PortSource {
+public:
+    ConfiguredPort(Spec spec, std::optional<wire::Key> key)
+        : PortSource("udp", text_of(spec.address)), spec_(std::move(spec)) {
+        key_ = key;
+    }
+    std::unique_ptr<packet::FramePort> open(std::string* why, std::string* cure) const override {
+        return UdpPort::open(spec_, why, cure);
+    }
+    bool resolve(uint32_t ip, NicAddress* out) const override { return find_host(spec_, ip, out); }
+
+private:
+    const Spec spec_;
+};
+
+NicInfo describe_nic(uint16_t index, const Spec& spec) {
+    NicInfo nic = packet::common_info();
+    std::snprintf(nic.name, sizeof nic.name, "udp%u", index);
+    std::snprintf(nic.provider, sizeof nic.provider, "udp");
+    std::snprintf(nic.description, sizeof nic.description, "VI over UDP: %.32s at %s", spec.interface.c_str(),
+                  text_of(spec.address).c_str());
+    nic.address = spec.address;
+    nic.index = index;
+    nic.hardware_version = 1;
+    nic.link_up = spec.up ? 1 : 0;
+    nic.native_mtu = spec.mtu;
+    nic.profile = Profile{6000, 1000, 20, 0};
+    return nic;
+}
+
+Status discover(const Settings& settings, const Hints&, NicSink& sink) {
+    const auto count = static_cast<uint16_t>(split_interfaces(settings).size());
+    for (uint16_t index = 0; index != count; ++index) {
+        Spec spec;
+        Rejection why;
+        if (read_spec(settings, index, &spec, &why)) {
+            sink.offer(describe_nic(index, spec));
+        } else {
+            sink.reject(why);
+        }
+    }
+    return Status::ok;
+}
+
+Status open(const OpenArgs& args, NicContext** out) {
+    Spec spec;
+    Rejection rejection;
+    if (!read_spec(*args.settings, args.nic.index, &spec, &rejection)) {
+        VIADUCT_LOG(error, "udp", "%s; %s", rejection.reason, rejection.cure);
+        return Status::unknown_name;
+    }
+    std::optional<wire::Key> key;
+    if (const std::string file = args.settings->get("auth_key_file", ""); !file.empty()) {
+        std::string why, cure;
+        if (!packet::read_key_file("udp", file, &key.emplace(), &why, &cure)) {
+            VIADUCT_LOG(error, "udp", "%s; %s", why.c_str(), cure.c_str());
+            return Status::invalid;
+        }
+    }
+    return packet::open(args, std::make_unique<ConfiguredPort>(std::move(spec), key), out);
+}
+
+constexpr Provider make_provider() {
+    Provider p;
+    p.name = "udp";
+    p.description = "VI over the kernel's UDP sockets";
+    p.version = 1;
+    p.control.discover = discover;
+    p.data = packet::common_data();
+    p.data.open = open;
+    return p;
+}
+
+}  // namespace
+
+}  // namespace viaduct::udp
+
+extern "C" __attribute__((visibility("default"))) constexpr viaduct::Provider viaduct_provider_v1 =
+    viaduct::udp::make_provider();

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "providers/udp/udp_port.hpp"
+
+#include <netinet/udp.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/clock/clock.hpp"
+#include "core/log/log.hpp"
+#include "core/sync/cancellation.hpp"
+#include "providers/wire/bytes.hpp"
+#include "providers/wire/format.hpp"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+namespace viaduct::udp {
+
+namespace {
+
+constexpr int kBuffer = 8 << 20;
+// Payloads from this size on are read where they lie, by the kernel's own copy.
+constexpr uint32_t kZeroCopyFrom = 2048;
+constexpr uint32_t kMostOfTrain = 64;         // frames (UDP_MAX_SEGMENTS)
+constexpr uint32_t kTrainBytes = 65'535 - 28;  // a datagram's most
+constexpr uint32_t kLeastWindow = 8, kMostWindow = 64;
+
+// As large as the system permits; what it is.
+int set_buffer(int socket, int force, int plain) {
+    int size = kBuffer;
+    if (::setsockopt(socket, SOL_SOCKET, force, &size, sizeof size) != 0)
+        ::setsockopt(socket, SOL_SOCKET, plain, &size, sizeof size);
+    socklen_t bytes = sizeof size;
+    ::getsockopt(socket, SOL_SOCKET, plain, &size, &bytes);
+    return size;
+}
+
+}  // namespace
+
+struct UdpPort::Kept {
+    NicAddress to;
+    std::vector<std::byte> frame;
+};
+
+std::unique_ptr<packet::FramePort> UdpPort::open(const Spec& spec, std::string* why, std::string* cure) {
+    Fd socket(above_stdio(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
+    sockaddr_in own = to_socket_address(spec.address);
+    own.sin_port = 0;
+    socklen_t bytes = sizeof own;
+    if (!socket.valid() || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0 ||
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &bytes) != 0) {
+        *why = spec.text + ": no UDP socket at " + udp::text_of(spec.address) + ": " + std::strerror(errno);
+        *cure = "is the address still there (ip -4 address), and is a descriptor left (ulimit -n)?";
+        return nullptr;
+    }
+    // Frames are never fragmented: the hand-shake finds the path's MTU by what arrives.
+    const int probe = IP_PMTUDISC_PROBE, on = 1;
+    ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe);
+    ::setsockopt(socket.get(), IPPROTO_UDP, UDP_GRO, &on, sizeof on);
+    uint64_t token = 0;
+    if (::getrandom(&token, sizeof token, 0) != sizeof token) {
+        *why = "there are no random numbers to be had";
+        *cure = "allow getrandom";
+        return nullptr;
+    }
+    return std::unique_ptr<FramePort>(new UdpPort(spec, std::move(socket), from_socket_address(own), token));
+}
+
+UdpPort::UdpPort(const Spec& spec, Fd socket, const NicAddress& data, uint64_t token)
+    : spec_(spec),
+      socket_(std::move(socket)),
+      data_(data),
+      daemon_(spec.address, data, token),
+      out_room_(size_t{kOut} * spec.max_frame()),
+      in_room_(size_t{kIn} * kRoom) {
+    for (uint32_t i = 0; i < kOut; ++i) out_[i].frame = out_room_.data() + size_t{i} * spec.max_frame();
+    set_buffer(socket_.get(), SO_SNDBUFFORCE, SO_SNDBUF);
+    // What a peer may have under way has to fit the buffer, with the kernel's own needs: what does not is lost.
+    const int room = set_buffer(socket_.get(), SO_RCVBUFFORCE, SO_RCVBUF);
+    window_ = std::clamp(static_cast<uint32_t>(room) / (2 * spec.max_frame()), kLeastWindow, kMostWindow);
+    int size = 0;
+    socklen_t bytes = sizeof size;
+    segments_ = ::getsockopt(socket_.get(), IPPROTO_UDP, UDP_SEGMENT, &size, &bytes) == 0;
+    if (spec_.zero_copy) zero_copy_from_ = kZeroCopyFrom;
+    set_faults(0, spec_.faults);
+    VIADUCT_LOG(info, "udp", "%s is open at %s, frames up to %u bytes, window %u, receive buffer %d%s",
+                udp::text_of(spec_.address).c_str(), udp::text_of(data_).c_str(), max_frame(), window_, room,
+                segments_ ? ", UDP_SEGMENT" : "");
+}
+
+UdpPort::~UdpPort() { faults_.reset(); }
+
+// ---- frames out
+
+std::byte* UdpPort::begin_frame(uint32_t) {
+    if (out_count_ == kOut) send_frames();
+    return out_count_ != kOut ? out_[out_count_].frame : nullptr;
+}
+
+void UdpPort::end_frame(std::byte*, uint32_t bytes, const NicAddress& to) {
+    if (bytes == 0) return;
+    Out& o = out_[out_count_];
+    o.bytes = o.all = bytes;
+    o.pieces = 0;
+    o.to = to;
+    if (faults_ != nullptr) [[unlikely]]
+        return misbehave(o);
+    ++out_count_;
+}
+
+void UdpPort::end_zero_copy(std::byte*, uint32_t bytes, std::span<const wire::Piece> tail, const NicAddress& to) {
+    Out& o = out_[out_count_];
+    o.bytes = o.all = bytes;
+    o.pieces = static_cast<uint32_t>(tail.size());
+    o.to = to;
+    for (uint32_t i = 0; i < o.pieces; ++i) {
+        o.tail[i] = tail[i];
+        o.all += tail[i].bytes;
+    }
+    ++out_count_;
+}
+
+// Frames for one peer, all of the size of the first; the last may be shorter.
+uint32_t UdpPort::length_of_train(uint32_t first) const {
+    if (!segments_) return 1;
+    const Out& head = out_[first];
+    uint32_t n = 1, bytes = head.all;
+    for (; first + n < out_count_ && n < kMostOfTrain; ++n) {
+        const Out& o = out_[first + n];
+        if (!(o.to == head.to) || o.all > head.all || bytes + o.all > kTrainBytes) break;
+        bytes += o.all;
+        if (o.all < head.all) return n + 1;
+    }
+    return n;
+}
+
+void UdpPort::send_frames() {
+    if (faults_ != nullptr) [[unlikely]]
+        release_held();
+    const CancellationHeldOff inside_hot_calls;
+    uint32_t first = 0;
+    while (first < out_count_) {
+        std::array<mmsghdr, kOut> messages;
+        std::array<sockaddr_in, kOut> addresses;
+        std::array<iovec, size_t{kOut} * (1 + wire::kMostPieces)> parts;
+        std::array<uint32_t, kOut> lengths;
+        struct alignas(cmsghdr) Control {
+            char bytes[CMSG_SPACE(sizeof(uint16_t))];
+        };
+        std::array<Control, kOut> controls;
+        uint32_t count = 0;
+        size_t part = 0;
+        for (uint32_t at = first; at < out_count_; ++count) {
+            const uint32_t n = lengths[count] = length_of_train(at);
+            msghdr& m = messages[count].msg_hdr;
+            m = {};
+            addresses[count] = to_socket_address(out_[at].to);
+            m.msg_name = &addresses[count];
+            m.msg_namelen = sizeof(sockaddr_in);
+            m.msg_iov = &parts[part];
+            for (uint32_t i = 0; i < n; ++i) {
+                const Out& o = out_[at + i];
+                parts[part++] = {o.frame, o.bytes};
+                for (uint32_t p = 0; p < o.pieces; ++p)
+                    parts[part++] = {const_cast<std::byte*>(o.tail[p].at), o.tail[p].bytes};
+            }
+            m.msg_iovlen = static_cast<size_t>(&parts[0] + part - m.msg_iov);
+            if (n > 1) {
+                const auto each = static_cast<uint16_t>(out_[at].all);
+                m.msg_control = controls[count].bytes;
+                m.msg_controllen = sizeof controls[count].bytes;
+                cmsghdr* const c = CMSG_FIRSTHDR(&m);
+                c->cmsg_level = IPPROTO_UDP;
+                c->cmsg_type = UDP_SEGMENT;
+                c->cmsg_len = CMSG_LEN(sizeof each);
+                std::memcpy(CMSG_DATA(c), &each, sizeof each);
+                ++counters_.trains;
+            }
+            at += n;
+        }
+        const int sent = ::sendmmsg(socket_.get(), messages.data(), count, MSG_DONTWAIT);
+        for (int i = 0; i < sent; ++i) first += lengths[static_cast<size_t>(i)];
+        if (sent > 0) continue;
+        if (errno == EINTR) continue;
+        if (!note_failure(errno, lengths[0])) break;
+        if (lengths[0] > 1 && !segments_) continue;  // once more, each alone
+        first += lengths[0];                         // lost, as on the way
+    }
+    keep_rest(first);
+}
+
+// False: the socket takes no more now.
+bool UdpPort::note_failure(int error, uint32_t frames) {
+    switch (error) {
+        case EAGAIN:
+        case ENOBUFS:
+        case ENOMEM:
+            counters_.not_taken += frames;
+            return false;
+        case EMSGSIZE:
+            counters_.too_large += frames;
+            if (!told_too_large_)
+                VIADUCT_LOG(warn, "udp",
+                            "%s: frames of up to %u bytes are larger than the interface takes now; new connections "
+                            "find a size that passes",
+                            udp::text_of(spec_.address).c_str(), max_frame());
+            told_too_large_ = true;
+            return true;
+        case EINVAL:
+        case EIO:
+            if (frames > 1) segments_ = false;  // not on this interface
+            [[fallthrough]];
+        default:
+            counters_.lost += frames;
+            return true;
+    }
+}
+
+// What the socket has not taken waits in our own memory.
+void UdpPort::keep_rest(uint32_t first) {
+    for (uint32_t i = first; i < out_count_; ++i) {
+        Out& o = out_[i];
+        for (uint32_t p = 0; p < o.pieces; ++p) {
+            std::memcpy(o.frame + o.bytes, o.tail[p].at, o.tail[p].bytes);
+            o.bytes += o.tail[p].bytes;
+        }
+        o.pieces = 0;
+        if (first != 0) std::swap(out_[i - first], o);
+    }
+    out_count_ -= first;
+}
+
+// ---- frames in
+
+// How many datagrams have come.
+uint32_t UdpPort::fetch() {
+    std::array<mmsghdr, kIn> messages;
+    std::array<sockaddr_in, kIn> addresses;
+    std::array<iovec, kIn> parts;
+    struct alignas(cmsghdr) Control {
+        char bytes[CMSG_SPACE(sizeof(int))];
+    };
+    std::array<Control, kIn> controls;
+    for (uint32_t i = 0; i < kIn; ++i) {
+        parts[i] = {in_room_.data() + size_t{i} * kRoom, kRoom};
+        msghdr& m = messages[i].msg_hdr;
+        m = {};
+        m.msg_name = &addresses[i];
+        m.msg_namelen = sizeof(sockaddr_in);
+        m.msg_iov = &parts[i];
+        m.msg_iovlen = 1;
+        m.msg_control = controls[i].bytes;
+        m.msg_controllen = sizeof controls[i].bytes;
+    }
+    int n = 0;
+    {
+        const CancellationHeldOff inside_hot_calls;
+        n = ::recvmmsg(socket_.get(), messages.data(), kIn, MSG_DONTWAIT, nullptr);
+    }
+    in_count_ = n > 0 ? static_cast<uint32_t>(n) : 0;
+    in_next_ = in_offset_ = 0;
+    for (uint32_t i = 0; i < in_count_; ++i) {
+        msghdr& m = messages[i].msg_hdr;
+        in_[i] = {messages[i].msg_len, messages[i].msg_len, from_socket_address(addresses[i])};
+        for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+            if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO) continue;
+            int each = 0;
+            std::memcpy(&each, CMSG_DATA(c), sizeof each);
+            if (each > 0) in_[i].each = static_cast<uint32_t>(each);
+            ++counters_.trains_in;
+        }
+    }
+    return in_count_;
+}
+
+// True: it was a frame.
+bool UdpPort::take_one(Take take, void* argument, const In& in, std::span<const std::byte> frame) {
+    if (wire::load8(frame.data()) != Envelope::kMark) [[likely]] {
+        take(argument, frame, in.from);
+        return true;
+    }
+    Envelope e;
+    if (frame.size() < sizeof e || !(in.from == spec_.address)) {
+        ++counters_.foreign;
+        return false;
+    }
+    std::memcpy(&e, frame.data(), sizeof e);
+    if (!daemon_.is_from_daemon(e)) {
+        ++counters_.foreign;
+        return false;
+    }
+    if (e.what == Envelope::known) daemon_.note_known(e.number);
+    if (e.what == Envelope::request) take(argument, frame.subspan(sizeof e), e.from);
+    return e.what == Envelope::request;
+}
+
+uint32_t UdpPort::receive_into(Take take, void* argument) {
+    if (in_next_ == in_count_ && fetch() == 0) return 0;
+    uint32_t n = 0;
+    while (n < kBurst && in_next_ < in_count_) {
+        const In& in = in_[in_next_];
+        const uint32_t bytes = std::min(in.each, in.bytes - in_offset_);
+        const std::byte* const at = in_room_.data() + size_t{in_next_} * kRoom + in_offset_;
+        in_offset_ += bytes;
+        if (in_offset_ >= in.bytes) {
+            ++in_next_;
+            in_offset_ = 0;
+        }
+        if (bytes == 0) continue;
+        take_one(take, argument, in, {at, bytes});
+        ++n;
+    }
+    return in_next_ != in_count_ ? kBurst : n;  // there is more
+}
+
+bool UdpPort::may_sleep() {
+    daemon_.look_after(now_ns());
+    return in_next_ == in_count_;
+}
+
+// ---- who else is on this address
+
+uint32_t UdpPort::expect_request(const EndAddress& local) {
+    WishMessage wish;
+    wish.local = local;
+    return daemon_.add(wish);
+}
+
+uint32_t UdpPort::expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) {
+    WishMessage wish;
+    wish.peer = 1;
+    wish.link = own;
+    wish.local = local;
+    wish.remote = remote;
+    return daemon_.add(wish);
+}
+
+// ---- fault plans
+
+bool UdpPort::set_faults(wire::LinkId link, const FaultPlan& plan) {
+    if (faults_ == nullptr && !plan.active()) return true;
+    if (faults_ == nullptr) faults_ = std::make_unique<packet::FaultyWire>(static_cast<packet::FrameKeeper&>(*this));
+    zero_copy_from_ = UINT32_MAX;       // frames may be held back
+    faults_->set_plan(link, plan);  // it stays: there may be frames in it
+    return true;
+}
+
+void* UdpPort::copy_of(void* frame) { return new Kept(*static_cast<Kept*>(frame)); }
+void UdpPort::free(void* frame) { delete static_cast<Kept*>(frame); }
+
+void UdpPort::misbehave(const Out& o) {
+    auto* const kept = new Kept{o.to, {o.frame, o.frame + o.bytes}};
+    const uint32_t source = wire::load32(o.frame + wire::kSourceAt);
+    void* now[2];
+    const uint32_t n = faults_->pass(kept, source, kept->frame, now_ns(), now);
+    for (uint32_t i = 0; i < n; ++i) place(static_cast<Kept*>(now[i]));
+}
+
+// One frame too many is lost as well.
+void UdpPort::place(Kept* kept) {
+    const std::unique_ptr<Kept> owned(kept);
+    if (out_count_ == kOut) return;
+    Out& o = out_[out_count_++];
+    std::memcpy(o.frame, kept->frame.data(), kept->frame.size());
+    o.bytes = o.all = static_cast<uint32_t>(kept->frame.size());
+    o.pieces = 0;
+    o.to = kept->to;
+}
+
+void UdpPort::release_held() {
+    const int64_t now = now_ns();
+    while (out_count_ != kOut) {
+        void* const held = faults_->release(now);
+        if (held == nullptr) return;
+        place(static_cast<Kept*>(held));
+    }
+}
+
+std::string UdpPort::counters() const {
+    const Counters& c = counters_;
+    return "trains out " + std::to_string(c.trains) + ", in " + std::to_string(c.trains_in) + ", too large " +
+           std::to_string(c.too_large) + ", not taken " + std::to_string(c.not_taken) + ", lost otherwise " +
+           std::to_string(c.lost) + ", foreign " + std::to_string(c.foreign);
+}
+
+}  // namespace viaduct::udp

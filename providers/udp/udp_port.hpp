@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A UDP socket as a port of the engine: one for each NIC and process, at a port of its own, which all frames but the
+// first requests come to. Frames leave and come in batches; those of one row and one size for one peer go through the
+// kernel as one (UDP_SEGMENT, UDP_GRO). One thread at a time: the engine's lock.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/shm/segment.hpp"
+#include "providers/packet/faulty_wire.hpp"
+#include "providers/packet/frame_port.hpp"
+#include "providers/udp/address.hpp"
+#include "providers/udp/daemon_link.hpp"
+#include "providers/wire/host.hpp"
+
+namespace viaduct::udp {
+
+class UdpPort final : public packet::FramePort, public wire::Outlet, private packet::FrameKeeper {
+public:
+    // Null: *why and *cure say so for people.
+    static std::unique_ptr<FramePort> open(const Spec&, std::string* why, std::string* cure);
+    ~UdpPort() override;
+
+    // ---- FramePort
+    wire::Outlet& outlet() override { return *this; }
+    void transmit() override {
+        if (out_count_ != 0 || faults_ != nullptr) send_frames();
+    }
+    int wait_fd() const override { return socket_.get(); }
+    bool may_sleep() override;
+    int64_t held_until() const override { return faults_ ? faults_->held_until() : packet::FaultyWire::kNothing; }
+    bool set_faults(wire::LinkId, const FaultPlan&) override;
+    uint32_t max_frame() const override { return spec_.max_frame(); }
+    const NicAddress& address() const override { return spec_.address; }
+    bool has_ports() const override { return true; }
+    uint32_t window() const override { return window_; }
+    std::string counters() const override;
+    std::string text_of(const NicAddress& a) const override { return udp::text_of(a); }
+    bool keeps_requests() const override { return true; }
+    bool is_known() const override { return daemon_.is_known(); }
+    uint32_t expect_request(const EndAddress& local) override;
+    uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own) override;
+    void forget(uint32_t number, bool over) override { daemon_.remove(number, over); }
+
+    // ---- Outlet
+    std::byte* begin_frame(uint32_t bytes) override;
+    void end_frame(std::byte* frame, uint32_t bytes, const NicAddress& to) override;
+    void end_zero_copy(std::byte* frame, uint32_t bytes, std::span<const wire::Piece> tail,
+                       const NicAddress& to) override;
+
+private:
+    static constexpr uint32_t kOut = 64;      // frames that wait to leave
+    static constexpr uint32_t kIn = 16;       // datagrams taken by one call
+    static constexpr uint32_t kRoom = 65'536;  // of each: with UDP_GRO many frames
+
+    struct Out {
+        std::byte* frame = nullptr;
+        uint32_t bytes = 0, all = 0;  // of the frame, with what lies elsewhere
+        NicAddress to;
+        uint32_t pieces = 0;
+        std::array<wire::Piece, wire::kMostPieces> tail{};
+    };
+    struct In {
+        uint32_t bytes = 0, each = 0;  // of the datagram, of each frame in it
+        NicAddress from;
+    };
+    struct Kept;  // a frame that a fault plan holds
+    struct Counters {
+        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, trains_in = 0, foreign = 0;
+    };
+
+    UdpPort(const Spec&, Fd socket, const NicAddress& data, uint64_t token);
+    uint32_t receive_into(Take, void* argument) override;
+    uint32_t fetch();
+    bool take_one(Take, void* argument, const In&, std::span<const std::byte> frame);
+
+    void send_frames();
+    uint32_t length_of_train(uint32_t first) const;
+    void keep_rest(uint32_t first);
+    bool note_failure(int error, uint32_t frames);
+
+    void* copy_of(void* frame) override;
+    void free(void* frame) override;
+    void misbehave(const Out&);
+    void place(Kept*);
+    void release_held();
+
+    const Spec spec_;
+    const Fd socket_;
+    const NicAddress data_;
+    DaemonLink daemon_;
+    uint32_t window_ = 64;
+    bool segments_ = true;  // UDP_SEGMENT is there
+    std::vector<std::byte> out_room_, in_room_;
+    std::array<Out, kOut> out_{};
+    uint32_t out_count_ = 0;
+    std::array<In, kIn> in_{};
+    uint32_t in_count_ = 0, in_next_ = 0, in_offset_ = 0;  // datagrams that have come, and how far they are taken
+    std::unique_ptr<packet::FaultyWire> faults_;
+    bool told_too_large_ = false;
+    Counters counters_;
+};
+
+}  // namespace viaduct::udp

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Whom a request is for where addresses are IPv4 and port (udp). What is the same with Ethernet is in
+// acenic_steering_test.cpp.
+#include "providers/packet/requests.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "providers/wire/encapsulation.hpp"
+
+namespace viaduct::packet {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using wire::Kind;
+
+constexpr uint32_t kFar = 0xC0000201, kNear = 0xC0000202;
+const NicAddress kFarHost = wire::udp_address(kFar, 4792), kNearHost = wire::udp_address(kNear, 4792);
+const NicAddress kFarProgram = wire::udp_address(kFar, 40001), kNearProgram = wire::udp_address(kNear, 40002);
+
+EndAddress named(const char* name, const NicAddress& host) {
+    EndAddress a;
+    a.host = host;
+    a.discriminator_len = static_cast<uint16_t>(std::strlen(name));
+    std::memcpy(a.discriminator, name, a.discriminator_len);
+    return a;
+}
+
+Bytes request(const char* to, uint32_t source, uint64_t nonce, Kind kind, const EndAddress& local) {
+    Bytes frame(wire::kHeaderBytes + wire::kConnectBytes);
+    wire::Connect c;
+    c.nonce = nonce;
+    c.local = local;
+    c.remote = named(to, kNearHost);
+    wire::write_connect(frame.data() + wire::kHeaderBytes, c);
+    wire::Header h;
+    h.kind = kind;
+    h.source = source;
+    h.length = wire::kConnectBytes;
+    wire::seal(frame.data(), h);
+    return frame;
+}
+
+class PacketRequests : public testing::Test {
+protected:
+    Requests requests_{true};
+    Held held_;
+};
+
+TEST_F(PacketRequests, APeerIsKnownByItsHostsPortWhateverPortItSendsFrom) {
+    requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    const Bytes asked = request("here", 9, 100, Kind::peer_request, named("there", kFarHost));
+    EXPECT_EQ(requests_.incoming(asked, kFarProgram, 2).slot, 1u);
+}
+
+TEST_F(PacketRequests, AHostCannotAskInTheNameOfAnother) {
+    requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
+    const Bytes asked = request("here", 9, 100, Kind::peer_request, named("there", kFarHost));
+    EXPECT_EQ(requests_.incoming(asked, wire::udp_address(0xC0000203, 40001), 2).slot, kNobody);
+}
+
+TEST_F(PacketRequests, AProgramsOwnPeerRequestIsNotForIt) {
+    requests_.add(1, {1, true, 7, named("x", kNearHost), named("x", kNearHost), kNearProgram}, 1, &held_);
+    const Bytes asked = request("x", 7, 100, Kind::peer_request, named("x", kNearHost));
+    EXPECT_EQ(requests_.incoming(asked, kNearProgram, 2).slot, kNobody) << "its own";
+    const NicAddress another = wire::udp_address(kNear, 40003);
+    EXPECT_EQ(requests_.incoming(asked, another, 3).slot, 1u) << "another program's, whose link has the same number";
+}
+
+TEST_F(PacketRequests, AnAnswerThatNobodyWaitsShowsThePassOfTheRequest) {
+    Bytes asked = request("nobody", 9, 100, Kind::request, named("", kFarHost));
+    const Target target = requests_.incoming(asked, kFarProgram, 1);
+    EXPECT_EQ(target.slot, kNobody);
+    EXPECT_EQ(target.answer, Kind::no_match);
+    Bytes answer(kNoMatchBytes);
+    ASSERT_TRUE(make_no_match(asked, target.nonce, answer.data()));
+    wire::Frame f;
+    ASSERT_EQ(wire::read_frame(answer, &f), wire::Flaw::none);
+    EXPECT_EQ(f.header.destination, 9u);
+    EXPECT_EQ(wire::read_answer(f).nonce, 100u);
+}
+
+}  // namespace
+}  // namespace viaduct::packet
