@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Fault injection behind a port, by seed: frames that leave are lost, damaged, doubled, delayed
 // and overtaken, and the link goes down and up, as a plan says (core/fault/fault_plan.hpp). There is one plan
-// for the whole port and one for each connection that has its own. Used by ports, under the engine's lock; a port without
-// plans has none of this.
+// for the whole port and one for each connection that has its own. Used by ports, under the engine's lock; a port
+// without plans has none of this.
 #pragma once
 
 #include <cstddef>
