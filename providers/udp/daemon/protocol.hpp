@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What an application and viaduct-udpd say to each other. Over a Unix socket (SOCK_SEQPACKET): Hello ->, <- Welcome,
 // then Wish ->, each when the application begins or ends to wait for requests. As datagrams to the application's own
-// UDP port, in one row with what comes from elsewhere: a request that is for it, as it came, and the word that a wish is
+// UDP port, in one row with what comes from elsewhere: a request that is for it, as it came, and that a wish is
 // known. Their first byte is no version of the wire format, and they show the token of the Hello.
 #pragma once
 
