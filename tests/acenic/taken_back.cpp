@@ -176,25 +176,25 @@ void send_and_wait(VIP_VI_HANDLE vi, char letter) {
 int send(const char* host, bool vi_ends) {
     open_nic();
     const size_t bytes = (kMessage + 4095) / 4096 * 4096;
-    void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("mmap", 0);
-    std::memset(memory, 'z', bytes);
+    void* const payload = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (payload == MAP_FAILED) fail("mmap", 0);
+    std::memset(payload, 'z', bytes);
     VIP_MEM_HANDLE region;
-    must(VipRegisterMem(nic, memory, bytes, nullptr, &region), "VipRegisterMem");
+    must(VipRegisterMem(nic, payload, bytes, nullptr, &region), "VipRegisterMem");
     VIP_VI_HANDLE vi = connect(host);
     for (uint32_t i = 0; i < kWarmUp; ++i) send_and_wait(vi, 'w');
-    for (uint32_t i = 0; i < kMessages; ++i) fill(descriptor(i), static_cast<std::byte*>(memory), region);
+    for (uint32_t i = 0; i < kMessages; ++i) fill(descriptor(i), static_cast<std::byte*>(payload), region);
     say("warm");
     await_line();
     for (uint32_t i = 0; i < kMessages; ++i) must(VipPostSend(vi, descriptor(i), handle), "VipPostSend");
     if (vi_ends) end_vi(vi);
-    must(VipDeregisterMem(nic, memory, region), "VipDeregisterMem");
-    // Nothing else may come to lie there: who still reads it dies.
-    if (::mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    must(VipDeregisterMem(nic, payload, region), "VipDeregisterMem");
+    // Nothing else is mapped there: a later read of it ends the process.
+    if (::mmap(payload, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         fail("mmap", 0);
     say("gone");
     await_line();
-    if (!vi_ends) {  // the first send whose memory was still wanted has failed, and the connection with it
+    if (!vi_ends) {  // the first send whose payload was still wanted has failed, and the connection with it
         VIP_DESCRIPTOR* d;
         VIP_RETURN ended = VIP_SUCCESS;
         while (ended == VIP_SUCCESS) ended = VipSendWait(vi, kPatience, &d);
