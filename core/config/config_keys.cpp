@@ -159,7 +159,8 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "on_demand", "c_int", "32",
          "jobs of more processes than so many: tcp and via connect two when one first sends to the other", 0, 1 << 20},
         {"mpi", "via_nics", "string", "",
-         "NICs that via uses together, a comma between them, or all; empty: the one of CMPI_VIA_DEVICE"},
+         "NICs that via uses together, a comma between them, or all; tcp: sockets too; empty: the one of "
+         "CMPI_VIA_DEVICE"},
         {"mpi", "rail_patience", "c_int", "10",
          "seconds without any NIC that reaches a living process, after which it counts as lost", 1, 86400},
         {"mpi", "wait_learning", "on|off", "on",

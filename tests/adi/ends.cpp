@@ -11,7 +11,7 @@
 #include <random>
 
 #include "cases.hpp"
-#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/multirail/multi_lane.hpp"
 #include "mpi-adi/transport/shm/shm.hpp"
 #include "mpi-adi/transport/tcp/tcp.hpp"
 #include "mpi-adi/transport/via/receive.hpp"
@@ -187,41 +187,49 @@ void hostile_frames(Job& job) {
     ::_exit(0);  // nothing orderly is left to be done
 }
 
-// --- several NICs: packets that this side's module would never make, on its own lanes ---
+// --- several NICs: what this side's module would never send, on its own lanes ---
 
-// A packet of `bytes` bytes as it lies in the buffer goes out by a lane, uncounted.
-void push_packet(rails::Lane& lane, rails::Packet* p, size_t bytes) {
-    VIP_MEM_ATTRIBUTES attributes = {lane.rail->ptag, VIP_FALSE, VIP_FALSE};
-    VIP_MEM_HANDLE handle;
-    CHECK(VipRegisterMem(lane.rail->nic, p, sizeof *p, &attributes, &handle) == VIP_SUCCESS);
-    p->desc = {};
-    p->desc.CS.SegCount = 1;
-    p->desc.CS.Length = static_cast<VIP_UINT32>(bytes);
-    p->desc.DS[0].Local.Data.Address = p->buffer;
-    p->desc.DS[0].Local.Handle = handle;
-    p->desc.DS[0].Local.Length = static_cast<VIP_UINT32>(bytes);
-    p->lane = &lane;
-    p->with_nic = p->awaited = true;  // so that it does not get into the module's pool
-    ++lane.with_nic;
-    ++lane.rail->with_nic;
-    // Whether it goes is all the same: the lane is to fail.
-    (void)VipPostSend(lane.vi, &p->desc, handle);
+using multirail::Kind;
+using multirail::MultiLane;
+
+// What lies in a frame `carried`: prefix, frame, payload.
+struct Crafted {
+    multirail::Prefix prefix = {};
+    protocol::Frame frame = {};
+    std::vector<char> payload;
+    size_t cut = 0;  // bytes left out at the end
+
+    void send(const multirail::Link& link) const {
+        std::vector<char> packet(multirail::kCarriedHead + payload.size());
+        std::memcpy(packet.data(), static_cast<const void*>(&prefix), sizeof prefix);
+        std::memcpy(packet.data() + sizeof prefix, &frame, sizeof frame);
+        std::copy(payload.begin(), payload.end(), packet.begin() + multirail::kCarriedHead);
+        protocol::Frame carried = {};
+        carried.type = protocol::FrameType::carried;
+        carried.bytes = static_cast<uint32_t>(packet.size() - cut);
+        (void)link.peer->lane->put(carried, {packet.data()});
+    }
+};
+
+// With the next number, as something of the module's own.
+Crafted crafted(const MultiLane& lane, Kind kind) {
+    Crafted made;
+    made.prefix.number = lane.next_number();
+    made.prefix.had = lane.had();
+    made.frame.type = static_cast<protocol::FrameType>(kind);
+    return made;
 }
 
-rails::Packet* empty_packet(const rails::Bundle& peer, rails::Kind kind) {
-    auto* p = new rails::Packet();  // until the process ends
-    auto* h = rails::packet_as<rails::Header>(p);
-    h->kind = kind;
-    h->view = 255;
-    h->source = 1;
-    h->sequence = peer.next_sequence;
-    return p;
+void put_report(Crafted& to, const multirail::Report& report) {
+    to.payload.resize(sizeof report);
+    std::memcpy(to.payload.data(), static_cast<const void*>(&report), sizeof report);
+    to.frame.bytes = sizeof report;
 }
 
-rails::Lane& some_lane(rails::Bundle& peer, std::mt19937& dice) {
+const multirail::Link& some_link(const MultiLane& lane, std::mt19937& dice) {
     for (size_t i = dice();; ++i) {
-        rails::Lane& lane = peer.lanes[i % rails::kMostRails];
-        if (lane.state == rails::LaneState::up) return lane;
+        const multirail::Link& link = lane.links[i % multirail::kMostRails];
+        if (link.state == multirail::LinkState::up) return link;
     }
 }
 
@@ -232,47 +240,37 @@ void hostile_rails(Job& job) {
     const auto until = Clock::now() + std::chrono::milliseconds(40);
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
-        auto& peer = dynamic_cast<rails::Bundle&>(*protocol::peer_of(e.process(0))->lane);
-        for (int i = 0; i < 40 && !peer.peer.lost() && peer.lanes_up > 0; ++i) {
+        const auto& lane = dynamic_cast<MultiLane&>(*protocol::peer_of(e.process(0))->lane);
+        uint32_t number = lane.next_number();
+        for (int i = 0; i < 40; ++i) {
             e.progress();
-            if (peer.peer.lost() || peer.lanes_up == 0) break;
-            rails::Lane& lane = some_lane(peer, dice);
-            rails::Packet* p = empty_packet(peer, static_cast<rails::Kind>(dice() % 8));
-            auto* h = rails::packet_as<rails::Header>(p);
-            if (dice() % 8 == 0) h->credit = static_cast<uint16_t>(dice() % 2 == 0 ? dice() : 1);
-            if (dice() % 8 == 0) h->noops = static_cast<uint8_t>(dice());
-            size_t bytes = sizeof *h + dice() % 200;
-            if (h->kind == rails::Kind::frame) {
-                protocol::Frame frame = evil_frame(dice, e.comm()->c_sndctxt);
+            if (lane.peer.lost() || lane.links_up == 0) break;
+            const multirail::Link& link = some_link(lane, dice);
+            Crafted packet = crafted(lane, static_cast<Kind>(30 + dice() % 8));
+            if (dice() % 8 == 0) packet.prefix.had = static_cast<uint32_t>(dice());
+            if (dice() % 2 == 0) {
+                packet.frame = evil_frame(dice, e.comm()->c_sndctxt);
                 if (dice() % 8 != 0)
-                    frame.bytes = dice() % 2 == 0 ? 0
-                                                  : sizeof(protocol::WireMemory) +
-                                                        rails::kMostRails * sizeof(protocol::Le32);
-                *rails::frame_of(p) = frame;
-                bytes = sizeof *h + sizeof frame + std::min<size_t>(frame.bytes, 200);
-                if (dice() % 4 == 0) h->sequence = peer.next_sequence + dice() % 2000;
-                if (dice() % 4 != 0) ++peer.next_sequence;
-            } else if (h->kind == rails::Kind::hello || h->kind == rails::Kind::report) {
-                auto* report = rails::packet_as<rails::Report>(p);
-                report->number = lane.number;
-                for (rails::Ended& end : report->ended) {
-                    end.up_to = dice() % 4 == 0 ? dice() : dice() % 3;
-                    end.number = dice() % 3;
-                    end.received = dice() % 4 == 0 ? dice() : dice() % 20;
-                }
-                bytes = sizeof *report;
-            } else if (h->kind == rails::Kind::probe || h->kind == rails::Kind::echo) {
-                rails::packet_as<rails::Probe>(p)->time = dice();
-                bytes = sizeof(rails::Probe);
+                    packet.frame.bytes = dice() % 2 == 0 ? 0
+                                                         : sizeof(protocol::WireMemory) +
+                                                               multirail::kMostRails * sizeof(protocol::Le32);
+                packet.payload.resize(std::min<size_t>(packet.frame.bytes, 200));
+                packet.prefix.number = dice() % 4 == 0 ? number + dice() % 2000 : number++;
+            } else {
+                multirail::Report report = {};
+                for (protocol::Le32& up_to : report.up_to) up_to = dice() % 4 == 0 ? dice() : dice() % 3;
+                if (dice() % 4 == 0) report.here[dice() % sizeof report.here] = static_cast<uint8_t>(dice());
+                if (dice() % 2 == 0) put_report(packet, report);
+                packet.frame.sreq = dice() % 4 == 0 ? dice() : link.number;
             }
-            push_packet(lane, p, bytes);
+            packet.send(link);
         }
     }
     while (Clock::now() < until) e.progress();
     ::_exit(0);  // nothing orderly is left to be done
 }
 
-// One packet with one fault each round: whoever gets it takes the sender for lost.
+// One packet with one fault each round: the one who gets it takes the sender for lost.
 constexpr int kDamages = 13;
 void damaged_rails(Job& job) {
     Engine e(job, module);
@@ -281,79 +279,74 @@ void damaged_rails(Job& job) {
     job.barrier();
     if (e.rank() == 1) {
         std::mt19937 dice(seed);
-        auto& peer = dynamic_cast<rails::Bundle&>(*protocol::peer_of(e.process(0))->lane);
-        rails::Lane& lane = some_lane(peer, dice);
-        rails::Packet* p = empty_packet(peer, rails::Kind::noop);
-        auto* h = rails::packet_as<rails::Header>(p);
-        protocol::Frame* frame = rails::frame_of(p);
-        frame->type = protocol::FrameType::eager;
-        size_t bytes = sizeof *h;
-        const size_t with_frame = sizeof *h + sizeof *frame;
+        const auto& lane = dynamic_cast<MultiLane&>(*protocol::peer_of(e.process(0))->lane);
+        const multirail::Link& link = some_link(lane, dice);
+        Crafted packet = crafted(lane, Kind::word);
+        multirail::Report report = {};
         switch (seed) {
             case 1:
-                h->kind = rails::Kind{};
+                packet.frame.type = {};
                 break;
             case 2:
-                h->kind = rails::Kind{7};
+                packet.frame.type = static_cast<protocol::FrameType>(99);
                 break;
             case 3:
-                h->source = 0;
+                packet.cut = 1;
                 break;
-            case 4:
-                bytes = sizeof *h - 1;
+            case 4:  // says it is longer than it is
+                packet.frame.type = protocol::FrameType::eager;
+                packet.frame.bytes = 8;
                 break;
-            case 5:
-                h->credit = 5000;
-                break;  // for packets nobody sent
-            case 6:
-                h->noops = 100;
-                break;  // nor these
-            case 7:
-                bytes = sizeof *h + 1;
+            case 5:  // far ahead of its turn
+                packet.frame.type = protocol::FrameType::eager;
+                packet.prefix.number = lane.next_number() + multirail::kWindow + 1;
                 break;
-            case 8:  // says it is longer than it is
-                h->kind = rails::Kind::frame;
-                frame->bytes = 8;
-                bytes = with_frame;
+            case 6:  // has had what nobody sent
+                packet.prefix.had = lane.had() + 5000;
                 break;
-            case 9:  // far ahead of its turn
-                h->kind = rails::Kind::frame;
-                h->sequence = peer.next_sequence + rails::kWindow + 1;
-                bytes = with_frame;
+            case 7:  // a second hello
+                packet = crafted(lane, Kind::hello);
+                packet.frame.sreq = link.number;
+                put_report(packet, report);
                 break;
-            case 10:  // a second hello
-                h->kind = rails::Kind::hello;
-                rails::packet_as<rails::Report>(p)->number = lane.number;
-                bytes = sizeof(rails::Report);
+            case 8:  // of another connection
+                packet = crafted(lane, Kind::report);
+                packet.frame.sreq = link.number + 1;
+                put_report(packet, report);
                 break;
-            case 11:  // of another connection
-                h->kind = rails::Kind::report;
-                rails::packet_as<rails::Report>(p)->number = lane.number + 1;
-                bytes = sizeof(rails::Report);
+            case 9:  // frames have come that were not sent
+                packet = crafted(lane, Kind::report);
+                packet.frame.sreq = link.number;
+                report.here[100] = 1;
+                put_report(packet, report);
                 break;
-            case kDamages: {  // more packets have come by a rail that has ended than were sent
-                while (peer.lanes_up < 2) e.progress();
-                rails::Lane* ended = &some_lane(peer, dice);
-                while (ended == &lane) ended = &some_lane(peer, dice);
-                h->kind = rails::Kind::report;
-                auto* report = rails::packet_as<rails::Report>(p);
-                report->number = lane.number;
-                auto& end = report->ended[ended - peer.lanes];
-                end.up_to = end.number = ended->number;
-                end.received = 1000;
-                bytes = sizeof(rails::Report);
+            case 10:  // that nobody asked for
+                packet = crafted(lane, Kind::echo);
+                packet.frame.sreq = 1;
+                break;
+            case 11:
+                packet = crafted(lane, Kind::report);
+                packet.frame.sreq = link.number;
+                packet.payload.resize(8);
+                packet.frame.bytes = 8;
+                break;
+            case 12:
+                packet.payload.resize(8);
+                packet.frame.bytes = 8;
+                break;
+            case kDamages: {  // a message too short for its number
+                protocol::Frame eager = {};
+                eager.type = protocol::FrameType::eager;
+                eager.bytes = 4;
+                eager.length = 4;
+                (void)link.peer->lane->put(eager, {"abcd"});
                 break;
             }
-            case kDamages - 1:  // that nobody asked for
-                h->kind = rails::Kind::echo;
-                rails::packet_as<rails::Probe>(p)->time = 1;
-                bytes = sizeof(rails::Probe);
-                break;
         }
-        push_packet(lane, p, bytes);
+        if (seed != kDamages) packet.send(link);
         while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) e.progress();
     } else {
-        while (e.failed().empty()) e.progress();  // the time limit of the case is the verdict
+        while (e.failed().empty()) e.progress();  // the time limit of the case ends it
         CHECK(e.failed()[0] == 1);
         CHECK((e.process(1)->p_flags & MPIP_PROC_TRANSPORTERR) != 0);
         __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);

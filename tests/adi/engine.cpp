@@ -54,7 +54,12 @@ void Engine::part_from(const std::vector<int>& ranks) {
 }
 
 Engine::Engine(Job& job, const char* forced, int late) : job_(job) {
-    if (std::strcmp(forced, "rails") == 0) forced = "via";  // with several NICs, by the environment
+    bool sockets_too = false;
+    if (std::strcmp(forced, "rails") == 0) {  // via with several NICs, by the environment
+        forced = "via";
+        const char* rails = std::getenv("CMPI_VIA_NICS");
+        sockets_too = rails != nullptr && std::strstr(rails, "tcp") != nullptr;
+    }
     engine = this;
     const size_t n = static_cast<size_t>(job.size());
     processes_.resize(n);
@@ -78,7 +83,8 @@ Engine::Engine(Job& job, const char* forced, int late) : job_(job) {
     need(mpip_set_upcalls(&upcalls));
     for (int p = 0; p < NPROTO; ++p) {
         const char* name = mpip_protocol_name(p);
-        const bool wanted = p == MPIP_PROTO_SELF || std::strcmp(name, forced) == 0;
+        const bool wanted =
+            p == MPIP_PROTO_SELF || std::strcmp(name, forced) == 0 || (p == MPIP_PROTO_TCP && sockets_too);
         void* env = nullptr;
         if (wanted) {
             need(mpip_map_functions(name, &mpip_protocols[p]));

@@ -353,7 +353,7 @@ void synchronous(Job& job) { count_ways(job, {6144, 6145, 65536}, MPIP_MODE_SYNC
 std::vector<Case> memory_cases() {
     return {
         {"allocated", allocated, 2, 20},
-        {"prefetch", prefetch, 2, 20, "rails"},
+        {"prefetch", prefetch, 2, 20, "rails", {{"CMPI_RENDEZVOUS", "rput"}}},
         {"prefetch", prefetch, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
         {"stream", stream, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"halves", halves, 2, 20, "via"},
@@ -365,6 +365,7 @@ std::vector<Case> memory_cases() {
         {"random-maps-rget", remapped_at_random, 2, 30, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"random-maps-rput", remapped_at_random, 2, 30, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
         {"remapped-rget", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
+        {"remapped-rget", remapped, 2, 20, "rails", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"remapped-rput", remapped, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rput"}}},
     };
 }

@@ -12,7 +12,7 @@
 #include "mpi-adi/transport/adi/device.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/adi/request_ids.hpp"
-#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/multirail/multi_lane.hpp"
 #include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/tcp/handshake.hpp"
 #include "mpi-adi/transport/protocol/pieces.hpp"
@@ -62,7 +62,7 @@ TEST(Wire, LiesInMemoryAsTheDocumentSays) {
     EXPECT_EQ(via::MAX_DATA_SIZE, 16384u - 64 - 28);
     for (int type = 0; type < 256; ++type) {
         const size_t least = via::least_length(static_cast<via::PacketType>(type));
-        EXPECT_EQ(least >= sizeof(via::Header), type >= 1 && type <= 15) << type;
+        EXPECT_EQ(least >= sizeof(via::Header), type >= 1 && type <= 16) << type;
     }
 }
 
@@ -116,7 +116,7 @@ TEST(PieceLists, AreWalkedTogetherByDescriptorsOfOneRemotePieceEach) {
     VIP_DESCRIPTOR* d = via::long_descriptor_of(&v);
     uint64_t moved = 0;
     for (const auto& [bytes, segments] : wanted) {
-        EXPECT_EQ(via::vbuf_init_pieces(&v, VIP_CONTROL_OP_RDMAWRITE, *near, *far, 50, 3), bytes);
+        EXPECT_EQ(via::vbuf_init_pieces(&v, VIP_CONTROL_OP_RDMAWRITE, *near, *far, 50, 3, 0), bytes);
         EXPECT_EQ(d->CS.Length, bytes);
         EXPECT_EQ(d->CS.SegCount, segments + 1);
         EXPECT_EQ(d->DS[0].Remote.Data.AddressBits, far->address());
@@ -220,22 +220,20 @@ TEST(Getconns, TakesTheMostExclusiveThatReaches) {
 
 TEST(Stripes, AreNeitherBelowTheLeastNorAboveTheMost) {
     std::mt19937_64 dice(5);
-    protocol::Peer unused;
-    rails::Rails rails;
-    auto peer = std::make_unique<rails::Bundle>(unused, rails);
+    multirail::Link links[multirail::kMostRails];
     for (int round = 0; round < 10000; ++round) {
-        for (rails::Lane& lane : peer->lanes) {
-            lane.state = dice() % 3 == 0 ? rails::LaneState::down : rails::LaneState::up;
-            lane.bandwidth = dice() % 4 == 0 ? 0 : static_cast<double>(dice() % 20'000'000'000);
+        for (multirail::Link& link : links) {
+            link.state = dice() % 3 == 0 ? multirail::LinkState::down : multirail::LinkState::up;
+            link.bandwidth = dice() % 4 == 0 ? 0 : static_cast<double>(dice() % 20'000'000'000);
         }
-        peer->lanes[0].state = rails::LaneState::up;
-        const size_t most = dice() % 2 == 0 ? rails::kMostStripe : 2 * rails::kLeastStripe;
-        const size_t length = rails::kDirectFrom + dice() % 10'000'000;
+        links[0].state = multirail::LinkState::up;
+        const size_t most = dice() % 2 == 0 ? multirail::kMostStripe : 2 * multirail::kLeastStripe;
+        const size_t length = multirail::kLeastStripe + dice() % 10'000'000;
         for (size_t left = length; left != 0;) {
-            const size_t bytes = rails::stripe_size(*peer, peer->lanes[0], left, most);
+            const size_t bytes = multirail::stripe_size(links, links[0], left, most);
             ASSERT_LE(bytes, left);
             ASSERT_LE(bytes, most);
-            ASSERT_GE(bytes, rails::kLeastStripe);
+            ASSERT_GE(bytes, multirail::kLeastStripe);
             left -= bytes;
         }
     }

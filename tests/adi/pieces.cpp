@@ -33,9 +33,11 @@ Ways of_both(Engine& e, const Ways& before) {
     return {mine.scattered + theirs.scattered, mine.lists + theirs.lists, mine.packets + theirs.packets};
 }
 
+bool on_via() { return std::strcmp(module, "via") == 0 || std::strcmp(module, "rails") == 0; }
+
 bool by_packets() {
     const char* way = std::getenv("CMPI_RENDEZVOUS");
-    return std::strcmp(module, "via") != 0 || (way != nullptr && std::strcmp(way, "r3") == 0);
+    return !on_via() || (way != nullptr && std::strcmp(way, "r3") == 0);
 }
 
 struct Shape {
@@ -80,7 +82,7 @@ void pieces(Job& job) {
         const Ways now = of_both(e, before);
         if (e.rank() != 0) continue;
         CHECK(now.scattered == (by_packets() ? 0 : 1));
-        if (std::strcmp(module, "via") != 0) continue;
+        if (!on_via()) continue;
         CHECK(now.packets == (by_packets() ? 1 : 0));
         // Between two long lists one is fetched, whoever moves; no list is where the mover's is the only one.
         const char* way = std::getenv("CMPI_RENDEZVOUS");
@@ -149,7 +151,7 @@ void holes(Job& job) {
             CHECK(got == packed);
         }
         const Ways now = of_both(e, before);
-        if (e.rank() == 0 && std::strcmp(module, "via") == 0) {
+        if (e.rank() == 0 && on_via()) {
             CHECK(now.scattered == (count <= 64 ? 1 : 0));
             CHECK(now.packets == (count <= 64 ? 0 : 1));
         }
@@ -176,7 +178,7 @@ void pack_pieces(Job& job, size_t bytes) {
         CHECK(buffer.has(3, layout.total));
     }
     const Ways now = of_both(e, before);
-    if (e.rank() == 0 && std::strcmp(module, "via") == 0) CHECK(now.scattered == 0 && now.packets == 1);
+    if (e.rank() == 0 && on_via()) CHECK(now.scattered == 0 && now.packets == 1);
     e.barrier();
 }
 
@@ -218,6 +220,8 @@ std::vector<Case> piece_cases() {
         {"pieces-r3", pieces, 2, 30, "via", {kLists, {"CMPI_RENDEZVOUS", "r3"}}},
         {"pieces-rput", pieces, 2, 30, "via", {kLists, {"CMPI_RENDEZVOUS", "rput"}}},
         {"pieces-rget", pieces, 2, 30, "via", {kLists, {"CMPI_RENDEZVOUS", "rget"}}},
+        {"pieces-rput", pieces, 2, 30, "rails", {kLists, {"CMPI_RENDEZVOUS", "rput"}}},
+        {"pieces-rget", pieces, 2, 30, "rails", {kLists, {"CMPI_RENDEZVOUS", "rget"}}},
         {"pieces-many", many_pieces, 2, 30, nullptr, {kLists}},
         {"pieces-many-depth-4", many_pieces, 2, 30, "via", {kLists, {"CMPI_PREPOST_DEPTH", "4"}}},
         {"pieces-holes", holes, 2, 20, nullptr, {kLists}},

@@ -6,6 +6,9 @@
 #include <cstdio>
 
 #include "cases.hpp"
+#include "mpi-adi/transport/multirail/multi_lane.hpp"
+#include "mpi-adi/transport/via/lane.hpp"
+#include "pieces.hpp"
 
 namespace viaduct::adi_test {
 
@@ -56,6 +59,8 @@ void flapping(Job& job) {
             e.send(1, 7, data.data(), bytes);
             if (number % kGroup == kGroup - 1) e.progress_for(10);  // so that there are many changes
         }
+        char word;
+        CHECK(e.receive(1, 8, &word, 1) == 1);
     } else {
         for (uint32_t number = 0; number < kMessages; ++number) {
             const size_t got = e.receive(0, 7, data.data(), data.size());
@@ -63,6 +68,7 @@ void flapping(Job& job) {
             CHECK(holds(data.data(), got, number));
         }
         CHECK(e.unexpected() == 0);
+        e.send(0, 8, "", 1);
     }
     // Both ways at the end, so that nobody leaves with something of the other still to come.
     e.barrier();
@@ -122,12 +128,132 @@ void turns(Job& job) {
     if (e.rank() == 0) losses_of(1, true);
 }
 
+// NICs whose slots short messages have gone into.
+int rings_used(Engine& e) {
+    const auto& lane = dynamic_cast<multirail::MultiLane&>(*protocol::peer_of(e.process(1 - e.rank()))->lane);
+    return static_cast<int>(
+        std::count_if(std::begin(lane.links), std::end(lane.links), [](const multirail::Link& link) {
+            const auto* one = link.peer == nullptr ? nullptr : dynamic_cast<via::Lane*>(link.peer->lane.get());
+            return one != nullptr && one->slots.open && one->slots.counts[via::kShort].next() > 50;
+        }));
+}
+
+// Each NIC has an eager ring, and short messages go by those of several.
+void ring(Job& job) {
+    Engine e(job, module);
+    int value = 0;
+    for (int i = 0; i >= 0;) {  // as long as it takes: the time limit of the case ends it
+        if (e.rank() == 0) {
+            i = rings_used(e) >= 2 ? -1 : i + 1;
+            e.send(1, 1, &i, sizeof i);
+            CHECK(e.receive(1, 1, &value, sizeof value) == sizeof value && value == i);
+        } else {
+            CHECK(e.receive(0, 1, &i, sizeof i) == sizeof i);
+            e.send(0, 1, &i, sizeof i);
+        }
+    }
+    e.barrier();
+    CHECK(rings_used(e) >= 2);
+}
+
+uint64_t read_by(int rank, size_t at) {
+    mpip_rail rails[8];
+    return mpip_rails_of(rank, rails, 8) > at ? rails[at].ra_bytes : 0;
+}
+
+// What is long is read, by several NICs, without gaps and with them.
+void reads(Job& job) {
+    Engine e(job, module);
+    const mpip_counters& counters = *mpip_counters_of(MPIP_PROTO_VIA);
+    std::vector<unsigned char> data(4 << 20);
+    std::mt19937 dice(3);
+    Buffer out(random_pieces(dice, 4 << 20, 200)), in(random_pieces(dice, 4 << 20, 7));
+    constexpr uint32_t kRounds = 6;
+    for (uint32_t round = 0; round < kRounds; ++round) {
+        if (e.rank() == 0) {
+            fill(data, round);
+            e.send(1, 1, data.data(), data.size());
+            out.put(round);
+            mpip_req_t req;
+            e.isend(req, 1, 2, out.data(), out.layout.total, 0, out.type(), 1);
+            CHECK(e.wait(req) == MPIP_SUCCESS);
+        } else {
+            CHECK(e.receive(0, 1, data.data(), data.size()) == data.size());
+            CHECK(holds(data.data(), data.size(), round));
+            mpip_req_t req;
+            e.irecv(req, 0, 2, in.data(), in.layout.total, in.type(), 1);
+            CHECK(e.wait(req) == MPIP_SUCCESS);
+            CHECK(in.has(round, in.layout.total));
+        }
+    }
+    e.barrier();
+    if (e.rank() == 0) return;
+    CHECK(counters.mc_rget == 2 * kRounds && counters.mc_scattered == kRounds);
+    CHECK(read_by(0, 0) > 0 && read_by(0, 1) > 0);
+    CHECK(read_by(0, 0) + read_by(0, 1) + read_by(0, 2) == kRounds * (data.size() + in.layout.total));
+    losses_of(0, true);
+}
+
+// Stripes go by a NIC and by sockets at once.
+void mixed(Job& job) {
+    Engine e(job, module);
+    std::vector<unsigned char> data(4 << 20);
+    int more = 1;
+    for (uint32_t round = 0; more != 0; ++round) {
+        if (e.rank() == 0) {
+            fill(data, round);
+            e.send(1, 1, data.data(), data.size());
+            more = round < 3 || read_by(1, 0) == 0 || read_by(1, 1) == 0 ? 1 : 0;
+            e.send(1, 2, &more, sizeof more);
+        } else {
+            CHECK(e.receive(0, 1, data.data(), data.size()) == data.size());
+            CHECK(holds(data.data(), data.size(), round));
+            CHECK(e.receive(0, 2, &more, sizeof more) == sizeof more);
+        }
+    }
+    e.barrier();
+    if (e.rank() == 0) losses_of(1, true);
+}
+
 }  // namespace
 
 std::vector<Case> rail_cases() {
     return {
         {"turns", turns, 2, 30, "rails"},
+        {"ring", ring, 2, 30, "rails"},
+        {"reads", reads, 2, 30, "rails", {{"CMPI_RENDEZVOUS", "rget"}, {"CMPI_GAP_PIECE", "1024"}}},
         {"flapping", flapping, 2, kLimit, "rails", {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100"}}},
+        {"flapping-rget",
+         flapping,
+         2,
+         kLimit,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100"}, {"CMPI_RENDEZVOUS", "rget"}}},
+        {"flapping-rput",
+         flapping,
+         2,
+         kLimit,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100"}, {"CMPI_RENDEZVOUS", "rput"}}},
+        {"flapping-r3",
+         flapping,
+         2,
+         kLimit,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100"}, {"CMPI_RENDEZVOUS", "r3"}}},
+        // The only NIC, beside sockets, which then carry everything.
+        {"flapping-mixed",
+         flapping,
+         2,
+         kLimit,
+         "rails",
+         {{"VIADUCT_PARAMNET_FAULTS", "flap_ms=100"}, {"CMPI_VIA_NICS", "paramnet0,tcp"}}},
+        {"mixed",
+         mixed,
+         2,
+         60,
+         "rails",
+         {{"CMPI_VIA_NICS", "paramnet0,tcp"}, {"VIADUCT_PARAMNET_LINK_RATE", "100M"}}},
         // All at the same time: between, there is no way at all.
         {"flapping-all",
          flapping,

@@ -160,21 +160,33 @@ MUTANTS = [
         ("adi_module_test rails damaged",),
     ),
     Mutant(
-        "lost-packets-forgotten", ("P52",), "what a broken NIC has not brought over is not sent again",
+        "lost-frames-forgotten", ("P52",), "what a broken NIC has not brought over is not sent again",
         RAILS + "failover.cpp",
-        "            bundle.again.push_back(p);", "            here(p);",
+        "            k.state = Kept::again;\n            k.written = 0;\n            ++again_;", "            here(k);",
         ("adi_module_test rails flapping",),
     ),
     Mutant(
-        "report-unchecked", ("P52",), "a peer may tell of packets that were not sent",
+        "broken-read-forgotten", ("P52",), "a read that a broken NIC has begun counts as done",
         RAILS + "failover.cpp",
-        "        if (received < lane.unsettled_told || received > sent) return false;\n", "",
+        "            redo_.push_back({&t, part->at, part->bytes});", "            --t.writes;",
+        ("adi_module_test rails flapping-rget",),
+    ),
+    Mutant(
+        "report-unchecked", ("P52",), "a peer may tell of frames that were not sent",
+        RAILS + "failover.cpp",
+        "        if ((report.here[bit / 8] >> bit % 8 & 1) != 0) return false;\n", "",
+        ("adi_module_test rails damaged",),
+    ),
+    Mutant(
+        "had-unchecked", ("P52",), "a peer may have had more frames than were sent",
+        RAILS + "order.cpp",
+        "    if (more > next_ - oldest_) return more > UINT32_MAX / 2;", "    if (more > next_ - oldest_) return true;",
         ("adi_module_test rails damaged",),
     ),
     Mutant(
         "report-of-another", ("P52",), "a report may be of another connection",
         RAILS + "failover.cpp",
-        " || (lane.their_number != 0 && report.number != lane.their_number)) return false;", ") return false;",
+        "frame.bytes != sizeof report || frame.sreq != link.their_number", "frame.bytes != sizeof report",
         ("adi_module_test rails damaged",),
     ),
 ]

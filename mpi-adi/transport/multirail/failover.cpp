@@ -1,239 +1,273 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The end of a lane. Its VI is disconnected and drained, so that nothing more can come by it, and the peer is
-// told by all other lanes how many packets had come. The peer does the same. What either has sent and the
-// other has not received goes out again on other lanes; what has been received is not sent again, least of
-// all a remote write. With no lane left, the hello of the next one that is made says it.
-#include <poll.h>
-
+// The end of a lane, and its next connection. Nothing more can come by a lane that has broken, and the other side is
+// told by all other lanes what has come so far. It does the same. What either has sent and the other has not got goes
+// out again on other lanes. With no lane left, the hello of the next connection says it; a lane carries nothing else
+// before it has the other side's.
 #include <algorithm>
+#include <cstring>
 
-#include "mpi-adi/transport/adi/params.hpp"
-#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/multirail/multirail.hpp"
 
-namespace viaduct::rails {
+namespace viaduct::multirail {
 
 namespace {
-constexpr auto kBetweenProbes = std::chrono::milliseconds(100);
+
+constexpr auto kGreeting = std::chrono::seconds(5);
+constexpr auto kFirstPause = std::chrono::milliseconds(2);
+constexpr auto kLongestPause = std::chrono::milliseconds(100);
+constexpr int kFirstEchoes = 8;  // had one after the other when a lane is new
+
+uint64_t nanoseconds(Clock::time_point t) {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count());
 }
 
-void Rails::suspect(Lane& lane) {
-    if (lane.state < LaneState::greeting) return;
-    lane.suspect = suspects_ = true;
+bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
+}  // namespace
+
+Link& MultiLane::link_of(const protocol::Peer& by) {
+    size_t i = 0;
+    while (links[i].peer != &by) ++i;
+    return links[i];
 }
 
-void Rails::take_out_suspects() {
-    while (suspects_) {
-        suspects_ = false;
-        for (size_t i = 0; i < bundles_.size(); ++i) {  // a lost one takes itself out of the list
-            Bundle* bundle = bundles_[i];
-            for (Lane& lane : bundle->lanes) {
-                if (lane.suspect && !bundle->peer.lost()) take_out(lane);
-            }
-        }
-    }
+void MultiLane::add(Rail& rail, size_t at, const taskinfo_t* task, const Card& theirs, const Card& mine) {
+    const auto rank = static_cast<int>(peer.rank);
+    if (!rail.reaches(task, rank, mine, theirs, at)) return;
+    Link& link = links[at];
+    link.rail = &rail;
+    link.proc.p_gid = peer.proc->p_gid;
+    link.proc.p_proto = peer.proc->p_proto;
+    link.peer = &rail.meet(task, theirs, at, rank, &link.proc, *this);
+    link.state = LinkState::down;
+    link.next_try = Clock::now();
+    piece = std::min(piece == 0 ? SIZE_MAX : piece, link.peer->lane->piece - kCarriedHead);
 }
 
-void Rails::take_out(Lane& lane) {
-    Bundle& bundle = *lane.bundle;
-    const auto now = Clock::now();
-    const bool was_up = lane.state == LaneState::up;
-    lane.state = LaneState::down;
-    lane.suspect = lane.report_due = lane.tell_soon = false;
-    if (was_up) {
-        ++lanes_to_make_;
-        ++lane.losses;
-        if (--bundle.lanes_up == 0) bundle.alone_since = now;
-    }
-    adi::let_go(VipDisconnect(lane.vi));
-    VIP_DESCRIPTOR* desc = nullptr;
-    for (;;) {
-        const VIP_RETURN rc = VipSendDone(lane.vi, &desc);
-        if (desc == nullptr) break;
-        sent(packet_of(desc), rc == VIP_SUCCESS);
-    }
-    // What had come in before the end is taken: it counts as received.
-    for (;;) {
-        const VIP_RETURN rc = VipRecvDone(lane.vi, &desc);
-        if (desc == nullptr) break;
-        if (rc != VIP_SUCCESS) {
-            release(packet_of(desc));
-        } else if (!take(lane, packet_of(desc))) {
-            fail(bundle.peer, "it sent a packet that cannot be");
-        }
-    }
-    lane.prepared = 0;
-    lane.batch_bytes = 0;
-    if (bundle.peer.lost()) return;
-
-    lane.own_end.up_to = lane.number;
-    if (lane.had_frames) {
-        lane.own_end.number = lane.number;
-        lane.own_end.received = lane.received;
-    }
-    if (was_up) {
-        lane.unsettled = true;
-        lane.unsettled_number = lane.their_number;
-        lane.unsettled_told = lane.told;
-        lane.limbo = lane.awaited;
-        lane.awaited = {};
-        lane.pause = {};
-        if (!settle(lane)) return fail(bundle.peer, "it tells of packets that cannot be");
-    } else {
-        while (!lane.awaited.empty()) release(lane.awaited.pop());  // a hello and no more
-    }
-    retry_later(lane, now);
-    for (Lane& other : bundle.lanes) {
-        if (other.state == LaneState::up && !other.suspect) send_report(other, Kind::report);
-    }
-}
-
-// If the peer has told of the end of the connection in question: what it had is here, the rest goes again.
-// False: it tells of fewer packets than it had told of before, or of more than were sent.
-bool Rails::settle(Lane& lane) {
-    if (!lane.unsettled || static_cast<int32_t>(lane.their_end.up_to - lane.unsettled_number) < 0)
-        return true;
-    Bundle& bundle = *lane.bundle;
-    uint32_t received = 0;
-    if (lane.their_end.number == lane.unsettled_number) {
-        received = lane.their_end.received;
-        uint32_t sent = lane.unsettled_told;
-        for (const Packet* p = lane.limbo.head; p != nullptr; p = p->next) ++sent;
-        if (received < lane.unsettled_told || received > sent) return false;
-    }
-    lane.unsettled = false;
-    for (uint32_t told = lane.unsettled_told; !lane.limbo.empty(); ++told) {
-        Packet* p = lane.limbo.pop();
-        if (told < received) {
-            here(p);
-        } else if (p->numbered) {
-            bundle.again.push_back(p);
-        } else {
-            release(p);
-        }
-    }
-    // The oldest last: that is where they are taken from.
-    std::sort(bundle.again.begin(), bundle.again.end(), [](const Packet* a, const Packet* b) {
-        return static_cast<int32_t>(a->sequence - b->sequence) > 0;
+bool MultiLane::is_connecting() const {
+    return std::any_of(std::begin(links), std::end(links), [](const Link& link) {
+        return link.state != LinkState::absent && link.state != LinkState::up;
     });
-    return true;
 }
 
-bool Rails::take_report(Lane& lane, const Report& report) {
-    Bundle& bundle = *lane.bundle;
-    if (report.number == 0 || (lane.their_number != 0 && report.number != lane.their_number)) return false;
-    lane.their_number = report.number;
-    for (size_t i = 0; i < kMostRails; ++i) {
-        Lane& told = bundle.lanes[i];
-        if (told.state == LaneState::absent) continue;
-        const uint32_t up_to = report.ended[i].up_to;
-        // Reports may overtake each other.
-        if (static_cast<int32_t>(up_to - told.their_end.up_to) > 0) {
-            told.their_end.up_to = up_to;
-            told.their_end.number = report.ended[i].number;
-            told.their_end.received = report.ended[i].received;
-        }
-        if (!settle(told)) return false;
-        const bool current = told.state >= LaneState::greeting && told.their_number != 0;
-        if (current && static_cast<int32_t>(up_to - told.their_number) >= 0) suspect(told);
-    }
-    if (lane.state != LaneState::greeting || lane.suspect) return true;
-    lane.state = LaneState::up;
-    lane.pause = {};
-    --lanes_to_make_;
-    ++bundle.lanes_up;
-    send_probe(lane);
-    if (bundle.peer.ready()) return true;
-    greeted(bundle.peer);
-    return true;
-}
-
-// By the clock, when nothing comes in: lanes whose VI has broken without a word, processes that have ended,
-// peers that no lane reaches any more.
-void Rails::look_for_lost(Clock::time_point now) {
-    for (const auto& rail : rails_) {
-        const uint32_t errors = rail->errors.load(std::memory_order_acquire);
-        if (errors == rail->errors_seen) continue;
-        rail->errors_seen = errors;
-        for (Bundle* bundle : bundles_) {
-            Lane& lane = bundle->lanes[rail->index];
-            if (lane.state < LaneState::greeting) continue;
-            VIP_VI_STATE state;
-            VIP_VI_ATTRIBUTES attributes;
-            VIP_BOOLEAN send_empty, recv_empty;
-            if (VipQueryVi(lane.vi, &state, &attributes, &send_empty, &recv_empty) == VIP_SUCCESS &&
-                state != VIP_STATE_CONNECTED)
-                suspect(lane);
-        }
-    }
-    const bool probing = now >= next_probe_;
-    if (probing) next_probe_ = now + kBetweenProbes;
-    for (size_t i = 0; i < bundles_.size() && probing; ++i) {
-        Bundle& bundle = *bundles_[i];
-        // Only peers that are talked with, for a probe wakes the other side; but every lane to them: one that
-        // measured badly once carries nothing until it has measured well.
-        if (bundle.next_sequence + bundle.expected == bundle.frames_at_probe) continue;
-        bundle.frames_at_probe = bundle.next_sequence + bundle.expected;
-        for (Lane& lane : bundle.lanes) {
-            if (lane.state == LaneState::up && !lane.probed) send_probe(lane);
-        }
-    }
-    const auto patience = std::chrono::seconds(adi::param_number(adi::Param::rail_patience));
-    for (size_t i = 0; i < bundles_.size(); ++i) {
-        Bundle& bundle = *bundles_[i];
-        if (bundle.peer.lost() || bundle.lanes_up != 0 || !bundle.peer.ready()) continue;
-        pollfd ended = {bundle.pidfd, POLLIN, 0};
-        if (bundle.pidfd >= 0 && ::poll(&ended, 1, 0) > 0) {
-            fail(bundle.peer, "its process has ended");
-        } else if (now - bundle.alone_since > patience) {
-            fail(bundle.peer, "no rail reaches it any more");
+void MultiLane::look_after(Clock::time_point now) {
+    for (Link& link : links) {
+        if (link.state == LinkState::down && now >= link.next_try) {
+            link.state = LinkState::connecting;
+            link.rail->connect(*link.peer);
+        } else if (link.state == LinkState::greeting && now >= link.greeted_by) {
+            link.suspect = true;
+            rails.suspects();
         }
     }
 }
 
-// The peer is lost, or all is said: nothing of it stays under way. Its lanes stay, idle, until the end.
-void Rails::cut(Bundle& bundle) {
-    std::vector<Packet*> all;
-    for (Lane& lane : bundle.lanes) {
-        if (lane.state == LaneState::absent) continue;
-        // The last word about what has come: the other side waits for it before it goes.
-        if (lane.state == LaneState::up && !lane.suspect && lane.credits.local() > 0) send_noop(lane);
-        if (lane.state == LaneState::up) {
-            --bundle.lanes_up;
+void MultiLane::greeted(protocol::Peer& by) {
+    Link& link = link_of(by);
+    ++link.number;
+    link.their_number = 0;
+    link.probed = false;
+    link.echoes = 0;
+    link.state = LinkState::greeting;
+    link.greeted_by = Clock::now() + kGreeting;
+    send_report(link, Kind::hello);
+}
+
+void MultiLane::send_report(Link& link, Kind kind) {
+    Report report = {};
+    for (size_t i = 0; i < kMostRails; ++i) report.up_to[i] = links[i].ended;
+    for (uint32_t i = 0; i < kWindow; ++i) {
+        if (early_[(expected_ + i) % kWindow].here) report.here[i / 8] |= static_cast<uint8_t>(1U << i % 8);
+    }
+    const bool sent = send_own(link, kind, link.number, &report);
+    (kind == Kind::hello ? link.hello_due : link.report_due) = !sent;
+}
+
+// By the lane itself, which is cut, or by what the other side has said.
+void MultiLane::lost(protocol::Peer& by) {
+    Link& link = link_of(by);
+    const auto at = static_cast<size_t>(&link - links);
+    if (link.state == LinkState::absent || link.state == LinkState::down) return;
+    const auto now = Clock::now();
+    const bool was_connected = link.state >= LinkState::greeting;
+    if (link.state == LinkState::up) {
+        ++link.losses;
+        if (--links_up == 0) alone_since = now;
+        link.pause = {};
+    }
+    link.state = LinkState::down;
+    link.suspect = link.hello_due = link.report_due = false;
+    link.ended = link.number;
+    link.batch_bytes = 0;
+    link.pause = std::clamp(link.pause * 2, kFirstPause, kLongestPause);
+    link.next_try = now + link.pause;
+    rails.connects();
+    if (!was_connected) return;
+    for (uint32_t number = oldest_; number != next_; ++number) {
+        Kept& k = kept(number);
+        if (k.link != at) continue;
+        if (k.state == Kept::out) {
+            k.state = Kept::limbo;
+            if (k.part) --link.stripes;
+            link.unsettled = true;
+            link.unsettled_number = link.their_number;
+        } else if (k.state == Kept::again) {
+            k.written = 0;  // its stripe had gone by this one
+        }
+    }
+    for (size_t i = 0; i < parts_.size();) {
+        Part* part = parts_[i];
+        if (part->link != at) {
+            ++i;
+            continue;
+        }
+        Transfer& t = *part->whole;
+        if (part->list) {
+            rails.restart(t);
+        } else if (part->write) {
+            --t.writes;
+            look_for_end(t);
         } else {
-            --lanes_to_make_;
+            redo_.push_back({&t, part->at, part->bytes});
         }
-        lane.state = LaneState::absent;
-        lane.suspect = false;
-        adi::let_go(VipDisconnect(lane.vi));
-        VIP_DESCRIPTOR* desc = nullptr;
-        for (;;) {
-            adi::let_go(VipSendDone(lane.vi, &desc));  // the descriptor tells whether there was one
-            if (desc == nullptr) break;
-            sent(packet_of(desc), true);
-        }
-        for (;;) {
-            adi::let_go(VipRecvDone(lane.vi, &desc));
-            if (desc == nullptr) break;
-            release(packet_of(desc));
-        }
-        while (!lane.awaited.empty()) all.push_back(lane.awaited.pop());
-        while (!lane.limbo.empty()) all.push_back(lane.limbo.pop());
+        drop(part);
     }
-    all.insert(all.end(), bundle.again.begin(), bundle.again.end());
-    bundle.again.clear();
-    for (Packet* p : all) release(p);
-    for (Packet*& p : bundle.sent) p = nullptr;
-    for (Packet*& p : bundle.early) {
-        if (p != nullptr) release(p);
-        p = nullptr;
+    settle(link);
+    for (Link& other : links) {
+        if (other.state == LinkState::up && !other.suspect) send_report(other, Kind::report);
     }
-    chores_.erase(std::remove_if(chores_.begin(), chores_.end(),
-                                 [&bundle](const Lane* lane) { return lane->bundle == &bundle; }),
-                  chores_.end());
-    for (Lane& lane : bundle.lanes) lane.chores = false;
-    bundles_.erase(std::remove(bundles_.begin(), bundles_.end(), &bundle), bundles_.end());
 }
 
-void Bundle::cut() { rails.cut(*this); }
+void MultiLane::take_out_suspects() {
+    for (Link& link : links) {
+        if (link.suspect && !peer.lost()) link.peer->protocol->fail(*link.peer, "the other side has ended it");
+    }
+}
 
-}  // namespace viaduct::rails
+// If the other side has told of the end of that connection: what it had is here, the rest goes again.
+void MultiLane::settle(Link& link) {
+    if (!link.unsettled || is_before(link.their_ended, link.unsettled_number)) return;
+    link.unsettled = false;
+    const auto at = static_cast<size_t>(&link - links);
+    for (uint32_t number = oldest_; number != next_; ++number) {
+        Kept& k = kept(number);
+        if (k.state != Kept::limbo || k.link != at) continue;
+        const uint32_t bit = number - link.report_had;
+        if (bit > UINT32_MAX / 2 || (bit < kWindow && (link.report_here[bit / 8] >> bit % 8 & 1) != 0)) {
+            here(k);
+        } else {
+            k.state = Kept::again;
+            k.written = 0;
+            ++again_;
+        }
+    }
+}
+
+// False: it tells of frames that were not sent.
+bool MultiLane::take_report(Link& link, const Prefix& prefix, const Report& report) {
+    const uint32_t had = prefix.had;
+    for (uint32_t bit = next_ - had; bit < kWindow; ++bit) {
+        if ((report.here[bit / 8] >> bit % 8 & 1) != 0) return false;
+    }
+    for (size_t i = 0; i < kMostRails; ++i) {
+        Link& told = links[i];
+        if (told.state == LinkState::absent) continue;
+        const uint32_t up_to = report.up_to[i];
+        // Reports may overtake each other.
+        if (is_before(told.their_ended, up_to)) {
+            told.their_ended = up_to;
+            told.report_had = had;
+            std::memcpy(told.report_here, report.here, sizeof told.report_here);
+        }
+        settle(told);
+        const bool current = told.state >= LinkState::greeting && told.their_number != 0;
+        if (!current || is_before(up_to, told.their_number)) continue;
+        told.suspect = true;
+        rails.suspects();
+    }
+    if (link.state != LinkState::greeting || link.suspect) return true;
+    link.state = LinkState::up;
+    link.pause = {};
+    ++links_up;
+    send_probe(link);
+    if (!peer.ready()) rails.greeted(peer);
+    return true;
+}
+
+void MultiLane::send_probe(Link& link) {
+    link.probed_at = nanoseconds(Clock::now());
+    link.probed = send_own(link, Kind::probe, link.probed_at, nullptr);
+}
+
+// Every lane to a process that is talked with: one that measured badly once carries nothing until it has measured well.
+void MultiLane::probe() {
+    if (!was_used()) return;
+    for (Link& link : links) {
+        if (link.state == LinkState::up && !link.suspect && !link.probed) send_probe(link);
+    }
+}
+
+bool MultiLane::take_own(Link& link, Kind kind, const Prefix& prefix, const Frame& frame, const char* payload) {
+    switch (kind) {
+        case Kind::hello:
+            if (frame.sreq == 0 || frame.sreq > UINT32_MAX) return false;
+            link.their_number = static_cast<uint32_t>(frame.sreq);
+            [[fallthrough]];
+        case Kind::report: {
+            Report report;
+            if (frame.bytes != sizeof report || frame.sreq != link.their_number) return false;
+            std::memcpy(static_cast<void*>(&report), payload, sizeof report);
+            return take_report(link, prefix, report);
+        }
+        case Kind::probe:
+            if (frame.bytes != 0) return false;
+            if (link.state == LinkState::up && !link.suspect) send_own(link, Kind::echo, frame.sreq, nullptr);
+            return true;
+        case Kind::echo: {
+            if (frame.bytes != 0 || !link.probed || frame.sreq != link.probed_at) return false;
+            link.probed = false;
+            // A long wait is more often a process that did not look than the way: it counts little.
+            const double now = static_cast<double>(nanoseconds(Clock::now()) - frame.sreq) / 2;
+            const double before = link.latency_ns;
+            link.latency_ns =
+                before == 0 || now < before ? now : before + (std::min(now, 2 * before) - before) / 8;
+            // The first ones meet a process that is still busy with connecting.
+            if (++link.echoes < kFirstEchoes && link.state == LinkState::up && !link.suspect) send_probe(link);
+            return true;
+        }
+        case Kind::word:
+            return frame.bytes == 0;
+    }
+    return false;
+}
+
+// The process is lost, or all is said: nothing of it stays under way. Its lanes stay, idle, until the end.
+void MultiLane::cut() {
+    if (told_ != expected_) send_word();  // the other side waits for it before it goes
+    for (Link& link : links) {
+        if (link.state == LinkState::absent) continue;
+        link.state = LinkState::absent;
+        link.suspect = false;
+        if (link.peer->lost()) continue;
+        link.peer->stops |= protocol::Peer::gone;
+        link.peer->lane->cut();
+        link.peer->protocol->finish_landed();
+    }
+    links_up = 0;
+    while (!parts_.empty()) drop(parts_.back());
+    redo_.clear();
+    for (uint32_t i = 0; i < kWindow; ++i) {
+        kept_[i].state = Kept::none;
+        kept_[i].transfer = nullptr;
+        kept_[i].part = false;
+        kept_[i].bytes = 0;
+        early_[i].here = false;
+    }
+    oldest_ = next_;
+    again_ = 0;
+    kept_bytes_ = 0;
+    word_due_ = tell_soon_ = false;
+}
+
+}  // namespace viaduct::multirail

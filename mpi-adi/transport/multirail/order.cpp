@@ -1,130 +1,260 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One order over all lanes: frames get numbers when they leave, and are given out by them.
 #include <algorithm>
+#include <cstring>
 
-#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/multirail/multirail.hpp"
 
-namespace viaduct::rails {
+namespace viaduct::multirail {
 
 namespace {
 
 constexpr double kSameLatency = 2;      // lanes up to so much slower than the fastest share first fragments
 constexpr double kLatencyNoise = 2000;  // ns
 
+bool is_own(const Frame& frame) { return static_cast<uint8_t>(frame.type) >= static_cast<uint8_t>(Kind::hello); }
+
 }  // namespace
 
-// Round-robin over the lanes of lowest latency; when none of them is ready, over the others. nullptr: none
-// is.
-Lane* Rails::choose(Bundle& bundle) {
-    double least = 0;
-    for (const Lane& lane : bundle.lanes) {
-        if (lane.state == LaneState::up && (least == 0 || lane.latency_ns < least)) least = lane.latency_ns;
+size_t MultiLane::eager_limit(bool contiguous) const {
+    size_t least = SIZE_MAX;
+    for (const Link& link : links) {
+        if (link.state == LinkState::up) least = std::min(least, link.peer->lane->eager_limit(contiguous));
     }
-    Lane* other = nullptr;
-    for (size_t i = 0; i < kMostRails; ++i) {
-        const size_t index = (bundle.next_lane + i) % kMostRails;
-        Lane& lane = bundle.lanes[index];
-        if (!ready(lane)) continue;
-        if (lane.latency_ns <= least * kSameLatency + kLatencyNoise) {
-            bundle.next_lane = (index + 1) % kMostRails;
-            return &lane;
-        }
-        if (other == nullptr) other = &lane;
-    }
-    return other;
+    return least == SIZE_MAX ? piece : least;
 }
 
-size_t Bundle::eager_limit(bool) const { return rails.eager_limit_; }
+// --- out ---
 
-bool Bundle::put(const Frame& frame, const protocol::Payload& payload) {
-    if (!again.empty()) rails.push_again(*this);
-    const uint32_t under_way = next_sequence - oldest;
-    // A lane that is out of turn may keep its last credits to itself, and with them the whole window.
-    if (under_way >= kWindow / 2) rails.ask_for_word(*this);
-    if (!again.empty() || under_way >= kWindow) return false;
-    rails::Lane* lane = rails.choose(*this);
-    Packet* p = lane == nullptr ? nullptr : rails.get_packet();
-    if (p == nullptr) return false;
-    *frame_of(p) = frame;
-    payload.copy(payload_of(p), frame.bytes);
-    p->numbered = true;
-    p->sequence = next_sequence++;
-    sent[p->sequence % kWindow] = p;
-    ++lane->frames;
-    rails.post(*lane, p, Kind::frame, sizeof(Header) + sizeof(Frame) + frame.bytes);
+// As it travels, but for its number and what is told with it.
+Kept& MultiLane::pack(const Frame& frame, const protocol::Payload& payload) {
+    Kept& k = kept(next_);
+    const bool whole = frame.type == FrameType::eager && frame.bytes == frame.length &&
+                       frame.bytes + sizeof(Prefix) <= rails.whole_limit();
+    const size_t head = whole ? sizeof(Prefix) : kCarriedHead;
+    char* at = k.packet.room(head + frame.bytes);
+    if (whole) {
+        k.frame = frame;
+    } else {
+        std::memcpy(at + sizeof(Prefix), &frame, sizeof frame);
+        k.frame = {};
+        k.frame.type = FrameType::carried;
+    }
+    k.frame.bytes = static_cast<uint32_t>(head + frame.bytes);
+    k.frame.length = k.frame.bytes;
+    payload.copy(at + head, frame.bytes);
+    Prefix prefix;
+    prefix.number = next_++;
+    prefix.had = 0;
+    std::memcpy(at, static_cast<void*>(&prefix), sizeof prefix);
+    kept_bytes_ += k.frame.bytes;
+    k.state = Kept::again;
+    ++again_;
+    return k;
+}
+
+bool MultiLane::post_on(Kept& k, size_t at) {
+    Link& link = links[at];
+    if (link.state != LinkState::up || link.suspect) return false;
+    Le32 had;
+    had = expected_;
+    std::memcpy(k.packet.at() + offsetof(Prefix, had), static_cast<void*>(&had), sizeof had);
+    if (!link.peer->lane->put(k.frame, {k.packet.at()})) return false;
+    told();
+    --again_;
+    k.state = Kept::out;
+    if (k.part) ++link.stripes;
+    k.link = static_cast<uint8_t>(at);
+    ++link.frames;
     return true;
 }
 
-// The echo of a probe tells of all that is there.
-void Rails::ask_for_word(Bundle& bundle) {
-    const Packet* oldest = bundle.sent[bundle.oldest % kWindow];
-    if (oldest == nullptr || oldest->lane->probed) return;
-    send_probe(*oldest->lane);
-}
-
-// What a broken lane has not brought over, on lanes that are left. Its stripe goes first and on the same one.
-void Rails::push_again(Bundle& bundle) {
-    while (!bundle.again.empty()) {
-        Lane* lane = choose(bundle);
-        if (lane == nullptr) return;
-        Packet* p = bundle.again.back();
-        if (p->transfer != nullptr && !write_stripe(*lane, p)) return;
-        bundle.again.pop_back();
-        ++bundle.resent;
-        post(*lane, p, Kind::frame, sizeof(Header) + sizeof(Frame) + frame_of(p)->bytes);
+// In turn by the lanes of lowest latency; when none of them has room, by the others.
+bool MultiLane::post(Kept& k) {
+    double least = 0;
+    for (const Link& link : links) {
+        if (link.state == LinkState::up && (least == 0 || link.latency_ns < least)) least = link.latency_ns;
     }
-}
-
-// The peer has told that it has this packet.
-void Rails::here(Packet* p) {
-    p->awaited = false;
-    if (p->numbered) {
-        Bundle& bundle = *p->lane->bundle;
-        bundle.sent[p->sequence % kWindow] = nullptr;
-        while (bundle.oldest != bundle.next_sequence && bundle.sent[bundle.oldest % kWindow] == nullptr)
-            ++bundle.oldest;
-        Transfer* t = p->transfer;
-        p->transfer = nullptr;
-        if (t != nullptr) {
-            --t->waited;
-            look_for_end(*t);
+    for (const bool fast : {true, false}) {
+        for (size_t i = 0; i < kMostRails; ++i) {
+            const size_t at = (turn_ + i) % kMostRails;
+            if ((links[at].latency_ns <= least * kSameLatency + kLatencyNoise) != fast || !post_on(k, at)) continue;
+            if (fast) turn_ = at + 1;
+            return true;
         }
     }
-    if (!p->with_nic) release(p);
+    return false;
 }
 
-// A frame: given out when it is its turn, else kept. One that was here before is dropped.
-bool Rails::take_frame(Bundle& bundle, Packet* p, size_t length, bool* kept) {
-    if (length < sizeof(Header) + sizeof(Frame) ||
-        frame_of(p)->bytes != length - sizeof(Header) - sizeof(Frame))
-        return false;
-    const FrameType type = frame_of(p)->type;
-    if (type == FrameType::placed || type == FrameType::closing) p->lane->tell_soon = true;
-    const uint32_t sequence = packet_as<Header>(p)->sequence;
-    const uint32_t ahead = sequence - bundle.expected;
+// One that finds no room on any lane waits here, and those behind it where they are.
+bool MultiLane::put(const Frame& frame, const protocol::Payload& payload) {
+    if (again_ != 0) send_again();
+    if (!may_send()) return false;
+    post(pack(frame, payload));
+    return true;
+}
+
+// What a lane that broke has not brought over, and what found no room behind its stripe.
+int MultiLane::send_again() {
+    int done = 0;
+    for (uint32_t number = oldest_; number != next_ && again_ != 0; ++number) {
+        Kept& k = kept(number);
+        if (k.state != Kept::again) continue;
+        if (k.bytes != 0 ? !write_rest(k) || !post_on(k, k.link) : !post(k)) break;
+        ++resent;
+        ++done;
+    }
+    return done;
+}
+
+// The other side has this one.
+void MultiLane::here(Kept& k) {
+    if (k.state == Kept::none) return;
+    if (k.state == Kept::again) --again_;
+    if (k.state == Kept::out && k.part) --links[k.link].stripes;
+    k.state = Kept::none;
+    k.part = false;
+    k.bytes = 0;
+    kept_bytes_ -= k.frame.bytes;
+    k.packet.clear();
+    Transfer* t = std::exchange(k.transfer, nullptr);
+    if (t == nullptr) return;
+    --t->waited;
+    look_for_end(*t);
+}
+
+// False: it cannot have had so many.
+bool MultiLane::hear(uint32_t had) {
+    const uint32_t more = had - oldest_;
+    if (more > next_ - oldest_) return more > UINT32_MAX / 2;  // older than what is known
+    for (; oldest_ != had; ++oldest_) here(kept(oldest_));
+    return true;
+}
+
+// What goes out now tells of all that has come.
+void MultiLane::told() {
+    told_ = expected_;
+    untold_bytes_ = 0;
+    tell_soon_ = word_due_ = false;
+}
+
+bool MultiLane::send_own(Link& link, Kind kind, uint64_t word, const Report* report) {
+    char packet[kCarriedHead + sizeof(Report)];
+    const size_t bytes = report != nullptr ? sizeof *report : 0;
+    Prefix prefix;
+    prefix.number = 0;
+    prefix.had = expected_;
+    Frame own = {};
+    own.type = static_cast<FrameType>(kind);
+    own.bytes = static_cast<uint32_t>(bytes);
+    own.sreq = word;
+    std::memcpy(packet, static_cast<void*>(&prefix), sizeof prefix);
+    std::memcpy(packet + sizeof prefix, &own, sizeof own);
+    if (report != nullptr) std::memcpy(packet + kCarriedHead, static_cast<const void*>(report), bytes);
+    Frame frame = {};
+    frame.type = FrameType::carried;
+    frame.bytes = static_cast<uint32_t>(kCarriedHead + bytes);
+    frame.length = frame.bytes;
+    if (!link.peer->lane->put(frame, {packet})) return false;
+    told();
+    return true;
+}
+
+void MultiLane::send_word() {
+    word_due_ = true;
+    for (size_t i = 0; i < kMostRails && word_due_; ++i) {
+        Link& link = links[(turn_ + i) % kMostRails];
+        if (link.state == LinkState::up && !link.suspect) send_own(link, Kind::word, 0, nullptr);
+    }
+}
+
+// --- in ---
+
+void MultiLane::whole(protocol::Peer& by, const envelope& env, const void* data) {
+    const Link& link = link_of(by);
+    const auto* at = static_cast<const char*>(data);
+    const auto bytes = static_cast<size_t>(env.ev_len);
+    bool good = bytes >= sizeof(Prefix) && link.their_number != 0;
+    if (good) {
+        Prefix prefix;
+        std::memcpy(static_cast<void*>(&prefix), at, sizeof prefix);
+        Frame frame = {};
+        frame.type = FrameType::eager;
+        frame.flags = static_cast<uint8_t>(env.ev_mode);
+        frame.bytes = static_cast<uint32_t>(bytes - sizeof prefix);
+        frame.length = frame.bytes;
+        frame.context = env.ev_ctxt;
+        frame.tag = env.ev_tag;
+        frame.rank = env.ev_rank;
+        good = hear(prefix.had) && take(prefix, frame, at + sizeof prefix);
+    }
+    if (!good) rails.fail(peer, "it sent a message that cannot be");
+}
+
+void MultiLane::carried(protocol::Peer& by, const void* payload, size_t bytes) {
+    Link& link = link_of(by);
+    const auto* at = static_cast<const char*>(payload);
+    bool good = bytes >= kCarriedHead;
+    if (good) {
+        Prefix prefix;
+        Frame frame;
+        std::memcpy(static_cast<void*>(&prefix), at, sizeof prefix);
+        std::memcpy(&frame, at + sizeof prefix, sizeof frame);
+        const auto kind = static_cast<Kind>(frame.type);
+        // Nobody says anything before both have said hello.
+        good = frame.bytes == bytes - kCarriedHead && (kind == Kind::hello) == (link.their_number == 0) &&
+               hear(prefix.had) &&
+               (is_own(frame) ? take_own(link, kind, prefix, frame, at + kCarriedHead)
+                              : take(prefix, frame, at + kCarriedHead));
+    }
+    if (!good) rails.fail(peer, "it sent a frame that cannot be");
+}
+
+// Given out when it is its turn, else kept. One that was here before is dropped.
+bool MultiLane::take(const Prefix& prefix, const Frame& frame, const char* payload) {
+    const uint32_t number = prefix.number, ahead = number - expected_;
     if (ahead > UINT32_MAX / 2) return true;
     if (ahead >= kWindow) return false;
-    Packet*& place = bundle.early[sequence % kWindow];
-    if (place != nullptr) return true;
-    place = p;
-    *kept = true;
-    if (ahead == 0 && opened_) give_out(bundle);
+    if (frame.type == FrameType::placed || frame.type == FrameType::part || frame.type == FrameType::closing)
+        tell_soon_ = true;
+    untold_bytes_ += frame.bytes;
+    if (ahead == 0 && rails.opened()) {
+        give(frame, payload);
+        give_out();
+    } else if (Early& early = early_[number % kWindow]; !early.here) {
+        early.here = true;
+        early.frame = frame;
+        if (frame.bytes != 0) std::memcpy(early.payload.room(frame.bytes), payload, frame.bytes);
+    }
+    if (!peer.lost() && (expected_ - told_ >= kWindow / 8 || untold_bytes_ >= kUntold)) send_word();
     return true;
 }
 
-void Rails::give_out(Bundle& bundle) {
-    while (!bundle.peer.lost() && bundle.early[bundle.expected % kWindow] != nullptr) {
-        Packet* p = bundle.early[bundle.expected % kWindow];
-        bundle.early[bundle.expected % kWindow] = nullptr;
-        ++bundle.expected;
-        const bool good = incoming(bundle.peer, *frame_of(p), payload_of(p));
-        release(p);
-        if (!good) fail(bundle.peer, "it sent a frame that makes no sense here");
-    }
-    if (!bundle.peer.closing_had) return;
-    for (Lane& lane : bundle.lanes) {
-        if (lane.state == LaneState::up) want_chores(lane);
+void MultiLane::give(const Frame& frame, const char* payload) {
+    ++expected_;
+    if (!rails.incoming(peer, frame, payload)) rails.fail(peer, "it sent a frame that makes no sense here");
+}
+
+void MultiLane::give_out() {
+    while (!peer.lost() && early_[expected_ % kWindow].here) {
+        Early& early = early_[expected_ % kWindow];
+        early.here = false;
+        give(early.frame, early.payload.at());
+        early.payload.clear();
     }
 }
 
-}  // namespace viaduct::rails
+// What is due; with nothing else to do, what may wait.
+int MultiLane::work(bool idle) {
+    int done = 0;
+    if (again_ != 0) done += send_again();
+    if (!redo_.empty()) done += redo();
+    for (Link& link : links) {
+        if (link.hello_due && link.state == LinkState::greeting) send_report(link, Kind::hello);
+        if (link.report_due && link.state == LinkState::up) send_report(link, Kind::report);
+    }
+    if (word_due_ || (idle && (tell_soon_ || (peer.closing_had && told_ != expected_)))) send_word();
+    return done;
+}
+
+}  // namespace viaduct::multirail

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Long messages in stripes. No plan is made when a message begins: a lane takes its next stripe when it has
-// room for one, as large as its measured bandwidth moves in a millisecond, so that shares follow what each
-// lane does at this moment; near the end, stripes shrink to each lane's share of the rest, so that all end
-// together.
+// Long messages in stripes. No plan is made when a message begins: a lane takes its next stripe when it has room for
+// one, as large as its measured bandwidth moves in a millisecond, so that shares follow what each lane does at this
+// moment; near the end, stripes shrink to each lane's share of the rest, so that all end together.
+#include <unistd.h>
+
 #include <algorithm>
-#include <cstring>
 
-#include "mpi-adi/transport/adi/counters.hpp"
-#include "mpi-adi/transport/multirail/rails.hpp"
+#include "mpi-adi/transport/multirail/multirail.hpp"
 
-namespace viaduct::rails {
+namespace viaduct::multirail {
 
 namespace {
 
-constexpr double kWeight = 0.25;             // of a new measurement
-constexpr size_t kFirstStripe = 128 * 1024;  // before there is one
+constexpr double kWeight = 0.25;                               // of a new measurement
+constexpr auto kStripeTime = std::chrono::microseconds(1000);  // what a stripe should take
+constexpr size_t kFirstStripe = 128 * 1024;                    // before there is one
 constexpr size_t kStripeUnit = 4096;
 constexpr auto kLookedAway = std::chrono::milliseconds(1);
 
@@ -24,72 +24,15 @@ size_t rounded(double bytes) {
 
 }  // namespace
 
-// With every NIC: which of them carry the message is found when it is moved.
-protocol::Registration* Rails::hold(void* address, size_t bytes) {
-    auto held = std::make_unique<protocol::Registration>();
-    held->base = reinterpret_cast<uintptr_t>(address);
-    held->bytes = bytes;
-    bool any = false;
-    for (const auto& rail : rails_) {
-        VIP_MEM_ATTRIBUTES attributes = {rail->ptag, VIP_TRUE, VIP_FALSE};
-        VIP_MEM_HANDLE& handle = held->handle[rail->index];
-        if (VipRegisterMem(rail->nic, address, bytes, &attributes, &handle) != VIP_SUCCESS) handle = 0;
-        any = any || handle != 0;
-    }
-    return any ? held.release() : nullptr;
-}
-
-void Rails::release(protocol::Registration* held) {
-    for (const auto& rail : rails_) {
-        const VIP_MEM_HANDLE handle = held->handle[rail->index];
-        if (handle != 0) adi::let_go(VipDeregisterMem(rail->nic, reinterpret_cast<void*>(held->base), handle));
-    }
-    delete held;
-}
-
-// The write of a stripe and, by the caller, the frame that tells of it, which the VI keeps behind it.
-bool Rails::write_stripe(Lane& lane, Packet* placed) {
-    Transfer* t = placed->transfer;
-    const size_t i = lane.rail->index;
-    const VIP_MEM_HANDLE near = t->own->row(0).handle[i], far = t->theirs->row(0).handle[i];
-    if (lane.with_nic + 2 > send_depth_ || near == 0 || far == 0) return false;
-    Packet* p = get_packet();
-    if (p == nullptr) return false;
-    p->write = true;
-    p->transfer = t;
-    ++t->writes;
-    p->bytes = placed->bytes;
-    p->posted = Clock::now();
-    VIP_DESCRIPTOR& d = p->desc;
-    d.CS.SegCount = 2;
-    d.CS.Control = VIP_CONTROL_OP_RDMAWRITE;
-    d.CS.Reserved = 0;
-    d.CS.Length = static_cast<VIP_UINT32>(placed->bytes);
-    d.CS.Status = 0;
-    d.DS[0].Remote.Data.AddressBits = placed->far;
-    d.DS[0].Remote.Handle = far;
-    d.DS[0].Remote.Reserved = 0;
-    d.DS[1].Local.Data.Address = reinterpret_cast<void*>(placed->near);
-    d.DS[1].Local.Handle = near;
-    d.DS[1].Local.Length = static_cast<VIP_UINT32>(placed->bytes);
-    ++lane.stripes;
-    ++lane.rail->stripes;
-    ++stripes_;
-    lane.stripe_bytes += placed->bytes;
-    hand_to_nic(lane, p);
-    return !lane.suspect;
-}
-
-// How much the lane should take of what is left.
-size_t stripe_size(const Bundle& bundle, const Lane& lane, size_t left, size_t most) {
+size_t stripe_size(const Link (&links)[kMostRails], const Link& link, size_t left, size_t most) {
     double all = 0;
-    for (const Lane& other : bundle.lanes) {
-        if (other.state == LaneState::up) all += other.bandwidth;
+    for (const Link& other : links) {
+        if (other.state == LinkState::up) all += other.bandwidth;
     }
     size_t bytes = kFirstStripe;
-    if (lane.bandwidth > 0) {
-        const double in_time = lane.bandwidth * std::chrono::duration<double>(kStripeTime).count();
-        const double share = static_cast<double>(left) * lane.bandwidth / all;
+    if (link.bandwidth > 0) {
+        const double in_time = link.bandwidth * std::chrono::duration<double>(kStripeTime).count();
+        const double share = static_cast<double>(left) * link.bandwidth / all;
         bytes = rounded(std::min(in_time, share));
     }
     const size_t least = std::min(kLeastStripe, most);
@@ -98,64 +41,178 @@ size_t stripe_size(const Bundle& bundle, const Lane& lane, size_t left, size_t m
     return left <= most ? left : left - least;  // so that no rest below the least is left over
 }
 
-// The one with the fewest stripes under way that both sides have registered the memory with; nullptr: none has room.
-Lane* Rails::choose_for_stripe(Bundle& bundle, const protocol::PieceList& near, const protocol::PieceList& far) {
-    Lane* best = nullptr;
+// The one with the fewest stripes under way that both sides have registered the memory with; kMostRails: none has room.
+size_t MultiLane::choose_for_stripe(const protocol::PieceList& near, const protocol::PieceList& far) {
+    size_t best = kMostRails;
     for (size_t i = 0; i < kMostRails; ++i) {
-        Lane& lane = bundle.lanes[i];
-        if (!ready(lane) || lane.stripes >= kStripesAhead || near.row().handle[i] == 0 || far.row().handle[i] == 0)
+        const Link& link = links[i];
+        if (link.state != LinkState::up || link.suspect || link.stripes >= kStripesAhead || !near.known_to(i) ||
+            !far.known_to(i))
             continue;
-        if (best == nullptr || lane.stripes < best->stripes) best = &lane;
+        if (best == kMostRails || link.stripes < links[best].stripes) best = i;
     }
     return best;
 }
 
-// The next stripe, and the frame that tells of it.
-size_t Bundle::transfer(bool, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
-                        Transfer& t) {
-    if (next_sequence - oldest >= kWindow || !again.empty()) return 0;
-    rails::Lane* lane = rails.choose_for_stripe(*this, near, far);
-    Packet* p = lane == nullptr ? nullptr : rails.get_packet();
-    if (p == nullptr) return 0;
-    p->transfer = &t;
-    p->near = near.address();
-    p->far = far.address();
-    p->bytes = std::min(most, stripe_size(*this, *lane, most, rails.most_stripe_));
-    if (!rails.write_stripe(*lane, p)) {
-        rails.release(p);
-        return 0;
-    }
+// One remote write or read by that lane, from both positions on; how much of it.
+size_t MultiLane::move_part(size_t at, bool write, const protocol::PieceList& near, const protocol::PieceList& far,
+                            size_t most, Transfer& t, size_t offset) {
+    Link& link = links[at];
+    auto part = std::make_unique<Part>();
+    part->peer = link.peer;
+    part->each = true;
+    part->whole = &t;
+    part->link = at;
+    part->at = offset;
+    part->write = write;
+    part->list = t.fetching;
+    part->posted = Clock::now();
+    part->bytes = link.peer->lane->transfer(write, near, far, most, *part);
+    if (part->bytes == 0) return 0;
+    ++link.stripes;
+    rails.stripes(1);
+    link.stripe_bytes += part->bytes;
+    if (!part->list) ++t.writes;
+    parts_.push_back(part.get());
+    return part.release()->bytes;
+}
+
+size_t MultiLane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
+                           Transfer& t) {
+    if (again_ != 0 || (write && !may_send())) return 0;
+    const size_t at = choose_for_stripe(near, far);
+    if (at == kMostRails) return write ? send_part(most, t) : 0;
+    if (!t.fetching) most = std::min(most, stripe_size(links, links[at], most, rails.most_stripe()));
+    const size_t bytes = move_part(at, write, near, far, most, t, t.offset);
+    if (!write || bytes == 0) return bytes;
     Frame frame = {};
     frame.type = FrameType::placed;
-    frame.length = p->bytes;
+    frame.length = bytes;
     frame.rreq = t.peer_request;
-    *frame_of(p) = frame;
-    p->numbered = true;
-    p->sequence = next_sequence++;
-    sent[p->sequence % kWindow] = p;
+    Kept& k = pack(frame, {});
+    k.transfer = &t;
+    k.at = t.offset;
+    k.bytes = k.written = bytes;
+    k.link = static_cast<uint8_t>(at);
     ++t.waited;
-    const size_t bytes = p->bytes;
-    rails.post(*lane, p, Kind::frame, sizeof(Header) + sizeof(Frame));
+    post_on(k, at);
     return bytes;
 }
 
-// From when the lane began with them to when its NIC was found to be done. When nobody looked for a while,
-// that is a lower bound only.
-void Rails::measure(Lane& lane, Clock::time_point now) {
-    const double seconds = std::chrono::duration<double>(now - lane.batch_began).count();
-    const double found = static_cast<double>(lane.batch_bytes) / std::max(seconds, 1e-7);
-    lane.batch_bytes = 0;
-    lane.last_stripe = now;
-    if (lane.bandwidth == 0) {
-        lane.bandwidth = found;
-    } else if (found > lane.bandwidth || now - last_pass_ < kLookedAway) {
-        lane.bandwidth += kWeight * (found - lane.bandwidth);
+// A stripe by a lane that reaches no memory, while all others are busy or gone.
+size_t MultiLane::send_part(size_t most, Transfer& t) {
+    for (size_t at = 0; at < kMostRails; ++at) {
+        Link& link = links[at];
+        if (link.state != LinkState::up || link.suspect || link.rail->memory() != nullptr ||
+            link.stripes >= kStripesAhead)
+            continue;
+        Frame frame = {};
+        frame.type = FrameType::part;
+        frame.bytes = static_cast<uint32_t>(std::min(most, piece));
+        frame.length = t.offset;
+        frame.rreq = t.peer_request;
+        Kept& k = pack(frame, {nullptr, t.request, t.offset});
+        k.transfer = &t;
+        k.part = true;
+        ++t.waited;
+        link.stripe_bytes += frame.bytes;
+        post_on(k, at);
+        return frame.bytes;
+    }
+    return 0;
+}
+
+// What is not written yet of a stripe, all by one lane. False: there is no room now.
+bool MultiLane::write_rest(Kept& k) {
+    Transfer& t = *k.transfer;
+    if (k.written == 0) {
+        const size_t at = choose_for_stripe(*t.own, *t.theirs);
+        if (at == kMostRails) return false;
+        k.link = static_cast<uint8_t>(at);
+    }
+    while (k.written < k.bytes) {
+        const size_t offset = k.at + k.written;
+        t.own->seek(offset);
+        t.theirs->seek(offset);
+        k.written += move_part(k.link, true, *t.own, *t.theirs, k.bytes - k.written, t, offset);
+        t.own->seek(t.offset);
+        t.theirs->seek(t.offset);
+        if (k.at + k.written == offset) return false;
+    }
+    return true;
+}
+
+// Reads that broke off.
+int MultiLane::redo() {
+    int done = 0;
+    while (!redo_.empty()) {
+        Redo& one = redo_.back();
+        Transfer& t = *one.transfer;
+        const size_t at = choose_for_stripe(*t.own, *t.theirs);
+        if (at == kMostRails) return done;
+        t.own->seek(one.at);
+        t.theirs->seek(one.at);
+        const size_t bytes = move_part(at, false, *t.own, *t.theirs, one.bytes, t, one.at);
+        t.own->seek(t.offset);
+        t.theirs->seek(t.offset);
+        if (bytes == 0) return done;
+        one.at += bytes;
+        one.bytes -= bytes;
+        ++done;
+        if (one.bytes != 0) continue;
+        --t.writes;  // that of the broken one
+        redo_.pop_back();
+    }
+    return done;
+}
+
+void MultiLane::drop(Part* part) {
+    --links[part->link].stripes;
+    rails.stripes(-1);
+    parts_.erase(std::find(parts_.begin(), parts_.end(), part));
+    delete part;
+}
+
+// The NIC is done with it.
+void MultiLane::moved(Transfer& transfer) {
+    auto* part = static_cast<Part*>(&transfer);
+    Link& link = links[part->link];
+    if (link.batch_bytes == 0) link.batch_began = std::max(part->posted, link.last_stripe);
+    link.batch_bytes += part->bytes;
+    rails.measures();
+    Transfer& t = *part->whole;
+    const bool list = part->list;
+    drop(part);
+    if (list) return rails.landed(t);
+    --t.writes;
+    look_for_end(t);
+}
+
+// From when the lane began with them to when its NIC was found to be done. When nobody looked for a while, that is a
+// lower bound only.
+void MultiLane::measure(Clock::time_point now) {
+    for (Link& link : links) {
+        if (link.batch_bytes == 0) continue;
+        const double seconds = std::chrono::duration<double>(now - link.batch_began).count();
+        const double found = static_cast<double>(link.batch_bytes) / std::max(seconds, 1e-7);
+        link.batch_bytes = 0;
+        link.last_stripe = now;
+        if (link.bandwidth == 0) {
+            link.bandwidth = found;
+        } else if (found > link.bandwidth || now - rails.last_pass() < kLookedAway) {
+            link.bandwidth += kWeight * (found - link.bandwidth);
+        }
     }
 }
 
-// All of it is at the peer, by its word and by that of our NICs.
-void Rails::look_for_end(Transfer& t) {
-    if (t.waited == 0 && t.writes == 0 && t.offset == t.end) landed(t);
+// All of it is there: what was written by the other side's word, and all by that of our NICs.
+void MultiLane::look_for_end(Transfer& t) {
+    if (t.waited == 0 && t.writes == 0 && t.offset == t.end) rails.landed(t);
 }
 
-}  // namespace viaduct::rails
+MultiLane::~MultiLane() {
+    while (!parts_.empty()) drop(parts_.back());
+    if (pidfd >= 0) ::close(pidfd);
+}
+
+}  // namespace viaduct::multirail

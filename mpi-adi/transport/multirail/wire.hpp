@@ -1,61 +1,47 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What packets between two rails look like, little-endian, without padding. Pure layout; docs/adi-rails.md
-// tells what they are for.
+// What several lanes to one process carry: little-endian numbers, without padding. Pure layout; docs/adi-rails.md tells
+// what it is for.
 #pragma once
 
 #include <cstdint>
 
-#include "mpi-adi/transport/via/wire.hpp"
+#include "mpi-adi/transport/protocol/frame.hpp"
+#include "mpi-adi/transport/protocol/wire.hpp"
 
-namespace viaduct::rails {
+namespace viaduct::multirail {
 
-using via::Le16;
-using via::Le32;
-using via::Le64;
+using protocol::Le16;
+using protocol::Le32;
+using protocol::Le64;
 
-constexpr uint32_t kMagic = 0x324C4952;  // "RIL2"
-constexpr size_t kMostRails = 8;         // so that a card stays below the 128 bytes of an environment
+constexpr uint32_t kMagic = 0x334C4952;  // "RIL3"
+constexpr size_t kMostRails = protocol::kMostHandles;  // so that a card stays below the 128 bytes of an environment
+constexpr uint32_t kWindow = 1024;                     // frames to a process that may be under way
 
+// In front of everything. A short message travels as a message of its lane: this, and its data. Any other frame is the
+// payload of a frame `carried`: this, the frame, its payload.
+struct Prefix {
+    Le32 number;  // in the order of all frames to this process; of kinds without one: 0
+    Le32 had;     // all frames before this number have come the other way
+};
+static_assert(sizeof(Prefix) == 8);
+constexpr size_t kCarriedHead = sizeof(Prefix) + sizeof(protocol::Frame);
+
+// Frame types beside those of the protocol. They have no number.
 enum class Kind : uint8_t {
-    frame = 1,   // of the protocol: the only kind with a number
-    hello = 2,   // first on every connection: Report
-    report = 3,  // the same, later: a rail has ended
-    probe = 4,   // Probe: say when you have it
-    echo = 5,    // Probe as it came
-    noop = 6,    // credits; costs none itself
+    hello = 32,   // first on every connection: Report. sreq: number of this connection, counted by its sender
+    report = 33,  // the same, later: a connection has ended
+    probe = 34,   // sreq: the asker's clock, for nobody else
+    echo = 35,    // the same, sent back
+    word = 36,    // for its Prefix
 };
 
-struct Header {
-    Kind kind;
-    uint8_t view;   // credits the sender of the packet has left, 255: that or more
-    Le16 credit;    // receives posted anew since the last packet: so many packets are here for good
-    uint8_t noops;  // receives for credit-free packets its sender has posted anew, modulo 256
-    uint8_t unused[3];
-    Le32 source;    // world rank
-    Le32 sequence;  // frame: its place in the order of all frames to this peer
-};
-static_assert(sizeof(Header) == 16);
-
-// What became of the connections of one rail, as the receiver of packets knows.
-struct Ended {
-    Le32 up_to;     // connections up to this number have ended
-    Le32 number;    // of the last of them that brought frames
-    Le32 received;  // packets it brought, all kinds that cost credit
-};
-static_assert(sizeof(Ended) == 12);
-
+// What has come, from a process that gets nothing more by connections that have ended.
 struct Report {
-    Header header;
-    Le32 number;  // of this connection, counted by its sender
-    Ended ended[kMostRails];
+    Le32 up_to[kMostRails];          // connections of each rail up to this number, as its receiver counts, have ended
+    uint8_t here[kWindow / 8] = {};  // bit i: the frame of number Prefix::had + i is here already
 };
-static_assert(sizeof(Report) == 16 + 4 + 12 * kMostRails);
-
-struct Probe {
-    Header header;
-    Le64 time;  // the asker's clock, for nobody else
-};
-static_assert(sizeof(Probe) == 24);
+static_assert(sizeof(Report) == 4 * kMostRails + 128);
 
 // What a process tells the others (its environment).
 struct Card {
@@ -75,4 +61,4 @@ struct Card {
 static_assert(sizeof(Card) == 28 + 12 * kMostRails);
 static_assert(sizeof(Card) < 128);
 
-}  // namespace viaduct::rails
+}  // namespace viaduct::multirail

@@ -10,13 +10,26 @@
 
 namespace viaduct::protocol {
 
-Peer& Protocol::add_peer(size_t rank, process_t* proc) {
+namespace {
+
+int hand_above(process_t* proc, const envelope* env, const void* data, size_t, void*, mpip_req_t**) {
+    Peer& p = *peer_of(proc);
+    p.above->whole(p, *env, data);
+    return MPIP_IN_TAKEN;
+}
+
+}  // namespace
+
+Peer& Protocol::add_peer(size_t rank, process_t* proc, Above* above) {
     auto p = std::make_unique<Peer>();
     p->rank = static_cast<uint32_t>(rank);
     p->proc = proc;
     p->protocol = this;
     proc->p_pm = p.get();
-    ++table_->pt_nprocs;
+    p->above = above;
+    p->arrived = above != nullptr ? hand_above : mpip_up.arrived;
+    p->restricted = above != nullptr;
+    if (above == nullptr) ++table_->pt_nprocs;
     peers_[rank] = std::move(p);
     return *peers_[rank];
 }
@@ -29,6 +42,11 @@ void Protocol::drop_peers() {
     table_->pt_nprocs = 0;
 }
 
+void Protocol::renew(Peer& p) {
+    p.stops = Peer::unready;
+    p.proc->p_flags = 0;
+}
+
 void Protocol::fail(Peer& p, const char* why) {
     if (p.lost()) return;
     p.stops |= Peer::gone;
@@ -37,6 +55,7 @@ void Protocol::fail(Peer& p, const char* why) {
     p.proc->p_flags |= MPIP_PROC_TRANSPORTERR;
     p.waiting.clear();
     p.moving = nullptr;
+    if (p.above != nullptr) return p.above->lost(p);
     if (p.series != nullptr && (p.series->request != nullptr || p.series->abandoned)) delete p.series;
     p.series = nullptr;
     for (mpip_req_t* req : ids_.of(p.proc)) {
@@ -74,6 +93,7 @@ Frame pressure_frame(bool on) {
 void Protocol::greeted(Peer& p) {
     p.stops &= static_cast<uint8_t>(~Peer::unready);
     p.proc->p_flags |= MPIP_PROC_ATTACHED;
+    if (p.above != nullptr) return p.above->greeted(p);
     if (pressed_) control(p, pressure_frame(true));
     push(p);
 }

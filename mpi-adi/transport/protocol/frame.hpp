@@ -22,15 +22,17 @@ enum class FrameType : uint8_t {
     cancel_reply = 9,     // flags: 1 it is taken back
     closing = 10,         // nothing more comes
     envelopes_only = 11,  // flags: 1 no eager data please, 0 over
+    part = 17,            // a piece of a message that is otherwise written; length: where in it it begins
+    carried = 16,         // a frame of a process that several lanes serve, in the payload (Above)
 };
 
 // Message data leaves what a transport keeps for control frames, which answer and end messages (spec/adi C33).
 constexpr bool carries_data(FrameType type) {
-    return type == FrameType::eager || type == FrameType::next || type == FrameType::data;
+    return type == FrameType::eager || type == FrameType::next || type == FrameType::data || type == FrameType::part;
 }
 
 constexpr bool may_carry(FrameType type) {
-    return carries_data(type) || type == FrameType::request || type == FrameType::reply;
+    return carries_data(type) || type == FrameType::request || type == FrameType::reply || type == FrameType::carried;
 }
 
 struct Frame {

@@ -108,6 +108,10 @@ void Protocol::finish_landed() {
     while (landed_ != nullptr) {
         Transfer& t = *landed_;
         landed_ = t.next;
+        if (t.peer->above != nullptr) {
+            t.peer->above->moved(t);
+            continue;
+        }
         if (t.fetching) {
             if (!t.theirs->take_fetched(t.sends() ? t.length : t.message)) {
                 fail(*t.peer, "its list of pieces makes no sense");
@@ -143,15 +147,29 @@ bool Protocol::incoming_data(Peer& p, const Frame& frame, const void* payload) {
     return true;
 }
 
+// Of several lanes not all may reach memory.
+bool Protocol::incoming_part(Peer& p, const Frame& frame, const void* payload) {
+    Transfer* t = named(p, frame.rreq, false);
+    if (t == nullptr || !rules_.tells || (t->way != Way::put && t->way != Way::both) || frame.bytes == 0) return false;
+    const size_t first = t->way == Way::both ? t->end : 0;
+    if (frame.length < first || frame.length > t->length || frame.bytes > t->length - frame.length) return false;
+    mpip_req_deliver(t->request, frame.length, payload, frame.bytes);
+    Frame placed = frame;
+    placed.length = frame.bytes;
+    return incoming_placed(p, placed);
+}
+
 // A sender that has no registration left goes on in frames, so parts written and frames may not be mixed in
 // one message, but either may follow a reply that asks for writes.
 bool Protocol::incoming_placed(Peer& p, const Frame& frame) {
     Transfer* t = named(p, frame.rreq, false);
     if (t == nullptr) return false;
     if (t->way == Way::both) {
-        if (t->their_part_done || frame.length != t->length - t->end) return false;
-        t->their_part_done = true;
-        finish_part(*t);
+        const size_t left = t->length - t->end - t->placed;
+        if (t->their_part_done || frame.length > left || (frame.length == 0 && left != 0)) return false;
+        t->placed += frame.length;
+        t->their_part_done = t->placed == t->length - t->end;
+        if (t->their_part_done) finish_part(*t);
         return true;
     }
     if (t->way != Way::put || frame.length == 0 || frame.length > t->length - t->offset) return false;

@@ -15,6 +15,23 @@
 namespace viaduct::protocol {
 
 class Protocol;
+struct Peer;
+
+// What stands above lanes of which several serve one process: to their protocols it is what the engine is to others.
+// Such a lane brings whole messages and frames `carried`, and nothing else.
+class Above {
+public:
+    virtual void whole(Peer& by, const envelope& env, const void* data) = 0;
+    virtual void carried(Peer& by, const void* payload, size_t bytes) = 0;
+    // The lane carries frames; it has broken, and is cut already.
+    virtual void greeted(Peer& by) = 0;
+    virtual void lost(Peer& by) = 0;
+    // Of a remote write or read.
+    virtual void moved(Transfer& part) = 0;
+
+protected:
+    ~Above() = default;
+};
 
 // A control frame that found no room, with what goes behind it.
 struct Waiting {
@@ -27,6 +44,7 @@ struct Peer {
     enum Stop : uint8_t { unready = 1, gone = 2, envelopes = 4, waits = 8, series_out = 16 };
 
     uint8_t stops = unready;
+    bool restricted = false;  // not every frame may come now
     bool closing_sent = false;
     bool closing_had = false;
     uint32_t rank = 0;
@@ -38,6 +56,8 @@ struct Peer {
     Transfer* moving = nullptr;  // long messages this side moves, first come first served (spec/adi C52)
     Transfer* moving_last = nullptr;
     Series* series = nullptr;  // the eager message that is arriving (spec/adi C53)
+    decltype(mpip_upcalls::arrived) arrived = nullptr;  // the engine's, or what hands it to `above`
+    Above* above = nullptr;
     std::unique_ptr<TransferTuner> tuner;
     uint64_t last_measured = 0;
 
@@ -116,7 +136,10 @@ public:
     mpip_counters& counters() const { return *counters_; }
 
 protected:
-    Peer& add_peer(size_t rank, process_t* proc);
+    Peer& add_peer(size_t rank, process_t* proc, Above* above = nullptr);
+    // A lane that was lost begins anew, for what is above it.
+    void renew(Peer& p);
+    void start_moving(Transfer& t);
     void drop_peers();
 
     int number_;
@@ -132,6 +155,7 @@ private:
     void first_is_sent(Peer& p);
     void control(Peer& p, const Frame& frame, const std::vector<char>* payload = nullptr);
     // receive.cpp
+    [[nodiscard]] static bool may_come(const Peer& p, const Frame& frame);
     [[nodiscard]] bool incoming_eager(Peer& p, const Frame& frame, const void* payload);
     [[nodiscard]] bool incoming_next(Peer& p, const Frame& frame, const void* payload);
     [[nodiscard]] bool place(Series& s, const void* data, size_t bytes);
@@ -153,7 +177,6 @@ private:
     void forget(mpip_req_t* req);
     Transfer* named(Peer& p, reqaddr_t name, bool send);
     // move.cpp
-    void start_moving(Transfer& t);
     [[nodiscard]] bool move_first(Peer& p);
     [[nodiscard]] bool push_data(Transfer& t);
     [[nodiscard]] bool push_part(Transfer& t);
@@ -162,6 +185,7 @@ private:
     void finish_part(Transfer& t);
     void tell_placed(Transfer& t, size_t bytes);
     [[nodiscard]] bool incoming_data(Peer& p, const Frame& frame, const void* payload);
+    [[nodiscard]] bool incoming_part(Peer& p, const Frame& frame, const void* payload);
     [[nodiscard]] bool incoming_placed(Peer& p, const Frame& frame);
     [[nodiscard]] bool incoming_fetched(Peer& p, const Frame& frame);
     // cancel.cpp, close.cpp
@@ -180,7 +204,7 @@ inline void Protocol::incoming_whole(Peer& p, uint64_t context, int tag, int ran
                                      size_t bytes) {
     const envelope env = {context, mode, rank, tag, static_cast<int64_t>(bytes), 0, 0};
     mpip_req_t* match = nullptr;
-    if (mpip_up.arrived(p.proc, &env, data, bytes, nullptr, &match) == MPIP_IN_MATCHED) [[unlikely]]
+    if (p.arrived(p.proc, &env, data, bytes, nullptr, &match) == MPIP_IN_MATCHED) [[unlikely]]
         mpip_req_deliver_all(match, data, bytes);
 }
 

@@ -238,7 +238,7 @@ bool PieceList::take_fetched(uint64_t length) {
 
 bool PieceList::meets(const PieceList& other) const {
     for (size_t i = 0; i < kMostHandles; ++i) {
-        if (rows_.front().handle[i] != 0 && other.rows_.front().handle[i] != 0) return true;
+        if (known_to(i) && other.known_to(i)) return true;
     }
     return false;
 }

@@ -80,6 +80,19 @@ public:
     uint64_t address() const { return pieces_[at_].address + into_; }
     uint64_t left() const { return pieces_[at_].bytes - into_; }
     void advance(uint64_t bytes);
+    // To so many bytes from the beginning.
+    void seek(uint64_t bytes) {
+        at_ = 0;
+        into_ = 0;
+        advance(bytes);
+    }
+    // All of it is registered with that NIC.
+    bool known_to(size_t nic) const {
+        for (const Row& one : rows_) {
+            if (one.handle[nic] == 0) return false;
+        }
+        return true;
+    }
     // Calls each(address, bytes, row) for the pieces from the cursor on, at most `room` of them and `bytes`
     // bytes. How many bytes. Moves nothing.
     template <class Each>

@@ -7,9 +7,15 @@
 
 namespace viaduct::protocol {
 
+// Between the parts of a message nothing else comes (spec/adi C53).
+bool Protocol::may_come(const Peer& p, const Frame& frame) {
+    if (p.above == nullptr) return frame.type == FrameType::next;
+    return frame.type == FrameType::carried || (frame.type == FrameType::eager && frame.length == frame.bytes);
+}
+
 bool Protocol::incoming(Peer& p, const Frame& frame, const void* payload) {
     if (frame.bytes != 0 && !may_carry(frame.type)) return false;
-    if (p.series != nullptr && frame.type != FrameType::next) return false;  // C53
+    if (p.restricted && !may_come(p, frame)) return false;
     switch (frame.type) {
         case FrameType::eager:
             return incoming_eager(p, frame, payload);
@@ -21,6 +27,8 @@ bool Protocol::incoming(Peer& p, const Frame& frame, const void* payload) {
             return incoming_reply(p, frame, payload);
         case FrameType::data:
             return incoming_data(p, frame, payload);
+        case FrameType::part:
+            return incoming_part(p, frame, payload);
         case FrameType::placed:
             return incoming_placed(p, frame);
         case FrameType::fetched:
@@ -37,6 +45,10 @@ bool Protocol::incoming(Peer& p, const Frame& frame, const void* payload) {
         case FrameType::envelopes_only:
             p.stops =
                 static_cast<uint8_t>((p.stops & ~Peer::envelopes) | (frame.flags != 0 ? Peer::envelopes : 0));
+            return true;
+        case FrameType::carried:
+            if (p.above == nullptr) return false;
+            p.above->carried(p, payload, frame.bytes);
             return true;
     }
     return false;
@@ -68,6 +80,7 @@ bool Protocol::incoming_eager(Peer& p, const Frame& frame, const void* payload) 
             break;
     }
     p.series = s;
+    p.restricted = true;
     if (!place(*s, payload, frame.bytes)) return false;
     settle(p, s);
     return true;
@@ -102,6 +115,7 @@ bool Protocol::place(Series& s, const void* data, size_t bytes) {
 // A part may have been the last one.
 void Protocol::settle(Peer& p, Series* s) {
     p.series = s->got < s->total ? s : nullptr;
+    p.restricted = p.series != nullptr;
     if (p.series != nullptr) return;
     if (s->request != nullptr) {
         finish_series(s);

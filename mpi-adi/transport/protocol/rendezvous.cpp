@@ -117,7 +117,9 @@ void Protocol::start_receive(Start& start, mpip_req_t* req) {
     if (rules_.memory != nullptr && t->length > rules_.frames_up_to && start.wanted != Way::frames &&
         offered && !goes_in_frames(*t, start)) {
         t->own = PieceList::of(req, t->length, rules_.gap_piece);
-        if (t->own != nullptr && t->own->enter(*rules_.memory)) t->way = choose_way(*t, start);
+        if (t->own != nullptr && t->own->enter(*rules_.memory) &&
+            (start.theirs == nullptr || t->own->meets(*start.theirs)))
+            t->way = choose_way(*t, start);
     }
     if (reads(t->way)) {
         if (start_reading(*t, start)) return;

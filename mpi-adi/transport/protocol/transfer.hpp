@@ -53,6 +53,8 @@ struct Transfer {
     size_t first = 0;    // where the part begins that this side moves
     size_t end = 0;      // where the part ends that this side moves
     size_t message = 0;  // receiver: length of the whole message
+    size_t placed = 0;   // receiver of both: of what the other side writes, how much is here
+    bool each = false;   // of a lane: Protocol::landed() for each part, not for the last one alone
     size_t waited = 0;   // of a lane: what it has handed out and is not known to be there
     int writes = 0;      // of a lane: with NICs, which read the memory
     PieceListPtr own, theirs;

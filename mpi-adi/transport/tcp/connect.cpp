@@ -115,18 +115,42 @@ bool Tcp::reaches(const taskinfo_t* task, int rank) const {
     return rank != task->ti_index && !ways(card_of(task, task->ti_index), card_of(task, rank)).empty();
 }
 
+protocol::Peer& Tcp::meet(const taskinfo_t* task, int rank, process_t* proc, protocol::Above* above) {
+    peers_.resize(std::max(peers_.size(), static_cast<size_t>(task->ti_nprocs)));
+    const Card theirs = card_of(task, rank);
+    protocol::Peer& peer = add_peer(static_cast<size_t>(rank), proc, above);
+    auto made = std::make_unique<Lane>(peer, *this);
+    made->ways = ways(card_, theirs);
+    made->key = key_of(job_, me_, card_.secret, static_cast<uint32_t>(rank), theirs.secret);
+    made->piece = std::min(piece_, static_cast<size_t>(theirs.piece));
+    peer.lane = std::move(made);
+    return peer;
+}
+
+void Tcp::renew(protocol::Peer& peer) {
+    Protocol::renew(peer);
+    Lane& lane = static_cast<Lane&>(*peer.lane);
+    lane.trouble = nullptr;
+    lane.watching_room = false;
+    lane.frames_sent = lane.frames_had = 0;
+    lane.in_begin = lane.in_end = lane.out_begin = lane.out_end = 0;
+}
+
+void Tcp::part_from_all() {
+    std::erase_if(troubled_, [](const Lane* lane) { return lane->peer.above != nullptr; });
+    for (auto& one : peers_) {
+        if (one == nullptr || one->above == nullptr) continue;
+        if (!one->lost()) one->lane->cut();
+        one.reset();
+    }
+}
+
 int Tcp::connect(taskinfo_t* task) {
     peers_.resize(static_cast<size_t>(task->ti_nprocs));
     for (procinfo* info = task->ti_proto[MPIP_PROTO_TCP]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
         if (rank == task->ti_index || peers_[static_cast<size_t>(rank)] != nullptr) continue;
-        const Card theirs = card_of(task, rank);
-        protocol::Peer& peer = add_peer(static_cast<size_t>(rank), info->pi_proc);
-        auto made = std::make_unique<Lane>(peer, *this);
-        made->ways = ways(card_, theirs);
-        made->key = key_of(job_, me_, card_.secret, static_cast<uint32_t>(rank), theirs.secret);
-        made->piece = std::min(piece_, static_cast<size_t>(theirs.piece));
-        peer.lane = std::move(made);
+        meet(task, rank, info->pi_proc, nullptr);
         info->pi_proc->p_flags |= MPIP_PROC_ATTACHED;
     }
     // Some of them may have called before they were known here.
@@ -138,7 +162,8 @@ int Tcp::complete(taskinfo_t* task) {
     if (task->ti_nprocs > adi::param_number(adi::Param::on_demand)) return MPIP_SUCCESS;
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
     for (size_t rank = me_ + 1; rank < peers_.size(); ++rank) {
-        if (peers_[rank] != nullptr && lane(rank)->stage == Lane::Stage::idle) call(*lane(rank));
+        if (peers_[rank] != nullptr && peers_[rank]->above == nullptr && lane(rank)->stage == Lane::Stage::idle)
+            call(*lane(rank));
     }
     opening_ = true;
     const protocol::Peer* missing = nullptr;
@@ -146,7 +171,7 @@ int Tcp::complete(taskinfo_t* task) {
         progress();
         missing = nullptr;
         for (const auto& c : peers_) {
-            if (c != nullptr && !c->ready()) missing = c.get();
+            if (c != nullptr && c->above == nullptr && !c->ready()) missing = c.get();
         }
         if (missing != nullptr) ::sched_yield();
     } while (missing != nullptr && !missing->lost() && Clock::now() < deadline);

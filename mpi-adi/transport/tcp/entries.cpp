@@ -3,9 +3,13 @@
 #include "mpi-adi/transport/protocol/entries.hpp"
 #include "mpi-adi/transport/tcp/tcp.hpp"
 
+namespace viaduct::tcp {
+Tcp tcp_module;
+}
+
 namespace {
-viaduct::tcp::Tcp tcp_module;
 viaduct::tcp::Card own_card;
+using viaduct::tcp::tcp_module;
 }  // namespace
 
 VIADUCT_PROTOCOL_ENTRIES(tcp, tcp_module)

@@ -84,6 +84,11 @@ public:
     bool reaches(const taskinfo_t* task, int rank) const;
     [[nodiscard]] int connect(taskinfo_t* task);   // knows the peers, calls nobody
     [[nodiscard]] int complete(taskinfo_t* task);  // few peers: all connected on return
+    // --- for what is above a peer that several lanes serve (transport/multirail) ---
+    protocol::Peer& meet(const taskinfo_t* task, int rank, process_t* proc, protocol::Above* above);
+    void renew(protocol::Peer& peer);
+    void part_from_all();
+    size_t eager_limit() const { return eager_limit_; }
     void finalize();
     // --- frames.cpp ---
     int progress();
@@ -101,7 +106,6 @@ private:
     }
 
     // connect.cpp
-    [[nodiscard]] int attach(const taskinfo_t* task, int rank, process_t* proc);
     [[nodiscard]] bool listen_on(Address& address);
     void call(Lane& lane);
     void call_next(Lane& lane);
@@ -143,5 +147,7 @@ private:
     bool opening_ = false;  // no message is taken yet
     unsigned idle_ = 0;
 };
+
+extern Tcp tcp_module;
 
 }  // namespace viaduct::tcp

@@ -67,11 +67,11 @@ int connect_one(Lane* c, Clock::time_point deadline) {
     const bool requester = nic.me < c->peer.rank;
     const Discriminator pair =
         discriminator(nic.task, requester ? nic.me : c->peer.rank, requester ? c->peer.rank : nic.me);
-    const Card* card = card_of(nic.task, other);
+    const Card& card = nic.cards[c->peer.rank];
     Attempt attempt = {};
     attempt.deadline = deadline;
     attempt.local.fill(nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, pair);
-    attempt.remote.fill(card->address, card->address_len, pair);
+    attempt.remote.fill(card.address, card.address_len, pair);
     const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
     if (rc != VIP_SUCCESS) {
         return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,

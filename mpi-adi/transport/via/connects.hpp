@@ -33,6 +33,7 @@ struct Opening {
 
 struct Connects {
     bool on_demand = false;  // connections are made when they are wanted
+    bool mutual = false;     // ... by both sides without a word: nobody listens
     std::vector<Opening> openings;
     Opening::Clock::time_point all_joined = {};  // until then some may not have called pt_addconns yet
     ConnectListener listener;
@@ -45,6 +46,8 @@ struct Connects {
 bool wants_on_demand(const taskinfo_t* task);
 // Somebody wants to send; progress does the rest.
 void want_connection(Lane* c);
+// Nobody wants to any more.
+void drop_opening(Lane* c);
 // Those that the listener has noted.
 void take_requests(Nic& nic);
 // One step of each connection on its way; whether any is through, or given up.

@@ -140,6 +140,11 @@ bool Lane::put_data(const Frame& frame, const Payload& payload) {
 }
 
 bool Lane::put_control(const Frame& frame, const Payload& payload) {
+    // A long payload is not copied in vain.
+    constexpr size_t kLong = 256;
+    if (frame.bytes > kLong && !credits.can_send() &&
+        !(by_slots(this) && slot_is_free(this, sizeof(Control) + frame.bytes)))
+        return false;
     if (!has_place(this)) return false;
     vbuf* v = get_vbuf_or_chores(this);
     if (v == nullptr) return false;
@@ -171,18 +176,19 @@ size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, con
     const unsigned control = write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD;
     const bool gaps = near.count() > 1 || far.count() > 1;
     if (gaps) {
-        now = vbuf_init_pieces(v, control, near, far, now, nic.attributes.MaxSegmentsPerDesc);
+        now = vbuf_init_pieces(v, control, near, far, now, nic.attributes.MaxSegmentsPerDesc, nic.index);
     } else {
-        vbuf_init_rdma(v, control, far.address(), far.row().handle[0],
-                       reinterpret_cast<void*>(near.address()), near.row().handle[0],
+        vbuf_init_rdma(v, control, far.address(), far.row().handle[nic.index],
+                       reinterpret_cast<void*>(near.address()), near.row().handle[nic.index],
                        static_cast<uint32_t>(now));
     }
-    if (now == most) v->transfer = &t;
+    const bool tells = now == most || t.each;
+    if (tells) v->transfer = &t;
     if (viadev_post_rdma(this, v, gaps ? long_descriptor_of(v) : &v->desc) != MPIP_SUCCESS) {
         release_vbuf(v);
         return 0;
     }
-    if (now == most) ++nic.local_waits;
+    if (tells) ++nic.local_waits;
     return now;
 }
 

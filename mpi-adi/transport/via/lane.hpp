@@ -45,6 +45,7 @@ public:
     int sends_outstanding = 0;
     uint32_t part_out = 0, part_in = 0;  // packets of the eager message that is on its way
     int awaited = 0;                     // frames of data for which receives are posted (spec/adi F12)
+    bool equipped = false;               // the VI has its receives
     bool opening = false;                // to be connected, because somebody wants to send (on_demand.cpp)
     const char* doomed = nullptr;        // why it will be failed
     bool inflow = false;                 // on the flow list (spec/adi C54)

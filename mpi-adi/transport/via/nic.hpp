@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mpi-adi/transport/adi/cmpi_adi.h"
+#include "mpi-adi/transport/via/card.hpp"
 #include "mpi-adi/transport/via/connects.hpp"
 #include "mpi-adi/transport/via/credits.hpp"
 #include "mpi-adi/transport/via/registration.hpp"
@@ -75,7 +76,9 @@ public:
     Connects connects;
 
     uint32_t me = 0;
+    size_t index = 0;  // of its handle in registrations, where a process has several NICs
     taskinfo_t* task = nullptr;
+    std::vector<Card> cards;   // by world rank; of those that have none they are empty
     std::vector<Lane*> lanes;  // by world rank
     Lane* flow_head = nullptr;
     Lane* chores_head = nullptr;

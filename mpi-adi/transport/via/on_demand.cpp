@@ -49,11 +49,11 @@ bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
 
 VIP_RETURN ask(const Lane* c, VIP_ULONG milliseconds) {
     const uint32_t me = c->nic.me;
-    const Card* card = card_of(c->nic.task, static_cast<int>(c->peer.rank));
+    const Card& card = c->nic.cards[c->peer.rank];
     Address local = {}, remote = {};
     local.fill(c->nic.attributes.LocalNicAddress, c->nic.attributes.NicAddressLen,
                discriminator(c->nic.task, me, c->peer.rank));
-    remote.fill(card->address, card->address_len, discriminator(c->nic.task, c->peer.rank, me));
+    remote.fill(card.address, card.address_len, discriminator(c->nic.task, c->peer.rank, me));
     return VipConnectPeerRequest(c->vi, &local.head, &remote.head, milliseconds);
 }
 
@@ -62,10 +62,10 @@ enum class Life { lives, ended, unseen };
 // Of the peer's process, as far as that can be seen from here: also of one that has ended and whose parent
 // has not heard of it yet.
 Life life_of(const Lane* c) {
-    const Card* mine = card_of(c->nic.task, static_cast<int>(c->nic.me));
-    const Card* theirs = card_of(c->nic.task, static_cast<int>(c->peer.rank));
-    if (theirs->pids != mine->pids) return Life::unseen;
-    pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs->pid), 0)), POLLIN, 0};
+    const Card& mine = c->nic.cards[c->nic.me];
+    const Card& theirs = c->nic.cards[c->peer.rank];
+    if (theirs.pids != mine.pids) return Life::unseen;
+    pollfd process = {static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(theirs.pid), 0)), POLLIN, 0};
     if (process.fd < 0) return errno == ESRCH ? Life::ended : Life::unseen;
     const bool ended = ::poll(&process, 1, 0) > 0;
     ::close(process.fd);
@@ -108,10 +108,9 @@ Step advance(Opening& o) {
         o.failing_since = {};
     }
     if (now < o.next) return Step::pending;
-    if (!o.known) {
+    if (!o.known && !c->nic.connects.mutual) {
         VIP_RETURN rc = VIP_SUCCESS;
-        const Card* card = card_of(c->nic.task, static_cast<int>(c->peer.rank));
-        switch (c->nic.connects.listener.notify(c->nic, *card, c->peer.rank, &rc)) {
+        switch (c->nic.connects.listener.notify(c->nic, c->nic.cards[c->peer.rank], c->peer.rank, &rc)) {
             case Notice::nobody:
                 return means_death(o, now) ? Step::dead : Step::pending;
             case Notice::failed:
@@ -122,7 +121,7 @@ Step advance(Opening& o) {
                 o.pause = kSoon;
         }
     }
-    if (c->vi == nullptr && equip(c) != MPIP_SUCCESS) return Step::no_memory;
+    if (!c->equipped && equip(c) != MPIP_SUCCESS) return Step::no_memory;
     const VIP_RETURN rc = ask(c, o.attempt);
     if (rc != VIP_SUCCESS)
         return keeps_failing(o, "VipConnectPeerRequest", rc) ? Step::refused : Step::pending;
@@ -162,6 +161,12 @@ void want_connection(Lane* c) {
     if (c->peer.ready() || c->opening || c->peer.lost()) return;
     c->opening = true;
     c->nic.connects.openings.push_back({c});
+}
+
+void drop_opening(Lane* c) {
+    const auto found = opening_of(c);
+    if (found != c->nic.connects.openings.end()) c->nic.connects.openings.erase(found);
+    c->opening = false;
 }
 
 void take_requests(Nic& nic) {

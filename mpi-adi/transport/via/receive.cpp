@@ -159,7 +159,7 @@ void take_slot_packet(Lane* c, const SlotPacket& p) {
     std::memcpy(copy + sizeof(Header), p.header + sizeof(Header), least - sizeof(Header));
     const char* data = p.head != 0 ? p.first : p.first + least;
     const size_t bytes = p.length - head;
-    if (type == PacketType::request || type == PacketType::reply) {
+    if (type == PacketType::request || type == PacketType::reply || type == PacketType::carried) {
         std::memcpy(behind, data, bytes);
         data = behind;
     }
@@ -210,6 +210,8 @@ int take_completion(VIP_VI_HANDLE vi) {
     Lane* c = v->connection;
     if (rc != VIP_SUCCESS) [[unlikely]] {
         release_vbuf(v);
+        while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
+        }  // what came before the end
         if (!c->peer.lost()) fail_connection(c, "the connection is broken");
         return 1;
     }

@@ -10,6 +10,8 @@ int MPID_VIA_DeviceCheck(Nic& nic);
 void take_what_came_before_the_end(Lane* c);
 // A VI with its receives posted. MPIP_SUCCESS, or why not.
 [[nodiscard]] int equip(Lane* c);
+// A lane that was cut is to be connected again.
+void renew(Lane* c);
 // From here on packets may go out.
 void connected(Lane* c);
 // Disconnects one connection and collects all its descriptors.

@@ -10,7 +10,7 @@
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 #include "mpi-adi/transport/via/eager_ring.hpp"
-#include "mpi-adi/transport/via/post.hpp"
+#include "mpi-adi/transport/via/receive.hpp"
 
 namespace viaduct::via {
 
@@ -70,15 +70,21 @@ void ViaTransport::choose_ways() {
         std::min(kMostWritten - sizeof(EagerInSlot), as_long_as_fits ? SIZE_MAX : nic.eager_limit);
 }
 
+int ViaTransport::open(const char* name) {
+    const int rc = nic.open(name);
+    if (rc == MPIP_SUCCESS) {
+        choose_ways();
+    } else {
+        nic.close();
+    }
+    return rc;
+}
+
 int ViaTransport::initialize() {
     if (!nic.is_open()) {
         const char* given = adi::param_text(adi::Param::via_device);
-        const int rc = nic.open(*given != '\0' ? given : "nic0");
-        if (rc != MPIP_SUCCESS) {
-            nic.close();
-            return rc;
-        }
-        choose_ways();
+        const int rc = open(*given != '\0' ? given : "nic0");
+        if (rc != MPIP_SUCCESS) return rc;
     }
     mpip_properties& properties = mpip_protocols[MPIP_PROTO_VIA].pt_prop;
     properties = {};
@@ -108,20 +114,33 @@ bool ViaTransport::reaches(const taskinfo_t* all, int rank) const {
 }
 
 // A record for the peer; in jobs that connect on demand that is all until somebody sends.
-void ViaTransport::make_connection(int rank, process_t* proc) {
-    protocol::Peer& added = add_peer(static_cast<size_t>(rank), proc);
+protocol::Peer& ViaTransport::make_connection(int rank, process_t* proc, protocol::Above* above) {
+    protocol::Peer& added = add_peer(static_cast<size_t>(rank), proc, above);
     auto lane = std::make_unique<Lane>(added, nic);
     lane->piece = kMostInSlot - sizeof(Control);
     nic.lanes[static_cast<size_t>(rank)] = lane.get();
     added.lane = std::move(lane);
     // Only sends need a connection, and they make it (docs/adi.md, Connects).
     if (nic.connects.on_demand) proc->p_flags |= MPIP_PROC_ATTACHED;
+    return added;
 }
 
-int ViaTransport::do_setup(taskinfo_t* task) {
+void ViaTransport::renew(protocol::Peer& peer) {
+    Protocol::renew(peer);
+    drop_opening(nic.lanes[peer.rank]);
+    via::renew(nic.lanes[peer.rank]);
+}
+
+void ViaTransport::note_cards(const taskinfo_t* task) {
+    nic.cards.resize(static_cast<size_t>(task->ti_nprocs));
+    for (int rank = 0; rank < task->ti_nprocs; ++rank) {
+        if (const Card* card = card_of(task, rank)) nic.cards[static_cast<size_t>(rank)] = *card;
+    }
+}
+
+int ViaTransport::set_up(taskinfo_t* task, int peers) {
     nic.task = task;
     nic.me = static_cast<uint32_t>(task->ti_index);
-    nic.connects.on_demand = wants_on_demand(task);
     const bool crowded = (task->ti_flags & TASK_CROWDED) != 0;
     // The other side's part would have to wait until it gets a processor.
     if (crowded) {
@@ -131,8 +150,7 @@ int ViaTransport::do_setup(taskinfo_t* task) {
     // Who sleeps soon, as in a crowd, is woken by packets in the queue alone.
     nic.ring.slots_after = nic.mapped && !crowded ? adi::param_number(adi::Param::eager_ring_after) : 0;
     if (nic.ring.slots_after != 0) asymmetric_barrier_init();
-    const int peers = peers_of(task);
-    int rc = nic.make_queues(peers);
+    const int rc = nic.make_queues(peers);
     if (rc != MPIP_SUCCESS) return rc;
     // C16: np x depth + spares.
     const size_t spares = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
@@ -142,6 +160,14 @@ int ViaTransport::do_setup(taskinfo_t* task) {
         return adi::fail(MPIP_ERR_NO_MEM, "no memory for %zu packet buffers", posted + spares);
     peers_.resize(static_cast<size_t>(task->ti_nprocs));  // that of this process stays empty (spec/adi C19)
     nic.lanes.resize(peers_.size());
+    return MPIP_SUCCESS;
+}
+
+int ViaTransport::do_setup(taskinfo_t* task) {
+    nic.connects.on_demand = wants_on_demand(task);
+    note_cards(task);
+    const int rc = set_up(task, peers_of(task));
+    if (rc != MPIP_SUCCESS) return rc;
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next)
         make_connection(info->pi_proc->p_gid.pg_wrank, info->pi_proc);
     look_up_own_address(nic, task);
@@ -150,17 +176,23 @@ int ViaTransport::do_setup(taskinfo_t* task) {
     return task->ti_nproto[MPIP_PROTO_VIA] == 0 ? MPIP_SUCCESS : nic.connects.listener.start(nic, task);
 }
 
+int ViaTransport::join(taskinfo_t* task, int peers) {
+    peers_.resize(static_cast<size_t>(task->ti_nprocs));
+    nic.lanes.resize(peers_.size());
+    nic.task = task;
+    return nic.grow_queues(peers);
+}
+
 // At first, and again when processes join.
 int ViaTransport::connect(taskinfo_t* all) {
     if (nic.cq == nullptr) return do_setup(all);
-    peers_.resize(static_cast<size_t>(all->ti_nprocs));
-    nic.lanes.resize(peers_.size());
-    nic.task = all;
+    int rc = join(all, peers_of(all));
+    if (rc != MPIP_SUCCESS) return rc;
+    note_cards(all);
     nic.connects.on_demand = wants_on_demand(all);
     nic.connects.all_joined =
         std::chrono::steady_clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    int rc = nic.connects.on_demand ? nic.connects.listener.start(nic, all) : MPIP_SUCCESS;
-    if (rc == MPIP_SUCCESS) rc = nic.grow_queues(peers_of(all));
+    rc = nic.connects.on_demand ? nic.connects.listener.start(nic, all) : MPIP_SUCCESS;
     if (rc != MPIP_SUCCESS) return rc;
     for (procinfo* info = all->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;

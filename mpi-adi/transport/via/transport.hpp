@@ -16,6 +16,16 @@ public:
 
     // --- transport.cpp ---
     [[nodiscard]] int initialize();
+    // The NIC alone, where it is one of several (transport/multirail).
+    [[nodiscard]] int open(const char* name);
+    // Queues and buffers for lanes to so many processes.
+    [[nodiscard]] int set_up(taskinfo_t* task, int peers);
+    // And for more of them.
+    [[nodiscard]] int join(taskinfo_t* task, int peers);
+    // A lane that is not connected.
+    protocol::Peer& make_connection(int rank, process_t* proc, protocol::Above* above = nullptr);
+    void renew(protocol::Peer& peer);
+    const protocol::LongRules& rules() const { return rules_; }
     const Card& make_card(const taskinfo_t* task);
     bool reaches(const taskinfo_t* task, int rank) const;
     [[nodiscard]] int connect(taskinfo_t* task);
@@ -39,7 +49,7 @@ private:
     void choose_ways();
     [[nodiscard]] int do_setup(taskinfo_t* task);
     void do_stop();
-    void make_connection(int rank, process_t* proc);
+    void note_cards(const taskinfo_t* task);
 
     Card card_ = {};
     uint32_t busy_passes_ = 0;  // of progress

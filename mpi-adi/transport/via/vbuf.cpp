@@ -57,7 +57,7 @@ vbuf* VbufPool::get_slowly() {
 }
 
 uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& near, const protocol::PieceList& far,
-                          size_t most, size_t segments) {
+                          size_t most, size_t segments, size_t nic) {
     VIP_DESCRIPTOR& d = *long_descriptor_of(v);
     const size_t room = std::min(segments, kMostSegments) - 1;
     auto* data = reinterpret_cast<VIP_DESCRIPTOR_SEGMENT*>(v->buffer + sizeof(VIP_CONTROL_SEGMENT)) + 1;
@@ -66,7 +66,7 @@ uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& 
         near.visit(room, std::min<uint64_t>(most, far.left()),
                    [&](uint64_t address, uint64_t now, const protocol::PieceList::Row& row) {
                        data[used].Local.Data.AddressBits = address;
-                       data[used].Local.Handle = row.handle[0];
+                       data[used].Local.Handle = row.handle[nic];
                        data[used++].Local.Length = static_cast<VIP_UINT32>(now);
                    }));
     d.CS.SegCount = static_cast<VIP_UINT16>(used + 1);
@@ -75,7 +75,7 @@ uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& 
     d.CS.Length = bytes;
     d.CS.Status = 0;
     d.DS[0].Remote.Data.AddressBits = far.address();
-    d.DS[0].Remote.Handle = far.row().handle[0];
+    d.DS[0].Remote.Handle = far.row().handle[nic];
     d.DS[0].Remote.Reserved = 0;
     v->transfer = nullptr;
     return bytes;

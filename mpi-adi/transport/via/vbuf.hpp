@@ -153,6 +153,6 @@ inline void vbuf_init_rdma(vbuf* v, unsigned control, uint64_t remote, VIP_MEM_H
 // Fills the long descriptor of a vbuf for one remote write or read between both positions, of at most `most` bytes and
 // `segments` segments, the one of the address included. How many bytes it moves.
 uint32_t vbuf_init_pieces(vbuf* v, unsigned control, const protocol::PieceList& near, const protocol::PieceList& far,
-                          size_t most, size_t segments);
+                          size_t most, size_t segments, size_t nic);
 
 }  // namespace viaduct::via

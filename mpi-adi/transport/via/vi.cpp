@@ -10,7 +10,9 @@ int equip(Lane* c) {
     VIP_VI_ATTRIBUTES attributes = {c->nic.level(),  c->nic.attributes.MaxTransferSize,
                                     nullptr,  c->nic.ptag,
                                     VIP_TRUE, c->nic.rdma_read ? VIP_TRUE : VIP_FALSE};
-    const VIP_RETURN rc = VipCreateVi(c->nic.handle, &attributes, c->nic.scq, c->nic.cq, &c->vi);
+    const bool fresh = c->vi == nullptr;
+    const VIP_RETURN rc =
+        fresh ? VipCreateVi(c->nic.handle, &attributes, c->nic.scq, c->nic.cq, &c->vi) : VIP_SUCCESS;
     if (rc != VIP_SUCCESS) {
         c->vi = nullptr;
         return fail_call("VipCreateVi", rc);
@@ -28,13 +30,25 @@ int equip(Lane* c) {
             return fail_call("VipPostRecv", posted);
         }
     }
+    c->equipped = true;
     return MPIP_SUCCESS;
+}
+
+void renew(Lane* c) {
+    free_slots(c);
+    c->slots = {};
+    c->credits.start(c->nic.credit_rules, 0, 0);  // nothing may be sent, and no receive is missing
+    c->next_packet_tosend = c->next_packet_expected = 0;
+    c->part_out = c->part_in = 0;
+    c->awaited = 0;
+    c->doomed = nullptr;
+    c->answer_late = c->place_wanted = c->refuses_receives = c->in_parts = false;
 }
 
 void connected(Lane* c) {
     // Credits begin here: before, nothing can be sent.
-    const Card* card = card_of(c->nic.task, static_cast<int>(c->peer.rank));
-    c->credits.start(c->nic.credit_rules, card->depth, card->reserve);
+    const Card& card = c->nic.cards[c->peer.rank];
+    c->credits.start(c->nic.credit_rules, card.depth, card.reserve);
     ++c->nic.ring.by_queue;
     c->slots.counted = true;
     c->peer.protocol->greeted(c->peer);
@@ -43,6 +57,7 @@ void connected(Lane* c) {
 void disconnect(Lane* c) {
     if (c->vi == nullptr) return;
     adi::let_go(VipDisconnect(c->vi));
+    c->equipped = false;
     VIP_DESCRIPTOR* desc = nullptr;
     for (;;) {
         const VIP_RETURN rc = VipSendDone(c->vi, &desc);

@@ -17,7 +17,7 @@ using protocol::Le16;
 using protocol::Le32;
 using protocol::Le64;
 
-// Those below 12 are the frames of the protocol (frame.hpp).
+// Those below 12, and `carried`, are the frames of the protocol (frame.hpp).
 enum class PacketType : uint8_t {
     eager = 1,  // a whole message
     next = 2,
@@ -34,6 +34,7 @@ enum class PacketType : uint8_t {
     slots = 13,  // memory that the other side may write packets into (eager_ring.hpp)
     wake = 14,   // there are some, and their reader sleeps
     first = 15,  // an eager frame that is the first part of its message
+    carried = 16,
 };
 
 struct Header {
@@ -122,6 +123,7 @@ constexpr size_t least_length(PacketType type) {
         case PacketType::cancel:
         case PacketType::cancel_reply:
         case PacketType::envelopes_only:
+        case PacketType::carried:
             return sizeof(Control);
     }
     return 0;

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Several lanes to one process, of whatever kind, as one: frames get numbers and take the lanes in turn, and are
+// given out by their numbers on the other side; long messages are written or read in stripes that each lane takes as
+// it has room. A frame is kept until the other side has told that it has come. When a lane breaks, what has not come by
+// it goes again by others: nothing twice, least of all a remote write, for its memory may be somebody else's by then.
+// Under the engine's lock.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "mpi-adi/transport/multirail/rail.hpp"
+#include "mpi-adi/transport/protocol/send.hpp"
+
+namespace viaduct::multirail {
+
+using Clock = std::chrono::steady_clock;
+using protocol::Frame;
+using protocol::FrameType;
+using protocol::Transfer;
+
+class MultiLane;
+class Multirail;
+
+constexpr size_t kLeastStripe = 32 * 1024;                     // mp_min_frag: a long message is not cut below
+constexpr size_t kMostStripe = 1024 * 1024;                    // mp_max_frag, unless a NIC takes less
+constexpr int kStripesAhead = 2;                               // on one lane: one being moved, one behind it
+constexpr size_t kMostKept = 8 * 1024 * 1024;                  // bytes of frames under way
+constexpr size_t kUntold = 1024 * 1024;                        // and of frames that have come, without a word of it
+
+// Memory that keeps its size while it is small.
+class Buffer {
+public:
+    char* room(size_t bytes) {
+        if (bytes > room_) {
+            at_.reset(new char[bytes]);
+            room_ = bytes;
+        }
+        return at_.get();
+    }
+    char* at() const { return at_.get(); }
+    void clear() {
+        if (room_ <= kSmall) return;
+        at_.reset();
+        room_ = 0;
+    }
+
+private:
+    static constexpr size_t kSmall = 4096;
+    std::unique_ptr<char[]> at_;
+    size_t room_ = 0;
+};
+
+// A frame of ours that the other side has not told of.
+struct Kept {
+    enum State : uint8_t {
+        none,   // it has
+        out,    // on its way by a lane
+        limbo,  // that lane has broken: it may have come
+        again,  // to be sent, once more or for the first time
+    } state = none;
+    uint8_t link = 0;
+    Frame frame = {};  // for the lane
+    Buffer packet;     // its payload: Prefix and what follows
+    // `placed`: the stripe that it tells of, which goes before it by the same lane.
+    Transfer* transfer = nullptr;
+    size_t at = 0, bytes = 0, written = 0;
+    bool part = false;  // or a piece of a long message, which counts as a stripe of its lane
+};
+
+// A frame that came before its turn.
+struct Early {
+    bool here = false;
+    Frame frame = {};
+    Buffer payload;
+};
+
+// A remote write or read under way.
+struct Part : Transfer {
+    Transfer* whole = nullptr;
+    size_t link = 0;
+    size_t at = 0, bytes = 0;
+    bool write = false, list = false;  // list: of pieces
+    Clock::time_point posted;
+};
+
+enum class LinkState : uint8_t {
+    absent,      // the process has no such rail
+    down,        // waits for its next attempt
+    connecting,
+    greeting,  // connected, the hello of the other side is not here yet: nothing but hello may go
+    up,
+};
+
+// One of the lanes.
+struct Link {
+    Rail* rail = nullptr;
+    protocol::Peer* peer = nullptr;  // its own, in the protocol of its rail
+    process_t proc = {};             // and this one's process
+    LinkState state = LinkState::absent;
+    bool suspect = false;            // the other side has ended it
+    bool hello_due = false, report_due = false;
+    uint32_t number = 0;        // of its connection, ours
+    uint32_t their_number = 0;  // the same, theirs, by their hello
+    uint32_t ended = 0;         // our last one that has ended
+    uint32_t their_ended = 0;   // theirs that they say has
+    uint32_t report_had = 0;    // what had come then
+    uint8_t report_here[kWindow / 8] = {};
+    bool unsettled = false;  // something is in limbo, and waits for them to say so of this one
+    uint32_t unsettled_number = 0;
+    Clock::time_point next_try, greeted_by;
+    std::chrono::milliseconds pause{0};
+    // Measured.
+    double bandwidth = 0;           // bytes a second, 0: not yet
+    double latency_ns = 0;          // half a round trip
+    int stripes = 0;                // under way
+    Clock::time_point last_stripe;  // when the last one was found done
+    Clock::time_point batch_began;  // of those found done together
+    size_t batch_bytes = 0;
+    uint64_t stripe_bytes = 0, frames = 0, losses = 0;
+    bool probed = false;     // an echo is to come
+    uint64_t probed_at = 0;  // and this is what it says
+    int echoes = 0;          // had on this connection
+};
+
+class MultiLane final : public protocol::Lane, public protocol::Above {
+public:
+    MultiLane(protocol::Peer& of, Multirail& all) : protocol::Lane(of), rails(all) {}
+    ~MultiLane() override;
+
+    // --- protocol::Lane ---
+    bool put(const Frame& frame, const protocol::Payload& payload) override;
+    bool put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
+        return bytes <= piece && protocol::put_eager_frame(*this, data, bytes, tag, rank, context, mode);
+    }
+    size_t eager_limit(bool contiguous) const override;
+    size_t transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
+                    Transfer& t) override;
+    bool flushed() override { return oldest_ == next_; }
+    void cut() override;
+
+    // --- protocol::Above: from the lanes ---
+    void whole(protocol::Peer& by, const envelope& env, const void* data) override;
+    void carried(protocol::Peer& by, const void* payload, size_t bytes) override;
+    void greeted(protocol::Peer& by) override;
+    void lost(protocol::Peer& by) override;
+    void moved(Transfer& part) override;
+
+    // --- what Multirail calls ---
+    void add(Rail& rail, size_t at, const taskinfo_t* task, const Card& theirs, const Card& mine);
+    int work(bool idle);
+    void look_after(Clock::time_point now);  // by the clock
+    void take_out_suspects();
+    void probe();
+    void measure(Clock::time_point now);
+    void give_out();
+    bool is_connecting() const;  // some lane that could be up is not
+    bool is_idle() const { return !again_ && redo_.empty() && parts_.empty() && !word_due_; }
+    bool was_used() { return std::exchange(probed_at_, next_ + expected_) != next_ + expected_; }
+
+    uint32_t next_number() const { return next_; }
+    uint32_t had() const { return expected_; }
+
+    Multirail& rails;
+    Link links[kMostRails];
+    int links_up = 0;
+    Clock::time_point alone_since = Clock::now();  // no lane has been up since
+    uint64_t resent = 0;
+    int pidfd = -1;
+
+private:
+    struct Redo {
+        Transfer* transfer;
+        size_t at, bytes;
+    };
+    // order.cpp
+    Kept& kept(uint32_t number) { return kept_[number % kWindow]; }
+    bool may_send() const { return again_ == 0 && next_ - oldest_ < kWindow && kept_bytes_ < kMostKept; }
+    Kept& pack(const Frame& frame, const protocol::Payload& payload);
+    bool post(Kept& k);
+    bool post_on(Kept& k, size_t at);
+    int send_again();
+    void here(Kept& k);
+    bool hear(uint32_t had);
+    bool take(const Prefix& prefix, const Frame& frame, const char* payload);
+    void give(const Frame& frame, const char* payload);
+    void told();
+    bool send_own(Link& link, Kind kind, uint64_t word, const Report* report);
+    void send_word();
+    // failover.cpp
+    Link& link_of(const protocol::Peer& by);
+    void send_report(Link& link, Kind kind);
+    bool take_report(Link& link, const Prefix& prefix, const Report& report);
+    void settle(Link& link);
+    void send_probe(Link& link);
+    bool take_own(Link& link, Kind kind, const Prefix& prefix, const Frame& frame, const char* payload);
+    // stripe.cpp
+    size_t choose_for_stripe(const protocol::PieceList& near, const protocol::PieceList& far);
+    size_t move_part(size_t at, bool write, const protocol::PieceList& near, const protocol::PieceList& far,
+                     size_t most, Transfer& t, size_t offset);
+    size_t send_part(size_t most, Transfer& t);
+    bool write_rest(Kept& k);
+    int redo();
+    void look_for_end(Transfer& t);
+    void drop(Part* part);
+
+    std::unique_ptr<Kept[]> kept_{new Kept[kWindow]};
+    std::unique_ptr<Early[]> early_{new Early[kWindow]};
+    std::vector<Part*> parts_;
+    std::vector<Redo> redo_;       // reads that broke off
+    size_t turn_ = 0;
+    uint32_t next_ = 0;            // number of the next frame
+    uint32_t oldest_ = 0;          // frames before are at the other side
+    uint32_t expected_ = 0;        // next frame to give out
+    uint32_t told_ = 0;            // the other side knows that frames before are here
+    uint32_t again_ = 0;           // kept frames to be sent
+    size_t kept_bytes_ = 0;
+    size_t untold_bytes_ = 0;
+    bool tell_soon_ = false;       // somebody waits for our word that it is here
+    bool word_due_ = false;
+    uint32_t probed_at_ = 0;       // frames either way by then
+};
+
+// How much a lane should take next of a long message of which `left` bytes are not handed out; bytes, at most `most`.
+size_t stripe_size(const Link (&links)[kMostRails], const Link& link, size_t left, size_t most);
+
+}  // namespace viaduct::multirail
