@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mpi-adi/transport/adi/device.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
 #include "mpi-adi/transport/multirail/rail.hpp"
@@ -25,6 +26,7 @@ class ViaRail final : public Rail {
 public:
     int open(const char* nic) {
         name_ = nic;
+        via_.seat(adi::device, MPIP_PROTO_VIA);  // it counts for the protocol that it serves
         const int rc = via_.open(nic);
         if (rc != MPIP_SUCCESS) return rc;
         via_.nic.connects.on_demand = via_.nic.connects.mutual = true;
