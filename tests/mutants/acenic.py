@@ -65,7 +65,7 @@ MUTANTS = [
     Mutant(
         "kept-requests-unlimited", (), "any number of requests for nobody is kept",
         PACKET + "requests.cpp",
-        "    if (waiting_.size() == kMostHeld) waiting_.pop_front();\n", "",
+        "    if (waiting_.size() == kMostWaiting) waiting_.pop_front();\n", "",
         ("unit AcenicSteering.OfManyRequestsForNobodyTheLastOnesAreKept",),
     ),
     Mutant(
