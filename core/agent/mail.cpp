@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How a message of the agent protocol crosses a socket: one packet, header and payload gathered, descriptors
-// as SCM_RIGHTS. Called by both ends of the protocol, on any thread; the caller serialises per socket.
+// Sends and receives a message as one packet: header, then payload, and the descriptors as SCM_RIGHTS; see mail.hpp and
+// viaduct/kagent.hpp.
 #include "core/agent/mail.hpp"
 
 #include <sys/socket.h>
@@ -25,14 +25,14 @@ Status status_of_errno(int error) {
         case EINVAL:
             return Status::invalid;
         case ENOMEM:
-        case ETOOMANYREFS:  // too many descriptors of ours are in flight already
+        case ETOOMANYREFS:  // too many descriptors of this user are in flight
             return Status::out_of_resources;
         default:
             return Status::closed;
     }
 }
 
-// Descriptors of every control message, owned from the first moment on, so that none can leak.
+// All descriptors that came with the message. Each has an owner (Fd) at once, so that none leaks on an error.
 std::vector<Fd> collect_descriptors(msghdr& message) {
     std::vector<Fd> found;
     for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
@@ -47,8 +47,8 @@ std::vector<Fd> collect_descriptors(msghdr& message) {
     return found;
 }
 
-// The layouts of MailHeader and Hello never change, so a Hello of any version can be read; everything else
-// must be of a version that we speak.
+// The layouts of MailHeader and Hello are the same in every version, so that two versions can greet each other: kHello
+// and its answers may have any. All other messages must have a version that this build speaks.
 bool version_fits(const kagent::MailHeader& header) {
     const auto type = static_cast<kagent::Type>(header.type);
     if (type == kagent::Type::kHello || type == kagent::Type::kWelcome || type == kagent::Type::kError)
@@ -100,7 +100,8 @@ Status receive_mail(int socket, Mail* out) {
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
     ssize_t got = 0;
-    // One that closes with something unread leaves an error, once, before what it has written.
+    // A peer that closes with unread data leaves ECONNRESET: it is reported once, before what the peer had sent. The
+    // next call reads that.
     bool told = false;
     do {
         got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One message of the agent protocol in memory, with its descriptors, and how it crosses a socket. Used by
-// both ends.
+// One message of the agent protocol (viaduct/kagent.hpp is its specification) in memory, with its descriptors, and the
+// functions that send and receive it. Used by clients and agent, on any thread; the caller serialises per socket.
 #pragma once
 
 #include <cstring>
@@ -17,8 +17,8 @@ struct Mail {
     kagent::MailHeader header;
     std::vector<std::byte> payload;
     std::vector<Fd> descriptors;
-    bool descriptors_lost = false;  // received: this process could not hold all that came (RLIMIT_NOFILE);
-                                    // the first of them may be here
+    bool descriptors_lost = false;  // received: RLIMIT_NOFILE left no number for some of them; `descriptors` has
+                                    // those before the first that is lost
 
     Mail() = default;
     Mail(kagent::Type type, uint32_t ticket = 0) {
@@ -48,15 +48,15 @@ struct Mail {
     kagent::Type type() const { return static_cast<kagent::Type>(header.type); }
 };
 
-// Whole or not at all. ok; not_done (socket full, non-blocking); closed (peer gone); invalid (over
-// kMaxMessage).
+// Sends the message whole or not at all. ok; not_done: the socket is non-blocking and full; closed: the peer is gone;
+// invalid: more than kMaxMessage bytes or kMaxDescriptors, or a bad descriptor; out_of_resources: no memory, or too
+// many descriptors in flight.
 Status send_mail(int socket, const Mail& mail);
 
-// ok; not_done (nothing there, non-blocking); closed (once all that was written has been read, also where the
-// other end has left something unread); invalid (bytes that are no message: magic, length,
-// version, too many descriptors). Descriptors arrive close-on-exec and above 2; `out` owns them, also those
-// of bytes that are no message. A message whose descriptors do not fit under the limit of this process is ok,
-// with those that came before and marked (descriptors_lost): who asked for it can be told.
+// ok; not_done: the socket is non-blocking and empty; closed: the peer is gone and all that it has sent was read;
+// invalid: not a message of the protocol (magic, length, version, too many descriptors). Descriptors are close-on-exec
+// and above 2; `out` owns them, also when the result is invalid. Where RLIMIT_NOFILE leaves no numbers for some of the
+// descriptors, the message is ok with descriptors_lost set, so that it can still be answered.
 Status receive_mail(int socket, Mail* out);
 
 // Reads a NUL-terminated text field defensively: at most N-1 characters, always terminated.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Asks sock_diag, which tells the owner of sockets that do not listen, too; see name_holder.hpp.
+// Queries the kernel by netlink (NETLINK_SOCK_DIAG), which also reports sockets that accept no connection; see
+// name_holder.hpp.
 #include "core/agent/name_holder.hpp"
 
 #include <linux/netlink.h>
@@ -25,7 +26,7 @@ namespace viaduct {
 
 namespace {
 
-constexpr uint8_t kEstablished = 1;  // of the kernel's TCP states, which Unix sockets share
+constexpr uint8_t kEstablished = 1;  // TCP_ESTABLISHED of the kernel: Unix sockets use the states of TCP
 
 struct Question {
     nlmsghdr head;
@@ -38,12 +39,12 @@ bool ask(int socket) {
     q.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
     q.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
     q.body.sdiag_family = AF_UNIX;
-    q.body.udiag_states = ~(1u << kEstablished);  // those that were accepted have their listener's name
+    q.body.udiag_states = ~(1u << kEstablished);  // all but accepted sockets, which have their listener's name
     q.body.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID;
     return ::send(socket, &q, sizeof q, 0) == static_cast<ssize_t>(sizeof q);
 }
 
-// The user, when this entry is the one of that name and type.
+// The user of the socket in this entry; nothing unless the entry has that name and type.
 std::optional<uid_t> read_entry(const nlmsghdr* entry, const std::string& name, int type) {
     const auto* body = static_cast<const unix_diag_msg*>(NLMSG_DATA(entry));
     if (body->udiag_type != type) return {};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a process has inherited that a server for many must not have: limits, priority, memory policy. A server that a
-// program has started in passing undoes it; what it cannot undo it tells its clients, and one whose own limits are
-// better has another server started instead. Main thread of the server; any thread of a client.
+// Limits, priority and memory policy that a server has inherited from the program that started it on demand (vipkad,
+// the engine process of acenic, viaduct-udpd). They are that program's, and the server serves others too. The server
+// undoes what it can at its start (raise_own_limits, shed_inherited). The agent reports the rest as flaws in kWelcome
+// (viaduct/kagent.hpp); a client whose own limits are better asks it to leave and starts a new one (link_connect.cpp).
+// Main thread of the server; any thread of a client. System calls only, no lock, no state.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +13,25 @@ namespace viaduct {
 
 enum Flaw : uint32_t {
     kFewFiles = 1u << 0,       // descriptors
-    kProcessorTime = 1u << 1,  // it will be ended
+    kProcessorTime = 1u << 1,  // RLIMIT_CPU: the kernel will kill it
     kAddressSpace = 1u << 2,
     kData = 1u << 3,
-    kFileSize = 1u << 4,  // memory files are files
-    kPriority = 1u << 5,  // nice, or run when the machine is idle only
-    kFilteredCalls = 1u << 6,
+    kFileSize = 1u << 4,       // counts for memory files too
+    kPriority = 1u << 5,       // nice above 0, or SCHED_IDLE
+    kFilteredCalls = 1u << 6,  // seccomp
 };
 
-// Limits as high as the system lets this process have them.
+// Raises every limit as far as the system allows.
 void raise_own_limits();
-// Priority, policies of scheduling and memory, the order of ends when memory is short: as a program has them that
-// nobody has said anything to.
+// Sets nice value, scheduling policy, memory policy, timer slack and oom_score_adj to the system's defaults.
 void shed_inherited();
 
-// What is wrong with the hard limits and the priority of this process; of a server started by it, too.
+// The Flaw bits of this process: what its hard limits, priority and filter are short of. A server that it starts
+// inherits them.
 uint32_t own_flaws();
+// As text for messages.
 std::string names_of_flaws(uint32_t flaws);
-// Whether a server started by this process would lack some of these flaws and have no others.
+// Whether a server started by this process would have fewer of `flaws` and no flaw besides.
 bool could_do_better(uint32_t flaws);
 
 }  // namespace viaduct

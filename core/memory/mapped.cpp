@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// System calls that touch memory without a signal; see mapped.hpp.
 #include "core/memory/mapped.hpp"
 
 #include <linux/futex.h>
@@ -18,7 +19,8 @@ uintptr_t page_bytes() {
     return page;
 }
 
-// Futex operations are the calls that touch one word as the program itself would, and leave it as it is.
+// Applies `touch` to each page of the range until one answers EFAULT. The futex operations below access one word with
+// the permissions of this process and do not change its value.
 template <class Touch>
 bool each_page(const void* at, size_t n, Touch touch) {
     const uintptr_t end = reinterpret_cast<uintptr_t>(at) + n;
@@ -33,7 +35,7 @@ bool each_page(const void* at, size_t n, Touch touch) {
 
 }  // namespace
 
-// Reads the word to compare it; nobody is woken or moved.
+// FUTEX_CMP_REQUEUE reads the word to compare it. It may wake and move 0 waiters, so it has no effect.
 bool can_read(const void* at, size_t n) {
     uint32_t other = 0;
     return each_page(at, n, [&other](void* page) {
@@ -41,7 +43,8 @@ bool can_read(const void* at, size_t n) {
     });
 }
 
-// Sets no bit of the word, atomically. At worst one who sleeps on it wakes too early, as futexes may.
+// FUTEX_WAKE_OP writes the word back with no bit set in addition, atomically. At worst a thread that sleeps on the word
+// is woken without a reason, which every user of a futex has to expect.
 bool can_write(void* at, size_t n) {
     uint32_t other = 0;
     return each_page(at, n, [&other](void* page) {
@@ -53,7 +56,7 @@ bool can_write(void* at, size_t n) {
 bool is_mapped(const void* at, size_t n) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(at) & ~(page_bytes() - 1);
     const uintptr_t end = reinterpret_cast<uintptr_t>(at) + n;
-    const int saved = errno;  // system calls of ours leave it as the application had it
+    const int saved = errno;  // the application's errno is kept
     const bool hole = ::msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) != 0 && errno == ENOMEM;
     errno = saved;
     return !hole;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The slow half of the region table: filling, emptying and changing entries (owner, under the mutex) and
-// consistent copies for anybody. The hot check is inline in the header.
+// The slow path of the region table: the owner adds, removes and changes entries under the table's mutex; readers in
+// any process take consistent copies without a lock. The hot check is inline in the header. What a hostile owner can do
+// to readers is in docs/shared-words.md.
 #include "core/memory/region_table.hpp"
 
 #include <new>
@@ -15,15 +16,15 @@ constexpr uint32_t kIndexMask = (1u << kRegionIndexBits) - 1;
 constexpr uint32_t kLastGeneration = (1u << (32 - kRegionIndexBits)) - 1;
 static_assert(kMaxRegions < kIndexMask, "all-ones is never a handle (spec/compat M1)");
 
-// Free entries are reused only when this many are waiting: a handle of a region just removed stays unknown
-// for at least so many registrations, and programs that register around every transfer (spec/compat M13)
-// stay within one page.
+// Free entries are reused only when more than this many are free: so a removed handle's entry stays unused for at least
+// so many registrations, and a program that registers around every transfer (spec/compat M13) uses one page of entries.
 constexpr uint32_t kRestingEntries = 48;
 
-// A change of tag and flags is four stores; who still finds it unfinished after this many looks reads the
-// table of a process that died in between.
+// A change of tag and flags is four stores. A reader that finds it unfinished this many times reads the table of a
+// process that died during the change.
 constexpr int kLooksAtChange = 1000;
 
+// All tables of this process, linked by next_, for any_registered().
 RegionTable* tables = nullptr;
 std::mutex tables_mutex;
 
@@ -128,7 +129,7 @@ bool RegionTable::has_region_in(uintptr_t begin, size_t bytes) const {
         const RegionEntry& e = table_[index];
         if (e.handle.load(std::memory_order_relaxed) == 0) continue;
         const uint64_t base = e.base.load(std::memory_order_relaxed);
-        // The one that begins later begins inside the other.
+        // Two ranges overlap when the one with the higher start begins inside the other.
         if (begin >= base ? begin - base < e.length.load(std::memory_order_relaxed) : base - begin < bytes) return true;
     }
     return false;
@@ -136,7 +137,7 @@ bool RegionTable::has_region_in(uintptr_t begin, size_t bytes) const {
 
 int RegionTable::open_read_only() const { return segment_.duplicate(Segment::Access::read_only).release(); }
 
-// An index that is free now, or 0.
+// A free index, or 0 when the table is full. The mutex is held.
 uint32_t RegionTable::take_index() {
     if (high_water_ < kMaxRegions && free_count_ <= kRestingEntries) {
         const uint32_t index = ++high_water_;
@@ -167,8 +168,8 @@ uint32_t RegionTable::add(const Region& region) {
     if (generation > kLastGeneration) generation = 1;
     const uint32_t handle = generation << kRegionIndexBits | index;
 
-    // Before anything else: a reader that sees a field of the new region finds its handle or its version
-    // gone.
+    // The version changes before any field: a reader that sees a field of the new region then finds that handle or
+    // version is not the one it began with.
     e.version.store(e.version.load(std::memory_order_relaxed) + 2, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     e.generation.store(generation, std::memory_order_relaxed);

@@ -34,7 +34,7 @@ inline bool ptags_agree(uint32_t a, uint32_t b) { return a == b || a == 0 || b =
 
 // The entry as it lies in shared memory. `handle` is 0 while the entry is free or being filled; every reader
 // reads it before and after the fields. Entry 0 is no region: its `generation` is the highest index ever
-// used, so that nobody touches pages that hold nothing.
+// used, so that a reader that goes through all entries stops there and touches no unused page.
 struct alignas(64) RegionEntry {
     std::atomic<uint32_t> handle;
     // Grows with every use and every change of the entry; odd while tag and flags of a live one change
@@ -139,17 +139,17 @@ public:
     ~RegionTable();
     RegionTable(const RegionTable&) = delete;
     RegionTable& operator=(const RegionTable&) = delete;
-    // In a forked child: what its parent has registered is not there.
+    // In a forked child, which has no registered memory: empties the list of tables.
     static void forget_in_child();
-    // For keep_out_of(), by a provider: a library that is loaded has its own copy of that, and no tables.
+    // For a provider, to hand to keep_out_of(): as a loaded object it has its own copies of keep_out_of() and of the
+    // list of tables, and its list is empty. This function pointer uses the list of libvipl.
     AnyRegistered asker() const { return asker_; }
     bool valid() const { return segment_.valid(); }
     // A descriptor that peers can map read-only and nothing else; the caller owns it. -1 on failure.
     int open_read_only() const;
-    // False: the program has closed our descriptor, and no peer can be given one any more.
+    // False: the program has closed the segment's descriptor, so that no further peer can map the table.
     bool can_be_shown() const { return segment_.has_fd(); }
-    // Behind the entries lies a page for words of the provider's own that peers may read and nobody but this
-    // process can write.
+    // Behind the entries lies a page for the provider's words, which peers may read and only this process can write.
     static constexpr uint64_t kOwnerPageBytes = 4096;
     static constexpr uint64_t owner_page_at() {
         return (sizeof(RegionEntry) * (kMaxRegions + 1) + kOwnerPageBytes - 1) / kOwnerPageBytes *
@@ -160,8 +160,10 @@ public:
 
     // 0 when the table is full. The caller has checked address, length, tag and limits.
     uint32_t add(const Region& region);
-    // False when the handle is not live or, with `base` non-zero, does not start there.
+    // False when the handle is not live or, with `base` non-zero, its region does not start at `base`.
     bool remove(uint32_t handle, uint64_t base, Region* removed);
+    // Replaces tag and flags (VipSetMemAttributes). False when the handle is not live or its region does not contain
+    // `address_inside`.
     bool change(uint32_t handle, uint64_t address_inside, uint32_t ptag, uint32_t flags);
     // How many live regions use a tag (VipDestroyPtag).
     uint32_t count_with_ptag(uint32_t ptag) const;
@@ -180,7 +182,7 @@ private:
     std::atomic<uint32_t> live_{0};
     std::atomic<uint64_t> bytes_{0};
     uint32_t high_water_ = 0;  // highest index ever used
-    // First-in first-out list through `arena` of free entries: an index comes back late.
+    // First-in first-out list of the free entries, linked by their `arena`, so that an index is reused late.
     uint32_t free_head_ = 0;
     uint32_t free_tail_ = 0;
     uint32_t free_count_ = 0;

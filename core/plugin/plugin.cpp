@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Finding and loading shared objects; see plugin.hpp.
 #include "core/plugin/plugin.hpp"
 
 #include <dlfcn.h>
@@ -34,9 +35,9 @@ fs::path library_folder() {
     fs::path file;
     if (::dladdr(reinterpret_cast<const void*>(&is_plugin_name), &about) != 0 && about.dli_fname != nullptr)
         file = about.dli_fname;
-    // For the program itself the linker knows only what it was called, which may be relative or a bare name.
+    // When this code is linked into the program, dladdr gives argv[0], which may be relative or a bare name.
     if (!file.is_absolute()) file = fs::read_symlink("/proc/self/exe", failed);
-    // Where no /proc is mounted: the path that execve(2) was given.
+    // Without /proc: the path that execve(2) was given.
     if (failed) file = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
     const fs::path whole = fs::weakly_canonical(file, failed);
     return (failed ? file : whole).parent_path();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Shared objects found in folders and loaded at run time: providers of NICs, transports of MPI. Each is called NAME.so
-// and exports one table. What the table has to be is checked by those who use it.
+// and exports one table of functions, whose contents the caller checks (core/provider/loader.cpp,
+// mpi-adi/transport/adi/modules.cpp). Slow path, any thread; no state, no lock.
 #pragma once
 
 #include <filesystem>
@@ -15,23 +16,23 @@ struct PluginFile {
     std::string path;
 };
 
-// Only such names become part of a path: small letters, digits, _ and -.
+// Whether a name has only small letters, digits, _ and -: only such a name may become part of a path.
 bool is_plugin_name(std::string_view name);
 
 // The folder of the library or program that contains this code.
 std::filesystem::path library_folder();
 
-// By name in each folder, the folders in their order; of two with one name the first. A folder that is not there has
-// none.
+// All plugins of the folders: folder by folder in the given order, sorted by name within each. Of plugins with the
+// same name the first folder's counts. A missing folder counts as empty.
 std::vector<PluginFile> plugins_in(const std::vector<std::filesystem::path>& folders);
 
 struct PluginTable {
     const void* table = nullptr;
-    std::string error;  // why not, for people
+    std::string error;  // why table is null, for messages
 };
 
-// What the object, which is to be a `kind` ("provider"), exports under that symbol. It stays for the life of the
-// process: its threads, and its code on a stack, may outlive any moment at which it could be closed.
+// Loads the object and returns the address that it exports as `symbol`. `kind` ("provider") is used in the error text
+// only. The object is never unloaded: its threads run, and its code is on stacks, until the process ends.
 PluginTable load_plugin(const PluginFile& file, const char* symbol, const char* kind);
 
 }  // namespace viaduct

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Reads /proc/self/cgroup and the limit files of each group; see cpu_quota.hpp.
 #include "core/process/cpu_quota.hpp"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 namespace viaduct {
 namespace {
 
-constexpr size_t kLargest = 64 * 1024;  // of /proc/self/cgroup; the others have a line
+constexpr size_t kLargest = 64 * 1024;  // most bytes that are read of a file
 
 std::string content(const std::string& path) {
     std::string text;
@@ -29,7 +30,8 @@ std::string content(const std::string& path) {
     return text;
 }
 
-// "200000 100000" or "max 100000" in cpu.max, or the two numbers in files of their own. 0: no limit here.
+// The limit of one group in processors, 0: none. Version 2: cpu.max has "200000 100000" (quota and period in us) or
+// "max 100000". Version 1: quota (-1: none) and period are in two files.
 double limit_in(const std::string& folder, bool second_version) {
     double quota = 0, period = 0;
     const bool read = second_version
@@ -39,12 +41,14 @@ double limit_in(const std::string& folder, bool second_version) {
     return read && quota > 0 && period > 0 ? quota / period : 0;
 }
 
+// Device and inode of the group's folder: CpuQuota::group.
 std::string name_of(const std::string& folder) {
     struct stat status = {};
     if (::stat(folder.c_str(), &status) != 0) return {};
     return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
+// Goes from the group `path` up to the root of the mount, and keeps the smallest limit in `tightest`.
 void look(const std::string& mount, std::string path, bool second_version, CpuQuota* tightest) {
     for (;;) {
         const std::string folder = mount + path;
@@ -65,8 +69,8 @@ bool lists(std::string_view controllers, std::string_view name) {
 
 }  // namespace
 
-// Lines "number:controllers:path"; version 2 is number 0 without controllers. Where both versions are mounted
-// together, the second one is in a folder of its own.
+// `text` has lines "number:controllers:path". The line of version 2 has no controllers. Where both versions are
+// mounted, version 2 is in the folder "unified".
 CpuQuota cpu_quota_of(std::string_view text, const std::string& root) {
     CpuQuota tightest;
     while (!text.empty()) {
