@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The open NICs (contexts) of all sessions: what each may use, and what is handed to its peers. Used by Agent
-// on the agent's one thread.
+// The open NICs (contexts) of all sessions: the leases each one holds, and what the agent hands to its peers (public
+// id, descriptors, provider words). A lease is a part of the user's quota (docs/decisions.md, "quotas of a user are
+// leased in large pieces"; limits.hpp). Used by Agent on the agent's one thread; no lock.
 #pragma once
 
 #include <array>
@@ -21,14 +22,15 @@ inline constexpr size_t kLeaseKinds = 4;
 
 struct Context {
     uint64_t id = 0;
-    // What peers know it by. They must not know its own id: the first process that claims it at the next agent has it.
+    // The number that peers are given, random. `id` is kept from them: after a restart of the agent the first process
+    // that names an id gets the context (reattach).
     uint64_t public_id = 0;
     uint64_t session = 0;
     uid_t user = 0;
     size_t nic = 0;  // index in Providers
     std::string device;
     std::vector<Fd> descriptors;
-    size_t private_descriptors = 0;  // so many of the last ones are for processes of `user` only
+    size_t private_descriptors = 0;  // the last so many descriptors go to processes of `user` only
     std::array<uint64_t, 8> words{};
     std::array<uint64_t, kLeaseKinds> held{};
 };
@@ -37,17 +39,19 @@ class Registry {
 public:
     explicit Registry(Limits& limits) : limits_(limits) {}
 
-    // ok | out_of_resources. `context.held` is what it had before (re-attached) and is granted whatever the
-    // limit; a new one gets a first lease of each kind. The id must be free. Taken if ok, else left as it is.
+    // ok or out_of_resources. A reattached context has its former leases in `held`: each is granted if it is within the
+    // limit of one user, whatever that user has left. A new context, with all of `held` 0, gets a first lease of each
+    // kind. The id must be free. When ok, the context has been moved from; else it is unchanged.
     Status open(Context& context);
-    // Its files, for the thread that may close them.
+    // Removes the context and gives its leases back. Returns its descriptors, for Closers (core/shm/foreign_files.hpp):
+    // to close them may block.
     std::vector<Fd> close(uint64_t id);
     Context* find(uint64_t id);
     // The context, if it belongs to the session.
     Context* find(uint64_t id, uint64_t session);
     std::vector<uint64_t> of_session(uint64_t session) const;
 
-    // All or nothing; amounts below zero give back.
+    // Takes `amount` more from the user's quota, whole or not at all; an amount below zero gives back.
     Status lease(Context& context, LeaseKind kind, int64_t amount);
 
     const std::map<uint64_t, Context>& all() const { return contexts_; }
