@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Parsing and searching a vip_hosts file; see hosts_file.hpp.
 #include "vipl/hosts_file.hpp"
 
 #include <strings.h>

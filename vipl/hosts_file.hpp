@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The vip_hosts file: lines of "address name alias...", as in /etc/hosts but with NIC addresses. Names are
-// compared without regard to case, a name may stand on several lines (several NICs of one host, by index).
-// Pure: text in, answers out.
+// The vip_hosts file (**vip_hosts**(5); spec/calls 4.9, spec/compat A10, A12, A15): lines of "address name alias...",
+// as in /etc/hosts but with NIC addresses. Upper and lower case of names are the same. A name on several lines has
+// several addresses, by index: the NICs of one host. Any thread; no lock; find() reads a file, all else works on text.
 #pragma once
 
 #include <optional>
@@ -23,14 +23,14 @@ public:
         std::vector<std::string> names;  // the first is the official one
     };
 
-    // Either order is taken: address first or name first. '#' begins a comment; lines without an address are
-    // skipped.
+    // The address may stand before, between or behind the names. '#' begins a comment. Lines without an address or
+    // without a name are skipped.
     static HostsFile parse(std::string_view text);
-    // The first of a colon-separated list of files that can be read ("~/" is the home directory); empty when
-    // none can.
+    // Parses the first file that can be opened, of a list separated by ':' ("~/" is the home directory). Without one
+    // the result has no lines.
     static HostsFile find(std::string_view search_path);
 
-    // The address number `index` of a host; nothing when the name is unknown or has fewer.
+    // Address number `index`, from 0, of a host; nothing when the name is unknown or has fewer addresses.
     std::optional<NicAddress> address_of(std::string_view name, size_t index) const;
     bool knows(std::string_view name) const { return address_of(name, 0).has_value(); }
     // The official name of an address; empty when unknown.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// The table of states and events, spec/states 3; see vi_state.hpp.
 #include "vipl/vi_state.hpp"
 
 namespace viaduct::vipl {
