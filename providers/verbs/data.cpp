@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The data path: descriptors to work requests, completions to descriptors. Every function says which queue's
-// lock is held, by the mark of its declaration.
+// The data path: work requests from descriptors, results of descriptors from completions (spec/verbs e.2). The marks
+// [S] and [R] of the declarations in endpoint.hpp say which queue's lock the caller holds. Run by any thread of the
+// program and by the progress thread.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -23,10 +24,10 @@ namespace viaduct::verbs {
 namespace {
 
 constexpr uint32_t kMostSegments = 252;
-constexpr uint32_t kSignalEvery = 16;  // of a row of sends posted together
+constexpr uint32_t kSignalEvery = 16;  // of sends in a row, one has a completion (spec/verbs e.2 row 22)
 
-// The data segments of a descriptor as the device wants them; segments without bytes are left out: nothing of
-// them is looked at (spec/descriptors 2.2 rule 4).
+// Writes the data segments of a descriptor, from number `skip` on, as scatter/gather entries; returns their number.
+// Segments of length 0 are left out, and nothing else of them is checked (spec/descriptors 2.2 rule 4).
 int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, ibv_sge* out) {
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     int n = 0;
@@ -40,8 +41,9 @@ int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, i
 
 // ------------------------------------------------------------------------------------------------ receives
 
-// As much of a receive as its regions hold: a message that is longer does not fit the device either, whatever the
-// descriptor says. Nothing is placed behind a segment that its region does not hold.
+// The entries of a receive with a segment that goes past the end of its region: only as many bytes as the regions hold.
+// A message of that length is received; the device refuses a longer one. The list ends at the first segment that is not
+// held whole, so that no later segment is written.
 [[gnu::noinline, gnu::cold]] int gather_held(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_sge* out) {
     const VIP_DESCRIPTOR_SEGMENT* segments = segments_of(d);
     int n = 0;
@@ -60,8 +62,8 @@ int gather_list(const NicContext& nic, const VIP_DESCRIPTOR* d, uint32_t skip, i
     return n;
 }
 
-// A receive that no message can use (bad form, memory that is not registered). The device learns so by a key
-// that does not exist; what exactly is wrong is kept for the completion.
+// The entry of a receive that no message can use (bad form, memory that is not registered): with a key that does not
+// exist, so that the device fails it. The error is kept in Endpoint::bad_receive for the completion.
 void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
     *sge = ibv_sge{0, 1u << 30, 0};
     wr->num_sge = 1;
@@ -71,7 +73,7 @@ void make_unusable(ibv_sge* sge, ibv_recv_wr* wr) {
 
 enum class Step : uint8_t { go, wait, refuse };
 
-// What the target's region and VI have to permit.
+// RegionFlag bits that the target's region and VI need for an operation.
 uint32_t target_flags(uint32_t operation) {
     switch (operation) {
         case VIP_CONTROL_OP_RDMAREAD:
@@ -83,8 +85,9 @@ uint32_t target_flags(uint32_t operation) {
     }
 }
 
-// The peer's key for an RDMA target. Asked once per region; an answer is good as long as the region has it.
-// `alone`: everything before it has arrived, which a refusal that takes a receive must come behind.
+// The peer's key for an RDMA target (spec/verbs e.2 rows 3 and 4). The peer is asked once for each region, and the key
+// is kept. wait: the answer is not here. refuse: the peer does not permit the access. `alone`: all earlier descriptors
+// are complete. A write with immediate data is asked for only then: its refusal takes a receive of the peer, in order.
 Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64_t total, bool alone,
                  uint32_t* key) {
     const VIP_ADDRESS_SEGMENT& remote = segments_of(d)->Remote;
@@ -125,12 +128,12 @@ ibv_wr_opcode opcode_of(uint32_t operation, bool immediate) {
     }
 }
 
-// Hands a descriptor of the queue, which is in order, to the device. False: the device does not take it.
+// Posts the descriptor at `position`, whose checks have passed, to the device. False: the device does not take it.
 bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint32_t key, bool signalled) {
     const VIP_DESCRIPTOR* d = ep.vi->send.at(position);
     const uint32_t operation = operation_of(d);
     ibv_sge list[kMostSegments];
-    ibv_send_wr wr;  // of its unions, what the operation is about is set, and nothing else is looked at
+    ibv_send_wr wr;  // not zeroed: only the members that the operation uses are set
     wr.next = nullptr;
     const bool rdma = operation != VIP_CONTROL_OP_SENDRECV;
     wr.wr_id = make_wr_id(ep.slot, link.generation, false, position);
@@ -142,7 +145,7 @@ bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint3
     if ((d->CS.Control & VIP_CONTROL_QFENCE) != 0) wr.send_flags |= IBV_SEND_FENCE;
     if (operation < VIP_CONTROL_OP_RDMAREAD && total != 0 && total <= link.inline_bytes)
         wr.send_flags |= IBV_SEND_INLINE;
-    if (operation == VIP_CONTROL_OP_RESERVED) {  // check_send has let pass no other than an atomic operation
+    if (operation == VIP_CONTROL_OP_RESERVED) {  // an atomic operation: check_send refuses all others
         if (!make_atomic(*ep.vi, d, total, key, &wr)) return false;
     } else if (rdma) {
         wr.wr.rdma.remote_addr = segments_of(d)->Remote.Data.AddressBits;
@@ -161,11 +164,11 @@ bool post_one(Endpoint& ep, Link& link, uint32_t position, uint32_t total, uint3
     return true;
 }
 
-// The device may hold so many of ours at a time, and says when it is done with them only where it is asked
-// to.
+// Whether fewer than send_window descriptors are with the device and not complete.
 bool has_room(const Endpoint& ep) { return ep.vi->send.taken - ep.vi->send.completed < ep.send_window; }
 
-// The descriptor behind the head is a send that will be posted at once: its completion tells of the head too.
+// Whether the descriptor behind the head is a send that will be posted right after it: the completion of that one shows
+// that the head is complete too.
 bool another_follows(const Endpoint& ep) {
     const WorkQueue& q = ep.vi->send;
     if (q.posted - q.taken < 2 || q.taken + 1 - q.completed >= ep.send_window) return false;
@@ -174,7 +177,8 @@ bool another_follows(const Endpoint& ep) {
     return operation_of(next) == VIP_CONTROL_OP_SENDRECV && check_send(*ep.vi, next, &total) == 0;
 }
 
-// Tries to take the head of the queue. False: it stays.
+// Takes the first descriptor that is not taken: posts it, or completes it with its error. False: it stays in the queue,
+// because the key of its target is not known yet.
 bool take_send(Endpoint& ep, Link& link) {
     WorkQueue& q = ep.vi->send;
     VIP_DESCRIPTOR* d = q.next_untaken();
@@ -194,7 +198,7 @@ bool take_send(Endpoint& ep, Link& link) {
             return true;
         }
     }
-    // One completion tells of all before it: within a row the others need none of their own.
+    // A completion shows that all earlier ones are complete, so of sends in a row not each one needs its own.
     const bool signalled = q.taken % kSignalEvery == kSignalEvery - 1 || !another_follows(ep);
     if (!post_one(ep, link, q.taken, static_cast<uint32_t>(total), key, signalled)) {
         VIADUCT_LOG(error, "verbs", "the device does not take a send");
@@ -205,6 +209,8 @@ bool take_send(Endpoint& ep, Link& link) {
     return true;
 }
 
+// Notes whether the send queue has descriptors that the device could not be given, which the progress thread then
+// posts when there is room.
 void note_backlog(Endpoint& ep, bool now) {
     if (ep.backlog == now) return;
     ep.backlog = now;
@@ -222,7 +228,7 @@ void finish_receive(Endpoint& ep, const Arrival& a) {
     ++ep.link->recovery.received;
     const uint32_t known = std::exchange(ep.bad_receive[a.position & q.mask], 0);
     if (known != 0 &&
-        (known & kReceiveHolds) == 0) {  // a message without bytes: the device had no reason to look at the memory
+        (known & kReceiveHolds) == 0) {  // a message without bytes: the device does not use the bad key
         complete_head(q, VIP_STATUS_OP_RECEIVE | known, 0);
         if (!unreliable(ep)) break_connection(ep, VIP_ERROR_CONN_LOST, false);
         return;
@@ -236,7 +242,7 @@ void finish_receive(Endpoint& ep, const Arrival& a) {
     complete_head(q, status, a.length);
 }
 
-// Hands a send to the device once more; it was in order before, but the program's memory may have changed.
+// Posts a send again after a recovery (recover.hpp). It is checked again: the program may have changed its memory.
 void repost(Endpoint& ep, uint32_t position) {
     const VIP_DESCRIPTOR* d = ep.vi->send.at(position);
     const uint32_t key = ep.sent[position & ep.vi->send.mask].key;
@@ -316,7 +322,7 @@ void push_sends(Endpoint& ep) {
         }
     }
     if (q.completed != q.taken && ep.sent[q.completed & q.mask].state == Sent::decided) [[unlikely]]
-        complete_in_order(ep);  // without the device
+        complete_in_order(ep);  // the oldest one was refused here: no completion of the device will end it
     note_backlog(ep, waits && !ep.stopped);
     note_sends(ep);
 }
@@ -332,7 +338,7 @@ void drain_sends(Endpoint& ep) {
         ep.send_seen = one.position + 1;
         if (distance >= q.taken - q.completed) continue;
         if (one.status != IBV_WC_SUCCESS) {
-            // What follows an error is flushed by the user agent.
+            // Descriptors behind the failed one are flushed by libvipl.
             if (!ep.vi->is_marked_broken()) fail_send(ep, one);
             continue;
         }
@@ -350,7 +356,7 @@ void drain_receives(Endpoint& ep) {
         ep.recv_arrivals.pop();
         if (one.generation != ep.link->generation) continue;
         ep.recv_seen = one.position + 1;
-        // In posting order, one completion per receive.
+        // Receives complete in posting order; anything else is no completion of the oldest one, and is ignored.
         if (one.position != q.completed || q.completed == q.taken) continue;
         if (one.status == IBV_WC_SUCCESS) {
             finish_receive(ep, one);
@@ -360,8 +366,8 @@ void drain_receives(Endpoint& ep) {
     }
 }
 
-// Posting a send is a system call where the driver is software; posting a receive and polling may be one in
-// any driver that meets an error (some print what the device said).
+// The four entries below hold pthread_cancel off: to post a send is a system call with a software device (rxe), and any
+// driver may make one when it meets an error (some print a message).
 void kick_send(ViCore& vi) {
     const CancellationHeldOff inside_hot_calls;
     Endpoint& ep = *vi.endpoint;
