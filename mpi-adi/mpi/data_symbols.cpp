@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Data that programs and the packaged Fortran layer (libmpichfort.so.12) find by name and compare by address.
+// Data that programs and the packaged Fortran layer (libmpichfort.so.12) find by name and compare by address:
+// the ten symbols of spec/mpi 3.3. Written at the start of the job only; no lock.
 #include "mpi-adi/mpi/data_symbols.hpp"
 
 #include <dlfcn.h>
@@ -20,7 +21,7 @@ extern "C" {
 int* const MPI_UNWEIGHTED = &unweighted;
 int* const MPI_WEIGHTS_EMPTY = &weights_empty;
 
-// Fortran's layer fills these with the addresses of its own sentinels.
+// The Fortran layer writes the addresses of its own constants here.
 MPI_Fint* MPI_F_STATUS_IGNORE = nullptr;
 MPI_Fint* MPI_F_STATUSES_IGNORE = nullptr;
 
@@ -43,7 +44,8 @@ MPI_F08_status* MPI_F08_STATUSES_IGNORE = &MPIR_F08_MPI_STATUSES_IGNORE_OBJ[0];
 
 }  // extern "C"
 
-// By name, and from the program on: this library is bound to its own, and RTLD_DEFAULT would begin with them too.
+// The variables are looked up by name in the search order of the program (dlopen of null). A direct use, or
+// RTLD_DEFAULT, would find the definitions of this library first.
 void viaduct::mpi::tell_fortran() {
     void* const program = ::dlopen(nullptr, RTLD_LAZY);
     if (program == nullptr) return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What else a program does with requests: free, cancel, look at without ending, and complete its own.
+// MPI functions on requests besides waiting and testing: free, cancel, status of a request that stays.
+// Each holds the engine's lock (Critical).
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/mpi/call.hpp"
@@ -8,6 +9,7 @@
 namespace viaduct::mpi {
 namespace {
 
+// Takes a send that no module has begun out of its process' list of waiting sends.
 void unlink_send(Request* request) {
     process_t* process = request->r_proc;
     mpip_req_t** at = &process->p_sendhead;
@@ -20,8 +22,8 @@ void unlink_send(Request* request) {
     if (process->p_sendtail == request) process->p_sendtail = before;
 }
 
-// A module may still be in the middle of it; then the answer of the other side decides, and MPI_Wait waits
-// for that.
+// A receive without a message, or a send that no module has begun, is cancelled at once. A send that a module has begun
+// is cancelled only if the receiver answers that it has not been matched (spec/adi 6.5); MPI_Wait waits for the answer.
 void cancel_request(Request* request) {
     if (request->is_done()) return;
     switch (request->kind) {
@@ -61,7 +63,7 @@ int PMPI_Request_free(MPI_Request* handle) try {
             free_request(request);
             return g.free();
         }
-        request->detached = true;  // its name stays: MPI_Grequest_complete is still to come
+        request->detached = true;  // the handle stays valid for MPI_Grequest_complete
         return MPI_SUCCESS;
     }
     if (is_idle(request) || request->is_done())

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI functions on sessions: MPI without MPI_Init. Two sets of processes have names, mpi://WORLD and mpi://SELF.
+// MPI functions on sessions (MPI 4.0), by which a program uses MPI without MPI_Init; docs/mpi.md has what holds for the
+// job. There are two process sets, mpi://WORLD and mpi://SELF. Each function holds the engine's lock (Critical);
+// MPI_Session_init takes it after the job has begun (job_life.hpp).
 #include <strings.h>
 
 #include <algorithm>
@@ -26,7 +28,8 @@ constexpr std::array<const char*, 4> kLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD
                                                 "MPI_THREAD_MULTIPLE"};
 constexpr char kLevelKey[] = "thread_level";
 
-// An error of an object that is no communicator (yet): `handle` is what a handler written by the program is given.
+// Raises an error of a session, or of a communicator that does not exist yet. A handler function of the program gets
+// `handle`. Returns the code unless the handler ends the job.
 int raise_on(Errhandler* handler, int handle, int code, const char* function) {
     if (code == MPI_SUCCESS || (handler && handler->returns())) {
         return code;
@@ -47,7 +50,7 @@ int raise_on(Session* session, int code, const char* function) {
                     function);
 }
 
-// The level a program asks for in an info object; without one it gets all.
+// The thread level that the info object asks for; MPI_THREAD_MULTIPLE when it names none.
 int wanted_level(const Info* info) {
     const std::string* name = info ? info->find(kLevelKey) : nullptr;
     auto found =
@@ -55,7 +58,7 @@ int wanted_level(const Info* info) {
     return found == kLevels.end() ? MPI_THREAD_MULTIPLE : int(found - kLevels.begin());
 }
 
-// Names of sets are not told apart by case.
+// The index of a process set, or -1. Upper and lower case are the same.
 int set_of(const char* name) {
     if (!name) {
         return -1;
@@ -72,9 +75,10 @@ Group* group_of_set(int set) {
     return new Group({world().rank}, world().rank);
 }
 
-// Calls that overlap are told apart by the program's text.
+// The tag by which the messages of overlapping calls are kept apart: from the string that the program gives each call.
 int tag_of(const char* stringtag) { return int(std::hash<std::string_view>{}(stringtag) & kMaxTag); }
 
+// Gives a new communicator its info hints and error handler.
 void adopt(Communicator& made, const Info* info, Errhandler* errhandler) {
     if (info) {
         add_hints(*info, made.hints);
@@ -108,8 +112,8 @@ int create_from_group(Group* group, const char* stringtag, const Info* info, Err
     return MPI_SUCCESS;
 }
 
-// The two groups have no process in common; each makes a communicator of its own, whose leaders then meet. To a process
-// that names an empty group on either side the call is local, and gives no communicator.
+// The two groups have no process in common. Each makes a communicator of its own, and their leaders connect the two. A
+// process that gives an empty group on either side communicates with no other process and gets MPI_COMM_NULL.
 int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_leader, const char* stringtag,
                       const Info* info, Errhandler* errhandler, MPI_Comm* newintercomm) {
     *newintercomm = MPI_COMM_NULL;
@@ -127,7 +131,7 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
     }
     int peer = MPI_PROC_NULL;
     int refused = MPI_SUCCESS;
-    if (local->rank == local_leader) {  // only there the other group means anything
+    if (local->rank == local_leader) {  // remote group and leader count at the local leader only
         if (!remote) {
             refused = MPI_ERR_GROUP;
         } else if (remote_leader < 0 || remote_leader >= remote->size()) {
@@ -151,7 +155,7 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
     return MPI_SUCCESS;
 }
 
-// Handlers of sessions serve them, and the communicators that come out of them.
+// The error handler of that handle; null when there is none, or when it is a function for another kind of object.
 Errhandler* handler_for(MPI_Errhandler handle, ErrhandlerKind kind) {
     Errhandler* found = errhandler_of(handle);
     return found && (!found->function || found->kind == kind) ? found : nullptr;
@@ -206,7 +210,7 @@ VIADUCT_MPI(Session_finalize, (MPI_Session * session)) {
     return exit_job(Leaving::session);
 } VIADUCT_MPI_CATCH()
 
-// What all functions that ask a session begin with: the lock, and the session or an error.
+// A function on a session: takes the lock, finds the session (`found`), runs the body, raises the error on the session.
 #define VIADUCT_MPI_ASK_SESSION(name, parameters, ...)                                    \
     VIADUCT_MPI(name, parameters) {                                                       \
         Critical guard;                                                                   \
@@ -296,7 +300,7 @@ VIADUCT_MPI(Session_create_errhandler, (MPI_Session_errhandler_function * functi
     if (missing(reinterpret_cast<void*>(function), static_cast<void*>(errhandler))) {
         return raise(nullptr, MPI_ERR_ARG, "MPI_Session_create_errhandler");
     }
-    // Handles are ints: one type serves all handlers.
+    // Handles are ints, so a handler function of a session has the type of one of a communicator.
     *errhandler = errhandler_create(ErrhandlerKind::session, function);
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()

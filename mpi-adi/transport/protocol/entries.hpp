@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The table entries that every transport has alike; `module` is its object, whose lanes are of the class that its
-// `LaneClass` names. And the short message on its way out: L::put_eager() is bound here, so that neither a frame nor a
-// call through a table stands between the engine and what carries the message.
+// VIADUCT_PROTOCOL_ENTRIES(pm, module) defines the functions mpip_PM_* of a transport's function table (spec/adi 9).
+// `module` is the transport's object, derived from Protocol; its member type LaneClass is the class of its lanes. And
+// Protocol::send (pt_fsend), the fast path of a send: it calls L::put_eager() directly, not through a virtual function,
+// and no frame is built before it. Called by the engine with its lock held.
 #pragma once
 
 #include "mpi-adi/transport/adi/blocking.hpp"

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which way long messages of one connection take, where there are two that need no copy aside: remote reads
-// and writes, or frames which both processes copy through memory that they share. The one is twice as quick
-// on some machines and the other four times on others, so the receiver, who chooses, learns it from the
-// messages themselves, for each power of two of their length: some go each way, and the one that took less
-// time in all is taken. Not the one that took the least time once: of messages that overlap two may end at
-// once, and each counts from the end of the one before. Later they are tried again: soon, until a trial
-// confirms the one before (one of them may have met memory that nobody had written to yet, or a process that
-// was not running), then seldom, because processors of virtual machines are moved about.
+// Which route the long messages of one connection take, where the lane offers two (Lane::frames_may_win): remote reads
+// and writes, or frames that both processes copy through shared memory. Some machines move them twice as fast by the
+// first, others four times as fast by the second. So the receiver, which chooses, measures both (docs/adi.md).
+//
+// A trial sends some messages by each route, for each power of two of the length, and the route whose counted messages
+// took less time in sum is kept. The least time of one message would mislead: two messages that overlap may end at the
+// same moment, and each is timed from the end of the one before. The next trial comes after kFirstPause messages, and
+// after eight times as many, up to kLongestPause, each time a trial confirms the kept route. An early trial may have
+// met memory that was never written to or a process that was not running; later ones are for virtual machines, whose
+// processors are moved.
+//
+// One object for each peer, used by the protocol module under the engine's lock. It has no clock: the caller measures.
+// core/tuner/transfer_tuner.hpp is the tuner of paramnet; this class does not use it.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +27,14 @@ public:
 
     struct Choice {
         Route route = remote;
-        bool timed = false;   // how long it takes is of interest
-        bool counts = false;  // and to be told
-        uint32_t trial = 0;   // which one it is of
+        bool timed = false;   // part of a trial: the caller notes when it ends
+        bool counts = false;  // and reports its time by tell()
+        uint32_t trial = 0;   // number of the trial
     };
 
-    // The way of the next message of this length. Those that are tried go in two groups, so that messages
-    // which overlap are mostly of one way; the first ones of a group tell nothing: the last of the other
-    // group may have hidden them, and the first frames may never have been written to.
+    // The route of the next message of this length. A trial is kTrials[remote] messages by remote access, then
+    // kTrials[frames] in frames, so that messages that overlap are mostly of one route. Only the last kCounted of each
+    // group count: the first ones may overlap the other group, or be the first to write to the frames' memory.
     Choice choose(size_t length) {
         Class& c = of(length);
         if (c.tried < kTrials[remote] + kTrials[frames]) {
@@ -40,7 +45,8 @@ public:
                                 c.trial};
         }
         const Route way = c.best;
-        // The last of a trial may wait behind many that were chosen after it.
+        // The pause is counted from the result of a trial. A trial without a result (its last messages may wait behind
+        // many others) is given up after kLongestPause messages.
         if (++c.since >= (c.is_known() ? c.pause : kLongestPause)) {
             c.since = c.tried = 0;
             c.told[remote] = c.told[frames] = 0;
@@ -49,7 +55,7 @@ public:
         }
         return {way, false, false, 0};
     }
-    // Those of an earlier trial tell nothing.
+    // How long a message took whose choice counts. A time of an earlier trial is ignored.
     void tell(size_t length, const Choice& choice, uint64_t ns) {
         Class& c = of(length);
         if (choice.trial != c.trial) return;
@@ -62,17 +68,17 @@ public:
         c.decided = true;
     }
 
-    static constexpr unsigned kCounted = 3;                            // messages of each way
-    static constexpr unsigned kTrials[2] = {4, 11};                    // and with those before
+    static constexpr unsigned kCounted = 3;                            // of each route, in a trial
+    static constexpr unsigned kTrials[2] = {4, 11};                    // all messages of each route, in a trial
     static constexpr unsigned kFirstPause = 64, kLongestPause = 4096;  // messages between trials
 
 private:
     struct Class {
-        uint64_t took[2] = {};  // those that were told of, ns
-        unsigned told[2] = {};  // how many they are
-        unsigned tried = 0;
+        uint64_t took[2] = {};  // sum of the times that were told, ns
+        unsigned told[2] = {};  // how many times were told
+        unsigned tried = 0;     // messages of this trial that were chosen
         uint32_t trial = 0;
-        unsigned since = 0, pause = kFirstPause;
+        unsigned since = 0, pause = kFirstPause;  // messages after the trial; how many until the next one
         Route best = frames;
         bool decided = false;
         bool is_known() const { return told[remote] >= kCounted && told[frames] >= kCounted; }
