@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process' connection to the kernel agent: finds it, starts it when nobody listens, speaks the protocol,
-// survives its death. Many threads may have requests under way at once: whichever of them waits reads the
-// socket for all (there is no reader thread to depend on). Used by libvipl and by tools.
+// A process' connection to the kernel agent: finds the agent, starts one when there is none, speaks the protocol
+// (viaduct/kagent.hpp) and connects again after the agent's death. Any thread; several may have requests under way. Of
+// those that wait, one reads the socket and hands the others their answers; there is no reader thread. Its mutex is not
+// held during a system call that waits. Used by libvipl and by tools.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +18,7 @@ namespace viaduct {
 
 struct LinkOptions {
     bool start_agent =
-        true;  // start vipkad when nobody listens (never when VIADUCT_AGENT names a path that is a service's)
+        true;  // start vipkad when there is none (never when VIADUCT_AGENT names the path of a service)
     uint32_t hello_flags = 0;
 };
 
@@ -28,9 +29,9 @@ public:
 
     // Connects, starts the agent if need be, exchanges versions, runs `reattach`. Idempotent; called by
     // start() by itself. ok | denied | version | out_of_resources (the agent is full, or no descriptor is left
-    // here) | timeout | broken (with last_error() saying what happened and the cure). Ends by the deadline,
-    // and by kConnectPatience in any case; a deadline that is nearer than kLeastPatience, or over, counts as
-    // that far away, so that a caller who only polls gets connected, too.
+    // here) | timeout | broken (last_error() says what happened and the cure). Ends by the deadline, at the
+    // latest after kConnectPatience; at the earliest after kLeastPatience, so that a caller whose deadline is
+    // already over, because it only polls, gets connected too.
     Status connect(Deadline deadline = kNever);
 
     // Sends a request (its ticket is assigned here) and returns at once. Connects first when necessary, which
@@ -48,21 +49,21 @@ public:
     // Reads what is there without waiting (the event thread calls it when the socket is readable).
     void pump();
 
-    // Called with no lock after each successful connection but before any other request is sent: must re-open
-    // what the process owns, using only send_now()/receive_now().
+    // Called without a lock after each connection, before any other request is sent. It opens again what the process
+    // owns at the agent, by exchange_now() only.
     using Reattach = std::function<Status(AgentLink&)>;
     void on_reattach(Reattach);
     Status exchange_now(Mail request, Mail* answer);  // only inside on_reattach
 
-    // Messages with ticket 0.
+    // Called for each message with ticket 0: a notice, not an answer.
     using Event = std::function<void(const Mail&)>;
     void on_event(Event);
 
     int socket() const;      // -1 when not connected; to be watched, not read
     uint64_t epoch() const;  // counts connections made
     const kagent::Welcome& welcome() const;
-    std::string last_error() const;  // for people
-    // In a forked child: forget the parent's connection without touching it. Allocates nothing.
+    std::string last_error() const;  // for messages
+    // In a forked child: drops the parent's connection and sends nothing over it. Allocates nothing.
     void reset_after_fork();
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The connecting half of AgentLink: one thread at a time finds the agent, greets it and lets the process
-// re-open what it owns; the others wait for the outcome.
+// Connecting of AgentLink: one thread at a time finds the agent, exchanges hellos and lets the process open again what
+// it owns there; other threads wait for the result (AgentLink::connect).
 #include <poll.h>
 
 #include <algorithm>
@@ -25,9 +25,9 @@ Status wait_writable(int fd, Deadline deadline) {
     return p.revents != 0 ? Status::ok : Status::not_done;
 }
 
-// Blocking exchange on a socket that nobody else uses yet. Messages with another ticket go to `strays`. An agent
-// that turns a client away writes why and closes, perhaps before it has read what we say: what it wrote is still
-// there when we cannot send any more.
+// Sends a request and waits for its answer, on a socket that no other thread uses yet. Messages with another ticket go
+// to `strays`. An agent that refuses a client sends the reason and closes, perhaps before it reads the request. So when
+// sending fails, the socket is still read.
 Status exchange_on(int fd, const Mail& request, Mail* answer, Deadline deadline, std::deque<Mail>* strays) {
     bool closed = false;
     for (Status s = Status::not_done; s == Status::not_done;) {
@@ -92,9 +92,9 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
     return Status::version;
 }
 
-// An agent under limits that it has inherited from the program that started it, when those of this process are better:
-// it is asked to leave, and the next attempt starts one that inherits ours. Others attach to that one again as they do
-// after an agent's death. Once for each process: what we take for better need not be.
+// Asks an agent to end that has inherited worse limits than this process has (own_limits.hpp); the next attempt starts
+// one that inherits these. Other clients attach to the new agent as after an agent's death. A process does so once, in
+// case the new agent is no better. True: the agent will end.
 bool AgentLink::Impl::replace_agent(int fd, Deadline deadline) {
     const bool may_start = options.start_agent && (options.hello_flags & kagent::kHelloTool) == 0;
     if (attempt_welcome.flaws == 0 || replaced || !may_start || !agent_place().automatic ||
@@ -110,8 +110,8 @@ bool AgentLink::Impl::replace_agent(int fd, Deadline deadline) {
            answer.type() == kagent::Type::kDone;
 }
 
-// One attempt: connect, hello, reattach. Runs without the mutex; `connecting` keeps others away. closed: the
-// agent was just leaving, try again.
+// One attempt: connect, hello, reattach. Runs without the mutex; `connecting` keeps other threads out.
+// closed: the agent was about to end; try again.
 Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out) {
     Fd fd;
     std::string why;
@@ -139,7 +139,7 @@ Status AgentLink::Impl::connect_once(AgentLink& link, Deadline deadline, const R
     return Status::ok;
 }
 
-// Attempts until one succeeds, one fails for good, or the time is over.
+// Repeats attempts until one succeeds, one fails with another result than `closed`, or the deadline is near.
 Status AgentLink::Impl::try_until(AgentLink& link, Deadline deadline, const Reattach& restore, Fd* out) {
     for (int64_t pause = kMillisecond / 4;; pause = std::min(2 * pause, kLongestPause)) {
         attempt_error.clear();

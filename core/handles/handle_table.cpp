@@ -12,8 +12,8 @@ namespace viaduct {
 
 namespace {
 
-// Indices rest until so many others are free, so that a program which uses a dead handle soon is told so even
-// where generations are short (32-bit).
+// An index is reused only when more than so many are free. So a dead handle stays invalid for a while even where
+// generations are short and repeat (32-bit).
 constexpr uint32_t kRestingIndices = 256;
 
 void* map_zeroed(size_t bytes) {
@@ -42,7 +42,7 @@ bool HandleTable::open() {
     return true;
 }
 
-// A free index, or kCapacity.
+// A free index, or kCapacity when there is none. The mutex is held.
 uint32_t HandleTable::take_index(FreeList& free) {
     if (used_ < kMark && free.count <= kRestingIndices) return used_++;
     if (free.count == 0) return kCapacity;
@@ -73,8 +73,7 @@ bool HandleTable::remove(const void* handle) {
     Slot* slots = slots_.load(std::memory_order_relaxed);
     if (slots == nullptr || bits == 0 || slots[index].handle.load(std::memory_order_relaxed) != bits)
         return false;
-    // The object stays for readers that have just seen the handle: it is one of a kind that is never given
-    // back.
+    // The pointer stays in the slot for readers that have just compared the handle: objects are never freed.
     slots[index].handle.store(0, std::memory_order_relaxed);
 
     FreeList& free = free_[bits & kKindMask];

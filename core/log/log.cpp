@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// One write() per line. Two atomics hold level and destination; no lock, which another thread could hold at a fork.
 #include "core/log/log.hpp"
 
 #include <fcntl.h>
@@ -31,7 +32,7 @@ Level level_from_environment() {
     for (int i = 0; i <= static_cast<int>(Level::debug); ++i) {
         if (std::strcmp(wanted, kNames[i]) == 0) return static_cast<Level>(i);
     }
-    return Level::off;  // the configuration's own check tells of misspelt values
+    return Level::off;  // a misspelt value is reported by the check of the configuration
 }
 
 std::atomic<int> kept_destination{kUnknown};
@@ -43,8 +44,8 @@ int open_destination() {
     return file < 0 ? STDERR_FILENO : file;
 }
 
-// Opened once, and kept: a line must reach the file also when descriptors have run out. Without a lock, which another
-// thread may hold at a fork.
+// Opened once and kept, so that lines reach the file also when no descriptor is free. Of two threads that open it at
+// once, one closes its own.
 int destination() {
     int known = kept_destination.load(std::memory_order_acquire);
     if (known != kUnknown) return known;
