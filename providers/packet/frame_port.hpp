@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the engine needs of a port. Its owner is the engine itself (acenic/exclusive_port.hpp) or an engine process
-// (acenic/shared_port.hpp). One thread at a time, the engine's lock held, and maybe
-// a VI's. No thread may end in here by pthread_cancel: where a system call is made, or may be, it is held
-// off, and only there, since that takes locked instructions, which wait for all that was written to shared
-// memory.
+// The interface between engine and port. A port belongs to this process (acenic/exclusive_port.hpp, udp/udp_port.hpp)
+// or to an engine process that serves several programs (acenic/shared_port.hpp). Called by one thread at a time, with
+// the engine's lock held, perhaps a VI's too. No thread may be cancelled in here: a port holds pthread_cancel off
+// around its system calls, and only there, because that takes atomic instructions, which wait until all earlier stores
+// are visible.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace viaduct::packet {
 
-// Which link ids are ours, where several nodes have one address.
+// The link ids that this process may use, where several nodes share one address.
 struct LinkRange {
     uint32_t first = 0, count = 65'535;
 };
@@ -28,7 +28,7 @@ public:
     virtual wire::Outlet& outlet() = 0;
     // Sends what the outlet was given.
     virtual void transmit() = 0;
-    // Calls take(frame, from) for each of a burst of frames, of at most kBurst; how many.
+    // Receives up to kBurst frames and calls take(frame, from) for each. Returns their number.
     static constexpr uint32_t kBurst = 32;
     template <class Take>
     uint32_t receive(Take take) {
@@ -37,38 +37,40 @@ public:
                             &take);
     }
 
-    // Becomes readable when frames come; -1: there is no such descriptor, look every so often.
+    // A descriptor that becomes readable when frames come; -1: there is none, and the engine polls at intervals.
     virtual int wait_fd() const = 0;
-    // To be called before sleeping on wait_fd(). False: there is something already.
+    // Called before a sleep on wait_fd(). False: frames are here already.
     virtual bool may_sleep() { return true; }
     // When transmit() has to be called for frames that a fault plan holds back; INT64_MAX: never.
     virtual int64_t held_until() const { return INT64_MAX; }
-    // Injects faults into what that link sends. False: the port's owner cannot be told.
+    // Injects faults into the frames that the link sends. False: the owner of the port cannot be reached.
     virtual bool set_faults(wire::LinkId, const FaultPlan&) = 0;
     virtual uint32_t max_frame() const = 0;
     virtual const NicAddress& address() const = 0;
     virtual LinkRange links() const { return {}; }
-    // Tuning::ports: address() is what requests to this host are sent to, and frames come from other ports of it.
+    // Whether an address includes a port (wire::Tuning::ports): requests go to address(), and all other frames come
+    // from and go to other ports of the same host.
     virtual bool has_ports() const { return false; }
-    // Frames of one connection that may be under way to us.
+    // How many frames of one connection may be under way to this end.
     virtual uint32_t window() const { return wire::Tuning{}.window; }
     virtual std::string counters() const = 0;  // for the log
     virtual std::string text_of(const NicAddress&) const;
-    // Of a port that does not live through a fork: what a forked child is to do instead of opening it. Null: it may.
+    // For a port that a forked child cannot use: text that says what to do instead. Null: the child may open it.
     virtual const char* cure_of_fork() const { return nullptr; }
 
-    // ---- shared mode: who else is there must know what we wait for. A number for forget(); 0: too many.
+    // ---- where another process (engine process, viaduct-udpd) receives requests: it has to know which ones this
+    // process waits for. A number for forget(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
-    // There, somebody tells our peers when we die.
+    // Whether that process reports this one's death to the peers.
     virtual bool is_attended() const { return false; }
-    // There, requests are kept that found nobody waiting.
+    // Whether that process keeps requests for which no program waits yet.
     virtual bool keeps_requests() const { return false; }
-    // What we wait for is known there, and what had come for it already has been received.
+    // Whether that process knows all that was expected, and requests that it had kept have been received.
     virtual bool is_known() const { return true; }
-    // over: nothing has come of it, so what has matched it is for others.
+    // Ends expect_request() or expect_peer(). `over`: without a connection, so requests that matched go to others.
     virtual void forget(uint32_t number, bool over);
-    // A new descriptor that becomes readable when the port's owner dies; -1: that is us.
+    // A new descriptor that becomes readable when the owner of the port dies; -1: this process owns it.
     virtual int owner_fd() const { return -1; }
 
 protected:

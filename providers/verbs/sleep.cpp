@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Sleeping on a NIC: one of the sleepers, the leader, sleeps on the completion channel; the others on a word
-// that it rings. So no thread of ours has to run for a program's thread to be woken.
+// Sleeping on a NIC. Of the threads that sleep, one is the leader and polls the completion channel; the others sleep on
+// the futex NicContext::rings, which the leader wakes. So a completion wakes the program's threads without help of a
+// library thread. Called by any thread; sleep_begin and drain_channel take groups_mutex.
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,13 +17,14 @@ namespace viaduct::verbs {
 
 namespace {
 
-constexpr unsigned kAckAtOnce = 64;  // acknowledging takes a lock of the library
+constexpr unsigned kAckAtOnce = 64;  // events; ibv_ack_cq_events takes a lock of libibverbs
 
 void ring(NicContext& nic) {
     nic.rings.fetch_add(1);
     if (nic.sleepers.load() != 0) futex_wake(nic.rings, INT_MAX, false);
 }
 
+// The leader's sleep: until the channel or the wake bell is readable, or the deadline.
 void lead(NicContext& nic, uint32_t key, Deadline deadline) {
     if (nic.rings.load() == key) {
         pollfd fds[2] = {{nic.channel->fd, POLLIN, 0}, {nic.wake_bell.fd(), POLLIN, 0}};
@@ -33,7 +35,7 @@ void lead(NicContext& nic, uint32_t key, Deadline deadline) {
     nic.wake_bell.hush();
     drain_channel(nic);
     nic.leader.store(0);
-    ring(nic);  // the others look too, and one of them leads from now on
+    ring(nic);  // the others poll their queues too, and the next one that sleeps leads
 }
 
 }  // namespace
