@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Collective MPI functions that move data.
+// Collective MPI functions that move data without computing, and barriers. Each checks its arguments and adds the
+// steps of an algorithm (coll::) to a schedule (docs/mpi-engine.md). collective.hpp has the checks and takes the
+// engine's lock.
 #include "mpi-adi/mpi/collective.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-// How many shares a process has with everybody it talks to.
+// The number of parts of a buffer that has one for each process of the (remote) group.
 int partners(const Communicator& comm) { return comm.remote_size; }
 
 }  // namespace
@@ -45,7 +47,7 @@ VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, Count count, MPI_Datatype d
     const Datatype* type = nullptr;
     VIADUCT_CHECK(check_root(s.comm(), root))
     if (root == MPI_PROC_NULL) {
-        return MPI_SUCCESS;  // beside the root: no argument means anything
+        return MPI_SUCCESS;  // a process of the root's group that is not the root: its arguments do not count
     }
     VIADUCT_CHECK(check_data(s, buffer, count, datatype, &type))
     coll::bcast(s, {buffer, count, type}, root);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI functions that put, get and accumulate, and those of them that give a request.
+// MPI functions that put, get and accumulate (docs/mpi-rma.md), with and without a request. A WindowCall holds the
+// engine's lock; operations done at once by direct access take it only when the program uses threads.
 #include "mpi-adi/engine/rma/origin.hpp"
 
 #include "mpi-adi/engine/op.hpp"
@@ -32,27 +33,28 @@ int check_place(const WindowCall& call, int rank, MPI_Aint displacement, MPI_Cou
     return MPI_SUCCESS;
 }
 
-// Only predefined operators, of which MPI_NO_OP is for those that fetch.
+// Allowed are the predefined operators; MPI_NO_OP only in functions that fetch.
 int check_op(MPI_Op handle, bool fetches) {
     const Operator* op = op_of(handle);
     const bool predefined = op != nullptr && op->is_builtin();
     return predefined && (handle != MPI_NO_OP || fetches) ? MPI_SUCCESS : MPI_ERR_OP;
 }
 
-// Both ends have the same items: the first condition of direct access.
+// Whether both ends have the same count and type, which direct access requires.
 bool are_alike(MPI_Count origin_count, MPI_Datatype origin_type, MPI_Count target_count,
                MPI_Datatype target_type) {
     return origin_count == target_count && origin_type == target_type;
 }
 
-// Types of one basic item, as the single-element operations take them.
+// The type of MPI_Fetch_and_op and MPI_Compare_and_swap has to be one basic item.
 int check_single(MPI_Datatype handle, const Datatype** type) {
     *type = type_of(handle);
     return *type != nullptr && (*type)->basic != BasicClass::none && (*type)->size > 0 ? MPI_SUCCESS
                                                                                        : MPI_ERR_TYPE;
 }
 
-// Runs `operation` with the request the program asked for, if any. Nothing is done to MPI_PROC_NULL.
+// Runs `operation`, and publishes its request if the program wants one. For MPI_PROC_NULL nothing is run, and the
+// request is complete.
 template <typename Operation>
 int run(int rank, bool wants, MPI_Request* handle, Operation&& operation) {
     Request* request = nullptr;
@@ -107,7 +109,7 @@ int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_
     Items results;
     Place place{};
     if (const int error = check_op(op, true)) return error;
-    // With MPI_NO_OP the origin's buffer, count and type mean nothing.
+    // With MPI_NO_OP the origin's buffer, count and type are ignored.
     if (op != MPI_NO_OP)
         if (const int error = check_items(origin, origin_count, origin_type, &items)) return error;
     if (const int error = check_items(result, result_count, result_type, &results)) return error;
@@ -117,7 +119,7 @@ int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_
                [&](Request** made) { return rma::get_accumulate(*call, items, results, place, op, made); });
 }
 
-// What the functions below do when it is not done at once, and where threads need the lock.
+// The slow paths of the functions below: the operation cannot be done at once, or threads need the lock.
 
 [[gnu::noinline]] int put_slowly(const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                                  int rank, MPI_Aint displacement, MPI_Count target_count,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One pass of progress: what comes in first, then lanes with new credit (spec/adi C54, G8), finished sends, what has
-// landed; when nothing comes, receives to post and credits to tell, so that these are not in the way of an
-// answer; and by and by lanes that have broken (spec/adi 12, C65) or are to be connected.
+// One pass of progress of transport via (spec/adi 8): incoming packets, lanes with new credit (spec/adi C54, G8),
+// finished sends, finished transfers. In a pass without incoming packets, which then delays no answer: receives to post
+// and credits to report. From time to time: broken lanes (spec/adi 12, C65) and lanes to connect. Called by the engine
+// with its lock held; block() gives the lock up while it sleeps (adi::Asleep).
 #include <algorithm>
 
 #include "mpi-adi/transport/adi/blocking.hpp"
@@ -12,11 +13,13 @@ namespace viaduct::via {
 
 namespace {
 
-// Replies to requests that lie there, say: the other side begins to copy while this one does.
+// After a part of a long message was moved, so many packets at most are taken before the next part: they may be
+// requests, and the peer copies its part while this process copies its own.
 constexpr int kPacketsBetweenMoves = 16;
-// Passes with something to do between two looks for what is not in the receive queue.
+// Passes with something to do between two checks for broken lanes and lanes to connect.
 constexpr uint32_t kBusyPasses = 256;
 
+// Pushes the lanes that have got credit. Returns their number.
 int work_on_flow_list(Nic& nic) {
     int done = 0;
     Lane* list = nic.flow_head;
@@ -31,6 +34,7 @@ int work_on_flow_list(Nic& nic) {
     return done;
 }
 
+// The work of lanes that can wait for an idle pass: posting receives, reporting credits and slots.
 int do_chores(Nic& nic) {
     int done = 0;
     Lane* list = nic.chores_head;
@@ -52,8 +56,8 @@ int do_chores(Nic& nic) {
     return done;
 }
 
-// All descriptors of a lane that has broken are collected, all requests of its peer end in error, and the
-// engine hears of it once. The error callback only counts; everything happens here.
+// Ends broken lanes: collects all their descriptors, ends all requests of the peer with an error, and reports the peer
+// to the engine once. The error callback of the NIC only counts events, on a thread of the library.
 void look_for_lost(Nic& nic) {
     const uint32_t events = nic.lost_events.load(std::memory_order_acquire);
     if (events == nic.lost_seen) [[likely]]
@@ -95,7 +99,7 @@ int ViaTransport::progress() {
     }
     const bool idle = done == 0;
     if (idle && nic.chores_head != nullptr) done = do_chores(nic);
-    // Now and then also by those who are never idle: somebody may wait for them.
+    // In a process that is never idle, every kBusyPasses passes: another one may wait to be connected.
     if (idle || ++busy_passes_ % kBusyPasses == 0) {
         look_for_lost(nic);
         if (!nic.connects.openings.empty()) done += static_cast<int>(advance_openings(nic));
@@ -106,7 +110,7 @@ int ViaTransport::progress() {
 void ViaTransport::block(unsigned timeout_us) {
     if (nic.flow_head != nullptr || nic.chores_head != nullptr || has_landed() || nic.cq == nullptr) return;
     VIP_ULONG timeout = std::max(1U, timeout_us / 1000);
-    // What ends those is a send or a request, and the wait is for receives.
+    // Those end by a send or a connection, and VipCQWait waits for receives: so a short timeout.
     if (nic.local_waits != 0 || !nic.connects.openings.empty()) timeout = 1;
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;

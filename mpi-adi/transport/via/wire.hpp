@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What via packets look like: fixed, little-endian, without padding; requests by name (request_ids.hpp),
-// never by address. The version travels in the environment each process publishes. Pure layout; docs/adi.md
-// describes it. Sources: spec/adi 2.3, C34, C38, C39.
+// The layout of via packets (spec/adi 2.3, C34, C38, C39; docs/adi.md): fixed, little-endian, without padding. Requests
+// are named by number (request_ids.hpp), never by address. Each process publishes kWireVersion in its environment for
+// the others. Types and constants only.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ using protocol::Le16;
 using protocol::Le32;
 using protocol::Le64;
 
-// Those below 12, and `carried`, are the frames of the protocol (frame.hpp).
+// Values below 12, and `carried`, are those of protocol::FrameType (frame.hpp).
 enum class PacketType : uint8_t {
     eager = 1,  // a whole message
     next = 2,
@@ -32,7 +32,7 @@ enum class PacketType : uint8_t {
     envelopes_only = 11,
     noop = 12,   // credits; costs none itself
     slots = 13,  // memory that the other side may write packets into (eager_ring.hpp)
-    wake = 14,   // there are some, and their reader sleeps
+    wake = 14,   // slots have been written while their reader sleeps
     first = 15,  // an eager frame that is the first part of its message
     carried = 16,
 };
@@ -49,8 +49,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 12);
 
-// The compact form of the envelope: a message that is whole needs no names, and its length is the packet's. With 28
-// bytes in front, messages up to 20 bytes travel inside one line of the default NIC.
+// The compact form of the envelope, for a whole message: no request numbers, and the length is that of the packet. With
+// its 28 bytes in front, messages up to 20 bytes fit into one line of the default NIC.
 struct Eager {
     Header header;
     Le64 context;
@@ -59,7 +59,7 @@ struct Eager {
 };
 static_assert(sizeof(Eager) == 28);
 
-// How it ends in a slot: the data lies in front. Made of whole words, see post_eager_in_slot().
+// An eager packet in a slot: the data lies before it, and it ends the slot. Whole words, see post_eager_in_slot().
 struct EagerInSlot {
     Le32 unused;
     Eager start;
@@ -92,7 +92,7 @@ struct Control {
 };
 static_assert(sizeof(Control) == 56);
 
-// Where the slots lie that its sender lends.
+// Address and memory handle of the slots into which the receiver of this packet may write.
 struct Slots {
     Header header;
     Le64 address;
