@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Sets of items by user; see silent_ones.hpp.
 #include "core/fair/silent_ones.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections to a server that have not said who they are, by user and age. Each user may have some; where
-// one of his is too many his own oldest one goes, where all together are too many the oldest one of the user
-// who has most. One thread.
+// Connections to a server on which no hello has come yet, by user and age. A user has a limit of its own: the
+// connection above it closes that user's oldest one. All users together have another: the connection above it closes
+// the oldest one of the user that has the most. Used by one thread of the server; no lock.
 #pragma once
 
 #include <sys/types.h>
@@ -23,11 +23,11 @@ public:
 
     size_t size() const { return size_; }
     size_t of(uid_t user) const;
-    // The one that must go before another one of this user comes; 0: none.
+    // The item that has to be closed before the user may have another one; 0: none.
     uint64_t in_the_way_of(uid_t user) const;
-    // 0: he has none.
+    // The user's oldest item; 0: none.
     uint64_t oldest_of(uid_t user) const;
-    // Of the user who has most; 0: nobody is silent.
+    // The oldest item of the user that has the most; 0: there are no items.
     uint64_t oldest_of_most() const;
 
 private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Holds pthread_cancel off for a scope. Programs cancel their threads, and neither a lock that stays taken
-// nor half a protocol step can be mended afterwards: calls that may meet a cancellation point (read, write,
-// poll, sleeping, waiting on a condition) end first, and the thread ends at the program's own next one.
+// Holds pthread_cancel off for a scope. A program may cancel a thread that is inside a call of this library. Ended
+// there, the thread would leave a lock taken or a protocol step half done. So each call that may reach a cancellation
+// point (read, write, poll, sleeping, waiting on a condition) has this scope, and a cancelled thread ends at the
+// program's next cancellation point. Any thread; costs atomic instructions.
 #pragma once
 
 #include <pthread.h>
