@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// See connect.hpp; Joined in viaduct/kagent.hpp has the order of events.
 #include "providers/paramnet/connect.hpp"
 
 #include <algorithm>
@@ -23,10 +24,10 @@ struct ConnectOp {
     ViCore* vi = nullptr;
     ViTraits traits;
     Deadline deadline = kNever;
-    Mail mail;  // kept, to be sent again to the next agent
+    Mail mail;  // kept, so that it can be sent again to the next agent
     uint32_t ticket = 0;
-    Deadline sent = 0;      // to the agent that has it
-    uint32_t deaths = 0;    // of agents that had it, one soon after the other
+    Deadline sent = 0;      // when, to the present agent
+    uint32_t deaths = 0;    // of agents, each within kSoonNs of being sent it
     bool decided = false;
     ConnectResult result;
 
@@ -43,10 +44,9 @@ namespace {
 
 using kagent::Type;
 
-constexpr int64_t kCourtesyNs = 1'000'000'000;  // for answers the agent gives at once
-constexpr int64_t kConfirmNs = 5'000'000'000;   // so long the acceptor waits for a confirmation (agent.confirm_ms)
-// An agent that dies of a request is not the one that will answer it: after so many that went within a second of
-// getting it, nobody is asked any more.
+constexpr int64_t kCourtesyNs = 1'000'000'000;  // limit for answers that the agent gives at once
+constexpr int64_t kConfirmNs = 5'000'000'000;   // how long the acceptor waits for a confirmation (agent.confirm_ms)
+// A request may be what agents die of. After so many deaths, each within kSoonNs of sending it, the attempt fails.
 constexpr uint32_t kMostDeaths = 8;
 constexpr int64_t kSoonNs = 1'000'000'000;
 
@@ -56,6 +56,7 @@ uint32_t timeout_for(Deadline deadline) {
     return ms < 0xFFFFFFFE ? static_cast<uint32_t>(ms) : 0xFFFFFFFEu;
 }
 
+// Sends the attempt's message to the agent.
 Status send_off(ConnectOp& op, Deadline deadline) {
     const Status sent = op.nic->agent->agent_start(op.mail, &op.ticket, deadline);
     op.sent = now_ns();
@@ -64,8 +65,8 @@ Status send_off(ConnectOp& op, Deadline deadline) {
 
 constexpr int kDescriptorsOfJoined = 5;  // segment, three of the peer's, its process
 
-// What the agent answers brings descriptors. Where they do not fit it is said before anybody else is told of a
-// connection.
+// Whether this process has room for the descriptors of kJoined. Checked before the attempt is sent, so that no other
+// process learns of a connection that would fail for that.
 bool can_take_descriptors() {
     if (descriptors_left(kDescriptorsOfJoined)) return true;
     VIADUCT_LOG(error, "paramnet",
@@ -77,7 +78,7 @@ bool can_take_descriptors() {
 Status begin(std::unique_ptr<ConnectOp> op, ConnectOp** out) {
     if (op->kind != ConnectOp::listen && !can_take_descriptors()) return Status::out_of_resources;
     if (const Status progress = ensure_progress(*op->nic); progress != Status::ok) return progress;
-    // What an accept refers to is known to the agent that this process is connected to, and to no other.
+    // An accept names an incoming request, which only the agent that reported it knows.
     const Deadline deadline = op->kind == ConnectOp::accept ? kOnlyConnected : op->deadline;
     if (const Status sent = send_off(*op, deadline); sent != Status::ok) return sent;
     *out = op.release();
@@ -115,7 +116,7 @@ Status begin_request(ConnectOp::Kind kind, Type type, NicContext* nic, ViCore& v
     return begin(std::move(op), out);
 }
 
-// What the other end must know of this one before any data flows.
+// Writes into the segment what the other end has to know of this one before data flows.
 void introduce(ConnectOp& op, const Joint& joint) {
     EndRecord& own = joint.shared()->ends[joint.side];
     const uint32_t permission =
@@ -129,8 +130,9 @@ void introduce(ConnectOp& op, const Joint& joint) {
     own.attached.store(1, std::memory_order_release);
 }
 
-// The acceptor learns only now that it is connected (kagent.hpp, Joined). False: it has given up, or nobody
-// can say. An agent that waits for a processor has as long as the request has.
+// Confirms the connection, upon which the agent sends the acceptor its kJoined (kagent.hpp, Joined). False: the
+// acceptor has given up, or the agent has not answered. The agent has until the request's deadline, from kCourtesyNs to
+// kConfirmNs: it may be slow to get a processor.
 bool confirm(const ConnectOp& op, uint64_t connection) {
     NicContext& nic = *op.nic;
     const Mail mail = Mail::of(Type::kConnConfirm, kagent::ConnConfirm{connection});
@@ -144,7 +146,7 @@ bool confirm(const ConnectOp& op, uint64_t connection) {
     return waited == Status::ok && answer.type() == Type::kDone;
 }
 
-// What the agent has to hear, and answers nothing that matters.
+// Sends the agent a message whose answer is not waited for.
 Status tell(UserAgent& agent, Type type, uint64_t context_id, uint64_t incoming) {
     uint32_t ticket = 0;
     const Mail mail = Mail::of(type, kagent::IncomingRef{context_id, incoming});
@@ -153,7 +155,7 @@ Status tell(UserAgent& agent, Type type, uint64_t context_id, uint64_t incoming)
     return sent;
 }
 
-// The other end is connected already, or will be: it sees that this one has left.
+// Marks this end as closed in the segment of kJoined, for the other end, which is connected or will be.
 void leave_at_once(Mail& mail, const kagent::Joined& joined) {
     if (mail.descriptors.empty() || joined.side > 1 || joined.segment_bytes != sizeof(ConnectionSegment))
         return;
@@ -166,7 +168,8 @@ void leave_at_once(Mail& mail, const kagent::Joined& joined) {
     joint.shared()->ends[joined.side].closed.store(1, std::memory_order_seq_cst);
 }
 
-// The agent has answered an attempt that nobody waits for any more. The other side must not believe in it.
+// Undoes an answer that came after its attempt had ended, so that the other end does not stay connected to nothing.
+// `to_be_confirmed`: it was a request, and the acceptor is not connected yet.
 void undo(UserAgent& agent, Mail& answer, uint64_t context_id, bool to_be_confirmed) {
     kagent::Incoming incoming;
     kagent::Joined joined;
@@ -190,7 +193,7 @@ void undo_other(UserAgent& agent, Mail& answer, uint64_t context_id) {
     undo(agent, answer, context_id, false);
 }
 
-// Maps what the agent has joined. Nothing is kept when something does not fit.
+// Checks kJoined and maps its segment and the peer's memory. On failure nothing stays mapped.
 Status map_joint(const ConnectOp& op, const kagent::Joined& joined, Mail& mail, Joint* out) {
     if (mail.descriptors_lost) {
         VIADUCT_LOG(error, "paramnet", "connecting: no descriptors are left for what the agent sends (ulimit -n)");
@@ -218,7 +221,7 @@ Status map_joint(const ConnectOp& op, const kagent::Joined& joined, Mail& mail, 
     joint.peer_slot = joined.peer_endpoint_words[kEndSlot];
     joint.peer = acquire_peer(*op.nic, joined, mail);
     if (joint.peer == nullptr) {
-        // A requester or a peer is connected already: it sees that this end has left.
+        // The other end may be connected already: it sees that this end has closed.
         joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
         return Status::out_of_resources;
     }
@@ -226,13 +229,13 @@ Status map_joint(const ConnectOp& op, const kagent::Joined& joined, Mail& mail, 
     return Status::ok;
 }
 
-// Binds the endpoint to what the agent has joined.
+// Binds the endpoint to the connection that the agent has made.
 Status attach(ConnectOp& op, Mail& mail) {
     kagent::Joined joined;
     if (!mail.get(&joined)) return Status::broken;
     Joint joint;
     if (const Status mapped = map_joint(op, joined, mail, &joint); mapped != Status::ok) {
-        // The acceptor would wait for it; everybody else is connected already.
+        // After a request the acceptor waits for the confirmation; in all other cases the other end is connected.
         if (op.kind == ConnectOp::request) {
             tell(*op.nic->agent, Type::kConnReject, op.nic->context_id, joined.connection_id);
         } else {
@@ -243,7 +246,7 @@ Status attach(ConnectOp& op, Mail& mail) {
     introduce(op, joint);
     bind(*op.vi->endpoint, std::move(joint));
     if (op.kind == ConnectOp::request && !confirm(op, joined.connection_id)) {
-        // Should the acceptor have been told all the same, it sees that this end has left.
+        // If the confirmation arrived nevertheless, the acceptor sees that this end has closed.
         const std::scoped_lock both(op.vi->recv.lock, op.vi->send.lock);
         disconnect(*op.vi);
         return Status::timeout;
@@ -271,7 +274,7 @@ Status take_answer(ConnectOp& op, Mail& mail) {
         error.status > static_cast<int32_t>(Status::not_done) &&
         error.status <= static_cast<int32_t>(Status::mismatch_qos)) {
         const auto status = static_cast<Status>(error.status);
-        // The codes of the calls do not tell these from others.
+        // Logged, because the return codes of the calls do not distinguish these causes from others.
         if (status == Status::out_of_resources || (status == Status::rejected && op.kind == ConnectOp::accept))
             VIADUCT_LOG(warn, "paramnet", "connecting: the agent says: %s", std::string(text_of(error.text)).c_str());
         return op.decide(status);
@@ -279,9 +282,9 @@ Status take_answer(ConnectOp& op, Mail& mail) {
     return op.decide(Status::broken);
 }
 
-// The agent died: the next one knows nothing of this attempt (spec/architecture 2). What waits for others is
-// asked again; an accept has lost the request it would answer. A caller who only looks (`deadline` is over) does not
-// wait for the next agent longer than a moment: not_done, and the next look goes on.
+// The agent died, and the next one does not know this attempt (spec/architecture 2). A wait or a request is sent again;
+// an accept fails, because its incoming request is lost. A caller that only polls (`deadline` is over) does not wait
+// for the next agent to start: not_done, and its next call continues.
 Status start_over(ConnectOp& op, Deadline deadline) {
     if (op.kind == ConnectOp::accept) return op.decide(Status::timeout);
     op.deaths = now_ns() - op.sent < kSoonNs ? op.deaths + 1 : 1;
@@ -337,8 +340,8 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
 }
 
 Status reject(NicContext* nic, uint64_t incoming) {
-    // Whether the requester still waits makes no difference to who rejects, so the answer is not waited for:
-    // a server that turns many away, where all share a processor, would give it up for each of them.
+    // The answer would say whether the requester still waits, which the caller does not need. Waiting for it would cost
+    // a server that rejects many requests a switch of processes for each.
     return tell(*nic->agent, Type::kConnReject, nic->context_id, incoming);
 }
 
@@ -362,7 +365,8 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
     const std::unique_ptr<ConnectOp> owned(op);
     UserAgent& agent = *op->nic->agent;
     if (!op->decided) {
-        // The agent answers a cancellation after whatever it had answered before: then we know.
+        // The agent answers a cancellation after all it has answered before. So when that answer is here, the answer to
+        // the attempt is here too, if there is one.
         uint32_t ticket = 0;
         const Mail cancel = Mail::of(Type::kCancel, kagent::Cancel{op->ticket, 0});
         Mail answer;
@@ -372,7 +376,7 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
         if (agent.agent_await(op->ticket, now_ns(), &answer) == Status::ok) {
             take_answer(*op, answer);
         } else {
-            // An agent that gets no processor may have decided all the same, and tells us later.
+            // A slow agent may have decided nevertheless; its answer is then undone when it comes.
             agent.agent_abandon(op->ticket, op->kind == ConnectOp::request ? undo_request : undo_other,
                                 op->nic->context_id);
             op->decide(Status::timeout);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connection attempts (viaduct/provider.hpp, "Connecting"): the agent matches the ends, this side speaks its
-// protocol and binds endpoints to what it answers. Any thread, no locks held.
+// Connection attempts of paramnet (viaduct/provider.hpp, "Connecting"; spec/calls 4.3, 4.4). The agent matches the two
+// ends by the protocol of viaduct/kagent.hpp and answers each with the shared segment of the connection, to which its
+// endpoint is then bound. Any thread, no locks held; both queue locks of the VI are taken inside.
 #pragma once
 
 #include "viaduct/provider.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How the host lays out the segment it shares with the NIC. The NIC finds everything but the window and the
-// filter table through the general information block, as the chip does; only the host computes these offsets.
+// The layout of the segment that a program (the host) shares with the engine process (the NIC) in shared mode
+// (docs/acenic-shared.md, spec/tigon). Window and filter table have fixed places. The NIC finds all else by the general
+// information block, as the Tigon chip does, so only the host computes these offsets. Constants and pure functions.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +13,17 @@
 
 namespace viaduct::acenic::tigon {
 
-inline constexpr uint32_t kFilters = 4096;  // what the index of a command can name
+inline constexpr uint32_t kFilters = 4096;  // as many as the index in a command can address
 
-// A wish for requests: written by the host, read once by the NIC when the command says so.
+// Connection requests that the program waits for. Written by the host; the NIC reads it once, at command 0x20.
 struct FilterEntry {
     uint32_t kind = 0;  // 0: client/server requests, 1: peer to peer
-    uint32_t link = 0;  // peer to peer: the host's own link, which is not its own peer
+    uint32_t link = 0;  // peer to peer: the host's own link, which must not match itself
     EndAddress local, remote;
 };
 static_assert(sizeof(FilterEntry) == 152);
 
-// In the place of a filter: what goes wrong with the frames of one of the host's links.
+// In an entry of the filter table: the fault plan for the frames of one of the host's links.
 struct FaultEntry {
     uint32_t link = 0, reserved = 0;
     FaultPlan plan;
