@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Exported calls on VIs and completion queues that are not on the hot path.
+// Exported calls on VIs and completion queues that are not on the hot path (spec/calls 4.2, 4.6, 4.7): each checks
+// pointers and handle, and calls the function that does the work.
 #include "vipl/c_api.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
@@ -86,7 +87,7 @@ VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context, VIP_CQ_CALLBAC
     });
 }
 
-// Vendor calls.
+// Calls that other implementations have beside VIPL 1.0 (spec/calls, "Vendor calls").
 
 VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
     const Vi* vi = find_vi(ViHandle);

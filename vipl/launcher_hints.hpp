@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the launcher of a parallel job has told this process, as hints for a provider.
+// Rank and size of the parallel job that this process belongs to, as hints for a provider (Hints in
+// viaduct/provider.hpp).
 #pragma once
 
 #include "viaduct/provider.hpp"
 
 namespace viaduct::vipl {
 
-// Rank and size of the job by the environment variables of Hydra and srun (PMI_RANK, PMI_SIZE), Open MPI
-// (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE) or Slurm alone (SLURM_PROCID, SLURM_NTASKS), in this order;
-// all of a job are expected as peers. Zeros where no such pair of numbers stands, or one that makes no sense.
-// Any thread.
+// Reads the first pair of environment variables that is set: PMI_RANK and PMI_SIZE (Hydra, srun), OMPI_COMM_WORLD_RANK
+// and OMPI_COMM_WORLD_SIZE (Open MPI), SLURM_PROCID and SLURM_NTASKS (Slurm alone). The size is the number of peers to
+// expect. Zeros when no pair is set, or its numbers are no rank and size. Any thread.
 Hints launcher_hints();
 
 }  // namespace viaduct::vipl

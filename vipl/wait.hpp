@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The blocking calls: spin a little, then sleep on the NIC until a completion, the end of the object or the
-// deadline.
+// VipSendWait, VipRecvWait and VipCQWait (spec/calls 4.6, 4.7; spec/completion 10): spin a little, then sleep on the
+// NIC until a completion, the end of the object or the deadline. Any thread, without locks; they take the lock of the
+// queue to look at it, and not while they sleep.
 #pragma once
 
 #include <vipl.h>
