@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations on a few bytes of a member that is reached by messages only: each an InlineOp (wire.hpp), sent from
-// where it is made. Called by origin.cpp when epoch, range and types are known to be good.
+// One-sided operations on up to kInlineOpBytes bytes of a member that is reached by messages only: each is sent at once
+// as one InlineOp message (wire.hpp; docs/mpi-rma.md). Called by origin.cpp with the engine's lock held, after epoch,
+// range and types have been checked.
 #pragma once
 
 #include "mpi-adi/engine/rma/awaited.hpp"
@@ -8,10 +9,10 @@
 
 namespace viaduct::mpi::rma {
 
-// Whether the items of one side are few enough, and in one piece.
+// Whether the data of one side is short enough and contiguous.
 inline bool fits_inline(const Datatype& type, uint64_t bytes) { return bytes <= kInlineOpBytes && type.contiguous; }
 
-// `bytes` bytes at that address of the member. `mine`: the program's request, or null.
+// Operations on `bytes` bytes at that address of the member. `mine`: the program's request, or null.
 void send_put(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, Request* mine);
 void send_get(Window& window, int rank, uint64_t address, const Awaited& answer);
 void send_accumulate(Window& window, int rank, uint64_t address, const void* data, uint64_t bytes, MPI_Op op,
@@ -22,16 +23,17 @@ void send_get_accumulate(Window& window, int rank, uint64_t address, const void*
 void send_compare_swap(Window& window, int rank, uint64_t address, const void* value, const void* compare,
                        const Awaited& answer);
 
-// The answer to the oldest of those that get something back. False: nobody waits for it, or not for this.
+// Handles the answer to the oldest operation of the member that expects one. False: no operation expects an answer, or
+// not one of that size.
 bool take_answer(Member& member, int error, const char* data, size_t bytes);
 
-// The number of the flush that a put or an accumulate asks for in its own request, or 0: the first one since
-// a flush does, which spares a message where it stays the only one; behind further ones the flush must ask.
-// Between MPI_Win_start and MPI_Win_complete nobody waits for one, unless the target alone knows what may be
-// accessed.
+// The number of the next flush, when the put or accumulate that is about to be sent carries the request for it; else 0.
+// The first one since the last flush does, which saves the flush a message when no other follows. After further ones
+// the flush sends its own request. Always 0 between MPI_Win_start and MPI_Win_complete, which need no flush, except for
+// dynamic windows, where only the target knows which memory is attached.
 uint64_t ask_for_flush(const Window& window, Member& member);
 
-// Sends an InlineOp with so many bytes of its data.
+// Sends an InlineOp and the first `data` bytes of its data.
 void send_parcel(Window& window, int rank, const Parcel& parcel, size_t data);
 
 }  // namespace viaduct::mpi::rma

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events and their sources. This library has none, so that no index, name or handle of one is valid; a tool
-// that asks how many there are goes no further.
+// MPI_T functions on events and event sources (MPI 4.0). This library has none: the functions that count them answer 0,
+// and all others fail, because no index, name or handle is valid. VIADUCT_TOOL_CALL (tool.hpp) checks that the tools
+// interface is initialized.
 #include "mpi-adi/mpi/tool/tool.hpp"
 
 using namespace viaduct::mpi::tool;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// See error.hpp.
 #include "mpi-adi/transport/adi/error.hpp"
 
 #include <cstdarg>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How calls of the device fail: a code for the program and a sentence for people. Any thread.
+// Errors of calls of the MPI device: a code for the program and a sentence for messages. Any thread.
 #pragma once
 
 #include "mpi-adi/transport/adi/cmpi_adi.h"
 
 namespace viaduct::adi {
 
-// Keeps the sentence for mpip_last_error(), of the library that carries this module.
+// Stores the sentence for mpip_last_error(). The library that contains this transport defines it.
 void keep_error(const char* sentence);
-// Keeps the sentence for mpip_last_error() and gives the code.
+// Formats a sentence, stores it for mpip_last_error() and returns `code`.
 [[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
 
 }  // namespace viaduct::adi
