@@ -87,7 +87,7 @@ VIP_RETURN VipCQNotify(VIP_CQ_HANDLE CQHandle, VIP_PVOID Context, VIP_CQ_CALLBAC
     });
 }
 
-// Calls that other implementations have beside VIPL 1.0 (spec/calls, "Vendor calls").
+// Calls that other implementations have beside VIPL 1.0 (docs/spec/calls.md, "Vendor calls").
 
 VIP_PVOID VipGetUserData(VIP_VI_HANDLE ViHandle) {
     const Vi* vi = find_vi(ViHandle);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The layout of the segment that a program (the host) shares with the engine process (the NIC) in shared mode
-// (docs/acenic-shared.md, spec/tigon). Window and filter table have fixed places. The NIC finds all else by the general
-// information block, as the Tigon chip does, so only the host computes these offsets. Constants and pure functions.
+// (docs/acenic-shared.md, spec/tigon b.4, b.12). Window and filter table have fixed places. The NIC finds all else by
+// the general information block, as the Tigon chip does, so only the host computes these offsets. Constants and pure
+// functions.
 #pragma once
 
 #include <cstddef>
