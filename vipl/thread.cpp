@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -20,6 +21,14 @@
 
 namespace viaduct::vipl {
 namespace {
+
+// ThreadSanitizer keeps nearly a megabyte of thread-local variables, and prints a warning for each stack that is less.
+#ifdef __SANITIZE_THREAD__
+constexpr size_t kLeastStack = size_t{2} << 20;
+#else
+constexpr size_t kLeastStack = 0;
+#endif
+constexpr size_t kLargerStack = size_t{1} << 20, kLargestStack = size_t{256} << 20;
 
 struct Thread {
     char name[16] = {};
@@ -82,7 +91,7 @@ void free_stacks() {
 bool give_stack(Thread& thread, size_t bytes, pthread_attr_t* attributes) {
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
     if (bytes == kDefaultStack && ::pthread_attr_getstacksize(attributes, &bytes) != 0) return false;
-    bytes = (bytes + page - 1) / page * page + page;
+    bytes = (std::max(bytes, kLeastStack) + page - 1) / page * page + page;
     void* stack = map_own(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK);
     if (stack == nullptr) return false;
     thread.stack = stack;
@@ -91,7 +100,7 @@ bool give_stack(Thread& thread, size_t bytes, pthread_attr_t* attributes) {
     return ::pthread_attr_setstack(attributes, static_cast<std::byte*>(stack) + page, bytes - page) == 0;
 }
 
-int start(Thread& thread, size_t stack_bytes) {
+int start_with(Thread& thread, size_t stack_bytes) {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -105,6 +114,17 @@ int start(Thread& thread, size_t stack_bytes) {
         ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     ::pthread_attr_destroy(&attributes);
+    return failed;
+}
+
+// The thread-local variables of the program and its libraries lie on the stack, too: EINVAL says that they need more.
+int start(Thread& thread, size_t stack_bytes) {
+    int failed = start_with(thread, stack_bytes);
+    for (size_t larger = kLargerStack; failed == EINVAL && larger <= kLargestStack; larger *= 4) {
+        ::munmap(thread.stack, thread.stack_bytes);
+        thread.stack = nullptr;
+        failed = start_with(thread, larger);
+    }
     return failed;
 }
 

@@ -200,14 +200,14 @@ def main():
             return SKIPPED
         for m in mutants:
             start = time.monotonic()
-            result = in_namespace(arguments, m.name, scratch)
-            result, _, why = result.stdout.strip().partition("\t")
+            ran = in_namespace(arguments, m.name, scratch)
+            result, _, why = ran.stdout.strip().partition("\t")
             if not re.fullmatch(r"[A-Za-z ]+", result):
-                result, why = "no answer", result.stdout + result.stderr
+                result, why = "no answer", ran.stdout + ran.stderr
             counts[result] = counts.get(result, 0) + 1
             print(f"{result:14} {m.name:34} {time.monotonic() - start:5.0f} s  {why}", flush=True)
-            if result.stderr:
-                print(result.stderr, flush=True)
+            if ran.stderr:
+                print(ran.stderr, flush=True)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     print(", ".join(f"{count} {result}" for result, count in sorted(counts.items())))

@@ -25,9 +25,8 @@ struct Seen {
 
 void note(void* argument) {
     auto* seen = static_cast<Seen*>(argument);
-    volatile char here[100] = {};
     const bool exits = seen->exits;
-    seen->stack.store(reinterpret_cast<uintptr_t>(&here[0]));
+    seen->stack.store(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
     if (exits) ::pthread_exit(nullptr);
 }
 
@@ -69,8 +68,7 @@ TEST(Thread, HasNotTheStackOfAThreadOfTheProgramThatHasEnded) {
     RegionTable table;
     Region region;
     std::thread([&] {
-        volatile char here[100] = {};
-        region.base = (reinterpret_cast<uintptr_t>(&here[0]) & ~uintptr_t{0xfff}) - 0x8000;
+        region.base = (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) & ~uintptr_t{0xfff}) - 0x8000;
         region.length = 0x9000;
         table.add(region);
     }).join();

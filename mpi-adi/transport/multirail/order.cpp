@@ -232,7 +232,8 @@ bool MultiLane::take(const Prefix& prefix, const Frame& frame, const char* paylo
 
 void MultiLane::give(const Frame& frame, const char* payload) {
     ++expected_;
-    if (!rails.incoming(peer, frame, payload)) rails.fail(peer, "it sent a frame that makes no sense here");
+    const char* const at = payload != nullptr ? payload : "";  // an empty message has an address, too
+    if (!rails.incoming(peer, frame, at)) rails.fail(peer, "it sent a frame that makes no sense here");
 }
 
 void MultiLane::give_out() {
