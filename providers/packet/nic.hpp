@@ -79,7 +79,7 @@ Status connect_finish(ConnectOp*, ConnectResult*);
 
 // The data half of the provider's table, but for open.
 constexpr DataOps common_data() {
-    DataOps data;
+    DataOps data{};
     data.close = close;
     data.describe = describe;
     data.group_create = group_create;

@@ -76,7 +76,7 @@ Status open(const OpenArgs& args, NicContext** out) {
 }
 
 constexpr Provider make_provider() {
-    Provider p;
+    Provider p{};
     p.name = "udp";
     p.description = "VI over the kernel's UDP sockets";
     p.version = 1;
