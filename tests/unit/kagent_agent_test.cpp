@@ -422,7 +422,8 @@ TEST(AgentConnectTest, OfTwoPeersNoneIsJoinedAlone) {
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     const auto in_use = static_cast<rlim_t>(Bench::some_fd().get());
     int joined = 0;
-    // The first round has room: a check of types that a sanitizer makes for the first time needs descriptors of its own.
+    // The first round has room: a check of types that a sanitizer makes for the first time needs descriptors of its
+    // own.
     for (rlim_t room = 24; room-- > 0;) {
         const rlimit tight = {in_use + room, before.rlim_max};
         ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
