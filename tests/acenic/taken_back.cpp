@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory of sends that the port cannot take yet: it is taken back when the VI ends, or when
-// the memory is deregistered. Whoever runs the two stops the receiver while the sender waits for a line.
+// the memory is deregistered. The test that runs the two stops the receiver while the sender waits for a line.
 //
 //   taken_back receive               both connections; says which messages of the first one came, all whole
 //   taken_back send HOST vi|memory   what ends while its frames wait: the VI, or the registration alone

@@ -2,35 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A hostile peer grants memory and becomes another program, over and over: nothing is written into the memory that the new
 program has at the same place, and the victim hears that its connection is lost."""
-import argparse
-import os
-import subprocess
 import sys
 
-ROUNDS = 3
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
-    build = parser.parse_args().build
-    program = os.path.join(build, "tests/adversary/adversary_execs")
-    environment = dict(os.environ, VIADUCT_AGENT=f"@viaduct-test-execs-{os.getpid()}", VIADUCT_LOG="warn")
-    good = True
-    for number in range(ROUNDS):
-        pair = [subprocess.Popen([program, role, f"e{number}"], env=environment, stdout=subprocess.PIPE, text=True)
-                for role in ("victim", "hostile")]
-        try:
-            said = [process.communicate(timeout=60)[0].strip() for process in pair]
-        except subprocess.TimeoutExpired:
-            said = ["timeout"]
-            for process in pair:
-                process.kill()
-        codes = [process.wait() for process in pair]
-        print(said, codes, flush=True)
-        good = good and codes == [0, 0]
-    return 0 if good else 1
-
+import pairs
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pairs.run("adversary_execs", ("victim", "hostile"), "execs", rounds=3))

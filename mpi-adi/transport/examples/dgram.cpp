@@ -78,7 +78,7 @@ public:
         return rank != task->ti_index && theirs.network == own_.network && theirs.pids == own_.pids;
     }
 
-    // Whoever joins later may send at once, so all are known from the start.
+    // A process that joins later may send at once, so all are known from the start.
     int connect(taskinfo_t* task) {
         peers_.resize(static_cast<size_t>(task->ti_nprocs));
         for (int rank = 0; rank < task->ti_nprocs; ++rank) {

@@ -170,8 +170,8 @@ void take_slot_packet(Lane* c, const SlotPacket& p) {
 // in slots never end: those of the queue may be other peers'.
 static constexpr uint32_t kLooksAtSlots = 32;
 
-// One look at the slots and the receive completion queue. One packet a call: whoever waits for it need not
-// wait for a second, empty look.
+// One look at the slots and the receive completion queue. One packet for each call: a caller that waits
+// for it does not pay for a second, empty poll.
 int MPID_VIA_DeviceCheck(Nic& nic) {
     int answer = 0;
     if (!nic.ring.lenders.empty()) {

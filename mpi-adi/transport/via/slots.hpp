@@ -34,7 +34,8 @@ int look_at_slots(Nic& nic);
 // The packet that comes next, if it is in a slot: 1. 0: none is there; -1: one that is behind a packet in the
 // queue.
 int take_from_slots(Lane* c);
-// Before and after a sleep on the queue: whoever sends meanwhile uses packets there. False: do not sleep.
+// Before and after a sleep on the completion queue: meanwhile a sender uses packets instead of slots. False: do not
+// sleep.
 [[nodiscard]] bool leave_slots(Nic& nic);
 void return_to_slots(Nic& nic);
 
@@ -60,9 +61,9 @@ inline bool slot_is_free(Lane* c, size_t length) {
     if (!counts.room()) c->slots.wanted = true;
     return counts.room();
 }
-// After something was written into the peer's memory. Partner: leave_slots(). Whoever fell asleep before may
-// not have seen it. Without a credit packets are on the way that wake him; else he looks by himself after
-// some milliseconds.
+// After a write into the peer's slots: wakes a receiver that began to sleep in leave_slots() before it saw the write.
+// Without a credit nothing is sent: packets that are under way wake the receiver, or it polls again after some
+// milliseconds.
 void send_wake(Lane* c);
 inline void wake(Lane* c) {
     light_barrier();
