@@ -39,22 +39,22 @@ class AttributeSet {
     };
 
     // Replaces an old value, whose delete callback runs first; its error, if any, leaves the old value in place.
-    int set(int object, Keyval* keyval, intptr_t value, AttributeKind kind);
+    [[nodiscard]] int set(int object, Keyval* keyval, intptr_t value, AttributeKind kind);
     const Value* find(const Keyval* keyval) const;
-    int erase(int object, const Keyval* keyval);
+    [[nodiscard]] int erase(int object, const Keyval* keyval);
     // The last value set goes first.
-    int clear(int object);
-    int copy_to(int object, AttributeSet& other) const;
+    [[nodiscard]] int clear(int object);
+    [[nodiscard]] int copy_to(int object, AttributeSet& other) const;
 
   private:
     std::vector<Value> values_;
 };
 
-int keyval_create(HandleType object, MPI_Comm_copy_attr_function* copy, MPI_Comm_delete_attr_function* destroy,
-                  void* extra_state, int* keyval);
+[[nodiscard]] int keyval_create(HandleType object, MPI_Comm_copy_attr_function* copy,
+                                MPI_Comm_delete_attr_function* destroy, void* extra_state, int* keyval);
 // The key of a handle when it belongs to this kind of object, else null. A freed key lives on in its values.
 Keyval* keyval_of(int handle, HandleType object);
-int keyval_free(int* handle, HandleType object);
+[[nodiscard]] int keyval_free(int* handle, HandleType object);
 
 // Hands a stored value to a caller that expects `wanted`.
 void deliver(const AttributeSet::Value& value, AttributeKind wanted, void* out);

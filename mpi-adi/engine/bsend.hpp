@@ -9,11 +9,11 @@ namespace viaduct::mpi {
 
 // MPI_ERR_BUFFER when there is one already, or none to detach. Detaching waits until all buffered messages
 // have left.
-int attach_buffer(void* address, size_t bytes);
-int detach_buffer(void** address, size_t* bytes);
+[[nodiscard]] int attach_buffer(void* address, size_t bytes);
+[[nodiscard]] int detach_buffer(void** address, size_t* bytes);
 
 // Sends, or copies and sends on its own. MPI_ERR_BUFFER when the buffer has no room.
-int buffered_send(Comm& comm, int peer, int tag, const Payload& payload);
+[[nodiscard]] int buffered_send(Comm& comm, int peer, int tag, const Payload& payload);
 // Called when a copy is gone.
 void free_buffer_space(uint64_t bytes);
 

@@ -69,10 +69,10 @@ Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uin
 void add_hints(const Info& given, std::unique_ptr<Info>& hints);
 
 // Runs the attributes' delete functions and drops the program's reference.
-int comm_free(Communicator* comm);
+[[nodiscard]] int comm_free(Communicator* comm);
 
 // MPI_COMM_WORLD and MPI_COMM_SELF, at the start and the end of MPI.
-int mpi_setup();
-int mpi_teardown();
+[[nodiscard]] int mpi_setup();
+[[nodiscard]] int mpi_teardown();
 
 }  // namespace viaduct::mpi

@@ -110,13 +110,13 @@ Datatype* make_blocks(std::vector<Datatype::Part> parts, bool pad_to_alignment);
 Datatype* make_resized(const Datatype& old, MPI_Aint lb, MPI_Aint extent);
 Datatype* make_subarray(std::span<const MPI_Count> sizes, std::span<const MPI_Count> subsizes,
                         std::span<const MPI_Count> starts, int order, const Datatype& old);
-int make_darray(int size, int rank, std::span<const MPI_Count> gsizes, std::span<const int> distributions,
-                std::span<const int> arguments, std::span<const int> processes, int order, const Datatype& old,
-                Datatype** made);
+[[nodiscard]] int make_darray(int size, int rank, std::span<const MPI_Count> gsizes, std::span<const int> distributions,
+                              std::span<const int> arguments, std::span<const int> processes, int order,
+                              const Datatype& old, Datatype** made);
 
 // Gives the type a handle and remembers how it was made.
 MPI_Datatype type_publish(Datatype* type, Datatype::Contents contents);
-int type_free(MPI_Datatype* handle);
+[[nodiscard]] int type_free(MPI_Datatype* handle);
 
 // How many basic elements `bytes` bytes of items of this type hold; -1 when they end inside one.
 MPI_Count count_elements(const Datatype& type, MPI_Count bytes);
@@ -147,7 +147,7 @@ void for_each_basic(const Datatype& type, MPI_Aint base, Visit&& visit) {
 }
 
 // Copies `in_count` items of one type onto items of another, as a message to oneself would; true when all of it fitted.
-bool copy_typed(const void* in, MPI_Count in_count, const Datatype& in_type, void* out, MPI_Count out_count,
-                const Datatype& out_type);
+[[nodiscard]] bool copy_typed(const void* in, MPI_Count in_count, const Datatype& in_type, void* out,
+                              MPI_Count out_count, const Datatype& out_type);
 
 }  // namespace viaduct::mpi

@@ -88,8 +88,8 @@ void note_protocols(mpip_comm& comm);
 
 // Joins the job, exchanges addresses, connects. An MPI error class; what went wrong has been said on standard
 // error.
-int start_job();
+[[nodiscard]] int start_job();
 // Waits until all messages have left and everybody has come here, then leaves the job.
-int leave_job();
+[[nodiscard]] int leave_job();
 
 }  // namespace viaduct::mpi

@@ -58,16 +58,16 @@ void errhandler_release(Errhandler* handler);
 
 // Runs the error handler of the communicator (null: of MPI_COMM_WORLD, or of MPI_COMM_SELF when that of the world is
 // fatal) and returns `code`; does not return when the handler is MPI_ERRORS_ARE_FATAL. MPI_SUCCESS passes through.
-int raise(Comm* comm, int code, const char* function);
+[[nodiscard]] int raise(Comm* comm, int code, const char* function);
 
 int error_class_of(int code);  // or -1 for a code that nobody made
 std::string error_text(int code);
 int add_error_class();
 int add_error_code(int error_class);  // or -1
-bool set_error_text(int code, const char* text);
+[[nodiscard]] bool set_error_text(int code, const char* text);
 // Takes back what was added; false when nothing was, or when codes of the class are left.
-bool delete_error_code(int code);
-bool delete_error_class(int error_class);
+[[nodiscard]] bool delete_error_code(int code);
+[[nodiscard]] bool delete_error_class(int error_class);
 int* last_used_code();  // the value of the attribute MPI_LASTUSEDCODE
 
 }  // namespace viaduct::mpi

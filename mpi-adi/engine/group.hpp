@@ -38,8 +38,8 @@ Group* empty_group();
 
 // Which processes of a group the triplets (first, last, stride) of MPI_Group_range_* name. Appends to `ranks`;
 // an MPI error class says which rule was broken.
-int expand_ranges(const Group& group, int n, const int ranges[][3], std::vector<int>& ranks);
+[[nodiscard]] int expand_ranges(const Group& group, int n, const int ranges[][3], std::vector<int>& ranks);
 
-int group_translate(const Group& from, std::span<const int> ranks, const Group& to, int* out);
+[[nodiscard]] int group_translate(const Group& from, std::span<const int> ranks, const Group& to, int* out);
 
 }  // namespace viaduct::mpi

@@ -237,13 +237,16 @@ void make_own_comm() {
 
 // Dissemination: in each round a rank hears from one twice as far away, so at the end it has heard of
 // everybody.
-void barrier() {
+int barrier() {
     const int size = engine.world.size;
+    int failed = MPI_SUCCESS;
     for (int distance = 1; distance < size; distance *= 2) {
         const int to = (engine.world.rank + distance) % size;
         const int from = (engine.world.rank - distance + size) % size;
-        sendrecv(own_comm, Channel::p2p, to, kBarrierTag, {}, from, kBarrierTag, {});
+        const int error = sendrecv(own_comm, Channel::p2p, to, kBarrierTag, {}, from, kBarrierTag, {});
+        if (failed == MPI_SUCCESS) failed = error;
     }
+    return failed;
 }
 
 // Whether every send has at least started. What is started and not received yet the barrier waits for:
@@ -289,7 +292,7 @@ int start_job() {
 
 int leave_job() {
     progress_until(everything_sent);
-    barrier();
+    const int failed = barrier();
     progress_until(everything_sent);
     engine.stage = Stage::finalizing;
     for (int i = 0; i < engine.active_count; i++) engine.active[i]->pt_closeconns(nullptr, 0, nullptr);
@@ -301,7 +304,7 @@ int leave_job() {
     engine.active_count = engine.sleeper_count = 0;
     const bool left = engine.job->finalize();
     engine.stage = Stage::after;
-    return left ? MPI_SUCCESS : give_up("leaving the job failed: " + engine.job->error());
+    return left ? failed : give_up("leaving the job failed: " + engine.job->error());
 }
 
 void end_job(int code, const char* format, ...) {

@@ -112,7 +112,7 @@ int comm_dup(Communicator& old, const Info* hints, Communicator** made) {
     agree(s, refused, &contexts);
     const int failed = s.run();
     if (int error = contexts.error(own_or(refused, failed))) {
-        attributes.clear(old.handle);
+        (void)attributes.clear(old.handle);  // the error that came first is told
         return error;
     }
     return finish_dup(old, attributes, hints, contexts, made);
@@ -138,7 +138,7 @@ int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request**
     Communicator* parent = &old;
     s->call([state, parent, refused, newcomm] {
         if (int error = state->contexts.error(refused)) {
-            state->attributes.clear(parent->handle);
+            (void)state->attributes.clear(parent->handle);  // the error that came first is told
             return error;
         }
         Communicator* made = nullptr;

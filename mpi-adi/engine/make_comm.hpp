@@ -12,20 +12,20 @@
 namespace viaduct::mpi {
 
 // Attributes and topology of the old one are copied to a duplicate. On failure nothing is left behind.
-int comm_dup(Communicator& old, const Info* hints, Communicator** made);
+[[nodiscard]] int comm_dup(Communicator& old, const Info* hints, Communicator** made);
 // The same with a request: *newcomm is valid when it is complete.
-int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request** request);
+[[nodiscard]] int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request** request);
 // All members of `old` call; null for those who are not in the group.
-int comm_create(Communicator& old, const Group& group, int refused, Communicator** made);
+[[nodiscard]] int comm_create(Communicator& old, const Group& group, int refused, Communicator** made);
 // Only members of the group call; tag tells calls apart that overlap.
-int comm_create_group(Communicator& old, Group& group, int tag, int refused, Communicator** made);
+[[nodiscard]] int comm_create_group(Communicator& old, Group& group, int tag, int refused, Communicator** made);
 // Color MPI_UNDEFINED: null.
-int comm_split(Communicator& old, int color, int key, int refused, Communicator** made);
+[[nodiscard]] int comm_split(Communicator& old, int color, int key, int refused, Communicator** made);
 
 // What only the leader is asked for (peer, remote_leader, tag) only the leader can refuse; nobody can tell the other
 // side.
-int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag, int refused,
-                     Communicator** made);
-int intercomm_merge(Communicator& inter, bool high, Communicator** made);
+[[nodiscard]] int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader,
+                                   int tag, int refused, Communicator** made);
+[[nodiscard]] int intercomm_merge(Communicator& inter, bool high, Communicator** made);
 
 }  // namespace viaduct::mpi

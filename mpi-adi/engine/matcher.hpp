@@ -25,7 +25,7 @@ struct Unexpected : unexmsg_t {
 // but neither waits nor progresses. What it does not take is kept, as unexpected.
 class Server {
 public:
-    virtual bool take(int source, int tag, const void* data, size_t bytes) = 0;
+    [[nodiscard]] virtual bool take(int source, int tag, const void* data, size_t bytes) = 0;
 
 protected:
     ~Server() = default;

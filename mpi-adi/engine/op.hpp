@@ -25,12 +25,12 @@ struct Operator {
 Operator* op_of(MPI_Op handle);
 MPI_Op op_create(MPI_User_function* function, bool commutative);
 MPI_Op op_create(MPI_User_function_c* function, bool commutative);
-int op_free(MPI_Op* handle);
+[[nodiscard]] int op_free(MPI_Op* handle);
 void op_retain(Operator* op);
 void op_release(Operator* op);
 
 // MPI_SUCCESS, or MPI_ERR_OP when the operator is not defined for the datatype.
-int op_check(const Operator& op, const Datatype& type);
+[[nodiscard]] int op_check(const Operator& op, const Datatype& type);
 
 // inout[i] = in[i] op inout[i], the order that matters for operators that do not commute.
 void op_apply(const Operator& op, const void* in, void* inout, MPI_Count count, const Datatype& type);

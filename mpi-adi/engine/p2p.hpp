@@ -90,17 +90,17 @@ enum class Mode { standard, buffered, synchronous, ready };
 
 // Peers are ranks in the remote group, MPI_PROC_NULL, or, for receives, MPI_ANY_SOURCE; tags may be
 // MPI_ANY_TAG in receives. Arguments have been checked. Results are MPI error classes.
-int send(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
-int recv(Comm&, Channel, int peer, int tag, const Payload&, MPI_Status* = MPI_STATUS_IGNORE);
+[[nodiscard]] int send(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
+[[nodiscard]] int recv(Comm&, Channel, int peer, int tag, const Payload&, MPI_Status* = MPI_STATUS_IGNORE);
 // The same for bytes in one piece from a rank, which is what most receives are.
-int recv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes, MPI_Status*);
+[[nodiscard]] int recv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes, MPI_Status*);
 // Sends a short message if the module takes it now. False: nothing has happened.
-bool send_now(Comm&, Channel, int peer, int tag, const void* base, size_t bytes);
+[[nodiscard]] bool send_now(Comm&, Channel, int peer, int tag, const void* base, size_t bytes);
 Request* isend(Comm&, Channel, int peer, int tag, const Payload&, Mode = Mode::standard);
 Request* irecv(Comm&, Channel, int peer, int tag, const Payload&);
 Request* irecv_bytes(Comm&, Channel, int peer, int tag, void* base, uint64_t bytes);
-int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
-             const Payload& in, MPI_Status* = MPI_STATUS_IGNORE);
+[[nodiscard]] int sendrecv(Comm&, Channel, int to, int send_tag, const Payload& out, int from, int recv_tag,
+                           const Payload& in, MPI_Status* = MPI_STATUS_IGNORE);
 
 // Several of these at once, at most kMostSwaps: all receives wait before the first message leaves, and the
 // call returns when all have come.
@@ -111,16 +111,16 @@ struct Swap {
     Payload in;
 };
 inline constexpr size_t kMostSwaps = 3;
-int sendrecv_all(Comm&, Channel, int tag, std::span<const Swap>);
+[[nodiscard]] int sendrecv_all(Comm&, Channel, int tag, std::span<const Swap>);
 
 // True when the request is complete; looks only, see progress().
 bool done(const Request*);
 // Progresses until the request is complete, frees it and gives its error.
-int wait(Request*, MPI_Status* = MPI_STATUS_IGNORE);
+[[nodiscard]] int wait(Request*, MPI_Status* = MPI_STATUS_IGNORE);
 // Waits for all, frees them, and gives the first error.
-int wait_all(Request** requests, int count);
+[[nodiscard]] int wait_all(Request** requests, int count);
 // Frees a complete request and gives its error.
-int finish(Request*, MPI_Status* = MPI_STATUS_IGNORE);
+[[nodiscard]] int finish(Request*, MPI_Status* = MPI_STATUS_IGNORE);
 
 // One pass over everything that may move; true when something did. Never sleeps.
 bool progress();
@@ -165,7 +165,7 @@ class Activity {
 public:
     virtual ~Activity() = default;
     // Does what can be done without waiting; must not call progress(). True when finished, with *error set.
-    virtual bool advance(int* error) = 0;
+    [[nodiscard]] virtual bool advance(int* error) = 0;
 };
 // Takes the activity over and gives a request that completes with it.
 Request* start(Activity* activity, Comm* comm);

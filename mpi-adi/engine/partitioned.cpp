@@ -57,7 +57,7 @@ std::shared_ptr<Partitioned> Partitioned::send(Communicator& comm, int peer, int
     made->plan_ = {take_tags(partitions), partitions, count * type.size};
     made->plan_known_ = true;
     made->parts_.resize(size_t(partitions));
-    mpi::send(comm, Channel::partitioned, peer, tag, {&made->plan_, sizeof(Plan), nullptr, 0});
+    made->error_ = mpi::send(comm, Channel::partitioned, peer, tag, {&made->plan_, sizeof(Plan), nullptr, 0});
     return made;
 }
 
@@ -78,7 +78,7 @@ Partitioned::~Partitioned() {
     given_up->remove_if([](const auto& one) {
         const bool over = done(one->request);
         if (over) {
-            finish(one->request);
+            (void)finish(one->request);  // the program has freed what it introduces
         }
         return over;
     });
@@ -102,7 +102,9 @@ bool Partitioned::know_plan() {
     plan_known_ = true;
     const bool sane =
         plan_.partitions > 0 && plan_.partitions <= kMaxOwnTag && plan_.bytes >= 0 && plan_.first_tag >= 0;
-    if (!sane) {
+    if (error_ != MPI_SUCCESS) {
+        plan_.partitions = 0;
+    } else if (!sane) {
         plan_.partitions = 0;
         error_ = MPI_ERR_INTERN;
     } else if (plan_.bytes > 0 && plan_.partitions > partitions_ * count_ * type_.size / plan_.bytes) {

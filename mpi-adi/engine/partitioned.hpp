@@ -51,10 +51,10 @@ class Partitioned : public std::enable_shared_from_this<Partitioned> {
 
     Partitioned(Communicator& comm, bool sends, int peer, int tag, void* buffer, int partitions, MPI_Count count,
                 const Datatype& type);
-    bool know_plan();
+    [[nodiscard]] bool know_plan();
     void post_parts();
     void end_part(int64_t index, int* error);
-    bool advance(int* error);
+    [[nodiscard]] bool advance(int* error);
     int part_tag(int64_t index) const;
 
     Communicator& comm_;

@@ -27,6 +27,6 @@ bool poll_generalized();
 
 // Completes a generalized request, and frees it if nobody is to wait for it: then the answer is that of the
 // program's free function.
-int complete_generalized(Request* request, int error);
+[[nodiscard]] int complete_generalized(Request* request, int error);
 
 }  // namespace viaduct::mpi

@@ -25,9 +25,9 @@ struct Generalized {
     bool fortran = false;                 // the functions answer by a last argument
     std::shared_ptr<Polled> polled = {};  // of one that the library asks for its work
 
-    int query(MPI_Status* status) const;
-    int free() const;
-    int cancel(int complete) const;
+    [[nodiscard]] int query(MPI_Status* status) const;
+    [[nodiscard]] int free() const;
+    [[nodiscard]] int cancel(int complete) const;
 };
 
 // The arguments of a persistent request, used again by each MPI_Start.

@@ -32,6 +32,6 @@ struct Topology {
 
 // Fills the zeros of dims so that the product is `nodes`, as even as can be, not increasing. An MPI error class
 // otherwise.
-int dims_create(int nodes, std::span<int> dims);
+[[nodiscard]] int dims_create(int nodes, std::span<int> dims);
 
 }  // namespace viaduct::mpi

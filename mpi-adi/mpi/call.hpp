@@ -25,8 +25,8 @@ class Call {
     explicit Call(const char* name, Comm* comm = nullptr) : name_(name), comm_(comm) {}
 
     // Gives the code to the error handler and back; MPI_SUCCESS passes.
-    int result(int code) const { return code == MPI_SUCCESS ? code : raise(comm_, code, name_); }
-    int on(Comm& comm, int code) const { return code == MPI_SUCCESS ? code : raise(&comm, code, name_); }
+    [[nodiscard]] int result(int code) const { return code == MPI_SUCCESS ? code : raise(comm_, code, name_); }
+    [[nodiscard]] int on(Comm& comm, int code) const { return code == MPI_SUCCESS ? code : raise(&comm, code, name_); }
 
   private:
     Critical guard_;

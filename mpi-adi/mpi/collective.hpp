@@ -58,7 +58,7 @@
 namespace viaduct::mpi {
 
 template <typename Fill>
-int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
+[[nodiscard]] int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
     if (!comm) {
@@ -74,7 +74,7 @@ int run_collective(const char* name, MPI_Comm handle, Fill&& fill) {
 
 // What is short needs no schedule; what is not, or not right, is told by that.
 template <typename AtOnce, typename Fill>
-int run_collective_or_at_once(const char* name, MPI_Comm handle, AtOnce&& at_once, Fill&& fill) {
+[[nodiscard]] int run_collective_or_at_once(const char* name, MPI_Comm handle, AtOnce&& at_once, Fill&& fill) {
     if (Communicator* comm = comm_of(handle); comm != nullptr) [[likely]] {
         Call call(name, comm);
         comm_retain(*comm);  // a callback of the program may free it meanwhile
@@ -87,7 +87,7 @@ int run_collective_or_at_once(const char* name, MPI_Comm handle, AtOnce&& at_onc
 }
 
 template <typename Fill>
-int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
+[[nodiscard]] int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
     if (!comm) {
@@ -109,7 +109,7 @@ int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fi
 // The arguments are read once: each start runs the schedule that they have filled, which keeps datatypes and operator
 // while the request lives.
 template <typename Fill>
-int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
+[[nodiscard]] int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
     if (!comm) {
@@ -130,7 +130,8 @@ int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fil
 
 // The checks answer an error class; `type` is kept by the schedule when all is well. Of nothing the type is not asked:
 // programs name MPI_DATATYPE_NULL for it.
-inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Datatype handle, const Datatype** type) {
+[[nodiscard]] inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Datatype handle,
+                                    const Datatype** type) {
     *type = type_of(handle);
     if (count < 0) {
         return MPI_ERR_COUNT;
@@ -149,7 +150,7 @@ inline int check_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Data
 }
 
 template <typename Count>
-int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, const Datatype** type) {
+[[nodiscard]] int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, const Datatype** type) {
     if (n > 0 && !counts) {
         return MPI_ERR_ARG;
     }
@@ -165,8 +166,8 @@ int check_counts(Schedule& s, const Count* counts, int n, MPI_Datatype handle, c
 
 // Shares that lie apart.
 template <typename Count, typename Displacement>
-int check_shares(Schedule& s, const Count* counts, const Displacement* displacements, int n, MPI_Datatype handle,
-                 const Datatype** type) {
+[[nodiscard]] int check_shares(Schedule& s, const Count* counts, const Displacement* displacements, int n,
+                               MPI_Datatype handle, const Datatype** type) {
     if (const int error = check_counts(s, counts, n, handle, type)) {
         return error;
     }
@@ -174,7 +175,7 @@ int check_shares(Schedule& s, const Count* counts, const Displacement* displacem
     return !displacements && std::any_of(counts, counts + n, holds) ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
-inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {
+[[nodiscard]] inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator** op) {
     *op = op_of(handle);
     if (!*op || handle == MPI_REPLACE || handle == MPI_NO_OP) {
         return MPI_ERR_OP;
@@ -186,7 +187,7 @@ inline int check_op(Schedule& s, MPI_Op handle, const Datatype& type, Operator**
     return MPI_SUCCESS;
 }
 
-inline int check_root(const Communicator& comm, int root) {
+[[nodiscard]] inline int check_root(const Communicator& comm, int root) {
     if (comm.inter) {
         bool holds = root == MPI_ROOT || root == MPI_PROC_NULL || (root >= 0 && root < comm.remote_size);
         return holds ? MPI_SUCCESS : MPI_ERR_ROOT;
@@ -198,14 +199,14 @@ inline int check_root(const Communicator& comm, int root) {
 inline bool at_root(const Communicator& comm, int root) { return comm.inter ? root == MPI_ROOT : root == comm.rank; }
 
 // MPI_IN_PLACE is for one group only.
-inline int check_in_place(const Communicator& comm, const void* buffer) {
+[[nodiscard]] inline int check_in_place(const Communicator& comm, const void* buffer) {
     return comm.inter && buffer == MPI_IN_PLACE ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
 // What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for
 // that. Nothing, and items of no size, may be taken from anywhere.
-inline int check_apart(const Communicator& comm, const void* data, MPI_Count count, const void* base, MPI_Count items,
-                       const Datatype* type, MPI_Count share_count) {
+[[nodiscard]] inline int check_apart(const Communicator& comm, const void* data, MPI_Count count, const void* base,
+                                     MPI_Count items, const Datatype* type, MPI_Count share_count) {
     if (comm.inter || !data || data == MPI_IN_PLACE || count == 0 || share_count == 0 || type->size == 0) {
         return MPI_SUCCESS;
     }
@@ -214,8 +215,9 @@ inline int check_apart(const Communicator& comm, const void* data, MPI_Count cou
 
 // Two sets of shares are one when all that describes them is; `type_of_share(i)` is that of what is received.
 template <typename Count, typename Displacement, typename TypeOfShare>
-int check_two_sets(const Communicator& comm, const void* in, const Count* sent, const Displacement* from,
-                   const void* out, const Count* received, const Displacement* to, TypeOfShare&& type_of_share) {
+[[nodiscard]] int check_two_sets(const Communicator& comm, const void* in, const Count* sent, const Displacement* from,
+                                 const void* out, const Count* received, const Displacement* to,
+                                 TypeOfShare&& type_of_share) {
     if (in != out || !in || sent != received || from != to || comm.inter) {
         return MPI_SUCCESS;
     }

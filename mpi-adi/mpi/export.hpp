@@ -26,8 +26,8 @@
 
 namespace viaduct::mpi {
 // What has been thrown, inside its handler, as an error code for the caller.
-int caught(const char* function, int handle = 0);
-int caught(const char* function, MPI_File file);
+[[nodiscard]] int caught(const char* function, int handle = 0);
+[[nodiscard]] int caught(const char* function, MPI_File file);
 }  // namespace viaduct::mpi
 
 // The functions that count items exist twice: with int, and, as MPI_X_c, with counts and displacements of 64 bits.

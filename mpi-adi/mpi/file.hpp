@@ -16,7 +16,7 @@ public:
     io::File& operator*() const { return *file_; }
     io::File* operator->() const { return file_; }
     // Gives the code to the file's error handler and back; MPI_SUCCESS passes.
-    int result(int code) const { return code == MPI_SUCCESS ? code : io::raise(file_, code, name_); }
+    [[nodiscard]] int result(int code) const { return code == MPI_SUCCESS ? code : io::raise(file_, code, name_); }
 
 private:
     Critical guard_;
@@ -29,16 +29,16 @@ io::Transfer checked_transfer(const io::File& file, io::Position position, bool 
                               MPI_Offset offset, const void* buffer, MPI_Count count, MPI_Datatype datatype);
 
 // The three ways to end. Names are those of the calls.
-int access_now(const char* name, MPI_File fh, io::Position position, bool writes, bool collective,
-               MPI_Offset offset, const void* buffer, MPI_Count count, MPI_Datatype datatype,
-               MPI_Status* status);
-int access_later(const char* name, MPI_File fh, io::Position position, bool writes, bool collective,
-                 MPI_Offset offset, const void* buffer, MPI_Count count, MPI_Datatype datatype,
-                 MPI_Request* request);
-int begin_split(const char* name, MPI_File fh, io::Position position, bool writes, MPI_Offset offset,
-                const void* buffer, MPI_Count count, MPI_Datatype datatype);
-int end_split(const char* name, MPI_File fh, io::Position position, bool writes, const void* buffer,
-              MPI_Status* status);
+[[nodiscard]] int access_now(const char* name, MPI_File fh, io::Position position, bool writes, bool collective,
+                             MPI_Offset offset, const void* buffer, MPI_Count count, MPI_Datatype datatype,
+                             MPI_Status* status);
+[[nodiscard]] int access_later(const char* name, MPI_File fh, io::Position position, bool writes, bool collective,
+                               MPI_Offset offset, const void* buffer, MPI_Count count, MPI_Datatype datatype,
+                               MPI_Request* request);
+[[nodiscard]] int begin_split(const char* name, MPI_File fh, io::Position position, bool writes, MPI_Offset offset,
+                              const void* buffer, MPI_Count count, MPI_Datatype datatype);
+[[nodiscard]] int end_split(const char* name, MPI_File fh, io::Position position, bool writes, const void* buffer,
+                            MPI_Status* status);
 
 }  // namespace viaduct::mpi
 

@@ -25,7 +25,7 @@ std::atomic<int> level{MPI_THREAD_SINGLE};
 void leave_at_exit() {
     if (parked && engine.stage == Stage::running) {
         Critical guard;
-        leave_job();
+        (void)leave_job();  // the process ends, and what went wrong has been said
     }
 }
 

@@ -6,12 +6,12 @@ namespace viaduct::mpi {
 
 // Starts the job unless it runs already. Blocks until all processes of the job have come here for the first time.
 // MPI_ERR_OTHER when the job has been left for good. Thread-safe.
-int enter_job(int thread_level);
+[[nodiscard]] int enter_job(int thread_level);
 
 // MPI_Finalize leaves the job when no session is open. The last session does not, because another one may be opened
 // later: then the job ends with the process. Called with the engine's lock held.
 enum class Leaving { world, session };
-int exit_job(Leaving who);
+[[nodiscard]] int exit_job(Leaving who);
 
 // The level of thread support that the job has by now.
 int thread_level();

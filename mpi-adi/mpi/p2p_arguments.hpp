@@ -16,7 +16,7 @@ struct Arguments {
     int error = MPI_SUCCESS;
 };
 
-inline int set_payload(Payload* payload, const void* buffer, MPI_Count count, MPI_Datatype handle) {
+[[nodiscard]] inline int set_payload(Payload* payload, const void* buffer, MPI_Count count, MPI_Datatype handle) {
     if (count < 0) return MPI_ERR_COUNT;
     if (is_basic_handle(handle)) [[likely]] {
         payload->base = const_cast<void*>(buffer);
@@ -82,8 +82,8 @@ inline uint64_t bytes_of(MPI_Count count, MPI_Datatype type) {
 }
 
 // True when the message is away.
-inline bool send_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
-                       MPI_Comm handle) {
+[[nodiscard]] inline bool send_plain(const void* buffer, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                                     MPI_Comm handle) {
     Comm* comm = comm_of(handle);
     if (!is_plain(comm, peer, tag, buffer, count, type)) [[unlikely]]
         return false;
@@ -93,7 +93,7 @@ inline bool send_plain(const void* buffer, MPI_Count count, MPI_Datatype type, i
 }
 
 // Success does not even make a call.
-inline int answer(Comm* comm, int error, const char* function) {
+[[nodiscard]] inline int answer(Comm* comm, int error, const char* function) {
     return error == MPI_SUCCESS ? MPI_SUCCESS : raise(comm, error, function);
 }
 

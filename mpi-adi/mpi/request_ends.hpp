@@ -13,6 +13,6 @@ inline bool is_idle(const Request* request) {
 
 // Stores the status of a request that is done and returns its error code. Unless it is persistent, frees it and sets
 // *handle to MPI_REQUEST_NULL.
-int end_request(Request* request, MPI_Request* handle, MPI_Status* status);
+[[nodiscard]] int end_request(Request* request, MPI_Request* handle, MPI_Status* status);
 
 }  // namespace viaduct::mpi

@@ -146,7 +146,7 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
     }
     Communicator* made = nullptr;
     int error = intercomm_create(*within, local_leader, &base_comm(), peer, tag_of(stringtag), MPI_SUCCESS, &made);
-    comm_free(within);
+    (void)comm_free(within);  // no attribute of it can refuse
     if (error) {
         return error;
     }

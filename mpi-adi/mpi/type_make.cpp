@@ -219,7 +219,7 @@ int duplicate(MPI_Datatype oldtype, MPI_Datatype* newtype) {
     type_publish(made, {MPI_COMBINER_DUP, {}, {}, {oldtype}, {}});
     if (int error = old->attributes.copy_to(oldtype, made->attributes)) {
         MPI_Datatype half_made = made->handle;
-        type_free(&half_made);
+        (void)type_free(&half_made);  // the error that came first is told
         *newtype = MPI_DATATYPE_NULL;
         return error;
     }

@@ -165,7 +165,7 @@ VIADUCT_MPI_WIN(Win_get_errhandler, (MPI_Win win, MPI_Errhandler* errhandler), {
 VIADUCT_MPI(Win_call_errhandler, (MPI_Win win, int errorcode)) {
     WindowCall call("MPI_Win_call_errhandler", win);
     if (!call.valid()) return call.result(MPI_ERR_WIN);
-    call.result(errorcode);
+    (void)call.result(errorcode);  // the handler has run: the call has succeeded
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(win)
 

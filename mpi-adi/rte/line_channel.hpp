@@ -27,7 +27,7 @@ public:
     ~LineChannel() { close(); }
 
     // Writes the line and its end, whole. False when the other side is gone.
-    bool send(std::string line);
+    [[nodiscard]] bool send(std::string line);
     // The next line, without its end. Waits as long as the other side lives: it is the launcher, and its end
     // is seen as the end of the channel.
     std::optional<std::string> receive();

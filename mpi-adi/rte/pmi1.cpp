@@ -70,7 +70,8 @@ public:
     }
 
     void abort(int code, const std::string&) override {
-        channel_.send("cmd=abort exitcode=" + std::to_string(code));
+        // A launcher that cannot be told is gone: wait_for_end() returns at once.
+        (void)channel_.send("cmd=abort exitcode=" + std::to_string(code));
         // Hydra ends us. If we were gone before, its proxy might be gone before mpiexec has written to it, which
         // then dies of SIGPIPE and tells nobody the code.
         channel_.wait_for_end(kLongestAbort);

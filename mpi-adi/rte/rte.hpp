@@ -34,13 +34,13 @@ public:
 
     // Publishes bytes (any, any number) under a word without blanks; the others see them after the next
     // fence.
-    virtual bool put(std::string_view key, std::string_view value) = 0;
+    [[nodiscard]] virtual bool put(std::string_view key, std::string_view value) = 0;
     // Waits until all processes of the job have come here.
-    virtual bool fence() = 0;
+    [[nodiscard]] virtual bool fence() = 0;
     // What `rank` published before the last fence; none when there is no such thing or it is damaged.
     virtual std::optional<std::string> get(int rank, std::string_view key) = 0;
     // Leaves the job in order. Only the destructor may follow.
-    virtual bool finalize() = 0;
+    [[nodiscard]] virtual bool finalize() = 0;
     // Ends the whole job with this code, and this process at once.
     [[noreturn]] virtual void abort(int code, const std::string& why) = 0;
 

@@ -60,7 +60,7 @@ struct TypedShares {
 
 void barrier(Schedule& s);
 // The same for a blocking call within one group, without a schedule: there is too little to do (at_once.cpp).
-int barrier_at_once(Communicator& comm);
+[[nodiscard]] int barrier_at_once(Communicator& comm);
 void bcast(Schedule& s, Items items, int root);
 void gather(Schedule& s, Items in, Shares out, int root);
 void scatter(Schedule& s, Shares in, Items out, int root);
@@ -71,8 +71,8 @@ void reduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datat
 void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op);
 // The same for a few built-in items and a blocking call, whose arguments need not have been checked. False: they are
 // not that, or not right, and nothing has been done.
-bool allreduce_at_once(Communicator& comm, const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
-                       int* error);
+[[nodiscard]] bool allreduce_at_once(Communicator& comm, const void* in, void* out, MPI_Count count, MPI_Datatype type,
+                                     MPI_Op op, int* error);
 void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& counts, const Datatype& type, Operator& op);
 void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive);
 

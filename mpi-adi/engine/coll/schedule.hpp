@@ -53,8 +53,8 @@ class Schedule final : public Activity {
     Operator& keep(Operator& op);
 
     // Runs to the end.
-    int run();
-    bool advance(int* error) override;
+    [[nodiscard]] int run();
+    [[nodiscard]] bool advance(int* error) override;
     // From the first step again, once it has run to the end.
     void rewind();
 
@@ -74,13 +74,13 @@ class Schedule final : public Activity {
         bool whole = false;
     };
 
-    int local(const Step& step);
+    [[nodiscard]] int local(const Step& step);
     void note(int error) { error_ = error_ ? error_ : error; }
     Payload payload(const Step& step) const;
     Request* begin(const Step& step);
-    int check_whole(const Step& step, const MPI_Status& status, int error);
+    [[nodiscard]] int check_whole(const Step& step, const MPI_Status& status, int error);
     void begin_all(size_t first, size_t last);
-    int run_round(size_t first, size_t last);
+    [[nodiscard]] int run_round(size_t first, size_t last);
     Communicator* comm_;
     Communicator* messages_;
     int tag_;
@@ -106,7 +106,7 @@ class Schedule final : public Activity {
 class OneRun final : public Activity {
   public:
     explicit OneRun(std::shared_ptr<Schedule> schedule) : schedule_(std::move(schedule)) { schedule_->rewind(); }
-    bool advance(int* error) override { return schedule_->advance(error); }
+    [[nodiscard]] bool advance(int* error) override { return schedule_->advance(error); }
 
   private:
     const std::shared_ptr<Schedule> schedule_;

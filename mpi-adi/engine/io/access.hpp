@@ -35,7 +35,7 @@ struct Access {
 };
 
 // Does it all, by itself. An MPI error class; what was moved before an error counts.
-int run_alone(Access& access);
+[[nodiscard]] int run_alone(Access& access);
 
 // Bytes of the file to be read into memory.
 struct Wanted {
@@ -45,6 +45,6 @@ struct Wanted {
 };
 // Reads all of them, which are in the order of the file and may overlap; pieces that lie near each other by
 // one call of the system. *got tells of each how many bytes there were before the end of the file.
-int read_pieces(Storage& storage, const std::vector<Wanted>& wanted, std::vector<int64_t>* got);
+[[nodiscard]] int read_pieces(Storage& storage, const std::vector<Wanted>& wanted, std::vector<int64_t>* got);
 
 }  // namespace viaduct::mpi::io

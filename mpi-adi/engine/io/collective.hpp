@@ -26,7 +26,7 @@ public:
     Collective& operator=(const Collective&) = delete;
 
     // As an Activity: without waiting, true when finished.
-    bool advance(int* error);
+    [[nodiscard]] bool advance(int* error);
 
 private:
     enum class Stage { plan, alone, sizes, exchange, access, reply, agree, finished };

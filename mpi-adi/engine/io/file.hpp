@@ -57,44 +57,45 @@ void add_file(File* file);
 void remove_file(File* file);
 
 // Runs the error handler of the file; null: that of MPI_FILE_NULL. MPI_SUCCESS passes.
-int raise(File* file, int code, const char* function);
+[[nodiscard]] int raise(File* file, int code, const char* function);
 // Of a file, or, without, of MPI_FILE_NULL: new files get it.
 Errhandler* handler_of(File* file);
 void set_handler(File* file, Errhandler* handler);
 
 // Collective over the communicator. Arguments are checked as far as one process can.
 // `refused`: what this process has found wrong before, which all others must learn.
-int open(Communicator& comm, const std::string& name, int amode, int refused, const Info* info, File** made);
-int close(File* file);
-int remove(const std::string& name);
+[[nodiscard]] int open(Communicator& comm, const std::string& name, int amode, int refused, const Info* info,
+                       File** made);
+[[nodiscard]] int close(File* file);
+[[nodiscard]] int remove(const std::string& name);
 // The name without a prefix that says the kind of file system ("ufs:" and the like).
 std::string path_of(const std::string& name);
 
-int set_size(File& file, int64_t bytes);
-int preallocate(File& file, int64_t bytes);
-int sync(File& file);
-int set_atomicity(File& file, bool atomic);
-int set_hints(File& file, const Info& info);
-int set_view(File& file, int64_t displacement, const Datatype& etype, const Datatype& filetype,
-             const std::string& datarep, const Info* info);
+[[nodiscard]] int set_size(File& file, int64_t bytes);
+[[nodiscard]] int preallocate(File& file, int64_t bytes);
+[[nodiscard]] int sync(File& file);
+[[nodiscard]] int set_atomicity(File& file, bool atomic);
+[[nodiscard]] int set_hints(File& file, const Info& info);
+[[nodiscard]] int set_view(File& file, int64_t displacement, const Datatype& etype, const Datatype& filetype,
+                           const std::string& datarep, const Info* info);
 
 // Positions are in etypes.
-int seek(File& file, int64_t offset, int whence);
-int seek_shared(File& file, int64_t offset, int whence);
+[[nodiscard]] int seek(File& file, int64_t offset, int whence);
+[[nodiscard]] int seek_shared(File& file, int64_t offset, int whence);
 // Adds to the shared position and gives what it was.
-int fetch_shared(File& file, int64_t etypes, int64_t* before);
+[[nodiscard]] int fetch_shared(File& file, int64_t etypes, int64_t* before);
 
 // Makes the tuning of rank 0 that of all, and chooses who accesses the file. Collective.
-int apply_tuning(File& file);
+[[nodiscard]] int apply_tuning(File& file);
 
 // Collective helpers. The first error of any process, by rank.
-int agree(Communicator& comm, int own_error);
-int tell_all(Communicator& comm, void* bytes, size_t n);
+[[nodiscard]] int agree(Communicator& comm, int own_error);
+[[nodiscard]] int tell_all(Communicator& comm, void* bytes, size_t n);
 template <typename T>
-int tell_all(Communicator& comm, T* value) {
+[[nodiscard]] int tell_all(Communicator& comm, T* value) {
     return tell_all(comm, static_cast<void*>(value), sizeof(T));
 }
 // Whether all processes gave the same bytes as rank 0; in *same, everywhere alike.
-int compare_all(Communicator& comm, int64_t value, bool* same);
+[[nodiscard]] int compare_all(Communicator& comm, int64_t value, bool* same);
 
 }  // namespace viaduct::mpi::io

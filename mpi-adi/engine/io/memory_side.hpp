@@ -20,7 +20,7 @@ public:
     MemorySide& operator=(const MemorySide&) = delete;
 
     // Before anything else; converts what is to be written. An MPI error class.
-    int begin(bool writes);
+    [[nodiscard]] int begin(bool writes);
     // Bytes of the stream.
     uint64_t bytes() const { return bytes_; }
     // Where byte `at` of the stream lies, if the stream lies in one piece; else null.
@@ -29,7 +29,7 @@ public:
     void scatter(uint64_t at, uint64_t length, const char* from);
     // After `moved` bytes of the stream: *data is what they are in memory, in bytes of data. Converts what
     // was read.
-    int end(bool writes, uint64_t moved, uint64_t* data);
+    [[nodiscard]] int end(bool writes, uint64_t moved, uint64_t* data);
 
 private:
     void* const base_;

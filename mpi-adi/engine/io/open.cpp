@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "mpi-adi/engine/io/file.hpp"
 #include "mpi-adi/engine/request.hpp"
@@ -80,11 +81,11 @@ int make_pointer(File& file) {
 }
 
 // In all processes, or in none.
-void drop_pointer(File& file) {
-    if (file.pointer == nullptr) return;
-    rma::unlock_all(*file.pointer);
-    rma::win_free(file.pointer);
-    file.pointer = nullptr;
+int drop_pointer(File& file) {
+    if (file.pointer == nullptr) return MPI_SUCCESS;
+    const int unlocked = rma::unlock_all(*file.pointer);
+    const int freed = rma::win_free(std::exchange(file.pointer, nullptr));
+    return unlocked != MPI_SUCCESS ? unlocked : freed;
 }
 
 // Each process sets its own position, rank 0 the shared one.
@@ -125,7 +126,7 @@ int set_up(File& file, Communicator& comm, uint64_t context) {
     if (error == MPI_SUCCESS && (file.amode & MPI_MODE_APPEND)) error = go_to_end(file);
     // Nobody uses the shared position before it is set.
     const int failed = agree(*file.comm, error);
-    if (failed != MPI_SUCCESS) drop_pointer(file);
+    if (failed != MPI_SUCCESS) (void)drop_pointer(file);  // the error that came first is told
     return error != MPI_SUCCESS ? error : failed;
 }
 
@@ -164,7 +165,7 @@ int close(File* file) {
     Communicator& comm = *file->comm;
     int error = MPI_SUCCESS;
     if (file->split.request != nullptr) error = wait(file->split.request);
-    drop_pointer(*file);
+    if (const int failed = drop_pointer(*file); error == MPI_SUCCESS) error = failed;
     file->storage.reset();
     // All have closed it, and nobody goes on before it is gone.
     if (file->amode & MPI_MODE_DELETE_ON_CLOSE) {

@@ -28,12 +28,12 @@ public:
     virtual MPI_Aint extent_of(const Datatype& basic) const { return basic.size; }
     // `count` items between memory and their form in the file, which has bytes_of(type) * count bytes. An MPI
     // error class.
-    virtual int to_file(const Datatype&, uint64_t, const void* /*memory*/, char* /*file*/) const {
+    [[nodiscard]] virtual int to_file(const Datatype&, uint64_t, const void* /*memory*/, char* /*file*/) const {
         return MPI_SUCCESS;
     }
     // Only `bytes` bytes of the form are there; *moved is what they made in memory, in bytes of data.
-    virtual int from_file(const Datatype&, uint64_t, void* /*memory*/, const char* /*file*/,
-                          uint64_t /*bytes*/, uint64_t* /*moved*/) const {
+    [[nodiscard]] virtual int from_file(const Datatype&, uint64_t, void* /*memory*/, const char* /*file*/,
+                                        uint64_t /*bytes*/, uint64_t* /*moved*/) const {
         return MPI_SUCCESS;
     }
 
@@ -58,7 +58,7 @@ struct DatarepFunctions {
     void* extra_state = nullptr;
 };
 // MPI_ERR_DUP_DATAREP when the name is taken.
-int register_representation(const std::string& name, const DatarepFunctions& functions);
+[[nodiscard]] int register_representation(const std::string& name, const DatarepFunctions& functions);
 
 // The layout in the file of a type that lies like `type` in memory: displacements that the program gave in
 // items scale with the extents in the file, those in bytes stay (MPI 4.0, 14.5.1). A new reference; null when

@@ -143,8 +143,8 @@ int Storage::set_lock(short kind, int64_t from, int64_t to) {
 bool Storage::can_lock() {
     const int mode = ::fcntl(fd_, F_GETFL) & O_ACCMODE;
     const int error = set_lock(mode == O_RDONLY ? F_RDLCK : F_WRLCK, 0, 1);
-    if (error == MPI_SUCCESS) set_lock(F_UNLCK, 0, 1);
-    return error == MPI_SUCCESS;
+    if (error == MPI_SUCCESS) return set_lock(F_UNLCK, 0, 1) == MPI_SUCCESS;
+    return false;
 }
 
 Storage::Lock::Lock(Storage& storage, bool exclusive, int64_t from, int64_t to)
@@ -155,7 +155,8 @@ Storage::Lock::Lock(Storage& storage, bool exclusive, int64_t from, int64_t to)
       error_(storage.set_lock(exclusive ? F_WRLCK : F_RDLCK, from, to)) {}
 
 Storage::Lock::~Lock() {
-    if (error_ == MPI_SUCCESS) storage_.set_lock(F_UNLCK, from_, to_);
+    // A lock that cannot be given back ends with the descriptor; what was done under it is done.
+    if (error_ == MPI_SUCCESS) (void)storage_.set_lock(F_UNLCK, from_, to_);
 }
 
 }  // namespace viaduct::mpi::io

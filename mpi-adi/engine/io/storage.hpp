@@ -13,26 +13,27 @@
 namespace viaduct::mpi::io {
 
 // The MPI error class that says what the system said.
-int error_of_errno(int number);
+[[nodiscard]] int error_of_errno(int number);
 
 class Storage {
 public:
     // `flags` and `permissions` as for open(2); close-on-exec is added.
-    static int open(const std::string& path, int flags, mode_t permissions, std::shared_ptr<Storage>* made);
+    [[nodiscard]] static int open(const std::string& path, int flags, mode_t permissions,
+                                  std::shared_ptr<Storage>* made);
     ~Storage();
     Storage(const Storage&) = delete;
     Storage& operator=(const Storage&) = delete;
 
     // Offsets and sizes in bytes. A pipe or terminal has no offsets: there they are ignored.
-    int write(const char* data, uint64_t bytes, int64_t offset, uint64_t* written);
+    [[nodiscard]] int write(const char* data, uint64_t bytes, int64_t offset, uint64_t* written);
     // Fewer bytes than asked for: the end of the file.
-    int read(char* data, uint64_t bytes, int64_t offset, uint64_t* got);
+    [[nodiscard]] int read(char* data, uint64_t bytes, int64_t offset, uint64_t* got);
 
     int size(int64_t* bytes) const;
-    int set_size(int64_t bytes);
+    [[nodiscard]] int set_size(int64_t bytes);
     // Makes room, and the file at least so long; what is there stays.
-    int preallocate(int64_t bytes);
-    int sync();
+    [[nodiscard]] int preallocate(int64_t bytes);
+    [[nodiscard]] int sync();
 
     // Locks between processes are possible on this file system.
     bool can_lock();
@@ -55,7 +56,7 @@ public:
 
 private:
     Storage(int fd, bool seekable) : fd_(fd), seekable_(seekable) {}
-    int set_lock(short kind, int64_t from, int64_t to);
+    [[nodiscard]] int set_lock(short kind, int64_t from, int64_t to);
 
     const int fd_;
     const bool seekable_;

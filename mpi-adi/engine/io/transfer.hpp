@@ -25,8 +25,8 @@ struct Transfer {
 };
 
 // Returns when it is done; the status tells the bytes.
-int transfer(File& file, const Transfer& what, MPI_Status* status);
+[[nodiscard]] int transfer(File& file, const Transfer& what, MPI_Status* status);
 // Returns at once; the request is complete when it is done.
-int start_transfer(File& file, const Transfer& what, Request** request);
+[[nodiscard]] int start_transfer(File& file, const Transfer& what, Request** request);
 
 }  // namespace viaduct::mpi::io

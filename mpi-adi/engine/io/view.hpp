@@ -22,9 +22,9 @@ public:
     // Types are committed, the displacement is in bytes and not negative. MPI_ERR_IO: displacements of a type
     // are negative, go backwards, or, where the file can be written, overlap; MPI_ERR_ARG: the filetype is
     // not made of etypes.
-    static int make(int64_t displacement, const Datatype& etype, const Datatype& filetype,
-                    std::shared_ptr<const Representation> representation, bool writable,
-                    std::shared_ptr<const View>* made);
+    [[nodiscard]] static int make(int64_t displacement, const Datatype& etype, const Datatype& filetype,
+                                  std::shared_ptr<const Representation> representation, bool writable,
+                                  std::shared_ptr<const View>* made);
     ~View();
     View(const View&) = delete;
     View& operator=(const View&) = delete;

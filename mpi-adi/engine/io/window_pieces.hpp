@@ -21,7 +21,7 @@ public:
     explicit WindowPieces(size_t sources) : lists_(sources), data_(sources), valid_(sources) {}
 
     // Room for what a source tells, before it is received. False: no memory.
-    bool expect(size_t source, int64_t pieces, int64_t bytes);
+    [[nodiscard]] bool expect(size_t source, int64_t pieces, int64_t bytes);
     std::vector<Piece>& list(size_t source) { return lists_[source]; }
     char* data(size_t source) { return data_[source].get(); }
 
@@ -30,8 +30,8 @@ public:
     bool holds(size_t source, int64_t bytes, int64_t begin, int64_t end) const;
 
     // All pieces at once; those that touch are one access. MPI error classes.
-    int write(Storage& storage);
-    int read(Storage& storage);
+    [[nodiscard]] int write(Storage& storage);
+    [[nodiscard]] int read(Storage& storage);
     // After read(): how many bytes of a source's data are there, before the end of the file.
     int64_t valid(size_t source) const { return valid_[source]; }
 

@@ -49,8 +49,8 @@ inline void copy_item(void* to, const void* from, size_t bytes) {
     }
 }
 
-inline bool short_put(Window& window, const void* origin, int64_t count, MPI_Datatype type, int rank,
-                      MPI_Aint displacement) {
+[[nodiscard]] inline bool short_put(Window& window, const void* origin, int64_t count, MPI_Datatype type, int rank,
+                                    MPI_Aint displacement) {
     const int64_t item = item_bytes(type);
     if (origin == nullptr) return false;
     char* const at = direct_address(window, item, count, rank, displacement);
@@ -59,7 +59,8 @@ inline bool short_put(Window& window, const void* origin, int64_t count, MPI_Dat
     return true;
 }
 
-inline bool short_get(Window& window, void* origin, int64_t count, MPI_Datatype type, int rank, MPI_Aint displacement) {
+[[nodiscard]] inline bool short_get(Window& window, void* origin, int64_t count, MPI_Datatype type, int rank,
+                                    MPI_Aint displacement) {
     const int64_t item = item_bytes(type);
     if (origin == nullptr) return false;
     const char* const at = direct_address(window, item, count, rank, displacement);
@@ -86,8 +87,8 @@ inline bool short_get(Window& window, void* origin, int64_t count, MPI_Datatype 
 }
 
 // Any number of items, by any operator.
-inline bool short_change(Window& window, const void* origin, void* result, int64_t count, MPI_Datatype handle, int rank,
-                         MPI_Aint displacement, MPI_Op op) {
+[[nodiscard]] inline bool short_change(Window& window, const void* origin, void* result, int64_t count,
+                                       MPI_Datatype handle, int rank, MPI_Aint displacement, MPI_Op op) {
     const Datatype* const type = type_of(handle);
     if (type == nullptr || !type->builtin || !type->contiguous) return false;
     if (!is_one_step(op, *type) && op_loop(op, *type) == nullptr) return false;
@@ -112,8 +113,8 @@ inline bool is_swappable(MPI_Datatype type) {
     }
 }
 
-inline bool short_compare_and_swap(Window& window, const void* origin, const void* compare, void* result,
-                                   MPI_Datatype type, int rank, MPI_Aint displacement) {
+[[nodiscard]] inline bool short_compare_and_swap(Window& window, const void* origin, const void* compare, void* result,
+                                                 MPI_Datatype type, int rank, MPI_Aint displacement) {
     if (origin == nullptr || compare == nullptr || result == nullptr || !is_swappable(type)) return false;
     const int64_t item = basic_handle_size(type);
     char* const at = direct_address(window, item, 1, rank, displacement);
@@ -132,7 +133,7 @@ inline bool short_compare_and_swap(Window& window, const void* origin, const voi
 }
 
 // A flush where all members share memory, of any kind, of one member or, rank < 0, of all.
-inline bool short_flush(Window& window, int rank) {
+[[nodiscard]] inline bool short_flush(Window& window, int rank) {
     if (!window.all_direct || !is_passive(window, rank)) return false;
     settle(window);
     if (is_time_to_look(window)) [[unlikely]]

@@ -25,7 +25,7 @@ void send_compare_swap(Window& window, int rank, uint64_t address, const void* v
 
 // Handles the answer to the oldest operation of the member that expects one. False: no operation expects an answer, or
 // not one of that size.
-bool take_answer(Member& member, int error, const char* data, size_t bytes);
+[[nodiscard]] bool take_answer(Member& member, int error, const char* data, size_t bytes);
 
 // The number of the next flush, when the put or accumulate that is about to be sent carries the request for it; else 0.
 // The first one since the last flush does, which saves the flush a message when no other follows. After further ones

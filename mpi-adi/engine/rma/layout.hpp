@@ -53,7 +53,7 @@ TypeRef unflatten(std::span<const WireRun> runs, int64_t extent);
 
 // The lowest and the highest byte that `count` items at address 0 touch; both 0 for nothing. False when that
 // is beyond what an address can say.
-bool bounds_of(const Datatype& type, int64_t count, int64_t* low, int64_t* high);
+[[nodiscard]] bool bounds_of(const Datatype& type, int64_t count, int64_t* low, int64_t* high);
 
 // Whether the items that a request names have room for the data it speaks of: what lies within their bounds
 // is all that serving it touches.

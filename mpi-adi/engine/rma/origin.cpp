@@ -172,8 +172,8 @@ int put(Window& window, const Items& origin, const Place& target, Request** requ
     if (spot.error != MPI_SUCCESS) return spot.error;
     if (origin.bytes() == 0) return nothing(window, request);
     if (spot.direct != nullptr) {
-        copy_typed(origin.base, origin.count, *origin.type, spot.direct, target.count, *target.type);
-        return nothing(window, request);
+        const bool whole = copy_typed(origin.base, origin.count, *origin.type, spot.direct, target.count, *target.type);
+        return whole ? nothing(window, request) : MPI_ERR_TRUNCATE;
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (fits_inline(*origin.type, origin.bytes()) && fits_inline(*target.type, origin.bytes())) {
@@ -194,8 +194,8 @@ int get(Window& window, const Items& origin, const Place& target, Request** requ
     if (spot.error != MPI_SUCCESS) return spot.error;
     if (target.bytes() == 0) return nothing(window, request);
     if (spot.direct != nullptr) {
-        copy_typed(spot.direct, target.count, *target.type, origin.base, origin.count, *origin.type);
-        return nothing(window, request);
+        const bool whole = copy_typed(spot.direct, target.count, *target.type, origin.base, origin.count, *origin.type);
+        return whole ? nothing(window, request) : MPI_ERR_TRUNCATE;
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (fits_inline(*origin.type, target.bytes()) && fits_inline(*target.type, target.bytes())) {

@@ -27,14 +27,14 @@ struct Place {
     uint64_t bytes() const { return static_cast<uint64_t>(count) * static_cast<uint64_t>(type->size); }
 };
 
-int put(Window& window, const Items& origin, const Place& target, Request** request);
-int get(Window& window, const Items& origin, const Place& target, Request** request);
-int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op op, Request** request);
-int get_accumulate(Window& window, const Items& origin, const Items& result, const Place& target, MPI_Op op,
-                   Request** request);
-int fetch_and_op(Window& window, const void* origin, void* result, const Datatype& type, int rank,
-                 MPI_Aint displacement, MPI_Op op);
-int compare_and_swap(Window& window, const void* origin, const void* compare, void* result,
-                     const Datatype& type, int rank, MPI_Aint displacement);
+[[nodiscard]] int put(Window& window, const Items& origin, const Place& target, Request** request);
+[[nodiscard]] int get(Window& window, const Items& origin, const Place& target, Request** request);
+[[nodiscard]] int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op op, Request** request);
+[[nodiscard]] int get_accumulate(Window& window, const Items& origin, const Items& result, const Place& target,
+                                 MPI_Op op, Request** request);
+[[nodiscard]] int fetch_and_op(Window& window, const void* origin, void* result, const Datatype& type, int rank,
+                               MPI_Aint displacement, MPI_Op op);
+[[nodiscard]] int compare_and_swap(Window& window, const void* origin, const void* compare, void* result,
+                                   const Datatype& type, int rank, MPI_Aint displacement);
 
 }  // namespace viaduct::mpi::rma

@@ -19,11 +19,11 @@ namespace viaduct::mpi::rma {
 class LockWord {
 public:
     // True when the lock is held now. A writer that was refused once says so in its further tries.
-    bool try_shared() {
+    [[nodiscard]] bool try_shared() {
         uint64_t seen = word_.load(std::memory_order_relaxed);
         return seen < kWriter && word_.compare_exchange_strong(seen, seen + 1, std::memory_order_acquire);
     }
-    bool try_exclusive() {
+    [[nodiscard]] bool try_exclusive() {
         uint64_t seen = word_.load(std::memory_order_relaxed);
         return (seen & (kWaiting - 1)) == 0 &&
                word_.compare_exchange_strong(seen, seen | kWriter, std::memory_order_acquire);
@@ -56,8 +56,8 @@ public:
     SharedRegion(const std::vector<int64_t>& sizes, bool apart);
 
     // The one who makes it tells pid and descriptor to the others. False when there is no such memory.
-    bool create();
-    bool open(int pid, int fd);
+    [[nodiscard]] bool create();
+    [[nodiscard]] bool open(int pid, int fd);
     int fd() const { return segment_.fd(); }
     // Once all have opened it.
     void drop_fd() { segment_.drop_fd(); }

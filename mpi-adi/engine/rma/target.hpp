@@ -22,7 +22,7 @@ public:
     Target& operator=(const Target&) = delete;
 
     // A message that comes now.
-    bool take(int source, int tag, const void* data, size_t bytes) override;
+    [[nodiscard]] bool take(int source, int tag, const void* data, size_t bytes) override;
     // Serves what has been kept; true when there was something.
     bool serve();
     // A request that is no operation, also from this process itself.
@@ -49,9 +49,9 @@ private:
 
     Matcher& matcher() const { return *window_.comm->matchers[static_cast<unsigned>(Channel::p2p)]; }
     void keep_busy(int source);
-    bool advance(int source);
+    [[nodiscard]] bool advance(int source);
     void begin(int source, Unexpected* message);
-    bool end_receive(int source);
+    [[nodiscard]] bool end_receive(int source);
     TypeRef layout_of(const Head& head, const char* runs);
     void request(int source, Bytes bytes);
     void take_inline(int source, const char* bytes, size_t size);
@@ -69,7 +69,7 @@ private:
     void lock(int source, LockKind kind);
     void unlock(int source);
     void grant_waiting();
-    bool grant(int source, LockKind kind);
+    [[nodiscard]] bool grant(int source, LockKind kind);
 
     Window& window_;
     std::vector<Stream> streams_;

@@ -99,35 +99,35 @@ struct Window {
 extern Immortal<ObjectTable<Window, HandleType::win>> windows;
 inline Window* win_of(MPI_Win handle) { return windows->find(handle); }
 // Runs the error handler of the window; null: that of the world.
-int raise(Window* window, int code, const char* function);
+[[nodiscard]] int raise(Window* window, int code, const char* function);
 
 // Arguments and, as far as one process can see, memory have been checked; collective over the communicator.
-int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int refused, const Info* hints,
-               Window** made);
-int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, int refused, const Info* hints, bool shared,
-                 Window** made);
-int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Window** made);
+[[nodiscard]] int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int refused,
+                             const Info* hints, Window** made);
+[[nodiscard]] int win_allocate(Communicator& comm, MPI_Aint size, int disp_unit, int refused, const Info* hints,
+                               bool shared, Window** made);
+[[nodiscard]] int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Window** made);
 void win_set_hints(Window& window, const Info& hints);
-int win_free(Window* window);
-int win_attach(Window& window, void* base, MPI_Aint size);
-int win_detach(Window& window, const void* base);
+[[nodiscard]] int win_free(Window* window);
+[[nodiscard]] int win_attach(Window& window, void* base, MPI_Aint size);
+[[nodiscard]] int win_detach(Window& window, const void* base);
 
 // Active target.
-int fence(Window& window, int assertion);
-int start(Window& window, const Group& group);
-int complete(Window& window);
-int post(Window& window, const Group& group);
+[[nodiscard]] int fence(Window& window, int assertion);
+[[nodiscard]] int start(Window& window, const Group& group);
+[[nodiscard]] int complete(Window& window);
+[[nodiscard]] int post(Window& window, const Group& group);
 // Without `finished`: waits.
-int wait_exposure(Window& window, bool* finished);
+[[nodiscard]] int wait_exposure(Window& window, bool* finished);
 
 // Passive target.
-int lock(Window& window, LockKind kind, int rank, bool check);
-int unlock(Window& window, int rank);
-int lock_all(Window& window, bool check);
-int unlock_all(Window& window);
+[[nodiscard]] int lock(Window& window, LockKind kind, int rank, bool check);
+[[nodiscard]] int unlock(Window& window, int rank);
+[[nodiscard]] int lock_all(Window& window, bool check);
+[[nodiscard]] int unlock_all(Window& window);
 // rank < 0: all members.
-int flush(Window& window, int rank, bool local);
-int sync(Window& window);
+[[nodiscard]] int flush(Window& window, int rank, bool local);
+[[nodiscard]] int sync(Window& window);
 
 // Used by those files among each other.
 
@@ -149,12 +149,12 @@ inline void note_access(Window& window) {
     window.settled = false;
 }
 // Whether an operation may be made to that member now; waits for what must be there first.
-int begin_access(Window& window, int rank);
+[[nodiscard]] int begin_access(Window& window, int rank);
 // Until no buffer of the program is in use for that member; and, in flush_members, until all has been done
 // there.
 void wait_local(Window& window, int rank);
-int flush_members(Window& window, int first, int last);
-int take_error(Member& member);
+[[nodiscard]] int flush_members(Window& window, int first, int last);
+[[nodiscard]] int take_error(Member& member);
 // Sends an InlineOp without data; to oneself it is delivered at once.
 void tell(Window& window, int rank, const InlineOp& inline_op);
 void serve_window(Window& window, bool* moved);
@@ -191,6 +191,6 @@ void wait_for_memory(Condition&& condition) {
     using Plain = std::remove_reference_t<Condition>;
     wait_for_memory([](void* argument) { return (*static_cast<Plain*>(argument))(); }, &condition);
 }
-int barrier(Window& window);
+[[nodiscard]] int barrier(Window& window);
 
 }  // namespace viaduct::mpi::rma
