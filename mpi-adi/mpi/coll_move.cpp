@@ -10,6 +10,11 @@ namespace {
 // The number of parts of a buffer that has one for each process of the (remote) group.
 int partners(const Communicator& comm) { return comm.remote_size; }
 
+// Whether this process gives or takes a share: not a root between groups or its neighbours, nor a root in place.
+bool has_share(const Communicator& comm, const void* buffer, int root) {
+    return comm.inter ? root >= 0 : root != comm.rank || buffer != MPI_IN_PLACE;
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
 
@@ -49,6 +54,7 @@ VIADUCT_MPI_COLLECTIVE(Bcast, Ibcast, (void* buffer, Count count, MPI_Datatype d
     if (root == MPI_PROC_NULL) {
         return MPI_SUCCESS;  // a process of the root's group that is not the root: its arguments do not count
     }
+    VIADUCT_CHECK(check_in_place(buffer, false))
     VIADUCT_CHECK(check_data(s, buffer, count, datatype, &type))
     coll::bcast(s, {buffer, count, type}, root);
     return MPI_SUCCESS;
@@ -61,11 +67,14 @@ VIADUCT_MPI_COLLECTIVE(Gather, Igather,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_root(s.comm(), root))
-                           bool sends = s.comm().inter ? root >= 0 : sendbuf != MPI_IN_PLACE;
+                           const bool sends = has_share(s.comm(), sendbuf, root);
                            if (sends) {
+            VIADUCT_CHECK(check_in_place(sendbuf, false))
+                               VIADUCT_CHECK(check_in_place(sendbuf, false))
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            if (at_root(s.comm(), root)) {
+                               VIADUCT_CHECK(check_in_place(recvbuf, false))
                                VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
                                VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf,
                                                          s.rank() * MPI_Count(recvcount), out, recvcount))
@@ -81,17 +90,18 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_root(s.comm(), root))
-                           bool sends = s.comm().inter ? root >= 0 : sendbuf != MPI_IN_PLACE;
+                           const bool sends = has_share(s.comm(), sendbuf, root);
                            if (sends) {
+            VIADUCT_CHECK(check_in_place(sendbuf, false))
+                               VIADUCT_CHECK(check_in_place(sendbuf, false))
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
                                VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
-                           }
-                           if (n && !s.comm().inter) {
-                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
-                                                         recvcounts[s.rank()]))
+                               VIADUCT_CHECK(check_in_place(recvbuf, false))
+                               VIADUCT_CHECK(
+                                   check_apart(s.comm(), sendbuf, sendcount, recvbuf, recvcounts, displs, out))
                            }
                            coll::gather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out),
                                         root);
@@ -105,11 +115,14 @@ VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_root(s.comm(), root))
-                           bool receives = s.comm().inter ? root >= 0 : recvbuf != MPI_IN_PLACE;
+                           const bool receives = has_share(s.comm(), recvbuf, root);
                            if (receives) {
+            VIADUCT_CHECK(check_in_place(recvbuf, false))
+                               VIADUCT_CHECK(check_in_place(recvbuf, false))
                                VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
                            }
                            if (at_root(s.comm(), root)) {
+                               VIADUCT_CHECK(check_in_place(sendbuf, false))
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                                VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf,
                                                          s.rank() * MPI_Count(sendcount), in, sendcount))
@@ -126,17 +139,16 @@ VIADUCT_MPI_COLLECTIVE(
         const Datatype* in = nullptr;
         const Datatype* out = nullptr;
         VIADUCT_CHECK(check_root(s.comm(), root))
-        bool receives = s.comm().inter ? root >= 0 : recvbuf != MPI_IN_PLACE;
+        const bool receives = has_share(s.comm(), recvbuf, root);
         if (receives) {
+            VIADUCT_CHECK(check_in_place(recvbuf, false))
             VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
         }
         int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
         if (n) {
             VIADUCT_CHECK(check_shares(s, sendcounts, displs, n, sendtype, &in))
-        }
-        if (n && !s.comm().inter) {
-            VIADUCT_CHECK(
-                check_apart(s.comm(), recvbuf, recvcount, sendbuf, displs[s.rank()], in, sendcounts[s.rank()]))
+            VIADUCT_CHECK(check_in_place(sendbuf, false))
+            VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf, sendcounts, displs, in))
         }
         coll::scatter(s, unequal(sendbuf, sendcounts, displs, n, in), {recvbuf, recvcount, out}, root);
         return MPI_SUCCESS;
@@ -148,7 +160,8 @@ VIADUCT_MPI_COLLECTIVE(Allgather, Iallgather,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
@@ -166,15 +179,13 @@ VIADUCT_MPI_COLLECTIVE(Allgatherv, Iallgatherv,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            int n = partners(s.comm());
-                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
                            VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
-                           if (!s.comm().inter) {
-                               VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, displs[s.rank()], out,
-                                                         recvcounts[s.rank()]))
-                           }
+                           VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf, recvcounts, displs, out))
                            coll::allgather(s, {sendbuf, sendcount, in}, unequal(recvbuf, recvcounts, displs, n, out));
                            return MPI_SUCCESS;
                        })
@@ -185,7 +196,8 @@ VIADUCT_MPI_COLLECTIVE(Alltoall, Ialltoall,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            }
@@ -203,7 +215,8 @@ VIADUCT_MPI_COLLECTIVE(Alltoallv, Ialltoallv,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            int n = partners(s.comm());
-                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            int sent = sendbuf == MPI_IN_PLACE ? 0 : n;
                            if (sendbuf != MPI_IN_PLACE) {
                                VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, n, sendtype, &in))
@@ -224,7 +237,8 @@ VIADUCT_MPI_COLLECTIVE(Alltoallw, Ialltoallw,
                            int n = partners(s.comm());
                            coll::TypedShares in;
                            coll::TypedShares out;
-                           VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+                           VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            if (sendbuf == MPI_IN_PLACE) {
                                in.base = MPI_IN_PLACE;
                            } else {

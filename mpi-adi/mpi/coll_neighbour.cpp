@@ -21,6 +21,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_topology(s.comm()))
+                           VIADUCT_CHECK(check_in_place(sendbuf, false))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
                            coll::neighbour_allgather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out));
@@ -34,6 +36,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_topology(s.comm()))
+                           VIADUCT_CHECK(check_in_place(sendbuf, false))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            int n = sources(s.comm());
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
@@ -49,6 +53,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_topology(s.comm()))
+                           VIADUCT_CHECK(check_in_place(sendbuf, false))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
                            coll::neighbour_alltoall(s, equal(sendbuf, sendcount, in), equal(recvbuf, recvcount, out));
@@ -63,6 +69,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
                            VIADUCT_CHECK(check_topology(s.comm()))
+                           VIADUCT_CHECK(check_in_place(sendbuf, false))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            int sent = destinations(s.comm());
                            int received = sources(s.comm());
                            VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, sent, sendtype, &in))
@@ -80,6 +88,8 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                            coll::TypedShares in;
                            coll::TypedShares out;
                            VIADUCT_CHECK(check_topology(s.comm()))
+                           VIADUCT_CHECK(check_in_place(sendbuf, false))
+                           VIADUCT_CHECK(check_in_place(recvbuf, false))
                            VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, destinations(s.comm()), &in))
                            VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, sources(s.comm()), &out))
                            coll::neighbour_alltoallw(s, in, out);

@@ -8,7 +8,7 @@ namespace {
 // What all reductions check: data, operator, and whether MPI_IN_PLACE is allowed.
 int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_Count count, MPI_Datatype datatype,
                     MPI_Op op, const Datatype** type, Operator** found) {
-    VIADUCT_CHECK(check_in_place(s.comm(), sendbuf))
+    VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
     if (!type_of(datatype)) {  // an operator is asked for it even when there is nothing to reduce
         return MPI_ERR_TYPE;
     }
@@ -19,6 +19,7 @@ int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_C
 
 // Where a result goes has to be somewhere.
 int check_result(const void* recvbuf, MPI_Count count, const Datatype& type) {
+    VIADUCT_CHECK(check_in_place(recvbuf, false))
     return !recvbuf && count > 0 && type.builtin ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
@@ -42,8 +43,10 @@ int fill_scan(Schedule& s, const void* sendbuf, void* recvbuf, MPI_Count count, 
     if (s.comm().inter) {
         return MPI_ERR_COMM;
     }
-    VIADUCT_CHECK(check_reduction(s, sendbuf, recvbuf, count, datatype, op, &type, &found))
-    if (!exclusive || s.rank() > 0) {
+    const bool gets = !exclusive || s.rank() > 0;
+    const bool in_place = sendbuf == MPI_IN_PLACE;
+    VIADUCT_CHECK(check_reduction(s, sendbuf, gets || in_place ? recvbuf : nullptr, count, datatype, op, &type, &found))
+    if (gets) {
         VIADUCT_CHECK(check_result(recvbuf, count, *type))
     }
     coll::scan(s, sendbuf, recvbuf, count, *type, *found, exclusive);
@@ -65,6 +68,7 @@ VIADUCT_MPI_COLLECTIVE(Reduce, Ireduce,
                            }
                            bool here = at_root(s.comm(), root);
                            bool idle = root == MPI_ROOT;  // has no data to give
+                           VIADUCT_CHECK(check_in_place(sendbuf, here))
                            VIADUCT_CHECK(check_reduction(s, idle ? recvbuf : sendbuf, here && !idle ? recvbuf : nullptr,
                                                          count, datatype, op, &type, &found))
                            if (here) {

@@ -198,9 +198,9 @@ template <typename Count, typename Displacement>
 // Whether this process sees the root's arguments.
 inline bool at_root(const Communicator& comm, int root) { return comm.inter ? root == MPI_ROOT : root == comm.rank; }
 
-// MPI_IN_PLACE is for one group only.
-[[nodiscard]] inline int check_in_place(const Communicator& comm, const void* buffer) {
-    return comm.inter && buffer == MPI_IN_PLACE ? MPI_ERR_BUFFER : MPI_SUCCESS;
+// MPI_IN_PLACE is a buffer only where the standard names it: within one group, and in calls with a root, at the root.
+[[nodiscard]] inline int check_in_place(const void* buffer, bool allowed) {
+    return buffer == MPI_IN_PLACE && !allowed ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
 // What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for
@@ -211,6 +211,16 @@ inline bool at_root(const Communicator& comm, int root) { return comm.inter ? ro
         return MPI_SUCCESS;
     }
     return data == static_cast<const char*>(base) + items * type->extent() ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+// The same where shares lie apart; displacements of nothing may be nowhere.
+template <typename Count, typename Displacement>
+[[nodiscard]] int check_apart(const Communicator& comm, const void* data, MPI_Count count, const void* base,
+                              const Count* counts, const Displacement* displacements, const Datatype* type) {
+    if (comm.inter || !displacements) {
+        return MPI_SUCCESS;
+    }
+    return check_apart(comm, data, count, base, displacements[comm.rank], type, counts[comm.rank]);
 }
 
 // Two sets of shares are one when all that describes them is; `type_of_share(i)` is that of what is received.
@@ -238,7 +248,8 @@ template <typename Count, typename Displacement>
 coll::Shares unequal(const void* base, const Count* counts, const Displacement* displacements, int n,
                      const Datatype* type) {
     auto all = size_t(n);
-    return {const_cast<void*>(base), {counts, all}, {displacements, all}, 0, type, true};
+    const size_t placed = displacements ? all : 0;
+    return {const_cast<void*>(base), {counts, all}, {displacements, placed}, 0, type, true};
 }
 
 template <typename Count, typename Displacement>

@@ -76,7 +76,7 @@ bool allreduce_at_once(Communicator& comm, const void* in, void* out, MPI_Count 
                        int* error) {
     const bool power_of_two = (comm.size & (comm.size - 1)) == 0;
     if (comm.inter || (!is_few(comm) && !power_of_two) || count <= 0 || count > static_cast<MPI_Count>(kAtOnceBytes) ||
-        in == nullptr || out == nullptr || in == out)
+        in == nullptr || out == nullptr || out == MPI_IN_PLACE || in == out)
         return false;
     const Datatype* type = type_of(datatype);
     const Operator* found = op_of(op);

@@ -34,7 +34,8 @@ class Numbers {
     size_t size_ = 0;
 };
 
-// A share for each process: counts and displacements (in items) of one type; equal ones when counts is empty.
+// A share for each process: counts and displacements (in items) of one type; equal ones when counts is empty. Without
+// displacements all shares are empty.
 struct Shares {
     void* base;
     Numbers counts, displacements;
@@ -43,7 +44,10 @@ struct Shares {
     bool varying = false;  // the operation is one of unequal shares, also where this process does not see them
 
     MPI_Count count_of(int rank) const { return counts.empty() ? count : counts[size_t(rank)]; }
-    MPI_Aint offset_of(int rank) const { return counts.empty() ? rank * count : displacements[size_t(rank)]; }
+    MPI_Aint offset_of(int rank) const {
+        if (counts.empty()) return rank * count;
+        return displacements.empty() ? 0 : displacements[size_t(rank)];
+    }
     char* at(int rank) const { return static_cast<char*>(base) + offset_of(rank) * type->extent(); }
     bool in_place() const { return base == MPI_IN_PLACE; }
 };
