@@ -6,7 +6,24 @@
 namespace viaduct::verbs {
 namespace {
 
-class VerbsRecovery : public test::VerbsFixture {};
+class VerbsRecovery : public test::VerbsFixture {
+protected:
+    // A send that fails in a way that the connection outlives; the round has begun.
+    void fail_one_send() {
+        post_send(descriptor(8));
+        complete(fake_.sends.back().wr.wr_id, IBV_WC_RNR_RETRY_EXC_ERR);
+        poll_send(core_);
+        recover_links(nic_, now_);
+    }
+    void hear(MessageKind kind, uint32_t round, uint32_t received = 0) {
+        Message m;
+        m.kind = kind;
+        m.handle = round;
+        m.length = received;
+        hear_of_recovery(link_, *core_.endpoint, m);
+        recover_links(nic_, now_ += 1'000'000);
+    }
+};
 
 TEST_F(VerbsRecovery, TheQueuePairIsMadeAnewAndTheRestSentAgain) {
     connect(VIP_SERVICE_UNRELIABLE);
@@ -151,6 +168,79 @@ TEST_F(VerbsRecovery, APeerThatDoesNotAnswerIsLost) {
     recover_links(nic_, now_ + 60'000'000'000);
     EXPECT_TRUE(core_.is_marked_broken());
     EXPECT_EQ(core_.reason.code, VIP_ERROR_CONN_LOST);
+}
+
+TEST_F(VerbsRecovery, WordsOfAnotherRoundMeanNothing) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    fail_one_send();
+    const size_t states = fake_.states.size();
+    for (const uint32_t round : {0u, 2u, 77u}) hear(MessageKind::reset, round, 1);
+    EXPECT_EQ(fake_.states.size(), states);
+    EXPECT_FALSE(link_.recovery.peer_told);
+}
+
+TEST_F(VerbsRecovery, APeerIsReadyNoSoonerThanItHasSaidHowFarItGot) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    fail_one_send();
+    hear(MessageKind::ready, 1);
+    hear(MessageKind::reset, 1);
+    EXPECT_TRUE(link_.recovery.under_way) << "its queue pair is not known to be ready";
+    hear(MessageKind::ready, 1);
+    EXPECT_FALSE(link_.recovery.under_way);
+}
+
+TEST_F(VerbsRecovery, APeerSaysOnceHowFarItGot) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* const second = two_sends(IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR).second;
+    Message m;
+    m.kind = MessageKind::reset;
+    m.handle = 1;
+    for (m.length = 1; m.length <= 2; ++m.length) hear_of_recovery(link_, *core_.endpoint, m);
+    recover_links(nic_, now_);
+    EXPECT_EQ(second->CS.Status, 0u);
+}
+
+TEST_F(VerbsRecovery, EachRoundCountsAnew) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    for (uint32_t round = 1; round <= 2; ++round) {
+        SCOPED_TRACE(round);
+        VIP_DESCRIPTOR* received = descriptor(8);
+        post_recv(received);
+        complete(fake_.receives.back().wr.wr_id, IBV_WC_SUCCESS, 8, IBV_WC_RECV);
+        poll_recv(core_);
+        const size_t before = fake_.messages.size();
+        fail_one_send();
+        ASSERT_EQ(fake_.messages.size(), before + 2);
+        EXPECT_EQ(message(before + 1).handle, round);
+        EXPECT_EQ(message(before + 1).length, 1u) << "received since the round before";
+        EXPECT_EQ(link_.recovery.sent, 1u) << "and so for what was sent";
+        hear(MessageKind::reset, round);
+        hear(MessageKind::ready, round);
+        EXPECT_FALSE(link_.recovery.under_way);
+    }
+}
+
+TEST_F(VerbsRecovery, ReceivesThatArePostedMeanwhileGoToTheNewQueuePair) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    fail_one_send();
+    post_recv(descriptor(8));
+    EXPECT_TRUE(fake_.receives.empty());
+    hear(MessageKind::reset, 1);
+    EXPECT_EQ(fake_.receives.size(), 1u);
+}
+
+TEST_F(VerbsRecovery, WhatIsSentAgainIsCheckedAgain) {
+    connect(VIP_SERVICE_UNRELIABLE);
+    VIP_DESCRIPTOR* const first = two_sends(IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR).first;
+    recover_links(nic_, now_);
+    hear(MessageKind::reset, 1);
+    Region gone;
+    ASSERT_TRUE(regions_.remove(handle_, 0, &gone));
+    hear(MessageKind::ready, 1);
+    EXPECT_EQ(fake_.sends.size(), 2u);
+    poll_send(core_);
+    EXPECT_EQ(first->CS.Status,
+              static_cast<uint32_t>(VIP_STATUS_DONE | VIP_STATUS_OP_SEND | VIP_STATUS_PROTECTION_ERROR));
 }
 
 TEST_F(VerbsRecovery, WordsOfRecoveryMeanNothingAtReliableLevels) {
