@@ -14,7 +14,9 @@ string(SUBSTRING ${VIADUCT_BUILD_HASH} 0 8 VIADUCT_BUILD_HASH)
 # A sanitizer's report ends the process with a code that no test expects. (No reports of thread leaks: the short-lived child
 # that starts the agent shares the memory of its parent, and its end looks like one.) (By default the thread sanitizer also ends a
 # forked child that starts threads; opening a NIC in a child is one of the things tested.)
+# Interfaces of the machine are no NICs of a test that does not ask for them.
 set(VIADUCT_TEST_ENVIRONMENT
+    VIADUCT_UDP_INTERFACES=
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:report_thread_leaks=0)

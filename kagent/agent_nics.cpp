@@ -22,7 +22,8 @@ void fill(char (&field)[N], const std::string& text) {
 }  // namespace
 
 NicNaming Agent::naming() const {
-    return {&providers_.nics(), settings_.default_provider, settings_.strict_names};
+    return {&providers_.nics(), settings_.default_provider, settings_.strict_names, &providers_.other_names(),
+            &providers_.provider_names()};
 }
 
 NicEntry Agent::entry_of(size_t nic) const {

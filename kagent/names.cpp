@@ -35,6 +35,22 @@ std::optional<size_t> canonical(const std::vector<NicInfo>& nics, std::string_vi
     return std::nullopt;
 }
 
+std::optional<size_t> by_other_name(const NicNaming& naming, std::string_view name) {
+    if (naming.other_names == nullptr) return std::nullopt;
+    for (size_t i = 0; i < naming.other_names->size(); ++i) {
+        const auto& names = (*naming.other_names)[i];
+        if (std::find(names.begin(), names.end(), name) != names.end()) return i;
+    }
+    return std::nullopt;
+}
+
+bool is_of_provider(const NicNaming& naming, std::string_view name) {
+    const size_t colon = name.find(':');
+    return colon != std::string_view::npos && naming.providers != nullptr &&
+           std::find(naming.providers->begin(), naming.providers->end(), name.substr(0, colon)) !=
+               naming.providers->end();
+}
+
 std::string_view digits_at_end(std::string_view name) {
     size_t n = name.size();
     while (n > 0 && std::isdigit(static_cast<unsigned char>(name[n - 1])) != 0) --n;
@@ -97,6 +113,8 @@ std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index) {
 std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name) {
     const auto& nics = *naming.nics;
     if (const auto exact = canonical(nics, name)) return exact;
+    if (const auto other = by_other_name(naming, name)) return other;
+    if (is_of_provider(naming, name)) return std::nullopt;
     const std::string_view path = without_prefix(name, "/dev/");
     if (const auto head = canonical(nics, path.substr(0, path.find_first_of("/:")))) return head;
     for (const Family& family : kFamilies) {

@@ -20,9 +20,16 @@ std::string bounded(const char (&field)[N]) {
 
 class Sink final : public NicSink {
 public:
-    void offer(const NicInfo& nic) override { offered.push_back(nic); }
+    void offer(const NicInfo& nic) override {
+        offered.push_back(nic);
+        names.emplace_back();
+    }
+    void also_called(const char* name) override {
+        if (!names.empty()) names.back().emplace_back(name);
+    }
     void reject(const Rejection& r) override { rejected.push_back(r); }
     std::vector<NicInfo> offered;
+    std::vector<std::vector<std::string>> names;  // others, of each
     std::vector<Rejection> rejected;
 };
 
@@ -70,7 +77,9 @@ void Providers::add(const Provider& provider, const Settings& settings) {
                     "] of the configuration, or reinstall Viaduct"});
     }
     loaded_.push_back({&provider, &settings});
-    for (NicInfo nic : sink.offered) {
+    provider_names_.emplace_back(provider.name);
+    for (size_t i = 0; i != sink.offered.size(); ++i) {
+        NicInfo nic = sink.offered[i];
         if (const char* why = flaw(nic, nics_)) {
             reject({provider.name, bounded(nic.name), why, "report it to the maker of the provider"});
             continue;
@@ -79,6 +88,7 @@ void Providers::add(const Provider& provider, const Settings& settings) {
         std::strncpy(nic.provider, provider.name, sizeof(nic.provider) - 1);
         nic.provider_version = nic.provider_version != 0 ? nic.provider_version : provider.version;
         nics_.push_back(nic);
+        other_names_.push_back(std::move(sink.names[i]));
         provider_of_.push_back(loaded_.size() - 1);
     }
     for (const Rejection& r : sink.rejected)

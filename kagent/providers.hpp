@@ -26,6 +26,8 @@ public:
     void reject(RejectedNic r) { rejected_.push_back(std::move(r)); }
 
     const std::vector<NicInfo>& nics() const { return nics_; }
+    const std::vector<std::vector<std::string>>& other_names() const { return other_names_; }  // of each NIC
+    const std::vector<std::string>& provider_names() const { return provider_names_; }
     const std::vector<RejectedNic>& rejected() const { return rejected_; }
     void set_link(size_t nic, bool up) { nics_[nic].link_up = up ? 1 : 0; }
     // Makes what two ends share.
@@ -37,6 +39,8 @@ private:
         const Settings* settings;
     };
     std::vector<NicInfo> nics_;
+    std::vector<std::vector<std::string>> other_names_;
+    std::vector<std::string> provider_names_;  // of those that were asked
     std::vector<size_t> provider_of_;  // index into loaded_, by NIC
     std::vector<Loaded> loaded_;
     std::vector<RejectedNic> rejected_;

@@ -1,104 +1,42 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/name_service.hpp"
 
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
-#include "vipl/hosts_file.hpp"
+#include "vipl/device.hpp"
 #include "vipl/library.hpp"
 #include "vipl/policy.hpp"
+#include "vipl/resolver.hpp"
 #include "vipl/status.hpp"
-#include "vipl/thread.hpp"
 
 namespace viaduct::vipl {
-namespace {
 
-// The file is read anew for each look-up: programs and their starters write it while they run.
-HostsFile hosts_of(const Nic& nic) {
+HostsFile hosts_of(const Config& config) {
     const char* first = std::getenv("VIADUCT_HOSTS");
-    const std::string configured = nic.library->config.get("names", "hosts");
+    const std::string configured = config.get("names", "hosts");
     return HostsFile::find(first != nullptr ? std::string(first) + ":" + configured : configured);
 }
 
-// A question to the system's resolver, which may wait for servers that do not answer for longer than any call of ours
-// may take: it is asked on a thread that nobody has to wait for.
-struct Resolving {
-    explicit Resolving(const char* host) : name(host) {}
-    Resolving(const Resolving&) = delete;
-    Resolving& operator=(const Resolving&) = delete;
-    ~Resolving() {
-        if (found != nullptr) ::freeaddrinfo(found);
-    }
+namespace {
 
-    const std::string name;
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
-    addrinfo* found = nullptr;  // of the asking thread until `done`
-};
-
-void ask_resolver(void* argument) {
-    const std::unique_ptr<std::shared_ptr<Resolving>> mine(static_cast<std::shared_ptr<Resolving>*>(argument));
-    Resolving& question = **mine;
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* raw = nullptr;
-    const bool known = ::getaddrinfo(question.name.c_str(), nullptr, &hints, &raw) == 0;
-    const std::lock_guard lock(question.mutex);
-    if (known) question.found = raw;
-    question.done = true;
-    question.changed.notify_all();
-}
-
-// Null: unknown, or no answer in time.
-std::shared_ptr<Resolving> resolve(const char* name, Deadline deadline) {
-    const auto question = std::make_shared<Resolving>(name);
-    auto handed = std::make_unique<std::shared_ptr<Resolving>>(question);
-    if (start_thread("vipl-resolver", kDefaultStack, ask_resolver, handed.get()) != Status::ok) return nullptr;
-    (void)handed.release();  // the thread has it
-    std::unique_lock lock(question->mutex);
-    const auto end = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline));
-    if (!question->changed.wait_until(lock, end, [&] { return question->done; })) {
-        VIADUCT_LOG(warn, "names", "the system's resolver does not answer for '%s'", name);
-        return nullptr;
-    }
-    return question->found != nullptr ? question : nullptr;
-}
-
-// The NIC behind an IP address of the host, as far as the provider knows it.
-Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out) {
+// The NIC behind an IP address of the host, as far as the provider knows it. *is_host: there is such a host, but its NIC
+// is not known.
+Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out, bool* is_host) {
     if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
-    const std::shared_ptr<Resolving> asked = resolve(name, now_ns() + kResolverPatience);
-    if (!asked) return Status::unknown_name;
-    for (const addrinfo* a = asked->found; a != nullptr; a = a->ai_next) {
-        const uint8_t* ip = nullptr;
-        uint32_t bytes = 0;
-        if (a->ai_family == AF_INET) {
-            ip =
-                reinterpret_cast<const uint8_t*>(&reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr);
-            bytes = 4;
-        } else if (a->ai_family == AF_INET6) {
-            ip = reinterpret_cast<const uint8_t*>(
-                &reinterpret_cast<const sockaddr_in6*>(a->ai_addr)->sin6_addr);
-            bytes = 16;
-        }
-        if (ip != nullptr &&
-            nic.ops->resolve(nic.context, ip, bytes, static_cast<uint32_t>(index), out) == Status::ok)
+    const std::vector<IpAddress> addresses = resolve(name, now_ns() + kResolverPatience);
+    for (const IpAddress& ip : addresses) {
+        if (nic.ops->resolve(nic.context, ip.bytes.data(), ip.length, static_cast<uint32_t>(index), out) == Status::ok)
             return Status::ok;
     }
+    *is_host = !addresses.empty();
     return Status::unknown_name;
 }
 
@@ -142,6 +80,15 @@ void write_host(const NicAddress& from, VIP_NET_ADDRESS* to) {
                 kNicAddressBytes);
 }
 
+// A NIC of this host cannot be turned into one that reaches others; the log says which one does.
+void tell_of_far_host(const Nic& nic, const char* name) {
+    if ((nic.info.capabilities & kCapLocalOnly) == 0) return;
+    VIADUCT_LOG(warn, "names",
+                "'%s' is another host, and %s reaches this one only; open the NIC \"%s%s\", or set "
+                "names.default_provider = \"%s\"",
+                name, nic.info.name, kHostPrefix, name, nic.library->config.get("names", "far_provider").c_str());
+}
+
 }  // namespace
 
 VIP_RETURN names_start(Nic& nic) {
@@ -158,7 +105,7 @@ VIP_RETURN names_stop(Nic& nic) {
 
 VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_ADDRESS* out) {
     if (!started(nic)) return VIP_ERROR_NAMESERVICE;
-    const HostsFile hosts = hosts_of(nic);
+    const HostsFile hosts = hosts_of(nic.library->config);
     if (hosts.knows(name)) {
         const auto address = hosts.address_of(name, index);
         if (!address) return VIP_ERROR_NAMESERVICE;  // past the last address of that host
@@ -167,8 +114,10 @@ VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_AD
     }
     NicAddress address;
     const Deadline deadline = now_ns() + kAgentPatience;
-    Status status = by_resolver(nic, name, index, &address);
+    bool is_host = false;
+    Status status = by_resolver(nic, name, index, &address, &is_host);
     if (status != Status::ok) status = by_agent(nic, name, index, deadline, &address);
+    if (status != Status::ok && is_host && index == 0) tell_of_far_host(nic, name);
     if (status == Status::ok) write_host(address, out);
     return to_return(CallKind::names, status);
 }
@@ -180,7 +129,7 @@ VIP_RETURN names_by_address(Nic& nic, const VIP_NET_ADDRESS& address, char* name
     std::memcpy(wanted.bytes,
                 reinterpret_cast<const uint8_t*>(&address) + offsetof(VIP_NET_ADDRESS, HostAddress),
                 kNicAddressBytes);
-    std::string found = hosts_of(nic).name_of(wanted);
+    std::string found = hosts_of(nic.library->config).name_of(wanted);
     if (found.empty()) found = name_by_agent(nic, wanted);
     if (found.empty()) return VIP_ERROR_NAMESERVICE;
     const VIP_ULONG room = *name_bytes;
@@ -207,7 +156,7 @@ VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
         const Deadline deadline = now_ns() + kAgentPatience;
         for (VIP_ULONG index = 0; by_agent(nic, host, index, deadline, &address) == Status::ok; ++index) add(address);
     }
-    const HostsFile hosts = hosts_of(nic);
+    const HostsFile hosts = hosts_of(nic.library->config);
     for (const HostsFile::Line& line : hosts.lines()) add(line.address);
 
     VIP_ULONG filled = 0;

@@ -5,9 +5,14 @@
 
 #include <vipl.h>
 
+#include "core/config/config.hpp"
+#include "vipl/hosts_file.hpp"
 #include "vipl/nic.hpp"
 
 namespace viaduct::vipl {
+
+// Of VIADUCT_HOSTS and names.hosts. Read anew for each look-up: programs and their starters write it while they run.
+HostsFile hosts_of(const Config&);
 
 VIP_RETURN names_start(Nic& nic);
 VIP_RETURN names_stop(Nic& nic);

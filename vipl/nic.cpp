@@ -16,6 +16,7 @@
 #include "core/wait/crowd_score.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
+#include "vipl/device.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/launcher_hints.hpp"
 #include "vipl/library.hpp"
@@ -86,35 +87,9 @@ Status make_open_request(Nic& nic, bool again, Mail* mail) {
     return nic.ops->describe(nic.context, mail);
 }
 
-// What the agent has said, if that was a refusal.
-kagent::Error refusal_in(const Mail& answer) {
-    kagent::Error refusal;
-    if (answer.type() != kagent::Type::kError || !answer.get(&refusal)) refusal = {};
-    refusal.text[sizeof refusal.text - 1] = '\0';
-    return refusal;
-}
-
 Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline) {
-    const std::string* const alias = library.config.nic_of_alias(given);
-    nic.device = alias != nullptr ? *alias : given;
-    kagent::NameText name;
-    std::strncpy(name.name, nic.device.c_str(), sizeof(name.name) - 1);
-    Mail answer;
-    const Status status =
-        library.link.call(Mail::of(kagent::Type::kResolveName, name), &answer, deadline);
-    if (status != Status::ok) {
-        VIADUCT_LOG(warn, "nic", "cannot open '%s': status %d %s", nic.device.c_str(),
-                    static_cast<int>(status),
-                    refusal_in(answer).text[0] != '\0' ? refusal_in(answer).text : library.link.last_error().c_str());
-        return status;
-    }
-    kagent::NicEntry entry;
-    if (!answer.get(&entry)) return Status::broken;
-    nic.info = entry.nic;
-    nic.info.provider[sizeof(nic.info.provider) - 1] = '\0';
-    nic.info.name[sizeof(nic.info.name) - 1] = '\0';
-    // An alias is of one NIC, and of no other that stands in for it.
-    if (alias != nullptr && *alias != nic.info.name) return Status::unknown_name;
+    const Status status = find_device(library, given, deadline, &nic.device, &nic.info);
+    if (status != Status::ok) return status;
     const LoadedProvider loaded = load_provider(nic.info.provider);
     if (loaded.provider == nullptr) {
         VIADUCT_LOG(error, "nic", "provider %s: %s", nic.info.provider, loaded.error.c_str());
@@ -158,10 +133,8 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
     Mail answer;
     status = library.link.call(std::move(request), &answer, deadline);
     if (status != Status::ok) {
-        const kagent::Error refusal = refusal_in(answer);
         VIADUCT_LOG(warn, "nic", "the agent does not open '%s': status %d %s", nic.device.c_str(),
-                    static_cast<int>(status),
-                    refusal.text[0] != '\0' ? refusal.text : library.link.last_error().c_str());
+                    static_cast<int>(status), refusal_text(library, answer).c_str());
         return status;
     }
     kagent::Opened opened;

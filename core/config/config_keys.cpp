@@ -52,6 +52,8 @@ const std::vector<ConfigKey>& Config::keys() {
         {"names", "resolver", "bool", "true", "ask the system's resolver for host names that no file has"},
         {"names", "strict", "bool", "false", "refuse device names that nothing is known of"},
         {"names", "default_provider", "string", "paramnet", "the provider of device names that say no other"},
+        {"names", "far_provider", "string", "udp",
+         "the provider of host:NAME where the default one serves this host only and NAME is another; empty: none"},
         {"acenic", "ports", "string", "",
          "DPDK devices that become NICs, separated by ';', for example net_af_packet,iface=eth1"},
         {"acenic", "faults", "string", "",
@@ -68,9 +70,9 @@ const std::vector<ConfigKey>& Config::keys() {
          "socket of the engine process; empty: that of the port, started by the first program that needs it"},
         {"acenic", "auth_key_file", "string", "",
          "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are not believed"},
-        {"udp", "interfaces", "string", "",
+        {"udp", "interfaces", "string", "auto",
          "interfaces or IPv4 addresses of this host that become NICs, separated by ';'; auto: all that are up but "
-         "loopback"},
+         "loopback; empty: none"},
         {"udp", "port", "int", "4792", "UDP port that connection requests come to; the same on all hosts", 1, 65535},
         {"udp", "zero_copy", "on|off", "on", "payloads of 2 KiB and more are sent from where they lie"},
         {"udp", "faults", "string", "",
@@ -152,8 +154,8 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "shm_ring", "c_size", "262144", "bytes of the shared memory between two processes, each way", 4096,
          1 << 26},
         {"mpi", "tcp_interfaces", "string", "",
-         "interfaces tcp listens on and calls by, a comma between them; empty: lo, and in jobs on several hosts "
-         "all"},
+         "interfaces tcp listens on and calls by, a comma between them; empty: all, and only lo where "
+         "all processes share it"},
         {"mpi", "tcp_buffer", "c_size", "262144",
          "bytes each process keeps for a tcp connection, each way, beside the system's", 8192, 1 << 26},
         {"mpi", "on_demand", "c_int", "32",

@@ -67,6 +67,8 @@ struct Rejection {
 class NicSink {
 public:
     virtual void offer(const NicInfo&) = 0;
+    // Another name that VipOpenNic takes for the NIC offered last, "PROVIDER:WHICH".
+    virtual void also_called(const char*) {}
     virtual void reject(const Rejection&) = 0;
 
 protected:

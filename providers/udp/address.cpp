@@ -87,6 +87,11 @@ std::string text_of(const NicAddress& a) {
     return text;
 }
 
+std::string text_of_ip(const NicAddress& a) {
+    const std::string text = text_of(a);
+    return text.substr(0, text.find(':'));
+}
+
 std::vector<std::string> split_interfaces(const Settings& settings) {
     const std::string setting = settings.get("interfaces", "");
     std::vector<std::string> all;
@@ -112,10 +117,8 @@ std::vector<std::string> split_interfaces(const Settings& settings) {
     return all;
 }
 
-bool read_spec(const Settings& settings, size_t index, Spec* out, Rejection* why) {
-    const std::vector<std::string> all = split_interfaces(settings);
-    if (index >= all.size()) return refuse("", why, "there is no such interface", "look at udp.interfaces");
-    const std::string& text = out->text = all[index];
+bool read_spec(const Settings& settings, const std::string& text, size_t index, Spec* out, Rejection* why) {
+    out->text = text;
     if (text.find(':') != std::string::npos)
         return refuse(text, why, "udp speaks IPv4 only", "name an interface that has an IPv4 address, or that address");
     in_addr wanted{};

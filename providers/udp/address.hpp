@@ -34,8 +34,9 @@ std::string text_of(const NicAddress&);  // "192.0.2.1:4792"
 
 // The NICs that the settings name (udp.interfaces), without looking at each: "auto" is found out here.
 std::vector<std::string> split_interfaces(const Settings&);
-// The NIC of that number. False: why not, and what to do about it.
-bool read_spec(const Settings&, size_t index, Spec* out, Rejection* why);
+// The NIC of that interface or address; `index` says which fault plan is its. False: why not, and what to do about it.
+bool read_spec(const Settings&, const std::string& text, size_t index, Spec* out, Rejection* why);
+std::string text_of_ip(const NicAddress&);  // "192.0.2.1"
 
 // The address of the NIC behind an IPv4 address (network order) that a host name stands for. False: no route leads
 // there from here.

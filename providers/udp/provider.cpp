@@ -32,7 +32,7 @@ NicInfo describe_nic(uint16_t index, const Spec& spec) {
     NicInfo nic = packet::common_info();
     std::snprintf(nic.name, sizeof nic.name, "udp%u", index);
     std::snprintf(nic.provider, sizeof nic.provider, "udp");
-    std::snprintf(nic.description, sizeof nic.description, "VI over UDP: %.32s at %s", spec.interface.c_str(),
+    std::snprintf(nic.description, sizeof nic.description, "VI over UDP: iface=%.32s, %s", spec.interface.c_str(),
                   text_of(spec.address).c_str());
     nic.address = spec.address;
     nic.index = index;
@@ -44,12 +44,14 @@ NicInfo describe_nic(uint16_t index, const Spec& spec) {
 }
 
 Status discover(const Settings& settings, const Hints&, NicSink& sink) {
-    const auto count = static_cast<uint16_t>(split_interfaces(settings).size());
-    for (uint16_t index = 0; index != count; ++index) {
+    const std::vector<std::string> all = split_interfaces(settings);
+    for (uint16_t index = 0; index != all.size(); ++index) {
         Spec spec;
         Rejection why;
-        if (read_spec(settings, index, &spec, &why)) {
+        if (read_spec(settings, all[index], index, &spec, &why)) {
             sink.offer(describe_nic(index, spec));
+            sink.also_called(("udp:" + spec.interface).c_str());
+            sink.also_called(("udp:" + text_of_ip(spec.address)).c_str());
         } else {
             sink.reject(why);
         }
@@ -60,10 +62,12 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
 Status open(const OpenArgs& args, NicContext** out) {
     Spec spec;
     Rejection rejection;
-    if (!read_spec(*args.settings, args.nic.index, &spec, &rejection)) {
+    // The one that the agent means: interfaces may have come and gone since it looked.
+    if (!read_spec(*args.settings, text_of_ip(args.nic.address), args.nic.index, &spec, &rejection)) {
         VIADUCT_LOG(error, "udp", "%s; %s", rejection.reason, rejection.cure);
         return Status::unknown_name;
     }
+    spec.address = args.nic.address;
     std::optional<wire::Key> key;
     if (const std::string file = args.settings->get("auth_key_file", ""); !file.empty()) {
         std::string why, cure;

@@ -3,37 +3,36 @@
 """Hosts that authenticate their frames: with the same key they work together, without it they do not meet, and the log says why. A key
 that others may read, or that is none, is refused.
 
-    auth.py --bin DIR --vipping PROGRAM
+    auth.py --bin DIR --vipping PROGRAM [--over af_packet|udp|loopback]
 """
 import argparse
 import os
 import sys
 
-from hosts import Failure, Namespaces, end, outcome
+from hosts import Failure, end, kind_of, outcome
 from two_hosts import pair
 
 KEYS = ("000102030405060708090a0b0c0d0e0f", "0f0e0d0c0b0a09080706050403020100")
 
 
-class Keyed(Namespaces):
-    """Each host has the key of that number, or none."""
+def keyed(over, keys):
+    """Two hosts, each with the key of that number, or none."""
+    class Keyed(kind_of(over)):
+        def environment(self, host):
+            environment = super().environment(host)
+            if keys[host] is not None:
+                name = "VIADUCT_%s_AUTH_KEY_FILE" % self.provider.upper()
+                environment[name] = self.file("key%d" % host, KEYS[keys[host]], 0o600)
+            return environment
 
-    def __init__(self, keys):
-        super().__init__(2)
-        self.keys = keys
+        def file(self, name, text, mode):
+            path = os.path.join(self.folder, name)
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text + "\n")
+            os.chmod(path, mode)
+            return path
 
-    def environment(self, host):
-        environment = super().environment(host)
-        if self.keys[host] is not None:
-            environment["VIADUCT_ACENIC_AUTH_KEY_FILE"] = self.file("key%d" % host, KEYS[self.keys[host]], 0o600)
-        return environment
-
-    def file(self, name, text, mode):
-        path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="ascii") as file:
-            file.write(text + "\n")
-        os.chmod(path, mode)
-        return path
+    return Keyed(2)
 
 
 def strangers(hosts, program, what):
@@ -54,7 +53,8 @@ def strangers(hosts, program, what):
 
 
 def refused(hosts, program, path, what):
-    hosts.settings.update({"VIADUCT_LOG": "error", "VIADUCT_ACENIC_AUTH_KEY_FILE": path})
+    hosts.settings["VIADUCT_LOG"] = "error"
+    hosts.set("auth_key_file", path)
     process = hosts.start(0, program, "-c", "hostb")
     try:
         out, err = process.communicate(timeout=30)
@@ -69,26 +69,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
     parser.add_argument("--vipping", required=True)
+    parser.add_argument("--over", default="af_packet", choices=("af_packet", "udp", "loopback"))
     options = parser.parse_args()
     program = os.path.join(os.path.abspath(options.bin), "via_pingpong")
     sizes = "".join(r" +%d +[0-9.]+ +[0-9.]+\n" % (1 << k) for k in range(2, 18))
 
     def test():
-        with Keyed((0, 0)) as hosts:
+        with keyed(options.over, (0, 0)) as hosts:
             for level in "udr":
                 pair(hosts, "the same key, " + level, [program, "-s"],
                      [program, "-c", "hostb", "-n", 20, "-m", 1 << 17, "-r", level], r"server: done\n",
                      r" +bytes +half trip \(us\) +MB/s\n" + sizes + r"data verified: OK\n")
         for keys, what in (((0, 1), "authenticates with another key"), ((None, 0), "does not authenticate"),
                            ((0, None), "no key is set here")):
-            with Keyed(keys) as hosts:
+            with keyed(options.over, keys) as hosts:
                 strangers(hosts, os.path.abspath(options.vipping), what)
-        with Keyed((None, None)) as hosts:
+        with keyed(options.over, (None, None)) as hosts:
             refused(hosts, program, hosts.file("open", KEYS[0], 0o644), "can be read or written by others")
             refused(hosts, program, hosts.file("short", KEYS[0][:30], 0o600), "has no key in it")
             refused(hosts, program, os.path.join(hosts.folder, "none"), "cannot be read")
-            hosts.settings["VIADUCT_ACENIC_MODE"] = "shared"
-            refused(hosts, program, hosts.file("good", KEYS[0], 0o600), "acenic.mode is shared")
+            if hosts.provider == "acenic":
+                hosts.set("mode", "shared")
+                refused(hosts, program, hosts.file("good", KEYS[0], 0o600), "acenic.mode is shared")
 
     return outcome(test)
 

@@ -4,6 +4,7 @@
 through both; partner processes run on another host.
 
     conformance.py --suite PROGRAM [--over af_packet|memif|vhost|udp|loopback] [--mode exclusive|shared] [--mtu N] [--filter TESTS]
+                   [--user UID]
 
 af_packet: three interfaces in one network namespace and one in another, joined by a bridge. memif and vhost join two ports and no more:
 tests with a partner process have a run of their own, in which the process has one end of the link and its partner the other.
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from hosts import OVER, Failure, finish, kind_of, outcome
+from hosts import OVER, Failure, finish, kind_of, outcome, without_privileges
 
 # Those that start partner processes or fork.
 WITH_PARTNERS = "Fork.*:Processes.*:*RemoteProcessKilled*:*ThoughItEndsWithoutAWord*:LeavingBehind.*"
@@ -108,7 +109,10 @@ def main():
     parser.add_argument("--mode", default="exclusive", choices=("exclusive", "shared"))
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--filter", help="which tests, as GoogleTest has it; all")
+    parser.add_argument("--user", type=int, help="udp: all of it in a user namespace of that user")
     options = parser.parse_args()
+    if options.user is not None:
+        return without_privileges(options.user)
     options.suite = os.path.abspath(options.suite)
     code = outcome(lambda: (over_a_pair if options.over in ("memif", "vhost") else over_interfaces)(options))
     if code != 0:

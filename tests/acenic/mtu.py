@@ -3,35 +3,33 @@
 """Hosts whose interfaces take frames of different sizes: one end of 1500 bytes, or a bridge of 1500 between two ends of 9000. They
 connect soon, messages of many frames arrive, and nothing that is too large holds up what is not. vipinfo says that frames were lost.
 
-    mtu.py --bin DIR --vipinfo PROGRAM --vipping PROGRAM
+    mtu.py --bin DIR --vipinfo PROGRAM --vipping PROGRAM [--over af_packet|udp] [--user UID]
 """
 import argparse
 import os
 import sys
 import time
 
-from hosts import Failure, Namespaces, end, outcome, run
+from hosts import Failure, end, kind_of, outcome, run, without_privileges
 from two_hosts import pair
 
 
-class Unlike(Namespaces):
+def unlike(over, mtus, bridge=None):
     """Two hosts of which one has the other MTU, joined directly or by a bridge with an MTU of its own."""
+    class Unlike(kind_of(over)):
+        def make_links(self):
+            super().make_links()
+            for name, mtu in zip(self.names, mtus):
+                run("ip", "-n", name, "link", "set", "v0", "mtu", str(mtu))
+            if bridge is not None:
+                for host in range(len(self.names)):
+                    run("ip", "-n", self.switch, "link", "set", "p%d-0" % host, "mtu", str(bridge))
 
-    def __init__(self, mtus, bridge=None):
-        super().__init__(2 if bridge is None else 3)
-        self.mtus, self.bridge = mtus, bridge
-
-    def make_links(self):
-        super().make_links()
-        for name, mtu in zip(self.names, self.mtus):
-            run("ip", "-n", name, "link", "set", "v0", "mtu", str(mtu))
-        if self.bridge is not None:
-            for host in range(len(self.names)):
-                run("ip", "-n", self.switch, "link", "set", "p%d-0" % host, "mtu", str(self.bridge))
+    return Unlike(2 if bridge is None else 3)
 
 
 def doctor(hosts, vipinfo):
-    process = hosts.start(0, vipinfo, "--doctor", "acenic0")
+    process = hosts.start(0, vipinfo, "--doctor", hosts.provider + "0")
     try:
         out, err = process.communicate(timeout=60)
     finally:
@@ -68,23 +66,28 @@ def main():
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
     parser.add_argument("--vipinfo", required=True)
     parser.add_argument("--vipping", required=True)
+    parser.add_argument("--over", default="af_packet", choices=("af_packet", "udp"))
+    parser.add_argument("--user", type=int, help="udp: all of it in a user namespace of that user")
     options = parser.parse_args()
+    if options.user is not None:
+        return without_privileges(options.user)
     program = os.path.join(os.path.abspath(options.bin), "via_pingpong")
     sizes = "".join(r" +%d +[0-9.]+ +[0-9.]+\n" % (1 << k) for k in range(2, 16))
 
     def test():
-        with Unlike((9000, 9000)) as hosts:
+        with unlike(options.over, (9000, 9000)) as hosts:
             shrinks(hosts, os.path.abspath(options.vipping))
-        for mode in ("exclusive", "shared"):
+        for mode in ("exclusive", "shared") if options.over == "af_packet" else ("udp",):
             for mtus, bridge in (((9000, 1500), None), ((1500, 9000), None), ((9000, 9000), 1500)):
-                with Unlike(mtus, bridge) as hosts:
-                    hosts.settings["VIADUCT_ACENIC_MODE"] = mode
+                with unlike(options.over, mtus, bridge) as hosts:
+                    if hosts.provider == "acenic":
+                        hosts.set("mode", mode)
                     for level in "ur":
                         pair(hosts, "%s %s%s %s" % (mode, mtus, " over %d" % bridge if bridge else "", level),
                              [program, "-s"], [program, "-c", "hostb", "-n", 20, "-m", 1 << 15, "-r", level],
                              r"server: done\n",
                              r" +bytes +half trip \(us\) +MB/s\n" + sizes + r"data verified: OK\n")
-                    if mtus == (9000, 1500) and mode == "exclusive":
+                    if mtus == (9000, 1500) and mode != "shared":
                         doctor(hosts, os.path.abspath(options.vipinfo))
 
     return outcome(test)

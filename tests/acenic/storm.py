@@ -3,9 +3,10 @@
 """Messages, RDMA writes and RDMA reads under fault injection, every byte compared with what was sent, and the counters of the
 engines, which must show that faults were injected and repaired.
 
-    storm.py --build BUILD [--over af_packet,memif,vhost] [--mode exclusive|shared] [--messages N] [--faults PLAN] [--seed N]
+    storm.py --build BUILD [--over af_packet,memif,vhost,udp,loopback] [--mode exclusive|shared] [--messages N] [--faults PLAN]
+             [--seed N] [--mtu N] [--user UID]
 
-shared: an engine process on each host, which is where frames go wrong; the programs' ends of the protocol deal with it.
+acenic, shared: an engine process on each host, which is where frames go wrong; the programs' ends of the protocol deal with it.
 """
 import argparse
 import contextlib
@@ -15,7 +16,7 @@ import signal
 import sys
 import time
 
-from hosts import SKIPPED, Failure, Skipped, end, kind_of
+from hosts import SKIPPED, Failure, Skipped, end, kind_of, without_privileges
 
 WEATHER = "drop=0.05,duplicate=0.05,corrupt=0.02,reorder=0.1"
 # Test, message size, share of the messages. At Unreliable messages may be lost, so vipperf has no stream of them.
@@ -24,8 +25,9 @@ WORK = (("send_bw", 64, 0.5), ("send_bw", 30000, 0.2), ("write_bw", 4000, 0.15),
 
 def storm(hosts, program, test, size, count, level):
     began = time.monotonic()
-    processes = [hosts.start(1, program, "-s", "-1", "-d", "acenic0"),
-                 hosts.start(0, program, "-d", "acenic0", "-t", test, "-b", size, "-n", count, "-r", level, "--check", "-w", 10000,
+    nic = hosts.provider + "0"
+    processes = [hosts.start(1, program, "-s", "-1", "-d", nic),
+                 hosts.start(0, program, "-d", nic, "-t", test, "-b", size, "-n", count, "-r", level, "--check", "-w", 10000,
                              "hostb")]
     limit = 90 + count / (20 if test == "send_lat" else 500)  # each lost answer costs a timeout
     try:
@@ -52,9 +54,10 @@ def storm(hosts, program, test, size, count, level):
 def weather(hosts, options):
     """Where frames leave: in the programs, or in two engine processes, which end well."""
     faults = "seed=%d,%s" % (options.seed, options.faults)
-    hosts.settings["VIADUCT_ACENIC_MODE"] = options.mode
-    if options.mode == "exclusive":
-        hosts.settings["VIADUCT_ACENIC_FAULTS"] = faults
+    if hosts.provider == "acenic":
+        hosts.set("mode", options.mode)
+    if hosts.provider != "acenic" or options.mode == "exclusive":
+        hosts.set("faults", faults)
         yield
         return
     daemon = os.path.join(os.path.abspath(options.build), "sbin", "viaduct-acenicd")
@@ -95,7 +98,10 @@ def main():
     parser.add_argument("--faults", default=WEATHER)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mtu", type=int, default=9000)
+    parser.add_argument("--user", type=int, help="udp: all of it in a user namespace of that user")
     options = parser.parse_args()
+    if options.user is not None:
+        return without_privileges(options.user)
     skipped = []
     for over in options.over.split(","):
         print("over %s, %s, seed %d, %s" % (over, options.mode, options.seed, options.faults))

@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 
-from hosts import OVER, Failure, Loopback, end, finish, kind_of, outcome
+from hosts import OVER, Failure, Loopback, end, finish, kind_of, outcome, without_privileges
 
 
 def pair(hosts, what, server, client, server_says, client_says):
@@ -116,8 +116,10 @@ def main():
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--faults", default="", help="fault plan of every port")
     parser.add_argument("--brief", action="store_true", help="a ping-pong at one level and the move of a file")
-    parser.add_argument("--user", type=int, help="loopback: whom the programs run as")
+    parser.add_argument("--user", type=int, help="loopback: whom the programs run as; udp: in a user namespace of that user")
     options = parser.parse_args()
+    if options.user is not None and options.over == "udp":
+        return without_privileges(options.user)
     programs = os.path.abspath(options.bin)
     levels = "r" if options.brief else "dr" if options.faults else "udr"  # at Unreliable a message may be lost, and these programs wait for each
     kind = kind_of(options.over)

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "fake_provider/fake_control.hpp"
 
@@ -49,6 +51,18 @@ TEST_F(NicNamesTest, NamesOfFormerTimesCountTheDefaultProvidersNics) {
     }
     EXPECT_EQ(opened("/etc/via_lo"), "paramnet0");
     EXPECT_EQ(opened("/dev/via_lo"), "paramnet0");
+}
+
+TEST_F(NicNamesTest, ProvidersGiveNicsOtherNamesForWhichNoOtherNicStandsIn) {
+    const std::vector<std::vector<std::string>> other = {{"acenic:eth0"}, {"acenic:eth1", "acenic:192.0.2.1"}, {}, {}, {}};
+    const std::vector<std::string> providers = {"acenic", "udp", "paramnet"};
+    naming.other_names = &other;
+    naming.providers = &providers;
+    EXPECT_EQ(opened("acenic:eth1"), "acenic1");
+    EXPECT_EQ(opened("acenic:192.0.2.1"), "acenic1");
+    for (const char* absent : {"acenic:eth2", "udp:eth0", "udp:192.0.2.1", "paramnet:0", "udp:"})
+        EXPECT_EQ(opened(absent), "") << absent;
+    EXPECT_EQ(opened("elsewhere:eth1"), "paramnet1") << "a name of former times like any other";
 }
 
 TEST_F(NicNamesTest, WindowsNamesCountFromOne) {

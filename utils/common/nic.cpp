@@ -77,6 +77,11 @@ std::string text_of(const VIP_NET_ADDRESS& address, bool whole) {
     return out;
 }
 
+std::string device_toward(const std::string& host) {
+    unsigned char bytes[kNicAddressBytes];
+    return host.empty() || read_bytes(host, bytes, sizeof bytes) ? "/dev/via_lo" : "host:" + host;
+}
+
 Nic::Nic(const std::string& device) {
     const VIP_RETURN result = VipOpenNic(device.c_str(), &handle_);
     if (result != VIP_SUCCESS) {

@@ -19,6 +19,9 @@ union Address {
 // "02:00:5e:00:00:01", and behind a slash the discriminator if `whole`.
 std::string text_of(const VIP_NET_ADDRESS&, bool whole = false);
 
+// The device that reaches a host named to a tool: the default NIC for none and for a NIC's own address.
+std::string device_toward(const std::string& host);
+
 class Nic {
 public:
     explicit Nic(const std::string& device);

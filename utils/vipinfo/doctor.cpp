@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -28,6 +29,7 @@ namespace {
 
 constexpr uint64_t kWantedFiles = 256;  // sockets, watches of peers, the application's own
 constexpr uint64_t kMappingsPerVi = 4;  // connection segment, peer's hub and table, slack
+constexpr uint64_t kWantedBuffer = 8 << 20;  // of a socket of udp
 constexpr uint64_t kWantedMappings = 1024 * kMappingsPerVi + 4096;
 
 Finding ok(std::string subject, std::string text) {
@@ -247,6 +249,21 @@ void dropped_frames(const NicInfo& nic, std::vector<Finding>& out) {
                                interface)});
 }
 
+// Frames of a connection that come faster than they are taken wait there.
+void socket_buffers(const Inventory& all, std::vector<Finding>& out) {
+    const bool needed = std::any_of(all.nics.begin(), all.nics.end(),
+                                    [](const NicInfo& nic) { return text_of(nic.provider) == "udp"; });
+    const std::string most = needed ? first_line("/proc/sys/net/core/rmem_max") : "";
+    if (most.empty()) return;
+    if (std::strtoull(most.c_str(), nullptr, 10) >= kWantedBuffer) {
+        out.push_back(ok("socket buffers", fmt::format("net.core.rmem_max {}", most)));
+        return;
+    }
+    out.push_back({Verdict::note, "socket buffers",
+                   fmt::format("net.core.rmem_max {}: udp keeps fewer frames under way than it could", most),
+                   fmt::format("sysctl -w net.core.rmem_max={0} net.core.wmem_max={0}", kWantedBuffer)});
+}
+
 void nics(const Inventory& all, std::vector<Finding>& out) {
     if (all.agent_error.empty() && all.nics.empty()) {
         out.push_back(
@@ -277,6 +294,7 @@ std::vector<Finding> examine(const Inventory& all, const std::string& device) {
     out.push_back(agent(all));
     agents_name(all, out);
     nics(all, out);
+    socket_buffers(all, out);
     out.push_back(try_message(device));
     return out;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <vipl.h>
 
 #include <cstring>
 
@@ -138,12 +139,26 @@ Inventory take_inventory() {
     return all;
 }
 
-// As vipl/nic.cpp finds it.
+namespace {
+
+// The NIC that "host:NAME" opens is found by opening it: the system's routes and resolver take part.
+std::string opened_by(const std::string& name) {
+    VIP_NIC_HANDLE nic = nullptr;
+    if (!name.starts_with("host:") || VipOpenNic(name.c_str(), &nic) != VIP_SUCCESS) return name;
+    VIP_NIC_ATTRIBUTES attributes{};
+    const bool known = VipQueryNic(nic, &attributes) == VIP_SUCCESS;
+    VipCloseNic(nic);
+    return known ? attributes.Name : name;
+}
+
+}  // namespace
+
+// As vipl/device.cpp finds it.
 Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     kagent::NameText request;
     const Config config = Config::load();
     const std::string* const alias = config.nic_of_alias(given);
-    const std::string& name = alias != nullptr ? *alias : given;
+    const std::string name = opened_by(alias != nullptr ? *alias : given);
     if (name.size() >= sizeof(request.name)) {
         *why = fmt::format("longer than {} characters", sizeof(request.name) - 1);
         return Status::invalid;
@@ -161,7 +176,8 @@ Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     kagent::NicEntry entry;
     if (answer.type() == kagent::Type::kNicEntry && answer.get(&entry)) {
         *nic = entry.nic;
-        if (alias == nullptr || text_of(nic->name) == *alias) return Status::ok;
+        if (alias == nullptr || alias->find(':') != std::string::npos || text_of(nic->name) == *alias)
+            return Status::ok;
         *why = fmt::format("the configuration gives that name to {}, and there is no such NIC", *alias);
         return Status::unknown_name;
     }

@@ -101,13 +101,13 @@ int main(int argc, char** argv) {
         "Sends messages over a VI to a server of its own kind and shows how long each takes there and back."};
     Options options;
     bool server = false, as_json = false, quiet = false;
-    options.device = "/dev/via_lo";
     options.discriminator = "vipping";
     options.level = "delivery";
     app.add_option("HOST", options.host, "name or address of the server's host; none: the NIC itself");
     app.add_flag("-s,--server", server, "answer clients until stopped");
     app.add_flag("-1,--once", options.once, "server: end when the first client has gone");
-    app.add_option("-d,--device", options.device, "the NIC, as VipOpenNic takes it")->capture_default_str();
+    app.add_option("-d,--device", options.device, "the NIC, as VipOpenNic takes it; none: the one that reaches HOST, "
+                                                "or for a server the default one and those of names.far_provider");
     app.add_option("-D,--discriminator", options.discriminator, "which server on that host")
         ->capture_default_str();
     app.add_option("-c,--count", options.count, "stop after so many messages")->check(CLI::PositiveNumber);

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "core/config/config.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/stop.hpp"
 #include "utils/vipping/line.hpp"
@@ -32,8 +35,8 @@ struct Client {
 
 class Server {
 public:
-    Server(const Options& options, const std::function<void(const std::string&)>& told)
-        : options_(options), told_(told), nic_(options.device) {
+    Server(const Options& options, const std::string& device, const std::function<void(const std::string&)>& told)
+        : options_(options), told_(told), nic_(device) {
         tools::check(VipCreateCQ(nic_.handle(), kMostClients * kReceives, &cq_), "VipCreateCQ");
     }
 
@@ -49,10 +52,10 @@ public:
                           tools::text_of(nic_.local("").head), options_.discriminator));
         std::string failure;
         try {
-            while (!tools::stopped()) answer_next();
+            while (!over()) answer_next();
         } catch (const ToolError& error) {
             failure = error.what();
-            tools::stop();
+            failed_ = true;
         }
         door.join();
         if (!failure_.empty()) failure = failure_;
@@ -60,9 +63,11 @@ public:
     }
 
 private:
+    bool over() const { return tools::stopped() || failed_; }
+
     // The door's thread.
     void let_in() try {
-        while (!tools::stopped()) {
+        while (!over()) {
             tools::Address local = nic_.local(options_.discriminator), remote{};
             VIP_VI_ATTRIBUTES theirs{};
             VIP_CONN_HANDLE request = nullptr;
@@ -74,7 +79,7 @@ private:
         }
     } catch (const ToolError& error) {
         failure_ = error.what();
-        tools::stop();
+        failed_ = true;
     }
 
     void accept(VIP_CONN_HANDLE request, const VIP_VI_ATTRIBUTES& theirs, const std::string& name) {
@@ -140,13 +145,64 @@ private:
     VIP_CQ_HANDLE cq_ = nullptr;
     std::mutex mutex_;  // guards the clients: one thread adds them, the other takes them away
     std::map<VIP_VI_HANDLE, Client> clients_;
+    std::atomic<bool> failed_{false};
     std::string failure_;  // of the door's thread; read when it has ended
 };
+
+constexpr const char* kDefaultNic = "/dev/via_lo";
+
+// The name of the NIC that is opened so; empty: none is.
+std::string name_of(const std::string& device) {
+    VIP_NIC_HANDLE nic = nullptr;
+    if (VipOpenNic(device.c_str(), &nic) != VIP_SUCCESS) return {};
+    VIP_NIC_ATTRIBUTES attributes{};
+    const bool known = VipQueryNic(nic, &attributes) == VIP_SUCCESS;
+    VipCloseNic(nic);
+    return known ? attributes.Name : "";
+}
+
+// The NICs by which other hosts come where the default one serves this host only. A name that is none of them opens
+// another NIC.
+std::vector<std::string> far_nics() {
+    const std::string provider = Config::load().get("names", "far_provider"), standard = name_of(kDefaultNic);
+    std::vector<std::string> found;
+    for (int i = 0; !provider.empty(); ++i) {
+        const std::string name = provider + std::to_string(i);
+        if (name_of(name) != name) break;
+        if (name != standard) found.push_back(name);
+    }
+    return found;
+}
+
+void serve_one(const Options& options, const std::string& device, const std::function<void(const std::string&)>& told) {
+    try {
+        Server(options, device, told).run();
+    } catch (const ToolError& error) {
+        told(fmt::format("not answering on {}: {}", device, error.what()));
+    }
+}
 
 }  // namespace
 
 void serve(const Options& options, const std::function<void(const std::string&)>& told) {
-    Server(options, told).run();
+    if (!options.device.empty()) return Server(options, options.device, told).run();
+    std::mutex mutex;
+    const auto tell = [&](const std::string& line) {
+        const std::lock_guard lock(mutex);
+        told(line);
+    };
+    std::vector<std::thread> others;
+    for (const std::string& device : far_nics())
+        others.emplace_back([&options, &tell, device] { serve_one(options, device, tell); });
+    std::string failure;
+    try {
+        Server(options, kDefaultNic, tell).run();
+    } catch (const ToolError& error) {
+        failure = error.what();
+        tools::stop();
+    }
+    for (std::thread& other : others) other.join();
+    if (!failure.empty()) throw ToolError(failure);
 }
 
 }  // namespace viaduct::vipping

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The cable is cut under load. Restored at once, reliable levels lose nothing; cut for longer, both ends hear of it in their time, and
+the next connection works as soon as the cable is there again.
+
+    cut.py --build BUILD [--user UID]
+"""
+import argparse
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
+from hosts import Failure, UdpNamespaces, end, outcome, run, without_privileges  # noqa: E402
+
+TOLD_WITHIN = 10.0  # 650 ms of silence, and what a busy machine adds
+
+
+def cable(hosts, state):
+    run("ip", "-n", hosts.names[1], "link", "set", "v0", state)
+
+
+def load(hosts, vipperf, level, count):
+    return [hosts.start(1, vipperf, "-s", "-1", "-d", "udp0"),
+            hosts.start(0, vipperf, "-d", "udp0", "-t", "send_bw", "-b", 4000, "-n", count, "-r", level, "--check", "-w", 10000, "hostb")]
+
+
+def short(hosts, vipperf, level):
+    processes = load(hosts, vipperf, level, 100000)
+    try:
+        time.sleep(1)
+        cuts = 0
+        while processes[1].poll() is None and cuts < 5:
+            cable(hosts, "down")
+            time.sleep(0.2)
+            cable(hosts, "up")
+            cuts += 1
+            time.sleep(0.5)
+        for process in reversed(processes):
+            out, err = process.communicate(timeout=120)
+            if process.returncode != 0:
+                raise Failure("%s, short cuts: exit status %d\n%s%s" % (level, process.returncode, out[-2000:], err[-2000:]))
+        if cuts == 0:
+            raise Failure("it was over before the cable was cut")
+    finally:
+        end(processes)
+    print("%-9s %d cuts of 0.2 s, every byte there" % (level, cuts), flush=True)
+
+
+def long(hosts, vipperf, level):
+    processes = load(hosts, vipperf, level, 10_000_000)
+    try:
+        time.sleep(1)
+        cable(hosts, "down")
+        began = time.monotonic()
+        for process in reversed(processes):
+            out, err = process.communicate(timeout=60)
+            if process.returncode == 0:
+                raise Failure("%s: it ended well without a cable\n%s%s" % (level, out, err))
+        took = time.monotonic() - began
+        if took > TOLD_WITHIN:
+            raise Failure("%s: the ends heard of the cut after %.1f s" % (level, took))
+    finally:
+        end(processes)
+        cable(hosts, "up")
+    processes = load(hosts, vipperf, level, 1000)
+    try:
+        for process in reversed(processes):
+            out, err = process.communicate(timeout=60)
+            if process.returncode != 0:
+                raise Failure("%s, after the cut: exit status %d\n%s%s" % (level, process.returncode, out[-2000:], err[-2000:]))
+    finally:
+        end(processes)
+    print("%-9s a cut is told to both ends within %.1f s, the next connection works" % (level, took), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, help="build tree")
+    parser.add_argument("--user", type=int, help="all of it in a user namespace of that user")
+    options = parser.parse_args()
+    if options.user is not None:
+        return without_privileges(options.user)
+    vipperf = os.path.join(os.path.abspath(options.build), "bin", "vipperf")
+
+    def run_all():
+        with UdpNamespaces(2) as hosts:
+            for level in ("delivery", "reception"):
+                short(hosts, vipperf, level)
+                long(hosts, vipperf, level)
+
+    return outcome(run_all)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
