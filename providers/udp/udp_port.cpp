@@ -128,14 +128,20 @@ void UdpPort::end_zero_copy(std::byte*, uint32_t bytes, std::span<const wire::Pi
     ++out_count_;
 }
 
+// Frames of a hand-shake go alone: that one arrives shows that its size passes, and trains may pass where frames of their
+// size do not (veth looks at no frame within them).
+bool UdpPort::goes_alone(const Out& o) {
+    return wire::is_connecting(wire::Kind{wire::load8(o.frame + wire::kKindAt)});
+}
+
 // Frames for one peer, all of the size of the first; the last may be shorter.
 uint32_t UdpPort::length_of_train(uint32_t first) const {
-    if (!segments_) return 1;
     const Out& head = out_[first];
+    if (!segments_ || goes_alone(head)) return 1;
     uint32_t n = 1, bytes = head.all;
     for (; first + n < out_count_ && n < kMostOfTrain; ++n) {
         const Out& o = out_[first + n];
-        if (!(o.to == head.to) || o.all > head.all || bytes + o.all > kTrainBytes) break;
+        if (!(o.to == head.to) || o.all > head.all || bytes + o.all > kTrainBytes || goes_alone(o)) break;
         bytes += o.all;
         if (o.all < head.all) return n + 1;
     }

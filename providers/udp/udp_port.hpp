@@ -78,6 +78,7 @@ private:
     bool take_one(Take, void* argument, const In&, std::span<const std::byte> frame);
 
     void send_frames();
+    static bool goes_alone(const Out&);
     uint32_t length_of_train(uint32_t first) const;
     void keep_rest(uint32_t first);
     bool note_failure(int error, uint32_t frames);

@@ -16,6 +16,7 @@ namespace viaduct::wire {
 
 inline constexpr uint8_t kVersion = 2;
 inline constexpr uint32_t kHeaderBytes = 40;
+inline constexpr uint32_t kKindAt = 1;         // where a header has the kind
 inline constexpr uint32_t kSourceAt = 8;       // where a header has the link id of its sender
 inline constexpr uint32_t kPassAt = 24;        // and the pass
 inline constexpr uint32_t kMinFrame = 576;     // the smallest path a connection works over
@@ -49,6 +50,7 @@ enum class Kind : uint8_t {
 };
 
 const char* name_of(Kind);
+inline bool is_connecting(Kind kind) { return static_cast<uint8_t>(kind) < 16; }
 inline bool is_sequenced(Kind kind) { return static_cast<uint8_t>(kind) >= 32; }
 
 enum Flag : uint16_t {
