@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A hostile network: two hosts talk over acenic, a third one on the same switch sends frames of its own. Measured is the pair: do all
+"""A hostile network: two hosts talk over acenic, or over udp, a third one on the same switch sends frames of its own. Measured is the pair: do all
 messages come back right, and how long do they take beside a time without an attack.
 
 Without a key the attacker does not see the frames of others: it scans for connection ids, and forges frames with ids that it has been
@@ -19,13 +19,15 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
-from hosts import Failure, Namespaces, end, outcome, run  # noqa: E402
+from hosts import Failure, end, kind_of, outcome, run  # noqa: E402
 
 ETHERTYPE, ALL = 0x88B5, 3  # what comes to a port of a bridge is shown to sockets for all types only
 VERSION, HEADER = 2, 40
 SEND, RESET, DISCONNECT, DISCONNECTED, KEEP_ALIVE, ACKNOWLEDGE = 32, 18, 16, 17, 19, 20
 FIELDS = {SEND: 16, RESET: 0, DISCONNECT: 8, DISCONNECTED: 0, KEEP_ALIVE: 32, ACKNOWLEDGE: 32}
 AT_ONCE, PER_SECOND = 20, 100  # answers to frames of no connection: docs/wire-format.md
+REQUESTS = 4792  # udp.port
+MARK = b"\xfd"  # what viaduct-udpd passes on begins so
 NAMES = {RESET: "reset", DISCONNECTED: "disconnected"}
 
 
@@ -92,6 +94,40 @@ class Wire:
                 return
             if len(packet) >= 14 + HEADER and packet[12:14] == struct.pack(">H", ETHERTYPE):
                 yield packet[:6], packet[6:12], packet[14:]
+
+
+def checksum(data):
+    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
+    return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+
+
+class UdpWire(Wire):
+    """Frames in datagrams. An end is an Ethernet address, an IPv4 address and a port."""
+    IPV4 = struct.pack(">H", 0x0800)
+
+    def send(self, target, origin, data):
+        udp = origin[10:12] + target[10:12] + struct.pack(">HH", 8 + len(data), 0)  # no checksum
+        head = struct.pack(">BBHHHBB", 0x45, 0, 28 + len(data), 0, 0x4000, 64, 17)
+        ends = origin[6:10] + target[6:10]
+        packet = target[:6] + origin[:6] + self.IPV4 + head + struct.pack(">H", checksum(head + ends)) + ends + udp + data
+        for _ in range(100):
+            try:
+                return self.socket.send(packet.ljust(60, b"\0"))
+            except (BlockingIOError, OSError):
+                time.sleep(0.0005)
+        return 0
+
+    def heard(self):
+        while True:
+            try:
+                packet = self.socket.recv(1 << 16)
+            except (BlockingIOError, OSError):
+                return
+            if len(packet) >= 42 + HEADER and packet[12:15] == self.IPV4 + b"\x45" and packet[23] == 17:
+                yield packet[:6] + packet[30:34] + packet[36:38], packet[6:12] + packet[26:30] + packet[34:36], packet[42:]
+
+
+WIRES = {"acenic": (Wire, ETHERTYPE), "udp": (UdpWire, ALL)}
 
 
 def answers_from(wire, target):
@@ -166,47 +202,73 @@ def replay(wire, what):
     return {"forged": count}
 
 
+def noise(wire, what):
+    """What is no frame, at the port of the program and at the one that requests come to: bytes at random, frames cut short, what
+    viaduct-udpd passes on over loopback."""
+    until, count = time.monotonic() + what["seconds"], 0
+    dice = random.Random(24)
+    requests = what["target"][:10] + struct.pack(">H", REQUESTS)
+    while time.monotonic() < until:
+        for target in (what["target"], requests):
+            good = frame(KEEP_ALIVE, what["id"], what["peer_id"])
+            for data in (dice.randbytes(dice.randrange(1400)), good[:dice.randrange(len(good))], MARK + dice.randbytes(dice.randrange(200)),
+                         MARK, b""):
+                wire.send(target, dice.choice((what["own"], what["peer"])), data)
+                count += 1
+        time.sleep(0.001)
+    return {"sent": count}
+
+
 def attack(text):
     what = json.loads(text)
     for name in ("target", "own", "peer"):
         what[name] = bytes.fromhex(what[name])
-    print(json.dumps({"scan": scan, "forge": forge, "replay": replay}[what["attack"]](Wire("v0"), what)))
+    kind, ethertype = WIRES[what["over"]]
+    attacks = {"scan": scan, "forge": forge, "replay": replay, "noise": noise}
+    print(json.dumps(attacks[what["attack"]](kind("v0", ethertype), what)))
     return 0
 
 
 def listen(text):
     """What the switch sees of the pair: for the test, which must know what is to be guessed, and for an attacker that sees it too."""
     what = json.loads(text)
-    wire, until, seen = Wire(what["interface"], ALL), time.monotonic() + what["seconds"], []
+    wire, until, seen, ends = WIRES[what["over"]][0](what["interface"], ALL), time.monotonic() + what["seconds"], [], ("", "")
     while time.monotonic() < until and len(seen) < what["most"]:
         for target, origin, data in wire.heard():
             length = struct.unpack(">H", data[32:34])[0]
-            if target.hex() == what["target"] and origin.hex() == what["peer"] and data[0] == VERSION and length + HEADER <= len(data):
+            if target.hex().startswith(what["target"]) and origin.hex().startswith(what["peer"]) and data[0] == VERSION and \
+                    data[1] >= DISCONNECT and length + HEADER <= len(data):
                 seen.append(data[:HEADER + length].hex())
+                ends = target.hex(), origin.hex()
         time.sleep(0.002)
-    print(json.dumps(seen))
+    print(json.dumps({"seen": seen, "target": ends[0], "peer": ends[1]}))
     return 0
 
 
-class Network(Namespaces):
+def network(over):
     """Host 2 is the attacker's. The switch does not learn from its frames, so that those of others do not go there."""
+    class Network(kind_of(over)):
+        def __init__(self):
+            super().__init__(3, mtu=1500)
 
-    def __init__(self):
-        super().__init__(3, mtu=1500)
+        def make_links(self):
+            super().make_links()
+            run("ip", "-n", self.switch, "link", "set", "p2-0", "type", "bridge_slave", "learning", "off", "flood", "on")
 
-    def make_links(self):
-        super().make_links()
-        run("ip", "-n", self.switch, "link", "set", "p2-0", "type", "bridge_slave", "learning", "off", "flood", "on")
+        def end(self, host):
+            """Where frames of a host come from, without the port, which its program has."""
+            ethernet = self.ethernet(host, 0).replace(":", "")
+            return ethernet if self.provider == "acenic" else ethernet + socket.inet_aton(self.ip(host, 0)).hex()
 
-    def mac(self, host):
-        return self.address(host, 0).replace(":", "")
+        def script(self, space, option, what):
+            return subprocess.Popen(["ip", "netns", "exec", space, sys.executable, os.path.abspath(__file__), option,
+                                     json.dumps(dict(what, over=self.provider))], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    text=True)
 
-    def script(self, space, option, what):
-        return subprocess.Popen(["ip", "netns", "exec", space, sys.executable, os.path.abspath(__file__), option, json.dumps(what)],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Network()
 
 
-def said(process, limit=20):
+def said(process, limit=90):
     out, err = process.communicate(timeout=limit)
     if process.returncode != 0:
         raise Failure("the attack failed: %s" % err)
@@ -224,7 +286,7 @@ class Pair:
         return self.hosts.start(0, self.program, "hostb", "-j", "-c", int(seconds * 200), "-i", "0.005", "-w", "5000", "-r", self.level)
 
     def result(self, client, what):
-        out, err = client.communicate(timeout=30)
+        out, err = client.communicate(timeout=60)
         if client.returncode != 0:
             raise Failure("%s, %s: the pair was disturbed\n%s%s" % (what, self.level, out, err))
         shown = json.loads(out)
@@ -240,21 +302,23 @@ def check_time(what, calm, attacked):
     print("%-44s good, round trip %.0f us, calm %.0f us" % (what, attacked, calm), flush=True)
 
 
-def sniff(hosts, most, seconds=2.0):
+def sniff(hosts, most, seconds=10.0):
     """Frames from host 0 to host 1."""
-    return said(hosts.script(hosts.switch, "--listen", {"interface": "p0-0", "seconds": seconds, "most": most, "target": hosts.mac(1),
-                                                        "peer": hosts.mac(0)}))
+    return said(hosts.script(hosts.switch, "--listen", {"interface": "p0-0", "seconds": seconds, "most": most, "target": hosts.end(1),
+                                                        "peer": hosts.end(0)}))
 
 
 def under(hosts, pair, name, calm, attacks, seconds):
     client = pair.ping(seconds)
     try:
-        seen = sniff(hosts, 100)
+        shown = sniff(hosts, 100)
+        seen = shown["seen"]
         if not seen:
             raise Failure("the switch sees nothing of the pair")
         last = bytes.fromhex(seen[-1])
         destination, source, sequence = struct.unpack(">III", last[4:16])
-        what = {"target": hosts.mac(1), "own": hosts.mac(2), "peer": hosts.mac(0), "id": destination, "peer_id": source,
+        own = hosts.end(2) + ("" if hosts.provider == "acenic" else "1000")
+        what = {"target": shown["target"], "own": own, "peer": shown["peer"], "id": destination, "peer_id": source,
                 "index": destination & 0xFFFF, "sequence": sequence, "seconds": 1.0, "seen": []}
         told = []
         for kind in attacks:
@@ -280,15 +344,16 @@ def check_scan(shown):
           (shown["answers"], shown["seconds"], alike["known"]), flush=True)
 
 
-def test(build):
+def test(build, over):
     program = os.path.join(build, "bin", "vipping")
-    with Network() as hosts:
+    with network(over) as hosts:
+        forged = ("forge", "noise") if hosts.provider == "udp" else ("forge",)
         for level in ("unreliable", "delivery"):
             pair = Pair(hosts, program, level)
             try:
                 calm = pair.result(pair.ping(0.5), "calm")
-                told = under(hosts, pair, "ids are scanned, frames forged", calm, ("scan", "forge") if level == "delivery" else ("forge",),
-                             5.0 if level == "delivery" else 2.5)
+                told = under(hosts, pair, "ids are scanned, frames forged", calm, ("scan", *forged) if level == "delivery" else forged,
+                             (5.0 if level == "delivery" else 2.5) + len(forged) - 1)
                 if level == "delivery":
                     check_scan(told[0])
             finally:
@@ -296,7 +361,7 @@ def test(build):
         key = os.path.join(hosts.folder, "key")
         with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
             file.write("%032x\n" % random.getrandbits(128))
-        hosts.settings["VIADUCT_ACENIC_AUTH_KEY_FILE"] = key
+        hosts.set("auth_key_file", key)
         for level in ("unreliable", "delivery"):
             pair = Pair(hosts, program, level)
             try:
@@ -316,10 +381,17 @@ def main():
         return attack(options.attack)
     if options.listen:
         return listen(options.listen)
-    if not os.path.exists(os.path.join(options.build, "lib", "viaduct", "acenic.so")):
-        print("SKIPPED: acenic was not built (DPDK)")
-        return 77
-    return outcome(lambda: test(os.path.abspath(options.build)))
+    kinds = ["udp"]
+    if os.path.exists(os.path.join(options.build, "lib", "viaduct", "acenic.so")):
+        kinds.insert(0, "af_packet")
+    else:
+        print("over acenic: SKIPPED, it was not built (DPDK)")
+    for over in kinds:
+        print("over " + over, flush=True)
+        code = outcome(lambda over=over: test(os.path.abspath(options.build), over))
+        if code != 0:
+            return code
+    return 0
 
 
 if __name__ == "__main__":

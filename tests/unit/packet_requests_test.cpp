@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include "providers/wire/encapsulation.hpp"
+#include "tests/fuzz/packet_requests_fuzz.hpp"
 
 namespace viaduct::packet {
 namespace {
@@ -53,6 +55,15 @@ TEST_F(PacketRequests, APeerIsKnownByItsHostsPortWhateverPortItSendsFrom) {
     requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
     const Bytes asked = request("here", 9, 100, Kind::peer_request, named("there", kFarHost));
     EXPECT_EQ(requests_.incoming(asked, kFarProgram, 2).slot, 1u);
+}
+
+TEST(PacketRequestsScripts, AtRandomFindNobodyWhoIsNotThere) {
+    std::mt19937 dice(28);
+    for (int round = 0; round < 3000; ++round) {
+        std::vector<uint8_t> script(dice() % 600);
+        for (uint8_t& byte : script) byte = static_cast<uint8_t>(dice());
+        fuzz::run_requests(script.data(), script.size());
+    }
 }
 
 TEST_F(PacketRequests, AHostCannotAskInTheNameOfAnother) {
