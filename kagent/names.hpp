@@ -22,10 +22,10 @@ struct NicNaming {
 };
 
 // Index of the NIC that VipOpenNic(name) opens, where the program's own configuration does not say
-// (Config::nic_of_alias). In this order: canonical name; "PROVIDER:WHICH", for which no other NIC stands in; a path that
-// begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0, VINIC0, nic0, ...), whose
-// number counts the default provider's NICs and must exist, since programs enumerate by counting until it fails; any
-// other name, by the same rule, unless `strict`.
+// (Config::nic_of_alias). In this order: canonical name; "PROVIDER:WHICH", for which no other NIC stands in; a path
+// that begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0, VINIC0, nic0, ...),
+// whose number counts the default provider's NICs and must exist, since programs enumerate by counting until it fails;
+// any other name, by the same rule, unless `strict`.
 std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name);
 
 // The NIC that is opened when no name says more: number `index` of the default provider.

@@ -27,8 +27,8 @@ HostsFile hosts_of(const Config& config) {
 
 namespace {
 
-// The NIC behind an IP address of the host, as far as the provider knows it. *is_host: there is such a host, but its NIC
-// is not known.
+// The NIC behind an IP address of the host, as far as the provider knows it. *is_host: there is such a host, but its
+// NIC is not known.
 Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out, bool* is_host) {
     if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
     const std::vector<IpAddress> addresses = resolve(name, now_ns() + kResolverPatience);

@@ -128,8 +128,8 @@ void UdpPort::end_zero_copy(std::byte*, uint32_t bytes, std::span<const wire::Pi
     ++out_count_;
 }
 
-// Frames of a hand-shake go alone: that one arrives shows that its size passes, and trains may pass where frames of their
-// size do not (veth looks at no frame within them).
+// Frames of a hand-shake go alone: that one arrives shows that its size passes, and trains may pass where frames of
+// their size do not (veth looks at no frame within them).
 bool UdpPort::goes_alone(const Out& o) {
     return wire::is_connecting(wire::Kind{wire::load8(o.frame + wire::kKindAt)});
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """An MPI job between two hosts: two network namespaces joined by a veth pair, one rank in each, started by Hydra, whose
-connection to a rank passes through `ip netns exec`. Over tcp by the addresses of the pair, over via on the udp provider, and
+connection to a rank passes through `ip netns exec`: it takes them for one host, as it does two containers. Over tcp by the addresses of
+the pair, over via on the udp provider, and
 over via on the acenic provider with an af_packet port on each side. The answers are those of shared memory.
 
     two_hosts.py LIBRARY_FOLDER PROGRAM [acenic]
@@ -69,9 +70,9 @@ with tempfile.TemporaryDirectory() as work:
     try:
         make_hosts(work)
         inside = "ip netns exec %s$PMI_RANK" % names[0][:-1]
-        answers = {run("shm", "", work, {}), run("tcp", inside, work, {"CMPI_TCP_INTERFACES": "v0"})}
+        answers = {run("shm", "", work, {}), run("tcp", inside, work, {}), run("tcp", inside, work, {"CMPI_TCP_INTERFACES": "v0"})}
         answers.add(run("via", inside, work, {
-            "VIADUCT_UDP_INTERFACES": "v0", "VIADUCT_NAMES_DEFAULT_PROVIDER": "udp",
+            "VIADUCT_UDP_INTERFACES": "auto", "VIADUCT_NAMES_DEFAULT_PROVIDER": "udp",
             "VIADUCT_HOSTS": os.path.join(work, "udp-hosts")}, "udp"))
         if "acenic" in sys.argv[3:]:
             answers.add(run("via", inside, work, {

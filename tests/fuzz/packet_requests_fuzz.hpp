@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The fuzzer of what is told apart behind one address (viaduct-udpd, the engine process of acenic): bytes are a script of
-// what programs wish and of requests that come, well sealed with whatever fields the script wants, and as raw bytes.
+// The fuzzer of what is told apart behind one address (viaduct-udpd, the engine process of acenic): bytes are a script
+// of what programs wish and of requests that come, well sealed with whatever fields the script wants, and as raw bytes.
 // Used by libFuzzer's entry and, with scripts at random, by the unit tests.
 #pragma once
 
@@ -82,7 +82,8 @@ inline void run_requests(const uint8_t* data, size_t size) {
         if (target.answer != wire::Kind::no_match) return;
         std::byte answer[packet::kNoMatchBytes];
         wire::Frame read;
-        if (packet::make_no_match(frame, target.nonce, answer)) must(wire::read_frame(answer, &read) == wire::Flaw::none);
+        if (packet::make_no_match(frame, target.nonce, answer))
+            must(wire::read_frame(answer, &read) == wire::Flaw::none);
     };
     while (script.more()) {
         now += int64_t{1} << (script.byte() % 34);
@@ -90,8 +91,8 @@ inline void run_requests(const uint8_t* data, size_t size) {
         switch (script.byte() % 8) {
             case 0:
             case 1: {
-                packet::Wish wish{script.byte() % 4u, script.byte() % 2 != 0, script.byte() % 4u, script.end(), script.end(),
-                                  script.address()};
+                packet::Wish wish{script.byte() % 4u, script.byte() % 2 != 0, script.byte() % 4u,
+                                  script.end(),       script.end(),           script.address()};
                 packet::Held held;
                 programs.insert(slot);
                 requests.add(slot, wish, now, &held);

@@ -54,7 +54,8 @@ TEST_F(NicNamesTest, NamesOfFormerTimesCountTheDefaultProvidersNics) {
 }
 
 TEST_F(NicNamesTest, ProvidersGiveNicsOtherNamesForWhichNoOtherNicStandsIn) {
-    const std::vector<std::vector<std::string>> other = {{"acenic:eth0"}, {"acenic:eth1", "acenic:192.0.2.1"}, {}, {}, {}};
+    const std::vector<std::vector<std::string>> other = {
+        {"acenic:eth0"}, {"acenic:eth1", "acenic:192.0.2.1"}, {}, {}, {}};
     const std::vector<std::string> providers = {"acenic", "udp", "paramnet"};
     naming.other_names = &other;
     naming.providers = &providers;

@@ -29,7 +29,10 @@ std::byte pattern(uint64_t sequence, uint32_t at) {
 class Client {
 public:
     Client(const Options& options, const Progress& progress)
-        : options_(options), progress_(progress), nic_(options.device.empty() ? tools::device_toward(options.host) : options.device), bytes_(options.bytes) {
+        : options_(options),
+          progress_(progress),
+          nic_(options.device.empty() ? tools::device_toward(options.host) : options.device),
+          bytes_(options.bytes) {
         if (bytes_ > nic_.attributes().MaxTransferSize)
             throw ToolError("messages of " + nic_.name() + " are of " +
                                 std::to_string(nic_.attributes().MaxTransferSize) + " bytes at most",

@@ -75,7 +75,7 @@ int distance(const Address& mine, const Address& theirs, bool same_host) {
 
 }  // namespace
 
-std::vector<Address> own_addresses(const std::string& names, bool several_hosts) {
+std::vector<Address> own_addresses(const std::string& names, bool others) {
     std::vector<Address> found;
     ifaddrs* all = nullptr;
     if (::getifaddrs(&all) != 0) return found;
@@ -83,7 +83,7 @@ std::vector<Address> own_addresses(const std::string& names, bool several_hosts)
         Address address;
         if ((one->ifa_flags & IFF_UP) == 0 || !read_address(*one, &address)) continue;
         const bool wanted =
-            names.empty() ? address.loopback != 0 || several_hosts : listed(names, one->ifa_name);
+            names.empty() ? address.loopback != 0 || others : listed(names, one->ifa_name);
         if (wanted) found.push_back(address);
     }
     ::freeifaddrs(all);

@@ -37,9 +37,9 @@ struct Card {
 };
 static_assert(sizeof(Card) <= 128);
 
-// Addresses of the interfaces named (comma between them); of none named: the loopback interface, and where
-// the job has several hosts all others that are up. At most kAddresses.
-std::vector<Address> own_addresses(const std::string& names, bool several_hosts);
+// Addresses of the interfaces named (comma between them); of none named: the loopback interface, and where the job has
+// `others` all that are up. At most kAddresses.
+std::vector<Address> own_addresses(const std::string& names, bool others);
 
 // The card of a process; count 0: none that can be used.
 Card card_of(const taskinfo_t* task, int rank);

@@ -100,7 +100,8 @@ int Tcp::open(const taskinfo_t* task, Card* card) {
         return adi::fail(MPIP_ERR_OTHER, "getrandom: %s", std::strerror(errno));
     job_ = task->ti_job;
     const std::string names = adi::param_text(adi::Param::tcp_interfaces);
-    for (Address& address : own_addresses(names, task->ti_nhosts > 1)) {
+    // Who shares the network of this process is known when all have told their cards: see drop_needless_listeners.
+    for (Address& address : own_addresses(names, task->ti_nprocs > 1)) {
         if (listen_on(address)) card_.addresses[card_.count++] = address;
     }
     if (card_.count == 0) {
@@ -109,6 +110,18 @@ int Tcp::open(const taskinfo_t* task, Card* card) {
     }
     *card = card_;
     return MPIP_SUCCESS;
+}
+
+// Where all processes share a loopback interface, whatever the launcher calls a host, no other interface has to be
+// listened on.
+void Tcp::drop_needless_listeners(const taskinfo_t* task) {
+    if (*adi::param_text(adi::Param::tcp_interfaces) != '\0') return;
+    for (int rank = 0; rank < task->ti_nprocs; ++rank) {
+        const Card card = card_of(task, rank);
+        if (card.count != 0 && card.host != card_.host) return;
+    }
+    for (size_t i = 0; i < listeners_.size(); ++i)
+        if (card_.addresses[i].loopback == 0) hang_up(listeners_[i]);
 }
 
 bool Tcp::reaches(const taskinfo_t* task, int rank) const {
@@ -146,6 +159,7 @@ void Tcp::part_from_all() {
 }
 
 int Tcp::connect(taskinfo_t* task) {
+    drop_needless_listeners(task);
     peers_.resize(static_cast<size_t>(task->ti_nprocs));
     for (procinfo* info = task->ti_proto[MPIP_PROTO_TCP]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;

@@ -107,6 +107,7 @@ private:
 
     // connect.cpp
     [[nodiscard]] bool listen_on(Address& address);
+    void drop_needless_listeners(const taskinfo_t* task);
     void call(Lane& lane);
     void call_next(Lane& lane);
     void called(Lane& lane, Fd fd, const Nonce& caller_nonce);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""run.py BUILD [--over af_packet|memif|vhost] [--rounds N] [--mtu N]: VI over acenic beside bare DPDK frames on the same ports, and beside the
-kernel's UDP and TCP on the same interfaces. All in turns, round after round; medians, as a Markdown table. The distance of the two
+"""run.py BUILD [--over af_packet|memif|vhost|udp] [--rounds N] [--mtu N]: VI over acenic beside bare DPDK frames on the same ports, and beside the
+kernel's UDP and TCP on the same interfaces; VI over udp beside sockets, and beside libfabric and UCX where they are installed
+(fi_pingpong, ucx_perftest). All in turns, round after round; medians, as a Markdown table. The distance of the two
 processors is probed before and after each round, and rounds in which it changed do not count."""
 import argparse
 import datetime
@@ -34,11 +35,11 @@ class Bench:
             for host, ip in enumerate(IPS):
                 subprocess.run(hosts.on(host) + ["ip", "address", "add", ip + "/24", "dev", "v0"], check=True)
 
-    def both(self, server, client, settle=0.3):
+    def both(self, server, client, settle=0.3, **variables):
         """Starts the server on host 1, then the client on host 0; what the client says."""
-        behind = self.hosts.start(1, "taskset", "-c", "1", *server, stdout=subprocess.DEVNULL)
+        behind = self.hosts.start(1, "taskset", "-c", "1", *server, stdout=subprocess.DEVNULL, env={**self.hosts.environment(1), **variables})
         time.sleep(settle)
-        leader = self.hosts.start(0, "taskset", "-c", "0", *client)
+        leader = self.hosts.start(0, "taskset", "-c", "0", *client, env={**self.hosts.environment(0), **variables})
         try:
             out, err = leader.communicate(timeout=SECONDS)
             if leader.returncode != 0:
@@ -51,6 +52,9 @@ class Bench:
             end([leader, behind])
             for left in glob.glob("/run/dpdk/frames-*"):  # DPDK's folder of a process
                 shutil.rmtree(left, ignore_errors=True)
+
+    def ip(self, host):
+        return self.hosts.ip(host, 0) if self.over_frames == "udp" else IPS[host]
 
     def device(self, host):
         socket = os.path.join(self.hosts.folder, "bare")
@@ -76,19 +80,54 @@ class Bench:
                 if host == 1 and os.path.exists(os.path.join(self.hosts.folder, "bare")):
                     os.unlink(os.path.join(self.hosts.folder, "bare"))
             else:
-                ends[host] = ["--ip", IPS[1 - host]]
+                ends[host] = ["--ip", self.ip(1 - host)]
         return float(self.both(common + ends[1], common + ends[0] + ["--lead"], 0.5 if wire == "frames" else 0.1))
 
     def vi(self, test, size):
         program = self.program("bin/vipperf")
-        out = self.both([program, "-s", "-1", "-d", "acenic0"],
-                        [program, "-d", "acenic0", "-t", test, "-b", size, "-n", 20000 if test == "send_lat" else 6000, "-j",
+        nic = self.hosts.provider + "0"
+        out = self.both([program, "-s", "-1", "-d", nic],
+                        [program, "-d", nic, "-t", test, "-b", size, "-n", 20000 if test == "send_lat" else 6000, "-j",
                          "-w", 5000, "hostb"])
         row = json.loads(out)["tests"][0]["rows"][0]
         return row["t_typical_us"] * 1000 if "t_typical_us" in row else row["bw_average_mb_s"]
 
+    def libfabric(self, provider, size):
+        """Half a round trip in ns."""
+        command = ["fi_pingpong", "-p", provider, "-e", "dgram" if provider == "udp" else "msg", "-S", size, "-I", 5000]
+        out = self.both(command, command + [self.ip(1)])
+        return float(out.split()[-2]) * 1000  # bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec
+
+    def ucx(self, test, size):
+        """ns, or 10^6 bytes a second."""
+        count = 20000 if test == "tag_lat" else 3000
+        command = ["ucx_perftest", "-t", test, "-s", size, "-n", count, "-w", 200, "-f"]
+        out = self.both(command, command + [self.ip(1)], UCX_TLS="tcp", UCX_NET_DEVICES="v0")
+        words = out.splitlines()[-1].split()  # iterations, percentile, average, overall us; average, overall MB/s; average, overall messages/s
+        return float(words[3]) * 1000 if test == "tag_lat" else float(words[5]) * 1.048576
+
+    def udp_rows(self):
+        rows = [("UDP sockets, %d B" % SMALL, "ns", None, lambda: self.limit("udp", "ping", SMALL)),
+                ("VI send/receive over udp, %d B" % SMALL, "ns", 0, lambda: self.vi("send_lat", SMALL)),
+                ("TCP sockets, %d B" % SMALL, "ns", 0, lambda: self.limit("tcp", "ping", SMALL))]
+        if shutil.which("fi_pingpong"):
+            rows += [("libfabric %s, %d B" % (name, SMALL), "ns", 0, lambda name=name: self.libfabric(name, SMALL))
+                     for name in ("udp", "tcp")]
+        if shutil.which("ucx_perftest"):
+            rows.append(("UCX tcp, %d B" % SMALL, "ns", 0, lambda: self.ucx("tag_lat", SMALL)))
+        for size in (65536, 1 << 20):
+            first = len(rows)
+            rows += [("TCP sockets, segments up to 64 KiB", "MB/s", None, lambda: self.limit("tcp", "stream", self.mtu - 52)),
+                     ("VI send/receive over udp, %d KiB" % (size >> 10), "MB/s", first, lambda size=size: self.vi("send_bw", size)),
+                     ("VI RDMA write over udp, %d KiB" % (size >> 10), "MB/s", first, lambda size=size: self.vi("write_bw", size))]
+            if shutil.which("ucx_perftest"):
+                rows.append(("UCX tcp, %d KiB" % (size >> 10), "MB/s", first, lambda size=size: self.ucx("tag_bw", size)))
+        return rows
+
     def rows(self):
         """name, unit, which row it is compared with, how it is taken."""
+        if self.over_frames == "udp":
+            return self.udp_rows()
         payload = self.mtu
         rows = [("bare frames, %d B" % SMALL, "ns", None, lambda: self.limit("frames", "ping", SMALL)),
                 ("VI send/receive, %d B" % SMALL, "ns", 0, lambda: self.vi("send_lat", SMALL))]
@@ -130,11 +169,12 @@ def machine():
 
 
 def table(over, mtu, rows, taken, dropped):
-    print("acenic over %s, MTU %d; %s; %s" % (over, mtu, machine(), datetime.date.today().isoformat()))
+    print("%s, MTU %d; %s; %s" % ("udp" if over == "udp" else "acenic over " + over, mtu, machine(), datetime.date.today().isoformat()))
     if dropped:
         print("%d rounds did not count: the distance of the processors changed" % dropped)
     for distance, rounds in sorted(taken.items()):
-        print("\nMedians of %d rounds, %s processors\n\n| what | value | to bare frames |\n| --- | ---: | ---: |" % (len(rounds), distance))
+        print("\nMedians of %d rounds, %s processors\n\n| what | value | to %s |\n| --- | ---: | ---: |" % (
+            len(rounds), distance, "sockets" if over == "udp" else "bare frames"))
         medians = [statistics.median(values[i] for values in rounds) for i in range(len(rows))]
         for i, (name, unit, base, _) in enumerate(rows):
             value = "%.2f µs" % (medians[i] / 1000) if unit == "ns" else "%.2f GB/s" % (medians[i] / 1000)
@@ -144,7 +184,7 @@ def table(over, mtu, rows, taken, dropped):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
-    parser.add_argument("--over", choices=("af_packet", "memif", "vhost"))
+    parser.add_argument("--over", choices=("af_packet", "memif", "vhost", "udp"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--mtu", type=int, default=9000)
     options = parser.parse_args()
