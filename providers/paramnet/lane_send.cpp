@@ -49,7 +49,7 @@ Step continue_message(Endpoint& ep) {
     Tx& tx = ep.tx;
     OutgoingMessage& m = tx.message;
     const uint32_t fragment = fragment_bytes(tx, m);
-    const auto copy = ep.servicing ? gather_where_mapped : m.streaming ? gather_streaming : gather;
+    const auto copy = ep.servicing ? gather_where_permitted : m.streaming ? gather_streaming : gather;
     while (m.cursor.remaining != 0 || m.first) {
         const uint32_t n = m.cursor.remaining < fragment ? m.cursor.remaining : fragment;
         uint32_t unit = 0, unit_after = tx.blocks.next;

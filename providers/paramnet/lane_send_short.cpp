@@ -139,7 +139,7 @@ Step begin_short(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Line& line = next_line(ep);
     SegmentCursor cursor;
     cursor.begin(d, total, ep.vi->regions, ep.vi->ptag);
-    const uint32_t n = (ep.servicing ? gather_where_mapped : gather)(cursor, line.payload, total);
+    const uint32_t n = (ep.servicing ? gather_where_permitted : gather)(cursor, line.payload, total);
     if (n != total) [[unlikely]] {
         // The program has unmapped its memory, or changed the descriptor while it was ours (spec/descriptors 2.6).
         const uint32_t error = ep.servicing ? VIP_STATUS_PROTECTION_ERROR : VIP_STATUS_FORMAT_ERROR;

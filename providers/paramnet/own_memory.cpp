@@ -5,18 +5,6 @@
 
 namespace viaduct::paramnet {
 
-bool write_own_memory(std::byte* to, const std::byte* from, size_t n) {
-    if (!is_mapped(to, n)) return false;
-    copy_rising(to, from, n);
-    return true;
-}
-
-bool read_own_memory(std::byte* to, const std::byte* from, size_t n) {
-    if (!is_mapped(from, n)) return false;
-    std::memcpy(to, from, n);
-    return true;
-}
-
 bool write_permitted_memory(std::byte* to, const std::byte* from, size_t n) {
     if (!can_write(to, n)) return false;
     copy_rising(to, from, n);
@@ -45,21 +33,21 @@ bool may_be_written(SegmentCursor cursor, uint32_t n) {
     return true;
 }
 
-uint32_t scatter_where_mapped(SegmentCursor& cursor, const std::byte* from, uint32_t n) {
+uint32_t scatter_where_permitted(SegmentCursor& cursor, const std::byte* from, uint32_t n) {
     uint32_t done = 0, piece = 0;
     while (done < n) {
         std::byte* to = cursor.next(n - done, &piece);
-        if (to == nullptr || !write_own_memory(to, from + done, piece)) break;
+        if (to == nullptr || !write_permitted_memory(to, from + done, piece)) break;
         done += piece;
     }
     return done;
 }
 
-uint32_t gather_where_mapped(SegmentCursor& cursor, std::byte* to, uint32_t n) {
+uint32_t gather_where_permitted(SegmentCursor& cursor, std::byte* to, uint32_t n) {
     uint32_t done = 0, piece = 0;
     while (done < n) {
         const std::byte* from = cursor.next(n - done, &piece);
-        if (from == nullptr || !read_own_memory(to + done, from, piece)) break;
+        if (from == nullptr || !read_permitted_memory(to + done, from, piece)) break;
         done += piece;
     }
     return done;

@@ -278,7 +278,7 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
     bool sane = read.active && n <= read.cursor.remaining && (refused || n != 0 || read.total == 0);
     bool lost = false;  // the program has unmapped what it reads into
     if (sane && !refused) {
-        const auto scatter_to = ep.servicing ? scatter_where_mapped : scatter;
+        const auto scatter_to = ep.servicing ? scatter_where_permitted : scatter;
         const bool placed = scatter_to(read.cursor, from, n) == n;
         lost = !placed && ep.servicing;
         sane = placed || lost;

@@ -50,7 +50,7 @@ bool take_relayed(Endpoint& ep) {
     if (rx.peer->relay_handed.load(std::memory_order_acquire) != relay.asked) return false;
     const uint32_t n = std::min(to.remaining, kRelayBytes);
     const std::byte* from = ep.joint.shared()->relay[1 - ep.joint.side];
-    const auto scatter_to = ep.servicing ? scatter_where_mapped : scatter;
+    const auto scatter_to = ep.servicing ? scatter_where_permitted : scatter;
     if (scatter_to(to, from, n) != n) {
         break_by_line(ep, VIP_ERROR_CONN_LOST, true);
         return false;

@@ -21,18 +21,18 @@ constexpr uint32_t kPullWithinProcess = kUnits * kUnitBytes;
 
 // From the sender's arena. What it says of its region may be a lie, but leads nowhere outside of the mapping.
 CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, SegmentCursor& to, uint32_t total,
-                             bool where_mapped) {
+                             bool asked) {
     Region region;
     if (!peer.regions.snapshot(where.handle, &region)) return CrossResult::fault;
     const std::byte* from = peer.arena.find(region, where.address, total);
-    const auto scatter_to = where_mapped ? scatter_where_mapped : scatter;
+    const auto scatter_to = asked ? scatter_where_permitted : scatter;
     return from != nullptr && scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
-// `where_mapped`: neither end's memory is taken for granted.
+// `asked`: neither end's memory is taken for granted, the kernel is asked about it.
 CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest& where, SegmentCursor& to,
-                  uint32_t total, bool where_mapped) {
-    if (where.handle != 0) return fetch_from_arena(peer, where, to, total, where_mapped);
+                  uint32_t total, bool asked) {
+    if (where.handle != 0) return fetch_from_arena(peer, where, to, total, asked);
     const uint64_t address = where.address;
     static constexpr std::atomic<uint32_t> kAnyRegion{0};  // it has named its own memory
     if (peer.no_reads.load(std::memory_order_relaxed)) return CrossResult::forbidden;
@@ -41,8 +41,8 @@ CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest&
                           Guard{&its_end.closed, &kAnyRegion, 0, peer.life, &peer.owner->life});
     if (peer.reach != Reach::same_process) return CrossResult::fault;
     const auto* from = reinterpret_cast<const std::byte*>(address);
-    if (where_mapped && !is_mapped(from, total)) return CrossResult::fault;
-    const auto scatter_to = where_mapped ? scatter_where_mapped : scatter;
+    if (asked && !can_read(from, total)) return CrossResult::fault;
+    const auto scatter_to = asked ? scatter_where_permitted : scatter;
     return scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 

@@ -323,18 +323,26 @@ TEST_P(Rdma, DisconnectEndsAllWriting) {
     }
 }
 
-// Memory that its program has registered, and then unmapped without a word to anybody. It lies far from where
-// the system puts what it maps, so that nothing else comes to lie in the hole.
+// Memory that its program has registered, and then unmapped or protected without a word to anybody. It lies far
+// from where the system puts what it maps, so that nothing else comes to lie in the hole.
 class Vanishing {
 public:
-    explicit Vanishing(size_t bytes)
+    Vanishing(size_t bytes, uintptr_t place)
         : bytes_(bytes),
-          start_(static_cast<std::byte*>(::mmap(reinterpret_cast<void*>(uintptr_t{0x2000} << 32), bytes,
+          start_(static_cast<std::byte*>(::mmap(reinterpret_cast<void*>(place << 32), bytes,
                                                 PROT_READ | PROT_WRITE,
                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0))) {}
     ~Vanishing() { ::munmap(start_, bytes_); }
     std::byte* start() const { return start_; }
     void lose(size_t from, size_t bytes) const { ::munmap(start_ + from, bytes); }
+    void protect(size_t from, size_t bytes, int how) const { ::mprotect(start_ + from, bytes, how); }
+    // The same places, but only the first half of the file behind them is there.
+    void become_a_short_file() const {
+        const int file = ::memfd_create("short", MFD_CLOEXEC);
+        ASSERT_EQ(::ftruncate(file, static_cast<off_t>(bytes_ / 2)), 0);
+        ASSERT_NE(::mmap(start_, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0), MAP_FAILED);
+        ::close(file);
+    }
 
 private:
     size_t bytes_;
@@ -344,7 +352,7 @@ private:
 class LostMemory : public Rdma {
 protected:
     static constexpr uint32_t kBytes = 1 << 20;
-    const Vanishing memory_{kBytes};
+    const Vanishing memory_{kBytes, 0x2000};
     TestPair pair_{level(), reach()};
     const uint32_t region_ = pair_.nic_b.add_region(memory_.start(), kBytes);
 
@@ -447,6 +455,30 @@ TEST_P(LostMemory, AMessageIntoItFailsItsReceiveAndTheProcessLives) {
     }
 }
 
+// It is mapped, but a store to it is a fault.
+TEST_P(LostMemory, AMessageIntoWhatMayNotBeWrittenFailsItsReceive) {
+    for (const bool file : {false, true}) {
+        for (const uint32_t bytes : {8u, 6000u}) {
+            SCOPED_TRACE(testing::Message() << (file ? "short file, " : "read-only, ") << bytes);
+            const Vanishing memory(kBytes, 0x2001);
+            TestPair pair(level(), reach());
+            const uint32_t region = pair.nic_b.add_region(memory.start(), kBytes);
+            if (file) {
+                memory.become_a_short_file();
+            } else {
+                memory.protect(kBytes / 2, kBytes / 2, PROT_READ);
+            }
+            VIP_DESCRIPTOR* d = pair.b.make(true, memory.start() + kBytes - bytes, bytes);
+            d->DS[0].Local.Handle = region;
+            pair.b.post_recv(d);
+            pair.a.send(pair.a.data(), bytes);
+            EXPECT_TRUE(eventually([&] { return (status_of(d) & VIP_STATUS_DONE) != 0; }));
+            EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_PROTECTION_ERROR});
+            EXPECT_TRUE(pair.b.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
+        }
+    }
+}
+
 TEST_P(LostMemory, AReadOfItIsRefusedAndTheProcessLives) {
     if (unreliable()) return;
     memory_.lose(kBytes / 2, kBytes / 2);
@@ -519,6 +551,22 @@ TEST_P(LostAtInitiator, AShortMessageThatWaitsForRoomFails) {
     EXPECT_TRUE(eventually([&] { return (status_of(d) & VIP_STATUS_DONE) != 0; }));
     EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_PROTECTION_ERROR});
     EXPECT_TRUE(pair_.a.reaches(unreliable() ? VIP_STATE_CONNECTED : VIP_STATE_ERROR));
+}
+
+TEST_P(LostAtInitiator, AShortMessageOutOfWhatMayNotBeReadFails) {
+    if (reach() != Reach::none) return;
+    for (uint32_t i = 0; i < 600; ++i) pair_.b.receive(pair_.b.data(), 8);
+    VIP_DESCRIPTOR* d = nullptr;
+    {
+        const TakesNothing b(pair_.b);
+        for (uint32_t i = 0; i < 300; ++i) pair_.a.send(pair_.a.data(), 8);
+        d = pair_.a.make(false, memory_.start(), 8);
+        d->DS[0].Local.Handle = here_;
+        pair_.a.post_send(d);
+        memory_.protect(0, kBytes, PROT_NONE);
+    }
+    EXPECT_TRUE(eventually([&] { return (status_of(d) & VIP_STATUS_DONE) != 0; }));
+    EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_PROTECTION_ERROR});
 }
 
 std::string way_name(const testing::TestParamInfo<LevelAndReach>& way) {

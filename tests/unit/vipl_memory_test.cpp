@@ -74,6 +74,23 @@ TEST(MayTouchTest, SeesPermissionsAndHoles) {
     EXPECT_TRUE(can_read(memory.at(5), 0));
 }
 
+// Memory that the kernel neither maps ahead nor shows to others.
+#ifdef SYS_memfd_secret
+TEST(MayTouchTest, SecretMemoryMayBeTouched) {
+    const auto file = static_cast<int>(::syscall(SYS_memfd_secret, 0));
+    if (file < 0) GTEST_SKIP() << "no memfd_secret here";
+    ASSERT_EQ(::ftruncate(file, 2 * 4096), 0);
+    auto* start = static_cast<char*>(::mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    ASSERT_NE(start, MAP_FAILED);
+    EXPECT_TRUE(can_write(start, 2 * 4096));
+    EXPECT_TRUE(can_read(start, 2 * 4096));
+    ::munmap(start + 4096, 4096);
+    EXPECT_FALSE(can_write(start, 2 * 4096));
+    ::munmap(start, 4096);
+    ::close(file);
+}
+#endif
+
 TEST(MayTouchTest, LeavesTheBytesAsTheyAre) {
     const Mapping memory(2);
     std::memset(memory.at(0), 0x5a, memory.bytes());
