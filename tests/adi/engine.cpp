@@ -147,7 +147,7 @@ int Engine::progress() {
     }
     if (done != 0) {
         idle_ = 0;
-    } else if (++idle_ > 2000 && used == 1) {
+    } else if (++idle_ > 2000 && used == 1 && !stays_awake) {
         mpip_protocols[last].pt_block(1000);
     } else if (idle_ > 20) {
         ::sched_yield();

@@ -56,6 +56,7 @@ public:
     size_t unexpected_bytes() const { return unexpected_bytes_; }
     const std::vector<int>& failed() const { return failed_; }
     bool expect_loss = false;  // losing a process is no news
+    bool stays_awake = false;  // progress never sleeps, however long there is nothing to do
     uint64_t completed = 0;    // upcalls for MPIP_REQ_NOTIFY
 
 private:

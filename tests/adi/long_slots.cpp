@@ -47,6 +47,7 @@ void send_each(Engine& e, std::initializer_list<size_t> sizes, int mode, bool ea
 // What fits a long slot needs no handshake, whether somebody waits for it or not; longer and synchronous ones do.
 void written_whole(Job& job) {
     Engine e(job, module);
+    e.stays_awake = true;  // to a peer that sleeps, packets go by the queue
     open_slots(e, 1 - e.rank());
     const size_t most = via::via_module.nic.ring.most_written;
     CHECK(most > 32 * 1024 && most < 33 * 1024);
@@ -60,6 +61,7 @@ void written_whole(Job& job) {
 // More of them than slots, while nobody takes them: the rest waits for slots and does not ask for a handshake.
 void written_more(Job& job) {
     Engine e(job, module);
+    e.stays_awake = true;
     *job.word() = 0;
     via::Lane* c = open_slots(e, 1 - e.rank());
     constexpr size_t kBytes = 20'000;
