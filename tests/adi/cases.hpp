@@ -35,6 +35,7 @@ std::vector<Case> memory_cases();
 std::vector<Case> table_cases();
 std::vector<Case> end_cases();
 std::vector<Case> on_demand_cases();
+std::vector<Case> half_open_cases();
 std::vector<Case> shortage_cases();
 std::vector<Case> rail_cases();
 std::vector<Case> rule_cases();

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     for (const auto& cases : {traffic_cases(), piece_cases(), damaged_piece_cases(), memory_cases(),
                               table_cases(), end_cases(), rail_cases(), rule_cases(), entry_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
-    for (const auto& cases : {on_demand_cases(), shortage_cases(), slot_cases(), shared_slot_cases(),
+    for (const auto& cases : {on_demand_cases(), half_open_cases(), shortage_cases(), slot_cases(), shared_slot_cases(),
                               long_slot_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
     if (std::strcmp(module, "rails") == 0) {  // via with several NICs

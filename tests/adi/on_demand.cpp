@@ -170,8 +170,7 @@ void neighbours(Job& job) {
         CHECK(e.wait(out) == MPIP_SUCCESS);
     }
     CHECK(connected_peers() == 2);
-    const auto each = static_cast<size_t>(via::via_module.nic.credit_rules.depth +
-                                          via::via_module.nic.credit_rules.reserve);
+    const auto each = static_cast<size_t>(via::via_module.nic.credit_rules.first_receives());
     CHECK(via::via_module.nic.buffers.total() <= 128 + 4 * each);
 }
 

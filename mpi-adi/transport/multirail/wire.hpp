@@ -14,7 +14,7 @@ using protocol::Le16;
 using protocol::Le32;
 using protocol::Le64;
 
-constexpr uint32_t kMagic = 0x334C4952;  // "RIL3"
+constexpr uint32_t kMagic = 0x344C4952;  // "RIL4"
 constexpr size_t kMostRails = protocol::kMostHandles;  // so that a card stays below the 128 bytes of an environment
 constexpr uint32_t kWindow = 1024;                     // frames to a process that may be under way
 

@@ -2,7 +2,9 @@
 // Connecting everybody with everybody (spec/adi 3.1, C22, C23): in world order, requests to higher ranks,
 // accepting from lower ones. The design asks once and for ever; here NO_MATCH is tried again, because the
 // other side may not listen yet, and everything has a deadline. The discriminator names the job and the pair,
-// so that a wait can only meet its own peer.
+// so that a wait can only meet its own peer. An end that VIPL has told that it is connected may be so alone: the other
+// one may have given up this attempt. So each says hello and waits for the other's, and both begin again if the
+// connection breaks before.
 #include <chrono>
 #include <thread>
 
@@ -25,7 +27,7 @@ struct Attempt {
     VIP_ULONG left_ms() const {
         const auto left =
             std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        return left < 1 ? 1 : left > 1000 ? 1000 : static_cast<VIP_ULONG>(left);
+        return left < 1 ? 1 : static_cast<VIP_ULONG>(left);
     }
 };
 
@@ -61,6 +63,23 @@ VIP_RETURN accept(Lane* c, Attempt& attempt) {
     }
 }
 
+// MPIP_AGAIN: the connection broke before the peer said hello.
+int greet(Lane* c, const Attempt& attempt) {
+    constexpr VIP_ULONG kLook = 10;  // ms between two looks at the clock
+    if (!send_hello(c)) return adi::fail(MPIP_ERR_NO_MEM, "no memory for the first packet to process %u", c->peer.rank);
+    while (!c->peer.ready()) {
+        if (c->peer.lost()) return MPIP_ERR_OTHER;  // it sent what cannot be
+        if (c->broken || attempt.late()) {
+            start_again(c);
+            return MPIP_AGAIN;
+        }
+        VIP_VI_HANDLE vi;
+        VIP_BOOLEAN receive;
+        if (VipCQWait(c->nic.cq, kLook, &vi, &receive) == VIP_SUCCESS) take_completion(vi);
+    }
+    return MPIP_SUCCESS;
+}
+
 int connect_one(Lane* c, Clock::time_point deadline) {
     const Nic& nic = c->nic;
     const int other = static_cast<int>(c->peer.rank);
@@ -72,14 +91,19 @@ int connect_one(Lane* c, Clock::time_point deadline) {
     attempt.deadline = deadline;
     attempt.local.fill(nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, pair);
     attempt.remote.fill(card.address, card.address_len, pair);
-    const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
-    if (rc != VIP_SUCCESS) {
-        return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,
-                         requester ? "VipConnectRequest" : "VipConnectWait or VipConnectAccept",
-                         static_cast<int>(rc));
+    for (;;) {
+        if (const int rc = equip(c); rc != MPIP_SUCCESS) return rc;
+        const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
+        if (rc != VIP_SUCCESS) {
+            return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,
+                             requester ? "VipConnectRequest" : "VipConnectWait or VipConnectAccept",
+                             static_cast<int>(rc));
+        }
+        const int met = greet(c, attempt);
+        if (met != MPIP_AGAIN) return met;
+        if (attempt.late())
+            return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: no hello came", other);
     }
-    connected(c);
-    return MPIP_SUCCESS;
 }
 
 }  // namespace
@@ -88,9 +112,7 @@ int connect_all(Nic& nic) {
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
     for (Lane* c : nic.lanes) {
         if (c == nullptr || c->peer.ready()) continue;
-        int rc = equip(c);
-        if (rc == MPIP_SUCCESS) rc = connect_one(c, deadline);
-        if (rc != MPIP_SUCCESS) return rc;
+        if (const int rc = connect_one(c, deadline); rc != MPIP_SUCCESS) return rc;
     }
     return MPIP_SUCCESS;
 }

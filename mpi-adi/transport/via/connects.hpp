@@ -23,6 +23,8 @@ struct Opening {
     Lane* connection;
     bool known = false;                 // the peer knows that it is wanted: it has asked, or has heard us ask
     bool asked = false;                 // our request for it is pending
+    bool joined = false;                // it is made; the peer has not said hello yet
+    bool greeted = false;               // we have
     VIP_ULONG attempt = kFirstAttempt;  // how long it stays, ms
     Clock::time_point next = {};        // nothing is tried before
     Clock::time_point look = {};        // when it is looked again whether the peer lives
@@ -52,7 +54,7 @@ void drop_opening(Lane* c);
 void take_requests(Nic& nic);
 // One step of each connection on its way; whether any is through, or given up.
 bool advance_openings(Nic& nic);
-// A packet is here before progress has looked: the peer has its connection. False: it has broken meanwhile.
-[[nodiscard]] bool finish_opening(Lane* c);
+// The peer has said hello.
+void finish_opening(Lane* c);
 
 }  // namespace viaduct::via

@@ -23,6 +23,10 @@ struct CreditRules {
     int extra = 64;     // most additional receives while packets of long messages are expected
     int reserve = 16;   // receives for credit-free packets, one of them for the goodbye
 
+    // Posted when a connection is made. One is for the peer's hello, after which credits begin.
+    int first_receives() const { return depth + reserve + 1; }
+    int most_receives() const { return first_receives() + extra; }
+
     // All other numbers follow from depth and extra; small depths keep at least one credit for control.
     static CreditRules for_depth(int depth, int extra) {
         CreditRules rules;

@@ -47,6 +47,7 @@ public:
     int awaited = 0;                     // frames of data for which receives are posted (spec/adi F12)
     bool equipped = false;               // the VI has its receives
     bool opening = false;                // to be connected, because somebody wants to send (on_demand.cpp)
+    bool broken = false;                 // the connection broke before the peer said hello
     const char* doomed = nullptr;        // why it will be failed
     bool inflow = false;                 // on the flow list (spec/adi C54)
     bool in_chores = false;              // on the list of those with receives to post or credits to tell

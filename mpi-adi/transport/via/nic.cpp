@@ -71,7 +71,7 @@ void Nic::choose_rules(int processes) {
     int extra = static_cast<int>(adi::param_number(adi::Param::rendezvous_extra));
     if (!adi::param_given(adi::Param::rendezvous_extra)) extra = std::min(extra, depth);
     credit_rules = CreditRules::for_depth(depth, extra);
-    while (credit_rules.depth + credit_rules.extra + credit_rules.reserve > room && depth > 4) {
+    while (credit_rules.most_receives() > room && depth > 4) {
         extra > 0 ? extra /= 2 : depth /= 2;
         credit_rules = CreditRules::for_depth(depth, extra);
     }
@@ -79,7 +79,7 @@ void Nic::choose_rules(int processes) {
 
 // Entries of the completion queue of receives for so many peers.
 VIP_ULONG Nic::receive_entries(int peers) const {
-    const VIP_ULONG each = static_cast<VIP_ULONG>(credit_rules.depth + credit_rules.extra + credit_rules.reserve);
+    const VIP_ULONG each = static_cast<VIP_ULONG>(credit_rules.most_receives());
     return std::min(attributes.MaxCQEntries, static_cast<VIP_ULONG>(peers) * each + 16);
 }
 

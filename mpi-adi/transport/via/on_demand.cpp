@@ -32,7 +32,7 @@ constexpr auto kSoon = std::chrono::milliseconds(10);
 // Between notices in vain, each of which keeps progress for up to ConnectListener::kNoticeMilliseconds.
 constexpr auto kLongestPause = std::chrono::milliseconds(1000);
 
-enum class Step { pending, through, dead, no_memory, refused };
+enum class Step { pending, dead, no_memory, refused };
 
 auto patience() { return std::chrono::seconds(adi::param_number(adi::Param::connect_timeout)); }
 
@@ -40,7 +40,7 @@ auto patience() { return std::chrono::seconds(adi::param_number(adi::Param::conn
 bool keeps_failing(Opening& o, const char* call, VIP_RETURN rc) {
     const auto now = Clock::now();
     if (o.failing_since == Clock::time_point()) o.failing_since = now;
-    o.asked = o.known = false;
+    o.asked = o.known = o.joined = o.greeted = false;
     o.next = now + kSoon;
     if (now - o.failing_since < patience()) return false;
     adi::fail(MPIP_ERR_OTHER, "%s answers %d", call, static_cast<int>(rc));
@@ -94,12 +94,22 @@ bool means_death(Opening& o, Clock::time_point now) {
 Step advance(Opening& o) {
     Lane* c = o.connection;
     const auto now = Clock::now();
+    if (o.joined) {
+        if (!o.greeted) o.greeted = send_hello(c);
+        if (!c->broken) return Step::pending;
+        start_again(c);
+        return keeps_failing(o, "a connection that breaks at once", VIP_SUCCESS) ? Step::refused : Step::pending;
+    }
     if (o.asked) {
         const bool dead =
             is_seen_dead(o, now);  // before the request is looked at: it may have asked, and sent, and ended
         VIP_VI_ATTRIBUTES theirs;
         const VIP_RETURN rc = VipConnectPeerDone(c->vi, &theirs);
-        if (rc == VIP_SUCCESS) return Step::through;
+        if (rc == VIP_SUCCESS) {
+            o.joined = true;
+            o.greeted = send_hello(c);
+            return Step::pending;
+        }
         if (rc == VIP_NOT_DONE) return dead ? Step::dead : Step::pending;
         if (rc != VIP_TIMEOUT && rc != VIP_NO_MATCH)
             return keeps_failing(o, "VipConnectPeerDone", rc) ? Step::refused : Step::pending;
@@ -138,11 +148,6 @@ const char* reason(Step step) {
         default:
             return "it does not answer";
     }
-}
-
-void through(Lane* c) {
-    connected(c);
-    want_flow(c);
 }
 
 auto opening_of(const Lane* c) {
@@ -192,24 +197,21 @@ bool advance_openings(Nic& nic) {
         openings.erase(openings.begin() + static_cast<std::ptrdiff_t>(i));
         c->opening = false;
         moved = true;
-        if (step == Step::through) {
-            through(c);
-        } else {
-            fail_connection(c, reason(step));
-        }
+        fail_connection(c, reason(step));
     }
     return moved;
 }
 
-bool finish_opening(Lane* c) {
+void finish_opening(Lane* c) {
     const auto found = opening_of(c);
-    if (found == c->nic.connects.openings.end()) return false;
     VIP_VI_ATTRIBUTES theirs;
-    const bool good = VipConnectPeerWait(c->vi, &theirs) == VIP_SUCCESS;
-    c->nic.connects.openings.erase(found);
-    c->opening = false;
-    if (good) through(c);
-    return good;
+    // It may be here before progress has looked at the request.
+    const bool made = found->joined || VipConnectPeerWait(c->vi, &theirs) == VIP_SUCCESS;
+    const bool greeted = made && (found->greeted || send_hello(c));
+    drop_opening(c);
+    if (!greeted) return fail_connection(c, made ? reason(Step::no_memory) : reason(Step::refused));
+    connected(c);
+    want_flow(c);
 }
 
 }  // namespace viaduct::via

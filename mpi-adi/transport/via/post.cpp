@@ -153,6 +153,18 @@ void send_noop(Lane* c) {
     send_free(c, PacketType::noop);
 }
 
+bool send_hello(Lane* c) {
+    vbuf* v = c->nic.buffers.get();
+    if (v == nullptr) return false;
+    Header* h = packet_of<Header>(v);
+    *h = {};
+    h->type = PacketType::hello;
+    h->source = c->nic.me;
+    vbuf_init_sendrecv(v, sizeof(Header));
+    hand_to_nic(c, v, &v->desc);
+    return true;
+}
+
 bool send_closing(Lane* c) { return !c->peer.lost() && send_free(c, PacketType::closing); }
 
 void complete_send(vbuf* v, bool good) {

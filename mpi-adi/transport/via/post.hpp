@@ -17,6 +17,8 @@ void post_with_credit(Lane* c, vbuf* v);
 [[nodiscard]] bool post_receive(Lane* c, bool reserve);
 void post_missing_receives(Lane* c);
 void send_noop(Lane* c);
+// The first packet. False: no buffer is left for it.
+[[nodiscard]] bool send_hello(Lane* c);
 // The last packet: it costs no credit.
 [[nodiscard]] bool send_closing(Lane* c);
 void viadev_process_send(Nic& nic);  // collects finished sends

@@ -137,6 +137,17 @@ void take_packet(Lane* c, vbuf* v) {
     if (!good) fail_connection(c, "it sent a packet that makes no sense here");
 }
 
+// The peer has this connection, too.
+void take_hello(Lane* c, vbuf* v) {
+    const Header* h = packet_of<Header>(v);
+    const bool good = v->desc.CS.Length == sizeof(Header) && h->type == PacketType::hello && h->source == c->peer.rank;
+    release_vbuf(v);
+    if (c->peer.lost()) return;
+    if (!good) return fail_connection(c, "its first packet is no hello");
+    if (c->opening) return finish_opening(c);
+    connected(c);
+}
+
 }  // namespace
 
 // The same for one that lies in a slot, where it may change while it is looked at: the header is copied,
@@ -191,7 +202,7 @@ void take_what_came_before_the_end(Lane* c) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     const size_t most =
-        c->nic.lanes.size() * static_cast<size_t>(c->nic.credit_rules.depth + c->nic.credit_rules.reserve);
+        c->nic.lanes.size() * static_cast<size_t>(c->nic.credit_rules.first_receives());
     for (size_t i = 0; i <= most && !c->peer.lost(); ++i) {
         while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
         }
@@ -210,17 +221,19 @@ int take_completion(VIP_VI_HANDLE vi) {
     Lane* c = v->connection;
     if (rc != VIP_SUCCESS) [[unlikely]] {
         release_vbuf(v);
+        if (!c->peer.ready() && !c->peer.lost()) {  // who connects it sees that
+            c->broken = true;
+            return 1;
+        }
         while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
         }  // what came before the end
         if (!c->peer.lost()) fail_connection(c, "the connection is broken");
         return 1;
     }
-    if (!c->peer.ready() && !finish_opening(c)) [[unlikely]] {
-        release_vbuf(v);
-        fail_connection(c, "the connection is broken");
-        return 1;
-    }
-    take_packet(c, v);
+    if (c->peer.ready()) [[likely]]
+        take_packet(c, v);
+    else
+        take_hello(c, v);
     return 1;
 }
 

@@ -12,8 +12,10 @@ void take_what_came_before_the_end(Lane* c);
 [[nodiscard]] int equip(Lane* c);
 // A lane that was cut is to be connected again.
 void renew(Lane* c);
-// From here on packets may go out.
+// The peer has said hello: from here on packets may go out.
 void connected(Lane* c);
+// The connection broke before the peer said hello: it may never have had it. The VI is as new.
+void start_again(Lane* c);
 // Disconnects one connection and collects all its descriptors.
 void disconnect(Lane* c);
 int take_completion(VIP_VI_HANDLE vi);

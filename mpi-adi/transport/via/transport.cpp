@@ -154,7 +154,7 @@ int ViaTransport::set_up(taskinfo_t* task, int peers) {
     if (rc != MPIP_SUCCESS) return rc;
     // C16: np x depth + spares.
     const size_t spares = static_cast<size_t>(adi::param_number(adi::Param::vbuf_spares));
-    const size_t each = static_cast<size_t>(nic.credit_rules.depth + nic.credit_rules.reserve);
+    const size_t each = static_cast<size_t>(nic.credit_rules.first_receives());
     const size_t posted = nic.connects.on_demand ? 0 : static_cast<size_t>(peers) * each;
     if (!nic.buffers.grow(posted + spares))
         return adi::fail(MPIP_ERR_NO_MEM, "no memory for %zu packet buffers", posted + spares);

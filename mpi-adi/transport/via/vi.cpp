@@ -18,7 +18,7 @@ int equip(Lane* c) {
         return fail_call("VipCreateVi", rc);
     }
     // C20: everything is posted before anybody can send.
-    for (int i = 0; i < c->nic.credit_rules.depth + c->nic.credit_rules.reserve; ++i) {
+    for (int i = 0; i < c->nic.credit_rules.first_receives(); ++i) {
         vbuf* v = c->nic.buffers.get();
         if (v == nullptr)
             return adi::fail(MPIP_ERR_NO_MEM, "no memory for the receives of process %u", c->peer.rank);
@@ -42,7 +42,7 @@ void renew(Lane* c) {
     c->part_out = c->part_in = 0;
     c->awaited = 0;
     c->doomed = nullptr;
-    c->answer_late = c->place_wanted = c->refuses_receives = c->in_parts = false;
+    c->answer_late = c->place_wanted = c->refuses_receives = c->in_parts = c->broken = false;
 }
 
 void connected(Lane* c) {
@@ -74,6 +74,11 @@ void disconnect(Lane* c) {
         c->refused_head = v->next;
         complete_send(v, false);
     }
+}
+
+void start_again(Lane* c) {
+    disconnect(c);
+    renew(c);
 }
 
 void Lane::reach_out() { want_connection(this); }

@@ -11,7 +11,7 @@
 
 namespace viaduct::via {
 
-constexpr uint32_t kWireVersion = 6;
+constexpr uint32_t kWireVersion = 7;
 
 using protocol::Le16;
 using protocol::Le32;
@@ -35,6 +35,7 @@ enum class PacketType : uint8_t {
     wake = 14,   // slots have been written while their reader sleeps
     first = 15,  // an eager frame that is the first part of its message
     carried = 16,
+    hello = 17,  // the first of each side; costs no credit, and has a receive of its own
 };
 
 struct Header {
@@ -114,6 +115,7 @@ constexpr size_t least_length(PacketType type) {
         case PacketType::noop:
         case PacketType::wake:
         case PacketType::closing:
+        case PacketType::hello:
             return sizeof(Header);
         case PacketType::first:
         case PacketType::request:
