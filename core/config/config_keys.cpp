@@ -168,6 +168,9 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "wait_learning", "on|off", "on",
          "waits learn from how they end for how long to look and when to give way or sleep; off: they always look for "
          "the longest"},
+        {"mpi", "window_access", "direct|messages", "direct",
+         "how one-sided operations reach memory of the program in a process of the same host: by system calls, without "
+         "that process' help, where the system permits it; or by messages"},
     };
     return table;
 }

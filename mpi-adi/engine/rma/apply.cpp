@@ -15,21 +15,6 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-class Guarded {
-public:
-    explicit Guarded(Guard* guard) : guard_(guard) {
-        if (guard_ != nullptr) guard_->acquire();
-    }
-    ~Guarded() {
-        if (guard_ != nullptr) guard_->release();
-    }
-    Guarded(const Guarded&) = delete;
-    Guarded& operator=(const Guarded&) = delete;
-
-private:
-    Guard* guard_;
-};
-
 template <typename Word>
 void change_all(MPI_Op op, const Datatype& element, Word* target, const char* data, char* result, size_t n) {
     const OpLoop loop = is_one_step(op, element) ? nullptr : op_loop(op, element);
@@ -86,19 +71,19 @@ void Guard::acquire() {
 }
 
 void apply(MPI_Op op, const Datatype& element, char* target, const char* data, char* result, size_t n,
-           Guard* guard) {
-    if (guard != nullptr && is_word(element, target))
+           Exclusion exclusion) {
+    if (exclusion.words && is_word(element, target))
         return with_word(static_cast<size_t>(element.size), target,
                          [&](auto* word) { change_all(op, element, word, data, result, n); });
-    const Guarded guarded(guard);
+    const Guarded guarded(exclusion.guard);
     change_plainly(op, element, target, data, result, n);
 }
 
 void compare_swap(size_t width, char* target, const char* value, const char* compare, char* result,
-                  Guard* guard) {
-    if (guard != nullptr && is_word(width, target))
+                  Exclusion exclusion) {
+    if (exclusion.words && is_word(width, target))
         return with_word(width, target, [&](auto* word) { swap_word(word, value, compare, result); });
-    const Guarded guarded(guard);
+    const Guarded guarded(exclusion.guard);
     char old[8];
     std::memcpy(old, target, width);
     if (std::memcmp(old, compare, width) == 0) std::memcpy(target, value, width);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Operations on a member's memory. In memory that several processes reach directly each element is changed by
-// a processor atomic, or, when it is too wide or lies across its alignment, under a guard. Which of the two
-// depends on nothing but the element's type and address, so both never meet on one element.
+// Operations on a member's memory. In memory that several processes have mapped each element is changed by a processor
+// atomic, or, when it is too wide or lies across its alignment, under a guard. Which of the two depends on nothing but
+// the element's type and address, so both never meet on one element. In memory that others reach by system calls, which
+// change nothing atomically, all elements are changed under the guard, by its owner too.
 #pragma once
 
 #include <atomic>
@@ -22,14 +23,34 @@ private:
     std::atomic<int> holder_{0};
 };
 
+// How elements are kept whole. Without a guard no other process reaches the memory now.
+struct Exclusion {
+    Guard* guard = nullptr;
+    bool words = false;  // by processor atomics where that can be
+};
+
+class Guarded {
+public:
+    explicit Guarded(Guard* guard) : guard_(guard) {
+        if (guard_ != nullptr) guard_->acquire();
+    }
+    ~Guarded() {
+        if (guard_ != nullptr) guard_->release();
+    }
+    Guarded(const Guarded&) = delete;
+    Guarded& operator=(const Guarded&) = delete;
+
+private:
+    Guard* guard_;
+};
+
 // target[i] = target[i] op data[i] for `n` elements of a predefined type; the old values into `result` unless
-// it is null. With a guard the memory is shared; without, nobody else reaches it now. For MPI_NO_OP data is
-// not read.
+// it is null. For MPI_NO_OP data is not read.
 void apply(MPI_Op op, const Datatype& element, char* target, const char* data, char* result, size_t n,
-           Guard* guard);
+           Exclusion exclusion);
 
 // *result = *target; if that equals *compare, *target = *value. Of 1, 2, 4 or 8 bytes.
 void compare_swap(size_t width, char* target, const char* value, const char* compare, char* result,
-                  Guard* guard);
+                  Exclusion exclusion);
 
 }  // namespace viaduct::mpi::rma

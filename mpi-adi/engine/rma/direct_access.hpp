@@ -26,8 +26,7 @@ inline char* direct_address(Window& window, int64_t item, int64_t count, int ran
     const Member& member = window.member(rank);
     int64_t bytes = 0;
     int64_t offset = 0;
-    // A line stands before memory that is shared, for all members.
-    if (member.line == nullptr || !access_is_open(window, member) || __builtin_mul_overflow(count, item, &bytes) ||
+    if (!member.shared || !access_is_open(window, member) || __builtin_mul_overflow(count, item, &bytes) ||
         bytes <= 0 || __builtin_mul_overflow(displacement, member.disp_unit, &offset) || offset < 0 ||
         offset > member.size - bytes)
         return nullptr;
@@ -95,7 +94,7 @@ inline void copy_item(void* to, const void* from, size_t bytes) {
     char* const at = direct_address(window, type->size, count, rank, displacement);
     if (at == nullptr) return false;
     apply(op, *type, at, static_cast<const char*>(origin), static_cast<char*>(result), static_cast<size_t>(count),
-          &window.member(rank).line->guard);
+          window.member(rank).exclusion());
     return true;
 }
 
@@ -127,7 +126,7 @@ inline bool is_swappable(MPI_Datatype type) {
         with_word(width, at, [&](auto* word) { swap_word(word, value, expected, old); });
         note_locked_step(window);
     } else {
-        compare_swap(width, at, value, expected, old, &window.member(rank).line->guard);
+        compare_swap(width, at, value, expected, old, window.member(rank).exclusion());
     }
     return true;
 }

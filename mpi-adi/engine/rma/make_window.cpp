@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Making windows: the members tell each other where theirs lie, and, for allocated ones, those on one host
-// share memory.
+// Making windows: the members tell each other where theirs lie; those on one host share the memory of allocated ones,
+// and reach that of others by system calls.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 #include "mpi-adi/transport/adi/host.hpp"
+#include "mpi-adi/transport/adi/params.hpp"
 
 namespace viaduct::mpi::rma {
 namespace {
@@ -89,34 +90,85 @@ std::vector<int> neighbours(const std::vector<Card>& cards, int own) {
     return found;
 }
 
-// Memory shared by the neighbours, or none for any of them. MPI_ERR_NO_MEM when there is none.
-int share(Window& window, const std::vector<Card>& cards, const std::vector<int>& near, bool apart) {
-    struct Offer {
-        int32_t pid;
-        int32_t fd;
-    };
-    std::vector<int64_t> sizes;
-    for (const int rank : near) sizes.push_back(cards[static_cast<size_t>(rank)].size);
+// What a process says that its neighbours need to reach it.
+struct Offer {
+    int32_t pid;
+    int32_t fd;
+    MemoryMark mark;
+};
+
+// Memory with a line for each neighbour and parts of these sizes, which all of them have mapped. MPI_ERR_NO_MEM, for
+// all of them, when one of them does not get it, or does not find what `reach` looks for in the offers.
+template <typename Reach>
+int meet(Window& window, const std::vector<int>& near, const std::vector<int64_t>& sizes, bool apart, bool wanted,
+         Reach&& reach) {
     auto region = std::make_unique<SharedRegion>(sizes, apart);
     const bool makes = near.front() == window.comm->rank;
-    Offer own{static_cast<int32_t>(::getpid()), -1};
-    if (makes && region->create()) own.fd = region->fd();
+    Offer own{static_cast<int32_t>(::getpid()), -1, own_memory_mark()};
+    if (wanted && makes && region->create()) own.fd = region->fd();
     std::vector<Offer> offers;
     if (const int error = collect(*window.comm, own, &offers)) return error;
     const Offer& offer = offers[static_cast<size_t>(near.front())];
-    int32_t good = offer.fd >= 0 && (makes || region->open(offer.pid, offer.fd)) ? 1 : 0;
+    const bool mapped = offer.fd >= 0 && (makes || region->open(offer.pid, offer.fd));
+    const int32_t good = wanted && mapped && reach(offers) ? 1 : 0;
     std::vector<int32_t> all_good;
     if (const int error = collect(*window.comm, good, &all_good)) return error;
     for (const int rank : near)
         if (all_good[static_cast<size_t>(rank)] == 0) return MPI_ERR_NO_MEM;
     region->drop_fd();
+    for (size_t i = 0; i < near.size(); i++) window.member(near[i]).line = &region->line(i);
+    window.region = std::move(region);
+    return MPI_SUCCESS;
+}
+
+// Memory of the neighbours' windows that all of them have mapped.
+int share(Window& window, const std::vector<Card>& cards, const std::vector<int>& near, bool apart) {
+    std::vector<int64_t> sizes;
+    for (const int rank : near) sizes.push_back(cards[static_cast<size_t>(rank)].size);
+    const auto reach = [](const std::vector<Offer>&) { return true; };
+    if (const int error = meet(window, near, sizes, apart, true, reach)) return error;
     for (size_t i = 0; i < near.size(); i++) {
         Member& member = window.member(near[i]);
-        member.direct = region->part(i);
-        member.line = &region->line(i);
+        member.direct = window.region->part(i);
+        member.shared = true;
     }
-    window.region = std::move(region);
     window.base = window.self().direct;
+    return MPI_SUCCESS;
+}
+
+// Whether system calls reach the whole window, as far as its ends tell.
+bool reaches(const ForeignMemory& memory, const Member& member) {
+    if (memory.probe() != ForeignMemory::Result::ok) return false;
+    if (member.size == 0) return true;
+    char ends[2];
+    char* const base = reinterpret_cast<char*>(member.base);
+    const iovec both[] = {{base, 1}, {base + member.size - 1, 1}};
+    return memory.read(ends, both) == ForeignMemory::Result::ok;
+}
+
+// Windows of memory of the program: the neighbours reach it by system calls where all of them may; else by messages.
+int reach_program_memory(Window& window, const std::vector<Card>& cards) {
+    if (cards.size() == 1) return MPI_SUCCESS;
+    const int own = window.comm->rank;
+    const std::vector<int> near = neighbours(cards, own);
+    const bool wanted = near.size() > 1 && std::strcmp(adi::param_text(adi::Param::window_access), "direct") == 0;
+    std::vector<std::unique_ptr<Foreign>> found;
+    const auto reach = [&](const std::vector<Offer>& offers) {
+        for (const int rank : near) {
+            const Offer& offer = offers[static_cast<size_t>(rank)];
+            auto foreign = std::make_unique<Foreign>();
+            foreign->memory = ForeignMemory(offer.pid, offer.mark);
+            if (rank != own && !reaches(foreign->memory, window.member(rank))) return false;
+            found.push_back(std::move(foreign));
+        }
+        return true;
+    };
+    const int error = meet(window, near, std::vector<int64_t>(near.size(), 0), false, wanted, reach);
+    if (error == MPI_ERR_NO_MEM) return MPI_SUCCESS;
+    if (error != MPI_SUCCESS) return error;
+    for (size_t i = 0; i < near.size(); i++)
+        if (near[i] != own) window.member(near[i]).foreign = std::move(found[i]);
+    window.all_direct = near.size() == cards.size();
     return MPI_SUCCESS;
 }
 
@@ -139,6 +191,7 @@ int win_create(Communicator& comm, void* base, MPI_Aint size, int disp_unit, int
     if (const int error = agree(comm, MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, refused, hints, &window, &cards))
         return error;
     reach_oneself(*window);
+    if (const int error = reach_program_memory(*window, cards)) return error;
     *made = window.release();
     return MPI_SUCCESS;
 }
@@ -148,6 +201,7 @@ int win_create_dynamic(Communicator& comm, int refused, const Info* hints, Windo
     std::vector<Card> cards;
     if (const int error = agree(comm, MPI_WIN_FLAVOR_DYNAMIC, nullptr, 0, 1, refused, hints, &window, &cards))
         return error;
+    if (const int error = reach_program_memory(*window, cards)) return error;
     *made = window.release();
     return MPI_SUCCESS;
 }

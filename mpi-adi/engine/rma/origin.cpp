@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See origin.hpp. Each operation has two ways: memory that this process reaches is read and written at once;
-// for other memory a request is sent, see wire.hpp.
+// See origin.hpp. Each operation has three ways: memory that this process has mapped is read and written at once, and
+// so is memory that it reaches by system calls (foreign_access.hpp); for other memory a request is sent, see wire.hpp.
 #include "mpi-adi/engine/rma/origin.hpp"
 
 #include <cstring>
 
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/op.hpp"
+#include "mpi-adi/engine/rma/foreign_access.hpp"
 #include "mpi-adi/engine/rma/inline_op.hpp"
 #include "mpi-adi/engine/rma/transfer.hpp"
 
@@ -21,7 +22,7 @@ struct Spot {
 };
 
 Spot spot_of(Window& window, int rank, MPI_Aint displacement, int64_t count, const Datatype& type) {
-    const Member& member = window.member(rank);
+    Member& member = window.member(rank);
     int64_t offset = 0;
     int64_t low = 0;
     int64_t high = 0;
@@ -29,11 +30,13 @@ Spot spot_of(Window& window, int rank, MPI_Aint displacement, int64_t count, con
         !bounds_of(type, count, &low, &high))
         return {.error = MPI_ERR_RMA_RANGE};
     if (window.flavor == MPI_WIN_FLAVOR_DYNAMIC) {
-        // The target knows what it has attached; of oneself it is known here.
+        // What a member has attached is known of oneself and where it can be looked up; else to the member alone.
         char* const at = reinterpret_cast<char*>(offset);
-        if (rank != window.comm->rank) return {.address = static_cast<uint64_t>(offset)};
-        if (!window.holds(at + low, high - low)) return {.error = MPI_ERR_RMA_RANGE};
-        return {.direct = at};
+        const bool own = rank == window.comm->rank;
+        if (own ? !window.attached.holds(at + low, high - low)
+                : member.foreign != nullptr && !foreign_holds(member, at + low, high - low))
+            return {.error = MPI_ERR_RMA_RANGE};
+        return {.direct = own ? at : nullptr, .address = static_cast<uint64_t>(offset)};
     }
     int64_t from = 0;
     int64_t to = 0;
@@ -55,14 +58,15 @@ bool is_inline_change(const Datatype& element, const Datatype& origin, const Dat
     return element.extent() == element.size && fits_inline(origin, bytes) && fits_inline(target, bytes);
 }
 
-Guard* guard_of(const Member& member) { return member.line == nullptr ? nullptr : &member.line->guard; }
-
-// Without data to move nothing is sent; a request is complete at once.
+// Without data to move nothing is sent, and what this process does itself is done: a request is complete at once.
 int nothing(Window& window, Request** request) {
     if (request == nullptr) return MPI_SUCCESS;
     *request = new_operation(window);
     mpi::complete(*request, MPI_SUCCESS);
     return MPI_SUCCESS;
+}
+int done_at_once(Window& window, int error, Request** request) {
+    return error == MPI_SUCCESS ? nothing(window, request) : error;
 }
 
 uint32_t new_reply_tag(Window& window) {
@@ -153,14 +157,23 @@ private:
 };
 
 void apply_all(MPI_Op op, const Datatype& element, char* at, const Place& target, const Datatype& layout,
-               uint64_t bytes, const char* data, char* result, Guard* guard) {
+               uint64_t bytes, const char* data, char* result, Exclusion exclusion) {
     const auto width = static_cast<uint64_t>(element.extent());
     uint64_t done = 0;
     for_each_piece(layout, at, target.count, bytes, [&](char* piece, uint64_t length) {
         apply(op, element, piece, data == nullptr ? nullptr : data + done,
-              result == nullptr ? nullptr : result + done, length / width, guard);
+              result == nullptr ? nullptr : result + done, length / width, exclusion);
         done += length;
     });
+}
+
+// An accumulate that this process does itself.
+int change_here(MPI_Op op, const Datatype& element, const Spot& spot, Member& member, const Place& target,
+                const Datatype& layout, uint64_t bytes, const char* data, char* result) {
+    if (spot.direct == nullptr)
+        return foreign_apply({member, spot.address, target.count, layout, bytes}, op, element, data, result);
+    apply_all(op, element, spot.direct, target, layout, bytes, data, result, member.exclusion());
+    return MPI_SUCCESS;
 }
 
 }  // namespace
@@ -175,6 +188,9 @@ int put(Window& window, const Items& origin, const Place& target, Request** requ
         const bool whole = copy_typed(origin.base, origin.count, *origin.type, spot.direct, target.count, *target.type);
         return whole ? nothing(window, request) : MPI_ERR_TRUNCATE;
     }
+    if (Member& member = window.member(target.rank); member.foreign != nullptr)
+        return done_at_once(
+            window, foreign_put({member, spot.address, target.count, *target.type, origin.bytes()}, origin), request);
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (fits_inline(*origin.type, origin.bytes()) && fits_inline(*target.type, origin.bytes())) {
         send_put(window, target.rank, first_byte(spot, *target.type), first_byte(origin), origin.bytes(),
@@ -197,6 +213,9 @@ int get(Window& window, const Items& origin, const Place& target, Request** requ
         const bool whole = copy_typed(spot.direct, target.count, *target.type, origin.base, origin.count, *origin.type);
         return whole ? nothing(window, request) : MPI_ERR_TRUNCATE;
     }
+    if (Member& member = window.member(target.rank); member.foreign != nullptr)
+        return done_at_once(
+            window, foreign_get({member, spot.address, target.count, *target.type, target.bytes()}, origin), request);
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (fits_inline(*origin.type, target.bytes()) && fits_inline(*target.type, target.bytes())) {
         send_get(window, target.rank, first_byte(spot, *target.type),
@@ -224,11 +243,10 @@ int accumulate(Window& window, const Items& origin, const Place& target, MPI_Op 
     const TypeRef from = whole_elements(*origin.type);
     const TypeRef to = whole_elements(*target.type);
     const uint64_t bytes = static_cast<uint64_t>(origin.count) * static_cast<uint64_t>(from->size);
-    if (spot.direct != nullptr) {
+    if (Member& member = window.member(target.rank); spot.direct != nullptr || member.foreign != nullptr) {
         const Packed data(origin, *from, bytes);
-        apply_all(op, *element, spot.direct, target, *to, bytes, data.data(), nullptr,
-                  guard_of(window.member(target.rank)));
-        return nothing(window, request);
+        return done_at_once(
+            window, change_here(op, *element, spot, member, target, *to, bytes, data.data(), nullptr), request);
     }
     Request* mine = request == nullptr ? nullptr : * request = new_operation(window);
     if (is_inline_change(*element, *from, *to, bytes)) {
@@ -259,13 +277,14 @@ int get_accumulate(Window& window, const Items& origin, const Items& result, con
     const TypeRef to = whole_elements(*target.type);
     TypeRef back = whole_elements(*result.type);
     const uint64_t bytes = static_cast<uint64_t>(target.count) * static_cast<uint64_t>(to->size);
-    if (spot.direct != nullptr) {
+    if (Member& member = window.member(target.rank); spot.direct != nullptr || member.foreign != nullptr) {
         const TypeRef from = changes ? whole_elements(*origin.type) : TypeRef();
         const std::unique_ptr<Packed> data =
             changes ? std::make_unique<Packed>(origin, *from, bytes) : nullptr;
         const auto old = std::make_unique_for_overwrite<char[]>(bytes);
-        apply_all(op, *element, spot.direct, target, *to, bytes, changes ? data->data() : nullptr, old.get(),
-                  guard_of(window.member(target.rank)));
+        if (const int error = change_here(op, *element, spot, member, target, *to, bytes,
+                                          changes ? data->data() : nullptr, old.get()))
+            return error;
         back->unpack(result.base, static_cast<uint64_t>(result.count), 0, bytes, old.get());
         return nothing(window, request);
     }
@@ -305,7 +324,7 @@ int fetch_and_op(Window& window, const void* origin, void* result, const Datatyp
     if (spot.error != MPI_SUCCESS) return spot.error;
     if (op != MPI_REPLACE && op != MPI_NO_OP && op_loop(op, type) == nullptr) return MPI_ERR_OP;
     apply(op, type, spot.direct, static_cast<const char*>(origin), static_cast<char*>(result), 1,
-          guard_of(member));
+          member.exclusion());
     return MPI_SUCCESS;
 }
 
@@ -317,9 +336,11 @@ int compare_and_swap(Window& window, const void* origin, const void* compare, vo
     const auto width = static_cast<size_t>(type.size);
     if (spot.direct != nullptr) {
         compare_swap(width, spot.direct, static_cast<const char*>(origin), static_cast<const char*>(compare),
-                     static_cast<char*>(result), guard_of(window.member(rank)));
+                     static_cast<char*>(result), window.member(rank).exclusion());
         return MPI_SUCCESS;
     }
+    if (Member& member = window.member(rank); member.foreign != nullptr)
+        return foreign_compare_swap({member, spot.address, 1, type, width}, origin, compare, result);
     send_compare_swap(window, rank, first_byte(spot, type), origin, compare,
                       {result, static_cast<uint8_t>(width), nullptr});
     return MPI_SUCCESS;

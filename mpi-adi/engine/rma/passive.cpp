@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Passive target: locks and flushes. Where all members share memory a lock is a word in it; else the target
-// hands it out when it is asked by message. MPI_Win_lock_all asks a member only when it is first accessed.
+// Passive target: locks and flushes. The lock of a member is a word in shared memory where processes of its host reach
+// its window themselves; members of other hosts ask it by message, and it takes the word for them (target.cpp).
+// MPI_Win_lock_all asks a member only when it is first accessed.
 #include <sched.h>
 #include <unistd.h>
 
@@ -26,17 +27,17 @@ void acquire_word(LockWord& word, LockKind kind) {
 
 void acquire(Window& window, int rank, LockKind kind) {
     Member& member = window.member(rank);
+    member.asked = true;
     if (kind == LockKind::unchecked) {
         // The program says that nobody else wants it.
-    } else if (window.all_direct) {
+    } else if (member.line != nullptr) {
         acquire_word(member.line->lock, kind);
     } else {
-        member.asked = true;
         member.granted = false;
         tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
         progress_until([&] { return member.granted; });
-        member.asked = false;
     }
+    member.asked = false;
     member.held = kind;
     order_memory();
 }
@@ -48,7 +49,7 @@ int release(Window& window, int rank) {
     order_memory();
     const LockKind held = std::exchange(member.held, LockKind::none);
     if (held == LockKind::unchecked) return flush_members(window, rank, rank + 1);
-    if (window.all_direct) {
+    if (member.line != nullptr) {
         if (held == LockKind::shared)
             member.line->lock.release_shared();
         else
@@ -130,7 +131,7 @@ int lock_all(Window& window, bool check) {
     for (int rank = 0; rank < window.group_size(); rank++) {
         if (!check)
             acquire(window, rank, LockKind::unchecked);
-        else if (window.all_direct)
+        else if (window.all_direct && window.member(rank).shared)
             acquire(window, rank, LockKind::shared);
     }
     window.epoch = Epoch::locked_all;

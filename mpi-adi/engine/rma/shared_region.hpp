@@ -11,6 +11,7 @@
 
 #include "core/shm/segment.hpp"
 #include "mpi-adi/engine/rma/apply.hpp"
+#include "mpi-adi/engine/rma/ranges.hpp"
 
 namespace viaduct::mpi::rma {
 
@@ -42,6 +43,7 @@ private:
 struct alignas(128) MemberLine {
     LockWord lock;
     alignas(64) Guard guard;
+    RangesCard attached;  // of a dynamic window whose members reach each other by system calls
 };
 
 // Where all members meet. Used again as soon as the last one has come.

@@ -54,6 +54,12 @@ bool Target::take(int source, int tag, const void* data, size_t bytes) {
 
 bool Target::serve() {
     bool moved = false;
+    // The word is given back by others without a message.
+    if (!lockers_.empty() && lock_word() != nullptr) {
+        const size_t before = lockers_.size();
+        grant_waiting();
+        moved = lockers_.size() != before;
+    }
     while (Unexpected* message = matcher().find(MPI_ANY_SOURCE, kRequestTag)) {
         moved = true;
         matcher().remove(message);
@@ -217,15 +223,14 @@ bool Target::reaches(const Head& head, const Datatype& layout) const {
 bool Target::reaches(int64_t low, int64_t high) const {
     if (low == high) return true;
     if (window_.flavor == MPI_WIN_FLAVOR_DYNAMIC)
-        return window_.holds(reinterpret_cast<const char*>(low), high - low);
+        return window_.attached.holds(reinterpret_cast<const char*>(low), high - low);
     const auto base = static_cast<int64_t>(reinterpret_cast<uintptr_t>(window_.base));
     return low >= base && high - base <= window_.size;
 }
 
 void Target::operate(int source, const Head& head, const Datatype& layout, const char* data) {
     char* const at = reinterpret_cast<char*>(head.address);
-    MemberLine* const line = window_.self().line;
-    Guard* const guard = line == nullptr ? nullptr : &line->guard;
+    const Exclusion exclusion = window_.self().exclusion();
     if (head.kind == Kind::put) {
         if (head.bytes > 0) layout.unpack(at, head.count, 0, head.bytes, data);
         return;
@@ -255,7 +260,7 @@ void Target::operate(int source, const Head& head, const Datatype& layout, const
                    [&](char* piece, uint64_t bytes) {
                        if (bytes % width != 0) refuse(source);
                        apply(head.op, *element, piece, data + done, fetches ? old.get() + done : nullptr,
-                             bytes / width, guard);
+                             bytes / width, exclusion);
                        done += bytes;
                    });
     if (fetches) answer(source, head, old.get(), head.bytes);
@@ -314,13 +319,22 @@ void Target::lock(int source, LockKind kind) {
 }
 
 void Target::unlock(int source) {
-    if (writer_ == source)
+    LockWord* const word = lock_word();
+    if (writer_ == source) {
         writer_ = -1;
-    else if (readers_ > 0)
+        if (word != nullptr) word->release_exclusive();
+    } else if (readers_ > 0) {
         readers_--;
-    else
+        if (word != nullptr) word->release_shared();
+    } else {
         refuse(source);
+    }
     grant_waiting();
+}
+
+LockWord* Target::lock_word() const {
+    MemberLine* const line = window_.self().line;
+    return line == nullptr ? nullptr : &line->lock;
 }
 
 // In the order in which they asked, so that nobody waits for ever.
@@ -330,6 +344,8 @@ void Target::grant_waiting() {
 
 bool Target::grant(int source, LockKind kind) {
     if (writer_ >= 0 || (kind == LockKind::exclusive && readers_ > 0)) return false;
+    LockWord* const word = lock_word();
+    if (word != nullptr && !(kind == LockKind::exclusive ? word->try_exclusive() : word->try_shared())) return false;
     if (kind == LockKind::exclusive)
         writer_ = source;
     else

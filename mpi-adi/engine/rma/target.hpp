@@ -81,7 +81,11 @@ private:
     int64_t extent_ = 0;
     TypeRef layout_;
 
-    // The lock of this process's window, when it is not a word in shared memory.
+    // Null: there is none.
+    LockWord* lock_word() const;
+
+    // The lock of this process's window, as far as it is asked for by message: what those hold, and who waits. Where
+    // there is a word in shared memory, it is held for them.
     int readers_ = 0;
     int writer_ = -1;
     std::deque<std::pair<int, LockKind>> lockers_;

@@ -74,15 +74,14 @@ void Target::take_inline(int source, const char* bytes, size_t size) {
 // What an operation does to this process's memory; what was there into `old` where it is wanted.
 void Target::change(int source, const InlineOp& inline_op, const char* data, char* old) {
     char* const at = reinterpret_cast<char*>(inline_op.address);
-    MemberLine* const line = window_.self().line;
-    Guard* const guard = line == nullptr ? nullptr : &line->guard;
+    const Exclusion exclusion = window_.self().exclusion();
     switch (inline_op.kind) {
         case Kind::inline_put:
             return copy_item(at, data, inline_op.bytes);
         case Kind::inline_get:
             return copy_item(old, at, inline_op.bytes);
         case Kind::compare_swap:
-            return compare_swap(inline_op.bytes, at, data, data + inline_op.bytes, old, guard);
+            return compare_swap(inline_op.bytes, at, data, data + inline_op.bytes, old, exclusion);
         default:
             break;
     }
@@ -90,7 +89,7 @@ void Target::change(int source, const InlineOp& inline_op, const char* data, cha
     if (element == nullptr) refuse(source);
     const bool fetches = inline_op.kind == Kind::inline_get_accumulate;
     apply(op_of(inline_op), *element, at, data, fetches ? old : nullptr,
-          static_cast<size_t>(inline_op.bytes / element->size), guard);
+          static_cast<size_t>(inline_op.bytes / element->size), exclusion);
 }
 
 void Target::answer_inline(int source, int error, const char* data, size_t bytes) {

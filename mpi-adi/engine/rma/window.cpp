@@ -60,19 +60,6 @@ Window::~Window() {
     std::free(own_memory);
 }
 
-bool Window::holds(const char* from, int64_t bytes) const {
-    if (bytes == 0) return true;
-    auto after = attached.upper_bound(const_cast<char*>(from));
-    if (after == attached.begin()) return false;
-    const auto& [start, length] = *std::prev(after);
-    if (from - start > length) return false;
-    // An operation may cross from one range into the next, where they meet.
-    const char* end = start + length;
-    for (; bytes > end - from && after != attached.end() && after->first == end; ++after)
-        end += after->second;
-    return bytes <= end - from;
-}
-
 int raise(Window* window, int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]]
         return code;
@@ -111,25 +98,29 @@ int win_free(Window* window) {
     return late;
 }
 
+namespace {
+
+RangesCard* card_of(Window& window) {
+    MemberLine* const line = window.self().line;
+    return line == nullptr ? nullptr : &line->attached;
+}
+
+}  // namespace
+
 int win_attach(Window& window, void* base, MPI_Aint size) {
     if (window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return MPI_ERR_RMA_FLAVOR;
     if (size < 0) return MPI_ERR_SIZE;
     if (size == 0) return MPI_SUCCESS;
     if (base == nullptr) return MPI_ERR_RMA_ATTACH;
-    char* const start = static_cast<char*>(base);
-    const auto next = window.attached.lower_bound(start);
-    const bool meets_next = next != window.attached.end() && next->first - start < size;
-    const bool meets_last =
-        next != window.attached.begin() && start - std::prev(next)->first < std::prev(next)->second;
-    if (meets_next || meets_last) return MPI_ERR_RMA_ATTACH;
-    window.attached[start] = size;
-    return MPI_SUCCESS;
+    const RangesChange change(card_of(window), window.attached);
+    return window.attached.add(static_cast<char*>(base), size) ? MPI_SUCCESS : MPI_ERR_RMA_ATTACH;
 }
 
 int win_detach(Window& window, const void* base) {
     if (window.flavor != MPI_WIN_FLAVOR_DYNAMIC) return MPI_ERR_RMA_FLAVOR;
     // An empty range left nothing behind when it was attached, and may lie where no other does.
-    window.attached.erase(static_cast<char*>(const_cast<void*>(base)));
+    const RangesChange change(card_of(window), window.attached);
+    window.attached.remove(static_cast<const char*>(base));
     return MPI_SUCCESS;
 }
 

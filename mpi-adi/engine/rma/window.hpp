@@ -15,6 +15,7 @@
 
 #include "mpi-adi/engine/communicator.hpp"
 #include "mpi-adi/engine/rma/awaited.hpp"
+#include "mpi-adi/engine/rma/foreign.hpp"
 #include "mpi-adi/engine/rma/shared_region.hpp"
 #include "mpi-adi/engine/rma/wire.hpp"
 
@@ -27,15 +28,17 @@ enum class LockKind : uint8_t { none, shared, exclusive, unchecked };
 // What this process knows of one member of a window, itself included.
 // What every operation looks at stands together.
 struct alignas(64) Member {
-    char* direct = nullptr;          // where the window lies here; null: only messages get there
-    MemberLine* line = nullptr;      // locks and guard, of memory that is shared
+    char* direct = nullptr;          // where the window lies here; null: it does not
+    MemberLine* line = nullptr;      // locks and guard, where several processes reach the memory; else null
     MPI_Aint size = 0;               // bytes
     int disp_unit = 1;
     LockKind held = LockKind::none;  // by this process, at that member
+    bool shared = false;             // `direct` is memory that all members of the host have mapped
 
+    std::unique_ptr<Foreign> foreign;  // memory that this process reaches by system calls
     MPI_Aint base = 0;               // of the window in that process; 0 in dynamic windows
-    bool asked = false;              // for a lock, by message
-    bool granted = false;            // the answer to that
+    bool asked = false;              // for its lock, by one thread
+    bool granted = false;            // the answer to that, where it comes by message
     bool accessed = false;           // in the group of MPI_Win_start
     bool exposed = false;            // in the group of MPI_Win_post
     unsigned posts = 0;              // MPI_Win_post there that no MPI_Win_start here has used
@@ -48,6 +51,8 @@ struct alignas(64) Member {
     uint64_t flushed = 0;      // answered
     AwaitedQueue awaited;      // answers to inline operations
     int error = MPI_SUCCESS;   // of an operation that was found out later
+
+    Exclusion exclusion() const { return {line == nullptr ? nullptr : &line->guard, shared}; }
 };
 
 // The epoch as an origin. A fence opens one that begins with the first operation only: without any, the
@@ -74,11 +79,11 @@ struct Window {
     unsigned locks = 0;       // held by MPI_Win_lock
     bool exposed = false;     // between MPI_Win_post and MPI_Win_wait
 
-    // All members share the memory: nothing is ever sent but synchronisation.
+    // This process reaches all members' memory itself: nothing is ever sent but synchronisation.
     bool all_direct = false;
     std::unique_ptr<SharedRegion> region;
     void* own_memory = nullptr;          // of an allocated window that is not shared
-    std::map<char*, MPI_Aint> attached;  // of a dynamic one
+    Ranges attached;                     // of a dynamic one
     std::unique_ptr<Target> target;
     ProgressWait wait;   // of a program that asks again and again
     unsigned calls = 0;  // see is_time_to_look()
@@ -92,8 +97,6 @@ struct Window {
     Member& member(int rank) { return members[static_cast<size_t>(rank)]; }
     Member& self() { return member(comm->rank); }
     int group_size() const { return static_cast<int>(group); }
-    // Whether this process has attached these bytes; any empty range is.
-    bool holds(const char* from, int64_t bytes) const;
 };
 
 extern Immortal<ObjectTable<Window, HandleType::win>> windows;

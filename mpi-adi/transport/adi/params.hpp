@@ -32,6 +32,7 @@ enum class Param : size_t {
     rail_patience,
     wait_learning,
     transports,
+    window_access,
     count_
 };
 

@@ -361,23 +361,23 @@ void refusals() {
     EXPECT(MPI_Win_shared_query(win, 0, &bytes, &unit, &base) == MPI_ERR_RMA_FLAVOR);
     MPI_Win_fence(0, win);
 
-    // Memory that nobody has attached: found out at the target, told at the next flush.
+    // Memory that is not attached: told by the operation where this process sees that, else at the next flush.
     MPI_Win dynamic;
     MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic);
     MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN);
     if (size > 1) {
         MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, dynamic);
-        MPI_Put(&x, 1, MPI_INT, right(), 4096, 1, MPI_INT, dynamic);
-        EXPECT(MPI_Win_flush(right(), dynamic) == MPI_ERR_RMA_RANGE);
-        MPI_Get(&x, 1, MPI_INT, right(), 4096, 1, MPI_INT, dynamic);
-        EXPECT(MPI_Win_flush(right(), dynamic) == MPI_ERR_RMA_RANGE);
+        int told = MPI_Put(&x, 1, MPI_INT, right(), 4096, 1, MPI_INT, dynamic);
+        EXPECT(told + MPI_Win_flush(right(), dynamic) == MPI_ERR_RMA_RANGE);
+        told = MPI_Get(&x, 1, MPI_INT, right(), 4096, 1, MPI_INT, dynamic);
+        EXPECT(told + MPI_Win_flush(right(), dynamic) == MPI_ERR_RMA_RANGE);
         EXPECT(MPI_Win_unlock(right(), dynamic) == MPI_SUCCESS);
     }
     MPI_Win_free(&dynamic);
 }
 
-// Several operations before one flush, whichever of them the target refuses, short or long: the flush tells,
-// once.
+// Several operations before one flush, whichever of them is refused, short or long: it is told once, by the operation
+// itself where this process sees what the target has attached, else by the flush.
 void late_errors(int n) {
     Memory<int> memory(Flavor::dynamic, n);
     const std::vector<int> out(static_cast<size_t>(n), 1);
@@ -386,14 +386,18 @@ void late_errors(int n) {
     MPI_Win_fence(MPI_MODE_NOSUCCEED, memory.win);
     MPI_Win_lock(MPI_LOCK_SHARED, right(), 0, memory.win);
     for (int refused = 0; refused < 4 && size > 1; refused++) {
+        int told = MPI_SUCCESS;
         for (int i = 0; i < 3; i++) {
             const MPI_Aint at = i == refused ? bad : good;
-            if (i == 1)
-                MPI_Accumulate(out.data(), n, MPI_INT, right(), at, n, MPI_INT, MPI_MAX, memory.win);
-            else
-                MPI_Put(out.data(), n, MPI_INT, right(), at, n, MPI_INT, memory.win);
+            const int error =
+                i == 1 ? MPI_Accumulate(out.data(), n, MPI_INT, right(), at, n, MPI_INT, MPI_MAX, memory.win)
+                       : MPI_Put(out.data(), n, MPI_INT, right(), at, n, MPI_INT, memory.win);
+            EXPECT(error == MPI_SUCCESS || i == refused);
+            if (error != MPI_SUCCESS) told = error;
         }
-        EXPECT(MPI_Win_flush(right(), memory.win) == (refused < 3 ? MPI_ERR_RMA_RANGE : MPI_SUCCESS));
+        const int late = MPI_Win_flush(right(), memory.win);
+        EXPECT(told == MPI_SUCCESS || late == MPI_SUCCESS);
+        EXPECT((told == MPI_SUCCESS ? late : told) == (refused < 3 ? MPI_ERR_RMA_RANGE : MPI_SUCCESS));
         MPI_Get_accumulate(out.data(), n, MPI_INT, in.data(), n, MPI_INT, right(), good, n, MPI_INT, MPI_MAX,
                            memory.win);
         EXPECT(MPI_Win_flush(right(), memory.win) == MPI_SUCCESS);
@@ -401,7 +405,7 @@ void late_errors(int n) {
     }
     EXPECT(MPI_Win_unlock(right(), memory.win) == MPI_SUCCESS);
 
-    // Between start and complete: the complete of that epoch tells, not a later call.
+    // Between start and complete: the operation or the complete of that epoch tells, not a later call.
     MPI_Group all, to, from;
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     const int r = right(), l = (rank + size - 1) % size;
@@ -410,9 +414,11 @@ void late_errors(int n) {
     for (int refused = 0; refused < 3 && size > 1; refused++) {
         MPI_Win_post(from, 0, memory.win);
         MPI_Win_start(to, 0, memory.win);
+        int told = MPI_SUCCESS;
         for (int i = 0; i < 2; i++)
-            MPI_Put(out.data(), n, MPI_INT, r, i == refused ? bad : good, n, MPI_INT, memory.win);
-        EXPECT(MPI_Win_complete(memory.win) == (refused < 2 ? MPI_ERR_RMA_RANGE : MPI_SUCCESS));
+            told += MPI_Put(out.data(), n, MPI_INT, r, i == refused ? bad : good, n, MPI_INT, memory.win);
+        told += MPI_Win_complete(memory.win);
+        EXPECT(told == (refused < 2 ? MPI_ERR_RMA_RANGE : MPI_SUCCESS));
         EXPECT(MPI_Win_wait(memory.win) == MPI_SUCCESS);
     }
     MPI_Group_free(&all);

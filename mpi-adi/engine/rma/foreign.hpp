@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Memory of the program in another process of the host, reached by system calls without that process' help: what a
+// window knows of such a member. See foreign_access.hpp for the operations.
+#pragma once
+
+#include "core/process/foreign_memory.hpp"
+#include "mpi-adi/engine/rma/ranges.hpp"
+
+namespace viaduct::mpi::rma {
+
+struct Foreign {
+    ForeignMemory memory;
+    Ranges attached;  // of a dynamic window, as this process saw it last
+};
+
+}  // namespace viaduct::mpi::rma
