@@ -11,8 +11,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
-from hosts import Failure, UdpNamespaces, end, outcome, run, without_privileges  # noqa: E402
+from hosts import Failure, Skipped, UdpNamespaces, end, outcome, run, without_privileges  # noqa: E402
+from slowness import slowness  # noqa: E402
 
+TOO_SLOW = 4  # a program that waits so long for a processor may be silent for 650 ms without a cut
 TOLD_WITHIN = 10.0  # 650 ms of silence, and what a busy machine adds
 
 
@@ -38,6 +40,8 @@ def short(hosts, vipperf, level):
             time.sleep(0.5)
         for process in reversed(processes):
             out, err = process.communicate(timeout=120)
+            if process.returncode != 0 and slowness() > TOO_SLOW:
+                raise Skipped("the machine is too busy to tell a cut of 0.2 s from its own pauses")
             if process.returncode != 0:
                 raise Failure("%s, short cuts: exit status %d\n%s%s" % (level, process.returncode, out[-2000:], err[-2000:]))
         if cuts == 0:
