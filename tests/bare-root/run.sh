@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh [--release NAME] [--arch NAME] [--quick] [--run COMMAND] [--cache FOLDER] [FOLDER]: makes a bare Debian (release: bookworm,
-# which is the default, or trixie; arch: the machine's, or i386 on amd64) in FOLDER (default: a temporary one, removed afterwards),
-# puts a clean clone of this checkout into it, and runs both commands of the README there, from nothing. --quick: only the release
-# tests. --run: this command in place of them. --cache: this compiler cache of the machine is the root's. Needs root, debootstrap
-# and a Debian machine whose own package sources are used inside as well. Where that cannot be had it says SKIPPED and why, and
-# ends with 77. The mounts are seen in here only.
+# run.sh [--release NAME] [--arch NAME] [--quick] [--run COMMAND] [--cache FOLDER] [--put FOLDER] [FOLDER]: makes a bare Debian
+# (release: bookworm, which is the default, or trixie; arch: the machine's, or i386 on amd64) in FOLDER (default: a temporary one,
+# removed afterwards), puts a clean clone of this checkout into it, and runs both commands of the README there, from nothing. --quick: only the release
+# tests. --run: this command in place of them. --cache: this compiler cache of the machine is the root's. --put: this folder of the
+# machine is seen in the root as /mnt. Needs root, debootstrap and a Debian machine whose own package sources are used inside as well.
+# Where that cannot be had it says SKIPPED and why, and ends with 77. The mounts are seen in here only.
 set -euo pipefail
 arguments=("$@")
 skip() {
@@ -13,7 +13,7 @@ skip() {
     exit 77
 }
 
-release=bookworm arch=$(dpkg --print-architecture 2>/dev/null || true) commands=('./viaduct demo' './viaduct test') cache=''
+release=bookworm arch=$(dpkg --print-architecture 2>/dev/null || true) commands=('./viaduct demo' './viaduct test') cache='' put=''
 while (($#)); do
     case $1 in
         --release) release=$2 && shift 2 ;;
@@ -21,6 +21,7 @@ while (($#)); do
         --quick) commands=('./viaduct demo' './viaduct test --quick') && shift ;;
         --run) commands=("$2") && shift 2 ;;
         --cache) cache=$2 && shift 2 ;;
+        --put) put=$2 && shift 2 ;;
         --*) echo "bare-root: unknown option $1" >&2 && exit 2 ;;
         *) break ;;
     esac
@@ -96,6 +97,10 @@ if [[ -n $cache ]]; then
     mkdir -p "$cache" "$folder/root/.cache/ccache"
     mount --bind "$cache" "$folder/root/.cache/ccache"
     mounts+=("$folder/root/.cache/ccache")
+fi
+if [[ -n $put ]]; then
+    mount --bind "$put" "$folder/mnt"
+    mounts+=("$folder/mnt")
 fi
 
 inside() {
