@@ -45,7 +45,7 @@ private:
     uint64_t version_ = 0;
 };
 
-// While the owner changes the list; the end of it tells the others. Without a card nobody else reads it.
+// While the owner changes the list; the end of it tells the others. Without a card no other process reads it.
 class RangesChange {
 public:
     RangesChange(RangesCard* card, const Ranges& ranges);

@@ -73,7 +73,7 @@ private:
     std::vector<MPI_Aint> bases_;
 };
 
-// Without any MPI call. False: nobody came for too long.
+// Without any MPI call. False: the value has not come for too long.
 bool compute_until(const int64_t& word, int64_t value) {
     const auto patience = Clock::now() + std::chrono::seconds(20);
     while (std::atomic_ref<int64_t>(const_cast<int64_t&>(word)).load() != value)
