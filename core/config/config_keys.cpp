@@ -130,7 +130,7 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "vbuf_max", "c_int", "65536", "most buffers of 16 KiB this process may have", 16, 1048576},
         {"mpi", "eager_limit", "c_size", "0",
          "longest message via sends without handshake, bytes; 0: what one packet holds, or 6 KiB where auto "
-         "means both, and there 32 KiB through slots",
+         "means both, and there 32 KiB through the eager ring",
          0, 1048576},
         {"mpi", "rendezvous", "auto|rput|rget|both|r3", "auto",
          "how via moves long messages: rput (remote write), rget (remote read), both (a half each), r3 (packets) "

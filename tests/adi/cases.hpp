@@ -28,9 +28,9 @@ struct Case {
 std::vector<Case> traffic_cases();
 std::vector<Case> piece_cases();
 std::vector<Case> damaged_piece_cases();
-std::vector<Case> slot_cases();
-std::vector<Case> shared_slot_cases();
-std::vector<Case> long_slot_cases();
+std::vector<Case> ring_cases();
+std::vector<Case> shared_ring_cases();
+std::vector<Case> long_ring_cases();
 std::vector<Case> memory_cases();
 std::vector<Case> table_cases();
 std::vector<Case> end_cases();
@@ -45,8 +45,8 @@ std::vector<Case> entry_cases();
 extern const char* module;
 extern unsigned seed;
 
-// Sends to and fro over via until both sides have lent the other one slots (damaged_slots.cpp).
-via::Lane* open_slots(Engine& e, int other);
+// Sends to and fro over via until the rings of both sides are open (damaged_ring.cpp).
+via::Lane* open_ring(Engine& e, int other);
 
 inline unsigned char byte_at(uint32_t from, size_t i) {
     return static_cast<unsigned char>((from * 2654435761U + i * 131) >> 3);

@@ -51,15 +51,15 @@ struct End {
     void take(End& other) {
         const Packet p = inbox.front();
         inbox.pop_front();
-        ASSERT_TRUE(credits.heard(p.credit, p.view, p.answered));
+        ASSERT_TRUE(credits.read_header(p.credit, p.view, p.answered));
         ASSERT_TRUE(credits.used(p.free));
         if (p.free) repost(true);
         if (credits.posted() <= credits.rules().depth / 2) {
             fill();
-            if (credits.want_noop()) noop(other);
+            if (credits.noop_due()) noop(other);
         } else if ((p.free || !p.eager) && credits.missing() >= credits.rules().notify) {
             fill();
-            if (credits.much_untold()) noop(other);
+            if (credits.many_unreported()) noop(other);
         }
     }
 
@@ -81,9 +81,9 @@ struct End {
         while (credits.missing() > 0) repost(false);
     }
 
-    void chores(End& other) {
+    void do_deferred_work(End& other) {
         fill();
-        if (credits.want_noop()) noop(other);
+        if (credits.noop_due()) noop(other);
     }
 };
 
@@ -123,7 +123,7 @@ void run(int depth_a, int depth_b, int extra, unsigned seed, int steps, bool dea
                 if (looks && !self.inbox.empty()) self.take(other);
                 break;
             case 4:
-                if (looks && self.inbox.empty()) self.chores(other);
+                if (looks && self.inbox.empty()) self.do_deferred_work(other);
                 break;
             default:
                 if (dice() % 50 == 0) {
@@ -146,7 +146,7 @@ void run(int depth_a, int depth_b, int extra, unsigned seed, int steps, bool dea
             if (!end->inbox.empty()) {
                 end->take(end == &a ? b : a);
             } else {
-                end->chores(end == &a ? b : a);
+                end->do_deferred_work(end == &a ? b : a);
             }
         }
     }
@@ -187,7 +187,7 @@ TEST(Credits, ReserveHoldsWhatADeafSenderProvokes) {
             while (deaf.credits.can_send()) {
                 deaf.send(polite, false);
                 while (!polite.inbox.empty()) polite.take(deaf);
-                polite.chores(deaf);
+                polite.do_deferred_work(deaf);
             }
             EXPECT_FALSE(deaf.underrun);
             EXPECT_EQ(polite.kept_back, 0) << "depth " << depth << ", extra " << extra;
@@ -230,8 +230,8 @@ TEST(Credits, AreToldBehindNoopsThatBringNone) {
         for (int i = 0; i < 40; ++i) pressed.press(busy);
         while (busy.credits.eager_ok(1)) busy.send(pressed, false);
         for (int i = 0; i < 4 * depth + 100; ++i) {
-            pressed.inbox.empty() ? pressed.chores(busy) : pressed.take(busy);
-            busy.inbox.empty() ? busy.chores(pressed) : busy.take(pressed);
+            pressed.inbox.empty() ? pressed.do_deferred_work(busy) : pressed.take(busy);
+            busy.inbox.empty() ? busy.do_deferred_work(pressed) : busy.take(pressed);
         }
         EXPECT_FALSE(pressed.underrun || busy.underrun);
         EXPECT_TRUE(busy.credits.eager_ok(1)) << "depth " << depth;
@@ -249,13 +249,13 @@ TEST(Credits, LeaveTheLastOfTheReserveToTheClosingPacket) {
         credits.sent_free();
     }
     EXPECT_FALSE(credits.may_send_noop());
-    ASSERT_TRUE(credits.heard(0, 8, 2));  // two of them are answered
+    ASSERT_TRUE(credits.read_header(0, 8, 2));  // two of them are answered
     EXPECT_TRUE(credits.may_send_noop());
     EXPECT_FALSE(credits.may_send_empty_noop());
     credits.sent_free();
     credits.sent_free();
     EXPECT_FALSE(credits.may_send_noop());
-    ASSERT_TRUE(credits.heard(0, 8, 2 + kRoom));
+    ASSERT_TRUE(credits.read_header(0, 8, 2 + kRoom));
     EXPECT_TRUE(credits.may_send_empty_noop());
 }
 
@@ -263,14 +263,14 @@ TEST(Credits, RefuseWhatAPeerCannotHaveDone) {
     const CreditRules rules = CreditRules::for_depth(4, 0);
     Credits credits;
     credits.start(rules, 4, rules.reserve);
-    EXPECT_FALSE(credits.heard(0, 0, 1));  // answers a packet that was never sent
-    EXPECT_TRUE(credits.heard(0, 0, 0));
+    EXPECT_FALSE(credits.read_header(0, 0, 1));  // answers a packet that was never sent
+    EXPECT_TRUE(credits.read_header(0, 0, 0));
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(credits.used(false));
     EXPECT_FALSE(credits.used(false));  // a fifth packet on four credits
     for (int i = 0; i < rules.reserve; ++i) EXPECT_TRUE(credits.used(true));
     EXPECT_FALSE(credits.used(true));
-    for (int i = 0; i < 16; ++i) EXPECT_TRUE(credits.heard(65535, 0, 0));
-    EXPECT_FALSE(credits.heard(65535, 0, 0));  // a million credits
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(credits.read_header(65535, 0, 0));
+    EXPECT_FALSE(credits.read_header(65535, 0, 0));  // a million credits
 }
 
 TEST(Credits, LeaveTheLastOnesToControlPackets) {

@@ -28,13 +28,13 @@ struct Damage {
     std::vector<protocol::WirePiece> list;
     uint32_t pieces = kListed;
     bool fetched = false;
-    protocol::Way way;
+    protocol::Method way;
 };
 
 Damage damage(unsigned char* memory) {
     Damage d;
     const auto base = reinterpret_cast<uintptr_t>(memory);
-    d.way = seed >= kGoodReply ? protocol::Way::put : protocol::Way::get;
+    d.way = seed >= kGoodReply ? protocol::Method::put : protocol::Method::get;
     d.list.resize(kListed);
     for (size_t i = 0; i < kListed; ++i) set(d.list[i], base + i * 2 * kPieceBytes, kPieceBytes, 0);
     switch (seed) {
@@ -73,10 +73,10 @@ Damage damage(unsigned char* memory) {
             d.fetched = true;
             break;
         case 12:
-            d.way = protocol::Way::frames;
+            d.way = protocol::Method::frames;
             break;
         case 14:
-            d.way = protocol::Way::both;
+            d.way = protocol::Method::both;
             break;
         default:
             break;
@@ -106,7 +106,7 @@ void send_damaged(Engine& e, const Damage& d, bool reply, VIP_MEM_HANDLE handle)
     if (d.fetched) {
         auto* kept = new std::vector<protocol::WirePiece>(d.list);  // until the process ends
         const via::Registration* r =
-            via::via_module.nic.registrations.hold(kept->data(), kept->size() * sizeof(protocol::WirePiece));
+            via::via_module.nic.registrations.acquire(kept->data(), kept->size() * sizeof(protocol::WirePiece));
         CHECK(r != nullptr);
         memory->address = reinterpret_cast<uintptr_t>(kept->data());
         rows[1] = r->handle[0];
@@ -133,7 +133,8 @@ void damaged_lists(Job& job) {
     for (size_t i = 0; i < kListed; ++i) layout.add(i == 0 ? 0 : kPieceBytes, kPieceBytes);
     Buffer buffer(layout);
     if (e.rank() == 1) {
-        const via::Registration* r = via::via_module.nic.registrations.hold(buffer.memory.data(), buffer.memory.size());
+        const via::Registration* r =
+            via::via_module.nic.registrations.acquire(buffer.memory.data(), buffer.memory.size());
         CHECK(r != nullptr);
         const Damage d = damage(buffer.memory.data());
         if (reply) {

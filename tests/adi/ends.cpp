@@ -259,7 +259,7 @@ void hostile_rails(Job& job) {
             } else {
                 multirail::Report report = {};
                 for (protocol::Le32& up_to : report.up_to) up_to = dice() % 4 == 0 ? dice() : dice() % 3;
-                if (dice() % 4 == 0) report.here[dice() % sizeof report.here] = static_cast<uint8_t>(dice());
+                if (dice() % 4 == 0) report.received[dice() % sizeof report.received] = static_cast<uint8_t>(dice());
                 if (dice() % 2 == 0) put_report(packet, report);
                 packet.frame.sreq = dice() % 4 == 0 ? dice() : link.number;
             }
@@ -281,7 +281,7 @@ void damaged_rails(Job& job) {
         std::mt19937 dice(seed);
         const auto& lane = dynamic_cast<MultiLane&>(*protocol::peer_of(e.process(0))->lane);
         const multirail::Link& link = some_link(lane, dice);
-        Crafted packet = crafted(lane, Kind::word);
+        Crafted packet = crafted(lane, Kind::ack);
         multirail::Report report = {};
         switch (seed) {
             case 1:
@@ -317,7 +317,7 @@ void damaged_rails(Job& job) {
             case 9:  // frames have come that were not sent
                 packet = crafted(lane, Kind::report);
                 packet.frame.sreq = link.number;
-                report.here[100] = 1;
+                report.received[100] = 1;
                 put_report(packet, report);
                 break;
             case 10:  // that nobody asked for
@@ -356,14 +356,14 @@ void damaged_rails(Job& job) {
 
 // Callers that are none of the job: silent ones in a crowd, ones that know nearly everything, and ones that say what
 // they have recorded. Who belongs to the job gets through all the same.
-void strangers(Job& job) {
+void pending_callers(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
     job.barrier();
     if (e.rank() == 2) {
         const auto& target = static_cast<tcp::Lane&>(*protocol::peer_of(e.process(0))->lane);
         sockaddr_storage name;
-        const socklen_t length = tcp::to_sockaddr(target.ways.at(0), &name);
+        const socklen_t length = tcp::to_sockaddr(target.addresses.at(0), &name);
         tcp::Call call;
         call.caller = 2;
         call.called = 0;
@@ -470,7 +470,7 @@ std::vector<Case> end_cases() {
         {"hostile", hostile_frames, 2, 20, "tcp", {}, {}, 25},
         {"hostile", hostile_rails, 2, 20, "rails", {}, {}, 25},
         {"damaged", damaged_rails, 2, 20, "rails", {}, {}, kDamages},
-        {"strangers", strangers, 3, 30, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
+        {"strangers", pending_callers, 3, 30, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
     };
 }
 

@@ -168,7 +168,7 @@ void remapped_at_random(Job& job) {
 // answered: the other side makes no call before it has been seen. When the answer is that it goes otherwise,
 // it is given back.
 bool registered(mpip_req_t& req) {
-    return protocol::transfer_of(&req)->own != nullptr && protocol::transfer_of(&req)->own->is_entered();
+    return protocol::transfer_of(&req)->own != nullptr && protocol::transfer_of(&req)->own->is_registered();
 }
 
 bool answered(mpip_req_t& req) {
@@ -324,7 +324,7 @@ void halves(Job& job) {
 }
 
 // A message of each length: so many begin with a handshake, so many are read by the receiver.
-void count_ways(Job& job, std::initializer_list<size_t> sizes, int mode, uint64_t handshakes, uint64_t reads) {
+void count_methods(Job& job, std::initializer_list<size_t> sizes, int mode, uint64_t handshakes, uint64_t reads) {
     Engine e(job, module);
     const mpip_counters* counters = mpip_counters_of(MPIP_PROTO_VIA);
     std::vector<unsigned char> data(std::max(sizes));
@@ -343,10 +343,10 @@ void count_ways(Job& job, std::initializer_list<size_t> sizes, int mode, uint64_
 }
 
 // Up to 6 KiB in one packet, beyond by a read of the receiver's.
-void ways(Job& job) { count_ways(job, {6144, 6145, 8192}, MPIP_MODE_STANDARD, 2, 2); }
+void methods(Job& job) { count_methods(job, {6144, 6145, 8192}, MPIP_MODE_STANDARD, 2, 2); }
 
 // What is long enough is read, also where longer messages would go without a handshake.
-void synchronous(Job& job) { count_ways(job, {6144, 6145, 65536}, MPIP_MODE_SYNC, 3, 2); }
+void synchronous(Job& job) { count_methods(job, {6144, 6145, 65536}, MPIP_MODE_SYNC, 3, 2); }
 
 }  // namespace
 
@@ -358,7 +358,7 @@ std::vector<Case> memory_cases() {
         {"stream", stream, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
         {"halves", halves, 2, 20, "via"},
         {"ended", ended, 2, 20, "via", {{"CMPI_RENDEZVOUS", "rget"}}},
-        {"ways", ways, 2, 20, "via"},
+        {"methods", methods, 2, 20, "via"},
         {"synchronous", synchronous, 2, 20, "via", {{"CMPI_EAGER_LIMIT", "65536"}}},
         {"remapped", remapped, 2, 20},
         {"random-maps", remapped_at_random, 2, 30},

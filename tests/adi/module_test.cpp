@@ -50,8 +50,8 @@ int main(int argc, char** argv) {
     for (const auto& cases : {traffic_cases(), piece_cases(), damaged_piece_cases(), memory_cases(),
                               table_cases(), end_cases(), rail_cases(), rule_cases(), entry_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
-    for (const auto& cases : {on_demand_cases(), half_open_cases(), shortage_cases(), slot_cases(), shared_slot_cases(),
-                              long_slot_cases()})
+    for (const auto& cases : {on_demand_cases(), half_open_cases(), shortage_cases(), ring_cases(), shared_ring_cases(),
+                              long_ring_cases()})
         all.insert(all.end(), cases.begin(), cases.end());
     if (std::strcmp(module, "rails") == 0) {  // via with several NICs
         ::setenv("VIADUCT_PARAMNET_NICS", "3", 0);

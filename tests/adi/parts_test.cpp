@@ -91,7 +91,7 @@ protocol::PieceListPtr heard(const std::vector<protocol::WirePiece>& pieces, uin
     std::memcpy(told.data() + sizeof head + sizeof row, pieces.data(), pieces.size() * sizeof(protocol::WirePiece));
     protocol::PieceListPtr list;
     uint64_t first = 0;
-    return protocol::PieceList::hear(told.data(), told.size(), bytes, &list, &first) ? std::move(list) : nullptr;
+    return protocol::PieceList::parse(told.data(), told.size(), bytes, &list, &first) ? std::move(list) : nullptr;
 }
 
 protocol::PieceListPtr list_of(std::initializer_list<uint64_t> lengths, uint64_t bytes) {
@@ -251,14 +251,14 @@ public:
         Recorder& recorder;
     };
     Recorder() {
-        seat(adi::device, MPIP_PROTO_TCP);
+        bind(adi::device, MPIP_PROTO_TCP);
         peers_.resize(1);
     }
     ~Recorder() { drop_peers(); }
-    protocol::Peer& meet(process_t* proc) {
+    protocol::Peer& make_lane(process_t* proc) {
         protocol::Peer& one = add_peer(0, proc);
         one.lane = std::make_unique<Lane>(one, *this);
-        greeted(one);
+        lane_ready(one);
         return one;
     }
     bool full = false;
@@ -331,7 +331,7 @@ TEST(Protocol, LivesThroughFramesNobodyWouldSend) {
     for (int round = 0; round < 1000; ++round) {
         Recorder module;
         process_t proc = {};
-        protocol::Peer& connection = module.meet(&proc);
+        protocol::Peer& connection = module.make_lane(&proc);
         receive = {};
         mpip_req_t send = {};
         send.r_flags = MPIP_REQ_SEND;

@@ -12,23 +12,23 @@
 namespace viaduct::adi_test {
 namespace {
 
-struct Ways {
+struct Counts {
     uint64_t scattered, lists, packets;
 };
-Ways counted() {
+Counts counted() {
     const mpip_counters& c = *mpip_counters_of(MPIP_PROTO_VIA);
     return {c.mc_scattered, c.mc_lists, c.mc_r3};
 }
 
 // What has been counted on both sides since `before`, told to rank 0.
-Ways of_both(Engine& e, const Ways& before) {
-    const Ways now = counted();
-    Ways mine = {now.scattered - before.scattered, now.lists - before.lists, now.packets - before.packets};
+Counts of_both(Engine& e, const Counts& before) {
+    const Counts now = counted();
+    Counts mine = {now.scattered - before.scattered, now.lists - before.lists, now.packets - before.packets};
     if (e.rank() == 1) {
         e.send(0, 90, &mine, sizeof mine);
         return mine;
     }
-    Ways theirs = {};
+    Counts theirs = {};
     CHECK(e.receive(1, 90, &theirs, sizeof theirs) == sizeof theirs);
     return {mine.scattered + theirs.scattered, mine.lists + theirs.lists, mine.packets + theirs.packets};
 }
@@ -65,7 +65,7 @@ void pieces(Job& job) {
         Buffer in(random_pieces(dice, shape.room, shape.in));
         const bool late = dice() % 2 == 0;  // the receive
         ++number;
-        const Ways before = counted();
+        const Counts before = counted();
         e.barrier();
         mpip_req_t req;
         if (e.rank() == 0) {
@@ -79,7 +79,7 @@ void pieces(Job& job) {
             CHECK(req.r_length == static_cast<int64_t>(shape.room));
             CHECK(in.has(number, shape.room));
         }
-        const Ways now = of_both(e, before);
+        const Counts now = of_both(e, before);
         if (e.rank() != 0) continue;
         CHECK(now.scattered == (by_packets() ? 0 : 1));
         if (!on_via()) continue;
@@ -137,7 +137,7 @@ void holes(Job& job) {
         for (size_t i = 1; i < count; ++i) CHECK(::munmap(memory + (2 * i - 1) * kPage, kPage) == 0);
         std::vector<unsigned char> packed(layout.total);
         fill(packed, 17);
-        const Ways before = counted();
+        const Counts before = counted();
         mpip_req_t req;
         if (e.rank() == 0) {
             Pieces::unpack(&layout, memory, 1, 0, packed.data(), packed.size());
@@ -150,7 +150,7 @@ void holes(Job& job) {
             Pieces::pack(&layout, memory, 1, 0, got.data(), got.size());
             CHECK(got == packed);
         }
-        const Ways now = of_both(e, before);
+        const Counts now = of_both(e, before);
         if (e.rank() == 0 && on_via()) {
             CHECK(now.scattered == (count <= 64 ? 1 : 0));
             CHECK(now.packets == (count <= 64 ? 0 : 1));
@@ -166,7 +166,7 @@ void pack_pieces(Job& job, size_t bytes) {
     Pieces layout;
     for (size_t i = 0; i < 320'000 / bytes; ++i) layout.add(8, bytes);
     Buffer buffer(layout);
-    const Ways before = counted();
+    const Counts before = counted();
     mpip_req_t req;
     if (e.rank() == 0) {
         buffer.put(3);
@@ -177,7 +177,7 @@ void pack_pieces(Job& job, size_t bytes) {
         CHECK(e.wait(req) == MPIP_SUCCESS);
         CHECK(buffer.has(3, layout.total));
     }
-    const Ways now = of_both(e, before);
+    const Counts now = of_both(e, before);
     if (e.rank() == 0 && on_via()) CHECK(now.scattered == 0 && now.packets == 1);
     e.barrier();
 }

@@ -128,13 +128,13 @@ void turns(Job& job) {
     if (e.rank() == 0) losses_of(1, true);
 }
 
-// NICs whose slots short messages have gone into.
+// NICs through whose rings short messages have gone.
 int rings_used(Engine& e) {
     const auto& lane = dynamic_cast<multirail::MultiLane&>(*protocol::peer_of(e.process(1 - e.rank()))->lane);
     return static_cast<int>(
         std::count_if(std::begin(lane.links), std::end(lane.links), [](const multirail::Link& link) {
             const auto* one = link.peer == nullptr ? nullptr : dynamic_cast<via::Lane*>(link.peer->lane.get());
-            return one != nullptr && one->slots.open && one->slots.counts[via::kShort].next() > 50;
+            return one != nullptr && one->ring.open && one->ring.counts[via::kShort].next() > 50;
         }));
 }
 

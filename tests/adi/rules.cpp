@@ -391,17 +391,17 @@ void deep(Job& job) {
 
 std::vector<Case> rule_cases() {
     using Environment = std::vector<std::pair<const char*, const char*>>;
-    const Environment by_queue = {{"CMPI_EAGER_RING_AFTER", "0"}, {"CMPI_PREPOST_DEPTH", "16"}};
-    Environment by_packets = by_queue, writing = by_queue, reading = by_queue, both = by_queue;
+    const Environment queue_only = {{"CMPI_EAGER_RING_AFTER", "0"}, {"CMPI_PREPOST_DEPTH", "16"}};
+    Environment by_packets = queue_only, writing = queue_only, reading = queue_only, both = queue_only;
     by_packets.push_back({"CMPI_RENDEZVOUS", "r3"});
     writing.push_back({"CMPI_RENDEZVOUS", "rput"});
     reading.push_back({"CMPI_RENDEZVOUS", "rget"});
     both.push_back({"CMPI_RENDEZVOUS", "both"});
     const int faults = static_cast<int>(faulty_packets().size());
     return {
-        {"faulty", faulty, 2, 10, "via", by_queue, {}, faults},
-        {"preserved", preserved, 2, 10, "via", by_queue},
-        {"told", told, 2, 10, "via", by_queue},
+        {"faulty", faulty, 2, 10, "via", queue_only, {}, faults},
+        {"preserved", preserved, 2, 10, "via", queue_only},
+        {"told", told, 2, 10, "via", queue_only},
         {"announced", announced, 2, 10, "via", by_packets},
         {"answers", answers, 2, 10, "via", by_packets, {}, static_cast<int>(faulty_answers().size())},
         {"data", data_of_a_message, 2, 10, "via", by_packets, {}, kRoundsOfData},

@@ -85,7 +85,7 @@ void membership(Job& job) {
     Engine e(job, module, kLate);
     std::vector<unsigned char> in(100000);
     // Everybody of these with everybody else of them; enough to need all buffers of whoever joined.
-    const auto talk = [&](int first, int end, uint32_t number) {
+    const auto finish_handshake = [&](int first, int end, uint32_t number) {
         if (e.rank() < first || e.rank() >= end) return;
         std::vector<unsigned char> out(in.size());
         fill(out, number + static_cast<uint32_t>(e.rank()));
@@ -101,10 +101,10 @@ void membership(Job& job) {
             }
         }
     };
-    talk(0, kLate, 1);
+    finish_handshake(0, kLate, 1);
     e.add_late();
     CHECK(e.process(e.rank() == 0 ? 1 : 0)->p_proto->pt_nprocs == static_cast<unsigned>(e.size() - 1));
-    for (uint32_t round = 0; round < 30; ++round) talk(0, e.size(), 100 + round);
+    for (uint32_t round = 0; round < 30; ++round) finish_handshake(0, e.size(), 100 + round);
     e.barrier();
     // The last one parts from everybody, and everybody from it.
     const int last = e.size() - 1;
@@ -119,7 +119,7 @@ void membership(Job& job) {
         CHECK(e.process(rank)->p_proto->pt_ping(e.comm(), rank) != MPIP_SUCCESS);
     }
     CHECK(e.process(from[0])->p_proto->pt_nprocs == static_cast<unsigned>(e.size() - 1) - from.size());
-    talk(0, last, 1000);
+    finish_handshake(0, last, 1000);
     CHECK(e.failed().empty());
 }
 

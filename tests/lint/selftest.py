@@ -50,6 +50,9 @@ PLANTED_WORDS = [
     ("providers/verbs/link.cpp", "ibv_qp* companion_qp = nullptr;\n", "name 'companion_qp'"),
     ("providers/paramnet/tx.hpp", "struct Tx { int room; };\nint f(Tx& tx) { return tx.room; }\n", "name 'tx.room'"),
     ("mpi-adi/engine/rma/origin.cpp", "struct Brief {};\n", "name 'Brief'"),
+    ("mpi-adi/transport/via/post.hpp", "void lend_ring(Lane* c);\n", "name 'lend_ring'"),
+    ("mpi-adi/transport/via/slots.hpp", "#pragma once\n", "file 'slots'"),
+    ("mpi-adi/transport/shm/shm.hpp", "// Nobody says goodbye.\n", "comment 'goodbye'"),
     ("vipl/post.cpp", "// Whoever comes later waits.\n", "comment 'Whoever'"),
     ("kagent/settings.cpp", "int deaf_ms = 0;\n", "setting 'deaf_ms'"),
 ]

@@ -60,7 +60,7 @@ MUTANTS = [
     Mutant(
         "series-interrupted", ("C53",), "another message may begin in the middle of a series",
         PROTOCOL + "receive.cpp",
-        "if (p.above == nullptr) return frame.type == FrameType::next;", "if (p.above == nullptr) return true;",
+        "if (p.upper == nullptr) return frame.type == FrameType::next;", "if (p.upper == nullptr) return true;",
         ("adi_module_test via faulty",), quick=True,
     ),
     Mutant(
@@ -78,7 +78,7 @@ MUTANTS = [
     Mutant(
         "credits-told-twice", ("C41",), "what was told of receives is told again",
         VIA + "credits.hpp",
-        "        local_ -= told;\n", "",
+        "        local_ -= reported;\n", "",
         ("adi_unit_test Credits.*",),
     ),
     Mutant(
@@ -114,7 +114,7 @@ MUTANTS = [
     Mutant(
         "written-unasked", ("C56",), "a finish ends a receive that nobody was to write into",
         PROTOCOL + "move.cpp",
-        "    if (t->way != Way::put || frame.length == 0 ||", "    if (frame.length == 0 ||",
+        "    if (t->method != Method::put || frame.length == 0 ||", "    if (frame.length == 0 ||",
         ("adi_module_test via data",),
     ),
     Mutant(
@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         "chosen-unoffered", ("C55",), "a reply may choose what was not offered",
         PROTOCOL + "rendezvous.cpp",
-        "(way == Way::both && t->way == Way::both && frame.length != 0)", "way == Way::both",
+        "(method == Method::both && t->method == Method::both && frame.length != 0)", "method == Method::both",
         ("adi_module_test via answers",),
     ),
     Mutant(
@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant(
         "lost-frames-forgotten", ("P52",), "what a broken NIC has not brought over is not sent again",
         RAILS + "failover.cpp",
-        "            k.state = Kept::again;\n            k.written = 0;\n            ++again_;", "            here(k);",
+        "            k.state = Kept::to_send;\n            k.written = 0;\n            ++to_send_;", "            confirm(k);",
         ("adi_module_test rails flapping",),
     ),
     Mutant(
@@ -174,7 +174,7 @@ MUTANTS = [
     Mutant(
         "report-unchecked", ("P52",), "a peer may tell of frames that were not sent",
         RAILS + "failover.cpp",
-        "        if ((report.here[bit / 8] >> bit % 8 & 1) != 0) return false;\n", "",
+        "        if ((report.received[bit / 8] >> bit % 8 & 1) != 0) return false;\n", "",
         ("adi_module_test rails damaged",),
     ),
     Mutant(

@@ -27,7 +27,7 @@ public:
     Asleep& operator=(const Asleep&) = delete;
 };
 
-// The long way of pt_fsend: a request on the stack of the caller.
+// The slow path of pt_fsend: a request on the stack of the caller.
 [[nodiscard]] int blocking_send(process_t*, const void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,
                   int mode);
 [[nodiscard]] int blocking_receive(process_t*, void* buf, size_t count, const mpip_type_t*, int tag, mpip_comm_t*,

@@ -179,7 +179,7 @@ struct process {
 #define MPIP_PROC_ROBUST 0x2       /* of a ROBUST task: its loss does not end the job */
 #define MPIP_PROC_ATTACHED 0x4     /* connected (its protocol has a table entry for it) */
 #define MPIP_PROC_REMOVED 0x8      /* logically disconnected by pt_remconns */
-#define MPIP_PROC_LEFT 0x10        /* said goodbye in its pt_closeconns */
+#define MPIP_PROC_LEFT 0x10        /* has closed by its pt_closeconns */
     int p_nrecvs;              /* posted receives that name it */
     struct protocol* p_proto;
     struct mpip_req* p_sendhead; /* sends not started yet, in order */

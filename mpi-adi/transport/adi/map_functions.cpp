@@ -19,7 +19,7 @@ std::string wrong_protocol() {
     const std::string wanted = viaduct::adi::param_text(viaduct::adi::Param::protocol);
     std::vector<std::string> names;
     for (const auto& module : modules()) names.emplace_back(module.name);
-    names.erase(names.begin());  // self is no way to others
+    names.erase(names.begin());  // self does not reach other processes
     if (wanted.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) return {};
     std::sort(names.begin(), names.end());
     std::string text = "is not one of ";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Names of requests on the wire: index and generation, never an address (spec/adi 2.3), so that a
-// stale or forged name from a peer finds nothing instead of somebody's memory. One table per module, used
+// stale or forged name from a peer finds nothing instead of another request's memory. One table per module, used
 // under the engine's lock.
 #pragma once
 

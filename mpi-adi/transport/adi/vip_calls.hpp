@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The calls of VIPL that these modules make, declared so that no answer of one is dropped by oversight: each
-// is looked at, or given to let_go().
+// is looked at, or given to ignore_result().
 #pragma once
 
 #include <viaduct/ext.h>
@@ -52,6 +52,6 @@ namespace viaduct::adi {
 // For calls that let go of something, at its end or after a failure. What the library does not take back it
 // keeps until the NIC is closed, or the process ends: there is nothing to be done about it, and what follows
 // must happen all the same.
-inline void let_go(VIP_RETURN) {}
+inline void ignore_result(VIP_RETURN) {}
 
 }  // namespace viaduct::adi

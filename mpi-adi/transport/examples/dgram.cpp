@@ -18,9 +18,9 @@
 namespace viaduct::dgram {
 
 constexpr size_t kPiece = 60000;  // most payload of one datagram
-constexpr unsigned kPassesBetweenLooks = 256;
+constexpr unsigned kPassesBetweenTimers = 256;
 
-struct Card {                // what a process tells the others: below 128 bytes
+struct Card {                // what a process publishes: below 128 bytes
     uint64_t network, pids;  // names of sockets and of processes mean the same where these are the same
     int32_t pid;
     uint32_t length;
@@ -92,7 +92,7 @@ public:
             lane->piece = kPiece;
             lanes_.push_back(lane.get());
             added.lane = std::move(lane);
-            greeted(added);
+            lane_ready(added);
         }
         return MPIP_SUCCESS;
     }
@@ -105,15 +105,15 @@ public:
             protocol::Peer& one = lanes_[i]->peer;
             if (one.blocked()) done += push(one);
         }
-        if (done == 0 && ++idle_ % kPassesBetweenLooks == 0) look(0);
+        if (done == 0 && ++idle_ % kPassesBetweenTimers == 0) wait_for_events(0);
         return done;
     }
 
     void block(unsigned timeout_us) {
         for (const Lane* lane : lanes_) {
-            if (lane->peer.blocked()) return;  // room comes without a word
+            if (lane->peer.blocked()) return;  // free room is not signalled
         }
-        look(static_cast<int>(timeout_us / 1000));
+        wait_for_events(static_cast<int>(timeout_us / 1000));
     }
 
     void finalize() {
@@ -133,7 +133,7 @@ private:
         return card;
     }
 
-    // One datagram, if there is one. What does not come from the socket of a peer is nobody's.
+    // Takes one datagram. One that is not from the socket of a peer is dropped.
     bool take() {
         sockaddr_un from;
         socklen_t length = sizeof from;
@@ -148,12 +148,12 @@ private:
         protocol::Frame frame;
         std::memcpy(&frame, in_, sizeof frame);
         if (bytes < sizeof frame || frame.bytes != bytes - sizeof frame || !incoming(one, frame, in_ + sizeof frame))
-            fail(one, "it sent a frame that cannot be");
+            fail(one, "it sent an invalid frame");
         return true;
     }
 
-    // Sleeps until something comes or a process ends; of one that has, all it had said is still good.
-    void look(int timeout_ms) {
+    // Sleeps until something arrives or a process ends. What a process has sent before its end is still valid.
+    void wait_for_events(int timeout_ms) {
         std::vector<pollfd> polls = {{fd_, POLLIN, 0}};
         const std::vector<Lane*> lanes = lanes_;
         for (const Lane* lane : lanes) polls.push_back({lane->pidfd, POLLIN, 0});
@@ -199,7 +199,7 @@ int mpip_dgram_initconns(taskinfo_t* task, void** env) {
 }
 
 int mpip_dgram_getevents(void**, unsigned*, unsigned*, unsigned* n) {
-    *n = 0;  // no word to sleep on: pt_block
+    *n = 0;  // no word in memory to sleep on: pt_block
     return MPIP_SUCCESS;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The end of a lane, and its next connection. Nothing more can come by a lane that has broken, and the other side is
-// told by all other lanes what has come so far. It does the same. What either has sent and the other has not got goes
-// out again on other lanes. With no lane left, the hello of the next connection says it; a lane carries nothing else
-// before it has the other side's.
+// The failure of a lane, and its next connection. Nothing more arrives through a lane that has failed. Each side
+// reports on all other lanes what has arrived so far, and sends again what the other side has not received. With no
+// lane left, the `hello` of the next connection is the report; a lane carries nothing else before it has the other
+// side's.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace viaduct::multirail {
 
 namespace {
 
-constexpr auto kGreeting = std::chrono::seconds(5);
+constexpr auto kHelloTimeout = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(2);
 constexpr auto kLongestPause = std::chrono::milliseconds(100);
 constexpr int kFirstEchoes = 8;  // had one after the other when a lane is new
@@ -39,7 +39,7 @@ void MultiLane::add(Rail& rail, size_t at, const taskinfo_t* task, const Card& t
     link.rail = &rail;
     link.proc.p_gid = peer.proc->p_gid;
     link.proc.p_proto = peer.proc->p_proto;
-    link.peer = &rail.meet(task, theirs, at, rank, &link.proc, *this);
+    link.peer = &rail.make_lane(task, theirs, at, rank, &link.proc, *this);
     link.state = LinkState::down;
     link.next_try = Clock::now();
     piece = std::min(piece == 0 ? SIZE_MAX : piece, link.peer->lane->piece - kCarriedHead);
@@ -51,26 +51,26 @@ bool MultiLane::is_connecting() const {
     });
 }
 
-void MultiLane::look_after(Clock::time_point now) {
+void MultiLane::run_link_timers(Clock::time_point now) {
     for (Link& link : links) {
         if (link.state == LinkState::down && now >= link.next_try) {
             link.state = LinkState::connecting;
             link.rail->connect(*link.peer);
-        } else if (link.state == LinkState::greeting && now >= link.greeted_by) {
+        } else if (link.state == LinkState::handshake && now >= link.hello_deadline) {
             link.suspect = true;
-            rails.suspects();
+            rails.note_suspect();
         }
     }
 }
 
-void MultiLane::greeted(protocol::Peer& by) {
+void MultiLane::lane_ready(protocol::Peer& by) {
     Link& link = link_of(by);
     ++link.number;
     link.their_number = 0;
     link.probed = false;
     link.echoes = 0;
-    link.state = LinkState::greeting;
-    link.greeted_by = Clock::now() + kGreeting;
+    link.state = LinkState::handshake;
+    link.hello_deadline = Clock::now() + kHelloTimeout;
     send_report(link, Kind::hello);
 }
 
@@ -78,22 +78,22 @@ void MultiLane::send_report(Link& link, Kind kind) {
     Report report = {};
     for (size_t i = 0; i < kMostRails; ++i) report.up_to[i] = links[i].ended;
     for (uint32_t i = 0; i < kWindow; ++i) {
-        if (early_[(expected_ + i) % kWindow].here) report.here[i / 8] |= static_cast<uint8_t>(1U << i % 8);
+        if (early_[(expected_ + i) % kWindow].present) report.received[i / 8] |= static_cast<uint8_t>(1U << i % 8);
     }
-    const bool sent = send_own(link, kind, link.number, &report);
+    const bool sent = send_control(link, kind, link.number, &report);
     (kind == Kind::hello ? link.hello_due : link.report_due) = !sent;
 }
 
-// By the lane itself, which is cut, or by what the other side has said.
+// Called when the lane has failed by itself, or was taken out after a report.
 void MultiLane::lost(protocol::Peer& by) {
     Link& link = link_of(by);
     const auto at = static_cast<size_t>(&link - links);
     if (link.state == LinkState::absent || link.state == LinkState::down) return;
     const auto now = Clock::now();
-    const bool was_connected = link.state >= LinkState::greeting;
+    const bool was_connected = link.state >= LinkState::handshake;
     if (link.state == LinkState::up) {
         ++link.losses;
-        if (--links_up == 0) alone_since = now;
+        if (--links_up == 0) down_since = now;
         link.pause = {};
     }
     link.state = LinkState::down;
@@ -102,18 +102,18 @@ void MultiLane::lost(protocol::Peer& by) {
     link.batch_bytes = 0;
     link.pause = std::clamp(link.pause * 2, kFirstPause, kLongestPause);
     link.next_try = now + link.pause;
-    rails.connects();
+    rails.note_connecting();
     if (!was_connected) return;
     for (uint32_t number = oldest_; number != next_; ++number) {
         Kept& k = kept(number);
         if (k.link != at) continue;
         if (k.state == Kept::out) {
-            k.state = Kept::limbo;
+            k.state = Kept::unconfirmed;
             if (k.part) --link.stripes;
             link.unsettled = true;
             link.unsettled_number = link.their_number;
-        } else if (k.state == Kept::again) {
-            k.written = 0;  // its stripe had gone by this one
+        } else if (k.state == Kept::to_send) {
+            k.written = 0;  // its stripe was written through this lane
         }
     }
     for (size_t i = 0; i < parts_.size();) {
@@ -127,7 +127,7 @@ void MultiLane::lost(protocol::Peer& by) {
             rails.restart(t);
         } else if (part->write) {
             --t.writes;
-            look_for_end(t);
+            check_complete(t);
         } else {
             redo_.push_back({&t, part->at, part->bytes});
         }
@@ -145,30 +145,30 @@ void MultiLane::take_out_suspects() {
     }
 }
 
-// If the other side has told of the end of that connection: what it had is here, the rest goes again.
+// When the other side has reported the end of that connection: what had arrived is confirmed, the rest is sent again.
 void MultiLane::settle(Link& link) {
     if (!link.unsettled || is_before(link.their_ended, link.unsettled_number)) return;
     link.unsettled = false;
     const auto at = static_cast<size_t>(&link - links);
     for (uint32_t number = oldest_; number != next_; ++number) {
         Kept& k = kept(number);
-        if (k.state != Kept::limbo || k.link != at) continue;
-        const uint32_t bit = number - link.report_had;
-        if (bit > UINT32_MAX / 2 || (bit < kWindow && (link.report_here[bit / 8] >> bit % 8 & 1) != 0)) {
-            here(k);
+        if (k.state != Kept::unconfirmed || k.link != at) continue;
+        const uint32_t bit = number - link.report_before;
+        if (bit > UINT32_MAX / 2 || (bit < kWindow && (link.report_received[bit / 8] >> bit % 8 & 1) != 0)) {
+            confirm(k);
         } else {
-            k.state = Kept::again;
+            k.state = Kept::to_send;
             k.written = 0;
-            ++again_;
+            ++to_send_;
         }
     }
 }
 
-// False: it tells of frames that were not sent.
+// False: it reports frames that were not sent.
 bool MultiLane::take_report(Link& link, const Prefix& prefix, const Report& report) {
     const uint32_t had = prefix.had;
     for (uint32_t bit = next_ - had; bit < kWindow; ++bit) {
-        if ((report.here[bit / 8] >> bit % 8 & 1) != 0) return false;
+        if ((report.received[bit / 8] >> bit % 8 & 1) != 0) return false;
     }
     for (size_t i = 0; i < kMostRails; ++i) {
         Link& told = links[i];
@@ -177,30 +177,30 @@ bool MultiLane::take_report(Link& link, const Prefix& prefix, const Report& repo
         // Reports may overtake each other.
         if (is_before(told.their_ended, up_to)) {
             told.their_ended = up_to;
-            told.report_had = had;
-            std::memcpy(told.report_here, report.here, sizeof told.report_here);
+            told.report_before = had;
+            std::memcpy(told.report_received, report.received, sizeof told.report_received);
         }
         settle(told);
-        const bool current = told.state >= LinkState::greeting && told.their_number != 0;
+        const bool current = told.state >= LinkState::handshake && told.their_number != 0;
         if (!current || is_before(up_to, told.their_number)) continue;
         told.suspect = true;
-        rails.suspects();
+        rails.note_suspect();
     }
-    if (link.state != LinkState::greeting || link.suspect) return true;
+    if (link.state != LinkState::handshake || link.suspect) return true;
     link.state = LinkState::up;
     link.pause = {};
     ++links_up;
     send_probe(link);
-    if (!peer.ready()) rails.greeted(peer);
+    if (!peer.ready()) rails.lane_ready(peer);
     return true;
 }
 
 void MultiLane::send_probe(Link& link) {
     link.probed_at = nanoseconds(Clock::now());
-    link.probed = send_own(link, Kind::probe, link.probed_at, nullptr);
+    link.probed = send_control(link, Kind::probe, link.probed_at, nullptr);
 }
 
-// Every lane to a process that is talked with: one that measured badly once carries nothing until it has measured well.
+// Probes every lane to a process that is in use: a lane with a bad result carries nothing until it has a better one.
 void MultiLane::probe() {
     if (!was_used()) return;
     for (Link& link : links) {
@@ -208,7 +208,7 @@ void MultiLane::probe() {
     }
 }
 
-bool MultiLane::take_own(Link& link, Kind kind, const Prefix& prefix, const Frame& frame, const char* payload) {
+bool MultiLane::take_control(Link& link, Kind kind, const Prefix& prefix, const Frame& frame, const char* payload) {
     switch (kind) {
         case Kind::hello:
             if (frame.sreq == 0 || frame.sreq > UINT32_MAX) return false;
@@ -222,12 +222,12 @@ bool MultiLane::take_own(Link& link, Kind kind, const Prefix& prefix, const Fram
         }
         case Kind::probe:
             if (frame.bytes != 0) return false;
-            if (link.state == LinkState::up && !link.suspect) send_own(link, Kind::echo, frame.sreq, nullptr);
+            if (link.state == LinkState::up && !link.suspect) send_control(link, Kind::echo, frame.sreq, nullptr);
             return true;
         case Kind::echo: {
             if (frame.bytes != 0 || !link.probed || frame.sreq != link.probed_at) return false;
             link.probed = false;
-            // A long wait is more often a process that did not look than the way: it counts little.
+            // A long round trip is more often a process that did not poll than a slow lane: it counts little.
             const double now = static_cast<double>(nanoseconds(Clock::now()) - frame.sreq) / 2;
             const double before = link.latency_ns;
             link.latency_ns =
@@ -236,15 +236,15 @@ bool MultiLane::take_own(Link& link, Kind kind, const Prefix& prefix, const Fram
             if (++link.echoes < kFirstEchoes && link.state == LinkState::up && !link.suspect) send_probe(link);
             return true;
         }
-        case Kind::word:
+        case Kind::ack:
             return frame.bytes == 0;
     }
     return false;
 }
 
-// The process is lost, or all is said: nothing of it stays under way. Its lanes stay, idle, until the end.
+// The process is lost or closed: nothing stays under way. Its lanes stay, idle, until the end.
 void MultiLane::cut() {
-    if (told_ != expected_) send_word();  // the other side waits for it before it goes
+    if (acknowledged_ != expected_) send_ack();  // the other side waits for it before it closes
     for (Link& link : links) {
         if (link.state == LinkState::absent) continue;
         link.state = LinkState::absent;
@@ -252,7 +252,7 @@ void MultiLane::cut() {
         if (link.peer->lost()) continue;
         link.peer->stops |= protocol::Peer::gone;
         link.peer->lane->cut();
-        link.peer->protocol->finish_landed();
+        link.peer->protocol->finish_done_transfers();
     }
     links_up = 0;
     while (!parts_.empty()) drop(parts_.back());
@@ -262,12 +262,12 @@ void MultiLane::cut() {
         kept_[i].transfer = nullptr;
         kept_[i].part = false;
         kept_[i].bytes = 0;
-        early_[i].here = false;
+        early_[i].present = false;
     }
     oldest_ = next_;
-    again_ = 0;
+    to_send_ = 0;
     kept_bytes_ = 0;
-    word_due_ = tell_soon_ = false;
+    ack_due_ = ack_soon_ = false;
 }
 
 }  // namespace viaduct::multirail

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Several lanes to one process, of whatever kind, as one: frames get numbers and take the lanes in turn, and are
-// given out by their numbers on the other side; long messages are written or read in stripes that each lane takes as
-// it has room. A frame is kept until the other side has told that it has come. When a lane breaks, what has not come by
-// it goes again by others: nothing twice, least of all a remote write, for its memory may be somebody else's by then.
-// Under the engine's lock.
+// Several lanes to one process, of any kind, as one lane. Frames get numbers and take the lanes in turn, and are
+// delivered by their numbers on the other side; long messages are written or read in stripes, each lane taking one when
+// it has room. A frame is kept until the other side has acknowledged it. When a lane fails, what has not arrived
+// through it is sent again through others; nothing is delivered twice, and no remote write is repeated, because its
+// memory may be in other use by then. Under the engine's lock.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ constexpr size_t kLeastStripe = 32 * 1024;                     // mp_min_frag: a
 constexpr size_t kMostStripe = 1024 * 1024;                    // mp_max_frag, unless a NIC takes less
 constexpr int kStripesAhead = 2;                               // on one lane: one being moved, one behind it
 constexpr size_t kMostKept = 8 * 1024 * 1024;                  // bytes of frames under way
-constexpr size_t kUntold = 1024 * 1024;                        // and of frames that have come, without a word of it
+constexpr size_t kUnacknowledged = 1024 * 1024;                // bytes received after which an acknowledgement is sent
 
 // Memory that keeps its size while it is small.
 class Buffer {
@@ -52,18 +52,18 @@ private:
     size_t room_ = 0;
 };
 
-// A frame of ours that the other side has not told of.
+// A frame of this process that the other side has not acknowledged.
 struct Kept {
     enum State : uint8_t {
-        none,   // it has
-        out,    // on its way by a lane
-        limbo,  // that lane has broken: it may have come
-        again,  // to be sent, once more or for the first time
+        none,         // it has been acknowledged
+        out,          // given to a lane
+        unconfirmed,  // that lane has failed: the frame may have arrived
+        to_send,      // again or for the first time
     } state = none;
     uint8_t link = 0;
     Frame frame = {};  // for the lane
     Buffer packet;     // its payload: Prefix and what follows
-    // `placed`: the stripe that it tells of, which goes before it by the same lane.
+    // `placed`: the stripe that it reports, which goes before it on the same lane.
     Transfer* transfer = nullptr;
     size_t at = 0, bytes = 0, written = 0;
     bool part = false;  // or a piece of a long message, which counts as a stripe of its lane
@@ -71,7 +71,7 @@ struct Kept {
 
 // A frame that came before its turn.
 struct Early {
-    bool here = false;
+    bool present = false;
     Frame frame = {};
     Buffer payload;
 };
@@ -86,10 +86,10 @@ struct Part : Transfer {
 };
 
 enum class LinkState : uint8_t {
-    absent,      // the process has no such rail
-    down,        // waits for its next attempt
+    absent,  // the process has no such rail
+    down,    // waits for its next attempt
     connecting,
-    greeting,  // connected, the hello of the other side is not here yet: nothing but hello may go
+    handshake,  // connected; only `hello` may be sent before the other side's has arrived
     up,
 };
 
@@ -99,17 +99,17 @@ struct Link {
     protocol::Peer* peer = nullptr;  // its own, in the protocol of its rail
     process_t proc = {};             // and this one's process
     LinkState state = LinkState::absent;
-    bool suspect = false;            // the other side has ended it
+    bool suspect = false;  // the other side has reported its end
     bool hello_due = false, report_due = false;
     uint32_t number = 0;        // of its connection, ours
     uint32_t their_number = 0;  // the same, theirs, by their hello
-    uint32_t ended = 0;         // our last one that has ended
-    uint32_t their_ended = 0;   // theirs that they say has
-    uint32_t report_had = 0;    // what had come then
-    uint8_t report_here[kWindow / 8] = {};
-    bool unsettled = false;  // something is in limbo, and waits for them to say so of this one
+    uint32_t ended = 0;         // our last connection that has ended
+    uint32_t their_ended = 0;   // their last one that has ended, by their report
+    uint32_t report_before = 0;  // frames before this number had arrived then
+    uint8_t report_received[kWindow / 8] = {};
+    bool unsettled = false;  // frames are unconfirmed until a report names this connection
     uint32_t unsettled_number = 0;
-    Clock::time_point next_try, greeted_by;
+    Clock::time_point next_try, hello_deadline;
     std::chrono::milliseconds pause{0};
     // Measured.
     double bandwidth = 0;           // bytes a second, 0: not yet
@@ -124,7 +124,7 @@ struct Link {
     int echoes = 0;          // had on this connection
 };
 
-class MultiLane final : public protocol::Lane, public protocol::Above {
+class MultiLane final : public protocol::Lane, public protocol::UpperLayer {
 public:
     MultiLane(protocol::Peer& of, Multirail& all) : protocol::Lane(of), rails(all) {}
     ~MultiLane() override;
@@ -143,20 +143,20 @@ public:
     // --- protocol::Above: from the lanes ---
     void whole(protocol::Peer& by, const envelope& env, const void* data) override;
     void carried(protocol::Peer& by, const void* payload, size_t bytes) override;
-    void greeted(protocol::Peer& by) override;
+    void lane_ready(protocol::Peer& by) override;
     void lost(protocol::Peer& by) override;
     void moved(Transfer& part) override;
 
     // --- what Multirail calls ---
     void add(Rail& rail, size_t at, const taskinfo_t* task, const Card& theirs, const Card& mine);
     int work(bool idle);
-    void look_after(Clock::time_point now);  // by the clock
+    void run_link_timers(Clock::time_point now);  // connects what is down, ends a handshake that takes too long
     void take_out_suspects();
     void probe();
     void measure(Clock::time_point now);
-    void give_out();
+    void deliver_ready();
     bool is_connecting() const;  // some lane that could be up is not
-    bool is_idle() const { return !again_ && redo_.empty() && parts_.empty() && !word_due_; }
+    bool is_idle() const { return !to_send_ && redo_.empty() && parts_.empty() && !ack_due_; }
     bool was_used() { return std::exchange(probed_at_, next_ + expected_) != next_ + expected_; }
 
     uint32_t next_number() const { return next_; }
@@ -165,7 +165,7 @@ public:
     Multirail& rails;
     Link links[kMostRails];
     int links_up = 0;
-    Clock::time_point alone_since = Clock::now();  // no lane has been up since
+    Clock::time_point down_since = Clock::now();  // no lane has been up since
     uint64_t resent = 0;
     int pidfd = -1;
 
@@ -176,25 +176,25 @@ private:
     };
     // order.cpp
     Kept& kept(uint32_t number) { return kept_[number % kWindow]; }
-    bool may_send() const { return again_ == 0 && next_ - oldest_ < kWindow && kept_bytes_ < kMostKept; }
+    bool may_send() const { return to_send_ == 0 && next_ - oldest_ < kWindow && kept_bytes_ < kMostKept; }
     Kept& pack(const Frame& frame, const protocol::Payload& payload);
     bool post(Kept& k);
     bool post_on(Kept& k, size_t at);
-    int send_again();
-    void here(Kept& k);
-    bool hear(uint32_t had);
+    int send_kept();
+    void confirm(Kept& k);
+    bool acknowledge(uint32_t had);
     bool take(const Prefix& prefix, const Frame& frame, const char* payload);
-    void give(const Frame& frame, const char* payload);
-    void told();
-    bool send_own(Link& link, Kind kind, uint64_t word, const Report* report);
-    void send_word();
+    void deliver(const Frame& frame, const char* payload);
+    void note_acknowledged();
+    bool send_control(Link& link, Kind kind, uint64_t word, const Report* report);
+    void send_ack();
     // failover.cpp
     Link& link_of(const protocol::Peer& by);
     void send_report(Link& link, Kind kind);
     bool take_report(Link& link, const Prefix& prefix, const Report& report);
     void settle(Link& link);
     void send_probe(Link& link);
-    bool take_own(Link& link, Kind kind, const Prefix& prefix, const Frame& frame, const char* payload);
+    bool take_control(Link& link, Kind kind, const Prefix& prefix, const Frame& frame, const char* payload);
     // stripe.cpp
     size_t choose_for_stripe(const protocol::PieceList& near, const protocol::PieceList& far);
     size_t move_part(size_t at, bool write, const protocol::PieceList& near, const protocol::PieceList& far,
@@ -202,7 +202,7 @@ private:
     size_t send_part(size_t most, Transfer& t);
     bool write_rest(Kept& k);
     int redo();
-    void look_for_end(Transfer& t);
+    void check_complete(Transfer& t);
     void drop(Part* part);
 
     std::unique_ptr<Kept[]> kept_{new Kept[kWindow]};
@@ -213,12 +213,12 @@ private:
     uint32_t next_ = 0;            // number of the next frame
     uint32_t oldest_ = 0;          // frames before are at the other side
     uint32_t expected_ = 0;        // next frame to give out
-    uint32_t told_ = 0;            // the other side knows that frames before are here
-    uint32_t again_ = 0;           // kept frames to be sent
+    uint32_t acknowledged_ = 0;    // frames before this number are acknowledged to the other side
+    uint32_t to_send_ = 0;         // kept frames in state to_send
     size_t kept_bytes_ = 0;
-    size_t untold_bytes_ = 0;
-    bool tell_soon_ = false;       // somebody waits for our word that it is here
-    bool word_due_ = false;
+    size_t unacknowledged_bytes_ = 0;
+    bool ack_soon_ = false;  // the other side waits for an acknowledgement
+    bool ack_due_ = false;
     uint32_t probed_at_ = 0;       // frames either way by then
 };
 

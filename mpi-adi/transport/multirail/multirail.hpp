@@ -31,13 +31,13 @@ public:
 
     // --- for its lanes ---
     bool opened() const { return opened_; }
-    void suspects() { suspects_ = true; }
-    void connects() { connecting_ = true; }
+    void note_suspect() { suspects_ = true; }
+    void note_connecting() { connecting_ = true; }
     size_t most_stripe() const { return most_stripe_; }
     size_t whole_limit() const { return whole_limit_; }
     Clock::time_point last_pass() const { return last_pass_; }
-    void measures() { measures_ = true; }
-    void stripes(int more) { stripes_ += more; }
+    void note_measurement() { measures_ = true; }
+    void add_stripes(int more) { stripes_ += more; }
     void restart(Transfer& t) { start_moving(t); }
     MultiLane* lane(size_t rank) const {
         const protocol::Peer* one = peer(rank);
@@ -45,14 +45,14 @@ public:
     }
 
 private:
-    protocol::Registration* hold(void* address, size_t bytes) override;
+    protocol::Registration* acquire(void* address, size_t bytes) override;
     void release(protocol::Registration* registration) override;
     size_t handles() const override { return kMostRails; }
 
     void attach(const taskinfo_t* task, int rank, process_t* proc);
     int work();
-    void look_by_the_clock();
-    void look_for_lost(MultiLane& lane, Clock::time_point now);
+    void run_timers();
+    void fail_if_lost(MultiLane& lane, Clock::time_point now);
     bool any_connecting() const;
 
     std::vector<std::unique_ptr<Rail>> rails_;
@@ -66,7 +66,7 @@ private:
     bool connecting_ = false;
     int stripes_ = 0;  // under way, on all lanes
     Clock::time_point next_look_, next_probe_, last_pass_;
-    std::chrono::microseconds nap_{0};
+    std::chrono::microseconds sleep_{0};
     size_t next_rail_ = 0;
     unsigned idle_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One order over all lanes: frames get numbers when they leave, and are given out by them.
+// One order over all lanes: frames get numbers when they are sent, and are delivered by them.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr double kSameLatency = 2;      // lanes up to so much slower than the fastest share first fragments
 constexpr double kLatencyNoise = 2000;  // ns
 
-bool is_own(const Frame& frame) { return static_cast<uint8_t>(frame.type) >= static_cast<uint8_t>(Kind::hello); }
+bool is_control(const Frame& frame) { return static_cast<uint8_t>(frame.type) >= static_cast<uint8_t>(Kind::hello); }
 
 }  // namespace
 
@@ -26,7 +26,7 @@ size_t MultiLane::eager_limit(bool contiguous) const {
 
 // --- out ---
 
-// As it travels, but for its number and what is told with it.
+// Makes the packet of a frame, all but the acknowledgement in its Prefix.
 Kept& MultiLane::pack(const Frame& frame, const protocol::Payload& payload) {
     Kept& k = kept(next_);
     const bool whole = frame.type == FrameType::eager && frame.bytes == frame.length &&
@@ -48,8 +48,8 @@ Kept& MultiLane::pack(const Frame& frame, const protocol::Payload& payload) {
     prefix.had = 0;
     std::memcpy(at, static_cast<void*>(&prefix), sizeof prefix);
     kept_bytes_ += k.frame.bytes;
-    k.state = Kept::again;
-    ++again_;
+    k.state = Kept::to_send;
+    ++to_send_;
     return k;
 }
 
@@ -60,8 +60,8 @@ bool MultiLane::post_on(Kept& k, size_t at) {
     had = expected_;
     std::memcpy(k.packet.at() + offsetof(Prefix, had), static_cast<void*>(&had), sizeof had);
     if (!link.peer->lane->put(k.frame, {k.packet.at()})) return false;
-    told();
-    --again_;
+    note_acknowledged();
+    --to_send_;
     k.state = Kept::out;
     if (k.part) ++link.stripes;
     k.link = static_cast<uint8_t>(at);
@@ -86,20 +86,20 @@ bool MultiLane::post(Kept& k) {
     return false;
 }
 
-// One that finds no room on any lane waits here, and those behind it where they are.
+// A frame without room on any lane is kept here; those behind it wait with their callers.
 bool MultiLane::put(const Frame& frame, const protocol::Payload& payload) {
-    if (again_ != 0) send_again();
+    if (to_send_ != 0) send_kept();
     if (!may_send()) return false;
     post(pack(frame, payload));
     return true;
 }
 
-// What a lane that broke has not brought over, and what found no room behind its stripe.
-int MultiLane::send_again() {
+// Frames that a failed lane has not delivered, and frames that found no room behind their stripe.
+int MultiLane::send_kept() {
     int done = 0;
-    for (uint32_t number = oldest_; number != next_ && again_ != 0; ++number) {
+    for (uint32_t number = oldest_; number != next_ && to_send_ != 0; ++number) {
         Kept& k = kept(number);
-        if (k.state != Kept::again) continue;
+        if (k.state != Kept::to_send) continue;
         if (k.bytes != 0 ? !write_rest(k) || !post_on(k, k.link) : !post(k)) break;
         ++resent;
         ++done;
@@ -107,10 +107,10 @@ int MultiLane::send_again() {
     return done;
 }
 
-// The other side has this one.
-void MultiLane::here(Kept& k) {
+// The other side has received this frame.
+void MultiLane::confirm(Kept& k) {
     if (k.state == Kept::none) return;
-    if (k.state == Kept::again) --again_;
+    if (k.state == Kept::to_send) --to_send_;
     if (k.state == Kept::out && k.part) --links[k.link].stripes;
     k.state = Kept::none;
     k.part = false;
@@ -120,25 +120,25 @@ void MultiLane::here(Kept& k) {
     Transfer* t = std::exchange(k.transfer, nullptr);
     if (t == nullptr) return;
     --t->waited;
-    look_for_end(*t);
+    check_complete(*t);
 }
 
-// False: it cannot have had so many.
-bool MultiLane::hear(uint32_t had) {
+// False: the number is impossible.
+bool MultiLane::acknowledge(uint32_t had) {
     const uint32_t more = had - oldest_;
     if (more > next_ - oldest_) return more > UINT32_MAX / 2;  // older than what is known
-    for (; oldest_ != had; ++oldest_) here(kept(oldest_));
+    for (; oldest_ != had; ++oldest_) confirm(kept(oldest_));
     return true;
 }
 
-// What goes out now tells of all that has come.
-void MultiLane::told() {
-    told_ = expected_;
-    untold_bytes_ = 0;
-    tell_soon_ = word_due_ = false;
+// The packet that is sent acknowledges everything received so far.
+void MultiLane::note_acknowledged() {
+    acknowledged_ = expected_;
+    unacknowledged_bytes_ = 0;
+    ack_soon_ = ack_due_ = false;
 }
 
-bool MultiLane::send_own(Link& link, Kind kind, uint64_t word, const Report* report) {
+bool MultiLane::send_control(Link& link, Kind kind, uint64_t word, const Report* report) {
     char packet[kCarriedHead + sizeof(Report)];
     const size_t bytes = report != nullptr ? sizeof *report : 0;
     Prefix prefix;
@@ -156,15 +156,15 @@ bool MultiLane::send_own(Link& link, Kind kind, uint64_t word, const Report* rep
     frame.bytes = static_cast<uint32_t>(kCarriedHead + bytes);
     frame.length = frame.bytes;
     if (!link.peer->lane->put(frame, {packet})) return false;
-    told();
+    note_acknowledged();
     return true;
 }
 
-void MultiLane::send_word() {
-    word_due_ = true;
-    for (size_t i = 0; i < kMostRails && word_due_; ++i) {
+void MultiLane::send_ack() {
+    ack_due_ = true;
+    for (size_t i = 0; i < kMostRails && ack_due_; ++i) {
         Link& link = links[(turn_ + i) % kMostRails];
-        if (link.state == LinkState::up && !link.suspect) send_own(link, Kind::word, 0, nullptr);
+        if (link.state == LinkState::up && !link.suspect) send_control(link, Kind::ack, 0, nullptr);
     }
 }
 
@@ -186,9 +186,9 @@ void MultiLane::whole(protocol::Peer& by, const envelope& env, const void* data)
         frame.context = env.ev_ctxt;
         frame.tag = env.ev_tag;
         frame.rank = env.ev_rank;
-        good = hear(prefix.had) && take(prefix, frame, at + sizeof prefix);
+        good = acknowledge(prefix.had) && take(prefix, frame, at + sizeof prefix);
     }
-    if (!good) rails.fail(peer, "it sent a message that cannot be");
+    if (!good) rails.fail(peer, "it sent an invalid message");
 }
 
 void MultiLane::carried(protocol::Peer& by, const void* payload, size_t bytes) {
@@ -201,60 +201,61 @@ void MultiLane::carried(protocol::Peer& by, const void* payload, size_t bytes) {
         std::memcpy(static_cast<void*>(&prefix), at, sizeof prefix);
         std::memcpy(&frame, at + sizeof prefix, sizeof frame);
         const auto kind = static_cast<Kind>(frame.type);
-        // Nobody says anything before both have said hello.
+        // `hello` comes first, and once.
         good = frame.bytes == bytes - kCarriedHead && (kind == Kind::hello) == (link.their_number == 0) &&
-               hear(prefix.had) &&
-               (is_own(frame) ? take_own(link, kind, prefix, frame, at + kCarriedHead)
-                              : take(prefix, frame, at + kCarriedHead));
+               acknowledge(prefix.had) &&
+               (is_control(frame) ? take_control(link, kind, prefix, frame, at + kCarriedHead)
+                                  : take(prefix, frame, at + kCarriedHead));
     }
-    if (!good) rails.fail(peer, "it sent a frame that cannot be");
+    if (!good) rails.fail(peer, "it sent an invalid frame");
 }
 
-// Given out when it is its turn, else kept. One that was here before is dropped.
+// Delivers a frame when its number is the next one, else keeps it. A frame that was received before is dropped.
 bool MultiLane::take(const Prefix& prefix, const Frame& frame, const char* payload) {
     const uint32_t number = prefix.number, ahead = number - expected_;
     if (ahead > UINT32_MAX / 2) return true;
     if (ahead >= kWindow) return false;
     if (frame.type == FrameType::placed || frame.type == FrameType::part || frame.type == FrameType::closing)
-        tell_soon_ = true;
-    untold_bytes_ += frame.bytes;
+        ack_soon_ = true;
+    unacknowledged_bytes_ += frame.bytes;
     if (ahead == 0 && rails.opened()) {
-        give(frame, payload);
-        give_out();
-    } else if (Early& early = early_[number % kWindow]; !early.here) {
-        early.here = true;
+        deliver(frame, payload);
+        deliver_ready();
+    } else if (Early& early = early_[number % kWindow]; !early.present) {
+        early.present = true;
         early.frame = frame;
         if (frame.bytes != 0) std::memcpy(early.payload.room(frame.bytes), payload, frame.bytes);
     }
-    if (!peer.lost() && (expected_ - told_ >= kWindow / 8 || untold_bytes_ >= kUntold)) send_word();
+    if (!peer.lost() && (expected_ - acknowledged_ >= kWindow / 8 || unacknowledged_bytes_ >= kUnacknowledged))
+        send_ack();
     return true;
 }
 
-void MultiLane::give(const Frame& frame, const char* payload) {
+void MultiLane::deliver(const Frame& frame, const char* payload) {
     ++expected_;
     const char* const at = payload != nullptr ? payload : "";  // an empty message has an address, too
-    if (!rails.incoming(peer, frame, at)) rails.fail(peer, "it sent a frame that makes no sense here");
+    if (!rails.incoming(peer, frame, at)) rails.fail(peer, "it sent a frame that is invalid in this state");
 }
 
-void MultiLane::give_out() {
-    while (!peer.lost() && early_[expected_ % kWindow].here) {
+void MultiLane::deliver_ready() {
+    while (!peer.lost() && early_[expected_ % kWindow].present) {
         Early& early = early_[expected_ % kWindow];
-        early.here = false;
-        give(early.frame, early.payload.at());
+        early.present = false;
+        deliver(early.frame, early.payload.at());
         early.payload.clear();
     }
 }
 
-// What is due; with nothing else to do, what may wait.
+// Sends what is due; in an idle pass also what may wait.
 int MultiLane::work(bool idle) {
     int done = 0;
-    if (again_ != 0) done += send_again();
+    if (to_send_ != 0) done += send_kept();
     if (!redo_.empty()) done += redo();
     for (Link& link : links) {
-        if (link.hello_due && link.state == LinkState::greeting) send_report(link, Kind::hello);
+        if (link.hello_due && link.state == LinkState::handshake) send_report(link, Kind::hello);
         if (link.report_due && link.state == LinkState::up) send_report(link, Kind::report);
     }
-    if (word_due_ || (idle && (tell_soon_ || (peer.closing_had && told_ != expected_)))) send_word();
+    if (ack_due_ || (idle && (ack_soon_ || (peer.closing_received && acknowledged_ != expected_)))) send_ack();
     return done;
 }
 

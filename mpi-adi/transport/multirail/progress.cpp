@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One pass of progress over all rails, and what is looked at by the clock.
+// One pass of progress over all rails, and timers.
 #include <poll.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace viaduct::multirail {
 
 namespace {
-constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
-constexpr auto kBetweenAttempts = std::chrono::microseconds(200);
-constexpr auto kBetweenProbes = std::chrono::milliseconds(100);
-constexpr unsigned kPassesBetweenClocks = 256;
-constexpr std::chrono::microseconds kShortestNap(20);
-constexpr std::chrono::microseconds kLongestNap(1000);
+constexpr auto kCheckInterval = std::chrono::milliseconds(20);
+constexpr auto kAttemptInterval = std::chrono::microseconds(200);
+constexpr auto kProbeInterval = std::chrono::milliseconds(100);
+constexpr unsigned kPassesBetweenTimers = 256;
+constexpr std::chrono::microseconds kShortestSleep(20);
+constexpr std::chrono::microseconds kLongestSleep(1000);
 }  // namespace
 
 bool Multirail::any_connecting() const {
@@ -26,30 +26,30 @@ bool Multirail::any_connecting() const {
 }
 
 // Processes that have ended, or that no lane reaches any more.
-void Multirail::look_for_lost(MultiLane& lane, Clock::time_point now) {
+void Multirail::fail_if_lost(MultiLane& lane, Clock::time_point now) {
     if (lane.peer.lost() || lane.links_up != 0 || !lane.peer.ready()) return;
-    const auto patience = std::chrono::seconds(adi::param_number(adi::Param::rail_patience));
+    const auto limit = std::chrono::seconds(adi::param_number(adi::Param::rail_patience));
     pollfd ended = {lane.pidfd, POLLIN, 0};
     if (lane.pidfd >= 0 && ::poll(&ended, 1, 0) > 0) {
         fail(lane.peer, "its process has ended");
-    } else if (now - lane.alone_since > patience) {
+    } else if (now - lane.down_since > limit) {
         fail(lane.peer, "no rail reaches it any more");
     }
 }
 
-// Lanes are made, and what is lost is noticed, by the clock: on a busy machine each pass may cost a turn of everybody
-// else.
-void Multirail::look_by_the_clock() {
+// Lanes are connected, and failed peers are found, by timers and not by passes: on a busy machine a pass may take as
+// long as a turn of every other process.
+void Multirail::run_timers() {
     const auto now = Clock::now();
     if (now < next_look_) return;
     connecting_ = any_connecting();
-    next_look_ = now + (connecting_ ? Clock::duration(kBetweenAttempts) : Clock::duration(kBetweenLooks));
+    next_look_ = now + (connecting_ ? Clock::duration(kAttemptInterval) : Clock::duration(kCheckInterval));
     const bool probing = now >= next_probe_;
-    if (probing) next_probe_ = now + kBetweenProbes;
+    if (probing) next_probe_ = now + kProbeInterval;
     for (MultiLane* lane : lanes_) {
-        look_for_lost(*lane, now);
+        fail_if_lost(*lane, now);
         if (lane->peer.lost()) continue;
-        if (connecting_) lane->look_after(now);
+        if (connecting_) lane->run_link_timers(now);
         if (probing) lane->probe();
     }
 }
@@ -57,14 +57,14 @@ void Multirail::look_by_the_clock() {
 // Everything but giving messages to the engine.
 int Multirail::work() {
     int done = 0;
-    // The others take the rails in turn, so the next packet is likely on the next rail. A look in vain gives way to
-    // other programs where there are such: the fewer the better.
+    // Senders take the rails in turn, so the next packet is likely on the next rail. An empty poll may yield the
+    // processor: the fewer the better.
     for (size_t i = 0; i < rails_.size() && done == 0; ++i) {
         const size_t at = (next_rail_ + i) % rails_.size();
         done = rails_[at]->progress();
         if (done != 0) next_rail_ = at + 1;
     }
-    if (done != 0) nap_ = {};
+    if (done != 0) sleep_ = {};
     if (suspects_) {
         suspects_ = false;
         for (MultiLane* lane : lanes_) lane->take_out_suspects();
@@ -77,18 +77,18 @@ int Multirail::work() {
     }
     if (stripes_ != 0) last_pass_ = Clock::now();
     measures_ = false;
-    if (connecting_ || ++idle_ % kPassesBetweenClocks == 0) look_by_the_clock();
+    if (connecting_ || ++idle_ % kPassesBetweenTimers == 0) run_timers();
     return done;
 }
 
 int Multirail::progress() {
     if (!opened_) {
         opened_ = true;
-        for (MultiLane* lane : lanes_) lane->give_out();
+        for (MultiLane* lane : lanes_) lane->deliver_ready();
     }
     int done = work();
-    if (has_landed()) {
-        finish_landed();
+    if (has_done_transfers()) {
+        finish_done_transfers();
         ++done;
     }
     (void)has_moved();
@@ -98,17 +98,17 @@ int Multirail::progress() {
     return done;
 }
 
-// No call waits for several NICs, so this is a nap, longer each time while nothing comes.
+// No call waits for several NICs, so this sleeps, longer each time while nothing arrives.
 void Multirail::block(unsigned timeout_us) {
-    if (rails_.empty() || has_landed() || suspects_) return;
+    if (rails_.empty() || has_done_transfers() || suspects_) return;
     bool busy = connecting_;
     for (const MultiLane* lane : lanes_) {
         if (lane->peer.moving != nullptr) return;
         busy = busy || !lane->is_idle();
     }
-    nap_ = std::clamp(nap_ * 2, kShortestNap, busy ? kShortestNap : kLongestNap);
+    sleep_ = std::clamp(sleep_ * 2, kShortestSleep, busy ? kShortestSleep : kLongestSleep);
     const adi::Asleep asleep;
-    std::this_thread::sleep_for(std::min(nap_, std::chrono::microseconds(timeout_us)));
+    std::this_thread::sleep_for(std::min(sleep_, std::chrono::microseconds(timeout_us)));
 }
 
 }  // namespace viaduct::multirail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A rail: a transport that is one of several. It is whole, with all that it does for its lanes where it is alone; here
-// its protocol hands what comes to what is above (protocol::Above).
+// its protocol hands what arrives to protocol::UpperLayer.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ public:
 
     virtual const std::string& name() const = 0;  // as it was given
     virtual std::string device() const = 0;       // the same for two names of one device
-    // What the own card says of it, and whether it reaches a process that says so.
-    virtual void tell(const taskinfo_t* task, Card* card, size_t at) = 0;
+    // Fills this rail's part of the card; whether the rail reaches a process with such a card.
+    virtual void describe(const taskinfo_t* task, Card* card, size_t at) = 0;
     virtual bool reaches(const taskinfo_t* task, int rank, const Card& mine, const Card& theirs, size_t at) const = 0;
     // Queues and buffers for lanes to so many processes; again when processes join.
     [[nodiscard]] virtual int set_up(taskinfo_t* task, int peers) = 0;
     // A lane to a process, which has a proc of its own here.
-    virtual protocol::Peer& meet(const taskinfo_t* task, const Card& theirs, size_t at, int rank, process_t* proc,
-                                 protocol::Above& above) = 0;
-    // Begins to connect it, also anew. Above is told of its success and of its end.
+    virtual protocol::Peer& make_lane(const taskinfo_t* task, const Card& theirs, size_t at, int rank, process_t* proc,
+                                      protocol::UpperLayer& upper) = 0;
+    // Begins to connect the lane, also after a failure. The upper layer is told of success and failure.
     virtual void connect(protocol::Peer& peer) = 0;
     virtual int progress() = 0;
     // How long messages go where this is the only one; nullptr: in frames alone.

@@ -16,7 +16,7 @@ constexpr double kWeight = 0.25;                               // of a new measu
 constexpr auto kStripeTime = std::chrono::microseconds(1000);  // what a stripe should take
 constexpr size_t kFirstStripe = 128 * 1024;                    // before there is one
 constexpr size_t kStripeUnit = 4096;
-constexpr auto kLookedAway = std::chrono::milliseconds(1);
+constexpr auto kPollGap = std::chrono::milliseconds(1);
 
 size_t rounded(double bytes) {
     return (static_cast<size_t>(bytes) + kStripeUnit - 1) / kStripeUnit * kStripeUnit;
@@ -70,7 +70,7 @@ size_t MultiLane::move_part(size_t at, bool write, const protocol::PieceList& ne
     part->bytes = link.peer->lane->transfer(write, near, far, most, *part);
     if (part->bytes == 0) return 0;
     ++link.stripes;
-    rails.stripes(1);
+    rails.add_stripes(1);
     link.stripe_bytes += part->bytes;
     if (!part->list) ++t.writes;
     parts_.push_back(part.get());
@@ -79,7 +79,7 @@ size_t MultiLane::move_part(size_t at, bool write, const protocol::PieceList& ne
 
 size_t MultiLane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
                            Transfer& t) {
-    if (again_ != 0 || (write && !may_send())) return 0;
+    if (to_send_ != 0 || (write && !may_send())) return 0;
     const size_t at = choose_for_stripe(near, far);
     if (at == kMostRails) return write ? send_part(most, t) : 0;
     if (!t.fetching) most = std::min(most, stripe_size(links, links[at], most, rails.most_stripe()));
@@ -99,7 +99,7 @@ size_t MultiLane::transfer(bool write, const protocol::PieceList& near, const pr
     return bytes;
 }
 
-// A stripe by a lane that reaches no memory, while all others are busy or gone.
+// A stripe in a frame, on a lane that reaches no memory, while all others are busy or down.
 size_t MultiLane::send_part(size_t most, Transfer& t) {
     for (size_t at = 0; at < kMostRails; ++at) {
         Link& link = links[at];
@@ -142,7 +142,7 @@ bool MultiLane::write_rest(Kept& k) {
     return true;
 }
 
-// Reads that broke off.
+// Repeats reads that a failed lane has not finished.
 int MultiLane::redo() {
     int done = 0;
     while (!redo_.empty()) {
@@ -168,7 +168,7 @@ int MultiLane::redo() {
 
 void MultiLane::drop(Part* part) {
     --links[part->link].stripes;
-    rails.stripes(-1);
+    rails.add_stripes(-1);
     parts_.erase(std::find(parts_.begin(), parts_.end(), part));
     delete part;
 }
@@ -179,17 +179,17 @@ void MultiLane::moved(Transfer& transfer) {
     Link& link = links[part->link];
     if (link.batch_bytes == 0) link.batch_began = std::max(part->posted, link.last_stripe);
     link.batch_bytes += part->bytes;
-    rails.measures();
+    rails.note_measurement();
     Transfer& t = *part->whole;
     const bool list = part->list;
     drop(part);
-    if (list) return rails.landed(t);
+    if (list) return rails.transfer_done(t);
     --t.writes;
-    look_for_end(t);
+    check_complete(t);
 }
 
-// From when the lane began with them to when its NIC was found to be done. When nobody looked for a while, that is a
-// lower bound only.
+// Measures from when the lane began with the stripes to when its NIC was found to be done. After a pause between passes
+// the result is a lower bound only.
 void MultiLane::measure(Clock::time_point now) {
     for (Link& link : links) {
         if (link.batch_bytes == 0) continue;
@@ -199,15 +199,15 @@ void MultiLane::measure(Clock::time_point now) {
         link.last_stripe = now;
         if (link.bandwidth == 0) {
             link.bandwidth = found;
-        } else if (found > link.bandwidth || now - rails.last_pass() < kLookedAway) {
+        } else if (found > link.bandwidth || now - rails.last_pass() < kPollGap) {
             link.bandwidth += kWeight * (found - link.bandwidth);
         }
     }
 }
 
-// All of it is there: what was written by the other side's word, and all by that of our NICs.
-void MultiLane::look_for_end(Transfer& t) {
-    if (t.waited == 0 && t.writes == 0 && t.offset == t.end) rails.landed(t);
+// Complete: the other side has acknowledged what was written, and our NICs have completed everything.
+void MultiLane::check_complete(Transfer& t) {
+    if (t.waited == 0 && t.writes == 0 && t.offset == t.end) rails.transfer_done(t);
 }
 
 MultiLane::~MultiLane() {

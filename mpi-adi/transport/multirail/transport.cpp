@@ -104,7 +104,7 @@ const Card& Multirail::make_card(const taskinfo_t* task) {
     card_.host = adi::host_number("net");
     card_.pids = adi::host_number("pid");
     card_.rails = static_cast<uint8_t>(rails_.size());
-    for (size_t i = 0; i < rails_.size(); ++i) rails_[i]->tell(task, &card_, i);
+    for (size_t i = 0; i < rails_.size(); ++i) rails_[i]->describe(task, &card_, i);
     return card_;
 }
 
@@ -142,9 +142,9 @@ int Multirail::connect(taskinfo_t* task) {
     if (with_memory != rails_.end()) {
         rules_ = *(*with_memory)->rules();
         rules_.get = (mpip_protocols[MPIP_PROTO_VIA].pt_prop.mp_flags & MPIP_PROP_GET) != 0;
-        if (!rules_.get && rules_.wanted != protocol::Way::frames) rules_.wanted = protocol::Way::put;
+        if (!rules_.get && rules_.wanted != protocol::Method::frames) rules_.wanted = protocol::Method::put;
         rules_.memory = this;
-        rules_.tells = true;
+        rules_.reports_parts = true;
     }
     for (procinfo* info = task->ti_proto[MPIP_PROTO_VIA]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
@@ -156,7 +156,7 @@ int Multirail::connect(taskinfo_t* task) {
     for (;;) {
         work();
         const auto now = Clock::now();
-        for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->look_after(now);
+        for (size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->run_link_timers(now);
         const auto alone = std::find_if(lanes_.begin(), lanes_.end(), [](const MultiLane* lane) {
             return !lane->peer.lost() && !lane->peer.ready();
         });
@@ -169,14 +169,14 @@ int Multirail::connect(taskinfo_t* task) {
     }
 }
 
-protocol::Registration* Multirail::hold(void* address, size_t bytes) {
+protocol::Registration* Multirail::acquire(void* address, size_t bytes) {
     auto held = std::make_unique<Held>();
     held->base = reinterpret_cast<uintptr_t>(address);
     held->bytes = bytes;
     bool any = false;
     for (size_t i = 0; i < rails_.size(); ++i) {
         protocol::Memory* memory = rails_[i]->memory();
-        held->by_rail[i] = memory == nullptr ? nullptr : memory->hold(address, bytes);
+        held->by_rail[i] = memory == nullptr ? nullptr : memory->acquire(address, bytes);
         if (held->by_rail[i] == nullptr) continue;
         held->handle[i] = held->by_rail[i]->handle[0];
         any = true;

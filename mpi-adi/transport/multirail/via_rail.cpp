@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A NIC as a rail: the transport of via with all it has. Both sides ask for their connections by themselves, so
-// nobody listens.
+// A NIC as a rail: the whole transport via. Both sides request their connections, so no connect listener is needed.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +25,7 @@ class ViaRail final : public Rail {
 public:
     int open(const char* nic) {
         name_ = nic;
-        via_.seat(adi::device, MPIP_PROTO_VIA);  // it counts for the protocol that it serves
+        via_.bind(adi::device, MPIP_PROTO_VIA);  // it counts for the protocol that it serves
         const int rc = via_.open(nic);
         if (rc != MPIP_SUCCESS) return rc;
         via_.nic.connects.on_demand = via_.nic.connects.mutual = true;
@@ -41,7 +40,7 @@ public:
         return nic.Name + std::string(reinterpret_cast<const char*>(nic.LocalNicAddress), nic.NicAddressLen);
     }
 
-    void tell(const taskinfo_t* task, Card* card, size_t at) override {
+    void describe(const taskinfo_t* task, Card* card, size_t at) override {
         via::Nic& nic = via_.nic;
         nic.choose_rules(task->ti_nprocs);
         nic.index = at;
@@ -73,8 +72,8 @@ public:
         return via_.set_up(task, peers);
     }
 
-    protocol::Peer& meet(const taskinfo_t*, const Card& theirs, size_t at, int rank, process_t* proc,
-                         protocol::Above& above) override {
+    protocol::Peer& make_lane(const taskinfo_t*, const Card& theirs, size_t at, int rank, process_t* proc,
+                              protocol::UpperLayer& upper) override {
         via::Card& card = via_.nic.cards[static_cast<size_t>(rank)];
         card.host = theirs.host;
         card.pids = theirs.pids;
@@ -83,12 +82,12 @@ public:
         card.reserve = theirs.reserve;
         card.address_len = theirs.rail[at].address_len;
         std::memcpy(card.address, theirs.rail[at].address, theirs.rail[at].address_len);
-        return via_.make_connection(rank, proc, &above);
+        return via_.make_connection(rank, proc, &upper);
     }
 
     void connect(protocol::Peer& peer) override {
         if (peer.lost()) via_.renew(peer);
-        peer.lane->reach_out();
+        peer.lane->start_connecting();
     }
 
     int progress() override { return via_.progress(); }

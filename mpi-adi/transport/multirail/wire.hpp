@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What several lanes to one process carry: little-endian numbers, without padding. Pure layout; docs/adi-rails.md tells
-// what it is for.
+// The packets of several lanes to one process: little-endian numbers, without padding. Layout only; docs/adi-rails.md
+// explains their use.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +31,19 @@ constexpr size_t kCarriedHead = sizeof(Prefix) + sizeof(protocol::Frame);
 enum class Kind : uint8_t {
     hello = 32,   // first on every connection: Report. sreq: number of this connection, counted by its sender
     report = 33,  // the same, later: a connection has ended
-    probe = 34,   // sreq: the asker's clock, for nobody else
+    probe = 34,   // sreq: the sender's clock
     echo = 35,    // the same, sent back
-    word = 36,    // for its Prefix
+    ack = 36,     // an acknowledgement, in its Prefix
 };
 
-// What has come, from a process that gets nothing more by connections that have ended.
+// What has arrived at its sender, which receives nothing more through connections that have ended.
 struct Report {
     Le32 up_to[kMostRails];          // connections of each rail up to this number, as its receiver counts, have ended
-    uint8_t here[kWindow / 8] = {};  // bit i: the frame of number Prefix::had + i is here already
+    uint8_t received[kWindow / 8] = {};  // bit i: the frame of number Prefix::had + i has arrived
 };
 static_assert(sizeof(Report) == 4 * kMostRails + 128);
 
-// What a process tells the others (its environment).
+// What a process publishes (its environment).
 struct Card {
     Le32 magic;
     Le32 pid;

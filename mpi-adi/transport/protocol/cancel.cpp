@@ -34,7 +34,7 @@ bool Protocol::incoming_cancel(Peer& p, const Frame& frame) {
 
 bool Protocol::incoming_cancel_reply(Peer& p, const Frame& frame) {
     if (ids_.find(frame.sreq) == nullptr) return true;  // delivered meanwhile
-    Transfer* t = named(p, frame.sreq, true);
+    Transfer* t = find_transfer(p, frame.sreq, true);
     if (t == nullptr || !t->cancelling) return false;
     if (frame.flags == 0) return true;
     if (t->replied) return false;

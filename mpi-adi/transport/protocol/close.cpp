@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Peers from the first word to the last: records, memory pressure, loss, and closing, which both sides say
-// before anything is disconnected (spec/adi F13, H7).
+// The life of a peer: its record, memory pressure, failure, and closing, which both sides announce before anything is
+// disconnected (spec/adi F13, H7).
 #include <chrono>
 
 #include "mpi-adi/transport/adi/blocking.hpp"
@@ -12,24 +12,24 @@ namespace viaduct::protocol {
 
 namespace {
 
-int hand_above(process_t* proc, const envelope* env, const void* data, size_t, void*, mpip_req_t**) {
+int hand_to_upper(process_t* proc, const envelope* env, const void* data, size_t, void*, mpip_req_t**) {
     Peer& p = *peer_of(proc);
-    p.above->whole(p, *env, data);
+    p.upper->whole(p, *env, data);
     return MPIP_IN_TAKEN;
 }
 
 }  // namespace
 
-Peer& Protocol::add_peer(size_t rank, process_t* proc, Above* above) {
+Peer& Protocol::add_peer(size_t rank, process_t* proc, UpperLayer* upper) {
     auto p = std::make_unique<Peer>();
     p->rank = static_cast<uint32_t>(rank);
     p->proc = proc;
     p->protocol = this;
     proc->p_pm = p.get();
-    p->above = above;
-    p->arrived = above != nullptr ? hand_above : mpip_up.arrived;
-    p->restricted = above != nullptr;
-    if (above == nullptr) ++table_->pt_nprocs;
+    p->upper = upper;
+    p->arrived = upper != nullptr ? hand_to_upper : mpip_up.arrived;
+    p->restricted = upper != nullptr;
+    if (upper == nullptr) ++table_->pt_nprocs;
     peers_[rank] = std::move(p);
     return *peers_[rank];
 }
@@ -51,11 +51,11 @@ void Protocol::fail(Peer& p, const char* why) {
     if (p.lost()) return;
     p.stops |= Peer::gone;
     p.lane->cut();
-    finish_landed();
+    finish_done_transfers();
     p.proc->p_flags |= MPIP_PROC_TRANSPORTERR;
     p.waiting.clear();
     p.moving = nullptr;
-    if (p.above != nullptr) return p.above->lost(p);
+    if (p.upper != nullptr) return p.upper->lost(p);
     if (p.series != nullptr && (p.series->request != nullptr || p.series->abandoned)) delete p.series;
     p.series = nullptr;
     for (mpip_req_t* req : ids_.of(p.proc)) {
@@ -63,7 +63,7 @@ void Protocol::fail(Peer& p, const char* why) {
         adi::end_request(req, MPIP_ERR_PROC_FAILED);
     }
     while (p.proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(p.proc), MPIP_ERR_PROC_FAILED);
-    if (p.closing_had) return;
+    if (p.closing_received) return;
     adi::fail(MPIP_ERR_PROC_FAILED, "process %u is lost: %s", p.rank, why);
     mpip_up.peer_failed(p.proc, MPIP_ERR_PROC_FAILED);
 }
@@ -90,24 +90,24 @@ Frame pressure_frame(bool on) {
 
 }  // namespace
 
-void Protocol::greeted(Peer& p) {
+void Protocol::lane_ready(Peer& p) {
     p.stops &= static_cast<uint8_t>(~Peer::unready);
     p.proc->p_flags |= MPIP_PROC_ATTACHED;
-    if (p.above != nullptr) return p.above->greeted(p);
-    if (pressed_) control(p, pressure_frame(true));
+    if (p.upper != nullptr) return p.upper->lane_ready(p);
+    if (pressure_) control(p, pressure_frame(true));
     push(p);
 }
 
 void Protocol::pressure(bool on) {
-    if (pressed_ == on) return;
-    pressed_ = on;
+    if (pressure_ == on) return;
+    pressure_ = on;
     for (const auto& p : peers_) {
         if (p != nullptr && p->ready()) control(*p, pressure_frame(on));
     }
 }
 
-// Says that nothing more comes where everything is sent, and tells whether all has been said and heard.
-bool Protocol::parted(Peer& p) {
+// Sends `closing` when everything is sent. True: both sides have sent it and it has left, or the peer is lost.
+bool Protocol::finish_close(Peer& p) {
     if (p.lost()) return true;
     push(p);
     if (p.blocked()) return false;
@@ -117,7 +117,7 @@ bool Protocol::parted(Peer& p) {
         frame.type = FrameType::closing;
         p.closing_sent = p.lane->put(frame, {});
     }
-    return p.closing_sent && p.closing_had && p.lane->flushed();
+    return p.closing_sent && p.closing_received && p.lane->flushed();
 }
 
 int Protocol::close(process_t** procs, int count) {
@@ -133,19 +133,19 @@ int Protocol::close(process_t** procs, int count) {
                 all.push_back(peer_of(procs[i]));
         }
     }
-    const long patience = adi::param_number(adi::Param::close_timeout);
-    const auto deadline = Clock::now() + std::chrono::seconds(patience);
+    const long limit = adi::param_number(adi::Param::close_timeout);
+    const auto deadline = Clock::now() + std::chrono::seconds(limit);
     int rc = MPIP_SUCCESS;
     for (;;) {
-        // All of them at once: one after the other each would cost a turn of both processes.
+        // All in one pass: one after the other, each would cost a turn of both processes.
         bool done = true;
-        for (Peer* p : all) done = parted(*p) && done;
+        for (Peer* p : all) done = finish_close(*p) && done;
         if (done) break;
         rc = mpip_up.progress();
         if (rc < 0) return -rc;
         rc = MPIP_SUCCESS;
-        if (patience != 0 && Clock::now() >= deadline) {
-            rc = adi::fail(MPIP_ERR_OTHER, "not all processes have closed within %ld s", patience);
+        if (limit != 0 && Clock::now() >= deadline) {
+            rc = adi::fail(MPIP_ERR_OTHER, "not all processes have closed within %ld s", limit);
             break;
         }
     }
@@ -163,11 +163,11 @@ int Protocol::ping(process_t* proc) {
     Peer* p = peer_of(proc);
     if (p == nullptr) return MPIP_ERR_PROC_FAILED;
     while (!p->ready() && !p->lost()) {
-        p->lane->reach_out();
+        p->lane->start_connecting();
         const int rc = mpip_up.progress();
         if (rc < 0) return -rc;
     }
-    return !p->lost() && p->lane->is_whole() ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED;
+    return !p->lost() && p->lane->is_connected() ? MPIP_SUCCESS : MPIP_ERR_PROC_FAILED;
 }
 
 }  // namespace viaduct::protocol

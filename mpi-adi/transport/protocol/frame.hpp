@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the protocol of two processes consists of. A frame goes whole or not at all, in order, with `bytes`
-// bytes of payload behind it; each transport lays it out as it likes (wire.hpp has what lies in a payload).
+// The frames of the message protocol. A frame is sent whole, in order, with `bytes` bytes of payload behind it. Each
+// transport has its own layout; wire.hpp has the layout of payloads.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace viaduct::protocol {
 enum class FrameType : uint8_t {
     eager = 1,            // a message, or the first part of one when bytes < length
     next = 2,             // the following part of that message; no other frame comes between (spec/adi C53)
-    request = 3,          // envelope of a long message; flags: mode, and the way the sender would like << 4
-    reply = 4,            // it is matched; flags: the way the receiver has chosen
+    request = 3,          // envelope of a long message; flags: mode, and the Method that the sender offers << 4
+    reply = 4,            // it is matched; flags: the Method that the receiver has chosen
     data = 5,             // a piece of it
     placed = 6,           // `length` more bytes of it have been written into the receiver's memory
     fetched = 7,          // the receiver has read its part out of the sender's memory
@@ -23,7 +23,7 @@ enum class FrameType : uint8_t {
     closing = 10,         // nothing more comes
     envelopes_only = 11,  // flags: 1 no eager data please, 0 over
     part = 17,            // a piece of a message that is otherwise written; length: where in it it begins
-    carried = 16,         // a frame of a process that several lanes serve, in the payload (Above)
+    carried = 16,         // a frame of a process that several lanes serve, in the payload (UpperLayer)
 };
 
 // Message data leaves what a transport keeps for control frames, which answer and end messages (spec/adi C33).
@@ -73,6 +73,6 @@ struct Payload {
 // How the data of a long message goes: in frames, by remote writes of the sender, by remote reads of the
 // receiver, or both at once (the receiver reads the beginning). In a request, get and both are the receiver's
 // choice.
-enum class Way : uint8_t { frames = 0, put = 1, get = 2, both = 3 };
+enum class Method : uint8_t { frames = 0, put = 1, get = 2, both = 3 };
 
 }  // namespace viaduct::protocol

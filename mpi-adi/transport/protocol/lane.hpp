@@ -26,7 +26,7 @@ struct Registration {
 class Memory {
 public:
     // What covers the range; nullptr when it cannot be registered. Given back by release().
-    virtual Registration* hold(void* address, size_t bytes) = 0;
+    virtual Registration* acquire(void* address, size_t bytes) = 0;
     virtual void release(Registration* registration) = 0;
     // Handles of each registration.
     virtual size_t handles() const { return 1; }
@@ -66,20 +66,19 @@ public:
                             size_t /*most*/, Transfer& /*t*/) {
         return 0;
     }
-    // Frames may be the quicker way for long messages too: it is tried out (transfer_tuner.hpp).
-    virtual bool frames_may_win() const { return false; }
+    // Frames may be faster for long messages, too: both methods are measured (transfer_tuner.hpp).
+    virtual bool frames_may_be_faster() const { return false; }
 
     // --- the connection ---
 
-    // Something waits for a lane that is not ready: begins to make it so.
-    virtual void reach_out() {}
-    // There is something new to push, for lanes whose transport does not ask each time whether anything
-    // waits.
-    virtual void want_push() {}
-    // Nothing that put() took still lies in this process.
+    // A message waits for a lane that is not ready: begins to connect it.
+    virtual void start_connecting() {}
+    // Something new is to be pushed: for lanes whose transport does not check each peer in each pass.
+    virtual void request_push() {}
+    // Everything that put() took has left this process.
     [[nodiscard]] virtual bool flushed() { return true; }
-    // Whether frames get through at this moment, as far as that can be told.
-    [[nodiscard]] virtual bool is_whole() { return true; }
+    // Whether the connection stands, as far as this process can see.
+    [[nodiscard]] virtual bool is_connected() { return true; }
     // The peer is lost or closed: frees what the lane holds.
     virtual void cut() = 0;
 

@@ -12,11 +12,11 @@ size_t Lane::data_part(Transfer& t) const { return std::min(piece, t.end - t.off
 
 void Protocol::start_moving(Transfer& t) {
     Peer& p = *t.peer;
-    t.fetching = t.theirs != nullptr && t.theirs->needs_fetching() && t.way != Way::frames;
+    t.fetching = t.theirs != nullptr && t.theirs->needs_fetching() && t.method != Method::frames;
     t.next = nullptr;
     (p.moving == nullptr ? p.moving : p.moving_last->next) = &t;
     p.moving_last = &t;
-    p.lane->want_push();
+    p.lane->request_push();
 }
 
 void Protocol::finish(Transfer& t) {
@@ -91,30 +91,30 @@ bool Protocol::move_first(Peer& p) {
     }
     const size_t began = t.offset;
     while (t.offset < t.end) {
-        if (!(t.way == Way::frames ? push_data(t) : push_part(t))) return t.offset != began;
+        if (!(t.method == Method::frames ? push_data(t) : push_part(t))) return t.offset != began;
     }
     p.moving = t.next;
-    if (t.way == Way::frames) {
+    if (t.method == Method::frames) {
         finish(t);
         return true;
     }
     moved_ = true;
     // The lane keeps order: this arrives after all that was written (spec/adi H5).
-    if (t.sends() && !rules_.tells) tell_placed(t, t.end - t.first);
+    if (t.sends() && !rules_.reports_parts) tell_placed(t, t.end - t.first);
     return true;
 }
 
-void Protocol::finish_landed() {
-    while (landed_ != nullptr) {
-        Transfer& t = *landed_;
-        landed_ = t.next;
-        if (t.peer->above != nullptr) {
-            t.peer->above->moved(t);
+void Protocol::finish_done_transfers() {
+    while (done_ != nullptr) {
+        Transfer& t = *done_;
+        done_ = t.next;
+        if (t.peer->upper != nullptr) {
+            t.peer->upper->moved(t);
             continue;
         }
         if (t.fetching) {
             if (!t.theirs->take_fetched(t.sends() ? t.length : t.message)) {
-                fail(*t.peer, "its list of pieces makes no sense");
+                fail(*t.peer, "its list of pieces is invalid");
                 continue;
             }
             start_moving(t);
@@ -128,7 +128,7 @@ void Protocol::finish_landed() {
             frame.sreq = t.peer_request;
             control(*t.peer, frame);
         }
-        if (t.way == Way::both) {
+        if (t.method == Method::both) {
             t.own_part_done = true;
             finish_part(t);
         } else {
@@ -138,8 +138,8 @@ void Protocol::finish_landed() {
 }
 
 bool Protocol::incoming_data(Peer& p, const Frame& frame, const void* payload) {
-    Transfer* t = named(p, frame.rreq, false);
-    if (t == nullptr || reads(t->way) || frame.bytes == 0 || frame.bytes > t->length - t->offset) return false;
+    Transfer* t = find_transfer(p, frame.rreq, false);
+    if (t == nullptr || reads(t->method) || frame.bytes == 0 || frame.bytes > t->length - t->offset) return false;
     if (static_cast<uint32_t>(frame.length) != static_cast<uint32_t>(t->offset)) return false;
     mpip_req_deliver(t->request, t->offset, payload, frame.bytes);
     t->offset += frame.bytes;
@@ -149,9 +149,11 @@ bool Protocol::incoming_data(Peer& p, const Frame& frame, const void* payload) {
 
 // Of several lanes not all may reach memory.
 bool Protocol::incoming_part(Peer& p, const Frame& frame, const void* payload) {
-    Transfer* t = named(p, frame.rreq, false);
-    if (t == nullptr || !rules_.tells || (t->way != Way::put && t->way != Way::both) || frame.bytes == 0) return false;
-    const size_t first = t->way == Way::both ? t->end : 0;
+    Transfer* t = find_transfer(p, frame.rreq, false);
+    if (t == nullptr || !rules_.reports_parts || (t->method != Method::put && t->method != Method::both) ||
+        frame.bytes == 0)
+        return false;
+    const size_t first = t->method == Method::both ? t->end : 0;
     if (frame.length < first || frame.length > t->length || frame.bytes > t->length - frame.length) return false;
     mpip_req_deliver(t->request, frame.length, payload, frame.bytes);
     Frame placed = frame;
@@ -162,9 +164,9 @@ bool Protocol::incoming_part(Peer& p, const Frame& frame, const void* payload) {
 // A sender that has no registration left goes on in frames, so parts written and frames may not be mixed in
 // one message, but either may follow a reply that asks for writes.
 bool Protocol::incoming_placed(Peer& p, const Frame& frame) {
-    Transfer* t = named(p, frame.rreq, false);
+    Transfer* t = find_transfer(p, frame.rreq, false);
     if (t == nullptr) return false;
-    if (t->way == Way::both) {
+    if (t->method == Method::both) {
         const size_t left = t->length - t->end - t->placed;
         if (t->their_part_done || frame.length > left || (frame.length == 0 && left != 0)) return false;
         t->placed += frame.length;
@@ -172,17 +174,17 @@ bool Protocol::incoming_placed(Peer& p, const Frame& frame) {
         if (t->their_part_done) finish_part(*t);
         return true;
     }
-    if (t->way != Way::put || frame.length == 0 || frame.length > t->length - t->offset) return false;
+    if (t->method != Method::put || frame.length == 0 || frame.length > t->length - t->offset) return false;
     t->offset += frame.length;
     if (t->offset == t->length) finish(*t);
     return true;
 }
 
 bool Protocol::incoming_fetched(Peer& p, const Frame& frame) {
-    Transfer* t = named(p, frame.sreq, true);
-    if (t == nullptr || !reads(t->way) || t->own == nullptr) return false;
+    Transfer* t = find_transfer(p, frame.sreq, true);
+    if (t == nullptr || !reads(t->method) || t->own == nullptr) return false;
     if (t->replied) {
-        if (t->way != Way::both || t->their_part_done) return false;
+        if (t->method != Method::both || t->their_part_done) return false;
         t->their_part_done = true;
         finish_part(*t);
         return true;

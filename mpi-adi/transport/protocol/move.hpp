@@ -8,6 +8,6 @@ namespace viaduct::protocol {
 uint64_t now_ns();  // for what is measured
 
 // The receiver reads at least a part.
-inline bool reads(Way way) { return way == Way::get || way == Way::both; }
+inline bool reads(Method method) { return method == Method::get || method == Method::both; }
 
 }  // namespace viaduct::protocol

@@ -17,20 +17,20 @@ namespace viaduct::protocol {
 class Protocol;
 struct Peer;
 
-// What stands above lanes of which several serve one process: to their protocols it is what the engine is to others.
-// Such a lane brings whole messages and frames `carried`, and nothing else.
-class Above {
+// The user of lanes of which several serve one process. It takes the place of the engine for their protocols. Such a
+// lane brings whole messages and frames `carried`, and nothing else.
+class UpperLayer {
 public:
     virtual void whole(Peer& by, const envelope& env, const void* data) = 0;
     virtual void carried(Peer& by, const void* payload, size_t bytes) = 0;
-    // The lane carries frames; it has broken, and is cut already.
-    virtual void greeted(Peer& by) = 0;
+    // The lane carries frames. The lane has failed and is cut already.
+    virtual void lane_ready(Peer& by) = 0;
     virtual void lost(Peer& by) = 0;
-    // Of a remote write or read.
+    // A remote write or read is complete.
     virtual void moved(Transfer& part) = 0;
 
 protected:
-    ~Above() = default;
+    ~UpperLayer() = default;
 };
 
 // A control frame that found no room, with what goes behind it.
@@ -44,9 +44,9 @@ struct Peer {
     enum Stop : uint8_t { unready = 1, gone = 2, envelopes = 4, waits = 8, series_out = 16 };
 
     uint8_t stops = unready;
-    bool restricted = false;  // not every frame may come now
+    bool restricted = false;  // only some frames are valid now (may_come)
     bool closing_sent = false;
-    bool closing_had = false;
+    bool closing_received = false;
     uint32_t rank = 0;
     process_t* proc = nullptr;
     std::unique_ptr<Lane> lane;
@@ -56,26 +56,26 @@ struct Peer {
     Transfer* moving = nullptr;  // long messages this side moves, first come first served (spec/adi C52)
     Transfer* moving_last = nullptr;
     Series* series = nullptr;  // the eager message that is arriving (spec/adi C53)
-    decltype(mpip_upcalls::arrived) arrived = nullptr;  // the engine's, or what hands it to `above`
-    Above* above = nullptr;
+    decltype(mpip_upcalls::arrived) arrived = nullptr;  // the engine's, or hand_to_upper
+    UpperLayer* upper = nullptr;
     std::unique_ptr<TransferTuner> tuner;
     uint64_t last_measured = 0;
 
     bool ready() const { return (stops & unready) == 0; }
     bool lost() const { return (stops & gone) != 0; }
-    // Something of ours waits for room.
+    // Something waits for room to be sent.
     bool blocked() const { return (stops & waits) != 0 || moving != nullptr || proc->p_sendhead != nullptr; }
 };
 
 inline Peer* peer_of(const process_t* proc) { return static_cast<Peer*>(proc->p_pm); }
 
-// How a transport wants its long messages, and what it can do with them.
+// How a transport moves its long messages.
 struct LongRules {
     Memory* memory = nullptr;  // nullptr: no lane reaches the other side's memory
     bool get = false;          // remote reads too
-    bool tells = false;        // a lane says `placed` for each part it writes
-    Way wanted = Way::frames;
-    size_t frames_up_to = 0;      // shorter ones are not worth a registration
+    bool reports_parts = false;  // a lane says `placed` for each part it writes
+    Method wanted = Method::frames;
+    size_t frames_up_to = 0;      // shorter ones cost less than a registration
     size_t gap_piece = SIZE_MAX;  // data with gaps is not packed when its pieces are so long on average
     size_t both_from = SIZE_MAX;  // messages from here up are moved by both sides at once
     bool receiver_moves = false;  // ... and data with gaps by the receiver alone
@@ -85,7 +85,7 @@ class Protocol {
 public:
     // The number of its protocol. One that is loaded from a file gets it when it is bound.
     explicit Protocol(int number = -1) : number_(number) {}
-    void seat(const mpip_device& device, int number) {
+    void bind(const mpip_device& device, int number) {
         number_ = number;
         table_ = &device.protocols[number];
         counters_ = &device.counters[number];
@@ -108,25 +108,25 @@ public:
 
     // --- what lanes call ---
     // The lane to that peer carries frames.
-    void greeted(Peer& p);
-    // A frame with its payload is here. False: it cannot be, the peer has to be failed.
+    void lane_ready(Peer& p);
+    // A frame has arrived with its payload. False: it is invalid, and the caller fails the peer.
     [[nodiscard]] bool incoming(Peer& p, const Frame& frame, const void* payload);
     // The same for a whole message in one frame.
     void incoming_whole(Peer& p, uint64_t context, int tag, int rank, int mode, const void* data,
                         size_t bytes);
-    // What a transfer moves by remote writes or reads has left, or is here. From within anything; the rest
-    // follows in finish_landed(), from the top of progress.
-    void landed(Transfer& t) {
-        t.next = landed_;
-        landed_ = &t;
+    // The remote writes or reads of a transfer are complete. May be called from anywhere; the rest follows in
+    // finish_done_transfers(), which progress calls.
+    void transfer_done(Transfer& t) {
+        t.next = done_;
+        done_ = &t;
     }
-    bool has_landed() const { return landed_ != nullptr; }
-    void finish_landed();
+    bool has_done_transfers() const { return done_ != nullptr; }
+    void finish_done_transfers();
     // Pushes what waits; how much was pushed.
     int push(Peer& p);
     void fail(Peer& p, const char* why);
-    // Whether a long message was moved by this processor since this was asked last: what has come in
-    // meanwhile goes first.
+    // Whether this processor has copied data of a long message since the last call: packets that have arrived meanwhile
+    // are taken first.
     bool has_moved() { return std::exchange(moved_, false); }
 
     Peer* peer(size_t rank) const { return rank < peers_.size() ? peers_[rank].get() : nullptr; }
@@ -136,8 +136,8 @@ public:
     mpip_counters& counters() const { return *counters_; }
 
 protected:
-    Peer& add_peer(size_t rank, process_t* proc, Above* above = nullptr);
-    // A lane that was lost begins anew, for what is above it.
+    Peer& add_peer(size_t rank, process_t* proc, UpperLayer* upper = nullptr);
+    // Resets a peer whose lane has failed, for its upper layer.
     void renew(Peer& p);
     void start_moving(Transfer& t);
     void drop_peers();
@@ -167,15 +167,15 @@ private:
     [[nodiscard]] bool start_long(Peer& p, mpip_req_t* req);
     void start_receive(Start& start, mpip_req_t* req);
     [[nodiscard]] bool start_reading(Transfer& t, Start& start);
-    Way choose_way(const Transfer& t, const Start& start) const;
+    Method choose_method(const Transfer& t, const Start& start) const;
     [[nodiscard]] bool goes_in_frames(Transfer& t, const Start& start);
-    [[nodiscard]] bool tell_where(Transfer& t);
+    [[nodiscard]] bool describe_own(Transfer& t);
     void reply(const Transfer& t, const Start& start);
     [[nodiscard]] bool incoming_request(Peer& p, const Frame& frame, const void* payload);
     [[nodiscard]] bool incoming_reply(Peer& p, const Frame& frame, const void* payload);
     Transfer* new_transfer(mpip_req_t* req, Peer& p);
     void forget(mpip_req_t* req);
-    Transfer* named(Peer& p, reqaddr_t name, bool send);
+    Transfer* find_transfer(Peer& p, reqaddr_t name, bool send);
     // move.cpp
     [[nodiscard]] bool move_first(Peer& p);
     [[nodiscard]] bool push_data(Transfer& t);
@@ -191,12 +191,12 @@ private:
     // cancel.cpp, close.cpp
     [[nodiscard]] bool incoming_cancel(Peer& p, const Frame& frame);
     [[nodiscard]] bool incoming_cancel_reply(Peer& p, const Frame& frame);
-    [[nodiscard]] bool parted(Peer& p);
+    [[nodiscard]] bool finish_close(Peer& p);
 
-    bool pressed_ = false;  // peers have been asked for envelopes only
+    bool pressure_ = false;  // peers have been asked for envelopes only
     bool moved_ = false;
-    Transfer* landed_ = nullptr;
-    std::vector<char> told_;  // the payload being made
+    Transfer* done_ = nullptr;
+    std::vector<char> description_;  // the payload being made
     adi::RequestIds ids_;
 };
 

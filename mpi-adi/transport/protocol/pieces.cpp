@@ -77,8 +77,8 @@ void PieceList::add_row(const Registration& registration) {
     rows_.push_back(row);
 }
 
-bool PieceList::enter(Memory& memory) {
-    if (is_entered()) return true;
+bool PieceList::register_with(Memory& memory) {
+    if (is_registered()) return true;
     memory_ = &memory;
     uint64_t low = UINT64_MAX, high = 0, sum = 0;
     for (const Piece& piece : pieces_) {
@@ -87,7 +87,7 @@ bool PieceList::enter(Memory& memory) {
         sum += piece.bytes;
     }
     if ((high - low) / kWidest <= sum) {
-        if (Registration* all = memory.hold(reinterpret_cast<void*>(low), high - low)) {
+        if (Registration* all = memory.acquire(reinterpret_cast<void*>(low), high - low)) {
             held_.push_back(all);
             add_row(*all);
             return true;
@@ -95,7 +95,7 @@ bool PieceList::enter(Memory& memory) {
     }
     if (pieces_.size() == 1 || pieces_.size() >= kMostRows) return false;
     for (Piece& piece : pieces_) {
-        Registration* one = memory.hold(reinterpret_cast<void*>(piece.address), piece.bytes);
+        Registration* one = memory.acquire(reinterpret_cast<void*>(piece.address), piece.bytes);
         if (one == nullptr) {
             for (Registration* r : held_) memory.release(r);
             held_.clear();
@@ -109,8 +109,7 @@ bool PieceList::enter(Memory& memory) {
     return true;
 }
 
-bool PieceList::tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t first,
-                     std::vector<char>* to) {
+bool PieceList::describe(Memory& memory, size_t room, bool may_be_fetched, uint64_t first, std::vector<char>* to) {
     const bool gaps = pieces_.size() > 1;
     const size_t handles = memory.handles();
     wire_.clear();
@@ -126,7 +125,7 @@ bool PieceList::tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t 
     const bool fetched = here > room;
     if (fetched) {
         if (!may_be_fetched || !gaps || rows_.size() >= kMostRows) return false;
-        wire_held_ = memory.hold(wire_.data(), list_bytes);
+        wire_held_ = memory.acquire(wire_.data(), list_bytes);
         if (wire_held_ == nullptr) return false;
     }
     WireMemory told;
@@ -148,8 +147,7 @@ bool PieceList::tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t 
     return true;
 }
 
-bool PieceList::hear(const void* payload, size_t bytes, uint64_t length, PieceListPtr* list,
-                     uint64_t* first) {
+bool PieceList::parse(const void* payload, size_t bytes, uint64_t length, PieceListPtr* list, uint64_t* first) {
     *list = nullptr;
     *first = 0;
     if (bytes == 0) return true;
@@ -188,7 +186,7 @@ bool PieceList::hear(const void* payload, size_t bytes, uint64_t length, PieceLi
         } else {
             heard->pieces_.push_back({address, length, 0});
         }
-        if (!heard->makes_sense(length)) return false;
+        if (!heard->is_valid(length)) return false;
     }
     *list = std::move(heard);
     return true;
@@ -203,7 +201,7 @@ void PieceList::load(const void* from, size_t count) {
     }
 }
 
-bool PieceList::makes_sense(uint64_t bytes) const {
+bool PieceList::is_valid(uint64_t bytes) const {
     uint64_t sum = 0;
     for (const Piece& piece : pieces_) {
         uint64_t end = 0;
@@ -218,7 +216,7 @@ bool PieceList::makes_sense(uint64_t bytes) const {
 PieceListPtr PieceList::room_for_list(Memory& memory) {
     memory_ = &memory;
     const size_t bytes = wire_.size() * sizeof(WirePiece);
-    if (wire_held_ == nullptr) wire_held_ = memory.hold(wire_.data(), bytes);
+    if (wire_held_ == nullptr) wire_held_ = memory.acquire(wire_.data(), bytes);
     if (wire_held_ == nullptr) return nullptr;
     Row row;
     std::memcpy(row.handle, wire_held_->handle, sizeof row.handle);
@@ -233,10 +231,10 @@ bool PieceList::take_fetched(uint64_t length) {
     list_address_ = 0;
     rows_.pop_back();
     load(wire_.data(), wire_.size());
-    return makes_sense(length);
+    return is_valid(length);
 }
 
-bool PieceList::meets(const PieceList& other) const {
+bool PieceList::shares_nic(const PieceList& other) const {
     for (size_t i = 0; i < kMostHandles; ++i) {
         if (known_to(i) && other.known_to(i)) return true;
     }

@@ -48,27 +48,28 @@ public:
     static PieceListPtr of_one(uint64_t address, uint64_t bytes, const Row& row);
     // Registers all pieces: at once where one registration covers them, else each. False: it cannot be done,
     // nothing is registered.
-    [[nodiscard]] bool enter(Memory& memory);
-    bool is_entered() const { return !held_.empty(); }
+    [[nodiscard]] bool register_with(Memory& memory);
+    bool is_registered() const { return !held_.empty(); }
 
     // --- lists on their way ---
 
-    // Adds what tells the other side of them: behind the frame when it fits into `room`, else as a list in
+    // Appends a description for the other side: behind the frame when it fits into `room`, else as a list in
     // memory of its own, which is there until this is given back. False: that cannot be.
-    [[nodiscard]] bool tell(Memory& memory, size_t room, bool may_be_fetched, uint64_t first, std::vector<char>* to);
-    // What the other side has told in a payload. False: it makes no sense (a piece without bytes, beyond the
+    [[nodiscard]] bool describe(Memory& memory, size_t room, bool may_be_fetched, uint64_t first,
+                                std::vector<char>* to);
+    // Reads such a description from a payload. False: it is invalid (a piece without bytes, beyond the
     // end of memory or of a row that is not there, or not `bytes` bytes altogether). *list is nullptr when
     // nothing is told, and what needs_fetching() when its pieces are still to be read.
-    static bool hear(const void* payload, size_t bytes, uint64_t length, PieceListPtr* list, uint64_t* first);
+    static bool parse(const void* payload, size_t bytes, uint64_t length, PieceListPtr* list, uint64_t* first);
     bool needs_fetching() const { return list_address_ != 0; }
     // Memory of ours for the list of the other side, and where it lies there.
     PieceListPtr room_for_list(Memory& memory);
     PieceListPtr far_list() const;
-    // It is there. False as for hear().
+    // The list has arrived. False as for parse().
     [[nodiscard]] bool take_fetched(uint64_t length);
 
-    // Some NIC knows both.
-    bool meets(const PieceList& other) const;
+    // One NIC has registered both.
+    bool shares_nic(const PieceList& other) const;
 
     // --- moving ---
 
@@ -110,7 +111,7 @@ public:
 private:
     friend struct KeepPieceList;
     static PieceListPtr fresh();
-    bool makes_sense(uint64_t bytes) const;
+    bool is_valid(uint64_t bytes) const;
     void load(const void* from, size_t count);
     void add_row(const Registration& registration);
 

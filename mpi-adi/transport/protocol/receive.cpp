@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes in, one frame at a time; every field is checked before it is used.
+// Receiving, one frame at a time; every field is checked before it is used.
 #include <new>
 
 #include "mpi-adi/transport/adi/blocking.hpp"
@@ -9,7 +9,7 @@ namespace viaduct::protocol {
 
 // Between the parts of a message nothing else comes (spec/adi C53).
 bool Protocol::may_come(const Peer& p, const Frame& frame) {
-    if (p.above == nullptr) return frame.type == FrameType::next;
+    if (p.upper == nullptr) return frame.type == FrameType::next;
     return frame.type == FrameType::carried || (frame.type == FrameType::eager && frame.length == frame.bytes);
 }
 
@@ -38,8 +38,8 @@ bool Protocol::incoming(Peer& p, const Frame& frame, const void* payload) {
         case FrameType::cancel_reply:
             return incoming_cancel_reply(p, frame);
         case FrameType::closing:
-            if (p.closing_had) return false;
-            p.closing_had = true;
+            if (p.closing_received) return false;
+            p.closing_received = true;
             p.proc->p_flags |= MPIP_PROC_LEFT;
             return true;
         case FrameType::envelopes_only:
@@ -47,8 +47,8 @@ bool Protocol::incoming(Peer& p, const Frame& frame, const void* payload) {
                 static_cast<uint8_t>((p.stops & ~Peer::envelopes) | (frame.flags != 0 ? Peer::envelopes : 0));
             return true;
         case FrameType::carried:
-            if (p.above == nullptr) return false;
-            p.above->carried(p, payload, frame.bytes);
+            if (p.upper == nullptr) return false;
+            p.upper->carried(p, payload, frame.bytes);
             return true;
     }
     return false;

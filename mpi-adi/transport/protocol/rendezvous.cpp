@@ -51,27 +51,27 @@ void Protocol::forget(mpip_req_t* req) {
 bool Protocol::start_long(Peer& p, mpip_req_t* req) {
     Transfer* t = new_transfer(req, p);
     t->length = req->r_bytes;
-    if (rules_.memory != nullptr && req->r_bytes > rules_.frames_up_to) t->way = rules_.wanted;
-    if (t->way != Way::frames) t->own = PieceList::of(req, req->r_bytes, rules_.gap_piece);
-    told_.clear();
+    if (rules_.memory != nullptr && req->r_bytes > rules_.frames_up_to) t->method = rules_.wanted;
+    if (t->method != Method::frames) t->own = PieceList::of(req, req->r_bytes, rules_.gap_piece);
+    description_.clear();
     if (t->own == nullptr ||
-        (reads(t->way) &&
-         (!t->own->enter(*rules_.memory) || !t->own->tell(*rules_.memory, p.lane->piece, true, 0, &told_)))) {
+        (reads(t->method) && (!t->own->register_with(*rules_.memory) ||
+                              !t->own->describe(*rules_.memory, p.lane->piece, true, 0, &description_)))) {
         t->own = nullptr;
-        t->way = Way::frames;
-        told_.clear();
+        t->method = Method::frames;
+        description_.clear();
     }
     Frame frame = {};
     frame.type = FrameType::request;
-    frame.flags = static_cast<uint8_t>((req->r_mode & (MPIP_MODE_SYNC | MPIP_MODE_READY)) |
-                                       static_cast<int>(t->way) << 4);
-    frame.bytes = static_cast<uint32_t>(told_.size());
+    frame.flags =
+        static_cast<uint8_t>((req->r_mode & (MPIP_MODE_SYNC | MPIP_MODE_READY)) | static_cast<int>(t->method) << 4);
+    frame.bytes = static_cast<uint32_t>(description_.size());
     frame.context = req->r_ctxt;
     frame.tag = req->r_tag;
     frame.rank = req->r_rank;
     frame.length = req->r_bytes;
     frame.sreq = req->r_id;
-    if (!p.lane->put(frame, {told_.data()})) {
+    if (!p.lane->put(frame, {description_.data()})) {
         forget(req);
         return false;
     }
@@ -79,15 +79,16 @@ bool Protocol::start_long(Peer& p, mpip_req_t* req) {
     req->r_state = MPIP_REQ_STARTED;
     mpip_deqsend(p.proc);
     // Registering takes its time, and there is some until the answer is here (spec/adi N38).
-    if (t->way == Way::put && !t->own->enter(*rules_.memory)) t->own = nullptr;
+    if (t->method == Method::put && !t->own->register_with(*rules_.memory)) t->own = nullptr;
     return true;
 }
 
-// Where that is learnt to be quicker than what the sender offers: nothing is registered for it.
+// True: the tuner has found frames to be faster than the remote access that the sender offers. Nothing is registered
+// then.
 bool Protocol::goes_in_frames(Transfer& t, const Start& start) {
     Peer& p = *t.peer;
-    if (start.wanted != Way::both || start.theirs->count() > 1 || !mpip_req_is_contig(t.request) ||
-        !p.lane->frames_may_win())
+    if (start.wanted != Method::both || start.theirs->count() > 1 || !mpip_req_is_contig(t.request) ||
+        !p.lane->frames_may_be_faster())
         return false;
     if (p.tuner == nullptr) p.tuner = std::make_unique<TransferTuner>();
     t.choice = p.tuner->choose(t.length);
@@ -97,11 +98,11 @@ bool Protocol::goes_in_frames(Transfer& t, const Start& start) {
 
 // Data with gaps is moved by the side that has it in more pieces: what is one piece at the other side takes
 // one remote write or read. Where processes wait for processors the receiver reads, as with other data.
-Way Protocol::choose_way(const Transfer& t, const Start& start) const {
-    if (start.wanted != Way::both) return start.wanted;
+Method Protocol::choose_method(const Transfer& t, const Start& start) const {
+    if (start.wanted != Method::both) return start.wanted;
     const size_t here = t.own->count(), there = start.theirs->count();
-    if (here == 1 && there == 1) return t.length < rules_.both_from ? Way::get : Way::both;
-    return there > here && !rules_.receiver_moves ? Way::put : Way::get;
+    if (here == 1 && there == 1) return t.length < rules_.both_from ? Method::get : Method::both;
+    return there > here && !rules_.receiver_moves ? Method::put : Method::get;
 }
 
 void Protocol::start_receive(Start& start, mpip_req_t* req) {
@@ -113,23 +114,23 @@ void Protocol::start_receive(Start& start, mpip_req_t* req) {
     t->length = std::min(start.length, req->r_bytes);
     t->peer_request = start.sreq;
     t->end = t->length;
-    const bool offered = start.wanted == Way::put || (start.theirs != nullptr && rules_.get);
-    if (rules_.memory != nullptr && t->length > rules_.frames_up_to && start.wanted != Way::frames &&
-        offered && !goes_in_frames(*t, start)) {
+    const bool offered = start.wanted == Method::put || (start.theirs != nullptr && rules_.get);
+    if (rules_.memory != nullptr && t->length > rules_.frames_up_to && start.wanted != Method::frames && offered &&
+        !goes_in_frames(*t, start)) {
         t->own = PieceList::of(req, t->length, rules_.gap_piece);
-        if (t->own != nullptr && t->own->enter(*rules_.memory) &&
-            (start.theirs == nullptr || t->own->meets(*start.theirs)))
-            t->way = choose_way(*t, start);
+        if (t->own != nullptr && t->own->register_with(*rules_.memory) &&
+            (start.theirs == nullptr || t->own->shares_nic(*start.theirs)))
+            t->method = choose_method(*t, start);
     }
-    if (reads(t->way)) {
+    if (reads(t->method)) {
         if (start_reading(*t, start)) return;
-        t->way = Way::frames;
+        t->method = Method::frames;
     }
-    if (t->way == Way::put && !tell_where(*t)) t->way = Way::frames;
-    if (t->way == Way::frames) {
+    if (t->method == Method::put && !describe_own(*t)) t->method = Method::frames;
+    if (t->method == Method::frames) {
         t->own = nullptr;
         if (t->choice.route == TransferTuner::remote) t->choice = {};  // it is not what was to be timed
-        told_.clear();
+        description_.clear();
         p.lane->expect(t->length);
     }
     reply(*t, start);
@@ -141,9 +142,9 @@ bool Protocol::start_reading(Transfer& t, Start& start) {
     t.theirs = std::move(start.theirs);
     if (t.theirs->needs_fetching() && t.theirs->room_for_list(*rules_.memory) == nullptr) return false;
     if (t.own->count() > 1 || t.theirs->count() > 1) ++counters_->mc_scattered;
-    if (t.way == Way::both) {
+    if (t.method == Method::both) {
         t.end = first_part(t.request->r_buf, t.length);
-        if (!tell_where(t)) return false;
+        if (!describe_own(t)) return false;
         reply(t, start);
     }
     ++counters_->mc_rget;
@@ -151,37 +152,37 @@ bool Protocol::start_reading(Transfer& t, Start& start) {
     return true;
 }
 
-// Where the data is to go, for the reply. False: it cannot be told.
-bool Protocol::tell_where(Transfer& t) {
-    told_.clear();
-    return t.own->tell(*rules_.memory, t.peer->lane->piece, rules_.get, t.end, &told_);
+// Describes the receive buffer for the reply. False: it cannot be described.
+bool Protocol::describe_own(Transfer& t) {
+    description_.clear();
+    return t.own->describe(*rules_.memory, t.peer->lane->piece, rules_.get, t.end, &description_);
 }
 
-// With what tell_where() has found, nothing for frames.
+// Its payload is what describe_own() has made; empty for frames.
 void Protocol::reply(const Transfer& t, const Start& start) {
     Frame frame = {};
     frame.type = FrameType::reply;
-    frame.flags = static_cast<uint8_t>(t.way);
-    frame.bytes = static_cast<uint32_t>(told_.size());
+    frame.flags = static_cast<uint8_t>(t.method);
+    frame.bytes = static_cast<uint32_t>(description_.size());
     frame.length = t.length;
     frame.sreq = start.sreq;
     frame.rreq = t.request->r_id;
-    control(*t.peer, frame, &told_);
+    control(*t.peer, frame, &description_);
 }
 
 bool Protocol::incoming_request(Peer& p, const Frame& frame, const void* payload) {
-    const auto wanted = static_cast<Way>(frame.flags >> 4);
+    const auto wanted = static_cast<Method>(frame.flags >> 4);
     auto start = std::make_unique<Start>();
     uint64_t first = 0;
-    if (frame.length > INT64_MAX || wanted > Way::both || (!reads(wanted) && frame.bytes != 0) ||
-        (rules_.memory == nullptr && wanted != Way::frames) ||
-        !PieceList::hear(payload, frame.bytes, frame.length, &start->theirs, &first))
+    if (frame.length > INT64_MAX || wanted > Method::both || (!reads(wanted) && frame.bytes != 0) ||
+        (rules_.memory == nullptr && wanted != Method::frames) ||
+        !PieceList::parse(payload, frame.bytes, frame.length, &start->theirs, &first))
         return false;
     start->kind = Held::Kind::start;
     start->peer = &p;
     start->length = frame.length;
     start->sreq = frame.sreq;
-    start->wanted = reads(wanted) && start->theirs == nullptr ? Way::frames : wanted;
+    start->wanted = reads(wanted) && start->theirs == nullptr ? Method::frames : wanted;
     const envelope env = {frame.context,
                           (frame.flags & (MPIP_MODE_SYNC | MPIP_MODE_READY)) | MPIP_MODE_RTS,
                           frame.rank,
@@ -199,7 +200,7 @@ bool Protocol::incoming_request(Peer& p, const Frame& frame, const void* payload
     return true;
 }
 
-Transfer* Protocol::named(Peer& p, reqaddr_t name, bool send) {
+Transfer* Protocol::find_transfer(Peer& p, reqaddr_t name, bool send) {
     mpip_req_t* req = ids_.find(name);
     if (req == nullptr || req->r_proc != p.proc || ((req->r_flags & MPIP_REQ_SEND) != 0) != send)
         return nullptr;
@@ -207,18 +208,18 @@ Transfer* Protocol::named(Peer& p, reqaddr_t name, bool send) {
 }
 
 bool Protocol::incoming_reply(Peer& p, const Frame& frame, const void* payload) {
-    Transfer* t = named(p, frame.sreq, true);
+    Transfer* t = find_transfer(p, frame.sreq, true);
     if (t == nullptr || t->replied || frame.length > t->length) return false;
     // What was not offered cannot be chosen; a remote read is begun without a reply.
-    const auto way = static_cast<Way>(frame.flags);
-    const bool may = way == Way::frames || (way == Way::put && t->way != Way::frames) ||
-                     (way == Way::both && t->way == Way::both && frame.length != 0);
+    const auto method = static_cast<Method>(frame.flags);
+    const bool may = method == Method::frames || (method == Method::put && t->method != Method::frames) ||
+                     (method == Method::both && t->method == Method::both && frame.length != 0);
     PieceListPtr theirs;
     uint64_t first = 0;
-    if (!may || (way == Way::frames && frame.bytes != 0) ||
-        !PieceList::hear(payload, frame.bytes, frame.length, &theirs, &first) ||
-        (way != Way::frames && theirs == nullptr) ||
-        (way == Way::both && (first > frame.length || theirs->count() > 1)))
+    if (!may || (method == Method::frames && frame.bytes != 0) ||
+        !PieceList::parse(payload, frame.bytes, frame.length, &theirs, &first) ||
+        (method != Method::frames && theirs == nullptr) ||
+        (method == Method::both && (first > frame.length || theirs->count() > 1)))
         return false;
     t->replied = true;
     t->length = t->end = frame.length;
@@ -228,7 +229,7 @@ bool Protocol::incoming_reply(Peer& p, const Frame& frame, const void* payload) 
         return true;
     }
     t->theirs = std::move(theirs);
-    if (way == Way::both) {
+    if (method == Method::both) {
         t->offset = t->first = first;
         t->own->advance(first);
         t->theirs->advance(first);
@@ -241,10 +242,10 @@ bool Protocol::incoming_reply(Peer& p, const Frame& frame, const void* payload) 
         }
         return true;
     }
-    const bool put = way == Way::put && t->own != nullptr && t->own->enter(*rules_.memory) &&
-                     t->own->meets(*t->theirs) &&
+    const bool put = method == Method::put && t->own != nullptr && t->own->register_with(*rules_.memory) &&
+                     t->own->shares_nic(*t->theirs) &&
                      (!t->theirs->needs_fetching() || t->theirs->room_for_list(*rules_.memory) != nullptr);
-    t->way = put ? Way::put : Way::frames;
+    t->method = put ? Method::put : Method::frames;
     if (put) {
         if (t->own->count() > 1 || t->theirs->count() > 1) ++counters_->mc_scattered;
         ++counters_->mc_rput;

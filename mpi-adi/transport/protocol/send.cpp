@@ -62,7 +62,7 @@ int Protocol::push(Peer& p) {
     int done = 0;
     if (p.lost()) return 0;
     if (!p.ready()) {
-        if (p.blocked()) p.lane->reach_out();
+        if (p.blocked()) p.lane->start_connecting();
         return 0;
     }
     if ((p.stops & Peer::series_out) != 0) {
@@ -79,7 +79,7 @@ int Protocol::push(Peer& p) {
         ++done;
         // A copy by this processor takes microseconds.
         if (moved_) {
-            if (p.blocked()) p.lane->want_push();
+            if (p.blocked()) p.lane->request_push();
             break;
         }
     }
@@ -99,7 +99,7 @@ void Protocol::queued_send(process_t* proc) {
         }
         return;
     }
-    if (!p.ready()) return p.lane->reach_out();
+    if (!p.ready()) return p.lane->start_connecting();
     if ((p.stops & Peer::waits) != 0) return;
     while (proc->p_sendhead != nullptr && start(p, proc->p_sendhead)) {
     }

@@ -24,14 +24,14 @@ struct Series : Held {
     mpip_req_t* request = nullptr;  // nullptr: unexpected so far
     size_t total = 0, got = 0;
     std::vector<char> data;  // what waits for a receive
-    bool abandoned = false;  // nobody wants it: the rest is dropped
+    bool abandoned = false;  // it was cancelled or freed: the rest is dropped
 };
 
 // What the request of a long message said, while that waits for its receive.
 struct Start : Held {
     size_t length = 0;
     reqaddr_t sreq = 0;
-    Way wanted = Way::frames;
+    Method wanted = Method::frames;
     PieceListPtr theirs;  // where the data lies, when the sender tells
 };
 
@@ -40,7 +40,7 @@ struct Transfer {
     Transfer* next = nullptr;  // in the queue of its peer, or of those that have landed
     mpip_req_t* request = nullptr;
     Peer* peer = nullptr;
-    Way way = Way::frames;
+    Method method = Method::frames;
     bool replied = false;          // sender: the reply is here
     bool cancelling = false;       // sender: asked for it back
     bool fetching = false;         // the list of the other side's pieces is on its way

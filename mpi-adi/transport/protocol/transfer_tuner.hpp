@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which route the long messages of one connection take, where the lane offers two (Lane::frames_may_win): remote reads
-// and writes, or frames that both processes copy through shared memory. Some machines move them twice as fast by the
-// first, others four times as fast by the second. So the receiver, which chooses, measures both (docs/adi.md).
+// Which route the long messages of one connection take, where the lane offers two (Lane::frames_may_be_faster): remote
+// reads and writes, or frames that both processes copy through shared memory. Some machines move them twice as fast by
+// the first, others four times as fast by the second. So the receiver, which chooses, measures both (docs/adi.md).
 //
 // A trial sends some messages by each route, for each power of two of the length, and the route whose counted messages
 // took less time in sum is kept. The least time of one message would mislead: two messages that overlap may end at the
@@ -44,7 +44,7 @@ public:
                        : Choice{frames, true, c.tried > kTrials[remote] + kTrials[frames] - kCounted,
                                 c.trial};
         }
-        const Route way = c.best;
+        const Route route = c.best;
         // The pause is counted from the result of a trial. A trial without a result (its last messages may wait behind
         // many others) is given up after kLongestPause messages.
         if (++c.since >= (c.is_known() ? c.pause : kLongestPause)) {
@@ -53,7 +53,7 @@ public:
             c.took[remote] = c.took[frames] = 0;
             ++c.trial;
         }
-        return {way, false, false, 0};
+        return {route, false, false, 0};
     }
     // How long a message took whose choice counts. A time of an earlier trial is ignored.
     void tell(size_t length, const Choice& choice, uint64_t ns) {
@@ -62,9 +62,9 @@ public:
         c.took[choice.route] += ns;
         ++c.told[choice.route];
         if (!c.is_known()) return;
-        const Route way = c.took[frames] < c.took[remote] ? frames : remote;
-        c.pause = c.decided && way == c.best ? std::min(8 * c.pause, kLongestPause) : kFirstPause;
-        c.best = way;
+        const Route route = c.took[frames] < c.took[remote] ? frames : remote;
+        c.pause = c.decided && route == c.best ? std::min(8 * c.pause, kLongestPause) : kFirstPause;
+        c.best = route;
         c.decided = true;
     }
 

@@ -45,7 +45,7 @@ void finish_pair(mpip_req_t* send, mpip_req_t* receive) {
     mpip_req_done(send);
 }
 
-// A message whose bytes lie at `data`: the engine takes it now, one way or the other.
+// A message whose bytes lie at `data`: the engine takes it now, matched or unexpected.
 void hand_over(process_t* proc, const envelope& env, const void* data) {
     mpip_req_t* match = nullptr;
     const size_t bytes = static_cast<size_t>(env.ev_len);

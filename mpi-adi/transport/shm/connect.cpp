@@ -102,8 +102,8 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     }
     // Where a filter of system calls forbids that, its folder in /proc does: it never becomes another process's.
     if (!lane->pidfd.valid() && !lane->ended)
-        lane->folder = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!lane->segment.valid() || (!lane->pidfd.valid() && !lane->folder.valid() && !lane->ended)) {
+        lane->proc_dir = Fd(::open(("/proc/" + std::to_string(card.pid)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!lane->segment.valid() || (!lane->pidfd.valid() && !lane->proc_dir.valid() && !lane->ended)) {
         return adi::fail(MPIP_ERR_OTHER, "the memory of process %d (%s) cannot be mapped", rank,
                          path.c_str());
     }
@@ -115,7 +115,7 @@ int Shm::attach(const taskinfo_t* task, int rank, process_t* proc) {
     lane->in = Ring(own_.data(), static_cast<size_t>(rank), block_bytes_);
     lane->piece = std::min(piece_, piece_for(card.block_bytes));
     lanes_.push_back(lane);
-    greeted(peer);
+    lane_ready(peer);
     return MPIP_SUCCESS;
 }
 

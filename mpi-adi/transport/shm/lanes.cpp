@@ -21,25 +21,25 @@ using protocol::FrameType;
 
 namespace {
 
-constexpr unsigned kPassesBetweenClocks = 64;
-constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
+constexpr unsigned kPassesBetweenTimers = 64;
+constexpr auto kCheckInterval = std::chrono::milliseconds(20);
 
 bool in_line(FrameType type, size_t bytes) { return type == FrameType::eager && bytes <= kInline; }
 
 bool ready_line(const Lane& lane) {
-    const uint64_t word = lane.in.lines[lane.lines_had % kLines].word.load(std::memory_order_acquire);
-    return static_cast<uint32_t>(word) == lane.lines_had + 1;
+    const uint64_t word = lane.in.lines[lane.lines_received % kLines].word.load(std::memory_order_acquire);
+    return static_cast<uint32_t>(word) == lane.lines_received + 1;
 }
 
-// What has been taken is told seldom: a quarter of either ring at a time.
-void tell_taken(Lane& lane) {
-    if (lane.blocks_had - lane.blocks_told >= lane.in.block_bytes / 4) {
-        lane.blocks_told = lane.blocks_had;
-        lane.in.taken->blocks.store(lane.blocks_had, std::memory_order_release);
+// Reports what has been taken, a quarter of either ring at a time.
+void report_taken(Lane& lane) {
+    if (lane.blocks_received - lane.blocks_reported >= lane.in.block_bytes / 4) {
+        lane.blocks_reported = lane.blocks_received;
+        lane.in.taken->blocks.store(lane.blocks_received, std::memory_order_release);
     }
-    if (lane.lines_had - lane.lines_told >= kLines / 4) {
-        lane.lines_told = lane.lines_had;
-        lane.in.taken->lines.store(lane.lines_had, std::memory_order_release);
+    if (lane.lines_received - lane.lines_reported >= kLines / 4) {
+        lane.lines_reported = lane.lines_received;
+        lane.in.taken->lines.store(lane.lines_received, std::memory_order_release);
     }
 }
 
@@ -84,7 +84,7 @@ bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t
     if (line == nullptr) return false;
     char* to = bytes <= kInline ? line->body + 16 : claim_blocks(*this, bytes);
     if (to == nullptr) return false;
-    // The line last: the other side looks at it all the time.
+    // The line last: the other side polls it.
     if (bytes != 0) mpip_copy(to, data, bytes);
     std::memcpy(line->body, &context, 8);
     std::memcpy(line->body + 8, &tag, 4);
@@ -117,23 +117,23 @@ bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
 // One frame of a peer, if there is one. Lines and counts are read once; a payload may change under our hands
 // if the peer is hostile, and is nothing but payload.
 int Shm::poll(Lane& lane) {
-    const Line& line = lane.in.lines[lane.lines_had % kLines];
+    const Line& line = lane.in.lines[lane.lines_received % kLines];
     const uint64_t word = line.word.load(std::memory_order_acquire);
-    if (static_cast<uint32_t>(word) != lane.lines_had + 1) return 0;
+    if (static_cast<uint32_t>(word) != lane.lines_received + 1) return 0;
     char body[sizeof line.body];
     std::memcpy(body, line.body, sizeof body);
     const FrameType type = static_cast<FrameType>(static_cast<uint8_t>(word >> 32));
     const uint32_t bytes = static_cast<uint32_t>(word >> 40);
-    ++lane.lines_had;
+    ++lane.lines_received;
     const char* data = body + 16;
     if (bytes != 0 && !in_line(type, bytes)) {
         if (bytes > piece_) {
-            fail(lane.peer, "it sent a frame that cannot be");
+            fail(lane.peer, "it sent an invalid frame");
             return 1;
         }
-        const uint64_t at = lane.in.place(lane.blocks_had, bytes);
+        const uint64_t at = lane.in.place(lane.blocks_received, bytes);
         data = lane.in.blocks + at % lane.in.block_bytes;
-        lane.blocks_had = at + rounded(bytes);
+        lane.blocks_received = at + rounded(bytes);
     }
     if (type == FrameType::eager) [[likely]] {
         uint64_t context;
@@ -148,11 +148,11 @@ int Shm::poll(Lane& lane) {
         frame.type = type;
         frame.bytes = bytes;
         if (!incoming(lane.peer, frame, data)) {
-            fail(lane.peer, "it sent a frame that makes no sense here");
+            fail(lane.peer, "it sent a frame that is invalid in this state");
             return 1;
         }
     }
-    tell_taken(lane);
+    report_taken(lane);
     return 1;
 }
 
@@ -164,25 +164,25 @@ int Shm::progress() {
         done += poll(lane);
         if (!peer.lost() && peer.blocked()) done += push(peer);
     }
-    if (done == 0 && ++idle_ % kPassesBetweenClocks == 0) look_at_times();
+    if (done == 0 && ++idle_ % kPassesBetweenTimers == 0) run_timers();
     return done;
 }
 
-// By the clock: on a busy machine each pass may cost a turn of everybody else.
-void Shm::look_at_times() {
+// By a timer and not by passes: on a busy machine a pass may take as long as a turn of every other process.
+void Shm::run_timers() {
     const auto now = std::chrono::steady_clock::now();
     if (now < next_look_) return;
-    next_look_ = now + kBetweenLooks;
-    look_for_lost();
+    next_look_ = now + kCheckInterval;
+    fail_ended_peers();
 }
 
 namespace {
 
-// Also when it has ended and its parent has not heard of it yet.
-bool has_left_its_folder(const Lane& lane) {
+// A process that its parent has not waited for yet has ended, too.
+bool process_ended(const Lane& lane) {
     if (lane.ended) return true;
-    if (!lane.folder.valid()) return false;
-    const Fd file(::openat(lane.folder.get(), "stat", O_RDONLY | O_CLOEXEC));
+    if (!lane.proc_dir.valid()) return false;
+    const Fd file(::openat(lane.proc_dir.get(), "stat", O_RDONLY | O_CLOEXEC));
     if (!file.valid()) return errno == ESRCH || errno == ENOENT;
     char text[128] = {};
     if (::read(file.get(), text, sizeof text - 1) <= 0) return errno == ESRCH;
@@ -192,14 +192,14 @@ bool has_left_its_folder(const Lane& lane) {
 
 }  // namespace
 
-void Shm::look_for_lost() {
+void Shm::fail_ended_peers() {
     const std::vector<Lane*> lanes = lanes_;
     std::vector<pollfd> polls;
     for (const Lane* lane : lanes) polls.push_back({lane->pidfd.get(), POLLIN, 0});
     if (polls.empty() || ::poll(polls.data(), polls.size(), 0) < 0) return;
     for (size_t i = 0; i < lanes.size(); ++i) {
-        if (lanes[i]->peer.lost() || (polls[i].revents == 0 && !has_left_its_folder(*lanes[i]))) continue;
-        while (!lanes[i]->peer.lost() && poll(*lanes[i]) != 0) {  // what it had said is still good
+        if (lanes[i]->peer.lost() || (polls[i].revents == 0 && !process_ended(*lanes[i]))) continue;
+        while (!lanes[i]->peer.lost() && poll(*lanes[i]) != 0) {  // what it has sent is still valid
         }
         fail(lanes[i]->peer, "its process has ended");
     }
@@ -207,19 +207,19 @@ void Shm::look_for_lost() {
 
 void Shm::block(unsigned timeout_us) {
     if (head_ == nullptr) return;
-    look_at_times();
+    run_timers();
     int64_t timeout_ns = static_cast<int64_t>(timeout_us) * 1000;
-    const uint32_t bell = head_->doorbell.load(std::memory_order_acquire);
+    const uint32_t doorbell = head_->doorbell.load(std::memory_order_acquire);
     head_->asleep.store(1, std::memory_order_relaxed);
-    heavy_barrier();  // what was published before is seen now; a sender that publishes later sees us asleep
+    heavy_barrier();  // partner: publish(). Lines published before are seen now; a later sender sees `asleep`
     bool nothing = true;
     for (const Lane* lane : lanes_) {
         if (ready_line(*lane)) nothing = false;
-        if (lane->peer.blocked()) timeout_ns = std::min<int64_t>(timeout_ns, 100'000);  // room comes without a word
+        if (lane->peer.blocked()) timeout_ns = std::min<int64_t>(timeout_ns, 100'000);  // free room is not signalled
     }
     if (nothing) {
         const adi::Asleep asleep;
-        futex_wait(head_->doorbell, bell, timeout_ns, true);
+        futex_wait(head_->doorbell, doorbell, timeout_ns, true);
     }
     head_->asleep.store(0, std::memory_order_relaxed);
 }

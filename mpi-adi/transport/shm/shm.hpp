@@ -43,12 +43,12 @@ public:
     uint64_t blocks_sent = 0;
     uint64_t blocks_taken = 0;  // as last read
     Ring in;
-    uint32_t lines_had = 0;
-    uint32_t lines_told = 0;
-    uint64_t blocks_had = 0;
-    uint64_t blocks_told = 0;
+    uint32_t lines_received = 0;
+    uint32_t lines_reported = 0;
+    uint64_t blocks_received = 0;
+    uint64_t blocks_reported = 0;
     Fd pidfd;
-    Fd folder;  // its own in /proc, where there is no pidfd
+    Fd proc_dir;         // its own in /proc, where there is no pidfd
     bool ended = false;  // before it was met
 
 private:
@@ -73,8 +73,8 @@ public:
 private:
     [[nodiscard]] int attach(const taskinfo_t* task, int rank, process_t* proc);
     int poll(Lane& lane);
-    void look_for_lost();
-    void look_at_times();
+    void fail_ended_peers();
+    void run_timers();
 
     Segment own_;
     SegmentHead* head_ = nullptr;

@@ -26,7 +26,7 @@ uint8_t bits_of(const unsigned char* mask, size_t bytes) {
     return static_cast<uint8_t>(bits);
 }
 
-// False for what nobody else can call without more than an address: other families, link-local ones.
+// False for addresses that another host cannot connect to by the address alone: other families, link-local ones.
 bool read_address(const ifaddrs& from, Address* to) {
     *to = {};
     if (from.ifa_addr == nullptr || from.ifa_netmask == nullptr) return false;
@@ -99,7 +99,7 @@ Card card_of(const taskinfo_t* task, int rank) {
     return card;
 }
 
-std::vector<Address> ways(const Card& mine, const Card& theirs) {
+std::vector<Address> call_addresses(const Card& mine, const Card& theirs) {
     std::vector<std::pair<int, Address>> sorted;
     for (size_t t = 0; t < theirs.count; ++t) {
         int best = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Addresses: which interfaces of this machine the module may use, what a process tells the others of them,
-// and by which of the other's addresses it is called.
+// Addresses: which interfaces of this machine the module may use, what a process publishes of them, and to which
+// addresses of a peer it connects.
 #pragma once
 
 #include <sys/socket.h>
@@ -25,7 +25,7 @@ static_assert(sizeof(Address) == 20);
 
 constexpr size_t kAddresses = 4;
 
-// What a process tells the others. Little-endian.
+// What a process publishes. Little-endian.
 struct Card {
     uint32_t magic;
     uint32_t piece;  // most payload it takes in one frame
@@ -43,9 +43,9 @@ std::vector<Address> own_addresses(const std::string& names, bool others);
 
 // The card of a process; count 0: none that can be used.
 Card card_of(const taskinfo_t* task, int rank);
-// Addresses by which `theirs` may be called, best first: the loopback interface where both share it, then
-// networks they share, then others of the same family. Empty on one side exactly when on the other.
-std::vector<Address> ways(const Card& mine, const Card& theirs);
+// Addresses to connect to a process with the card `theirs`, best first: the loopback interface where both share it,
+// then networks they share, then others of the same family. Empty on one side exactly when on the other.
+std::vector<Address> call_addresses(const Card& mine, const Card& theirs);
 
 // For the system's calls.
 socklen_t to_sockaddr(const Address& address, sockaddr_storage* out);

@@ -2,10 +2,10 @@
 // From cards to connections. Either side may call; when both do at once the call of the lower rank goes
 // first: the higher one drops its own, the lower one lays the other's aside until its own is through, so that
 // neither misses the death of the other meanwhile.
-// Anybody may connect to a port. What has not shown in its first bytes that it has the key of a pair is a stranger:
-// strangers are few, the oldest goes first, and whatever they say that no process of the job would ends them. A caller
-// whose connection is closed before it was answered tries again, until CMPI_CONNECT_TIMEOUT: its first bytes may have
-// been late.
+// Any process may connect to a port. A caller that has not proved with its first bytes that it has the key of a pair is
+// pending: pending callers are few, the oldest one is closed first, and an invalid Hello closes a caller. A caller
+// whose connection is closed before the answer tries again, until CMPI_CONNECT_TIMEOUT: its first bytes may have been
+// late.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -27,14 +27,14 @@ namespace viaduct::tcp {
 
 namespace {
 
-constexpr auto kStrangerPatience = std::chrono::seconds(5);
-constexpr auto kWayPatience = std::chrono::seconds(10);
-constexpr size_t kMostStrangers = 256;
+constexpr auto kHelloTimeout = std::chrono::seconds(5);
+constexpr auto kConnectTimeout = std::chrono::seconds(10);
+constexpr size_t kMostPendingCallers = 256;
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
-constexpr size_t kMostHeard = 4096;
+constexpr size_t kMostNonces = 4096;
 
-// A peer that vanished without a word, host and all, is missed after some 15 s of silence.
+// A peer whose host vanishes is found after some 15 s of silence.
 void prepare(int fd) {
     const int on = 1, idle = 5, interval = 2, count = 5;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -121,19 +121,19 @@ void Tcp::drop_needless_listeners(const taskinfo_t* task) {
         if (card.count != 0 && card.host != card_.host) return;
     }
     for (size_t i = 0; i < listeners_.size(); ++i)
-        if (card_.addresses[i].loopback == 0) hang_up(listeners_[i]);
+        if (card_.addresses[i].loopback == 0) close_socket(listeners_[i]);
 }
 
 bool Tcp::reaches(const taskinfo_t* task, int rank) const {
-    return rank != task->ti_index && !ways(card_of(task, task->ti_index), card_of(task, rank)).empty();
+    return rank != task->ti_index && !call_addresses(card_of(task, task->ti_index), card_of(task, rank)).empty();
 }
 
-protocol::Peer& Tcp::meet(const taskinfo_t* task, int rank, process_t* proc, protocol::Above* above) {
+protocol::Peer& Tcp::make_lane(const taskinfo_t* task, int rank, process_t* proc, protocol::UpperLayer* upper) {
     peers_.resize(std::max(peers_.size(), static_cast<size_t>(task->ti_nprocs)));
     const Card theirs = card_of(task, rank);
-    protocol::Peer& peer = add_peer(static_cast<size_t>(rank), proc, above);
+    protocol::Peer& peer = add_peer(static_cast<size_t>(rank), proc, upper);
     auto made = std::make_unique<Lane>(peer, *this);
-    made->ways = ways(card_, theirs);
+    made->addresses = call_addresses(card_, theirs);
     made->key = key_of(job_, me_, card_.secret, static_cast<uint32_t>(rank), theirs.secret);
     made->piece = std::min(piece_, static_cast<size_t>(theirs.piece));
     peer.lane = std::move(made);
@@ -143,16 +143,16 @@ protocol::Peer& Tcp::meet(const taskinfo_t* task, int rank, process_t* proc, pro
 void Tcp::renew(protocol::Peer& peer) {
     Protocol::renew(peer);
     Lane& lane = static_cast<Lane&>(*peer.lane);
-    lane.trouble = nullptr;
+    lane.error_text = nullptr;
     lane.watching_room = false;
-    lane.frames_sent = lane.frames_had = 0;
+    lane.frames_sent = lane.frames_received = 0;
     lane.in_begin = lane.in_end = lane.out_begin = lane.out_end = 0;
 }
 
-void Tcp::part_from_all() {
-    std::erase_if(troubled_, [](const Lane* lane) { return lane->peer.above != nullptr; });
+void Tcp::drop_rail_lanes() {
+    std::erase_if(failed_lanes_, [](const Lane* lane) { return lane->peer.upper != nullptr; });
     for (auto& one : peers_) {
-        if (one == nullptr || one->above == nullptr) continue;
+        if (one == nullptr || one->upper == nullptr) continue;
         if (!one->lost()) one->lane->cut();
         one.reset();
     }
@@ -164,11 +164,11 @@ int Tcp::connect(taskinfo_t* task) {
     for (procinfo* info = task->ti_proto[MPIP_PROTO_TCP]; info != nullptr; info = info->pi_next) {
         const int rank = info->pi_proc->p_gid.pg_wrank;
         if (rank == task->ti_index || peers_[static_cast<size_t>(rank)] != nullptr) continue;
-        meet(task, rank, info->pi_proc, nullptr);
+        make_lane(task, rank, info->pi_proc, nullptr);
         info->pi_proc->p_flags |= MPIP_PROC_ATTACHED;
     }
     // Some of them may have called before they were known here.
-    std::erase_if(strangers_, [this](Stranger& early) { return !hear(early); });
+    std::erase_if(pending_callers_, [this](PendingCaller& early) { return !read_hello(early); });
     return MPIP_SUCCESS;
 }
 
@@ -176,7 +176,7 @@ int Tcp::complete(taskinfo_t* task) {
     if (task->ti_nprocs > adi::param_number(adi::Param::on_demand)) return MPIP_SUCCESS;
     const auto deadline = Clock::now() + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
     for (size_t rank = me_ + 1; rank < peers_.size(); ++rank) {
-        if (peers_[rank] != nullptr && peers_[rank]->above == nullptr && lane(rank)->stage == Lane::Stage::idle)
+        if (peers_[rank] != nullptr && peers_[rank]->upper == nullptr && lane(rank)->stage == Lane::Stage::idle)
             call(*lane(rank));
     }
     opening_ = true;
@@ -185,7 +185,7 @@ int Tcp::complete(taskinfo_t* task) {
         progress();
         missing = nullptr;
         for (const auto& c : peers_) {
-            if (c != nullptr && c->above == nullptr && !c->ready()) missing = c.get();
+            if (c != nullptr && c->upper == nullptr && !c->ready()) missing = c.get();
         }
         if (missing != nullptr) ::sched_yield();
     } while (missing != nullptr && !missing->lost() && Clock::now() < deadline);
@@ -195,7 +195,7 @@ int Tcp::complete(taskinfo_t* task) {
                      missing->lost() ? mpip_last_error() : "no answer within CMPI_CONNECT_TIMEOUT");
 }
 
-bool Tcp::say_hello(const Lane& lane, int fd, Step step) const {
+bool Tcp::send_hello(const Lane& lane, int fd, Step step) const {
     const Call& call = lane.handshake;
     const Hello hello = {kMagic,
                          kVersion,
@@ -213,16 +213,16 @@ bool Tcp::is_for_us(const Hello& hello) const {
 // --- calling ---
 
 void Tcp::call(Lane& lane) {
-    lane.way = lane.refused = 0;
+    lane.next_address = lane.refused = 0;
     lane.pause = kFirstPause;
     call_next(lane);
 }
 
 void Tcp::call_next(Lane& lane) {
     drop_call(lane);
-    for (; lane.way < lane.ways.size(); ++lane.way) {
+    for (; lane.next_address < lane.addresses.size(); ++lane.next_address) {
         sockaddr_storage name;
-        const socklen_t length = to_sockaddr(lane.ways[lane.way], &name);
+        const socklen_t length = to_sockaddr(lane.addresses[lane.next_address], &name);
         Fd fd(above_stdio(::socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
         if (!fd.valid()) continue;
         prepare(fd.get());
@@ -233,23 +233,23 @@ void Tcp::call_next(Lane& lane) {
         watch(fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLOUT, false);
         lane.fd = std::move(fd);
         lane.stage = Lane::Stage::calling;
-        lane.patience = Clock::now() + kWayPatience;
-        lane.hello_had = 0;
+        lane.timeout_at = Clock::now() + kConnectTimeout;
+        lane.hello_bytes = 0;
         ++calling_;
-        // Near ones are connected already, and should not have to wait for our next pass to know us from a stranger.
+        // On one host the connect is complete already: the Hello is sent at once, before the peer may close the caller.
         if (can_write(lane.fd.get())) on_connected(lane);
         return;
     }
     if (lane.parked.valid()) return answer(lane, std::move(lane.parked), lane.parked_nonce);
-    if (lane.refused == lane.ways.size()) return report(lane, "none of its addresses takes a call");
+    if (lane.refused == lane.addresses.size()) return fail_later(lane, "none of its addresses takes a call");
     try_later(lane);
 }
 
-// The call that is under way, of ours or of theirs, is dropped.
+// Drops the connection that is being made, of this side or the other.
 void Tcp::drop_call(Lane& lane) {
     if (lane.stage == Lane::Stage::calling || lane.stage == Lane::Stage::waiting) --calling_;
     lane.stage = Lane::Stage::idle;
-    hang_up(lane.fd);
+    close_socket(lane.fd);
 }
 
 void Tcp::try_later(Lane& lane) {
@@ -258,18 +258,18 @@ void Tcp::try_later(Lane& lane) {
     const auto now = Clock::now();
     if (lane.pause == kFirstPause)
         lane.deadline = now + std::chrono::seconds(adi::param_number(adi::Param::connect_timeout));
-    if (now >= lane.deadline) return report(lane, "it did not answer within CMPI_CONNECT_TIMEOUT");
+    if (now >= lane.deadline) return fail_later(lane, "it did not answer within CMPI_CONNECT_TIMEOUT");
     lane.stage = Lane::Stage::waiting;
-    lane.way = lane.refused = 0;
-    lane.patience = now + lane.pause;
+    lane.next_address = lane.refused = 0;
+    lane.timeout_at = now + lane.pause;
     lane.pause = std::min<std::chrono::milliseconds>(lane.pause * 2, kLongestPause);
     ++calling_;
 }
 
-// Calls are made from inside sends, where requests must not end: the next pass tells.
-void Tcp::report(Lane& lane, const char* trouble) {
-    lane.trouble = trouble;
-    troubled_.push_back(&lane);
+// Calls are made from inside sends, where requests must not end: the next pass fails the peer.
+void Tcp::fail_later(Lane& lane, const char* error_text) {
+    lane.error_text = error_text;
+    failed_lanes_.push_back(&lane);
 }
 
 void Tcp::on_connected(Lane& lane) {
@@ -281,29 +281,30 @@ void Tcp::on_connected(Lane& lane) {
     lane.handshake.caller = me_;
     lane.handshake.called = lane.peer.rank;
     if (error != 0 || !make_random(lane.handshake.caller_nonce.data(), sizeof(Nonce)) ||
-        !say_hello(lane, lane.fd.get(), Step::call)) {
+        !send_hello(lane, lane.fd.get(), Step::call)) {
         if (error == ECONNREFUSED) ++lane.refused;
-        ++lane.way;
+        ++lane.next_address;
         return call_next(lane);
     }
     --calling_;
-    lane.stage = Lane::Stage::greeting;  // for as long as it likes: it may compute, and its death is told
+    lane.stage =
+        Lane::Stage::hello_sent;  // without a time limit: the peer may compute, and its death ends the connection
     watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLIN, true);
 }
 
 void Tcp::on_answer(Lane& lane) {
-    const int had = read_more(lane.fd.get(), &lane.hello, sizeof lane.hello, &lane.hello_had);
+    const int had = read_more(lane.fd.get(), &lane.hello, sizeof lane.hello, &lane.hello_bytes);
     if (had == 0) return;
-    if (had < 0) return try_later(lane);  // taken for a stranger, or dead, which the next call shows
+    if (had < 0) return try_later(lane);  // closed as a pending caller, or the peer is dead, which the next call finds
     lane.handshake.called_nonce = lane.hello.nonce;
     if (is_for_us(lane.hello) && lane.hello.from == lane.peer.rank &&
         is_proof(lane.hello.proof, lane.key, Step::answer, lane.handshake)) {
         const Proof proof = prove(lane.key, Step::confirm, lane.handshake);
         if (::send(lane.fd.get(), proof.data(), sizeof proof, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof proof)
             return try_later(lane);
-        return talk(lane);
+        return finish_handshake(lane);
     }
-    ++lane.way;  // somebody else listens there
+    ++lane.next_address;  // another process listens there
     call_next(lane);
 }
 
@@ -314,34 +315,35 @@ void Tcp::on_call(size_t listener) {
         Fd fd(above_stdio(
             ::accept4(listeners_[listener].get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
         if (!fd.valid()) {
-            if ((errno != EMFILE && errno != ENFILE) || strangers_.empty()) return;
-            strangers_.erase(strangers_.begin());
+            if ((errno != EMFILE && errno != ENFILE) || pending_callers_.empty()) return;
+            pending_callers_.erase(pending_callers_.begin());
             continue;
         }
         prepare(fd.get());
-        watch(fd.get(), tag(Watched::stranger, static_cast<size_t>(fd.get())), EPOLLIN, false);
-        Stranger stranger;
-        stranger.fd = std::move(fd);
-        stranger.patience = Clock::now() + kStrangerPatience;
-        // Its first bytes have mostly come with it: a crowd that says nothing does not come between.
-        if (!hear(stranger)) continue;
-        if (strangers_.size() >= std::max(kMostStrangers, peers_.size())) strangers_.erase(strangers_.begin());
-        strangers_.push_back(std::move(stranger));
+        watch(fd.get(), tag(Watched::pending_caller, static_cast<size_t>(fd.get())), EPOLLIN, false);
+        PendingCaller pending_caller;
+        pending_caller.fd = std::move(fd);
+        pending_caller.timeout_at = Clock::now() + kHelloTimeout;
+        // The first bytes have mostly arrived with it, so callers that send nothing cannot displace it.
+        if (!read_hello(pending_caller)) continue;
+        if (pending_callers_.size() >= std::max(kMostPendingCallers, peers_.size()))
+            pending_callers_.erase(pending_callers_.begin());
+        pending_callers_.push_back(std::move(pending_caller));
     }
 }
 
-void Tcp::on_stranger(int fd) {
-    const auto found = std::find_if(strangers_.begin(), strangers_.end(),
-                                    [fd](const Stranger& s) { return s.fd.get() == fd; });
-    if (found != strangers_.end() && !hear(*found)) strangers_.erase(found);
+void Tcp::on_pending_caller(int fd) {
+    const auto found = std::find_if(pending_callers_.begin(), pending_callers_.end(),
+                                    [fd](const PendingCaller& s) { return s.fd.get() == fd; });
+    if (found != pending_callers_.end() && !read_hello(*found)) pending_callers_.erase(found);
 }
 
-// What a caller says of itself. False: it is a stranger no more, or not wanted.
-bool Tcp::hear(Stranger& stranger) {
-    Hello& hello = stranger.hello;
-    if (stranger.had < sizeof hello) {
-        const int had = read_more(stranger.fd.get(), &hello, sizeof hello, &stranger.had);
-        if (had < 0 || (stranger.had >= sizeof hello.magic && hello.magic != kMagic)) return false;
+// Reads the Hello of a caller. False: it is complete and handed on, or refused.
+bool Tcp::read_hello(PendingCaller& pending_caller) {
+    Hello& hello = pending_caller.hello;
+    if (pending_caller.had < sizeof hello) {
+        const int had = read_more(pending_caller.fd.get(), &hello, sizeof hello, &pending_caller.had);
+        if (had < 0 || (pending_caller.had >= sizeof hello.magic && hello.magic != kMagic)) return false;
         if (had == 0) return true;
     }
     if (!is_for_us(hello)) return false;
@@ -353,17 +355,18 @@ bool Tcp::hear(Stranger& stranger) {
     call.called = me_;
     call.caller_nonce = hello.nonce;
     if (!is_proof(hello.proof, from.key, Step::call, call)) return false;
-    if (std::find(from.heard.begin(), from.heard.end(), hello.nonce) != from.heard.end()) return false;
-    if (from.heard.size() == kMostHeard) from.heard.erase(from.heard.begin());
-    from.heard.push_back(hello.nonce);
-    called(from, std::move(stranger.fd), hello.nonce);
+    if (std::find(from.seen_nonces.begin(), from.seen_nonces.end(), hello.nonce) != from.seen_nonces.end())
+        return false;
+    if (from.seen_nonces.size() == kMostNonces) from.seen_nonces.erase(from.seen_nonces.begin());
+    from.seen_nonces.push_back(hello.nonce);
+    called(from, std::move(pending_caller.fd), hello.nonce);
     return false;
 }
 
 void Tcp::called(Lane& lane, Fd fd, const Nonce& caller_nonce) {
     if (lane.peer.lost() || lane.peer.ready()) return;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
-    const bool ours_is_under_way = lane.stage == Lane::Stage::calling || lane.stage == Lane::Stage::greeting;
+    const bool ours_is_under_way = lane.stage == Lane::Stage::calling || lane.stage == Lane::Stage::hello_sent;
     if (ours_is_under_way && lane.peer.rank > me_) {
         lane.parked = std::move(fd);
         lane.parked_nonce = caller_nonce;
@@ -374,15 +377,15 @@ void Tcp::called(Lane& lane, Fd fd, const Nonce& caller_nonce) {
 }
 
 void Tcp::answer(Lane& lane, Fd fd, const Nonce& caller_nonce) {
-    lane.stage = Lane::Stage::answering;  // for as long as it likes, too
+    lane.stage = Lane::Stage::answered;  // without a time limit, too
     lane.fd = std::move(fd);
-    lane.hello_had = 0;
+    lane.hello_bytes = 0;
     lane.handshake.caller = lane.peer.rank;
     lane.handshake.called = me_;
     lane.handshake.caller_nonce = caller_nonce;
     watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLIN, false);
     if (!make_random(lane.handshake.called_nonce.data(), sizeof(Nonce)) ||
-        !say_hello(lane, lane.fd.get(), Step::answer)) {
+        !send_hello(lane, lane.fd.get(), Step::answer)) {
         drop_call(lane);
         call(lane);
     }
@@ -390,38 +393,38 @@ void Tcp::answer(Lane& lane, Fd fd, const Nonce& caller_nonce) {
 
 void Tcp::on_proof(Lane& lane) {
     Proof& proof = lane.hello.proof;
-    const int had = read_more(lane.fd.get(), proof.data(), sizeof proof, &lane.hello_had);
+    const int had = read_more(lane.fd.get(), proof.data(), sizeof proof, &lane.hello_bytes);
     if (had == 0) return;
-    if (had > 0 && is_proof(proof, lane.key, Step::confirm, lane.handshake)) return talk(lane);
+    if (had > 0 && is_proof(proof, lane.key, Step::confirm, lane.handshake)) return finish_handshake(lane);
     drop_call(lane);
-    call(lane);  // if it has ended, this call finds so
+    call(lane);  // when the peer has ended, this call finds it
 }
 
-void Tcp::talk(Lane& lane) {
-    lane.stage = Lane::Stage::talking;
-    lane.trouble = nullptr;
+void Tcp::finish_handshake(Lane& lane) {
+    lane.stage = Lane::Stage::connected;
+    lane.error_text = nullptr;
     lane.parked.reset();
     lane.in.reset(new char[buffer_bytes_]);
     lane.out.reset(new char[buffer_bytes_]);
-    greeted(lane.peer);
+    lane_ready(lane.peer);
 }
 
 // --- ends ---
 
-// A forked child may still hold the socket: epoll would go on telling of it.
-void Tcp::hang_up(Fd& fd) {
+// Removed from epoll first: a forked child may still have the socket open, and epoll would go on reporting it.
+void Tcp::close_socket(Fd& fd) {
     if (fd.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
     fd.reset();
 }
 
-void Tcp::look_for_late() {
+void Tcp::run_timers() {
     const auto now = Clock::now();
-    std::erase_if(strangers_, [now](const Stranger& s) { return s.patience < now; });
+    std::erase_if(pending_callers_, [now](const PendingCaller& s) { return s.timeout_at < now; });
     if (calling_ == 0) return;
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
         Lane* one = lane(rank);
-        if (one == nullptr || one->patience > now) continue;
-        if (one->stage == Lane::Stage::calling) ++one->way;
+        if (one == nullptr || one->timeout_at > now) continue;
+        if (one->stage == Lane::Stage::calling) ++one->next_address;
         if (one->stage == Lane::Stage::calling || one->stage == Lane::Stage::waiting) call_next(*one);
     }
 }
@@ -434,8 +437,8 @@ void Lane::cut() {
 
 void Tcp::finalize() {
     drop_peers();
-    troubled_.clear();
-    strangers_.clear();
+    failed_lanes_.clear();
+    pending_callers_.clear();
     listeners_.clear();
     epoll_.reset();
     calling_ = 0;

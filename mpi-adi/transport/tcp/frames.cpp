@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Frames through sockets. What a socket does not take at once waits in a buffer of fixed size; when that is
-// full as well, requests wait. Nothing of a frame is believed before it is checked.
+// full as well, requests wait. Each field of a frame is checked before it is used.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
@@ -21,7 +21,7 @@ using protocol::Frame;
 
 namespace {
 constexpr int kEvents = 64;
-constexpr unsigned kPassesBetweenLooks = 128;
+constexpr unsigned kPassesBetweenTimers = 128;
 }  // namespace
 
 int Tcp::initialize() {
@@ -60,7 +60,7 @@ void Tcp::flush(Lane& lane) {
     while (lane.out_begin < lane.out_end) {
         const ssize_t n = ::send(lane.fd.get(), lane.out.get() + lane.out_begin,
                                  lane.out_end - lane.out_begin, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n <= 0) break;  // full; or broken, which the next look at the socket tells
+        if (n <= 0) break;  // full, or broken, which the next receive finds
         lane.out_begin += static_cast<size_t>(n);
     }
     const bool all = lane.out_begin == lane.out_end;
@@ -93,7 +93,7 @@ bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
         message.msg_iov = parts;
         message.msg_iovlen = bytes != 0 ? 2 : 1;
         const ssize_t n = ::sendmsg(fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EAGAIN && errno != EINTR) return false;  // the next look at the socket tells
+        if (n < 0 && errno != EAGAIN && errno != EINTR) return false;  // the next receive finds the reason
         if (n > 0) gone = static_cast<size_t>(n);
     }
     ++frames_sent;
@@ -111,8 +111,8 @@ bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
     return true;
 }
 
-void Lane::reach_out() {
-    if (stage == Stage::idle && trouble == nullptr && !peer.lost()) tcp.call(*this);
+void Lane::start_connecting() {
+    if (stage == Stage::idle && error_text == nullptr && !peer.lost()) tcp.call(*this);
 }
 
 // --- in ---
@@ -121,8 +121,8 @@ void Tcp::take_frames(Lane& lane) {
     while (lane.in_end - lane.in_begin >= sizeof(Frame)) {
         Frame frame;
         std::memcpy(&frame, lane.in.get() + lane.in_begin, sizeof frame);
-        if (frame.bytes > lane.piece || frame.number != lane.frames_had) {
-            return fail(lane.peer, "it sent a frame that cannot be");
+        if (frame.bytes > lane.piece || frame.number != lane.frames_received) {
+            return fail(lane.peer, "it sent an invalid frame");
         }
         const size_t whole = sizeof frame + frame.bytes;
         if (lane.in_end - lane.in_begin < whole) {
@@ -131,8 +131,9 @@ void Tcp::take_frames(Lane& lane) {
         }
         const char* payload = lane.in.get() + lane.in_begin + sizeof frame;
         lane.in_begin += whole;
-        ++lane.frames_had;
-        if (!incoming(lane.peer, frame, payload)) return fail(lane.peer, "it sent a frame that makes no sense here");
+        ++lane.frames_received;
+        if (!incoming(lane.peer, frame, payload))
+            return fail(lane.peer, "it sent a frame that is invalid in this state");
         if (lane.peer.lost()) return;
     }
     // What is left of a frame goes to the front, where the rest of it has room.
@@ -155,11 +156,11 @@ void Tcp::on_peer(Lane& lane, uint32_t events) {
     switch (lane.stage) {
         case Lane::Stage::calling:
             return on_connected(lane);
-        case Lane::Stage::greeting:
+        case Lane::Stage::hello_sent:
             return on_answer(lane);
-        case Lane::Stage::answering:
+        case Lane::Stage::answered:
             return on_proof(lane);
-        case Lane::Stage::talking:
+        case Lane::Stage::connected:
             break;
         case Lane::Stage::idle:
         case Lane::Stage::waiting:
@@ -172,10 +173,10 @@ void Tcp::on_peer(Lane& lane, uint32_t events) {
 }
 
 int Tcp::progress() {
-    while (!troubled_.empty()) {
-        Lane* lane = troubled_.back();
-        troubled_.pop_back();
-        if (lane->trouble != nullptr) fail(lane->peer, lane->trouble);
+    while (!failed_lanes_.empty()) {
+        Lane* lane = failed_lanes_.back();
+        failed_lanes_.pop_back();
+        if (lane->error_text != nullptr) fail(lane->peer, lane->error_text);
     }
     epoll_event events[kEvents];
     const int n = ::epoll_wait(epoll_.get(), events, kEvents, 0);
@@ -184,19 +185,19 @@ int Tcp::progress() {
         const auto index = static_cast<uint32_t>(events[i].data.u64);
         if (kind == Watched::peer) {
             if (Lane* one = lane(index)) on_peer(*one, events[i].events);
-        } else if (kind == Watched::stranger) {
-            on_stranger(static_cast<int>(index));
+        } else if (kind == Watched::pending_caller) {
+            on_pending_caller(static_cast<int>(index));
         } else {
             on_call(index);
         }
     }
-    if (++idle_ % kPassesBetweenLooks == 0 && (calling_ != 0 || !strangers_.empty())) look_for_late();
+    if (++idle_ % kPassesBetweenTimers == 0 && (calling_ != 0 || !pending_callers_.empty())) run_timers();
     return n > 0 ? n : 0;
 }
 
 void Tcp::block(unsigned timeout_us) {
-    if (!epoll_.valid() || !troubled_.empty()) return;
-    look_for_late();
+    if (!epoll_.valid() || !failed_lanes_.empty()) return;
+    run_timers();
     pollfd watched = {epoll_.get(), POLLIN, 0};
     const timespec timeout = {static_cast<time_t>(timeout_us / 1'000'000),
                               static_cast<long>(timeout_us % 1'000'000) * 1000};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who is at the other end of a connection. Every process publishes a secret through the launcher, so two
-// processes of a job, and nobody else, can make the key of their pair. The caller shows with its first bytes
+// processes of a job, and no others, can make the key of their pair. The caller shows with its first bytes
 // that it has it, the one called with its answer, and the caller again by what it makes of the answer: no
 // secret crosses the network, and what was recorded is of no use, neither again nor in the other direction.
 #pragma once

@@ -29,46 +29,46 @@ public:
     }
     size_t eager_limit(bool) const override;
     void cut() override;
-    void reach_out() override;
+    void start_connecting() override;
     bool flushed() override { return out_end == 0; }
 
     Tcp& tcp;
     enum class Stage {
-        idle,       // nobody has called yet
-        waiting,    // for the time of the next try
-        calling,    // the system connects
-        greeting,   // our Hello is away, theirs is to come
-        answering,  // their Hello was right, ours is away, their proof is to come
-        talking,    // ready
+        idle,        // no connect yet, of either side
+        waiting,     // for the time of the next attempt
+        calling,     // the system connects
+        hello_sent,  // theirs is expected
+        answered,    // their Hello was right and ours is sent; their proof is expected
+        connected,
     };
     Stage stage = Stage::idle;
     Fd fd;
-    Fd parked;  // the other has called too while our call, which goes first, is under way
+    Fd parked;  // their connection, while ours, which has precedence, is being made
     Nonce parked_nonce = {};
-    std::vector<Address> ways;
-    size_t way = 0;
-    size_t refused = 0;             // ways at which nobody listens
+    std::vector<Address> addresses;
+    size_t next_address = 0;
+    size_t refused = 0;             // addresses without a listener
     Key key = {};                   // of this pair
     Call handshake;                 // the one under way
-    std::vector<Nonce> heard;       // of its calls: one that comes again was recorded
-    Clock::time_point patience;     // until when the system may take to connect, or the time of the next try
-    Clock::time_point deadline;     // of all tries
-    std::chrono::milliseconds pause{0};  // before the next try
-    const char* trouble = nullptr;  // to be reported by the next pass
+    std::vector<Nonce> seen_nonces;      // of its calls: a nonce that comes again is a replay
+    Clock::time_point timeout_at;        // end of the connect, or time of the next attempt
+    Clock::time_point deadline;          // of all attempts
+    std::chrono::milliseconds pause{0};  // before the next attempt
+    const char* error_text = nullptr;    // the next pass fails the peer with it
     bool watching_room = false;     // epoll tells when the socket takes more
     uint16_t frames_sent = 0;
-    uint16_t frames_had = 0;
+    uint16_t frames_received = 0;
     Hello hello = {};  // of theirs, or their proof, while it comes
-    size_t hello_had = 0;
+    size_t hello_bytes = 0;
     std::unique_ptr<char[]> in, out;  // buffer_bytes() each
     size_t in_begin = 0, in_end = 0;
     size_t out_begin = 0, out_end = 0;
 };
 
-// A caller that has not said who it is.
-struct Stranger {
+// An accepted connection whose Hello is not complete.
+struct PendingCaller {
     Fd fd;
-    Clock::time_point patience;
+    Clock::time_point timeout_at;
     Hello hello = {};
     size_t had = 0;
 };
@@ -82,12 +82,12 @@ public:
     // --- connect.cpp: from the card to connections ---
     [[nodiscard]] int open(const taskinfo_t* task, Card* card);
     bool reaches(const taskinfo_t* task, int rank) const;
-    [[nodiscard]] int connect(taskinfo_t* task);   // knows the peers, calls nobody
+    [[nodiscard]] int connect(taskinfo_t* task);   // makes the peers, connects none
     [[nodiscard]] int complete(taskinfo_t* task);  // few peers: all connected on return
-    // --- for what is above a peer that several lanes serve (transport/multirail) ---
-    protocol::Peer& meet(const taskinfo_t* task, int rank, process_t* proc, protocol::Above* above);
+    // --- for peers that several lanes serve (transport/multirail) ---
+    protocol::Peer& make_lane(const taskinfo_t* task, int rank, process_t* proc, protocol::UpperLayer* upper);
     void renew(protocol::Peer& peer);
-    void part_from_all();
+    void drop_rail_lanes();
     size_t eager_limit() const { return eager_limit_; }
     void finalize();
     // --- frames.cpp ---
@@ -96,7 +96,7 @@ public:
     int watched() const { return epoll_.get(); }
 
 private:
-    enum class Watched : uint32_t { listener, stranger, peer };
+    enum class Watched : uint32_t { listener, pending_caller, peer };
     static uint64_t tag(Watched kind, size_t index) { return static_cast<uint64_t>(kind) << 32 | index; }
     void watch(int fd, uint64_t tag, uint32_t events, bool known);
     friend class Lane;
@@ -114,18 +114,18 @@ private:
     void drop_call(Lane& lane);
     void answer(Lane& lane, Fd fd, const Nonce& caller_nonce);
     void try_later(Lane& lane);
-    void hang_up(Fd& fd);
-    void talk(Lane& lane);
-    bool say_hello(const Lane& lane, int fd, Step step) const;
+    void close_socket(Fd& fd);
+    void finish_handshake(Lane& lane);
+    bool send_hello(const Lane& lane, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
-    [[nodiscard]] bool hear(Stranger& stranger);
+    [[nodiscard]] bool read_hello(PendingCaller& pending_caller);
     void on_call(size_t listener);
-    void on_stranger(int fd);
+    void on_pending_caller(int fd);
     void on_connected(Lane& lane);
     void on_answer(Lane& lane);
     void on_proof(Lane& lane);
-    void look_for_late();
-    void report(Lane& lane, const char* trouble);
+    void run_timers();
+    void fail_later(Lane& lane, const char* error_text);
 
     // frames.cpp
     void on_peer(Lane& lane, uint32_t events);
@@ -139,12 +139,12 @@ private:
     size_t buffer_bytes_ = 0;
     Fd epoll_;
     std::vector<Fd> listeners_;
-    std::vector<Stranger> strangers_;
+    std::vector<PendingCaller> pending_callers_;
     size_t eager_limit_ = 0;
     size_t piece_ = 0;  // most payload this side takes in a frame
-    std::vector<Lane*> troubled_;
+    std::vector<Lane*> failed_lanes_;
     std::string job_;
-    size_t calling_ = 0;    // peers the system is connecting, or that wait for the next try
+    size_t calling_ = 0;    // peers in stage calling or waiting
     bool opening_ = false;  // no message is taken yet
     unsigned idle_ = 0;
 };

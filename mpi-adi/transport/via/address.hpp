@@ -15,7 +15,7 @@
 namespace viaduct::via {
 
 // In place of a rank: any.
-constexpr uint32_t kAnybody = 0xffffffff;
+constexpr uint32_t kAnyRank = 0xffffffff;
 
 struct Discriminator {
     Le64 job;

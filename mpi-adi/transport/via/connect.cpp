@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connecting everybody with everybody (spec/adi 3.1, C22, C23): in world order, requests to higher ranks,
+// Connecting all processes with all others (spec/adi 3.1, C22, C23): in world order, requests to higher ranks,
 // accepting from lower ones. The design asks once and for ever; here NO_MATCH is tried again, because the
 // other side may not listen yet, and everything has a deadline. The discriminator names the job and the pair,
 // so that a wait can only meet its own peer. An end that VIPL has told that it is connected may be so alone: the other
@@ -53,7 +53,7 @@ VIP_RETURN accept(Lane* c, Attempt& attempt) {
             rc = VipConnectAccept(handle, c->vi);
             if (rc == VIP_SUCCESS) return rc;
             if (rc != VIP_TIMEOUT) {
-                adi::let_go(VipConnectReject(handle));
+                adi::ignore_result(VipConnectReject(handle));
                 return rc;
             }  // the requester gave up meanwhile and will come again
         } else if (rc != VIP_TIMEOUT) {
@@ -92,7 +92,7 @@ int connect_one(Lane* c, Clock::time_point deadline) {
     attempt.local.fill(nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, pair);
     attempt.remote.fill(card.address, card.address_len, pair);
     for (;;) {
-        if (const int rc = equip(c); rc != MPIP_SUCCESS) return rc;
+        if (const int rc = prepare_vi(c); rc != MPIP_SUCCESS) return rc;
         const VIP_RETURN rc = requester ? request(c, attempt) : accept(c, attempt);
         if (rc != VIP_SUCCESS) {
             return adi::fail(MPIP_ERR_OTHER, "process %d could not be connected over VIA: %s answers %d", other,

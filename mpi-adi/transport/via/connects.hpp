@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How lanes of one NIC are connected: all with all at the start (connect.cpp), or when somebody first sends
+// How lanes of one NIC are connected: all with all at the start (connect.cpp), or with the first message
 // (on_demand.cpp).
 #pragma once
 
@@ -16,45 +16,45 @@ namespace viaduct::via {
 class Lane;
 class Nic;
 
-// A connection on its way (on_demand.cpp).
-constexpr VIP_ULONG kFirstAttempt = 300;  // ms
-struct Opening {
+// A connection that is being made (on_demand.cpp).
+constexpr VIP_ULONG kFirstRequest = 300;  // ms
+struct ConnectAttempt {
     using Clock = std::chrono::steady_clock;
     Lane* connection;
-    bool known = false;                 // the peer knows that it is wanted: it has asked, or has heard us ask
-    bool asked = false;                 // our request for it is pending
-    bool joined = false;                // it is made; the peer has not said hello yet
-    bool greeted = false;               // we have
-    VIP_ULONG attempt = kFirstAttempt;  // how long it stays, ms
+    bool known = false;                 // the peer knows of the attempt: it has asked, or was notified
+    bool requested = false;             // a request of ours is pending
+    bool joined = false;                // VIPL has connected it; the peer's hello has not arrived yet
+    bool hello_sent = false;
+    VIP_ULONG timeout = kFirstRequest;  // of the next request, ms
     Clock::time_point next = {};        // nothing is tried before
-    Clock::time_point look = {};        // when it is looked again whether the peer lives
-    Clock::time_point deaf_since = {};  // since when nobody listens there; 0: somebody does
-    Clock::time_point failing_since = {};  // since when each request fails; 0: the last one did not
-    std::chrono::milliseconds pause{10};   // after the next notice in vain
+    Clock::time_point next_check = {};  // when the peer's process is checked again
+    Clock::time_point no_listener_since = {};  // 0: the last notice met a listener
+    Clock::time_point failing_since = {};      // 0: the last request did not fail
+    std::chrono::milliseconds pause{10};       // after a notice that met no listener
 };
 
 struct Connects {
-    bool on_demand = false;  // connections are made when they are wanted
-    bool mutual = false;     // ... by both sides without a word: nobody listens
-    std::vector<Opening> openings;
-    Opening::Clock::time_point all_joined = {};  // until then some may not have called pt_addconns yet
+    bool on_demand = false;  // connections are made with the first message
+    bool mutual = false;     // by requests of both sides, without a notice: no listener runs
+    std::vector<ConnectAttempt> attempts;
+    ConnectAttempt::Clock::time_point all_joined = {};  // until then a peer may not have called pt_addconns yet
     ConnectListener listener;
 };
 
-// Everybody with everybody, each within its time limit.
+// Connects all lanes, within the time limit.
 [[nodiscard]] int connect_all(Nic& nic);
 
 // Whether jobs as large as this connect on demand.
 bool wants_on_demand(const taskinfo_t* task);
-// Somebody wants to send; progress does the rest.
-void want_connection(Lane* c);
-// Nobody wants to any more.
-void drop_opening(Lane* c);
-// Those that the listener has noted.
+// Begins an attempt to connect the lane; progress continues it.
+void request_connection(Lane* c);
+// Gives the attempt up.
+void drop_attempt(Lane* c);
+// Begins attempts for the peers that the listener has noted.
 void take_requests(Nic& nic);
-// One step of each connection on its way; whether any is through, or given up.
-bool advance_openings(Nic& nic);
-// The peer has said hello.
-void finish_opening(Lane* c);
+// One step of each attempt. True: one has ended, connected or failed.
+bool advance_attempts(Nic& nic);
+// The peer's hello has arrived: the attempt is complete.
+void finish_attempt(Lane* c);
 
 }  // namespace viaduct::via

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Flow control of one connection, as pure arithmetic (spec/adi 5, F1-F17). VIA has none of its own: a packet
 // that meets no posted receive ends the connection. Two kinds of posted receives are therefore told apart:
-// those the peer holds credits for, and a reserve for packets that cost no credit (noop, goodbye).
+// those the peer holds credits for, and a reserve for packets that cost no credit (noop, closing).
 //
 // The reserve suffices by construction: every packet tells how many receives of the reserve its sender has
 // posted anew (Header::noops), and no side ever has more credit-free packets unanswered than the other's
@@ -18,10 +18,10 @@ namespace viaduct::via {
 struct CreditRules {
     int depth = 64;     // receives posted for packets that cost credit
     int preserve = 10;  // credits eager data leaves for control packets
-    int dynamic = 10;   // untold credits that make a noop
+    int dynamic = 10;   // unreported credits that make a noop
     int notify = 5;     // the same when the peer has hardly any left
     int extra = 64;     // most additional receives while packets of long messages are expected
-    int reserve = 16;   // receives for credit-free packets, one of them for the goodbye
+    int reserve = 16;   // receives for credit-free packets, one of them for the closing packet
 
     // Posted when a connection is made. One is for the peer's hello, after which credits begin.
     int first_receives() const { return depth + reserve + 1; }
@@ -35,8 +35,8 @@ struct CreditRules {
         rules.dynamic = std::max(1, std::min(10, depth / 4));
         rules.notify = std::max(1, std::min(5, depth / 8));
         rules.extra = extra;
-        // F16: what a peer that spends all its credits without polling can provoke; one more is the
-        // goodbye's.
+        // F16: what a peer that spends all its credits without polling can provoke; one more is for
+        // the closing packet.
         const int most = depth + extra;
         const int by_amount = (most - rules.preserve + rules.dynamic - 1) / rules.dynamic;
         const int by_need = (rules.preserve + rules.notify - 1) / rules.notify;
@@ -72,9 +72,9 @@ public:
 
     // A packet leaves: what its header says (spec/adi F2).
     uint16_t take_local() {
-        const int told = std::min(local_, 65535);
-        local_ -= told;
-        return static_cast<uint16_t>(told);
+        const int reported = std::min(local_, 65535);
+        local_ -= reported;
+        return static_cast<uint16_t>(reported);
     }
     uint8_t view() const { return static_cast<uint8_t>(std::min(remote_, 255)); }
     uint8_t free_had() const { return free_had_; }
@@ -82,8 +82,8 @@ public:
     void sent_free() { ++free_sent_; }
 
     // --- receiving ---
-    // Every header is told here first; false: the peer claims what cannot be.
-    [[nodiscard]] bool heard(uint16_t credit, uint8_t view, uint8_t free_had) {
+    // Every header is read here first; false: its numbers are impossible.
+    [[nodiscard]] bool read_header(uint16_t credit, uint8_t view, uint8_t free_had) {
         if (static_cast<uint8_t>(free_had - free_answered_) > unanswered()) return false;
         if (remote_ + credit > kMost) return false;
         free_answered_ = free_had;
@@ -116,12 +116,10 @@ public:
         extra_ = std::clamp(expected_, 0, rules_.extra);
     }
     // F6
-    bool want_noop() const {
-        return local_ >= rules_.dynamic || (local_ >= rules_.notify && view_ <= rules_.preserve);
-    }
+    bool noop_due() const { return local_ >= rules_.dynamic || (local_ >= rules_.notify && view_ <= rules_.preserve); }
     // Any more, and a peer that goes on with eager data might come to its preserved credits before half of
-    // the receives are used, which is when all is told.
-    bool much_untold() const { return want_noop() && local_ >= rules_.depth / 2 - rules_.preserve; }
+    // the receives are used, which is when all are reported.
+    bool many_unreported() const { return noop_due() && local_ >= rules_.depth / 2 - rules_.preserve; }
 
     int remote() const { return remote_; }
     int local() const { return local_; }
@@ -135,12 +133,12 @@ private:
 
     CreditRules rules_;
     int remote_ = 0;          // receives the peer has posted for me, as far as I know
-    int local_ = 0;           // receives posted anew and not told yet
+    int local_ = 0;           // receives posted again and not reported yet
     int posted_ = 0;          // receives posted for packets that cost credit
     int reserve_posted_ = 0;  // receives posted for the others
     int extra_ = 0;
     int expected_ = 0;
-    int view_ = 0;  // the peer's remote_, as last told
+    int view_ = 0;  // the peer's remote_, as last reported
     int peer_reserve_ = 2;
     uint8_t free_sent_ = 0, free_answered_ = 0, free_had_ = 0;
 };

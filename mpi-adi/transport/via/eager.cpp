@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Short messages, and pieces of long ones, out of the user's buffer: written straight into a slot of the peer's eager
-// ring (eager_ring.hpp) where its memory is mapped, else through a buffer and the NIC's queue.
+// ring (ring_layout.hpp) where its memory is mapped, else through a buffer and the NIC's queue.
 #include <bit>
 #include <iterator>
 
@@ -11,19 +11,19 @@ namespace viaduct::via {
 
 namespace {
 
-// What header and end of a whole message say in six words: the last of its slot.
+// Header and end of a whole message: the last six words of its slot.
 struct EagerWords {
     uint64_t word[6];
 };
 static_assert(sizeof(EagerWords) == sizeof(EagerInSlot) + sizeof(SlotEnd));
 
-// Type, flags and sequence, and nothing of credits.
+// Type, flags and sequence; no credits.
 inline uint64_t first_word(const Lane* c, PacketType type, uint32_t flags) {
     return static_cast<uint32_t>(type) | flags << 8 | static_cast<uint32_t>(c->next_packet_tosend) << 16;
 }
 inline uint64_t taken_word(const Lane* c) {
-    const SlotCounts* counts = c->slots.counts;
-    return uint64_t{counts[kLong].awaited()} << 32 | counts[kShort].awaited();
+    const SlotCounts* counts = c->ring.counts;
+    return uint64_t{counts[kLong].taken()} << 32 | counts[kShort].taken();
 }
 inline uint64_t end_word(uint32_t position, size_t length, size_t head) {
     return uint64_t{position + 1} << 32 | head << 16 | length;
@@ -38,10 +38,10 @@ inline EagerWords eager_words(const Lane* c, uint32_t position, size_t length, i
 }
 
 inline void count_written(Lane* c, SlotKind kind) {
-    SlotCounts* counts = c->slots.counts;
+    SlotCounts* counts = c->ring.counts;
     counts[kind].sent();
-    note_next_line(c);
-    for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].tell();
+    set_next_line(c);
+    for (unsigned each = 0; each < kSlotKinds; ++each) counts[each].report();
     ++c->next_packet_tosend;
     ++adi::counters[MPIP_PROTO_VIA].mc_packets;
 }
@@ -80,16 +80,12 @@ bool write_with_end(Lane* c, const void* data, size_t before, uint64_t* last, si
                     uint32_t position, const uint64_t (&tail)[tail_words]) {
     for (size_t i = 0; i < tail_words; ++i) put_word(last + words - tail_words + i, tail[i]);
     const size_t bytes = words * sizeof(uint64_t);
-    const VIPX_WRITE write = {c->slots.theirs + slot_end(kind, position) - bytes - before,
-                              c->slots.theirs_handle,
-                              data,
-                              before,
-                              last,
-                              bytes};
+    const VIPX_WRITE write = {
+        c->ring.remote + slot_end(kind, position) - bytes - before, c->ring.remote_handle, data, before, last, bytes};
     if (VipxWriteNow(c->vi, &write) != VIP_SUCCESS) [[unlikely]]
         return false;
     count_written(c, kind);
-    wake(c);
+    wake_receiver(c);
     return true;
 }
 
@@ -108,7 +104,7 @@ bool write_data_and_end(Lane* c, const char* data, size_t bytes, size_t length, 
     return write_with_end(c, data, before, last, words, kind, position, tail);
 }
 
-// A whole message into a slot that is free, with no buffer between. False: not now, and nothing has happened.
+// Writes a whole message into a slot that is free, without a buffer. False: not now; nothing is changed.
 bool write_eager_now(Lane* c, const void* data, size_t bytes, int src_lrank, int tag,
                      uint64_t context, int mode) {
     constexpr size_t kInOneLine = kSlotLine - sizeof(EagerWords);
@@ -117,33 +113,32 @@ bool write_eager_now(Lane* c, const void* data, size_t bytes, int src_lrank, int
     if (bytes <= kInOneLine) [[likely]] {
         static_assert(kInOneLine == 2 * sizeof(uint64_t));
         alignas(kSlotLine) uint64_t line[kLineWords];
-        const uint32_t position = c->slots.counts[kShort].next();
+        const uint32_t position = c->ring.counts[kShort].next();
         load_two_words(from, bytes, line);
         return write_with_end(c, data, 0, line, kLineWords, kShort, position,
                               eager_words(c, position, length, src_lrank, tag, context, mode).word);
     }
     const SlotKind kind = slot_kind_for(length);
-    const uint32_t position = c->slots.counts[kind].next();
+    const uint32_t position = c->ring.counts[kind].next();
     return write_data_and_end(c, from, bytes, length, kind, position,
                               eager_words(c, position, length, src_lrank, tag, context, mode).word);
 }
 
 // The same by a descriptor, the data at the beginning of the vbuf. Header and end are made of whole words, as the NIC
 // reads them (see set_form).
-void post_eager_in_slot(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag,
-                        uint64_t context, int mode) {
+void post_eager_to_ring(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag, uint64_t context, int mode) {
     const size_t length = bytes + sizeof(EagerInSlot);
     const size_t whole = slot_bytes_for(length);
     const SlotKind kind = slot_kind_for(length);
-    const uint32_t position = c->slots.counts[kind].next();
+    const uint32_t position = c->ring.counts[kind].next();
     const EagerWords all = eager_words(c, position, length, src_lrank, tag, context, mode);
     Le64* const end = reinterpret_cast<Le64*>(v->buffer + whole);
     for (size_t i = 0; i < std::size(all.word); ++i) (end - std::size(all.word))[i] = all.word[i];
     count_written(c, kind);
-    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->slots.theirs + slot_end(kind, position) - whole,
-                   c->slots.theirs_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
+    vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->ring.remote + slot_end(kind, position) - whole,
+                   c->ring.remote_handle, v->buffer, v->handle, static_cast<uint32_t>(whole));
     hand_to_nic(c, v, &v->desc);
-    wake(c);
+    wake_receiver(c);
 }
 
 }  // namespace
@@ -151,7 +146,7 @@ void post_eager_in_slot(Lane* c, vbuf* v, size_t bytes, int src_lrank, int tag,
 bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, uint32_t at) {
     const size_t length = bytes + sizeof(Data);
     const SlotKind kind = slot_kind_for(length);
-    const uint32_t position = c->slots.counts[kind].next();
+    const uint32_t position = c->ring.counts[kind].next();
     // Header, name of the receive and place in the message; then what ends a packet.
     const uint64_t tail[] = {first_word(c, PacketType::data, 0), receive << 32 | c->nic.me,
                              uint64_t{at} << 32 | receive >> 32, taken_word(c),
@@ -162,40 +157,40 @@ bool write_r3_now(Lane* c, const void* data, size_t bytes, reqaddr_t receive, ui
 }
 
 bool Lane::put_eager(const void* data, size_t bytes, int tag, int rank, uint64_t context, int mode) {
-    if (bytes <= nic.ring.most_written && by_slots(this)) [[likely]] {
-        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
+    if (bytes <= nic.rings.most_written && uses_ring(this)) [[likely]] {
+        if (!has_free_slot(this, bytes + sizeof(EagerInSlot))) return false;
         if (write_eager_now(this, data, bytes, rank, tag, context, mode)) [[likely]]
             return true;
     }
     return MPID_VIA_eager_send({data}, bytes, tag, rank, context, mode, true);
 }
 
-// Through a buffer, unless the data can be written into a slot from where it is, which may have been tried in vain.
+// Sends through a buffer, unless the data can be written into a slot directly. `tried`: that has failed already.
 bool Lane::MPID_VIA_eager_send(const protocol::Payload& payload, size_t bytes, int tag, int rank, uint64_t context,
                                int mode, bool tried) {
-    const bool slot = by_slots(this);
+    const bool slot = uses_ring(this);
     if (slot) {
         const char* data = payload.contiguous();
-        if (!slot_is_free(this, bytes + sizeof(EagerInSlot))) return false;
-        if (!tried && (data != nullptr || bytes == 0) && bytes <= nic.ring.most_written &&
+        if (!has_free_slot(this, bytes + sizeof(EagerInSlot))) return false;
+        if (!tried && (data != nullptr || bytes == 0) && bytes <= nic.rings.most_written &&
             write_eager_now(this, data, bytes, rank, tag, context, mode)) {
             in_parts = false;
             return true;
         }
         if (bytes > kMostInSlot - sizeof(EagerInSlot)) {
             in_parts = true;
-            want_flow(this);
+            enter_flow_list(this);
             return false;
         }
     } else if (bytes > MAX_DATA_SIZE || bytes > nic.eager_limit || !credits.eager_ok(1)) {
         return false;
     }
     if (!has_place(this)) return false;
-    vbuf* v = get_vbuf_or_chores(this);
+    vbuf* v = get_vbuf_or_defer(this);
     if (v == nullptr) return false;
     if (slot) {
         payload.copy(v->buffer, bytes);
-        post_eager_in_slot(this, v, bytes, rank, tag, context, mode);
+        post_eager_to_ring(this, v, bytes, rank, tag, context, mode);
         return true;
     }
     Eager* p = packet_of<Eager>(v);

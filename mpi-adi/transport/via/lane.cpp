@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Frames as packets of via, and which way a packet goes: into a slot of the peer where there are any, else
-// through the queue for a credit. Eager when the message fits and credits remain (spec/adi F7; the design's
-// prose has this test inverted).
+// Frames as packets of via: through the peer's ring where it is open, else through the queue for a credit. Eager when
+// the message fits and credits remain (spec/adi F7; the design's prose has this test inverted).
 #include <algorithm>
 
 #include "mpi-adi/transport/via/receive.hpp"
@@ -23,7 +22,7 @@ uint32_t slot_piece(size_t length) {
     return static_cast<uint32_t>(((length + pieces - 1) / pieces + kSlotLine - 1) & ~(kSlotLine - 1));
 }
 
-// A packet whose room is known, or the buffer is given back.
+// Sends a packet, or gives its buffer back.
 bool post_or_release(Lane* c, vbuf* v) {
     if (viadev_post_send(c, v)) [[likely]]
         return true;
@@ -34,13 +33,13 @@ bool post_or_release(Lane* c, vbuf* v) {
 }  // namespace
 
 size_t Lane::eager_limit(bool contiguous) const {
-    const bool by_slot = contiguous && by_slots(this);
-    return by_slot ? std::max(nic.eager_limit, nic.ring.most_written) : nic.eager_limit;
+    const bool in_ring = contiguous && uses_ring(this);
+    return in_ring ? std::max(nic.eager_limit, nic.rings.most_written) : nic.eager_limit;
 }
 
 size_t Lane::eager_part(bool contiguous) const {
-    if (by_slots(this)) {
-        if (contiguous && !in_parts) return std::max(nic.ring.most_written, kPartInSlot);
+    if (uses_ring(this)) {
+        if (contiguous && !in_parts) return std::max(nic.rings.most_written, kPartInSlot);
         return kPartInSlot;
     }
     return std::min(kPartInSlot, MAX_DATA_SIZE);
@@ -65,7 +64,7 @@ bool Lane::put(const Frame& frame, const Payload& payload) {
 
 size_t Lane::data_part(protocol::Transfer& t) const {
     const size_t left = t.end - t.offset;
-    if (in_parts || !by_slots(this) || !mpip_req_is_contig(t.request)) return std::min(kR3Data, left);
+    if (in_parts || !uses_ring(this) || !mpip_req_is_contig(t.request)) return std::min(kR3Data, left);
     if (t.part == 0) t.part = slot_piece(t.end);
     return std::min<size_t>(t.part, left);
 }
@@ -109,11 +108,11 @@ size_t fill_data(vbuf* v, const Frame& frame, uint32_t number) {
 
 }  // namespace
 
-// These leave the preserved credits to other frames, and wait for a slot where the peer looks at those.
+// These leave the preserved credits to other frames, and wait for a slot where the ring is used.
 bool Lane::put_data(const Frame& frame, const Payload& payload) {
     const size_t head = frame.type == FrameType::data ? sizeof(Data) : sizeof(Control);
-    if (by_slots(this)) {
-        if (!slot_is_free(this, frame.bytes + head)) return false;
+    if (uses_ring(this)) {
+        if (!has_free_slot(this, frame.bytes + head)) return false;
         const char* data = payload.contiguous();
         if (frame.type == FrameType::data && data != nullptr &&
             write_r3_now(this, data, frame.bytes, frame.rreq, static_cast<uint32_t>(frame.length))) {
@@ -125,11 +124,11 @@ bool Lane::put_data(const Frame& frame, const Payload& payload) {
     }
     if (frame.bytes + head > kMostInSlot) {
         in_parts = true;
-        want_flow(this);
+        enter_flow_list(this);
         return false;
     }
     if (!has_place(this)) return false;
-    vbuf* v = get_vbuf_or_chores(this);
+    vbuf* v = get_vbuf_or_defer(this);
     if (v == nullptr) return false;
     const size_t used = fill_data(v, frame, frame.type == FrameType::next ? part_out : 0);
     payload.copy(v->buffer + used, frame.bytes);
@@ -140,13 +139,13 @@ bool Lane::put_data(const Frame& frame, const Payload& payload) {
 }
 
 bool Lane::put_control(const Frame& frame, const Payload& payload) {
-    // A long payload is not copied in vain.
+    // A long payload is not copied when there is no room for it.
     constexpr size_t kLong = 256;
     if (frame.bytes > kLong && !credits.can_send() &&
-        !(by_slots(this) && slot_is_free(this, sizeof(Control) + frame.bytes)))
+        !(uses_ring(this) && has_free_slot(this, sizeof(Control) + frame.bytes)))
         return false;
     if (!has_place(this)) return false;
-    vbuf* v = get_vbuf_or_chores(this);
+    vbuf* v = get_vbuf_or_defer(this);
     if (v == nullptr) return false;
     fill_control(packet_of<Control>(v), frame);
     payload.copy(v->buffer + sizeof(Control), frame.bytes);
@@ -155,11 +154,11 @@ bool Lane::put_control(const Frame& frame, const Payload& payload) {
 }
 
 void Lane::expect(size_t bytes) {
-    if (slots.open || bytes == 0) return;
+    if (ring.open || bytes == 0) return;
     const int more = static_cast<int>(packets_of(bytes));
-    awaited += more;
+    expected_data += more;
     credits.expect(more);
-    post_missing_receives(this);  // the reply already tells of them (spec/adi F12, F14)
+    post_missing_receives(this);  // the reply already reports them (spec/adi F12, F14)
 }
 
 size_t Lane::transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
@@ -170,7 +169,7 @@ size_t Lane::transfer(bool write, const protocol::PieceList& near, const protoco
 // One remote write or read of at most what the NIC takes; 0 when there is no buffer or no place in the queue.
 size_t Lane::MPID_VIA_long_send(bool write, const protocol::PieceList& near, const protocol::PieceList& far,
                                 size_t most, protocol::Transfer& t) {
-    vbuf* v = get_vbuf_or_chores(this);
+    vbuf* v = get_vbuf_or_defer(this);
     if (v == nullptr) return 0;
     size_t now = std::min<size_t>(nic.attributes.MaxTransferSize, most);
     const unsigned control = write ? VIP_CONTROL_OP_RDMAWRITE : VIP_CONTROL_OP_RDMAREAD;

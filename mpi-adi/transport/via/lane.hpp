@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One VI, and the slots beside it: what carries frames to one peer. Under the engine's lock.
+// One VI and its pair of eager rings: the lane that carries frames to one peer. Under the engine's lock.
 #pragma once
 
 #include "mpi-adi/transport/adi/vip_calls.hpp"
@@ -9,7 +9,7 @@
 
 #include "mpi-adi/transport/protocol/send.hpp"
 #include "mpi-adi/transport/via/credits.hpp"
-#include "mpi-adi/transport/via/eager_ring.hpp"
+#include "mpi-adi/transport/via/ring_layout.hpp"
 #include "mpi-adi/transport/via/vbuf.hpp"
 
 namespace viaduct::via {
@@ -29,35 +29,35 @@ public:
     void expect(size_t bytes) override;
     size_t transfer(bool write, const protocol::PieceList& near, const protocol::PieceList& far, size_t most,
                     protocol::Transfer& t) override;
-    bool frames_may_win() const override { return slots.open; }
-    void reach_out() override;
-    void want_push() override;
+    bool frames_may_be_faster() const override { return ring.open; }
+    void start_connecting() override;
+    void request_push() override;
     bool flushed() override;
-    bool is_whole() override;
+    bool is_connected() override;
     void cut() override;
 
     Nic& nic;
     VIP_VI_HANDLE vi = nullptr;
     Credits credits;
-    SlotPair slots;
+    RingPair ring;
     uint16_t next_packet_tosend = 0;
     uint16_t next_packet_expected = 0;
     int sends_outstanding = 0;
     uint32_t part_out = 0, part_in = 0;  // packets of the eager message that is on its way
-    int awaited = 0;                     // frames of data for which receives are posted (spec/adi F12)
-    bool equipped = false;               // the VI has its receives
-    bool opening = false;                // to be connected, because somebody wants to send (on_demand.cpp)
-    bool broken = false;                 // the connection broke before the peer said hello
-    const char* doomed = nullptr;        // why it will be failed
+    int expected_data = 0;               // frames of data for which receives are posted (spec/adi F12)
+    bool prepared = false;               // the VI exists and its receives are posted
+    bool connecting = false;             // on the list of connection attempts (on_demand.cpp)
+    bool broken = false;                 // the connection broke before the peer's hello arrived
+    const char* failure = nullptr;       // the reason why handle_events() fails it; nullptr: none
     bool inflow = false;                 // on the flow list (spec/adi C54)
-    bool in_chores = false;              // on the list of those with receives to post or credits to tell
+    bool in_deferred = false;            // on the list of those with deferred work: receives to post, credits to report
     bool in_sending = false;  // on the list of those with sends to collect, where these have no completion queue
-    bool answer_late = false;   // no buffer was left to refill the reserve at once
+    bool refill_late = false;   // the reserve was not refilled at once: no buffer was free
     bool place_wanted = false;  // something waits for a place in the send queue
     bool refuses_receives = false;
     bool in_parts = false;  // what is longer than a buffer goes in several frames: it could not be written at once
     Lane* nextflow = nullptr;
-    Lane* next_chore = nullptr;
+    Lane* next_deferred = nullptr;
     Lane* next_sending = nullptr;
     vbuf* refused_head = nullptr;  // packets that the queue did not take: the connection is about to end
 

@@ -17,12 +17,12 @@
 
 namespace viaduct::via {
 
-// Of what VIPL has too little of at the moment.
+// After a failed call: VIPL may be short of a resource.
 static constexpr auto kShortPause = std::chrono::milliseconds(10);
 
 struct ConnectListener::Shared {
     VIP_NIC_HANDLE nic = nullptr;
-    std::atomic<uint32_t>* events = nullptr;  // counted when progress is to look
+    std::atomic<uint32_t>* events = nullptr;  // Nic::events
     Address own;
     Discriminator expected;
     std::atomic<bool> ending{false};
@@ -55,7 +55,7 @@ void ConnectListener::listen(Shared* shared) {
             VipConnectWait(shared->nic, &shared->own.head, VIP_INFINITE, &from.head, &attributes, &request);
         if (rc == VIP_SUCCESS) {
             note(*shared, &from.head);
-            adi::let_go(VipConnectReject(request));  // the answer says that it was noted
+            adi::ignore_result(VipConnectReject(request));  // the answer "noted"
         } else if (rc == VIP_INVALID_PARAMETER) {
             return;  // the NIC was closed
         } else {
@@ -91,8 +91,8 @@ int ConnectListener::start(Nic& nic, const taskinfo_t* task) {
     }
     shared_ = new Shared;
     shared_->nic = nic.handle;
-    shared_->events = &nic.lost_events;
-    shared_->expected = discriminator(task, kAnybody, static_cast<uint32_t>(task->ti_index));
+    shared_->events = &nic.events;
+    shared_->expected = discriminator(task, kAnyRank, static_cast<uint32_t>(task->ti_index));
     shared_->own.fill(nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, shared_->expected);
     shared_->asked.resize(peers);
     // The program's signals are for the program's threads.
@@ -115,8 +115,9 @@ void ConnectListener::stop(Nic& nic) {
     if (shared_ == nullptr) return;
     shared_->ending = true;
     // A request to this process itself wakes the thread at once.
-    adi::let_go(call(nic, nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, shared_->expected.second));
-    adi::let_go(VipDestroyVi(vi_));
+    adi::ignore_result(
+        call(nic, nic.attributes.LocalNicAddress, nic.attributes.NicAddressLen, shared_->expected.second));
+    adi::ignore_result(VipDestroyVi(vi_));
     vi_ = nullptr;
 }
 
@@ -142,11 +143,11 @@ Notice ConnectListener::notify(Nic& nic, const Card& card, uint32_t rank, VIP_RE
     *why = call(nic, card.address, card.address_len, rank);
     switch (*why) {
         case VIP_REJECT:
-            return Notice::heard;
+            return Notice::noted;
         case VIP_TIMEOUT:
-            return Notice::unheard;
+            return Notice::no_answer;
         case VIP_NO_MATCH:
-            return Notice::nobody;
+            return Notice::no_listener;
         default:
             return Notice::failed;
     }

@@ -39,7 +39,7 @@ int Nic::open(const char* name) {
         return adi::fail(MPIP_ERR_OTHER, "NIC %s cannot carry this module: no reliable service, or limits too low",
                          attributes.Name);
     }
-    rc = VipErrorCallback(handle, &lost_events, on_error);
+    rc = VipErrorCallback(handle, &events, on_error);
     if (rc != VIP_SUCCESS) return fail_call("VipErrorCallback", rc);
     rdma_read = (attributes.RDMAReadSupport & level()) != 0;
     VIP_BOOLEAN pinned = VIP_TRUE;
@@ -55,9 +55,9 @@ int Nic::open(const char* name) {
 
 void Nic::close() {
     if (handle == nullptr) return;
-    adi::let_go(VipErrorCallback(handle, nullptr, nullptr));
+    adi::ignore_result(VipErrorCallback(handle, nullptr, nullptr));
     connects.listener.stop(*this);
-    adi::let_go(VipCloseNic(handle));
+    adi::ignore_result(VipCloseNic(handle));
     connects.listener.join();
     handle = nullptr;
 }
@@ -117,9 +117,9 @@ int Nic::grow_queues(int peers) {
 void Nic::destroy_queues() {
     registrations.free_all();
     buffers.free_all();
-    if (ptag != nullptr) adi::let_go(VipDestroyPtag(handle, ptag));
-    if (cq != nullptr) adi::let_go(VipDestroyCQ(cq));
-    if (scq != nullptr) adi::let_go(VipDestroyCQ(scq));
+    if (ptag != nullptr) adi::ignore_result(VipDestroyPtag(handle, ptag));
+    if (cq != nullptr) adi::ignore_result(VipDestroyCQ(cq));
+    if (scq != nullptr) adi::ignore_result(VipDestroyCQ(scq));
     ptag = nullptr;
     cq = scq = nullptr;
 }

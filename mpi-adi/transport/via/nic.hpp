@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One open NIC: its queues, its buffers, its registrations, and the lanes that it carries. Everything is used under the
-// engine's lock, except lost_events.
+// engine's lock, except events.
 #pragma once
 
 #include "mpi-adi/transport/adi/vip_calls.hpp"
@@ -21,17 +21,17 @@ namespace viaduct::via {
 
 class Lane;
 
-// The eager rings of all lanes (eager_ring.hpp).
+// The eager rings of all lanes (ring_layout.hpp).
 struct EagerRings {
-    std::vector<Lane*> lenders;   // whose slots are open
-    size_t lent = 0;              // areas of slots
-    size_t most_lenders = 32;     // each costs a look in every pass, and up to 546 KiB
-    int by_queue = 0;             // connections whose packets come through the queue alone
-    size_t next_lender = 0;       // who is looked at first
-    uint32_t looks = 0;           // at slots alone since the queue was looked at
-    long slots_after = 0;         // packets of a peer; 0: no slots are lent
-    size_t most_written = 0;      // the longest message that goes into a slot at once
-    uint32_t packets_in_row = 0;  // from slots, with no look in vain between them
+    std::vector<Lane*> open_lanes;  // lanes whose rings are open
+    size_t offered = 0;             // areas of slots in use
+    size_t most_offered = 32;       // each costs a poll in every pass, and up to 546 KiB
+    int queue_only = 0;             // connected lanes without a ring
+    size_t next_polled = 0;         // index in open_lanes
+    uint32_t polls = 0;             // of the rings alone, since the queue was polled
+    long offer_after = 0;           // packets of a peer after which it is offered a ring; 0: none is
+    size_t most_written = 0;        // the longest message that is written into one slot
+    uint32_t packets_in_row = 0;    // from rings, without an empty poll between them
 };
 
 class Nic {
@@ -51,12 +51,12 @@ public:
     VIP_RELIABILITY_LEVEL level() const;
     bool is_open() const { return handle != nullptr; }
     Lane* lane(size_t rank) const { return rank < lanes.size() ? lanes[rank] : nullptr; }
-    // Something is to be looked at from the top of a pass to come.
-    void note_event() { lost_events.fetch_add(1, std::memory_order_relaxed); }
+    // The next passes call handle_events().
+    void note_event() { events.fetch_add(1, std::memory_order_relaxed); }
 
     VIP_NIC_HANDLE handle = nullptr;
     VIP_CQ_HANDLE cq = nullptr;   // receives
-    VIP_CQ_HANDLE scq = nullptr;  // sends; nullptr: each queue is looked at
+    VIP_CQ_HANDLE scq = nullptr;  // sends; nullptr: each queue is polled
     VIP_PROTECTION_HANDLE ptag = nullptr;
     VIP_NIC_ATTRIBUTES attributes = {};
     bool rdma_read = false;
@@ -72,7 +72,7 @@ public:
 
     VbufPool buffers{*this};
     RegistrationCache registrations{*this};
-    EagerRings ring;
+    EagerRings rings;
     Connects connects;
 
     uint32_t me = 0;
@@ -81,10 +81,10 @@ public:
     std::vector<Card> cards;   // by world rank; of those that have none they are empty
     std::vector<Lane*> lanes;  // by world rank
     Lane* flow_head = nullptr;
-    Lane* chores_head = nullptr;
+    Lane* deferred_head = nullptr;
     Lane* sending_head = nullptr;
-    std::atomic<uint32_t> lost_events{0};  // counted by the error callback and the listener, on threads of theirs
-    uint32_t lost_seen = 0;
+    std::atomic<uint32_t> events{0};  // counted by the error callback and the listener, on threads of theirs
+    uint32_t events_seen = 0;
 
 private:
     VIP_ULONG receive_entries(int peers) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors on their way to the NIC and back: headers are stamped when a packet is really posted (spec/adi
-// F2), packets without credit or a slot wait in order (spec/adi F4), finished sends are collected in batches.
+// F2), packets without a credit or a slot wait in order (spec/adi F4), finished sends are collected in batches.
 #include <algorithm>
 
 #include "mpi-adi/transport/adi/counters.hpp"
@@ -18,52 +18,52 @@ void fill_header(Lane* c, Header* h, uint16_t sequence) {
     h->noops = c->credits.free_had();
 }
 
-// In a slot it says nothing of credits: packets without a sequence, which do, could overtake it.
-inline void fill_slot_header(Lane* c, Header* h) {
+// A header in a slot carries no credits: packets without a sequence number, which do, could overtake it.
+inline void fill_ring_header(Lane* c, Header* h) {
     h->sequence = c->next_packet_tosend++;
     h->source = c->nic.me;
     h->credit = 0;
     h->view = h->noops = 0;
 }
 
-// What ends a packet in its slot. Returns the address of the slot's end on the other side.
+// Fills the end of a slot. Returns the address of the slot's end in the peer's area.
 uint64_t end_packet(Lane* c, SlotEnd* end, size_t length) {
     const SlotKind kind = slot_kind_for(length);
-    SlotCounts* counts = c->slots.counts;
+    SlotCounts* counts = c->ring.counts;
     const uint32_t position = counts[kind].next();
     counts[kind].sent();
-    note_next_line(c);
-    for (unsigned each = 0; each < kSlotKinds; ++each) end->taken[each] = counts[each].tell();
+    set_next_line(c);
+    for (unsigned each = 0; each < kSlotKinds; ++each) end->taken[each] = counts[each].report();
     end->length = static_cast<uint16_t>(length);
     end->head = 0;
     end->position = position + 1;
     ++adi::counters[MPIP_PROTO_VIA].mc_packets;
-    return c->slots.theirs + slot_end(kind, position);
+    return c->ring.remote + slot_end(kind, position);
 }
 
 // The packet in a vbuf, as it is.
-void post_in_slot(Lane* c, vbuf* v) {
+void post_to_ring(Lane* c, vbuf* v) {
     const size_t length = v->desc.CS.Length;
     const size_t whole = slot_bytes_for(length);
-    fill_slot_header(c, packet_of<Header>(v));
+    fill_ring_header(c, packet_of<Header>(v));
     const uint64_t end =
         end_packet(c, reinterpret_cast<SlotEnd*>(v->buffer + whole - sizeof(SlotEnd)), length);
     const size_t before = whole - kSlotLine;
-    const VIPX_WRITE write = {end - whole, c->slots.theirs_handle, v->buffer, before, v->buffer + before, kSlotLine};
+    const VIPX_WRITE write = {end - whole, c->ring.remote_handle, v->buffer, before, v->buffer + before, kSlotLine};
     if (VipxWriteNow(c->vi, &write) == VIP_SUCCESS) [[likely]] {
         release_vbuf(v);
     } else {
-        vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->slots.theirs_handle, v->buffer, v->handle,
+        vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, end - whole, c->ring.remote_handle, v->buffer, v->handle,
                        static_cast<uint32_t>(whole));
         hand_to_nic(c, v, &v->desc);
     }
-    wake(c);
+    wake_receiver(c);
 }
 
 bool send_free(Lane* c, PacketType type) {
     vbuf* v = has_place(c) ? c->nic.buffers.get() : nullptr;
     if (v == nullptr) {
-        want_chores(c);
+        defer_work(c);
         return false;
     }
     Header* h = packet_of<Header>(v);
@@ -87,8 +87,8 @@ void post_with_credit(Lane* c, vbuf* v) {
 
 bool viadev_post_send(Lane* c, vbuf* v) {
     if (c->peer.lost() || !has_place(c)) return false;
-    if (by_slots(c) && v->desc.CS.Length <= kMostInSlot && slot_is_free(c, v->desc.CS.Length)) {
-        post_in_slot(c, v);
+    if (uses_ring(c) && v->desc.CS.Length <= kMostInSlot && has_free_slot(c, v->desc.CS.Length)) {
+        post_to_ring(c, v);
         return true;
     }
     if (!c->credits.can_send()) return false;
@@ -96,7 +96,7 @@ bool viadev_post_send(Lane* c, vbuf* v) {
     return true;
 }
 
-// Nothing is collected here: a transfer may be in the middle of its last piece.
+// No finished sends are collected here: the caller may be in the middle of a transfer.
 void send_wake(Lane* c) {
     const bool place = c->sends_outstanding < c->nic.send_depth && !c->nic.buffers.empty();
     vbuf* v = place && c->credits.can_send() ? c->nic.buffers.get() : nullptr;
@@ -140,10 +140,10 @@ bool post_receive(Lane* c, bool reserve) {
 
 void post_missing_receives(Lane* c) {
     while (c->credits.missing_reserve() > 0) {
-        if (!post_receive(c, true)) return want_chores(c);
+        if (!post_receive(c, true)) return defer_work(c);
     }
     while (c->credits.missing() > 0) {
-        if (!post_receive(c, false)) return want_chores(c);
+        if (!post_receive(c, false)) return defer_work(c);
     }
 }
 
@@ -176,9 +176,9 @@ void complete_send(vbuf* v, bool good) {
     if (transfer != nullptr) --c->nic.local_waits;
     if (c->place_wanted) {
         c->place_wanted = false;
-        want_flow(c);
+        enter_flow_list(c);
     }
-    if (transfer != nullptr && good) c->peer.protocol->landed(*transfer);
+    if (transfer != nullptr && good) c->peer.protocol->transfer_done(*transfer);
 }
 
 static void take_back(vbuf* v, VIP_RETURN rc) {
@@ -210,7 +210,7 @@ void viadev_process_send(Nic& nic) {
             if (desc == nullptr) break;
             take_back(vbuf_of_sent(desc), rc);
         }
-        if (c->sends_outstanding != 0) want_sends(c);
+        if (c->sends_outstanding != 0) watch_sends(c);
     }
 }
 

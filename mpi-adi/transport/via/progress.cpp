@@ -20,7 +20,7 @@ constexpr int kPacketsBetweenMoves = 16;
 constexpr uint32_t kBusyPasses = 256;
 
 // Pushes the lanes that have got credit. Returns their number.
-int work_on_flow_list(Nic& nic) {
+int push_flow_list(Nic& nic) {
     int done = 0;
     Lane* list = nic.flow_head;
     nic.flow_head = nullptr;
@@ -34,22 +34,22 @@ int work_on_flow_list(Nic& nic) {
     return done;
 }
 
-// The work of lanes that can wait for an idle pass: posting receives, reporting credits and slots.
-int do_chores(Nic& nic) {
+// Work that can wait for an idle pass: posting receives, reporting credits and free slots.
+int do_deferred_work(Nic& nic) {
     int done = 0;
-    Lane* list = nic.chores_head;
-    nic.chores_head = nullptr;
+    Lane* list = nic.deferred_head;
+    nic.deferred_head = nullptr;
     while (list != nullptr) {
         Lane* c = list;
-        list = c->next_chore;
-        c->in_chores = false;
+        list = c->next_deferred;
+        c->in_deferred = false;
         if (c->peer.lost()) continue;
-        if (c->slots.open) tell_slot_news(c);
+        if (c->ring.open) report_ring_status(c);
         post_missing_receives(c);
-        const bool answer = c->answer_late && c->credits.missing_reserve() == 0;
-        if (answer) c->answer_late = false;
-        if (answer || c->credits.want_noop()) send_noop(c);
-        push_loan(c);
+        const bool answer = c->refill_late && c->credits.missing_reserve() == 0;
+        if (answer) c->refill_late = false;
+        if (answer || c->credits.noop_due()) send_noop(c);
+        push_ring_offer(c);
         if (c->peer.blocked()) c->peer.protocol->push(c->peer);
         ++done;
     }
@@ -58,18 +58,18 @@ int do_chores(Nic& nic) {
 
 // Ends broken lanes: collects all their descriptors, ends all requests of the peer with an error, and reports the peer
 // to the engine once. The error callback of the NIC only counts events, on a thread of the library.
-void look_for_lost(Nic& nic) {
-    const uint32_t events = nic.lost_events.load(std::memory_order_acquire);
-    if (events == nic.lost_seen) [[likely]]
+void handle_events(Nic& nic) {
+    const uint32_t events = nic.events.load(std::memory_order_acquire);
+    if (events == nic.events_seen) [[likely]]
         return;
-    nic.lost_seen = events;
+    nic.events_seen = events;
     take_requests(nic);
     for (size_t rank = 0; rank < nic.lanes.size(); ++rank) {
         Lane* c = nic.lanes[rank];
-        if (c != nullptr && c->peer.lost()) pass_on_place(c);
+        if (c != nullptr && c->peer.lost()) offer_freed_ring(c);
         if (c == nullptr || c->peer.lost() || !c->peer.ready()) continue;
-        if (c->doomed != nullptr) {
-            fail_connection(c, c->doomed);
+        if (c->failure != nullptr) {
+            fail_connection(c, c->failure);
             continue;
         }
         VIP_VI_STATE state;
@@ -77,8 +77,8 @@ void look_for_lost(Nic& nic) {
         VIP_BOOLEAN send_empty, recv_empty;
         if (VipQueryVi(c->vi, &state, &attributes, &send_empty, &recv_empty) != VIP_SUCCESS) continue;
         if (state == VIP_STATE_CONNECTED && c->refused_head == nullptr && !c->refuses_receives) continue;
-        // What came in before the end is still in the completion queue, or in slots: it is taken first.
-        take_what_came_before_the_end(c);
+        // Packets that came before the end are still in the completion queue or in the ring: they are taken first.
+        drain_before_failure(c);
         if (!c->peer.lost()) fail_connection(c, "the connection is broken");
     }
 }
@@ -87,10 +87,10 @@ void look_for_lost(Nic& nic) {
 
 int ViaTransport::progress() {
     int done = MPID_VIA_DeviceCheck(nic);
-    if (nic.flow_head != nullptr) done += work_on_flow_list(nic);
+    if (nic.flow_head != nullptr) done += push_flow_list(nic);
     if (nic.local_waits != 0 || (done == 0 && nic.sends_outstanding != 0)) viadev_process_send(nic);
-    if (has_landed()) {
-        finish_landed();
+    if (has_done_transfers()) {
+        finish_done_transfers();
         done = 1;
     }
     if (has_moved()) {
@@ -98,29 +98,29 @@ int ViaTransport::progress() {
         while (packets < kPacketsBetweenMoves && MPID_VIA_DeviceCheck(nic) != 0) ++packets;
     }
     const bool idle = done == 0;
-    if (idle && nic.chores_head != nullptr) done = do_chores(nic);
+    if (idle && nic.deferred_head != nullptr) done = do_deferred_work(nic);
     // In a process that is never idle, every kBusyPasses passes: another one may wait to be connected.
     if (idle || ++busy_passes_ % kBusyPasses == 0) {
-        look_for_lost(nic);
-        if (!nic.connects.openings.empty()) done += static_cast<int>(advance_openings(nic));
+        handle_events(nic);
+        if (!nic.connects.attempts.empty()) done += static_cast<int>(advance_attempts(nic));
     }
     return done;
 }
 
 void ViaTransport::block(unsigned timeout_us) {
-    if (nic.flow_head != nullptr || nic.chores_head != nullptr || has_landed() || nic.cq == nullptr) return;
+    if (nic.flow_head != nullptr || nic.deferred_head != nullptr || has_done_transfers() || nic.cq == nullptr) return;
     VIP_ULONG timeout = std::max(1U, timeout_us / 1000);
-    // Those end by a send or a connection, and VipCQWait waits for receives: so a short timeout.
-    if (nic.local_waits != 0 || !nic.connects.openings.empty()) timeout = 1;
+    // Sends and connections do not end VipCQWait, which waits for receives: so a short timeout.
+    if (nic.local_waits != 0 || !nic.connects.attempts.empty()) timeout = 1;
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
-    if (!leave_slots(nic)) return;
+    if (!suspend_rings(nic)) return;
     VIP_RETURN rc;
     {
         const adi::Asleep asleep;
         rc = VipCQWait(nic.cq, timeout, &vi, &receive);
     }
-    return_to_slots(nic);
+    resume_rings(nic);
     if (rc == VIP_SUCCESS) take_completion(vi);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes in: one completion at a time, every field checked before it is used (spec/adi 7). A peer that
-// sends what cannot be loses its connection and nothing else.
+// Receiving: one completion at a time, every field checked before it is used (spec/adi 7). A peer that sends an invalid
+// packet loses its connection, and nothing else happens.
 #include <algorithm>
 #include <cstring>
 
@@ -51,11 +51,11 @@ Frame frame_of(const Header* h, size_t data) {
     return frame;
 }
 
-// A packet of either way, its header in memory of ours. False: it is not what it should be.
+// A packet of the queue or of a ring, its header in memory of this process. False: it is invalid.
 bool take_any(Lane* c, const Header* h, const char* data, size_t bytes) {
     switch (h->type) {
-        case PacketType::slots:
-            return incoming_slots(c, *reinterpret_cast<const Slots*>(h));
+        case PacketType::ring_offer:
+            return take_ring_offer(c, *reinterpret_cast<const RingOffer*>(h));
         case PacketType::noop:
         case PacketType::wake:
             return true;
@@ -69,8 +69,8 @@ bool take_any(Lane* c, const Header* h, const char* data, size_t bytes) {
             if (reinterpret_cast<const Next*>(h)->number != c->part_in++) return false;
             break;
         case PacketType::data:
-            if (c->awaited != 0) {
-                --c->awaited;
+            if (c->expected_data != 0) {
+                --c->expected_data;
                 c->credits.expect(-1);
             }
             break;
@@ -80,12 +80,12 @@ bool take_any(Lane* c, const Header* h, const char* data, size_t bytes) {
     return c->peer.protocol->incoming(c->peer, frame_of(h, bytes), data);
 }
 
-// Packets in slots that were sent before this one of the queue are taken first. They are no more than slots.
+// Packets in the ring that were sent before this one of the queue are taken first: at most as many as there are slots.
 void catch_up(Lane* c, const Header* h) {
     const bool all = costs_no_credit(h->type);
     uint32_t most = kSlotCount[kShort] + kSlotCount[kLong];
     while (!c->peer.lost() && (all || h->sequence != c->next_packet_expected) && most-- != 0 &&
-           take_from_slots(c) == 1) {
+           receive_from_ring(c) == 1) {
     }
 }
 
@@ -100,7 +100,7 @@ bool header_is_good(Lane* c, const Header* h, size_t length) {
     if (h->source != c->peer.rank) return false;
     if (h->sequence != (free_packet ? 0 : c->next_packet_expected)) return false;
     if (!free_packet) ++c->next_packet_expected;
-    return c->credits.heard(h->credit, h->view, h->noops) && c->credits.used(free_packet);
+    return c->credits.read_header(h->credit, h->view, h->noops) && c->credits.used(free_packet);
 }
 
 // One packet: credits first (spec/adi F3), then receives for those that are short (their credits travel with
@@ -109,32 +109,31 @@ void take_packet(Lane* c, vbuf* v) {
     const size_t length = v->desc.CS.Length;
     Header* h = packet_of<Header>(v);
     v->owner = Owner::handler;
-    if (c->slots.open && length >= sizeof(Header)) catch_up(c, h);
+    if (c->ring.open && length >= sizeof(Header)) catch_up(c, h);
     if (c->peer.lost()) return release_vbuf(v);
     if (!header_is_good(c, h, length)) [[unlikely]] {
         release_vbuf(v);
-        return fail_connection(c, "it sent a packet that cannot be");
+        return fail_connection(c, "it sent an invalid packet");
     }
-    if (h->sequence == c->nic.ring.slots_after) lend_slots(c);
-    if (h->credit != 0 && c->peer.blocked()) want_flow(c);
-    want_chores(c);
+    if (h->sequence == c->nic.rings.offer_after) offer_ring(c);
+    if (h->credit != 0 && c->peer.blocked()) enter_flow_list(c);
+    defer_work(c);
     // Of the reserve at once: before the credits that came with this packet can be spent (credits.hpp).
-    if (costs_no_credit(h->type) && !post_receive(c, true)) c->answer_late = true;
-    // In a stream there is no quiet moment for chores: the sender hears of its credits while it still has
-    // some.
+    if (costs_no_credit(h->type) && !post_receive(c, true)) c->refill_late = true;
+    // A stream leaves no idle pass for deferred work: credits are reported while the sender still has some.
     if (c->credits.posted() <= c->credits.rules().depth / 2) [[unlikely]] {
         post_missing_receives(c);
-        if (c->credits.want_noop()) send_noop(c);
+        if (c->credits.noop_due()) send_noop(c);
     } else if (h->type != PacketType::eager && c->credits.missing() >= c->credits.rules().notify) {
-        // Long messages are answered, and the answers tell of these: so neither side of a stream runs out.
-        // Data in packets is not, nor a request while its receive is not there.
+        // The answers to long messages report these, so neither side of a stream runs out of credits. Data in packets
+        // is not answered, nor is a request without a matching receive.
         post_missing_receives(c);
-        if (c->credits.much_untold()) send_noop(c);
+        if (c->credits.many_unreported()) send_noop(c);
     }
     const size_t head = least_length(h->type);
     const bool good = take_any(c, h, v->buffer + head, length - head);
     release_vbuf(v);
-    if (!good) fail_connection(c, "it sent a packet that makes no sense here");
+    if (!good) fail_connection(c, "it sent a packet that is invalid in this state");
 }
 
 // The peer has this connection, too.
@@ -144,15 +143,15 @@ void take_hello(Lane* c, vbuf* v) {
     release_vbuf(v);
     if (c->peer.lost()) return;
     if (!good) return fail_connection(c, "its first packet is no hello");
-    if (c->opening) return finish_opening(c);
+    if (c->connecting) return finish_attempt(c);
     connected(c);
 }
 
 }  // namespace
 
-// The same for one that lies in a slot, where it may change while it is looked at: the header is copied,
-// message data is nothing but data, and what else follows a header is copied before anybody looks at it.
-void take_slot_packet(Lane* c, const SlotPacket& p) {
+// A packet in the ring, where the peer may change it at any time: the header is copied, message data is only copied to
+// its receive, and other content behind a header is copied before it is read.
+void take_ring_packet(Lane* c, const RingPacket& p) {
     alignas(8) char copy[sizeof(Control)];
     static char behind[VBUF_BUFFER_SIZE];
     const auto* h = reinterpret_cast<const Header*>(copy);
@@ -165,7 +164,7 @@ void take_slot_packet(Lane* c, const SlotPacket& p) {
     if (!is_a_packet(h, p.length, message ? kMostWritten : VBUF_BUFFER_SIZE) || costs_no_credit(type) ||
         h->source != c->peer.rank || h->sequence != c->next_packet_expected || (p.head != 0 && p.head != head) ||
         p.length < head)
-        return fail_connection(c, "it wrote a packet that makes no sense");
+        return fail_connection(c, "it wrote an invalid packet");
     ++c->next_packet_expected;
     std::memcpy(copy + sizeof(Header), p.header + sizeof(Header), least - sizeof(Header));
     const char* data = p.head != 0 ? p.first : p.first + least;
@@ -174,21 +173,21 @@ void take_slot_packet(Lane* c, const SlotPacket& p) {
         std::memcpy(behind, data, bytes);
         data = behind;
     }
-    if (!take_any(c, h, data, bytes)) fail_connection(c, "it wrote a packet that makes no sense");
+    if (!take_any(c, h, data, bytes)) fail_connection(c, "it wrote an invalid packet");
 }
 
-// Looks at slots alone between two at the queue as well, where nothing but credits comes through that, or where packets
-// in slots never end: those of the queue may be other peers'.
-static constexpr uint32_t kLooksAtSlots = 32;
+// Polls of the rings alone between two polls of the queue, where the queue brings nothing but credits, or where the
+// rings always have a packet: other peers may have packets in the queue.
+static constexpr uint32_t kRingPolls = 32;
 
-// One look at the slots and the receive completion queue. One packet for each call: a caller that waits
-// for it does not pay for a second, empty poll.
+// Polls the rings and the receive completion queue. Takes one packet for each call: a caller that waits for it does not
+// pay for a second, empty poll.
 int MPID_VIA_DeviceCheck(Nic& nic) {
     int answer = 0;
-    if (!nic.ring.lenders.empty()) {
-        answer = look_at_slots(nic);
-        const bool slots_will_do = answer > 0 || (answer == 0 && nic.ring.by_queue == 0);
-        if (slots_will_do && ++nic.ring.looks % kLooksAtSlots != 0) return answer;
+    if (!nic.rings.open_lanes.empty()) {
+        answer = poll_rings(nic);
+        const bool rings_only = answer > 0 || (answer == 0 && nic.rings.queue_only == 0);
+        if (rings_only && ++nic.rings.polls % kRingPolls != 0) return answer;
     }
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
@@ -196,15 +195,15 @@ int MPID_VIA_DeviceCheck(Nic& nic) {
     return take_completion(vi);
 }
 
-// Each pass takes one completion, and those of a connection that has ended get no more: they are no more than
-// all receives together. Whatever others send meanwhile cannot keep this going.
-void take_what_came_before_the_end(Lane* c) {
+// Takes what the peer sent before its connection ended. The bound is the number of all receives: a connection that has
+// ended gets no more completions, and packets of other peers cannot prolong the loop.
+void drain_before_failure(Lane* c) {
     VIP_VI_HANDLE vi;
     VIP_BOOLEAN receive;
     const size_t most =
         c->nic.lanes.size() * static_cast<size_t>(c->nic.credit_rules.first_receives());
     for (size_t i = 0; i <= most && !c->peer.lost(); ++i) {
-        while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
+        while (!c->peer.lost() && c->ring.open && receive_from_ring(c) == 1) {
         }
         if (VipCQDone(c->nic.cq, &vi, &receive) != VIP_SUCCESS) return;
         take_completion(vi);
@@ -214,8 +213,8 @@ void take_what_came_before_the_end(Lane* c) {
 int take_completion(VIP_VI_HANDLE vi) {
     VIP_DESCRIPTOR* desc = nullptr;
     const VIP_RETURN rc = VipRecvDone(vi, &desc);
-    // Of a queue that was collected directly. There may be more behind it: the last packet of a peer, say,
-    // that must not be missed.
+    // Its queue was collected directly. The completion queue may have more entries, the last packet of a peer among
+    // them.
     if (desc == nullptr) return 1;
     vbuf* v = vbuf_of(desc);
     Lane* c = v->connection;
@@ -225,7 +224,7 @@ int take_completion(VIP_VI_HANDLE vi) {
             c->broken = true;
             return 1;
         }
-        while (!c->peer.lost() && c->slots.open && take_from_slots(c) == 1) {
+        while (!c->peer.lost() && c->ring.open && receive_from_ring(c) == 1) {
         }  // what came before the end
         if (!c->peer.lost()) fail_connection(c, "the connection is broken");
         return 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What comes in on a NIC, and the end of a lane that was not agreed upon.
+// Receiving on a NIC, and the making and failing of a lane's connection.
 #pragma once
 
 #include "mpi-adi/transport/via/post.hpp"
@@ -7,10 +7,10 @@
 namespace viaduct::via {
 
 int MPID_VIA_DeviceCheck(Nic& nic);
-void take_what_came_before_the_end(Lane* c);
-// A VI with its receives posted. MPIP_SUCCESS, or why not.
-[[nodiscard]] int equip(Lane* c);
-// A lane that was cut is to be connected again.
+void drain_before_failure(Lane* c);
+// Makes the VI and posts its receives. MPIP_SUCCESS, or an error.
+[[nodiscard]] int prepare_vi(Lane* c);
+// Resets a lane that was cut, to connect it again.
 void renew(Lane* c);
 // The peer has said hello: from here on packets may go out.
 void connected(Lane* c);
@@ -19,18 +19,18 @@ void start_again(Lane* c);
 // Disconnects one connection and collects all its descriptors.
 void disconnect(Lane* c);
 int take_completion(VIP_VI_HANDLE vi);
-// A packet as it lies in a slot: in one piece (head 0), or its data first and its header elsewhere.
-struct SlotPacket {
+// A packet in its slot: in one piece (head 0), or its data first and a header of `head` bytes elsewhere.
+struct RingPacket {
     const char* first;
     const char* header;
     size_t length, head;
 };
-void take_slot_packet(Lane* c, const SlotPacket& packet);
+void take_ring_packet(Lane* c, const RingPacket& packet);
 
 inline void fail_connection(Lane* c, const char* why) { c->peer.protocol->fail(c->peer, why); }
-// The same from the top of a pass to come.
-inline void doom_connection(Lane* c, const char* why) {
-    c->doomed = why;
+// The same in handle_events(): for callers inside a send or a loop over lanes.
+inline void fail_later(Lane* c, const char* why) {
+    c->failure = why;
     c->nic.note_event();
 }
 

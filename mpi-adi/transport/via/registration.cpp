@@ -22,16 +22,16 @@ constexpr uintptr_t kPageBytes = 4096;
 
 template <class ByBase>
 Registration* around(ByBase& all, uintptr_t address, size_t bytes) {
-    auto above = all.upper_bound(address);
-    if (above == all.begin()) return nullptr;
-    Registration& r = std::prev(above)->second;
+    auto upper = all.upper_bound(address);
+    if (upper == all.begin()) return nullptr;
+    Registration& r = std::prev(upper)->second;
     return r.covers(address, bytes) ? &r : nullptr;
 }
 
 }  // namespace
 
 // 0 when the range cannot be registered.
-VIP_MEM_HANDLE RegistrationCache::enter(uintptr_t base, size_t bytes) const {
+VIP_MEM_HANDLE RegistrationCache::register_range(uintptr_t base, size_t bytes) const {
     VIP_MEM_ATTRIBUTES attributes = {nic_.ptag, VIP_TRUE, nic_.rdma_read ? VIP_TRUE : VIP_FALSE};
     VIP_MEM_HANDLE handle = 0;
     const VIP_RETURN rc =
@@ -39,17 +39,17 @@ VIP_MEM_HANDLE RegistrationCache::enter(uintptr_t base, size_t bytes) const {
     return rc == VIP_SUCCESS ? handle : 0;
 }
 
-void RegistrationCache::leave(const Registration& r) const {
-    adi::let_go(VipDeregisterMem(nic_.handle, reinterpret_cast<void*>(r.base), r.handle[0]));
+void RegistrationCache::deregister(const Registration& r) const {
+    adi::ignore_result(VipDeregisterMem(nic_.handle, reinterpret_cast<void*>(r.base), r.handle[0]));
 }
 
 void RegistrationCache::drop(ByBase::iterator at) {
     if (last_used_ == &at->second) last_used_ = nullptr;
-    leave(at->second);
+    deregister(at->second);
     kept_.erase(at);
 }
 
-// One that nobody uses goes: the one used longest ago.
+// Drops the unused registration that was used longest ago.
 void RegistrationCache::make_room() {
     auto oldest = kept_.end();
     for (auto i = kept_.begin(); i != kept_.end(); ++i) {
@@ -77,22 +77,22 @@ Registration* RegistrationCache::keep(uintptr_t address, size_t bytes) {
     }
     if (kept_.size() >= kMostKept) make_room();
     if (kept_.size() >= kMostKept) return nullptr;
-    VIP_MEM_HANDLE handle = enter(wide_begin, wide_end - wide_begin);
+    VIP_MEM_HANDLE handle = register_range(wide_begin, wide_end - wide_begin);
     if (handle == 0 && (wide_begin != begin || wide_end != end)) {
         wide_begin = begin;
         wide_end = end;
-        handle = enter(begin, end - begin);
+        handle = register_range(begin, end - begin);
     }
     if (handle == 0) return nullptr;
     const Registration fresh = {wide_begin, wide_end - wide_begin, handle, Registration::Kind::kept};
     const auto [at, added] = kept_.emplace(wide_begin, fresh);
     if (added) return &at->second;
-    leave(fresh);  // a shorter one with this beginning is in use
+    deregister(fresh);  // a shorter one with this beginning is in use
     return nullptr;
 }
 
 Registration* RegistrationCache::for_one_message(uintptr_t address, size_t bytes) const {
-    const VIP_MEM_HANDLE handle = enter(address, bytes);
+    const VIP_MEM_HANDLE handle = register_range(address, bytes);
     if (handle == 0) return nullptr;
     return new Registration{address, bytes, handle, Registration::Kind::message};
 }
@@ -110,7 +110,7 @@ Registration* RegistrationCache::find_or_make(uintptr_t address, size_t bytes) {
     return r;
 }
 
-Registration* RegistrationCache::hold(void* address, size_t bytes) {
+Registration* RegistrationCache::acquire(void* address, size_t bytes) {
     Registration* r = find_or_make(reinterpret_cast<uintptr_t>(address), bytes);
     if (r == nullptr) return nullptr;
     ++r->users;
@@ -121,7 +121,7 @@ Registration* RegistrationCache::hold(void* address, size_t bytes) {
 void RegistrationCache::release(Registration* r) {
     --r->users;
     if (r->kind != Registration::Kind::message) return;
-    leave(*r);
+    deregister(*r);
     delete r;
 }
 
@@ -144,7 +144,7 @@ bool RegistrationCache::free(void* address) {
 }
 
 void RegistrationCache::give_back(ByBase::iterator block) {
-    adi::let_go(VipxFreeMemory(nic_.handle, reinterpret_cast<void*>(block->first), block->second.handle[0]));
+    adi::ignore_result(VipxFreeMemory(nic_.handle, reinterpret_cast<void*>(block->first), block->second.handle[0]));
     blocks_.erase(block);
 }
 

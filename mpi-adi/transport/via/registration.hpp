@@ -38,7 +38,7 @@ public:
 
     // What covers the range, for local use and the peer's remote writes and reads; nullptr when it cannot be
     // registered. Given back by release().
-    [[nodiscard]] Registration* hold(void* address, size_t bytes);
+    [[nodiscard]] Registration* acquire(void* address, size_t bytes);
     void release(Registration* registration);
 
     // Memory the library owns, registered until it is freed: what MPI_Alloc_mem should give out.
@@ -50,8 +50,8 @@ public:
 
 private:
     using ByBase = std::map<uintptr_t, Registration>;
-    VIP_MEM_HANDLE enter(uintptr_t base, size_t bytes) const;
-    void leave(const Registration& r) const;
+    VIP_MEM_HANDLE register_range(uintptr_t base, size_t bytes) const;
+    void deregister(const Registration& r) const;
     void drop(ByBase::iterator at);
     void give_back(ByBase::iterator block);
     void make_room();

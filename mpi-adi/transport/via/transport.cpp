@@ -9,8 +9,8 @@
 #include "core/sync/asymmetric_barrier.hpp"
 #include "mpi-adi/transport/adi/error.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
-#include "mpi-adi/transport/via/eager_ring.hpp"
 #include "mpi-adi/transport/via/receive.hpp"
+#include "mpi-adi/transport/via/ring_layout.hpp"
 
 namespace viaduct::via {
 
@@ -26,27 +26,26 @@ void look_up_own_address(const Nic& nic, taskinfo_t* task) {
     } own = {};
     if (VipNSInit(nic.handle, nullptr) != VIP_SUCCESS) return;
     char* host = task->ti_procs[task->ti_index].pi_host;
-    if (*host != '\0') adi::let_go(VipNSGetHostByName(nic.handle, host, &own.head, 0));
-    adi::let_go(VipNSShutdown(nic.handle));
+    if (*host != '\0') adi::ignore_result(VipNSGetHostByName(nic.handle, host, &own.head, 0));
+    adi::ignore_result(VipNSShutdown(nic.handle));
 }
 
 }  // namespace
 
-// How long messages go over a NIC like this one, and from where on one is long.
-void ViaTransport::choose_ways() {
+// How long messages are moved over this kind of NIC, and from which length on a message is long.
+void ViaTransport::choose_methods() {
     rules_ = {};
     rules_.memory = this;
     rules_.get = nic.rdma_read;
-    rules_.wanted = protocol::Way::put;
+    rules_.wanted = protocol::Method::put;
     const char* wanted = adi::param_text(adi::Param::rendezvous);
-    // A NIC that finds memory by virtual addresses is a processor that copies: then the fewer packets the
-    // better, and two processors are better than one.
+    // On a NIC that does not pin memory, processors copy: then few packets are best, and two processors copy faster.
     if (nic.rdma_read) {
-        if (std::strcmp(wanted, "auto") == 0 && !nic.pins_memory) rules_.wanted = protocol::Way::both;
-        if (std::strcmp(wanted, "both") == 0) rules_.wanted = protocol::Way::both;
-        if (std::strcmp(wanted, "rget") == 0) rules_.wanted = protocol::Way::get;
+        if (std::strcmp(wanted, "auto") == 0 && !nic.pins_memory) rules_.wanted = protocol::Method::both;
+        if (std::strcmp(wanted, "both") == 0) rules_.wanted = protocol::Method::both;
+        if (std::strcmp(wanted, "rget") == 0) rules_.wanted = protocol::Method::get;
     }
-    if (std::strcmp(wanted, "r3") == 0) rules_.wanted = protocol::Way::frames;
+    if (std::strcmp(wanted, "r3") == 0) rules_.wanted = protocol::Method::frames;
     // Where processors do the NIC's copying, each remote piece costs a system call, and packing is quicker.
     constexpr size_t kWorthADescriptor = 1024;
     rules_.gap_piece = static_cast<size_t>(adi::param_number(adi::Param::gap_piece));
@@ -54,9 +53,9 @@ void ViaTransport::choose_ways() {
     rules_.both_from = static_cast<size_t>(adi::param_number(adi::Param::both_from));
     rules_.frames_up_to = static_cast<size_t>(adi::param_number(adi::Param::r3_limit));
     const size_t eager = static_cast<size_t>(adi::param_number(adi::Param::eager_limit));
-    // Four copies through packets, or one with a handshake: beyond 6 KiB the one is quicker where it is a
-    // copy that follows the request at once. What the handshake is for then goes that way however short.
-    const bool both = rules_.wanted == protocol::Way::both;
+    // Four copies through packets, or one copy after a handshake: beyond 6 KiB the latter is faster where the copy
+    // follows the request at once. A message that needs the handshake then goes by remote access however short it is.
+    const bool both = rules_.wanted == protocol::Method::both;
     if (both) {
         constexpr size_t kQuickest = 6144;
         nic.eager_limit = eager == 0 ? kQuickest : eager;
@@ -64,16 +63,15 @@ void ViaTransport::choose_ways() {
     } else {
         nic.eager_limit = eager == 0 ? MAX_DATA_SIZE : eager;
     }
-    // Through a slot it is one copy on either side: a handshake costs more than another way could save.
+    // Through a slot it is one copy on each side: a handshake costs more than remote access could save.
     const bool as_long_as_fits = both && eager == 0;
-    nic.ring.most_written =
-        std::min(kMostWritten - sizeof(EagerInSlot), as_long_as_fits ? SIZE_MAX : nic.eager_limit);
+    nic.rings.most_written = std::min(kMostWritten - sizeof(EagerInSlot), as_long_as_fits ? SIZE_MAX : nic.eager_limit);
 }
 
 int ViaTransport::open(const char* name) {
     const int rc = nic.open(name);
     if (rc == MPIP_SUCCESS) {
-        choose_ways();
+        choose_methods();
     } else {
         nic.close();
     }
@@ -113,9 +111,9 @@ bool ViaTransport::reaches(const taskinfo_t* all, int rank) const {
     return mine != nullptr && theirs != nullptr && via::reaches(nic, *mine, *theirs);
 }
 
-// A record for the peer; in jobs that connect on demand that is all until somebody sends.
-protocol::Peer& ViaTransport::make_connection(int rank, process_t* proc, protocol::Above* above) {
-    protocol::Peer& added = add_peer(static_cast<size_t>(rank), proc, above);
+// A record for the peer; in jobs that connect on demand it is connected with the first message.
+protocol::Peer& ViaTransport::make_connection(int rank, process_t* proc, protocol::UpperLayer* upper) {
+    protocol::Peer& added = add_peer(static_cast<size_t>(rank), proc, upper);
     auto lane = std::make_unique<Lane>(added, nic);
     lane->piece = kMostInSlot - sizeof(Control);
     nic.lanes[static_cast<size_t>(rank)] = lane.get();
@@ -127,7 +125,7 @@ protocol::Peer& ViaTransport::make_connection(int rank, process_t* proc, protoco
 
 void ViaTransport::renew(protocol::Peer& peer) {
     Protocol::renew(peer);
-    drop_opening(nic.lanes[peer.rank]);
+    drop_attempt(nic.lanes[peer.rank]);
     via::renew(nic.lanes[peer.rank]);
 }
 
@@ -142,14 +140,14 @@ int ViaTransport::set_up(taskinfo_t* task, int peers) {
     nic.task = task;
     nic.me = static_cast<uint32_t>(task->ti_index);
     const bool crowded = (task->ti_flags & TASK_CROWDED) != 0;
-    // The other side's part would have to wait until it gets a processor.
+    // The part of the other side would wait until that gets a processor.
     if (crowded) {
         rules_.both_from = SIZE_MAX;
         rules_.receiver_moves = true;
     }
-    // Who sleeps soon, as in a crowd, is woken by packets in the queue alone.
-    nic.ring.slots_after = nic.mapped && !crowded ? adi::param_number(adi::Param::eager_ring_after) : 0;
-    if (nic.ring.slots_after != 0) asymmetric_barrier_init();
+    // Where ranks are more than processors, waiting processes sleep soon, and only packets in the queue wake them.
+    nic.rings.offer_after = nic.mapped && !crowded ? adi::param_number(adi::Param::eager_ring_after) : 0;
+    if (nic.rings.offer_after != 0) asymmetric_barrier_init();
     const int rc = nic.make_queues(peers);
     if (rc != MPIP_SUCCESS) return rc;
     // C16: np x depth + spares.
@@ -206,16 +204,16 @@ void ViaTransport::do_stop() {
     for (Lane* c : nic.lanes) {
         if (c == nullptr) continue;
         if (!c->peer.lost()) c->cut();
-        if (c->vi != nullptr) adi::let_go(VipDestroyVi(c->vi));
-        free_slots(c);
+        if (c->vi != nullptr) adi::ignore_result(VipDestroyVi(c->vi));
+        free_ring(c);
         c->peer.proc->p_flags &= ~MPIP_PROC_ATTACHED;
     }
     drop_peers();
     nic.lanes.clear();
-    nic.connects.openings.clear();
-    nic.flow_head = nic.chores_head = nic.sending_head = nullptr;
-    nic.ring.lenders.clear();
-    nic.ring.by_queue = 0;
+    nic.connects.attempts.clear();
+    nic.flow_head = nic.deferred_head = nic.sending_head = nullptr;
+    nic.rings.open_lanes.clear();
+    nic.rings.queue_only = 0;
     nic.destroy_queues();
 }
 

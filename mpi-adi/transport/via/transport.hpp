@@ -20,10 +20,10 @@ public:
     [[nodiscard]] int open(const char* name);
     // Queues and buffers for lanes to so many processes.
     [[nodiscard]] int set_up(taskinfo_t* task, int peers);
-    // And for more of them.
+    // The same when processes join.
     [[nodiscard]] int join(taskinfo_t* task, int peers);
-    // A lane that is not connected.
-    protocol::Peer& make_connection(int rank, process_t* proc, protocol::Above* above = nullptr);
+    // Adds a peer with a lane that is not connected.
+    protocol::Peer& make_connection(int rank, process_t* proc, protocol::UpperLayer* upper = nullptr);
     void renew(protocol::Peer& peer);
     const protocol::LongRules& rules() const { return rules_; }
     const Card& make_card(const taskinfo_t* task);
@@ -36,8 +36,8 @@ public:
     int progress();
     void block(unsigned timeout_us);
 
-    protocol::Registration* hold(void* address, size_t bytes) override {
-        return nic.registrations.hold(address, bytes);
+    protocol::Registration* acquire(void* address, size_t bytes) override {
+        return nic.registrations.acquire(address, bytes);
     }
     void release(protocol::Registration* held) override {
         nic.registrations.release(static_cast<Registration*>(held));
@@ -46,7 +46,7 @@ public:
     Nic nic;
 
 private:
-    void choose_ways();
+    void choose_methods();
     [[nodiscard]] int do_setup(taskinfo_t* task);
     void do_stop();
     void note_cards(const taskinfo_t* task);

@@ -39,7 +39,7 @@ bool VbufPool::grow(size_t count) {
 
 void VbufPool::free_all() {
     for (const Region& region : regions_) {
-        adi::let_go(VipDeregisterMem(nic_.handle, region.memory, region.handle));
+        adi::ignore_result(VipDeregisterMem(nic_.handle, region.memory, region.handle));
         ::munmap(region.memory, region.bytes);
     }
     regions_.clear();

@@ -6,7 +6,7 @@
 
 namespace viaduct::via {
 
-int equip(Lane* c) {
+int prepare_vi(Lane* c) {
     VIP_VI_ATTRIBUTES attributes = {c->nic.level(),  c->nic.attributes.MaxTransferSize,
                                     nullptr,  c->nic.ptag,
                                     VIP_TRUE, c->nic.rdma_read ? VIP_TRUE : VIP_FALSE};
@@ -30,34 +30,34 @@ int equip(Lane* c) {
             return fail_call("VipPostRecv", posted);
         }
     }
-    c->equipped = true;
+    c->prepared = true;
     return MPIP_SUCCESS;
 }
 
 void renew(Lane* c) {
-    free_slots(c);
-    c->slots = {};
-    c->credits.start(c->nic.credit_rules, 0, 0);  // nothing may be sent, and no receive is missing
+    free_ring(c);
+    c->ring = {};
+    c->credits.start(c->nic.credit_rules, 0, 0);  // no credit, and no receive to post
     c->next_packet_tosend = c->next_packet_expected = 0;
     c->part_out = c->part_in = 0;
-    c->awaited = 0;
-    c->doomed = nullptr;
-    c->answer_late = c->place_wanted = c->refuses_receives = c->in_parts = c->broken = false;
+    c->expected_data = 0;
+    c->failure = nullptr;
+    c->refill_late = c->place_wanted = c->refuses_receives = c->in_parts = c->broken = false;
 }
 
 void connected(Lane* c) {
-    // Credits begin here: before, nothing can be sent.
+    // Credits begin here: nothing can be sent before.
     const Card& card = c->nic.cards[c->peer.rank];
     c->credits.start(c->nic.credit_rules, card.depth, card.reserve);
-    ++c->nic.ring.by_queue;
-    c->slots.counted = true;
-    c->peer.protocol->greeted(c->peer);
+    ++c->nic.rings.queue_only;
+    c->ring.counted = true;
+    c->peer.protocol->lane_ready(c->peer);
 }
 
 void disconnect(Lane* c) {
     if (c->vi == nullptr) return;
-    adi::let_go(VipDisconnect(c->vi));
-    c->equipped = false;
+    adi::ignore_result(VipDisconnect(c->vi));
+    c->prepared = false;
     VIP_DESCRIPTOR* desc = nullptr;
     for (;;) {
         const VIP_RETURN rc = VipSendDone(c->vi, &desc);
@@ -65,7 +65,7 @@ void disconnect(Lane* c) {
         complete_send(vbuf_of_sent(desc), rc == VIP_SUCCESS);
     }
     for (;;) {
-        adi::let_go(VipRecvDone(c->vi, &desc));  // the descriptor tells whether there was one
+        adi::ignore_result(VipRecvDone(c->vi, &desc));  // the descriptor tells whether there was one
         if (desc == nullptr) break;
         release_vbuf(vbuf_of(desc));
     }
@@ -81,15 +81,15 @@ void start_again(Lane* c) {
     renew(c);
 }
 
-void Lane::reach_out() { want_connection(this); }
-void Lane::want_push() { want_flow(this); }
+void Lane::start_connecting() { request_connection(this); }
+void Lane::request_push() { enter_flow_list(this); }
 
 bool Lane::flushed() {
     viadev_process_send(nic);
     return sends_outstanding == 0;
 }
 
-bool Lane::is_whole() {
+bool Lane::is_connected() {
     VIP_VI_STATE state;
     VIP_VI_ATTRIBUTES attributes;
     VIP_BOOLEAN send_empty, recv_empty;
@@ -98,8 +98,8 @@ bool Lane::is_whole() {
 }
 
 void Lane::cut() {
-    nic.note_event();  // the next pass frees its slots
-    close_slots(this);
+    nic.note_event();  // the next pass frees its ring
+    close_ring(this);
     disconnect(this);
 }
 

@@ -30,10 +30,10 @@ enum class PacketType : uint8_t {
     cancel_reply = 9,
     closing = 10,  // costs no credit
     envelopes_only = 11,
-    noop = 12,   // credits; costs none itself
-    slots = 13,  // memory that the other side may write packets into (eager_ring.hpp)
-    wake = 14,   // slots have been written while their reader sleeps
-    first = 15,  // an eager frame that is the first part of its message
+    noop = 12,        // credits; costs none itself
+    ring_offer = 13,  // memory that the other side may write packets into (ring_layout.hpp)
+    wake = 14,        // the ring was written to while its reader sleeps
+    first = 15,       // an eager frame that is the first part of its message
     carried = 16,
     hello = 17,  // the first of each side; costs no credit, and has a receive of its own
 };
@@ -42,8 +42,7 @@ struct Header {
     PacketType type;
     uint8_t flags;  // of the frame
     Le16 sequence;  // counts packets that cost credit or a slot; 0 in noop and closing
-    Le16 credit;    // receives posted anew for the other side since the last packet; 0 in slots, as are the
-                    // next two
+    Le16 credit;    // receives posted again since the last packet; 0 in a ring, as are the next two
     uint8_t view;   // credits the sender of this packet has left, 255: that or more (remote_cc)
     uint8_t noops;  // receives for credit-free packets its sender has posted anew, modulo 256
     Le32 source;    // world rank
@@ -60,7 +59,7 @@ struct Eager {
 };
 static_assert(sizeof(Eager) == 28);
 
-// An eager packet in a slot: the data lies before it, and it ends the slot. Whole words, see post_eager_in_slot().
+// An eager packet in a slot: the data lies in front, SlotEnd behind. Whole words, see post_eager_to_ring().
 struct EagerInSlot {
     Le32 unused;
     Eager start;
@@ -80,7 +79,7 @@ struct Data {
 };
 static_assert(sizeof(Data) == 24);
 
-// Every other frame.
+// All other frames.
 struct Control {
     Header header;
     Le32 announced;  // request: receives that the frames of data would take; first: bytes of data here
@@ -93,13 +92,13 @@ struct Control {
 };
 static_assert(sizeof(Control) == 56);
 
-// Address and memory handle of the slots into which the receiver of this packet may write.
-struct Slots {
+// Address and memory handle of the area into which the receiver of this packet may write.
+struct RingOffer {
     Header header;
     Le64 address;
     Le32 memhandle;
 };
-static_assert(sizeof(Slots) == 24);
+static_assert(sizeof(RingOffer) == 24);
 
 // Shortest length a packet of a type may have; 0: no such type.
 constexpr size_t least_length(PacketType type) {
@@ -110,8 +109,8 @@ constexpr size_t least_length(PacketType type) {
             return sizeof(Next);
         case PacketType::data:
             return sizeof(Data);
-        case PacketType::slots:
-            return sizeof(Slots);
+        case PacketType::ring_offer:
+            return sizeof(RingOffer);
         case PacketType::noop:
         case PacketType::wake:
         case PacketType::closing:

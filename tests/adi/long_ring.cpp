@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Long messages through slots: whole ones as long as a slot takes, and pieces of longer ones.
+// Long messages through the eager ring: whole ones up to the size of a slot, and pieces of longer ones.
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,12 +44,12 @@ void send_each(Engine& e, std::initializer_list<size_t> sizes, int mode, bool ea
     e.barrier();
 }
 
-// What fits a long slot needs no handshake, whether somebody waits for it or not; longer and synchronous ones do.
-void written_whole(Job& job) {
+// A message that fits a long slot needs no handshake, with its receive posted or not; longer and synchronous ones do.
+void whole_messages(Job& job) {
     Engine e(job, module);
     e.stays_awake = true;  // to a peer that sleeps, packets go by the queue
-    open_slots(e, 1 - e.rank());
-    const size_t most = via::via_module.nic.ring.most_written;
+    open_ring(e, 1 - e.rank());
+    const size_t most = via::via_module.nic.rings.most_written;
     CHECK(most > 32 * 1024 && most < 33 * 1024);
     for (const bool early : {true, false}) {
         send_each(e, {6144, 6145, 8191, 16'384, 20'001, 32'768, most - 1, most}, MPIP_MODE_STANDARD, early, 0);
@@ -58,12 +58,12 @@ void written_whole(Job& job) {
     }
 }
 
-// More of them than slots, while nobody takes them: the rest waits for slots and does not ask for a handshake.
+// More messages than slots while the receiver takes none: the rest waits for slots, without a handshake.
 void written_more(Job& job) {
     Engine e(job, module);
     e.stays_awake = true;
     *job.word() = 0;
-    via::Lane* c = open_slots(e, 1 - e.rank());
+    via::Lane* c = open_ring(e, 1 - e.rank());
     constexpr size_t kBytes = 20'000;
     constexpr uint32_t kMessages = via::kSlotCount[via::kLong] + 5;
     std::vector<unsigned char> data(kMessages * kBytes);
@@ -77,7 +77,7 @@ void written_more(Job& job) {
             e.isend(out[i], 1, 8, data.data() + i * kBytes, kBytes);
             done += (out[i].r_state & MPIP_REQ_DONE) != 0 ? 1 : 0;
         }
-        CHECK(done == via::kSlotCount[via::kLong] && !c->slots.counts[via::kLong].room());
+        CHECK(done == via::kSlotCount[via::kLong] && !c->ring.counts[via::kLong].room());
         __atomic_store_n(job.word(), 1, __ATOMIC_SEQ_CST);
         for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
         CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_long == handshakes);
@@ -91,10 +91,10 @@ void written_more(Job& job) {
     e.barrier();
 }
 
-// Long messages go through slots while the ways are tried, and come as they were, several at once.
+// Long messages go through the ring while the tuner tries both routes, and arrive intact, several at once.
 void in_pieces(Job& job) {
     Engine e(job, module);
-    open_slots(e, 1 - e.rank());
+    open_ring(e, 1 - e.rank());
     constexpr uint32_t kTogether = 3;
     for (const size_t size : {size_t{33'001}, size_t{65'536}, size_t{65'537}, size_t{300'001}, size_t{1} << 20}) {
         std::vector<std::vector<unsigned char>> data(kTogether, std::vector<unsigned char>(size + 1));
@@ -116,8 +116,8 @@ void in_pieces(Job& job) {
             for (uint32_t i = 0; e.rank() == 1 && i < kTogether; ++i)
                 CHECK(holds(data[i].data() + round % 2, size, round * kTogether + i));
         }
-        // At least those that are tried; 65'537 is of the same length to the two ways as the one before, which has
-        // tried them.
+        // At least those of the trial; 65'537 is in the same class of lengths as the one before, which has had its
+        // trial.
         if (e.rank() == 0 && size != 65'537)
             CHECK(mpip_counters_of(MPIP_PROTO_VIA)->mc_r3 >=
                   before + protocol::TransferTuner::kTrials[protocol::TransferTuner::frames]);
@@ -127,10 +127,10 @@ void in_pieces(Job& job) {
 
 }  // namespace
 
-std::vector<Case> long_slot_cases() {
-    return {{"slots-written", written_whole, 2, 20, "via"},
-            {"slots-more", written_more, 2, 20, "via"},
-            {"slots-pieces", in_pieces, 2, 60, "via"}};
+std::vector<Case> long_ring_cases() {
+    return {{"ring-whole", whole_messages, 2, 20, "via"},
+            {"ring-more", written_more, 2, 20, "via"},
+            {"ring-pieces", in_pieces, 2, 60, "via"}};
 }
 
 }  // namespace viaduct::adi_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Slots beside peers that have none: packets in slots do not keep those of the queue waiting, and the place of a peer
-// that is lost is another one's.
+// Rings beside peers without one: packets in rings do not delay those of the queue, and the place of a lost peer's ring
+// is given to another peer.
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 namespace viaduct::adi_test {
 namespace {
 
-// As often as opens slots many times over, where both sides have a place for them.
+// More messages than are needed to open the rings, where both sides have a place for one.
 void exchange(Engine& e, int other, int times) {
     for (int i = 0; i < times; ++i) {
         uint64_t word = 0;
@@ -22,24 +22,24 @@ void exchange(Engine& e, int other, int times) {
 
 constexpr int kTimes = 200;
 
-bool by_slots_with(Engine& e, int other) { return via::connection_of(e.process(other))->slots.open; }
+bool uses_ring_with(Engine& e, int other) { return via::connection_of(e.process(other))->ring.open; }
 
-// Rank 0 lends slots to one peer only, which is rank 1; rank 2 finds no place.
-void lend_to_one(Engine& e, Job& job) {
-    if (e.rank() == 0) via::via_module.nic.ring.most_lenders = 1;
+// Rank 0 offers a ring to one peer only, which is rank 1; there is no place for rank 2.
+void offer_to_one(Engine& e, Job& job) {
+    if (e.rank() == 0) via::via_module.nic.rings.most_offered = 1;
     for (int peer = 1; peer < e.size(); ++peer) {
         if (e.rank() == 0) exchange(e, peer, kTimes);
         if (e.rank() == peer) exchange(e, 0, kTimes);
         job.barrier();
     }
-    if (e.rank() != 2) CHECK(by_slots_with(e, 1 - e.rank()));
-    if (e.rank() == 0) CHECK(!by_slots_with(e, 2));
+    if (e.rank() != 2) CHECK(uses_ring_with(e, 1 - e.rank()));
+    if (e.rank() == 0) CHECK(!uses_ring_with(e, 2));
 }
 
 // All slots of rank 1 are full, and one packet of rank 2 is in the queue: it is taken before they are empty.
 void turns(Job& job) {
     Engine e(job, module);
-    lend_to_one(e, job);
+    offer_to_one(e, job);
     constexpr uint32_t kMessages = via::kSlotCount[via::kShort] - 4;
     uint64_t words[kMessages + 1] = {};
     mpip_req_t requests[kMessages + 1];
@@ -48,19 +48,19 @@ void turns(Job& job) {
             const int from = &req == &requests[kMessages] ? 2 : 1;
             e.irecv(req, from, 3, &words[&req - requests], sizeof words[0]);
         }
-        via::write_slot_news(via::connection_of(e.process(1)));
+        via::write_ring_status(via::connection_of(e.process(1)));
         job.barrier();
         job.barrier();
-        uint32_t looks = 0;
-        while ((requests[kMessages].r_state & MPIP_REQ_DONE) == 0 && looks < 1000) {
-            via::via_module.nic.ring.packets_in_row = 0;  // one packet a look
+        uint32_t polls = 0;
+        while ((requests[kMessages].r_state & MPIP_REQ_DONE) == 0 && polls < 1000) {
+            via::via_module.nic.rings.packets_in_row = 0;  // one packet in each poll
             via::MPID_VIA_DeviceCheck(via::via_module.nic);
-            ++looks;
+            ++polls;
         }
         uint32_t taken = 0;
         for (uint32_t i = 0; i < kMessages; ++i) taken += (requests[i].r_state & MPIP_REQ_DONE) != 0 ? 1 : 0;
-        CHECK(looks <= 40);
-        CHECK(taken < kMessages && taken + 1 >= looks);
+        CHECK(polls <= 40);
+        CHECK(taken < kMessages && taken + 1 >= polls);
         for (mpip_req_t& req : requests) CHECK(e.wait(req) == MPIP_SUCCESS);
     } else {
         job.barrier();
@@ -72,29 +72,29 @@ void turns(Job& job) {
     e.barrier();
 }
 
-constexpr int kLender = 1;
-void place_of_a_lost_one(Job& job) {
+constexpr int kOfferedTo = 1;
+void place_of_a_lost_peer(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
-    lend_to_one(e, job);
-    if (e.rank() == kLender) ::kill(::getpid(), SIGKILL);
+    offer_to_one(e, job);
+    if (e.rank() == kOfferedTo) ::kill(::getpid(), SIGKILL);
     if (e.rank() == 0) {
         for (int i = 0; i < 2000 && e.failed().empty(); ++i) e.progress_for(1);
-        CHECK(e.failed().size() == 1 && e.failed()[0] == kLender);
+        CHECK(e.failed().size() == 1 && e.failed()[0] == kOfferedTo);
         exchange(e, 2, kTimes);
-        CHECK(via::via_module.nic.ring.lent == 1);
-        CHECK(by_slots_with(e, 2));
+        CHECK(via::via_module.nic.rings.offered == 1);
+        CHECK(uses_ring_with(e, 2));
     } else {
         exchange(e, 0, kTimes);
-        CHECK(by_slots_with(e, 0));
+        CHECK(uses_ring_with(e, 0));
     }
 }
 
 }  // namespace
 
-std::vector<Case> shared_slot_cases() {
-    return {{"slots-turns", turns, 3, 20, "via"},
-            {"slots-place-of-a-lost-one", place_of_a_lost_one, 3, 20, "via", {}, {kLender}}};
+std::vector<Case> shared_ring_cases() {
+    return {{"ring-turns", turns, 3, 20, "via"},
+            {"ring-place-of-a-lost-peer", place_of_a_lost_peer, 3, 20, "via", {}, {kOfferedTo}}};
 }
 
 }  // namespace viaduct::adi_test

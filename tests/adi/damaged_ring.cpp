@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Packets in slots that are not what they should be: whoever finds one takes its writer for lost, and nothing
-// worse. And a reader that sleeps.
+// Invalid packets in an eager ring: the reader takes their writer for lost, and nothing else happens. And a reader that
+// sleeps.
 #include <unistd.h>
 
 #include <cstring>
@@ -11,21 +11,21 @@
 
 namespace viaduct::adi_test {
 
-via::Lane* open_slots(Engine& e, int other) {
+via::Lane* open_ring(Engine& e, int other) {
     via::Lane* c = via::connection_of(e.process(other));
-    for (int i = 0; i < 1000 && !c->slots.open; ++i) {
+    for (int i = 0; i < 1000 && !c->ring.open; ++i) {
         uint64_t word = 0;
         e.send(other, 1, &word, sizeof word);
         e.receive(other, 1, &word, sizeof word);
     }
-    CHECK(c->slots.open);
+    CHECK(c->ring.open);
     return c;
 }
 
 namespace {
 
+using via::RingOffer;
 using via::SlotEnd;
-using via::Slots;
 
 constexpr int kDamages = 13, kGood = 1;
 
@@ -86,8 +86,7 @@ void write_damaged(Engine& e, via::Lane* c, const Damage& d) {
     via::vbuf* v = via::via_module.nic.buffers.get();
     CHECK(v != nullptr);
     std::memset(v->buffer, 0, 64);
-    auto* p =
-        reinterpret_cast<via::EagerInSlot*>(v->buffer + 64 - sizeof(SlotEnd) - sizeof(via::EagerInSlot));
+    auto* p = reinterpret_cast<via::EagerInSlot*>(v->buffer + 64 - sizeof(SlotEnd) - sizeof(via::EagerInSlot));
     auto* end = reinterpret_cast<SlotEnd*>(v->buffer + 64 - sizeof(SlotEnd));
     const uint64_t data = 4711;
     std::memcpy(v->buffer, &data, sizeof data);
@@ -97,25 +96,23 @@ void write_damaged(Engine& e, via::Lane* c, const Damage& d) {
     p->start.context = e.comm()->c_sndctxt;
     p->start.tag = 2;
     p->start.rank = 1;
-    via::SlotCounts& counts = c->slots.counts[via::kShort];
-    end->taken[via::kShort] = counts.awaited() + d.taken;
-    end->taken[via::kLong] = c->slots.counts[via::kLong].awaited();
+    via::SlotCounts& counts = c->ring.counts[via::kShort];
+    end->taken[via::kShort] = counts.taken() + d.taken;
+    end->taken[via::kLong] = c->ring.counts[via::kLong].taken();
     end->length = static_cast<uint16_t>(d.length);
     end->head = static_cast<uint16_t>(d.head);
     end->position = counts.next() + 1;
-    via::vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE,
-                        c->slots.theirs + via::slot_end(via::kShort, counts.next()) - 64,
-                        c->slots.theirs_handle, v->buffer, v->handle, 64);
+    via::vbuf_init_rdma(v, VIP_CONTROL_OP_RDMAWRITE, c->ring.remote + via::slot_end(via::kShort, counts.next()) - 64,
+                        c->ring.remote_handle, v->buffer, v->handle, 64);
     CHECK(via::viadev_post_rdma(c, v, &v->desc) == MPIP_SUCCESS);
 }
 
-// Rank 1 writes one thing each round and makes no progress: its peer loses it, unless what it wrote was
-// right.
-void damaged_slots(Job& job) {
+// Rank 1 writes one packet in each round and makes no progress: its peer fails it, unless the packet is valid.
+void damaged_ring(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
     *job.word() = 0;
-    via::Lane* c = open_slots(e, 1 - e.rank());
+    via::Lane* c = open_ring(e, 1 - e.rank());
     job.barrier();
     if (e.rank() == 1) {
         write_damaged(e, c, damage());
@@ -132,23 +129,23 @@ void damaged_slots(Job& job) {
     ::_exit(0);  // nothing orderly is left to be done
 }
 
-// Slots that cannot be lent: a second time, at an odd address, beyond the end of memory, without a handle.
-void damaged_loan(Job& job) {
+// Invalid offers of a ring: a second one, at an odd address, beyond the end of memory, without a handle.
+void damaged_offer(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
     *job.word() = 0;
-    if (seed == 1) open_slots(e, 1 - e.rank());
+    if (seed == 1) open_ring(e, 1 - e.rank());
     job.barrier();
     if (e.rank() == 1) {
         via::Lane* c = via::connection_of(e.process(0));
         via::vbuf* v = via::via_module.nic.buffers.get();
         CHECK(v != nullptr);
-        Slots* p = via::packet_of<Slots>(v);
-        p->header.type = via::PacketType::slots;
+        RingOffer* p = via::packet_of<RingOffer>(v);
+        p->header.type = via::PacketType::ring_offer;
         p->header.flags = 0;
         p->address = seed == 2 ? 4096 + 8 : seed == 3 ? UINT64_MAX - 63 : seed == 4 ? 0 : 4096;
         p->memhandle = seed == 5 ? 0 : 77;
-        via::vbuf_init_sendrecv(v, sizeof(Slots));
+        via::vbuf_init_sendrecv(v, sizeof(RingOffer));
         CHECK(via::viadev_post_send(c, v));
         while (__atomic_load_n(job.word(), __ATOMIC_SEQ_CST) == 0) ::usleep(100);
         ::_exit(0);
@@ -161,11 +158,11 @@ void damaged_loan(Job& job) {
     ::_exit(0);
 }
 
-// Rank 0 sleeps on the queue, for longer than the job may take, whenever nothing is there; rank 1 sends by
-// whichever way it believes in.
+// Rank 0 sleeps on the queue, for longer than the job may take, whenever nothing is there; rank 1 sends through ring or
+// queue.
 void sleeper(Job& job) {
     Engine e(job, module);
-    open_slots(e, 1 - e.rank());
+    open_ring(e, 1 - e.rank());
     e.barrier();
     std::vector<unsigned char> data(3000);
     for (uint32_t round = 0; round < 300; ++round) {
@@ -187,13 +184,12 @@ void sleeper(Job& job) {
     e.barrier();
 }
 
-// Data of a synchronous message follows its reply when all short slots are taken by messages that nobody has
-// looked at yet: it waits for one.
-void full_slots(Job& job) {
+// The data of a synchronous message follows its reply when all short slots are full: it waits for a free one.
+void full_ring(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
     const int other = 1 - e.rank();
-    via::Lane* c = open_slots(e, other);
+    via::Lane* c = open_ring(e, other);
     constexpr uint64_t kMessages = via::kSlotCount[via::kShort];
     uint64_t value = 4711, word = 0;
     mpip_req_t late;
@@ -208,9 +204,9 @@ void full_slots(Job& job) {
             numbers[i] = i;
             e.isend(out[i], other, 8, &numbers[i], sizeof numbers[i]);
         }
-        CHECK(!c->slots.counts[via::kShort].room());
+        CHECK(!c->ring.counts[via::kShort].room());
         while ((late.r_state & MPIP_REQ_DONE) == 0 && !protocol::transfer_of(&late)->replied) e.progress();
-        CHECK(c->slots.counts[via::kShort].free() == 0);
+        CHECK(c->ring.counts[via::kShort].free() == 0);
         __atomic_store_n(job.word(), 2, __ATOMIC_SEQ_CST);
         for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
         CHECK(e.wait(late) == MPIP_SUCCESS);
@@ -232,11 +228,11 @@ void full_slots(Job& job) {
 
 }  // namespace
 
-std::vector<Case> slot_cases() {
-    return {{"slots-damaged", damaged_slots, 2, 20, "via", {}, {}, kDamages},
-            {"slots-loan", damaged_loan, 2, 20, "via", {}, {}, 5},
-            {"slots-full", full_slots, 2, 20, "via"},
-            {"slots-sleeper", sleeper, 2, 60, "via"}};
+std::vector<Case> ring_cases() {
+    return {{"ring-damaged", damaged_ring, 2, 20, "via", {}, {}, kDamages},
+            {"ring-offer", damaged_offer, 2, 20, "via", {}, {}, 5},
+            {"ring-full", full_ring, 2, 20, "via"},
+            {"ring-sleeper", sleeper, 2, 60, "via"}};
 }
 
 }  // namespace viaduct::adi_test
