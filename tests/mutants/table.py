@@ -11,9 +11,10 @@ import device  # noqa: E402
 import obligations  # noqa: E402
 import providers  # noqa: E402
 import suite  # noqa: E402
+import verbs  # noqa: E402
 import wire  # noqa: E402
 
-MUTANTS = [m for part in (device, providers, wire, agent, acenic) for m in part.MUTANTS]
+MUTANTS = [m for part in (device, providers, wire, agent, acenic, verbs) for m in part.MUTANTS]
 
 
 def how_to_run(test, build):
