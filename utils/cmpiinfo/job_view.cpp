@@ -53,8 +53,8 @@ std::vector<std::string> names_of(const std::vector<int>& row) {
     return names;
 }
 
-// Each rank knows its own ways; rank 0 collects them.
-std::vector<std::vector<std::string>> collect_ways() {
+// Each rank knows its own ways; rank 0 collects them. False: a rank cannot be asked.
+bool collect_ways(std::vector<std::vector<std::string>>* ways) {
     const mpi::World& world = mpi::world();
     Comm comm;
     comm.rank = world.rank;
@@ -64,18 +64,18 @@ std::vector<std::vector<std::string>> collect_ways() {
 
     std::vector<int> row;
     for (const process_t* process : world.processes) row.push_back(process->p_proto->pt_number);
-    std::vector<std::vector<std::string>> ways;
+    int rc = MPI_SUCCESS;
     if (world.rank != 0) {
-        mpi::send(comm, Channel::p2p, 0, kRowTag, {row.data(), row.size() * sizeof(int), nullptr, 0});
+        rc = mpi::send(comm, Channel::p2p, 0, kRowTag, {row.data(), row.size() * sizeof(int), nullptr, 0});
     } else {
-        ways.push_back(names_of(row));
-        for (int rank = 1; rank < world.size; rank++) {
-            mpi::recv(comm, Channel::p2p, rank, kRowTag, {row.data(), row.size() * sizeof(int), nullptr, 0});
-            ways.push_back(names_of(row));
+        ways->push_back(names_of(row));
+        for (int rank = 1; rank < world.size && rc == MPI_SUCCESS; rank++) {
+            rc = mpi::recv(comm, Channel::p2p, rank, kRowTag, {row.data(), row.size() * sizeof(int), nullptr, 0});
+            ways->push_back(names_of(row));
         }
     }
     mpi::detach(comm);
-    return ways;
+    return rc == MPI_SUCCESS;
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ bool take_view(JobView* view) {
     for (const procinfo& info : mpi::engine.infos) view->hosts.emplace_back(info.pi_host);
     view->protocols = protocols();
     view->parameters = parameters();
-    view->ways = collect_ways();
-    return mpi::leave_job() == MPI_SUCCESS;
+    const bool told = collect_ways(&view->ways);
+    return mpi::leave_job() == MPI_SUCCESS && told;
 }
 
 }  // namespace viaduct::cmpiinfo
