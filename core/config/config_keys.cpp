@@ -119,6 +119,8 @@ const std::vector<ConfigKey>& Config::keys() {
          "reaches each"},
         {"mpi", "transports", "string", "",
          "folder with more transports, each a file NAME.so; empty: the folder viaduct/transports beside the library"},
+        {"mpi", "name_folder", "string", "",
+         "folder of files for MPI_Publish_name; empty: the launcher's names, else a folder of this user"},
         {"mpi", "connect_timeout", "c_int", "60", "seconds to wait for other processes while connecting", 1, 86400},
         {"mpi", "close_timeout", "c_int", "0",
          "seconds to wait at the end until the other ranks have closed; 0: as long as they live", 0, 86400},

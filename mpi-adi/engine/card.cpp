@@ -10,8 +10,14 @@
 namespace viaduct::mpi {
 namespace {
 
-constexpr char kVersion = 4;
+constexpr char kVersion = 5;
 constexpr size_t kLongestPart = 65535;
+
+unsigned byte_at(std::string_view mask, size_t i) {
+    return i < mask.size() ? static_cast<unsigned char>(mask[i]) : 0;
+}
+
+}  // namespace
 
 void append_part(std::string* card, std::string_view part) {
     part = part.substr(0, kLongestPart);
@@ -31,14 +37,22 @@ bool take_part(std::string_view* card, std::string* part) {
     return true;
 }
 
-unsigned byte_at(std::string_view mask, size_t i) {
-    return i < mask.size() ? static_cast<unsigned char>(mask[i]) : 0;
+void append_number(std::string* card, uint32_t number) {
+    for (int byte = 0; byte < 4; byte++) *card += static_cast<char>(number >> (8 * byte) & 255);
 }
 
-}  // namespace
+bool take_number(std::string_view* card, uint32_t* number) {
+    if (card->size() < 4) return false;
+    *number = 0;
+    for (size_t byte = 0; byte < 4; byte++)
+        *number |= static_cast<uint32_t>(static_cast<unsigned char>((*card)[byte])) << (8 * byte);
+    card->remove_prefix(4);
+    return true;
+}
 
 std::string Card::encode() const {
     std::string card(1, kVersion);
+    append_number(&card, number);
     append_part(&card, host);
     append_part(&card, processors);
     append_part(&card, group);
@@ -55,7 +69,7 @@ std::optional<Card> Card::decode(std::string_view bytes) {
     if (bytes.empty() || bytes[0] != kVersion) return std::nullopt;
     bytes.remove_prefix(1);
     Card card;
-    if (!take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors) ||
+    if (!take_number(&bytes, &card.number) || !take_part(&bytes, &card.host) || !take_part(&bytes, &card.processors) ||
         !take_part(&bytes, &card.group) || !take_part(&bytes, &card.placement))
         return std::nullopt;
     if (bytes.empty()) return std::nullopt;

@@ -4,6 +4,7 @@
 // Little-endian, versioned, checked when read.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 namespace viaduct::mpi {
 
 struct Card {
+    uint32_t number = 0;     // random; that of rank 0 numbers the processes of the job
     std::string host;
     std::string processors;  // bit mask of allowed processors, lowest first, without trailing zero bytes
     std::string group;       // control group whose processor time is limited; "": none
@@ -26,6 +28,13 @@ struct Card {
     std::string encode() const;
     static std::optional<Card> decode(std::string_view bytes);
 };
+
+// What cards consist of, for others that are made alike: a length of two bytes and so many bytes behind it, or four
+// bytes.
+void append_part(std::string* card, std::string_view part);
+bool take_part(std::string_view* card, std::string* part);
+void append_number(std::string* card, uint32_t number);
+bool take_number(std::string_view* card, uint32_t* number);
 
 // The mask of this process, and what follows from all masks of a node: whether more ranks want our processors
 // than there are.

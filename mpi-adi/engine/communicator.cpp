@@ -2,9 +2,12 @@
 // The life of communicators: world and self, making, freeing, contexts, and the error handlers they carry.
 #include "mpi-adi/engine/communicator.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <numeric>
+
+#include "mpi-adi/engine/dynamic/processes.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -15,7 +18,7 @@ Immortal<ObjectTable<Errhandler, HandleType::errhandler>> errhandlers;
 Communicator* the_world = nullptr;
 Communicator* the_self = nullptr;
 
-// World, self, base, and what they derive use the numbers below.
+// World, self, base, and what they derive use the numbers below; no process has the number 0.
 constexpr uint64_t kWorldContext = 0;
 constexpr uint64_t kSelfContext = 4;
 constexpr uint64_t kBaseContext = 8;
@@ -50,6 +53,7 @@ void fill(Communicator& comm, const Communicator* parent) {
     comm.peers = comm.processes.data();
     comm.errhandler = parent ? parent->errhandler : unset_errhandler();
     errhandler_retain(comm.errhandler);
+    hold_processes(*comm.remote);
 }
 
 Communicator* make_builtin(MPI_Comm handle, const char* name, std::vector<int> ranks, uint64_t context) {
@@ -86,7 +90,15 @@ Communicator& base_comm() {
     return *base;
 }
 
-uint64_t new_context() { return (uint64_t(unsigned(world().rank)) << 32) | (uint64_t(contexts_made++) << 2); }
+uint64_t new_context() {
+    return (uint64_t(world().numbers[size_t(world().rank)]) << 32) | (uint64_t(contexts_made++) << 2);
+}
+
+uint32_t own_node() {
+    const World& all = world();
+    const auto same = std::find(all.nodes.begin(), all.nodes.end(), all.nodes[size_t(all.rank)]);
+    return all.numbers[size_t(same - all.nodes.begin())];
+}
 
 Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal) {
     auto* comm = new Communicator();
@@ -136,6 +148,7 @@ void comm_destroy(Comm& base) {
     if (comm.within) {
         comm_release(*comm.within);
     }
+    let_processes_go(*comm.remote);
     group_release(comm.local);
     group_release(comm.remote);
     errhandler_release(comm.errhandler);

@@ -56,8 +56,10 @@ Communicator* self_comm();
 // All processes of the job, for what belongs to no communicator of the program: communicators made from groups.
 Communicator& base_comm();
 
-// A context that no other communicator of the job has or will have; its owner is this process.
+// A context that no other communicator has or will have, of this job and of those it meets; its owner is this process.
 uint64_t new_context();
+// A number that the processes of this node and job share, and no others of the jobs that have met.
+uint32_t own_node();
 
 // A communicator ready for messages, with a handle unless `internal`. Takes over one reference of each group. The error
 // handler is the parent's.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -24,7 +25,8 @@ struct Engine {
     World world;
 
     taskinfo_t task{};
-    std::vector<process_t> processes;
+    std::deque<process_t> processes;        // never moved: communicators point to them
+    std::vector<process_t*> own_processes;  // of this job, by world rank; the list of the world grows
     std::vector<procinfo> infos;
     std::array<std::vector<int>, NPROTO> environment_sizes;
     std::array<std::string, NPROTO> environments;
@@ -52,7 +54,7 @@ struct Engine {
     std::unordered_map<uint64_t, std::unique_ptr<Matcher>> matchers;
     bool pressed = false;  // peers have been asked to send envelopes only
 
-    bool (*serve)() = nullptr;  // what windows do in each pass, while there are any; true when something moved
+    bool (*serve)() = nullptr;         // what windows do in each pass, while there are any; true when something moved
     std::vector<Request*> activities;  // with r_engine pointing to the Activity
     std::vector<std::shared_ptr<Polled>> polled;
 };
@@ -79,8 +81,7 @@ void watch_memory();
 
 // Sends and receives on a request that is there already (a persistent one). The type is held when it is not
 // yet.
-void start_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
-                Mode mode);
+void start_send(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload, Mode mode);
 void begin_receive(Request& request, Comm& comm, Channel channel, int peer, int tag, const Payload& payload);
 
 // Which protocols a communicator uses, and what the slowest of them is good for.

@@ -96,7 +96,9 @@ int color(int resource) {
     }
     // Those who name different resources are not together.
     const int64_t number = (int64_t(world().nodes[size_t(world().rank)]) * kResources + resource) * kMostOfHost + only;
-    return int(number & INT32_MAX);
+    // Numbers of nodes are those of one job; the first process's number keeps others apart, as well as one word can.
+    constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
+    return int((uint64_t(number) ^ (world().numbers[0] * kSpread >> 33)) & INT32_MAX);
 }
 
 }  // namespace viaduct::mpi::hardware

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The start and the end of a job: launcher, modules, exchange of addresses, connections; and back. The order
 // is that of docs/adi.md. MPI_Init and MPI_Finalize come here.
+#include <sys/auxv.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +101,9 @@ bool learns_waiting() { return std::strcmp(adi::param_text(adi::Param::wait_lear
 Card open_modules() {
     Card card;
     card.host = host_name();
+    // Where the system call is forbidden: the random bytes that the kernel gives each program at its start.
+    if (::getrandom(&card.number, sizeof card.number, 0) != sizeof card.number)
+        std::memcpy(&card.number, reinterpret_cast<const void*>(::getauxval(AT_RANDOM)), sizeof card.number);
     card.processors = own_processors();
     card.group = own_cpu_quota().group;
     if (learns_waiting() && engine.task.ti_nlocal > 1 && first_of_node() &&
@@ -124,6 +129,14 @@ Card open_modules() {
     return card;
 }
 
+// Contexts that processes of several jobs use begin with the number of the process that has made them, so these numbers
+// differ between jobs: the first one is random.
+void number_processes(uint32_t random) {
+    const auto size = static_cast<uint32_t>(engine.world.size);
+    const uint32_t first = 1 + random % (kProcessNumbers - 1 - size);
+    for (uint32_t rank = 0; rank < size; rank++) engine.world.numbers.push_back(first + rank);
+}
+
 bool exchange(const Card& own) {
     rte::Runtime& job = *engine.job;
     if (!job.put("cmpi", own.encode()) || !job.fence()) return false;
@@ -138,6 +151,7 @@ bool exchange(const Card& own) {
             say("rank " + std::to_string(rank) + " published no card this library can read: " + job.error());
             return false;
         }
+        if (rank == 0) number_processes(card->number);
         procinfo& info = engine.infos[static_cast<size_t>(rank)];
         std::snprintf(info.pi_host, sizeof info.pi_host, "%s", card->host.c_str());
         if (info.pi_nodeid == own_node) {
@@ -231,7 +245,8 @@ void make_own_comm() {
     own_comm.send_context = own_comm.recv_context = kOwnContext;
     own_comm.rank = engine.world.rank;
     own_comm.size = own_comm.remote_size = engine.world.size;
-    own_comm.peers = engine.world.processes.data();
+    engine.own_processes = engine.world.processes;
+    own_comm.peers = engine.own_processes.data();
     attach(own_comm);
 }
 

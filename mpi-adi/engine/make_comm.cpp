@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/dynamic/meet.hpp"
 #include "mpi-adi/engine/request.hpp"
 
 namespace viaduct::mpi {
@@ -158,7 +159,8 @@ int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request**
 namespace {
 
 int create_inter(Communicator& old, const Group& group, int refused, Communicator** made) {
-    // What each process says: its side's group, by world ranks, is known to the first one of the side.
+    // What each process says: its side's group, by ranks in the parent, is known to the first one of the side. Process
+    // numbers are this process's own: they mean nothing to one of another job.
     struct Word {
         int64_t context;
         int64_t members;
@@ -192,8 +194,12 @@ int create_inter(Communicator& old, const Group& group, int refused, Communicato
     }
     members.resize(size_t(theirs.members));
     Schedule second(old);
+    std::vector<int> ours;
+    for (int process : group.world) {
+        ours.push_back(old.local->rank_of(process));
+    }
     if (old.rank == 0) {
-        second.send(group.world.data(), MPI_Count(group.world.size() * sizeof(int)), bytes_type(), 0);
+        second.send(ours.data(), MPI_Count(ours.size() * sizeof(int)), bytes_type(), 0);
         second.recv(members.data(), MPI_Count(members.size() * sizeof(int)), bytes_type(), 0);
     }
     if (int error = second.run()) {
@@ -204,6 +210,12 @@ int create_inter(Communicator& old, const Group& group, int refused, Communicato
     }
     *made = nullptr;
     if (group.rank != MPI_UNDEFINED && !members.empty()) {
+        for (int& member : members) {
+            if (member < 0 || member >= old.remote_size) {
+                return MPI_ERR_INTERN;
+            }
+            member = old.remote->world[size_t(member)];
+        }
         auto* local = new Group(group.world, world().rank);
         auto* remote = new Group(members, world().rank);
         *made = make_inter(local, remote, uint64_t(mine.context), uint64_t(theirs.context), &old);
@@ -299,11 +311,18 @@ namespace {
 struct SplitWord {
     int color;
     int key;
-    int process;  // rank in the world
+    int process;  // set by the receiver, whose own number it is
     int rank;     // in the parent
     uint64_t context;
     int64_t refused;
 };
+
+// Words by rank in the group.
+void number_by(const Group& group, std::vector<SplitWord>& words) {
+    for (size_t rank = 0; rank < words.size(); ++rank) {
+        words[rank].process = group.world[rank];
+    }
+}
 
 // Members of one color in the order of keys, then of ranks.
 std::vector<SplitWord> chosen(const std::vector<SplitWord>& all, int color) {
@@ -328,7 +347,7 @@ Group* group_from(const std::vector<SplitWord>& members) {
 int comm_split(Communicator& old, int color, int key, int refused, Communicator** made) {
     *made = nullptr;
     // Everybody offers a context; that of the first member of each color is taken.
-    SplitWord mine{color, key, world().rank, old.rank, new_context(), refused};
+    SplitWord mine{color, key, 0, old.rank, new_context(), refused};
     std::vector<SplitWord> all;
     if (int error = collect(old.inter ? *old.within : old, mine, &all)) {
         return error;
@@ -342,6 +361,8 @@ int comm_split(Communicator& old, int color, int key, int refused, Communicator*
             return error;
         }
     }
+    number_by(*old.local, all);
+    number_by(*old.remote, others);
     const int here_refused = first_refusal(all);
     if (int error = own_or(refused, own_or(here_refused, first_refusal(others)))) {
         return error;
@@ -361,16 +382,43 @@ int comm_split(Communicator& old, int color, int key, int refused, Communicator*
     return MPI_SUCCESS;
 }
 
+namespace {
+
+uint64_t job_of(const Group& group) {
+    const bool ours = std::all_of(group.world.begin(), group.world.end(), [](int p) { return p < world().size; });
+    return ours ? world().numbers[0] : 0;
+}
+
+// Whether the leaders' words can name processes by their ranks in the world.
+template <typename Word>
+bool of_one_job(const Word& a, const Word& b) {
+    return a.job != 0 && a.job == b.job;
+}
+
+int swap_texts(Communicator& peer, int with, int tag, const std::string& mine, std::string* theirs) {
+    uint64_t sizes[2] = {mine.size(), 0};
+    if (int error = sendrecv(peer, Channel::groups, with, tag, payload(&sizes[0], 1), with, tag,
+                             payload(&sizes[1], 1))) {
+        return error;
+    }
+    theirs->resize(sizes[1]);
+    return sendrecv(peer, Channel::groups, with, tag, payload(mine.data(), mine.size()), with, tag,
+                    payload(theirs->data(), theirs->size()));
+}
+
+}  // namespace
+
 int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader, int tag, int refused,
                      Communicator** made) {
     struct Word {
         uint64_t context;
         int64_t members;
         int64_t error;
+        uint64_t job;  // the first process number of the job that all members belong to; 0: of several
     };
     *made = nullptr;
-    Word mine{0, local.size, MPI_SUCCESS};
-    Word theirs{0, 0, MPI_SUCCESS};
+    Word mine{0, local.size, MPI_SUCCESS, job_of(*local.local)};
+    Word theirs{0, 0, MPI_SUCCESS, 0};
     std::vector<int> members;
     if (local.rank == local_leader && refused != MPI_SUCCESS) {
         theirs.error = refused;
@@ -378,7 +426,7 @@ int intercomm_create(Communicator& local, int local_leader, Communicator* peer, 
         mine.context = new_context();
         theirs.error = sendrecv(*peer, Channel::groups, remote_leader, tag, payload(&mine, 1), remote_leader, tag,
                                 payload(&theirs, 1));
-        if (theirs.error == MPI_SUCCESS) {
+        if (theirs.error == MPI_SUCCESS && of_one_job(mine, theirs)) {
             members.resize(size_t(theirs.members));
             theirs.error = sendrecv(*peer, Channel::groups, remote_leader, tag,
                                     payload(local.local->world.data(), local.local->world.size()), remote_leader, tag,
@@ -391,6 +439,14 @@ int intercomm_create(Communicator& local, int local_leader, Communicator* peer, 
     }
     if (both[1].error != MPI_SUCCESS) {
         return int(both[1].error);
+    }
+    if (!of_one_job(both[0], both[1])) {
+        return meet(local, local_leader, [=](RootLink* link) {
+            link->swap = [=](const std::string& out, std::string* in) {
+                return swap_texts(*peer, remote_leader, tag, out, in);
+            };
+            return MPI_SUCCESS;
+        }, false, made);
     }
     members.resize(size_t(both[1].members));
     if (int error = tell_all(local, members.data(), MPI_Count(members.size()), local_leader)) {
@@ -411,10 +467,10 @@ int intercomm_merge(Communicator& inter, bool high, Communicator** made) {
     struct Word {
         uint64_t context;
         int64_t high;
-        int64_t first;
+        int64_t first;  // a number that both sides know
     };
     *made = nullptr;
-    Word mine{inter.rank == 0 ? new_context() : 0, high, inter.local->world[0]};
+    Word mine{inter.rank == 0 ? new_context() : 0, high, world().numbers[size_t(inter.local->world[0])]};
     Word theirs{};
     Schedule s(inter);
     if (inter.rank == 0) {

@@ -30,6 +30,22 @@ void Matcher::remove(Unexpected* message) {
     message->home = nullptr;
 }
 
+Request* Matcher::take_receive_of_lost() {
+    bool lost_one = false;
+    for (int source = 0; peers_ != nullptr && source < size_; source++) {
+        if ((peers_[source]->p_flags & MPIP_PROC_TRANSPORTERR) == 0) continue;
+        lost_one = true;
+        auto& receives = sources_[static_cast<size_t>(source)].receives;
+        Request* const first = receives.first();
+        if (first == nullptr) continue;
+        receives.erase(first);
+        return first;
+    }
+    Request* const anywhere = lost_one ? from_anywhere_.first() : nullptr;
+    if (anywhere != nullptr) from_anywhere_.erase(anywhere);
+    return anywhere;
+}
+
 Unexpected* new_unexpected(size_t bytes) {
     Unexpected* message = pool.first();
     if (message != nullptr && bytes <= kPooledBytes) {

@@ -101,6 +101,8 @@ public:
     // All of them: for the end of a communicator, and for a peer that takes one back.
     Unexpected* first_message() const { return messages_.first(); }
     static Unexpected* next_message(const Unexpected* one) { return one->of_all.next; }
+    // One of the posted receives that a lost process was to answer, or may have been to, off the queue; or null.
+    Request* take_receive_of_lost();
     // Posted receives that only this source can satisfy.
     Request* first_receive_of(int source) {
         grow(source + 1);

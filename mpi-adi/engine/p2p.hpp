@@ -25,12 +25,16 @@ struct Request;
 struct World {
     int rank = 0;
     int size = 0;
-    std::vector<process_t*> processes;  // by world rank
-    std::vector<int> nodes;             // by world rank: equal numbers share a node
+    // By process number: the ranks of this job, then processes of other jobs in the order in which they were met.
+    std::vector<process_t*> processes;
+    std::vector<int> nodes;         // equal numbers share a node
+    std::vector<uint32_t> numbers;  // each unlike that of any other process of any job that has been met
     int universe_size = 0;              // 0: unknown
     int appnum = -1;                    // below 0: unknown
 };
 const World& world();
+// Process numbers are below: a context has room for so much in front of the bits of kContextOf.
+constexpr uint32_t kProcessNumbers = 1u << 29;
 
 inline int world_rank_of(const process_t& process) { return process.p_gid.pg_wrank; }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "mpi-adi/engine/dynamic/processes.hpp"
 #include "mpi-adi/engine/engine.hpp"
 
 namespace viaduct::mpi {
@@ -39,7 +40,8 @@ int keep(Matcher& matcher, process_t* from, const envelope& ev, const void* data
 int arrived(process_t* from, const envelope* ev, const void* data, size_t here, void* held,
             mpip_req_t** match) {
     Matcher& matcher = matcher_of(ev->ev_ctxt);
-    if (ev->ev_rank < 0 || ev->ev_rank >= engine.world.size || ev->ev_len < 0 || ev->ev_tag < 0 ||
+    const auto known = static_cast<int>(engine.world.processes.size());
+    if (ev->ev_rank < 0 || ev->ev_rank >= known || ev->ev_len < 0 || ev->ev_tag < 0 ||
         !matcher.plausible(from, ev->ev_rank)) [[unlikely]]
         refuse(from, *ev);
 
@@ -69,6 +71,7 @@ void completed(mpip_req_t* done) {
 
 void peer_failed(process_t* process, int) {
     if (engine.stage == Stage::finalizing || engine.stage == Stage::after) return;
+    if ((process->p_flags & MPIP_PROC_ROBUST) != 0) return process_lost();
     end_job(kCutShort, "rank %d is lost: %s", world_rank_of(*process), mpip_last_error());
 }
 

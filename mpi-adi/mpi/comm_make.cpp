@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/dynamic/processes.hpp"
 #include "mpi-adi/engine/hardware.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
 #include "mpi-adi/engine/request.hpp"
@@ -60,7 +61,7 @@ int color_by_directory(Communicator& comm, const Info* info, int* color) {
     const bool agreed = directory && range[0] == -range[1];
     std::error_code ignored;
     if (agreed && std::filesystem::is_directory(*directory, ignored)) {
-        *color = world().nodes[size_t(world().rank)];
+        *color = int(own_node());
     }
     return MPI_SUCCESS;
 }
@@ -143,7 +144,7 @@ int split_type(Communicator& comm, int type, int key, Info* info, MPI_Comm* newc
         int color = MPI_UNDEFINED;
         int refused = MPI_SUCCESS;
         if (type == MPI_COMM_TYPE_SHARED) {
-            color = world().nodes[size_t(world().rank)];
+            color = int(own_node());
         } else if (type == MPI_COMM_TYPE_HW_GUIDED) {
             color = color_by_named_resource(info);
         } else if (type != MPI_UNDEFINED) {
@@ -152,6 +153,27 @@ int split_type(Communicator& comm, int type, int key, Info* info, MPI_Comm* newc
         error = comm_split(comm, color, key, refused, &made);
     }
     return give(error, with_hints(made, info), newcomm);
+}
+
+// Waits for what is pending here, and for all members to have come so far; then those that are of another job, and in
+// no other communicator, are connected no more.
+int disconnect(Communicator& comm, MPI_Comm* handle) {
+    // Every pending operation holds a reference.
+    progress_until([&comm] { return comm.references == 1; });
+    {
+        Schedule s(comm);
+        coll::barrier(s);
+        (void)s.run();  // an error tells of lost members, for whom nothing is waited
+    }
+    Group* const remote = comm.remote;
+    group_retain(remote);
+    int error = comm_free(&comm);
+    if (error == MPI_SUCCESS) {
+        *handle = MPI_COMM_NULL;
+        error = part_from_processes(*remote);
+    }
+    group_release(remote);
+    return error;
 }
 
 int free_comm(MPI_Comm* handle) {
@@ -260,10 +282,10 @@ VIADUCT_MPI(Comm_disconnect, (MPI_Comm * comm)) {
     Communicator* old = comm ? comm_of(*comm) : nullptr;
     Call call("MPI_Comm_disconnect", old);
     VIADUCT_MPI_NEED(comm)
-    if (old) {  // every pending operation holds a reference
-        progress_until([old] { return old->references == 1; });
+    if (!old || old == world_comm() || old == self_comm()) {
+        return call.result(MPI_ERR_COMM);
     }
-    return call.result(free_comm(comm));
+    return call.result(disconnect(*old, comm));
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,

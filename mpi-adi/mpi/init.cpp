@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/dynamic/spawn.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/job_life.hpp"
@@ -26,6 +27,10 @@ int initialise(int required, int* provided, const char* function) {
     // Without a job there is no communicator whose error handler could be asked.
     if (error != MPI_SUCCESS) end_job(error, "%s failed", function);
     stage = WorldStage::running;
+    {
+        Critical guard;
+        meet_parents();
+    }
     if (provided != nullptr) *provided = thread_level();
     return MPI_SUCCESS;
 }

@@ -88,6 +88,11 @@ void adopt(Communicator& made, const Info* info, Errhandler* errhandler) {
     made.errhandler = errhandler;
 }
 
+// Sessions know the processes of this job alone.
+bool is_of_this_job(const Group& group) {
+    return std::all_of(group.world.begin(), group.world.end(), [](int process) { return process < world().size; });
+}
+
 int create_from_group(Group* group, const char* stringtag, const Info* info, Errhandler* errhandler,
                       MPI_Comm* newcomm) {
     *newcomm = MPI_COMM_NULL;
@@ -100,7 +105,7 @@ int create_from_group(Group* group, const char* stringtag, const Info* info, Err
     if (group->size() == 0) {
         return MPI_SUCCESS;
     }
-    if (group->rank == MPI_UNDEFINED) {
+    if (group->rank == MPI_UNDEFINED || !is_of_this_job(*group)) {
         return MPI_ERR_GROUP;
     }
     Communicator* made = nullptr;
@@ -120,7 +125,7 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
     if ((local && local->size() == 0) || (local && remote && remote->size() == 0)) {
         return MPI_SUCCESS;
     }
-    if (!local || local->rank == MPI_UNDEFINED) {
+    if (!local || local->rank == MPI_UNDEFINED || !is_of_this_job(*local)) {
         return MPI_ERR_GROUP;
     }
     if (!stringtag || strnlen(stringtag, MPI_MAX_STRINGTAG_LEN) == MPI_MAX_STRINGTAG_LEN) {
@@ -132,7 +137,7 @@ int inter_from_groups(Group* local, int local_leader, Group* remote, int remote_
     int peer = MPI_PROC_NULL;
     int refused = MPI_SUCCESS;
     if (local->rank == local_leader) {  // remote group and leader count at the local leader only
-        if (!remote) {
+        if (!remote || !is_of_this_job(*remote)) {
             refused = MPI_ERR_GROUP;
         } else if (remote_leader < 0 || remote_leader >= remote->size()) {
             refused = MPI_ERR_RANK;

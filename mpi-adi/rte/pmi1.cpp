@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "mpi-adi/rte/cards.hpp"
 #include "mpi-adi/rte/clients.hpp"
@@ -63,6 +64,54 @@ public:
         return value;
     }
 
+    Answer publish(const std::string& service, const std::string& port) override {
+        return name_answer("cmd=publish_name service=" + word_of(service) + " port=" + port, "publish_result");
+    }
+
+    Answer unpublish(const std::string& service) override {
+        return name_answer("cmd=unpublish_name service=" + word_of(service), "unpublish_result");
+    }
+
+    Answer lookup(const std::string& service, std::string* port) override {
+        const Answer answer = name_answer("cmd=lookup_name service=" + word_of(service), "lookup_result");
+        const auto found = answer == Answer::done ? field_of(answer_, "port") : std::nullopt;
+        if (found) port->assign(*found);
+        return answer == Answer::done && !found ? Answer::refused : answer;
+    }
+
+    // One block of lines for each command, and one answer to all.
+    bool spawn(const std::vector<Command>& commands, const std::string& port) override {
+        std::string lines;
+        int number = 0;
+        for (const Command& command : commands) {
+            lines += "mcmd=spawn\nnprocs=" + std::to_string(command.processes) + "\n";
+            lines += "execname=" + command.program + "\ntotspawns=" + std::to_string(commands.size()) + "\n";
+            lines += "spawnssofar=" + std::to_string(++number) + "\n";
+            int count = 0;
+            for (const std::string& argument : command.arguments)
+                lines += "arg" + std::to_string(++count) + "=" + argument + "\n";
+            lines += "argcnt=" + std::to_string(count) + "\npreput_num=1\n";
+            lines += std::string("preput_key_0=") + kParentPort + "\npreput_val_0=" + port + "\n";
+            lines += "info_num=" + std::to_string(command.hints.size()) + "\n";
+            count = 0;
+            for (const auto& [key, value] : command.hints) {
+                lines += "info_key_" + std::to_string(count) + "=" + key + "\n";
+                lines += "info_val_" + std::to_string(count++) + "=" + value + "\n";
+            }
+            lines += "endcmd\n";
+        }
+        // A line that holds another one would be one more for the launcher.
+        for (const Command& command : commands)
+            if (!is_one_line(command)) return fail("a line break in what is to be started");
+        lines.pop_back();
+        return ask(std::move(lines), "spawn_result");
+    }
+
+    std::optional<std::string> parent_port() override {
+        if (std::getenv("PMI_SPAWNED") == nullptr) return std::nullopt;
+        return get_word(kParentPort);
+    }
+
     bool finalize() override {
         const bool told = ask("cmd=finalize", "finalize_ack");
         channel_.close();
@@ -80,10 +129,40 @@ public:
 
 private:
     static constexpr int kShortestValue = 64;
+    static constexpr const char* kParentPort = "PARENT_ROOT_PORT_NAME";  // as in MPICH
     static constexpr std::chrono::seconds kLongestAbort{2};
 
     static std::string key_of(int rank, std::string_view key, size_t piece) {
         return std::string(key) + "-" + std::to_string(rank) + "-" + std::to_string(piece);
+    }
+
+    static bool is_one_line(const Command& command) {
+        const auto one = [](const std::string& text) { return text.find('\n') == std::string::npos; };
+        return one(command.program) && std::all_of(command.arguments.begin(), command.arguments.end(), one) &&
+               std::all_of(command.hints.begin(), command.hints.end(),
+                           [&](const auto& hint) { return one(hint.first) && one(hint.second); });
+    }
+
+    // Any name as a word without blanks and equal signs.
+    static std::string word_of(const std::string& service) {
+        static constexpr char kDigits[] = "0123456789abcdef";
+        std::string word;
+        for (const unsigned char c : service) {
+            if (c > ' ' && c < 127 && c != '=' && c != '%') {
+                word += static_cast<char>(c);
+                continue;
+            }
+            word += '%';
+            word += kDigits[c >> 4];
+            word += kDigits[c & 15];
+        }
+        return word;
+    }
+
+    // A launcher that knows names says rc; others refuse the question.
+    Answer name_answer(std::string question, std::string_view expected) {
+        if (ask(std::move(question), expected)) return field_of(answer_, "rc") ? Answer::done : Answer::none;
+        return field_of(answer_, "cmd") == expected && field_of(answer_, "rc") ? Answer::refused : Answer::none;
     }
 
     // One exchange. The answer must be of the expected kind and, where it has one, carry rc=0.

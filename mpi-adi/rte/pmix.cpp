@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 
 #include "mpi-adi/rte/clients.hpp"
 
@@ -23,6 +24,7 @@ struct Library {
     decltype(&::PMIx_Commit) commit = nullptr;
     decltype(&::PMIx_Fence) fence = nullptr;
     decltype(&::PMIx_Get) get = nullptr;
+    decltype(&::PMIx_Spawn) spawn = nullptr;
     decltype(&::PMIx_Error_string) text = nullptr;
 
     // The library stays loaded: it has threads of its own.
@@ -36,7 +38,8 @@ struct Library {
         return find(handle, "PMIx_Init", &init, error) && find(handle, "PMIx_Finalize", &finalize, error) &&
                find(handle, "PMIx_Abort", &abort, error) && find(handle, "PMIx_Put", &put, error) &&
                find(handle, "PMIx_Commit", &commit, error) && find(handle, "PMIx_Fence", &fence, error) &&
-               find(handle, "PMIx_Get", &get, error) && find(handle, "PMIx_Error_string", &text, error);
+               find(handle, "PMIx_Get", &get, error) && find(handle, "PMIx_Spawn", &spawn, error) &&
+               find(handle, "PMIx_Error_string", &text, error);
     }
 
 private:
@@ -87,6 +90,56 @@ private:
     pmix_value_t* value_ = nullptr;
 };
 
+constexpr char kParentPort[] = "LIBCMPI_PARENT_PORT";
+
+// A command as PMIx takes it: arrays of C strings that live as long as this.
+class App {
+public:
+    App(const Command& command, const std::string& port) : command_(command) {
+        variable_ = std::string(kParentPort) + "=" + port;
+        for (const auto& [key, value] : command.hints)
+            if (key == "path") command_.program = value + "/" + command.program;
+        arguments_ = {command_.program.data()};
+        for (std::string& argument : command_.arguments) arguments_.push_back(argument.data());
+        arguments_.push_back(nullptr);
+        environment_ = {variable_.data(), nullptr};
+        for (auto& [key, value] : command_.hints) {
+            if (key == "wdir") folder_ = value.data();
+            if (key == "host") add_hint(PMIX_HOST, value.data());
+            if (key == "hostfile") add_hint(PMIX_HOSTFILE, value.data());
+        }
+    }
+    App(const App&) = delete;
+    App& operator=(const App&) = delete;
+    App(App&&) = delete;
+
+    pmix_app_t bare() {
+        pmix_app_t app{};
+        app.cmd = command_.program.data();
+        app.argv = arguments_.data();
+        app.env = environment_.data();
+        app.cwd = folder_;
+        app.maxprocs = command_.processes;
+        app.info = hints_.empty() ? nullptr : hints_.data();
+        app.ninfo = hints_.size();
+        return app;
+    }
+
+private:
+    void add_hint(const char* key, char* value) {
+        pmix_info_t& hint = hints_.emplace_back(pmix_info_t{});
+        std::strncpy(hint.key, key, PMIX_MAX_KEYLEN);
+        hint.value.type = PMIX_STRING;
+        hint.value.data.string = value;
+    }
+
+    Command command_;
+    std::string variable_;
+    char* folder_ = nullptr;
+    std::vector<char*> arguments_, environment_;
+    std::vector<pmix_info_t> hints_;
+};
+
 class Pmix final : public Runtime {
 public:
     const char* name() const override { return "pmix"; }
@@ -133,6 +186,20 @@ public:
         if (!bytes)
             fail("rank " + std::to_string(of) + " published something else under " + std::string(key));
         return bytes;
+    }
+
+    // The port goes to the processes by their environment.
+    bool spawn(const std::vector<Command>& commands, const std::string& port) override {
+        std::list<App> apps;
+        std::vector<pmix_app_t> bare;
+        for (const Command& command : commands) bare.push_back(apps.emplace_back(command, port).bare());
+        char name_space[PMIX_MAX_NSLEN + 1] = "";
+        return done(library_.spawn(nullptr, 0, bare.data(), bare.size(), name_space), "PMIx_Spawn");
+    }
+
+    std::optional<std::string> parent_port() override {
+        const char* port = std::getenv(kParentPort);
+        return port != nullptr ? std::optional<std::string>(port) : std::nullopt;
     }
 
     bool finalize() override { return done(library_.finalize(nullptr, 0), "PMIx_Finalize"); }

@@ -8,12 +8,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace viaduct::rte {
 
+// Processes that a job starts: so many of one program, with hints for the launcher ("host", "wdir", "path", ...).
+struct Command {
+    std::string program;
+    std::vector<std::string> arguments;
+    int processes = 0;
+    std::vector<std::pair<std::string, std::string>> hints;
+};
+
 class Runtime {
 public:
+    // What a launcher answers about a service name; none: it keeps no names.
+    enum class Answer { done, refused, none };
+
     Runtime() = default;
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
@@ -39,6 +51,16 @@ public:
     [[nodiscard]] virtual bool fence() = 0;
     // What `rank` published before the last fence; none when there is no such thing or it is damaged.
     virtual std::optional<std::string> get(int rank, std::string_view key) = 0;
+    // Service names, for jobs of one launcher.
+    virtual Answer publish(const std::string&, const std::string&) { return Answer::none; }
+    virtual Answer unpublish(const std::string&) { return Answer::none; }
+    virtual Answer lookup(const std::string&, std::string*) { return Answer::none; }
+    // Starts a further job of all these processes; parent_port() tells them `port`.
+    virtual bool spawn(const std::vector<Command>&, const std::string&) {
+        return fail("no launcher that could start processes started this one");
+    }
+    // Of a process that was started so.
+    virtual std::optional<std::string> parent_port() { return std::nullopt; }
     // Leaves the job in order. Only the destructor may follow.
     [[nodiscard]] virtual bool finalize() = 0;
     // Ends the whole job with this code, and this process at once.

@@ -12,6 +12,7 @@ namespace {
 
 TEST(Card, comes_back_as_it_was) {
     Card card;
+    card.number = 0x89abcdef;
     card.host = "node17";
     card.processors = std::string("\x03\x00\x80", 3);
     card.group = "26:4711";
@@ -19,6 +20,7 @@ TEST(Card, comes_back_as_it_was) {
     card.environments = {{"shm", std::string("\0\1\2", 3)}, {"tcp", std::string(700, 'x')}};
     const auto back = Card::decode(card.encode());
     ASSERT_TRUE(back);
+    EXPECT_EQ(back->number, card.number);
     EXPECT_EQ(back->host, card.host);
     EXPECT_EQ(back->processors, card.processors);
     EXPECT_EQ(back->group, card.group);

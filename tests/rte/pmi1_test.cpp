@@ -52,14 +52,25 @@ public:
     std::map<std::string, std::string> values;
     bool in_pieces = false;
     std::string aborted;
+    std::string told;
+    std::string spawn_answer = "cmd=spawn_result rc=0";
     std::string error;
     int client_fd;
 
 private:
     void serve() {
         LineChannel channel(fd_);
+        int total = 0, missing = 0;
         while (const auto line = channel.receive()) {
             const std::string verb(field_of(*line, "cmd").value_or(""));
+            if (verb.empty()) {  // of a command in several lines
+                told += *line + "\n";
+                if (const auto number = number_of(*line, "spawnssofar")) missing = total - *number;
+                if (const auto number = number_of(*line, "totspawns")) total = *number;
+                if (*line == "endcmd" && missing == 0) reply(spawn_answer + "\n");
+                continue;
+            }
+            if (verb == "publish_name" || verb == "lookup_name") told = *line;
             if (verb == "abort") aborted = field_of(*line, "exitcode").value_or("");
             const std::string answer = answers.contains(verb) ? answers[verb] : store(verb, *line);
             if (answer.empty()) return;
@@ -205,6 +216,52 @@ TEST(Alone, is_rank_0_of_1) {
     EXPECT_EQ(job->get(0, "other"), std::nullopt);
     EXPECT_EQ(job->get(1, "card"), std::nullopt);
     EXPECT_TRUE(job->finalize());
+}
+
+TEST(Pmi1, names_are_done_refused_or_not_kept) {
+    using Answer = Runtime::Answer;
+    Launcher launcher;
+    launcher.answers["publish_name"] = "cmd=publish_result info=ok rc=0 msg=success";
+    launcher.answers["unpublish_name"] = "cmd=unpublish_result info=ok rc=1 msg=service_not_found";
+    launcher.answers["lookup_name"] = "cmd=lookup_result port=viaduct-0123 info=ok rc=0 msg=success";
+    launcher.start();
+    auto job = launcher.join_as(0, 1);
+    ASSERT_NE(job, nullptr) << launcher.error;
+    EXPECT_EQ(job->publish("two words=1%", "viaduct-0123"), Answer::done);
+    EXPECT_EQ(launcher.told, "cmd=publish_name service=two%20words%3d1%25 port=viaduct-0123");
+    EXPECT_EQ(job->unpublish("a"), Answer::refused);
+    std::string port;
+    EXPECT_EQ(job->lookup("a", &port), Answer::done);
+    EXPECT_EQ(port, "viaduct-0123");
+    launcher.answers["lookup_name"] = "cmd=lookup_result rc=1 msg=service_not_found";
+    EXPECT_EQ(job->lookup("a", &port), Answer::refused);
+    launcher.answers["lookup_name"] = "cmd=lookup_result rc=0";
+    EXPECT_EQ(job->lookup("a", &port), Answer::refused);
+    launcher.answers["lookup_name"] = "cmd=unknown";
+    EXPECT_EQ(job->lookup("a", &port), Answer::none);
+    job.reset();
+}
+
+TEST(Pmi1, commands_to_start_go_in_lines_and_hold_no_line_of_their_own) {
+    Launcher launcher;
+    launcher.start();
+    auto job = launcher.join_as(0, 1);
+    ASSERT_NE(job, nullptr) << launcher.error;
+    const Command first{"./a", {"x y", "k=v"}, 2, {{"wdir", "/"}}};
+    const Command second{"b", {}, 1, {}};
+    EXPECT_TRUE(job->spawn({first, second}, "viaduct-0123"));
+    EXPECT_EQ(launcher.told,
+              "mcmd=spawn\nnprocs=2\nexecname=./a\ntotspawns=2\nspawnssofar=1\narg1=x y\narg2=k=v\nargcnt=2\n"
+              "preput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=viaduct-0123\n"
+              "info_num=1\ninfo_key_0=wdir\ninfo_val_0=/\nendcmd\n"
+              "mcmd=spawn\nnprocs=1\nexecname=b\ntotspawns=2\nspawnssofar=2\nargcnt=0\n"
+              "preput_num=1\npreput_key_0=PARENT_ROOT_PORT_NAME\npreput_val_0=viaduct-0123\ninfo_num=0\nendcmd\n");
+    launcher.told.clear();
+    EXPECT_FALSE(job->spawn({{"a\ncmd=abort", {}, 1, {}}}, "p"));
+    EXPECT_FALSE(job->spawn({{"a", {"x\nendcmd"}, 1, {}}}, "p"));
+    EXPECT_FALSE(job->spawn({{"a", {}, 1, {{"wdir", "/\n"}}}}, "p"));
+    EXPECT_EQ(launcher.told, "");
+    job.reset();
 }
 
 }  // namespace

@@ -43,10 +43,13 @@ int create_flags_of(int amode) {
 
 // In turn from each host, so that each takes part.
 std::vector<int> choose_aggregators(const Communicator& comm, int wanted) {
+    // By the first rank of each: numbers of nodes differ between jobs, and all processes must choose alike.
+    std::map<int, int> first_of;
     std::map<int, std::vector<int>> hosts;
-    for (int rank = 0; rank < comm.size; rank++)
-        hosts[world().nodes[static_cast<size_t>(comm.local->world[static_cast<size_t>(rank)])]].push_back(
-            rank);
+    for (int rank = 0; rank < comm.size; rank++) {
+        const int node = world().nodes[static_cast<size_t>(comm.local->world[static_cast<size_t>(rank)])];
+        hosts[first_of.try_emplace(node, rank).first->second].push_back(rank);
+    }
     const int most = wanted > 0 ? std::min(wanted, comm.size) : comm.size;
     const int of_host = wanted > 0 ? comm.size : kAggregatorsOfHost;
     std::vector<int> chosen;

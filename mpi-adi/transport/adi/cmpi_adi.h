@@ -30,7 +30,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CMPI_ADI_VERSION 4 /* of this contract; mpip_map_functions checks it */
+#define CMPI_ADI_VERSION 5 /* of this contract; mpip_map_functions checks it */
 
 /* --------------------------------------------------------------------------------------- codes and numbers -- */
 
@@ -200,6 +200,13 @@ struct procinfo {
     int pi_proto;             /* -1 until mpip_getconns */
     int pi_ptrank;            /* rank in protocol */
     int pi_nodeid;
+    /*
+     * Of a process of another job: its rank there, and the secret that its job and this one have agreed on, from which
+     * its protocol makes what the two prove their names by. NULL: of this job.
+     */
+#define MPIP_SECRET_BYTES 16
+    const unsigned char* pi_secret;
+    int pi_jobrank;
 };
 
 /* The job, filled by the engine before pt_initconns (first part) and pt_makeconns (second part). */
@@ -230,6 +237,12 @@ struct taskinfo {
     struct procinfo* ti_proto[NPROTO];
     int ti_nproto[NPROTO];
     void* ti_info; /* the engine's */
+    /*
+     * Set by pt_initconns of a protocol that reaches processes of other jobs: the address environment that they get,
+     * without anything that only this job may know. Size 0: the protocol stays inside the job.
+     */
+    int ti_outerenvsize[NPROTO];
+    void* ti_outerenv[NPROTO];
 };
 
 /* What a module is good for: numbers to choose by, never names. */
@@ -367,6 +380,12 @@ const char* mpip_protocol_name(int number);
  * oneself. Fills pi_proto, pi_ptrank, chains, ti_nprotos and p_proto. MPIP_ERR_UNREACHABLE, with *rank telling whom.
  */
 int mpip_getconns(taskinfo_t*, const char* forced, int* rank);
+/*
+ * The same for processes that have been added to the task behind the others (pi_proto -1), before pt_addconns of each
+ * protocol. The choice of the others stays; all chains are made anew, for ti_procs may have moved. A process that no
+ * protocol reaches is in no chain; its number goes to *rank.
+ */
+int mpip_addconns(taskinfo_t*, int* rank);
 /* Environment of rank r for protocol p; NULL when it has none. */
 const void* mpip_environment(const taskinfo_t*, int proto, int rank, int* size);
 /*

@@ -31,10 +31,8 @@ int choose(taskinfo_t* task, int rank, const char* forced) {
     return best;
 }
 
-}  // namespace
-
-extern "C" int mpip_getconns(taskinfo_t* task, const char* forced, int* rank) {
-    if (forced != nullptr && *forced == '\0') forced = nullptr;
+// Of the processes whose protocol is known.
+void make_chains(taskinfo_t* task) {
     procinfo* tail[NPROTO] = {};
     task->ti_nprotos = 0;
     for (int number = 0; number < NPROTO; ++number) {
@@ -44,18 +42,49 @@ extern "C" int mpip_getconns(taskinfo_t* task, const char* forced, int* rank) {
     for (int i = 0; i < task->ti_nprocs; ++i) {
         procinfo& info = task->ti_procs[i];
         info.pi_next = nullptr;
-        info.pi_proto = choose(task, i, forced);
-        if (info.pi_proto < 0) {
-            if (rank != nullptr) *rank = i;
-            return fail(MPIP_ERR_UNREACHABLE, "no protocol reaches process %d%s%s", i,
-                        forced != nullptr ? " by " : "", forced != nullptr ? forced : "");
-        }
         const int number = info.pi_proto;
+        if (number < 0) continue;
         info.pi_ptrank = task->ti_nproto[number]++;
-        info.pi_proc->p_proto = &mpip_protocols[number];
         (tail[number] == nullptr ? task->ti_proto[number] : tail[number]->pi_next) = &info;
         tail[number] = &info;
         if (info.pi_ptrank == 0) ++task->ti_nprotos;
     }
+}
+
+int unreachable(int rank, const char* forced, int* told) {
+    if (told != nullptr) *told = rank;
+    return fail(MPIP_ERR_UNREACHABLE, "no protocol reaches process %d%s%s", rank, forced != nullptr ? " by " : "",
+                forced != nullptr ? forced : "");
+}
+
+}  // namespace
+
+extern "C" {
+
+int mpip_getconns(taskinfo_t* task, const char* forced, int* rank) {
+    if (forced != nullptr && *forced == '\0') forced = nullptr;
+    for (int i = 0; i < task->ti_nprocs; ++i) {
+        procinfo& info = task->ti_procs[i];
+        info.pi_proto = choose(task, i, forced);
+        if (info.pi_proto < 0) return unreachable(i, forced, rank);
+        info.pi_proc->p_proto = &mpip_protocols[info.pi_proto];
+    }
+    make_chains(task);
     return MPIP_SUCCESS;
+}
+
+int mpip_addconns(taskinfo_t* task, int* rank) {
+    int answer = MPIP_SUCCESS;
+    for (int i = 0; i < task->ti_nprocs; ++i) {
+        procinfo& info = task->ti_procs[i];
+        if (info.pi_proto >= 0) continue;
+        info.pi_proto = choose(task, i, nullptr);
+        if (info.pi_proto < 0)
+            answer = unreachable(i, nullptr, rank);
+        else
+            info.pi_proc->p_proto = &mpip_protocols[info.pi_proto];
+    }
+    make_chains(task);
+    return answer;
+}
 }

@@ -22,6 +22,7 @@ constexpr std::array kKeys = {
     "rendezvous_extra", "eager_ring_after", "shm_ring",      "tcp_interfaces", "tcp_buffer",    "on_demand",
     "via_nics",         "rail_patience",    "wait_learning", "transports",
     "window_access",
+    "name_folder",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");

@@ -33,6 +33,7 @@ enum class Param : size_t {
     wait_learning,
     transports,
     window_access,
+    name_folder,
     count_
 };
 

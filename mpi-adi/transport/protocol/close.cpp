@@ -63,7 +63,8 @@ void Protocol::fail(Peer& p, const char* why) {
         adi::end_request(req, MPIP_ERR_PROC_FAILED);
     }
     while (p.proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(p.proc), MPIP_ERR_PROC_FAILED);
-    if (p.closing_received) return;
+    // Of another job's process the engine hears in any case: receives may wait for it.
+    if (p.closing_received && (p.proc->p_flags & MPIP_PROC_ROBUST) == 0) return;
     adi::fail(MPIP_ERR_PROC_FAILED, "process %u is lost: %s", p.rank, why);
     mpip_up.peer_failed(p.proc, MPIP_ERR_PROC_FAILED);
 }

@@ -30,7 +30,9 @@ struct Card {
     uint32_t magic;
     uint32_t piece;  // most payload it takes in one frame
     uint64_t host;   // processes with the same number share a loopback interface
-    Secret secret;   // known to the processes of this job; see handshake.hpp
+    // Known to the processes of this job; see handshake.hpp. In the card for processes of other jobs it is no secret,
+    // but a number that tells any two processes apart.
+    Secret secret;
     Address addresses[kAddresses];
     uint32_t count;  // of them
     uint32_t unused;

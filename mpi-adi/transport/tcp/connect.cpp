@@ -86,7 +86,7 @@ bool Tcp::listen_on(Address& address) {
     return true;
 }
 
-int Tcp::open(const taskinfo_t* task, Card* card) {
+int Tcp::open(const taskinfo_t* task, Card* card, Card* outer_card) {
     finalize();
     me_ = static_cast<uint32_t>(task->ti_index);
     epoll_ = Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC)));
@@ -96,7 +96,7 @@ int Tcp::open(const taskinfo_t* task, Card* card) {
     card_.host = adi::host_number("net");
     card_.piece = static_cast<uint32_t>(piece_);
     if (!ready_to_prove()) return adi::fail(MPIP_ERR_OTHER, "libsodium cannot be used");
-    if (!make_random(card_.secret.data(), card_.secret.size()))
+    if (!make_random(card_.secret.data(), card_.secret.size()) || !make_random(mark_.data(), mark_.size()))
         return adi::fail(MPIP_ERR_OTHER, "getrandom: %s", std::strerror(errno));
     job_ = task->ti_job;
     const std::string names = adi::param_text(adi::Param::tcp_interfaces);
@@ -108,7 +108,8 @@ int Tcp::open(const taskinfo_t* task, Card* card) {
         return adi::fail(MPIP_ERR_OTHER, "no address to listen on%s%s",
                          names.empty() ? "" : ", CMPI_TCP_INTERFACES=", names.c_str());
     }
-    *card = card_;
+    *card = *outer_card = card_;
+    outer_card->secret = mark_;
     return MPIP_SUCCESS;
 }
 
@@ -134,7 +135,20 @@ protocol::Peer& Tcp::make_lane(const taskinfo_t* task, int rank, process_t* proc
     protocol::Peer& peer = add_peer(static_cast<size_t>(rank), proc, upper);
     auto made = std::make_unique<Lane>(peer, *this);
     made->addresses = call_addresses(card_, theirs);
-    made->key = key_of(job_, me_, card_.secret, static_cast<uint32_t>(rank), theirs.secret);
+    const procinfo& info = task->ti_procs[rank];
+    if (info.pi_secret != nullptr) {
+        Secret agreed;
+        std::memcpy(agreed.data(), info.pi_secret, agreed.size());
+        made->name = static_cast<uint32_t>(info.pi_jobrank);
+        made->ours_first = mark_ < theirs.secret;
+        const Secret& first = made->ours_first ? mark_ : theirs.secret;
+        const Secret& second = made->ours_first ? theirs.secret : mark_;
+        made->key = key_of({reinterpret_cast<const char*>(first.data()), first.size()}, 0, agreed, 1, second);
+    } else {
+        made->name = static_cast<uint32_t>(rank);
+        made->ours_first = made->name > me_;
+        made->key = key_of(job_, me_, card_.secret, made->name, theirs.secret);
+    }
     made->piece = std::min(piece_, static_cast<size_t>(theirs.piece));
     peer.lane = std::move(made);
     return peer;
@@ -200,7 +214,7 @@ bool Tcp::send_hello(const Lane& lane, int fd, Step step) const {
     const Hello hello = {kMagic,
                          kVersion,
                          me_,
-                         lane.peer.rank,
+                         lane.name,
                          step == Step::call ? call.caller_nonce : call.called_nonce,
                          prove(lane.key, step, call)};
     return ::send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof hello;
@@ -279,7 +293,7 @@ void Tcp::on_connected(Lane& lane) {
     if (error == EINPROGRESS) return;
     lane.handshake = {};
     lane.handshake.caller = me_;
-    lane.handshake.called = lane.peer.rank;
+    lane.handshake.called = lane.name;
     if (error != 0 || !make_random(lane.handshake.caller_nonce.data(), sizeof(Nonce)) ||
         !send_hello(lane, lane.fd.get(), Step::call)) {
         if (error == ECONNREFUSED) ++lane.refused;
@@ -297,7 +311,7 @@ void Tcp::on_answer(Lane& lane) {
     if (had == 0) return;
     if (had < 0) return try_later(lane);  // closed as a pending caller, or the peer is dead, which the next call finds
     lane.handshake.called_nonce = lane.hello.nonce;
-    if (is_for_us(lane.hello) && lane.hello.from == lane.peer.rank &&
+    if (is_for_us(lane.hello) && lane.hello.from == lane.name &&
         is_proof(lane.hello.proof, lane.key, Step::answer, lane.handshake)) {
         const Proof proof = prove(lane.key, Step::confirm, lane.handshake);
         if (::send(lane.fd.get(), proof.data(), sizeof proof, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof proof)
@@ -338,6 +352,20 @@ void Tcp::on_pending_caller(int fd) {
     if (found != pending_callers_.end() && !read_hello(*found)) pending_callers_.erase(found);
 }
 
+Lane* Tcp::proven(const Hello& hello, bool* may_come) const {
+    Call call;
+    call.caller = hello.from;
+    call.called = me_;
+    call.caller_nonce = hello.nonce;
+    *may_come = lane(hello.from) == nullptr;
+    for (const auto& one : peers_) {
+        Lane* const candidate = one != nullptr ? static_cast<Lane*>(one->lane.get()) : nullptr;
+        if (candidate == nullptr || candidate->name != hello.from || one->lost()) continue;
+        if (is_proof(hello.proof, candidate->key, Step::call, call)) return candidate;
+    }
+    return nullptr;
+}
+
 // Reads the Hello of a caller. False: it is complete and handed on, or refused.
 bool Tcp::read_hello(PendingCaller& pending_caller) {
     Hello& hello = pending_caller.hello;
@@ -347,14 +375,10 @@ bool Tcp::read_hello(PendingCaller& pending_caller) {
         if (had == 0) return true;
     }
     if (!is_for_us(hello)) return false;
-    if (hello.from >= peers_.size() || peers_[hello.from] == nullptr)
-        return true;  // may be attached any moment
-    Lane& from = *lane(hello.from);
-    Call call;
-    call.caller = hello.from;
-    call.called = me_;
-    call.caller_nonce = hello.nonce;
-    if (!is_proof(hello.proof, from.key, Step::call, call)) return false;
+    bool may_come = false;
+    Lane* const proven_one = proven(hello, &may_come);
+    if (proven_one == nullptr) return may_come;
+    Lane& from = *proven_one;
     if (std::find(from.seen_nonces.begin(), from.seen_nonces.end(), hello.nonce) != from.seen_nonces.end())
         return false;
     if (from.seen_nonces.size() == kMostNonces) from.seen_nonces.erase(from.seen_nonces.begin());
@@ -367,7 +391,7 @@ void Tcp::called(Lane& lane, Fd fd, const Nonce& caller_nonce) {
     if (lane.peer.lost() || lane.peer.ready()) return;
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
     const bool ours_is_under_way = lane.stage == Lane::Stage::calling || lane.stage == Lane::Stage::hello_sent;
-    if (ours_is_under_way && lane.peer.rank > me_) {
+    if (ours_is_under_way && lane.ours_first) {
         lane.parked = std::move(fd);
         lane.parked_nonce = caller_nonce;
         return;
@@ -380,7 +404,7 @@ void Tcp::answer(Lane& lane, Fd fd, const Nonce& caller_nonce) {
     lane.stage = Lane::Stage::answered;  // without a time limit, too
     lane.fd = std::move(fd);
     lane.hello_bytes = 0;
-    lane.handshake.caller = lane.peer.rank;
+    lane.handshake.caller = lane.name;
     lane.handshake.called = me_;
     lane.handshake.caller_nonce = caller_nonce;
     watch(lane.fd.get(), tag(Watched::peer, lane.peer.rank), EPOLLIN, false);
@@ -433,6 +457,19 @@ void Lane::cut() {
     tcp.drop_call(*this);
     parked.reset();
     out_begin = out_end = 0;  // the buffers stay: frames may just be being read from there
+}
+
+int Tcp::close(process_t** procs, int count) {
+    const int answer = Protocol::close(procs, count);
+    if (procs == nullptr) return answer;
+    for (int i = 0; i < count; ++i) {
+        const protocol::Peer* const peer = protocol::peer_of(procs[i]);
+        if (peer == nullptr || (procs[i]->p_flags & MPIP_PROC_REMOVED) == 0) continue;
+        std::erase_if(failed_lanes_, [peer](const Lane* lane) { return &lane->peer == peer; });
+        procs[i]->p_pm = nullptr;
+        peers_[peer->rank].reset();
+    }
+    return answer;
 }
 
 void Tcp::finalize() {

@@ -8,7 +8,7 @@ Tcp tcp_module;
 }
 
 namespace {
-viaduct::tcp::Card own_card;
+viaduct::tcp::Card own_card, outer_card;
 using viaduct::tcp::tcp_module;
 }  // namespace
 
@@ -17,11 +17,13 @@ VIADUCT_PROTOCOL_ENTRIES(tcp, tcp_module)
 extern "C" {
 
 int mpip_tcp_initconns(taskinfo_t* task, void** env) {
-    const int rc = tcp_module.open(task, &own_card);
+    const int rc = tcp_module.open(task, &own_card, &outer_card);
     if (rc != MPIP_SUCCESS) return rc;
     *env = &own_card;
     task->ti_myenv[MPIP_PROTO_TCP] = &own_card;
     task->ti_myenvsize[MPIP_PROTO_TCP] = sizeof own_card;
+    task->ti_outerenv[MPIP_PROTO_TCP] = &outer_card;
+    task->ti_outerenvsize[MPIP_PROTO_TCP] = sizeof outer_card;
     return MPIP_SUCCESS;
 }
 

@@ -48,6 +48,8 @@ public:
     std::vector<Address> addresses;
     size_t next_address = 0;
     size_t refused = 0;             // addresses without a listener
+    uint32_t name = 0;              // its rank in its job: what it says of itself
+    bool ours_first = false;        // when both call at once: our call is the one that counts
     Key key = {};                   // of this pair
     Call handshake;                 // the one under way
     std::vector<Nonce> seen_nonces;      // of its calls: a nonce that comes again is a replay
@@ -80,13 +82,16 @@ public:
 
     [[nodiscard]] int initialize();
     // --- connect.cpp: from the card to connections ---
-    [[nodiscard]] int open(const taskinfo_t* task, Card* card);
+    // The card for the job, and the one for others.
+    [[nodiscard]] int open(const taskinfo_t* task, Card* card, Card* outer_card);
     bool reaches(const taskinfo_t* task, int rank) const;
     [[nodiscard]] int connect(taskinfo_t* task);   // makes the peers, connects none
     [[nodiscard]] int complete(taskinfo_t* task);  // few peers: all connected on return
     // --- for peers that several lanes serve (transport/multirail) ---
     protocol::Peer& make_lane(const taskinfo_t* task, int rank, process_t* proc, protocol::UpperLayer* upper);
     void renew(protocol::Peer& peer);
+    // Of single processes: what is left of them goes, too.
+    [[nodiscard]] int close(process_t** procs, int count);
     void drop_rail_lanes();
     size_t eager_limit() const { return eager_limit_; }
     void finalize();
@@ -119,6 +124,8 @@ private:
     bool send_hello(const Lane& lane, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
     [[nodiscard]] bool read_hello(PendingCaller& pending_caller);
+    // The one who has said this, if it can prove who it is. `may_come`: it is not known here yet.
+    Lane* proven(const Hello& hello, bool* may_come) const;
     void on_call(size_t listener);
     void on_pending_caller(int fd);
     void on_connected(Lane& lane);
@@ -136,6 +143,7 @@ private:
 
     uint32_t me_ = 0;
     Card card_ = {};
+    Secret mark_ = {};  // of the card for others
     size_t buffer_bytes_ = 0;
     Fd epoll_;
     std::vector<Fd> listeners_;

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Names under which ports are published: by the launcher where it keeps names, else in files of a folder that only this
+// user may write to. CMPI_NAME_FOLDER asks for files, which jobs of several launchers share.
+#pragma once
+
+#include <string>
+
+namespace viaduct::mpi {
+
+// An MPI error class: MPI_ERR_SERVICE for a name that is published already.
+int publish_name(const std::string& service, const std::string& port);
+// MPI_ERR_SERVICE: this process has published no such name.
+int unpublish_name(const std::string& service);
+// MPI_ERR_NAME: nobody has, or the one who had is gone.
+int look_up_name(const std::string& service, std::string* port);
+
+}  // namespace viaduct::mpi

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Processes of other jobs. Each process introduces itself with a record; from the records of another job's processes
+// this process gives them process numbers behind the ranks of its own job, and connects the protocols that reach
+// them. Communicators hold them; when none does any more, the connection can be closed. The loss of such a process
+// ends what waits for it with MPIX_ERR_PROC_FAILED, and nothing else.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "mpi-adi/engine/group.hpp"
+#include "mpi-adi/transport/adi/cmpi_adi.h"
+
+namespace viaduct::mpi {
+
+// What both jobs, and nobody else, know of a meeting.
+using JobSecret = std::array<unsigned char, MPIP_SECRET_BYTES>;
+
+// What processes of other jobs have to know of this one.
+std::string own_introduction();
+
+// The process numbers here of those who introduce themselves so. Known ones keep theirs.
+int meet_processes(const std::vector<std::string>& introductions, const JobSecret& secret, std::vector<int>* numbers);
+
+// By each communicator that sends to the group.
+void hold_processes(const Group& group);
+void let_processes_go(const Group& group);
+
+// Closes the connections to members that no communicator holds, which the members do at the same time.
+int part_from_processes(const Group& group);
+
+// A module has marked one as lost.
+void process_lost();
+
+}  // namespace viaduct::mpi

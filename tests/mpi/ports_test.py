@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Jobs that meet: programs/ports.cpp in two jobs, or in two halves of one, under Hydra and without a launcher.
+ports_test.py DIR PROGRAM: DIR has bin/mpiexec."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+LIMIT = 60  # seconds for each case
+launcher = os.path.join(sys.argv[1], "bin", "mpiexec")
+program = sys.argv[2]
+failures = 0
+
+
+def start(processes, *arguments, environment=None):
+    command = [program, *arguments] if processes == 0 else [launcher, "-n", str(processes), program, *arguments]
+    return subprocess.Popen(command, env=dict(os.environ, **(environment or {})))
+
+
+def ends_well(name, jobs):
+    """Each job with whether it is to end with 0."""
+    global failures
+    for job in jobs:
+        try:
+            code = job.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            code = "no end"
+            job.terminate()
+        if code != 0:
+            failures += 1
+            print(f"FAIL {name}: {code}", flush=True)
+
+
+def pair(name, first, second, rounds=2, environment=None):
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "port")
+        ends_well(name, [start(*job, file, str(rounds), environment=environment) for job in (first, second)])
+
+
+pair("one and one", (1, "serve"), (1, "call"))
+pair("two and three", (2, "serve"), (3, "call"))
+pair("without a launcher", (0, "serve"), (0, "call"))
+pair("frames of the default NIC inside", (3, "serve"), (2, "call"), environment={"CMPI_PROTOCOL": "via"})
+pair("a socket of the program's", (1, "join-first"), (1, "join-second"))
+for size in 2, 3, 4:
+    ends_well(f"halves of {size}", [start(size, "halves")])
+ends_well("wrong calls", [start(1, "wrong")])
+with tempfile.TemporaryDirectory() as folder:
+    port = os.path.join(folder, "port")
+    survivor = start(2, "survive", port)
+    ends_well("the one that dies", [start(1, "die", port)])
+    ends_well("after a death", [start(2, "call", port, "1"), survivor])
+
+sys.exit(1 if failures else 0)
