@@ -63,7 +63,7 @@ class Looking(Case):
 class States(Looking):
     def test_whoever_may_open_the_counters_cannot_shorten_them(self):
         # A process whose counters are gone would be ended by SIGBUS when it counts.
-        with Program(VIPPING, "-s") as server:
+        with Program(VIPPING, "-s", "-d", "nic0") as server:
             server.line()
             folder = "/proc/%d/fd" % server.pid
             (counters,) = [path for path in (os.path.join(folder, fd) for fd in os.listdir(folder))

@@ -6,7 +6,9 @@ the next connection works as soon as the cable is there again.
     cut.py --build BUILD [--user UID]
 """
 import argparse
+import json
 import os
+import subprocess
 import sys
 import time
 
@@ -22,15 +24,23 @@ def cable(hosts, state):
     run("ip", "-n", hosts.names[1], "link", "set", "v0", state)
 
 
+def received(hosts):
+    """Bytes that have come to the second host."""
+    shown = subprocess.run(["ip", "-n", hosts.names[1], "-j", "-s", "link", "show", "v0"], check=True, capture_output=True, text=True)
+    return json.loads(shown.stdout)[0]["stats64"]["rx"]["bytes"]
+
+
 def load(hosts, vipperf, level, count):
     return [hosts.start(1, vipperf, "-s", "-1", "-d", "udp0"),
             hosts.start(0, vipperf, "-d", "udp0", "-t", "send_bw", "-b", 4000, "-n", count, "-r", level, "--check", "-w", 10000, "hostb")]
 
 
 def short(hosts, vipperf, level):
-    processes = load(hosts, vipperf, level, 100000)
+    before = received(hosts)
+    processes = load(hosts, vipperf, level, 200000)
     try:
-        time.sleep(1)
+        while processes[1].poll() is None and received(hosts) < before + 1_000_000:
+            time.sleep(0.01)
         cuts = 0
         while processes[1].poll() is None and cuts < 5:
             cable(hosts, "down")
