@@ -13,10 +13,6 @@
 
 #include "core/shm/own_mapping.hpp"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 namespace viaduct {
 
 namespace {
@@ -40,8 +36,7 @@ void* map_mark(uint64_t random) {
     constexpr uint64_t kFrom = uint64_t{1} << 45;
     constexpr uint64_t kSize = uint64_t{1} << 45;
     void* const wanted = reinterpret_cast<void*>(kFrom + random % kSize / kPage * kPage);
-    void* const got = ::mmap(wanted, kPage, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    void* const got = ::mmap(wanted, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == wanted) return got;
     if (got != MAP_FAILED) ::munmap(got, kPage);
 #else
