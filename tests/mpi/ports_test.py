@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 
+import jobs
+
 LIMIT = 60  # seconds for each case
 launcher = os.path.join(sys.argv[1], "bin", "mpiexec")
 program = sys.argv[2]
-failures = 0
 
 
 def start(processes, *arguments, environment=None):
@@ -19,24 +20,10 @@ def start(processes, *arguments, environment=None):
     return subprocess.Popen(command, env=dict(os.environ, **(environment or {})))
 
 
-def ends_well(name, jobs):
-    """Each job with whether it is to end with 0."""
-    global failures
-    for job in jobs:
-        try:
-            code = job.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            code = "no end"
-            job.terminate()
-        if code != 0:
-            failures += 1
-            print(f"FAIL {name}: {code}", flush=True)
-
-
 def pair(name, first, second, rounds=2, environment=None):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "port")
-        ends_well(name, [start(*job, file, str(rounds), environment=environment) for job in (first, second)])
+        jobs.ends_well(name, [start(*job, file, str(rounds), environment=environment) for job in (first, second)], LIMIT)
 
 
 pair("one and one", (1, "serve"), (1, "call"))
@@ -45,12 +32,12 @@ pair("without a launcher", (0, "serve"), (0, "call"))
 pair("frames of the default NIC inside", (3, "serve"), (2, "call"), environment={"CMPI_PROTOCOL": "via"})
 pair("a socket of the program's", (1, "join-first"), (1, "join-second"))
 for size in 2, 3, 4:
-    ends_well(f"halves of {size}", [start(size, "halves")])
-ends_well("wrong calls", [start(1, "wrong")])
+    jobs.ends_well(f"halves of {size}", [start(size, "halves")], LIMIT)
+jobs.ends_well("wrong calls", [start(1, "wrong")], LIMIT)
 with tempfile.TemporaryDirectory() as folder:
     port = os.path.join(folder, "port")
     survivor = start(2, "survive", port)
-    ends_well("the one that dies", [start(1, "die", port)])
-    ends_well("after a death", [start(2, "call", port, "1"), survivor])
+    jobs.ends_well("the one that dies", [start(1, "die", port)], LIMIT)
+    jobs.ends_well("after a death", [start(2, "call", port, "1"), survivor], LIMIT)
 
-sys.exit(1 if failures else 0)
+sys.exit(1 if jobs.failures else 0)

@@ -8,27 +8,15 @@ import subprocess
 import sys
 import tempfile
 
+import jobs
+
 LIMIT = 100  # seconds for each case
 launcher = os.path.join(sys.argv[1], "bin", "mpiexec")
 program = sys.argv[2]
-failures = 0
 
 
 def start(command, environment=None):
     return subprocess.Popen(command, env=dict(os.environ, **(environment or {})))
-
-
-def ends_well(name, jobs):
-    global failures
-    for job in jobs:
-        try:
-            code = job.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            code = "no end"
-            job.terminate()
-        if code != 0:
-            failures += 1
-            print(f"FAIL {name}: {code}", flush=True)
 
 
 def hydra(processes, *arguments):
@@ -36,23 +24,23 @@ def hydra(processes, *arguments):
 
 
 if "--many" in sys.argv:
-    ends_well("64 in ten rounds", [start(hydra(1, "some", "64", "10"))])
-    sys.exit(1 if failures else 0)
+    jobs.ends_well("64 in ten rounds", [start(hydra(1, "some", "64", "10"))], LIMIT)
+    sys.exit(1 if jobs.failures else 0)
 
-ends_well("two start three, four times", [start(hydra(2, "some", "3", "4"))])
-ends_well("several programs", [start(hydra(2, "several"))])
-ends_well("no such program", [start(hydra(2, "nothing"))])
-ends_well("no launcher", [start([program, "alone"])])
+jobs.ends_well("two start three, four times", [start(hydra(2, "some", "3", "4"))], LIMIT)
+jobs.ends_well("several programs", [start(hydra(2, "several"))], LIMIT)
+jobs.ends_well("no such program", [start(hydra(2, "nothing"))], LIMIT)
+jobs.ends_well("no launcher", [start([program, "alone"])], LIMIT)
 
 # Files keep the name for jobs that have no launcher in common; a launcher keeps it for its own.
-ends_well("a name that a launcher keeps", [start(hydra(1, "name"))])
+jobs.ends_well("a name that a launcher keeps", [start(hydra(1, "name"))], LIMIT)
 with tempfile.TemporaryDirectory() as folder:
     files = {"CMPI_NAME_FOLDER": os.path.join(folder, "names")}
-    ends_well("a name in a file",
-              [start(hydra(1, "publish", "a name"), files), start([program, "look-up", "a name"], files)])
-    ends_well("a publisher that is gone", [start([program, "no-name", "a name"], files)])
+    jobs.ends_well("a name in a file",
+                   [start(hydra(1, "publish", "a name"), files), start([program, "look-up", "a name"], files)], LIMIT)
+    jobs.ends_well("a publisher that is gone", [start([program, "no-name", "a name"], files)], LIMIT)
     # A folder that others may write to is not believed.
     os.chmod(files["CMPI_NAME_FOLDER"], 0o777)
-    ends_well("a folder of all", [start([program, "no-name", "a name"], files)])
+    jobs.ends_well("a folder of all", [start([program, "no-name", "a name"], files)], LIMIT)
 
-sys.exit(1 if failures else 0)
+sys.exit(1 if jobs.failures else 0)
