@@ -2,6 +2,7 @@
 // The datatypes that are always there, and the table from handles to datatypes.
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "mpi-adi/engine/datatype.hpp"
 
@@ -17,6 +18,15 @@ struct Row {
     int alignment;
 };
 
+// Where a type may stand in a structure of C, which on some processors is more often than it may elsewhere.
+template <typename T>
+struct InStructure {
+    char before;
+    T value;
+};
+template <typename T>
+constexpr int kAlignment = offsetof(InStructure<T>, value);
+
 constexpr Row kBasics[] = {
     {MPI_CHAR, "MPI_CHAR", character, 1},
     {MPI_UNSIGNED_CHAR, "MPI_UNSIGNED_CHAR", unsigned_integer, 1},
@@ -27,53 +37,53 @@ constexpr Row kBasics[] = {
     {MPI_UNSIGNED_SHORT, "MPI_UNSIGNED_SHORT", unsigned_integer, 2},
     {MPI_INT, "MPI_INT", signed_integer, 4},
     {MPI_UNSIGNED, "MPI_UNSIGNED", unsigned_integer, 4},
-    {MPI_LONG, "MPI_LONG", signed_integer, 8},
-    {MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", unsigned_integer, 8},
+    {MPI_LONG, "MPI_LONG", signed_integer, kAlignment<long>},
+    {MPI_UNSIGNED_LONG, "MPI_UNSIGNED_LONG", unsigned_integer, kAlignment<unsigned long>},
     {MPIX_C_FLOAT16, "MPIX_C_FLOAT16", floating, 2},
     {MPI_FLOAT, "MPI_FLOAT", floating, 4},
-    {MPI_DOUBLE, "MPI_DOUBLE", floating, 8},
-    {MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE", floating, 16},
-    {MPI_LONG_LONG_INT, "MPI_LONG_LONG_INT", signed_integer, 8},
-    {MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", unsigned_integer, 8},
+    {MPI_DOUBLE, "MPI_DOUBLE", floating, kAlignment<double>},
+    {MPI_LONG_DOUBLE, "MPI_LONG_DOUBLE", floating, kAlignment<long double>},
+    {MPI_LONG_LONG_INT, "MPI_LONG_LONG_INT", signed_integer, kAlignment<long long>},
+    {MPI_UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", unsigned_integer, kAlignment<long long>},
     {MPI_PACKED, "MPI_PACKED", byte, 1},
     {MPI_LB, "MPI_LB", marker_lb, 1},
     {MPI_UB, "MPI_UB", marker_ub, 1},
     {MPI_COMPLEX, "MPI_COMPLEX", complex, 4},
-    {MPI_DOUBLE_COMPLEX, "MPI_DOUBLE_COMPLEX", complex, 8},
+    {MPI_DOUBLE_COMPLEX, "MPI_DOUBLE_COMPLEX", complex, kAlignment<double>},
     {MPI_LOGICAL, "MPI_LOGICAL", logical, 4},
     {MPI_REAL, "MPI_REAL", floating, 4},
-    {MPI_DOUBLE_PRECISION, "MPI_DOUBLE_PRECISION", floating, 8},
+    {MPI_DOUBLE_PRECISION, "MPI_DOUBLE_PRECISION", floating, kAlignment<double>},
     {MPI_INTEGER, "MPI_INTEGER", signed_integer, 4},
     {MPI_CHARACTER, "MPI_CHARACTER", character, 1},
     {MPI_REAL4, "MPI_REAL4", floating, 4},
-    {MPI_REAL8, "MPI_REAL8", floating, 8},
+    {MPI_REAL8, "MPI_REAL8", floating, kAlignment<double>},
     {MPI_REAL16, "MPI_REAL16", floating, 16},
     {MPI_COMPLEX8, "MPI_COMPLEX8", complex, 4},
-    {MPI_COMPLEX16, "MPI_COMPLEX16", complex, 8},
+    {MPI_COMPLEX16, "MPI_COMPLEX16", complex, kAlignment<double>},
     {MPI_COMPLEX32, "MPI_COMPLEX32", complex, 16},
     {MPI_INTEGER1, "MPI_INTEGER1", signed_integer, 1},
     {MPI_INTEGER2, "MPI_INTEGER2", signed_integer, 2},
     {MPI_INTEGER4, "MPI_INTEGER4", signed_integer, 4},
-    {MPI_INTEGER8, "MPI_INTEGER8", signed_integer, 8},
+    {MPI_INTEGER8, "MPI_INTEGER8", signed_integer, kAlignment<int64_t>},
     {MPI_INT8_T, "MPI_INT8_T", signed_integer, 1},
     {MPI_INT16_T, "MPI_INT16_T", signed_integer, 2},
     {MPI_INT32_T, "MPI_INT32_T", signed_integer, 4},
-    {MPI_INT64_T, "MPI_INT64_T", signed_integer, 8},
+    {MPI_INT64_T, "MPI_INT64_T", signed_integer, kAlignment<int64_t>},
     {MPI_UINT8_T, "MPI_UINT8_T", unsigned_integer, 1},
     {MPI_UINT16_T, "MPI_UINT16_T", unsigned_integer, 2},
     {MPI_UINT32_T, "MPI_UINT32_T", unsigned_integer, 4},
-    {MPI_UINT64_T, "MPI_UINT64_T", unsigned_integer, 8},
+    {MPI_UINT64_T, "MPI_UINT64_T", unsigned_integer, kAlignment<uint64_t>},
     {MPI_C_BOOL, "MPI_C_BOOL", logical, 1},
     {MPI_C_FLOAT_COMPLEX, "MPI_C_COMPLEX", complex, 4},
-    {MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", complex, 8},
-    {MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", complex, 16},
-    {MPI_AINT, "MPI_AINT", signed_integer, 8},
-    {MPI_OFFSET, "MPI_OFFSET", signed_integer, 8},
-    {MPI_COUNT, "MPI_COUNT", signed_integer, 8},
+    {MPI_C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", complex, kAlignment<double>},
+    {MPI_C_LONG_DOUBLE_COMPLEX, "MPI_C_LONG_DOUBLE_COMPLEX", complex, kAlignment<long double>},
+    {MPI_AINT, "MPI_AINT", signed_integer, kAlignment<MPI_Aint>},
+    {MPI_OFFSET, "MPI_OFFSET", signed_integer, kAlignment<MPI_Offset>},
+    {MPI_COUNT, "MPI_COUNT", signed_integer, kAlignment<MPI_Count>},
     {MPI_CXX_BOOL, "MPI_CXX_BOOL", logical, 1},
     {MPI_CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", complex, 4},
-    {MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", complex, 8},
-    {MPI_CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", complex, 16},
+    {MPI_CXX_DOUBLE_COMPLEX, "MPI_CXX_DOUBLE_COMPLEX", complex, kAlignment<double>},
+    {MPI_CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", complex, kAlignment<long double>},
 };
 
 // A value and an index, as MPI_MINLOC wants them.

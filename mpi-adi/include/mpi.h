@@ -30,9 +30,15 @@ typedef int MPI_Session;
 typedef int MPI_Win;
 typedef struct ADIOI_FileD *MPI_File;
 
+#ifdef __LP64__
 typedef long MPI_Aint;
 typedef long MPI_Count;
 typedef long MPI_Offset;
+#else /* programs of 32 bits */
+typedef int MPI_Aint;
+typedef long long MPI_Count;
+typedef long long MPI_Offset;
+#endif
 typedef int MPI_Fint;
 
 typedef struct MPI_Status {
@@ -120,11 +126,8 @@ typedef int(MPI_Datarep_extent_function)(MPI_Datatype, MPI_Aint *, void *);
 #define MPI_UNSIGNED_SHORT          ((MPI_Datatype)0x4c000204)
 #define MPI_INT                     ((MPI_Datatype)0x4c000405)
 #define MPI_UNSIGNED                ((MPI_Datatype)0x4c000406)
-#define MPI_LONG                    ((MPI_Datatype)0x4c000807)
-#define MPI_UNSIGNED_LONG           ((MPI_Datatype)0x4c000808)
 #define MPI_FLOAT                   ((MPI_Datatype)0x4c00040a)
 #define MPI_DOUBLE                  ((MPI_Datatype)0x4c00080b)
-#define MPI_LONG_DOUBLE             ((MPI_Datatype)0x4c00100c)
 #define MPI_LONG_LONG_INT           ((MPI_Datatype)0x4c000809)
 #define MPI_UNSIGNED_LONG_LONG      ((MPI_Datatype)0x4c000819)
 #define MPI_PACKED                  ((MPI_Datatype)0x4c00010f)
@@ -167,15 +170,27 @@ typedef int(MPI_Datarep_extent_function)(MPI_Datatype, MPI_Aint *, void *);
 #define MPI_C_BOOL                  ((MPI_Datatype)0x4c00013f)
 #define MPI_C_FLOAT_COMPLEX         ((MPI_Datatype)0x4c000840)
 #define MPI_C_DOUBLE_COMPLEX        ((MPI_Datatype)0x4c001041)
-#define MPI_C_LONG_DOUBLE_COMPLEX   ((MPI_Datatype)0x4c002042)
 #define MPIX_C_FLOAT16              ((MPI_Datatype)0x4c000246)
-#define MPI_AINT                    ((MPI_Datatype)0x4c000843)
 #define MPI_OFFSET                  ((MPI_Datatype)0x4c000844)
 #define MPI_COUNT                   ((MPI_Datatype)0x4c000845)
 #define MPI_CXX_BOOL                ((MPI_Datatype)0x4c000133)
 #define MPI_CXX_FLOAT_COMPLEX       ((MPI_Datatype)0x4c000834)
 #define MPI_CXX_DOUBLE_COMPLEX      ((MPI_Datatype)0x4c001035)
+#ifdef __LP64__
+#define MPI_LONG                    ((MPI_Datatype)0x4c000807)
+#define MPI_UNSIGNED_LONG           ((MPI_Datatype)0x4c000808)
+#define MPI_LONG_DOUBLE             ((MPI_Datatype)0x4c00100c)
+#define MPI_C_LONG_DOUBLE_COMPLEX   ((MPI_Datatype)0x4c002042)
+#define MPI_AINT                    ((MPI_Datatype)0x4c000843)
 #define MPI_CXX_LONG_DOUBLE_COMPLEX ((MPI_Datatype)0x4c002036)
+#else /* programs of 32 bits */
+#define MPI_LONG                    ((MPI_Datatype)0x4c000407)
+#define MPI_UNSIGNED_LONG           ((MPI_Datatype)0x4c000408)
+#define MPI_LONG_DOUBLE             ((MPI_Datatype)0x4c000c0c)
+#define MPI_C_LONG_DOUBLE_COMPLEX   ((MPI_Datatype)0x4c001842)
+#define MPI_AINT                    ((MPI_Datatype)0x4c000443)
+#define MPI_CXX_LONG_DOUBLE_COMPLEX ((MPI_Datatype)0x4c001836)
+#endif
 #define MPI_LONG_LONG         MPI_LONG_LONG_INT
 #define MPI_C_COMPLEX         MPI_C_FLOAT_COMPLEX
 #define MPI_INTEGER16         MPI_DATATYPE_NULL
@@ -237,7 +252,11 @@ typedef int(MPI_Datarep_extent_function)(MPI_Datatype, MPI_Aint *, void *);
 #define MPI_DISTRIBUTE_CYCLIC          122
 #define MPI_DISTRIBUTE_NONE            123
 #define MPI_DISTRIBUTE_DFLT_DARG       -49767
+#ifdef __LP64__
 #define MPI_BSEND_OVERHEAD             96
+#else
+#define MPI_BSEND_OVERHEAD             56
+#endif
 #define MPI_MAX_PROCESSOR_NAME         128
 #define MPI_MAX_LIBRARY_VERSION_STRING 8192
 #define MPI_MAX_ERROR_STRING           512

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <random>
 
@@ -345,6 +348,48 @@ TEST(Datatype, BuiltinHandlesTellTheirSize) {
     EXPECT_EQ(type_of(MPI_DOUBLE_INT)->extent(), 16);
     EXPECT_EQ(type_of(MPI_DATATYPE_NULL), nullptr);
     EXPECT_EQ(type_of(0), nullptr);
+}
+
+template <typename First, typename Second>
+struct InC {
+    First first;
+    Second second;
+};
+
+// A structure of two is as the compiler lays it out, and so is the pair of that kind where there is one.
+template <typename First, typename Second>
+void expect_as_in_c(MPI_Datatype first, MPI_Datatype second, MPI_Datatype pair = MPI_DATATYPE_NULL) {
+    using Both = InC<First, Second>;
+    EXPECT_EQ(type_of(first)->size, MPI_Count(sizeof(First)));
+    EXPECT_EQ(type_of(second)->size, MPI_Count(sizeof(Second)));
+    const MPI_Aint at = offsetof(Both, second);
+    Datatype* made = make_blocks({{0, 1, type_of(first)}, {at, 1, type_of(second)}}, true);
+    EXPECT_EQ(made->extent(), MPI_Aint(sizeof(Both))) << type_of(first)->name << ", " << type_of(second)->name;
+    made->release();
+    if (pair == MPI_DATATYPE_NULL) return;
+    EXPECT_EQ(type_of(pair)->extent(), MPI_Aint(sizeof(Both))) << type_of(pair)->name;
+    EXPECT_EQ(type_of(pair)->parts[1].offset, at) << type_of(pair)->name;
+}
+
+TEST(Datatype, StructuresAreAsInC) {
+    expect_as_in_c<float, int>(MPI_FLOAT, MPI_INT, MPI_FLOAT_INT);
+    expect_as_in_c<double, int>(MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT);
+    expect_as_in_c<long, int>(MPI_LONG, MPI_INT, MPI_LONG_INT);
+    expect_as_in_c<short, int>(MPI_SHORT, MPI_INT, MPI_SHORT_INT);
+    expect_as_in_c<long double, int>(MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT);
+    expect_as_in_c<char, long>(MPI_CHAR, MPI_LONG);
+    expect_as_in_c<char, unsigned long>(MPI_CHAR, MPI_UNSIGNED_LONG);
+    expect_as_in_c<char, long long>(MPI_CHAR, MPI_LONG_LONG);
+    expect_as_in_c<char, double>(MPI_CHAR, MPI_DOUBLE);
+    expect_as_in_c<char, long double>(MPI_CHAR, MPI_LONG_DOUBLE);
+    expect_as_in_c<char, std::complex<double>>(MPI_CHAR, MPI_C_DOUBLE_COMPLEX);
+    expect_as_in_c<char, std::complex<long double>>(MPI_CHAR, MPI_C_LONG_DOUBLE_COMPLEX);
+    expect_as_in_c<char, MPI_Aint>(MPI_CHAR, MPI_AINT);
+    expect_as_in_c<char, MPI_Offset>(MPI_CHAR, MPI_OFFSET);
+    expect_as_in_c<char, MPI_Count>(MPI_CHAR, MPI_COUNT);
+    expect_as_in_c<char, int64_t>(MPI_CHAR, MPI_INT64_T);
+    expect_as_in_c<char, uint64_t>(MPI_CHAR, MPI_UINT64_T);
+    expect_as_in_c<char, wchar_t>(MPI_CHAR, MPI_WCHAR);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ command -v gfortran >/dev/null || {
     echo "SKIPPED: no gfortran (Debian: gfortran)"
     exit 77
 }
-[ -f "/usr/include/$(uname -m)-linux-gnu/mpich/mpi.mod" ] || {
+[ -f "/usr/include/$(gfortran -print-multiarch)/mpich/mpi.mod" ] || {
     echo "SKIPPED: no Fortran modules of MPI (Debian: libmpich-dev)"
     exit 77
 }
