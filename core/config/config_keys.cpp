@@ -173,6 +173,11 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "window_access", "direct|messages", "direct",
          "how one-sided operations reach memory of the program in a process of the same host: by system calls, without "
          "that process' help, where the system permits it; or by messages"},
+        {"mpi", "progress", "calls|thread", "calls",
+         "who moves messages on: calls of MPI only; or also a thread while the program computes, which makes each call "
+         "take a lock"},
+        {"mpi", "progress_cpus", "string", "",
+         "processors of that thread, as 0,2-3; empty: those of the process"},
     };
     return table;
 }

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "core/sync/futex.hpp"
+#include "mpi-adi/engine/progress_thread.hpp"
 #include "mpi-adi/engine/progress_wait.hpp"
 #include "mpi-adi/engine/waits.hpp"
 
@@ -86,6 +87,7 @@ void unlock() {
 }  // namespace
 
 std::atomic<bool> EngineLock::enabled_{false};
+std::atomic<uint32_t> EngineLock::calls_{0};
 
 bool EngineLock::is_mine() { return owner.load(std::memory_order_relaxed) == self(); }
 
@@ -95,10 +97,14 @@ void EngineLock::acquire() {
         return;
     }
     take_back(1);
+    calls_.store(calls() + 1, std::memory_order_relaxed);
 }
 
 void EngineLock::release() {
-    if (--depth == 0) unlock();
+    if (--depth != 0) return;
+    const bool leaves_work = progress_thread_is_wanted();
+    unlock();
+    if (leaves_work) wake_progress_thread();
 }
 
 uint32_t EngineLock::let_go() {

@@ -20,6 +20,8 @@ public:
     // Lets go of it, however often this thread has it, and takes it back.
     static uint32_t let_go();
     static void take_back(uint32_t depth);
+    // How many calls of the program have had it, those inside another one left out. Any thread may ask.
+    static uint32_t calls() { return calls_.load(std::memory_order_relaxed); }
     // Whether this thread has it.
     static bool is_mine();
     // For a thread that found nothing to do: when others wait for the lock, one of them has it first. False
@@ -31,6 +33,7 @@ public:
 
 private:
     static std::atomic<bool> enabled_;
+    static std::atomic<uint32_t> calls_;  // written with the lock
 };
 
 // First line of every MPI function.

@@ -16,6 +16,7 @@
 #include "core/wait/time_slice.hpp"
 #include "mpi-adi/engine/card.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/progress_thread.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 
 namespace viaduct::mpi {
@@ -302,10 +303,13 @@ int start_job() {
     make_own_comm();
     if (engine.world.size > 1) take_short_slice();
     engine.stage = Stage::running;
-    return MPI_SUCCESS;
+    if (std::strcmp(adi::param_text(adi::Param::progress), "thread") != 0) return MPI_SUCCESS;
+    const std::string why = start_progress_thread(adi::param_text(adi::Param::progress_cpus));
+    return why.empty() ? MPI_SUCCESS : give_up(why);
 }
 
 int leave_job() {
+    stop_progress_thread();
     progress_until(everything_sent);
     const int failed = barrier();
     progress_until(everything_sent);

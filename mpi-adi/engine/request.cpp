@@ -8,6 +8,7 @@
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/matcher.hpp"
 #include "mpi-adi/engine/partitioned.hpp"
+#include "mpi-adi/engine/progress_thread.hpp"
 
 namespace viaduct::mpi {
 
@@ -138,6 +139,8 @@ MPI_Request publish(Request* request) {
     if (request == nullptr) return MPI_REQUEST_NULL;
     if (request->name == MPI_REQUEST_NULL) [[unlikely]]
         throw std::bad_alloc();  // nobody has asked name_is_left()
+    if (EngineLock::enabled()) [[unlikely]]
+        leave_to_progress_thread(*request);
     return request->handle = request->name;
 }
 

@@ -37,6 +37,8 @@ constexpr unsigned kShortSleepMicroseconds = 200;
 // modules until nobody else has polled for so long: otherwise each message of the other's would cost a
 // wake-up of this one.
 constexpr int64_t kAsideNs = 500'000;
+// How often the progress thread looks in vain before it sleeps: what comes next is often near.
+constexpr unsigned kLooksBetweenCalls = 200;
 // Nothing is lost without it.
 constexpr int64_t kAsleepNs = 1'000'000'000;
 
@@ -200,6 +202,31 @@ void wait_among_threads(const Wait& wait) {
             aside--;
         }
     }
+}
+
+void progress_between_calls(const std::atomic<bool>& over) {
+    const uint32_t calls = EngineLock::calls();
+    unsigned looks = 0;
+    unsigned sleep = kSleepMicroseconds;
+    while (!over.load(std::memory_order_relaxed) && EngineLock::calls() == calls && poller == nullptr && !watched) {
+        if (progress()) {
+            looks = 0;
+            sleep = kSleepMicroseconds;
+            (void)EngineLock::give_turn();
+        } else if (EngineLock::give_turn()) {
+            continue;
+        } else if (!engine.crowded && ++looks < kLooksBetweenCalls) {
+            const uint32_t depth = EngineLock::let_go();
+            cpu_pause();
+            EngineLock::take_back(depth);
+        } else if (engine.sleeper_count == 0) {
+            EngineLock::nap(int64_t{kLongSleepMicroseconds} * 1000);
+        } else {
+            watch(sleep);
+            sleep = std::min(2 * sleep, kLongSleepMicroseconds);
+        }
+    }
+    hand_over();
 }
 
 Unannounced::Unannounced() { unannounced++; }

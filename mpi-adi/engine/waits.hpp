@@ -21,6 +21,10 @@ struct Wait {
 // Until it holds. The lock is held, and let go meanwhile.
 void wait_among_threads(const Wait& wait);
 
+// For the progress thread, with the lock: moves messages on and sleeps at the modules, until a call of the
+// program comes or it is over.
+void progress_between_calls(const std::atomic<bool>& over);
+
 // Somebody waits for what no module tells of (a word of memory, a worker's end): nobody sleeps for long
 // meanwhile.
 class Unannounced {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI_Isend and its modes, MPI_Irecv, and the persistent requests made of the same arguments.
 #include "mpi-adi/engine/bsend.hpp"
+#include "mpi-adi/engine/progress_thread.hpp"
 #include "mpi-adi/engine/request.hpp"
 #include "mpi-adi/mpi/export.hpp"
 #include "mpi-adi/mpi/p2p_arguments.hpp"
@@ -62,6 +63,7 @@ int start_again(MPI_Request handle) {
         start_send(*request, *with.comm, Channel::p2p, with.peer, with.tag, with.payload, with.mode);
     }
     with.active = true;
+    leave_to_progress_thread(*request);
     return MPI_SUCCESS;
 }
 

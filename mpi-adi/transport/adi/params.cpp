@@ -23,6 +23,8 @@ constexpr std::array kKeys = {
     "via_nics",         "rail_patience",    "wait_learning", "transports",
     "window_access",
     "name_folder",
+    "progress",
+    "progress_cpus",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");

@@ -34,6 +34,8 @@ enum class Param : size_t {
     transports,
     window_access,
     name_folder,
+    progress,
+    progress_cpus,
     count_
 };
 
