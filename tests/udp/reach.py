@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two hosts without any setting: the names by which a NIC of udp is opened, the tool that opens it by itself for another host, and what a
+"""Two hosts without any setting: the names by which a NIC of udp is opened, the tools that open it by themselves for another host, and what a
 program hears that asks the default NIC for one.
 
-    reach.py --vipinfo PROGRAM --vipping PROGRAM [--user UID]
+    reach.py --vipinfo PROGRAM --vipping PROGRAM --vipperf PROGRAM [--user UID]
 """
 import argparse
+import json
 import os
 import re
 import sys
@@ -67,6 +68,20 @@ def ping(hosts, vipping):
         end([server])
 
 
+def measure(hosts, vipperf):
+    """The same of the tool that measures: its server serves one client after another, on whichever NIC it comes."""
+    server = hosts.start(1, vipperf, "--server")
+    try:
+        for host, nic in ((0, "udp0"), (1, "paramnet0"), (0, "udp0")):
+            client = hosts.start(host, vipperf, "-n", "50", "-w", "10000", "-j", "10.77.0.2")
+            out = finish(client, "vipperf on host %d" % host, r"(.|\n)*")
+            if json.loads(out)["nic"] != nic:
+                raise Failure("vipperf goes through %s, not %s" % (json.loads(out)["nic"], nic))
+            print("vipperf through %-12s good" % nic, flush=True)
+    finally:
+        end([server])
+
+
 def told(hosts, vipping):
     """The default NIC cannot reach another host; the log says which one does."""
     hosts.settings["VIADUCT_LOG"] = "warn"
@@ -97,6 +112,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vipinfo", required=True)
     parser.add_argument("--vipping", required=True)
+    parser.add_argument("--vipperf", required=True)
     parser.add_argument("--user", type=int, help="all of it in a user namespace of that user")
     options = parser.parse_args()
     if options.user is not None:
@@ -107,6 +123,7 @@ def main():
         with Unconfigured(2, 2) as hosts:
             names(hosts, vipinfo)
             ping(hosts, vipping)
+            measure(hosts, os.path.abspath(options.vipperf))
             told(hosts, vipping)
             doctor(hosts, vipinfo)
 

@@ -12,6 +12,7 @@
 
 #include "core/agent/link.hpp"
 #include "core/clock/clock.hpp"
+#include "core/config/config.hpp"
 #include "utils/common/error.hpp"
 
 namespace viaduct::tools {
@@ -62,6 +63,16 @@ std::string trouble_with_agent(const std::string& device) {
     return fmt::format("kernel agent at {}: {}", agent_address(), why);
 }
 
+// The name of the NIC that is opened so; empty: none is.
+std::string name_opened_by(const std::string& device) {
+    VIP_NIC_HANDLE nic = nullptr;
+    if (VipOpenNic(device.c_str(), &nic) != VIP_SUCCESS) return {};
+    VIP_NIC_ATTRIBUTES attributes{};
+    const bool known = VipQueryNic(nic, &attributes) == VIP_SUCCESS;
+    VipCloseNic(nic);
+    return known ? attributes.Name : "";
+}
+
 }  // namespace
 
 std::string text_of(const VIP_NET_ADDRESS& address, bool whole) {
@@ -79,7 +90,18 @@ std::string text_of(const VIP_NET_ADDRESS& address, bool whole) {
 
 std::string device_toward(const std::string& host) {
     unsigned char bytes[kNicAddressBytes];
-    return host.empty() || read_bytes(host, bytes, sizeof bytes) ? "/dev/via_lo" : "host:" + host;
+    return host.empty() || read_bytes(host, bytes, sizeof bytes) ? kDefaultDevice : "host:" + host;
+}
+
+std::vector<std::string> served_devices() {
+    std::vector<std::string> devices = {kDefaultDevice};
+    const std::string provider = Config::load().get("names", "far_provider"), standard = name_opened_by(kDefaultDevice);
+    for (int i = 0; !provider.empty(); ++i) {
+        const std::string name = provider + std::to_string(i);
+        if (name_opened_by(name) != name) break;  // a name that no NIC has opens another one
+        if (name != standard) devices.push_back(name);
+    }
+    return devices;
 }
 
 Nic::Nic(const std::string& device) {

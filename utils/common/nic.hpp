@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace viaduct::tools {
 
@@ -21,6 +22,10 @@ std::string text_of(const VIP_NET_ADDRESS&, bool whole = false);
 
 // The device that reaches a host named to a tool: the default NIC for none and for a NIC's own address.
 std::string device_toward(const std::string& host);
+inline constexpr const char* kDefaultDevice = "/dev/via_lo";
+// The devices at which a server finds clients of this host and of others: the default NIC, then those of
+// names.far_provider.
+std::vector<std::string> served_devices();
 
 class Nic {
 public:

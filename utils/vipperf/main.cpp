@@ -13,6 +13,7 @@
 
 #include "core/config/paths.hpp"
 #include "utils/common/error.hpp"
+#include "utils/common/nic.hpp"
 #include "utils/common/stop.hpp"
 #include "utils/measure/limits.hpp"
 #include "utils/vipperf/client.hpp"
@@ -30,7 +31,7 @@ using namespace viaduct::vipperf;
 struct Arguments {
     bool server = false, self = false, once = false, as_json = false, both_ways = false, check = false,
          mapped = false, tune = false, if_needed = false;
-    std::string host, device = "/dev/via_lo", discriminator = "vipperf", level = "delivery", report;
+    std::string host, device, discriminator = "vipperf", level = "delivery", report;
     std::vector<std::string> tests, completions = {"queue"};
     std::string bytes;
     uint64_t iterations = 0;
@@ -143,7 +144,7 @@ void make_report(const Arguments& a, Client& client) {
 
 void lead(const Arguments& a, measure::Pair* pair) {
     ClientOptions options;
-    options.device = a.device;
+    options.device = a.device.empty() ? tools::device_toward(a.host) : a.device;
     options.host = a.host;
     options.discriminator = a.discriminator;
     options.patience_ms = a.patience_ms;
@@ -166,7 +167,7 @@ void pick_processors(const Arguments& a, int (&cpus)[2]) {
 
 int run_tune(const Arguments& a) {
     TuneOptions options;
-    options.device = a.device;
+    options.device = a.device.empty() ? tools::kDefaultDevice : a.device;
     options.rounds = a.rounds;
     options.if_needed = a.if_needed;
     pick_processors(a, options.cpus);
@@ -185,7 +186,8 @@ int run_self(Arguments a) {
         if (pair.leader()) {
             lead(a, &pair);
         } else {
-            serve({a.device, a.discriminator, true, &pair}, [](const std::string&) {});
+            const std::string device = a.device.empty() ? tools::kDefaultDevice : a.device;
+            serve({{device}, a.discriminator, true, &pair}, [](const std::string&) {});
         }
     } catch (const tools::ToolError& error) {
         pair.leave(std::string("vipperf: ") + error.what(), error.code());
@@ -237,7 +239,8 @@ void add_options(CLI::App& app, Arguments& a) {
     app.add_option("-r,--reliability", a.level, "unreliable, delivery or reception")
         ->check(CLI::IsMember({"unreliable", "delivery", "reception"}))
         ->capture_default_str();
-    app.add_option("-d,--device", a.device, "the NIC, as VipOpenNic takes it")->capture_default_str();
+    app.add_option("-d,--device", a.device, "the NIC, as VipOpenNic takes it; none: the one that reaches HOST, "
+                                           "or for a server the default one and those of names.far_provider");
     app.add_option("-D,--discriminator", a.discriminator, "which server on that host")->capture_default_str();
     app.add_option("--cpu", a.cpus, "run on this processor; with --self: A,B")->delimiter(',');
     app.add_option("-w,--connect-wait", a.patience_ms, "wait so many ms for the server to appear")
@@ -259,7 +262,7 @@ int run(const Arguments& a) {
     if (a.self) return run_self(a);
     if (a.cpus.size() == 1) measure::pin_to(a.cpus[0]);
     if (a.server) {
-        serve({a.device, a.discriminator, a.once, nullptr},
+        serve({a.device.empty() ? tools::served_devices() : std::vector{a.device}, a.discriminator, a.once, nullptr},
               [](const std::string& line) { print("vipperf: " + line + "\n"); });
     } else {
         lead(a, nullptr);

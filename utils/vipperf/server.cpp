@@ -17,12 +17,13 @@ namespace viaduct::vipperf {
 
 namespace {
 
-constexpr VIP_ULONG kSliceMs = 200;  // waits look for Ctrl-C so often
+constexpr VIP_ULONG kSliceMs = 200;  // waits look for Ctrl-C so often, in turns at each NIC
 
 // One client, from its connection to its end.
 class Session {
 public:
-    Session(const ServerOptions& options, Control& control) : options_(options), control_(control) {}
+    Session(const ServerOptions& options, const std::string& device, Control& control)
+        : options_(options), device_(device), control_(control) {}
 
     void run() {
         Command command;
@@ -69,7 +70,7 @@ private:
         std::unique_ptr<Bundle> bundle;
         if (why.empty()) {
             try {
-                bundle = std::make_unique<Bundle>(options_.device, plan);
+                bundle = std::make_unique<Bundle>(device_, plan);
             } catch (const tools::ToolError& error) {
                 why = error.what();
             }
@@ -103,33 +104,72 @@ private:
     }
 
     const ServerOptions& options_;
+    const std::string& device_;
     Control& control_;
     std::vector<std::unique_ptr<Bundle>> bundles_;
 };
 
+// Where clients of one NIC come in.
+struct Door {
+    std::string device;
+    std::unique_ptr<Control> control;
+};
+
+using Told = std::function<void(const std::string&)>;
+
+// A NIC at which nothing can be waited for is left out, if there is another one.
+std::vector<Door> open_doors(const ServerOptions& options, const Told& told) {
+    std::vector<Door> doors;
+    for (const std::string& device : options.devices) {
+        try {
+            doors.push_back({device, std::make_unique<Control>(device)});
+        } catch (const tools::ToolError& error) {
+            if (doors.empty() && device == options.devices.back()) throw;
+            told(fmt::format("not serving on {}: {}", device, error.what()));
+            continue;
+        }
+        tools::Nic& nic = doors.back().control->nic();
+        told(fmt::format("serving on {} {}, discriminator {}", nic.name(), tools::text_of(nic.local("").head),
+                         options.discriminator));
+    }
+    return doors;
+}
+
+// The door by which a client has come; null: the server was stopped.
+Door* await_client(const ServerOptions& options, std::vector<Door>& doors, const Told& told) {
+    while (!tools::stopped() && !doors.empty()) {
+        const auto slice = static_cast<VIP_ULONG>(kSliceMs / doors.size());
+        for (size_t i = 0; i < doors.size() && !tools::stopped(); ++i) {
+            try {
+                if (doors[i].control->accept(options.discriminator, slice)) return &doors[i];
+            } catch (const tools::ToolError& error) {
+                if (doors.size() == 1) throw;
+                told(fmt::format("not serving on {} any more: {}", doors[i].device, error.what()));
+                doors.erase(doors.begin() + static_cast<std::ptrdiff_t>(i));
+                break;
+            }
+        }
+    }
+    return nullptr;
+}
+
 }  // namespace
 
-void serve(const ServerOptions& options, const std::function<void(const std::string&)>& told) {
-    bool introduced = false;
-    do {
-        Control control(options.device);
-        if (!introduced) {
-            told(fmt::format("serving on {} {}, discriminator {}", control.nic().name(),
-                             tools::text_of(control.nic().local("").head), options.discriminator));
-            introduced = true;
-        }
-        while (!tools::stopped() && !control.accept(options.discriminator, kSliceMs)) {
-        }
-        if (tools::stopped()) return;
-        told(fmt::format("{} has come", control.peer()));
+void serve(const ServerOptions& options, const Told& told) {
+    std::vector<Door> doors = open_doors(options, told);
+    while (Door* const door = await_client(options, doors, told)) {
+        told(fmt::format("{} has come", door->control->peer()));
         try {
-            Session(options, control).run();
-            told(fmt::format("{} has gone", control.peer()));
+            Session(options, door->device, *door->control).run();
+            told(fmt::format("{} has gone", door->control->peer()));
         } catch (const tools::ToolError& error) {
             if (options.once) throw;
-            told(fmt::format("{} has gone: {}", control.peer(), error.what()));
+            told(fmt::format("{} has gone: {}", door->control->peer(), error.what()));
         }
-    } while (!options.once && !tools::stopped());
+        if (options.once) return;
+        door->control.reset();  // a VI for the next client
+        door->control = std::make_unique<Control>(door->device);
+    }
 }
 
 }  // namespace viaduct::vipperf

@@ -4,13 +4,14 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "utils/measure/pair.hpp"
 
 namespace viaduct::vipperf {
 
 struct ServerOptions {
-    std::string device;
+    std::vector<std::string> devices;  // a client comes by any of them
     std::string discriminator;
     bool once = false;  // ends with its first client
     // The two ends are one program on two processors: limits can be measured too.

@@ -74,7 +74,7 @@ void measure_here(const TuneOptions& options, const Way& way, int out) {
     measure::Pair pair = measure::Pair::split(measure::kArenaBytes, options.cpus[0], options.cpus[1]);
     try {
         if (!pair.leader()) {
-            serve({options.device, discriminator, true, &pair}, [](const std::string&) {});
+            serve({{options.device}, discriminator, true, &pair}, [](const std::string&) {});
             return;
         }
         ClientOptions to;

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/config/config.hpp"
 #include "utils/common/error.hpp"
 #include "utils/common/stop.hpp"
 #include "utils/vipping/line.hpp"
@@ -149,31 +148,6 @@ private:
     std::string failure_;  // of the door's thread; read when it has ended
 };
 
-constexpr const char* kDefaultNic = "/dev/via_lo";
-
-// The name of the NIC that is opened so; empty: none is.
-std::string name_of(const std::string& device) {
-    VIP_NIC_HANDLE nic = nullptr;
-    if (VipOpenNic(device.c_str(), &nic) != VIP_SUCCESS) return {};
-    VIP_NIC_ATTRIBUTES attributes{};
-    const bool known = VipQueryNic(nic, &attributes) == VIP_SUCCESS;
-    VipCloseNic(nic);
-    return known ? attributes.Name : "";
-}
-
-// The NICs by which other hosts come where the default one serves this host only. A name that is none of them opens
-// another NIC.
-std::vector<std::string> far_nics() {
-    const std::string provider = Config::load().get("names", "far_provider"), standard = name_of(kDefaultNic);
-    std::vector<std::string> found;
-    for (int i = 0; !provider.empty(); ++i) {
-        const std::string name = provider + std::to_string(i);
-        if (name_of(name) != name) break;
-        if (name != standard) found.push_back(name);
-    }
-    return found;
-}
-
 void serve_one(const Options& options, const std::string& device, const std::function<void(const std::string&)>& told) {
     try {
         Server(options, device, told).run();
@@ -191,12 +165,13 @@ void serve(const Options& options, const std::function<void(const std::string&)>
         const std::lock_guard lock(mutex);
         told(line);
     };
+    const std::vector<std::string> devices = tools::served_devices();
     std::vector<std::thread> others;
-    for (const std::string& device : far_nics())
-        others.emplace_back([&options, &tell, device] { serve_one(options, device, tell); });
+    for (size_t i = 1; i < devices.size(); ++i)
+        others.emplace_back([&options, &tell, &device = devices[i]] { serve_one(options, device, tell); });
     std::string failure;
     try {
-        Server(options, kDefaultNic, tell).run();
+        Server(options, devices.front(), tell).run();
     } catch (const ToolError& error) {
         failure = error.what();
         tools::stop();

@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """run.py BUILD [--over af_packet|memif|vhost|udp] [--rounds N] [--mtu N]: VI over acenic beside bare DPDK frames on the same ports, and beside the
 kernel's UDP and TCP on the same interfaces; VI over udp beside sockets, and beside libfabric and UCX where they are installed
-(fi_pingpong, ucx_perftest). All in turns, round after round; medians, as a Markdown table. The distance of the two
-processors is probed before and after each round, and rounds in which it changed do not count."""
+(fi_pingpong, ucx_perftest), each stream with the processor time of both ends. All in turns, round after round; medians, as a Markdown table.
+The distance of the two processors is probed before and after each round, and rounds in which it changed do not count. Each end has a
+processor of its own, and polls without giving way to other work of the machine."""
 import argparse
 import datetime
 import glob
 import json
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -23,7 +25,20 @@ from hosts import SKIPPED, Failure, Memif, end, kind_of, outcome  # noqa: E402
 SECONDS = 30
 SMALL = 64
 LARGE = 65536  # a message of several frames
+PINGS = 5000
+STREAM = 512 << 20  # bytes of a stream
+SIZES = (65536, 1 << 20, 4 << 20)
 IPS = ("192.0.2.1", "192.0.2.2")
+
+
+def processor_time():
+    """Seconds of all processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def size_text(size):
+    return "%d MiB" % (size >> 20) if size >= 1 << 20 else "%d KiB" % (size >> 10)
 
 
 class Bench:
@@ -69,9 +84,9 @@ class Bench:
     def address(self, host):
         return self.hosts.address(host, 0) if self.over_frames == "af_packet" else Memif.ADDRESSES[host]
 
-    def limit(self, wire, test, size):
+    def limit(self, wire, test, size, count=None):
         """One number: ns, or 10^6 bytes a second."""
-        count = 20000 if test == "ping" else 40000
+        count = count or (PINGS if test == "ping" else 40000)
         common = [self.program("tests/bench/ports/viaduct_port_limits"), wire, test, "--bytes", size, "--count", count]
         ends = [[], []]
         for host in (0, 1):
@@ -83,12 +98,12 @@ class Bench:
                 ends[host] = ["--ip", self.ip(1 - host)]
         return float(self.both(common + ends[1], common + ends[0] + ["--lead"], 0.5 if wire == "frames" else 0.1))
 
-    def vi(self, test, size):
+    def vi(self, test, size, count=6000):
         program = self.program("bin/vipperf")
         nic = self.hosts.provider + "0"
         out = self.both([program, "-s", "-1", "-d", nic],
-                        [program, "-d", nic, "-t", test, "-b", size, "-n", 20000 if test == "send_lat" else 6000, "-j",
-                         "-w", 5000, "hostb"])
+                        [program, "-d", nic, "-t", test, "-b", size, "-n", PINGS if test == "send_lat" else count, "-j",
+                         "-w", 5000, "hostb"], VIADUCT_VIPL_GIVE_WAY="off")
         row = json.loads(out)["tests"][0]["rows"][0]
         return row["t_typical_us"] * 1000 if "t_typical_us" in row else row["bw_average_mb_s"]
 
@@ -98,10 +113,9 @@ class Bench:
         out = self.both(command, command + [self.ip(1)])
         return float(out.split()[-2]) * 1000  # bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec
 
-    def ucx(self, test, size):
+    def ucx(self, test, size, count=PINGS):
         """ns, or 10^6 bytes a second."""
-        count = 20000 if test == "tag_lat" else 3000
-        command = ["ucx_perftest", "-t", test, "-s", size, "-n", count, "-w", 200, "-f"]
+        command = ["ucx_perftest", "-t", test, "-s", size, "-n", count, "-w", 200 if test == "tag_lat" else 5, "-f"]
         out = self.both(command, command + [self.ip(1)], UCX_TLS="tcp", UCX_NET_DEVICES="v0")
         words = out.splitlines()[-1].split()  # iterations, percentile, average, overall us; average, overall MB/s; average, overall messages/s
         return float(words[3]) * 1000 if test == "tag_lat" else float(words[5]) * 1.048576
@@ -115,13 +129,16 @@ class Bench:
                      for name in ("udp", "tcp")]
         if shutil.which("ucx_perftest"):
             rows.append(("UCX tcp, %d B" % SMALL, "ns", 0, lambda: self.ucx("tag_lat", SMALL)))
-        for size in (65536, 1 << 20):
-            first = len(rows)
-            rows += [("TCP sockets, segments up to 64 KiB", "MB/s", None, lambda: self.limit("tcp", "stream", self.mtu - 52)),
-                     ("VI send/receive over udp, %d KiB" % (size >> 10), "MB/s", first, lambda size=size: self.vi("send_bw", size)),
-                     ("VI RDMA write over udp, %d KiB" % (size >> 10), "MB/s", first, lambda size=size: self.vi("write_bw", size))]
+        for size in SIZES:
+            first, count, named = len(rows), STREAM // size, size_text(size)
+            rows += [("TCP sockets, %s" % named, "MB/s", None, lambda s=size, n=count: self.limit("tcp", "stream", s, n)),
+                     ("VI send/receive over udp, %s" % named, "MB/s", first, lambda s=size, n=count: self.vi("send_bw", s, n)),
+                     ("VI RDMA write over udp, %s" % named, "MB/s", first, lambda s=size, n=count: self.vi("write_bw", s, n))]
             if shutil.which("ucx_perftest"):
-                rows.append(("UCX tcp, %d KiB" % (size >> 10), "MB/s", first, lambda size=size: self.ucx("tag_bw", size)))
+                rows.append(("UCX tcp, %s" % named, "MB/s", first, lambda s=size, n=count: self.ucx("tag_bw", s, n)))
+        datagram = self.mtu - 28
+        rows.append(("UDP sockets, a datagram of %d B each" % datagram, "MB/s", len(rows) - 1,
+                     lambda: self.limit("udp", "stream", datagram, STREAM // datagram)))
         return rows
 
     def rows(self):
@@ -149,12 +166,27 @@ class Bench:
                               check=True).stdout.split()[0]
 
 
+def taken_once(name, take):
+    """The value and the processor time; None for both when it gave none, which is told."""
+    before = processor_time()
+    try:
+        return take(), processor_time() - before
+    except Failure as why:
+        print("no figure of %s in this round: %s" % (name, why), file=sys.stderr)
+        return None, None
+
+
+def median(rounds, row, part):
+    values = [values[row][part] for values in rounds if values[row][part] is not None]
+    return statistics.median(values) if values else None
+
+
 def measure(bench, rounds):
     rows = bench.rows()
     taken, dropped = {}, 0
     while sum(map(len, taken.values())) < rounds and dropped < 2 * rounds:
         before = bench.distance()
-        values = [take() for _, _, _, take in rows]
+        values = [taken_once(name, take) for name, _, _, take in rows]
         if bench.distance() != before:
             dropped += 1
             continue
@@ -173,12 +205,18 @@ def table(over, mtu, rows, taken, dropped):
     if dropped:
         print("%d rounds did not count: the distance of the processors changed" % dropped)
     for distance, rounds in sorted(taken.items()):
-        print("\nMedians of %d rounds, %s processors\n\n| what | value | to %s |\n| --- | ---: | ---: |" % (
-            len(rounds), distance, "sockets" if over == "udp" else "bare frames"))
-        medians = [statistics.median(values[i] for values in rounds) for i in range(len(rows))]
+        streams = over == "udp"  # each of STREAM bytes
+        print("\nMedians of %d rounds, %s processors\n\n| what | value | lowest to highest | to %s |%s\n| --- | ---: | ---: | ---: |%s" % (
+            len(rounds), distance, "sockets" if streams else "bare frames", " processor time |" if streams else "", " ---: |" if streams else ""))
         for i, (name, unit, base, _) in enumerate(rows):
-            value = "%.2f µs" % (medians[i] / 1000) if unit == "ns" else "%.2f GB/s" % (medians[i] / 1000)
-            print("| %s | %s | %s |" % (name, value, "" if base is None else "%.2f" % (medians[i] / medians[base])))
+            value, against = median(rounds, i, 0), None if base is None else median(rounds, base, 0)
+            if value is None:
+                print("| %s | no figure | | |%s" % (name, " |" if streams else ""))
+                continue
+            every = [values[i][0] / 1000 for values in rounds if values[i][0] is not None]
+            time = "" if not streams else " |" if unit == "ns" else " %.2f s/GB |" % (median(rounds, i, 1) / STREAM * 1e9)
+            print("| %s | %.2f %s | %.2f to %.2f | %s |%s" % (name, value / 1000, "µs" if unit == "ns" else "GB/s", min(every), max(every),
+                                                             "%.2f" % (value / against) if against else "", time))
 
 
 def main():
@@ -186,7 +224,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--over", choices=("af_packet", "memif", "vhost", "udp"))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--mtu", type=int, default=9000)
+    parser.add_argument("--mtu", type=int, help="unless given 9000, and 1500 as well over udp")
     options = parser.parse_args()
     if os.cpu_count() < 2:
         print("SKIPPED: two ends need two processors")
@@ -194,10 +232,11 @@ def main():
 
     def work():
         for over in [options.over] if options.over else ["af_packet", "memif", "vhost"]:
-            with kind_of(over)(mtu=options.mtu) as hosts:
-                bench = Bench(hosts, os.path.abspath(options.build), options.mtu)
-                table(over, options.mtu, *measure(bench, options.rounds))
-                print(flush=True)
+            for mtu in [options.mtu] if options.mtu else [9000, 1500] if over == "udp" else [9000]:
+                with kind_of(over)(mtu=mtu) as hosts:
+                    bench = Bench(hosts, os.path.abspath(options.build), mtu)
+                    table(over, mtu, *measure(bench, options.rounds))
+                    print(flush=True)
 
     return outcome(work)
 
