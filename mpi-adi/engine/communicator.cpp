@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "mpi-adi/engine/dynamic/processes.hpp"
+#include "mpi-adi/engine/failure.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -207,7 +208,7 @@ void errhandler_release(Errhandler* handler) {
     }
 }
 
-int raise(Comm* base, int code, const char* function) {
+int tell(Comm* base, int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]] {
         return code;
     }
@@ -238,6 +239,14 @@ int raise(Comm* base, int code, const char* function) {
     end_job(code > 0 && code < 256 ? code : 1, "%s: %s (%s %s)", function, error_text(code).c_str(),
             comm && comm->file != MPI_FILE_NULL ? "file" : "communicator",
             comm ? comm->name.c_str() : "none: MPI is not initialised, or is finalised");
+}
+
+int raise(Comm* comm, int code, const char* function) {
+    return code == MPI_SUCCESS
+               ? code
+               : note_failure([](void* object, int error, const char* name) {
+                     return tell(static_cast<Comm*>(object), error, name);
+                 }, comm, comm, code, function);
 }
 
 }  // namespace viaduct::mpi

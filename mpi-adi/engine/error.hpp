@@ -58,10 +58,13 @@ void errhandler_release(Errhandler* handler);
 
 // Runs the error handler of the communicator (null: of MPI_COMM_WORLD, or of MPI_COMM_SELF when that of the world is
 // fatal) and returns `code`; does not return when the handler is MPI_ERRORS_ARE_FATAL. MPI_SUCCESS passes through.
+[[nodiscard]] int tell(Comm* comm, int code, const char* function);
+// The same at the end of the MPI function (failure.hpp), which the code is returned to.
 [[nodiscard]] int raise(Comm* comm, int code, const char* function);
 
 int error_class_of(int code);  // or -1 for a code that nobody made
-std::string error_text(int code);
+std::string error_text(int code);  // of this thread's last error of that class, if there was one, with its call
+const char* class_text(int error_class);
 int add_error_class();
 int add_error_code(int error_class);  // or -1
 [[nodiscard]] bool set_error_text(int code, const char* text);

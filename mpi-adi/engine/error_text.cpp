@@ -4,6 +4,7 @@
 #include <map>
 
 #include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/engine/failure.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -135,13 +136,22 @@ int error_class_of(int code) {
     return known == std::end(kTexts) ? -1 : code;
 }
 
+const char* class_text(int error_class) {
+    auto known =
+        std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Text& t) { return t.code == error_class; });
+    return known == std::end(kTexts) ? nullptr : known->text;
+}
+
 std::string error_text(int code) {
     auto made = added().find(code);
     if (made != added().end()) {
         return made->second.text;
     }
-    auto known = std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Text& t) { return t.code == code; });
-    return known == std::end(kTexts) ? "Unknown error code " + std::to_string(code) : known->text;
+    if (const std::string* own = failure_text(code)) {
+        return *own;
+    }
+    const char* known = class_text(code);
+    return known ? known : "Unknown error code " + std::to_string(code);
 }
 
 int add_error_class() {

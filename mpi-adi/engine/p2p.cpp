@@ -6,6 +6,7 @@
 
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/failure.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -60,6 +61,12 @@ inline void start_receive(Matcher& matcher, Request& request) {
 // Who reduces or meets at a barrier has sent at the same time as the other one, whose message is on its way.
 inline void wait_for_receive(const Request& request, Channel channel) {
     channel == Channel::p2p ? progress_until_received(request) : progress_until_done(request);
+}
+
+int error_of(const Request& receive) {
+    if (receive.r_error != MPI_SUCCESS) [[unlikely]]
+        note_failed_request(receive);
+    return receive.r_error;
 }
 
 void count_on(Request& request, Comm& comm) {
@@ -128,7 +135,7 @@ int recv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload,
     start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
     wait_for_receive(request, channel);
     fill_status(request, status);
-    return request.r_error;
+    return error_of(request);
 }
 
 int recv_bytes(Comm& comm, Channel channel, int peer, int tag, void* base, uint64_t bytes,
@@ -139,7 +146,7 @@ int recv_bytes(Comm& comm, Channel channel, int peer, int tag, void* base, uint6
     start_receive(*comm.matchers[static_cast<unsigned>(channel)], request);
     wait_for_receive(request, channel);
     if (status != MPI_STATUS_IGNORE) fill_status(request, status);
-    return request.r_error;
+    return error_of(request);
 }
 
 Request* irecv(Comm& comm, Channel channel, int peer, int tag, const Payload& payload) {
@@ -178,7 +185,7 @@ int sendrecv(Comm& comm, Channel channel, int to, int send_tag, const Payload& o
     const int sent = send(comm, channel, to, send_tag, out);
     progress_until_done(receive);
     fill_status(receive, status);
-    return receive.r_error != MPI_SUCCESS ? receive.r_error : sent;
+    return receive.r_error != MPI_SUCCESS ? error_of(receive) : sent;
 }
 
 int sendrecv_all(Comm& comm, Channel channel, int tag, std::span<const Swap> swaps) {
@@ -204,7 +211,7 @@ int sendrecv_all(Comm& comm, Channel channel, int tag, std::span<const Swap> swa
             return come == swaps.size();
         },
         [&] { return std::any_of(receives + come, receives + swaps.size(), awaits_one_here); });
-    for (size_t i = 0; i < swaps.size(); i++) note(receives[i].r_error);
+    for (size_t i = 0; i < swaps.size(); i++) note(error_of(receives[i]));
     return first_error;
 }
 

@@ -11,6 +11,7 @@
 #include "core/sync/pause.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/polled.hpp"
 
 namespace viaduct::mpi {
@@ -193,6 +194,7 @@ bool done(const Request* request) { return request->is_done(); }
 int finish(Request* request, MPI_Status* status) {
     fill_status(*request, status);
     const int error = request->r_error;
+    if (error != MPI_SUCCESS) note_failed_request(*request);
     free_request(request);
     return error;
 }

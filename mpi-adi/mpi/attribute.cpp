@@ -207,31 +207,31 @@ int MPIR_Dup_fn(MPI_Comm, int, void*, void* in, void* out, int* flag) {
     return MPI_SUCCESS;
 }
 
-#define VIADUCT_MPI_ENTRY __attribute__((visibility("default")))
+#define VIADUCT_MPI_LAYER __attribute__((visibility("default")))
 
-VIADUCT_MPI_ENTRY int MPII_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag, AttributeKind wanted) try {
+VIADUCT_MPI_LAYER int MPII_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* flag, AttributeKind wanted) try {
     Call call("MPI_Comm_get_attr", comm_of(comm));
-    return call.result(comm_get(comm, keyval, value, flag, wanted));
-} VIADUCT_MPI_CATCH(comm)
+    return call.now(comm_get(comm, keyval, value, flag, wanted));
+} VIADUCT_MPI_CATCH_NOW(comm)
 
-VIADUCT_MPI_ENTRY int MPII_Comm_set_attr(MPI_Comm comm, int keyval, void* value, AttributeKind kind) try {
+VIADUCT_MPI_LAYER int MPII_Comm_set_attr(MPI_Comm comm, int keyval, void* value, AttributeKind kind) try {
     Call call("MPI_Comm_set_attr", comm_of(comm));
-    return call.result(comm_set(comm, keyval, value, kind));
-} VIADUCT_MPI_CATCH(comm)
+    return call.now(comm_set(comm, keyval, value, kind));
+} VIADUCT_MPI_CATCH_NOW(comm)
 
-VIADUCT_MPI_ENTRY int MPII_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag,
+VIADUCT_MPI_LAYER int MPII_Type_get_attr(MPI_Datatype type, int keyval, void* value, int* flag,
                                          AttributeKind wanted) try {
     Call call("MPI_Type_get_attr");
-    return call.result(type_get(type, keyval, value, flag, wanted));
+    return call.now(type_get(type, keyval, value, flag, wanted));
 }
-VIADUCT_MPI_CATCH()
+VIADUCT_MPI_CATCH_NOW()
 
-VIADUCT_MPI_ENTRY int MPII_Type_set_attr(MPI_Datatype type, int keyval, void* value, AttributeKind kind) try {
+VIADUCT_MPI_LAYER int MPII_Type_set_attr(MPI_Datatype type, int keyval, void* value, AttributeKind kind) try {
     Call call("MPI_Type_set_attr");
-    return call.result(type_set(type, keyval, value, kind));
-} VIADUCT_MPI_CATCH()
+    return call.now(type_set(type, keyval, value, kind));
+} VIADUCT_MPI_CATCH_NOW()
 
-VIADUCT_MPI_ENTRY void MPII_Keyval_set_proxy(int keyval, CopyProxy copy, DeleteProxy destroy) {
+VIADUCT_MPI_LAYER void MPII_Keyval_set_proxy(int keyval, CopyProxy copy, DeleteProxy destroy) {
     Critical guard;
     for (HandleType object : {HandleType::comm, HandleType::datatype, HandleType::win}) {
         if (Keyval* key = keyval_of(keyval, object)) {

@@ -9,14 +9,10 @@
 
 // Defines MPI_name and PMPI_name: VIADUCT_MPI(Type_size, (MPI_Datatype datatype, int* size)) { ... }
 // VIADUCT_MPI_CATCH()
-#define VIADUCT_MPI(name, parameters) \
-    VIADUCT_MPI_EXPORT(MPI_##name)    \
-    VIADUCT_MPI_FUNCTION PMPI_##name parameters try
+#define VIADUCT_MPI(name, parameters) VIADUCT_MPI_ENTRY(MPI_##name, parameters) try
 
 // The same for MPICH's extensions, MPIX_name.
-#define VIADUCT_MPIX(name, parameters) \
-    VIADUCT_MPI_EXPORT(MPIX_##name)    \
-    VIADUCT_MPI_FUNCTION PMPIX_##name parameters try
+#define VIADUCT_MPIX(name, parameters) VIADUCT_MPI_ENTRY(MPIX_##name, parameters) try
 
 namespace viaduct::mpi {
 
@@ -26,6 +22,8 @@ class Call {
 
     // Gives the code to the error handler and back; MPI_SUCCESS passes.
     [[nodiscard]] int result(int code) const { return code == MPI_SUCCESS ? code : raise(comm_, code, name_); }
+    // Asks the handler at once, when the object does not outlive the function or the call is about the handler.
+    [[nodiscard]] int now(int code) const { return code == MPI_SUCCESS ? code : tell(comm_, code, name_); }
     [[nodiscard]] int on(Comm& comm, int code) const { return code == MPI_SUCCESS ? code : raise(&comm, code, name_); }
 
   private:

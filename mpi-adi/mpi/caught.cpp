@@ -25,35 +25,21 @@ int code_of_exception() {
     }
 }
 
-template <typename Raise>
-int tell(Raise&& raise_it) {
-    const int code = code_of_exception();
-    try {
-        return raise_it(code);
-    } catch (const FromHandler& thrown) {
-        std::rethrow_exception(thrown.exception);
-    }
-}
-
 }  // namespace
 
 int caught(const char* function, int handle) {
+    const int code = code_of_exception();
     // The tools interface has no error handlers.
-    if (std::strncmp(function, "MPI_T_", 6) == 0)
-        return code_of_exception() == MPI_ERR_NO_MEM ? MPI_T_ERR_MEMORY : MPI_ERR_INTERN;
-    return tell([&](int code) {
-        const Critical guard;
-        if (handle_type(handle) == unsigned(HandleType::win))
-            return rma::raise(rma::win_of(handle), code, function);
-        return raise(comm_of(handle), code, function);
-    });
+    if (std::strncmp(function, "PMPI_T_", 7) == 0) return code == MPI_ERR_NO_MEM ? MPI_T_ERR_MEMORY : MPI_ERR_INTERN;
+    const Critical guard;
+    if (handle_type(handle) == unsigned(HandleType::win)) return rma::raise(rma::win_of(handle), code, function);
+    return raise(comm_of(handle), code, function);
 }
 
 int caught(const char* function, MPI_File file) {
-    return tell([&](int code) {
-        const Critical guard;
-        return io::raise(io::file_of(file), code, function);
-    });
+    const int code = code_of_exception();
+    const Critical guard;
+    return io::raise(io::file_of(file), code, function);
 }
 
 }  // namespace viaduct::mpi

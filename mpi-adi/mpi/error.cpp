@@ -86,7 +86,7 @@ VIADUCT_MPI(Comm_call_errhandler, (MPI_Comm comm, int errorcode)) {
     if (!comm_of(comm)) {
         return call.result(MPI_ERR_COMM);
     }
-    (void)call.result(errorcode);  // the handler has run: the call has succeeded
+    (void)call.now(errorcode);  // the handler has run: the call has succeeded
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(comm)
 

@@ -8,8 +8,12 @@
 
 #include <type_traits>
 
-// Write before the definition of PMPI_X: VIADUCT_MPI_EXPORT(MPI_X). A definition inside a namespace does not know what
-// mpi.h says about visibility: it begins with VIADUCT_MPI_FUNCTION.
+#include "mpi-adi/engine/failure.hpp"
+#include "mpi-adi/mpi/entry.hpp"
+
+// Most functions are made by VIADUCT_MPI_ENTRY. Those that report no error to a handler (of the tools interface, and
+// conversions of handles) say before the definition of PMPI_X: VIADUCT_MPI_EXPORT(MPI_X). A definition inside a
+// namespace does not know what mpi.h says about visibility: it begins with VIADUCT_MPI_FUNCTION.
 #define VIADUCT_MPI_EXPORT(name)                             \
     extern "C" std::remove_reference_t<decltype(name)> name \
         __attribute__((weak, visibility("default"), alias("P" #name)));
@@ -21,7 +25,13 @@
 // is for the program. The functions are `try` blocks as a whole, so that one without this does not compile.
 #define VIADUCT_MPI_CATCH(...)                                                             \
     catch (abi::__forced_unwind&) { throw; } catch (...) {                                 \
-        return ::viaduct::mpi::caught(__func__ + 1 __VA_OPT__(, ) __VA_ARGS__);            \
+        return ::viaduct::mpi::caught(__func__ __VA_OPT__(, ) __VA_ARGS__);                \
+    }
+
+// The same for functions that have no VIADUCT_MPI_ENTRY around them, which would ask the handler.
+#define VIADUCT_MPI_CATCH_NOW(...)                                                                            \
+    catch (abi::__forced_unwind&) { throw; } catch (...) {                                                    \
+        return ::viaduct::mpi::settle_failure(::viaduct::mpi::caught(__func__ __VA_OPT__(, ) __VA_ARGS__));   \
     }
 
 namespace viaduct::mpi {
@@ -45,12 +55,10 @@ using Displacement = MPI_Aint;
 #define VIADUCT_MPI_COUNTED(name, parameters, ...) VIADUCT_MPI_COUNTED_ON(0, name, parameters, __VA_ARGS__)
 #define VIADUCT_MPI_COUNTED_ON(handle, name, parameters, ...)   \
     namespace viaduct::mpi::narrow {                            \
-    VIADUCT_MPI_EXPORT(MPI_##name)                              \
-    VIADUCT_MPI_FUNCTION PMPI_##name parameters try             \
+    VIADUCT_MPI_ENTRY(MPI_##name, parameters) try               \
         __VA_ARGS__ VIADUCT_MPI_CATCH(handle)                   \
     }                                                           \
     namespace viaduct::mpi::wide {                              \
-    VIADUCT_MPI_EXPORT(MPI_##name##_c)                          \
-    VIADUCT_MPI_FUNCTION PMPI_##name##_c parameters try         \
+    VIADUCT_MPI_ENTRY(MPI_##name##_c, parameters) try           \
         __VA_ARGS__ VIADUCT_MPI_CATCH(handle)                   \
     }

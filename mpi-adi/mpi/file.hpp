@@ -17,6 +17,7 @@ public:
     io::File* operator->() const { return file_; }
     // Gives the code to the file's error handler and back; MPI_SUCCESS passes.
     [[nodiscard]] int result(int code) const { return code == MPI_SUCCESS ? code : io::raise(file_, code, name_); }
+    [[nodiscard]] int now(int code) const { return code == MPI_SUCCESS ? code : io::tell(file_, code, name_); }
 
 private:
     Critical guard_;

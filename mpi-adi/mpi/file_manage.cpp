@@ -64,7 +64,7 @@ VIADUCT_MPI(File_close, (MPI_File * fh)) {
     FileCall call("MPI_File_close", fh == nullptr ? MPI_FILE_NULL : *fh);
     if (!call.valid()) return call.result(MPI_ERR_FILE);
     const int error = io::close(&*call);
-    const int answer = call.result(error);
+    const int answer = call.now(error);  // the handler is the file's
     io::remove_file(&*call);
     delete &*call;
     *fh = MPI_FILE_NULL;
@@ -162,7 +162,7 @@ VIADUCT_MPI(File_get_errhandler, (MPI_File file, MPI_Errhandler* errhandler)) {
 VIADUCT_MPI(File_call_errhandler, (MPI_File fh, int errorcode)) {
     FileCall call("MPI_File_call_errhandler", fh);
     if (!knows(fh)) return call.result(MPI_ERR_FILE);
-    (void)call.result(errorcode);  // the handler has run: the call has succeeded
+    (void)call.now(errorcode);  // the handler has run: the call has succeeded
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(fh)
 

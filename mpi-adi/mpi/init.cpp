@@ -40,23 +40,21 @@ int initialise(int required, int* provided, const char* function) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_EXPORT(MPI_Init)
-int PMPI_Init(int*, char***) try { return initialise(MPI_THREAD_SINGLE, nullptr, "MPI_Init"); } VIADUCT_MPI_CATCH()
+VIADUCT_MPI_ENTRY(MPI_Init, (int*, char***)) try {
+    return initialise(MPI_THREAD_SINGLE, nullptr, "MPI_Init");
+} VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Init_thread)
-int PMPI_Init_thread(int*, char***, int required, int* provided) try {
+VIADUCT_MPI_ENTRY(MPI_Init_thread, (int*, char***, int required, int* provided)) try {
     return initialise(required, provided, "MPI_Init_thread");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Initialized)
-int PMPI_Initialized(int* flag) try {
+VIADUCT_MPI_ENTRY(MPI_Initialized, (int* flag)) try {
     if (flag == nullptr) return Call("MPI_Initialized").result(MPI_ERR_ARG);
     *flag = stage != WorldStage::before ? 1 : 0;
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Finalize)
-int PMPI_Finalize(void) try {
+VIADUCT_MPI_ENTRY(MPI_Finalize, ()) try {
     Critical guard;
     if (stage != WorldStage::running) return raise(nullptr, MPI_ERR_OTHER, "MPI_Finalize");
     // Delete callbacks of attributes may still send and receive.
@@ -65,33 +63,28 @@ int PMPI_Finalize(void) try {
     return exit_job(Leaving::world);
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Finalized)
-int PMPI_Finalized(int* flag) try {
+VIADUCT_MPI_ENTRY(MPI_Finalized, (int* flag)) try {
     if (flag == nullptr) return Call("MPI_Finalized").result(MPI_ERR_ARG);
     *flag = stage == WorldStage::after ? 1 : 0;
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Abort)
-int PMPI_Abort(MPI_Comm, int errorcode) try { end_job(errorcode, "MPI_Abort with code %d", errorcode); }
+VIADUCT_MPI_ENTRY(MPI_Abort, (MPI_Comm, int errorcode)) try { end_job(errorcode, "MPI_Abort with code %d", errorcode); }
 VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Query_thread)
-int PMPI_Query_thread(int* provided) try {
+VIADUCT_MPI_ENTRY(MPI_Query_thread, (int* provided)) try {
     if (provided == nullptr) return Call("MPI_Query_thread").result(MPI_ERR_ARG);
     *provided = thread_level();
     return stage == WorldStage::running ? MPI_SUCCESS : Call("MPI_Query_thread").result(MPI_ERR_OTHER);
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Is_thread_main)
-int PMPI_Is_thread_main(int* flag) try {
+VIADUCT_MPI_ENTRY(MPI_Is_thread_main, (int* flag)) try {
     if (flag == nullptr) return Call("MPI_Is_thread_main").result(MPI_ERR_ARG);
     *flag = ::pthread_equal(main_thread, ::pthread_self()) != 0 ? 1 : 0;
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Get_processor_name)
-int PMPI_Get_processor_name(char* name, int* resultlen) try {
+VIADUCT_MPI_ENTRY(MPI_Get_processor_name, (char* name, int* resultlen)) try {
     if (name == nullptr || resultlen == nullptr) return Call("MPI_Get_processor_name").result(MPI_ERR_ARG);
     std::memset(name, 0, MPI_MAX_PROCESSOR_NAME);
     ::gethostname(name, MPI_MAX_PROCESSOR_NAME - 1);

@@ -41,6 +41,6 @@ VIADUCT_MPIX(GPU_query_support, (int gpu_type, int* is_supported)) {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPIX(Query_cuda_support, (void)) { return 0; } VIADUCT_MPI_CATCH()
-VIADUCT_MPIX(Query_ze_support, (void)) { return 0; } VIADUCT_MPI_CATCH()
-VIADUCT_MPIX(Query_hip_support, (void)) { return 0; } VIADUCT_MPI_CATCH()
+VIADUCT_MPIX(Query_cuda_support, ()) { return 0; } VIADUCT_MPI_CATCH()
+VIADUCT_MPIX(Query_ze_support, ()) { return 0; } VIADUCT_MPI_CATCH()
+VIADUCT_MPIX(Query_hip_support, ()) { return 0; } VIADUCT_MPI_CATCH()

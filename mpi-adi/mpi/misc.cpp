@@ -78,4 +78,4 @@ MPI_Aint PMPI_Aint_diff(MPI_Aint addr1, MPI_Aint addr2) { return MPI_Aint(uint64
 
 // For tools that wrap it; the library itself has nothing to switch.
 extern "C" int MPI_Pcontrol(const int, ...) __attribute__((weak, alias("PMPI_Pcontrol")));
-int PMPI_Pcontrol(const int, ...) try { return MPI_SUCCESS; } VIADUCT_MPI_CATCH()
+int PMPI_Pcontrol(const int, ...) try { return MPI_SUCCESS; } VIADUCT_MPI_CATCH_NOW()

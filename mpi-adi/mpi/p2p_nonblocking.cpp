@@ -184,15 +184,13 @@ VIADUCT_MPI_COUNTED_ON(comm, Recv_init,
                         return MPI_SUCCESS;
                     })
 
-VIADUCT_MPI_EXPORT(MPI_Start)
-int PMPI_Start(MPI_Request* request) try {
+VIADUCT_MPI_ENTRY(MPI_Start, (MPI_Request* request)) try {
     Critical guard;
     if (request == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Start");
     return answer(nullptr, start_again(*request), "MPI_Start");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Startall)
-int PMPI_Startall(int count, MPI_Request* requests) try {
+VIADUCT_MPI_ENTRY(MPI_Startall, (int count, MPI_Request* requests)) try {
     Critical guard;
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Startall");
     if (count > 0 && requests == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Startall");

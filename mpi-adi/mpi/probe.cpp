@@ -71,8 +71,7 @@ Request* receive_message(MPI_Message* handle, const Payload& payload) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_EXPORT(MPI_Probe)
-int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Probe, (int source, int tag, MPI_Comm handle, MPI_Status* status)) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Probe");
@@ -84,8 +83,7 @@ int PMPI_Probe(int source, int tag, MPI_Comm handle, MPI_Status* status) try {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(handle)
 
-VIADUCT_MPI_EXPORT(MPI_Iprobe)
-int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Iprobe, (int source, int tag, MPI_Comm handle, int* flag, MPI_Status* status)) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Iprobe");
@@ -101,8 +99,7 @@ int PMPI_Iprobe(int source, int tag, MPI_Comm handle, int* flag, MPI_Status* sta
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(handle)
 
-VIADUCT_MPI_EXPORT(MPI_Mprobe)
-int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Mprobe, (int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_Status* status)) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Mprobe");
@@ -119,8 +116,8 @@ int PMPI_Mprobe(int source, int tag, MPI_Comm handle, MPI_Message* message, MPI_
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(handle)
 
-VIADUCT_MPI_EXPORT(MPI_Improbe)
-int PMPI_Improbe(int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Improbe, (int source, int tag, MPI_Comm handle, int* flag, MPI_Message* message,
+                                MPI_Status* status)) try {
     Critical guard;
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Improbe");

@@ -50,8 +50,7 @@ void cancel_request(Request* request) {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_EXPORT(MPI_Request_free)
-int PMPI_Request_free(MPI_Request* handle) try {
+VIADUCT_MPI_ENTRY(MPI_Request_free, (MPI_Request* handle)) try {
     Critical guard;
     if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Request_free");
     Request* request = request_of(*handle);
@@ -73,8 +72,7 @@ int PMPI_Request_free(MPI_Request* handle) try {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Cancel)
-int PMPI_Cancel(MPI_Request* handle) try {
+VIADUCT_MPI_ENTRY(MPI_Cancel, (MPI_Request* handle)) try {
     Critical guard;
     if (handle == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Cancel");
     Request* request = request_of(*handle);
@@ -87,22 +85,19 @@ int PMPI_Cancel(MPI_Request* handle) try {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Test_cancelled)
-int PMPI_Test_cancelled(const MPI_Status* status, int* flag) try {
+VIADUCT_MPI_ENTRY(MPI_Test_cancelled, (const MPI_Status* status, int* flag)) try {
     if (status == nullptr || flag == nullptr) return Call("MPI_Test_cancelled").result(MPI_ERR_ARG);
     *flag = status->count_hi_and_cancelled & 1;
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Status_set_cancelled)
-int PMPI_Status_set_cancelled(MPI_Status* status, int flag) try {
+VIADUCT_MPI_ENTRY(MPI_Status_set_cancelled, (MPI_Status* status, int flag)) try {
     if (status == nullptr) return Call("MPI_Status_set_cancelled").result(MPI_ERR_ARG);
     status->count_hi_and_cancelled = (status->count_hi_and_cancelled & ~1) | (flag != 0 ? 1 : 0);
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Request_get_status)
-int PMPI_Request_get_status(MPI_Request handle, int* flag, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Request_get_status, (MPI_Request handle, int* flag, MPI_Status* status)) try {
     Critical guard;
     if (flag == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Request_get_status");
     Request* request = handle == MPI_REQUEST_NULL ? nullptr : request_of(handle);

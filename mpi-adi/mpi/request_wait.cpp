@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI_Wait and MPI_Test, for one request, all, any and some of a list.
 #include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/mpi/export.hpp"
 #include "mpi-adi/mpi/request_ends.hpp"
 
 namespace viaduct::mpi {
 
+namespace {
+
+[[gnu::noinline]] int end_generalized(Request* request, MPI_Request* handle, MPI_Status* status) {
+    MPI_Status own;
+    MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
+    clear_status(told);
+    const Generalized g = *request->generalized;
+    int error = request->r_error;
+    if (const int asked = g.query(told); error == MPI_SUCCESS) error = asked;
+    if (const int freed = g.free(); error == MPI_SUCCESS) error = freed;
+    free_request(request);
+    *handle = MPI_REQUEST_NULL;
+    return error;
+}
+
+}  // namespace
+
 int end_request(Request* request, MPI_Request* handle, MPI_Status* status) {
-    if (request->kind == Request::Kind::generalized) {
-        MPI_Status own;
-        MPI_Status* told = status == MPI_STATUS_IGNORE ? &own : status;
-        clear_status(told);
-        const Generalized g = *request->generalized;
-        int error = request->r_error;
-        if (const int asked = g.query(told); error == MPI_SUCCESS) error = asked;
-        if (const int freed = g.free(); error == MPI_SUCCESS) error = freed;
-        free_request(request);
-        *handle = MPI_REQUEST_NULL;
-        return error;
-    }
+    if (request->kind == Request::Kind::generalized) [[unlikely]]
+        return end_generalized(request, handle, status);
     fill_status(*request, status);
     const int error = request->r_error;
+    if (error != MPI_SUCCESS) [[unlikely]]
+        note_failed_request(*request);
     if (request->persistent != nullptr) {
         request->persistent->active = false;
     } else {
@@ -98,8 +108,10 @@ inline bool is_plain(const Request* request) {
 // request may have been the last that held it.
 int end_keeping(Request* request, MPI_Request* handle, MPI_Status* status, Comm** of) {
     Comm* const comm = request->comm;
-    if (request->r_error != MPI_SUCCESS && *of == nullptr && comm != nullptr) [[unlikely]]
-        comm_retain(*(*of = comm));
+    if (request->r_error != MPI_SUCCESS) [[unlikely]] {
+        if (*of == nullptr && comm != nullptr) comm_retain(*(*of = comm));
+        if (is_plain(request)) note_failed_request(*request);
+    }
     return is_plain(request) ? end_plain(request, handle, status) : end_request(request, handle, status);
 }
 
@@ -195,8 +207,7 @@ bool progress_once() {
 
 using namespace viaduct::mpi;
 
-VIADUCT_MPI_EXPORT(MPI_Wait)
-int PMPI_Wait(MPI_Request* handle, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Wait, (MPI_Request* handle, MPI_Status* status)) try {
     Critical guard;
     if (handle == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Wait");
     Request* request = nullptr;
@@ -205,8 +216,7 @@ int PMPI_Wait(MPI_Request* handle, MPI_Status* status) try {
     return end_one(handle, status, "MPI_Wait");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Test)
-int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Test, (MPI_Request* handle, int* flag, MPI_Status* status)) try {
     Critical guard;
     if (handle == nullptr || flag == nullptr || status == nullptr) return raise(nullptr, MPI_ERR_ARG, "MPI_Test");
     Request* request = nullptr;
@@ -219,8 +229,7 @@ int PMPI_Test(MPI_Request* handle, int* flag, MPI_Status* status) try {
     return *flag != 0 ? end_one(handle, status, "MPI_Test") : MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Waitall)
-int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) try {
+VIADUCT_MPI_ENTRY(MPI_Waitall, (int count, MPI_Request* handles, MPI_Status* statuses)) try {
     Critical guard;
     if (lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Waitall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitall");
@@ -231,8 +240,7 @@ int PMPI_Waitall(int count, MPI_Request* handles, MPI_Status* statuses) try {
     return answer_of_several(error, of, "MPI_Waitall");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Testall)
-int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuses) try {
+VIADUCT_MPI_ENTRY(MPI_Testall, (int count, MPI_Request* handles, int* flag, MPI_Status* statuses)) try {
     Critical guard;
     if (flag == nullptr || lacks(count, handles, statuses)) return raise(nullptr, MPI_ERR_ARG, "MPI_Testall");
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Testall");
@@ -245,8 +253,7 @@ int PMPI_Testall(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
     return answer_of_several(error, of, "MPI_Testall");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Waitany)
-int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Waitany, (int count, MPI_Request* handles, int* index, MPI_Status* status)) try {
     Critical guard;
     if (index == nullptr || status == nullptr || lacks(count, handles))
         return raise(nullptr, MPI_ERR_ARG, "MPI_Waitany");
@@ -264,8 +271,7 @@ int PMPI_Waitany(int count, MPI_Request* handles, int* index, MPI_Status* status
     return end_one(&handles[*index], status, "MPI_Waitany");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Testany)
-int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status) try {
+VIADUCT_MPI_ENTRY(MPI_Testany, (int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status)) try {
     Critical guard;
     if (index == nullptr || flag == nullptr || status == nullptr || lacks(count, handles))
         return raise(nullptr, MPI_ERR_ARG, "MPI_Testany");
@@ -283,8 +289,8 @@ int PMPI_Testany(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Waitsome)
-int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) try {
+VIADUCT_MPI_ENTRY(MPI_Waitsome, (int count, MPI_Request* handles, int* outcount, int* indices,
+                                 MPI_Status* statuses)) try {
     Critical guard;
     if (outcount == nullptr || lacks(count, handles, indices, statuses))
         return raise(nullptr, MPI_ERR_ARG, "MPI_Waitsome");
@@ -301,8 +307,8 @@ int PMPI_Waitsome(int count, MPI_Request* handles, int* outcount, int* indices, 
     return answer_of_several(error, of, "MPI_Waitsome");
 } VIADUCT_MPI_CATCH()
 
-VIADUCT_MPI_EXPORT(MPI_Testsome)
-int PMPI_Testsome(int count, MPI_Request* handles, int* outcount, int* indices, MPI_Status* statuses) try {
+VIADUCT_MPI_ENTRY(MPI_Testsome, (int count, MPI_Request* handles, int* outcount, int* indices,
+                                 MPI_Status* statuses)) try {
     Critical guard;
     if (outcount == nullptr || lacks(count, handles, indices, statuses))
         return raise(nullptr, MPI_ERR_ARG, "MPI_Testsome");

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
 #include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/job_life.hpp"
@@ -28,21 +29,40 @@ constexpr std::array<const char*, 4> kLevels = {"MPI_THREAD_SINGLE", "MPI_THREAD
                                                 "MPI_THREAD_MULTIPLE"};
 constexpr char kLevelKey[] = "thread_level";
 
-// Raises an error of a session, or of a communicator that does not exist yet. A handler function of the program gets
-// `handle`. Returns the code unless the handler ends the job.
-int raise_on(Errhandler* handler, int handle, int code, const char* function) {
-    if (code == MPI_SUCCESS || (handler && handler->returns())) {
+// The error handler of a session, or of a communicator that does not exist yet. A function of the program gets
+// `handle`.
+struct Told {
+    Errhandler* handler = nullptr;  // null: that of the world
+    int handle = MPI_SESSION_NULL;
+};
+
+// Returns the code unless the handler ends the job.
+int tell_to(const Told& to, int code, const char* function) {
+    if (!to.handler) {
+        return tell(nullptr, code, function);
+    }
+    if (to.handler->returns()) {
         return code;
     }
-    if (!handler) {
-        return raise(nullptr, code, function);
-    }
-    if (handler->function) {
+    if (to.handler->function) {
+        int handle = to.handle;
         int told = code;
-        handler->call(&handle, &told, function);
+        to.handler->call(&handle, &told, function);
         return code;
     }
     end_job(code > 0 && code < 256 ? code : 1, "%s: %s", function, error_text(code).c_str());
+}
+
+// The same at the end of the MPI function.
+int raise_on(Errhandler* handler, int handle, int code, const char* function) {
+    if (code == MPI_SUCCESS) {
+        return code;
+    }
+    static thread_local Told to;
+    to = {handler, handle};
+    return note_failure(
+        [](void* object, int error, const char* name) { return tell_to(*static_cast<Told*>(object), error, name); },
+        &to, nullptr, code, function);
 }
 
 int raise_on(Session* session, int code, const char* function) {
@@ -296,8 +316,10 @@ VIADUCT_MPI(Session_call_errhandler, (MPI_Session session, int errorcode)) {
     if (!found) {
         return raise_on(nullptr, MPI_ERR_SESSION, "MPI_Session_call_errhandler");
     }
-    raise_on(found, errorcode, "MPI_Session_call_errhandler");
-    return MPI_SUCCESS;
+    if (errorcode != MPI_SUCCESS) {
+        (void)tell_to({found->errhandler, found->handle}, errorcode, "MPI_Session_call_errhandler");
+    }
+    return MPI_SUCCESS;  // the handler has run: the call has succeeded
 } VIADUCT_MPI_CATCH()
 
 VIADUCT_MPI(Session_create_errhandler, (MPI_Session_errhandler_function * function, MPI_Errhandler* errhandler)) {

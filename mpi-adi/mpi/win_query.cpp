@@ -165,7 +165,7 @@ VIADUCT_MPI_WIN(Win_get_errhandler, (MPI_Win win, MPI_Errhandler* errhandler), {
 VIADUCT_MPI(Win_call_errhandler, (MPI_Win win, int errorcode)) {
     WindowCall call("MPI_Win_call_errhandler", win);
     if (!call.valid()) return call.result(MPI_ERR_WIN);
-    (void)call.result(errorcode);  // the handler has run: the call has succeeded
+    (void)call.now(errorcode);  // the handler has run: the call has succeeded
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(win)
 
@@ -175,13 +175,13 @@ extern "C" {
 __attribute__((visibility("default"))) int MPII_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag,
                                                              AttributeKind wanted) try {
     WindowCall call("MPI_Win_get_attr", win);
-    return call.result(call.valid() ? get_attribute(*call, keyval, value, flag, wanted) : MPI_ERR_WIN);
-} VIADUCT_MPI_CATCH(win)
+    return call.now(call.valid() ? get_attribute(*call, keyval, value, flag, wanted) : MPI_ERR_WIN);
+} VIADUCT_MPI_CATCH_NOW(win)
 
 __attribute__((visibility("default"))) int MPII_Win_set_attr(MPI_Win win, int keyval, void* value,
                                                              AttributeKind kind) try {
     WindowCall call("MPI_Win_set_attr", win);
-    return call.result(call.valid() ? set_attribute(*call, keyval, value, kind) : MPI_ERR_WIN);
-} VIADUCT_MPI_CATCH(win)
+    return call.now(call.valid() ? set_attribute(*call, keyval, value, kind) : MPI_ERR_WIN);
+} VIADUCT_MPI_CATCH_NOW(win)
 
 }  // extern "C"

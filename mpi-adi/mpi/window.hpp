@@ -17,6 +17,7 @@ public:
     rma::Window* operator->() const { return window_; }
     // Gives the code to the window's error handler and back; MPI_SUCCESS passes.
     [[nodiscard]] int result(int code) const { return code == MPI_SUCCESS ? code : rma::raise(window_, code, name_); }
+    [[nodiscard]] int now(int code) const { return code == MPI_SUCCESS ? code : rma::tell(window_, code, name_); }
     bool has_rank(int rank) const { return rank >= 0 && rank < window_->group_size(); }
 
 private:

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/rma/origin.hpp"
 
 namespace viaduct::mpi::io {
@@ -96,10 +97,10 @@ MPI_File handle_of(MPI_Fint number) {
     return file == nullptr ? MPI_FILE_NULL : file->handle();
 }
 
-int raise(File* file, int code, const char* function) {
+int tell(File* file, int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]]
         return code;
-    if (file != nullptr) return mpi::raise(file->comm, code, function);
+    if (file != nullptr) return mpi::tell(file->comm, code, function);
     Errhandler* const handler = default_handler();
     if (handler->returns()) return code;
     if (handler->function == nullptr)
@@ -113,6 +114,14 @@ int raise(File* file, int code, const char* function) {
     const bool asked_twice = handler->proxy != nullptr;
     errhandler_release(handler);
     return asked_twice ? MPI_SUCCESS : told;
+}
+
+int raise(File* file, int code, const char* function) {
+    return code == MPI_SUCCESS
+               ? code
+               : note_failure([](void* object, int error, const char* name) {
+                     return tell(static_cast<File*>(object), error, name);
+                 }, file, nullptr, code, function);
 }
 
 Errhandler* handler_of(File* file) { return file != nullptr ? file->comm->errhandler : default_handler(); }

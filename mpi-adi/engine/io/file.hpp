@@ -57,6 +57,8 @@ void add_file(File* file);
 void remove_file(File* file);
 
 // Runs the error handler of the file; null: that of MPI_FILE_NULL. MPI_SUCCESS passes.
+[[nodiscard]] int tell(File* file, int code, const char* function);
+// The same at the end of the MPI function.
 [[nodiscard]] int raise(File* file, int code, const char* function);
 // Of a file, or, without, of MPI_FILE_NULL: new files get it.
 Errhandler* handler_of(File* file);

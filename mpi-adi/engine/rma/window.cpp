@@ -7,6 +7,7 @@
 
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 
 namespace viaduct::mpi::rma {
@@ -60,10 +61,10 @@ Window::~Window() {
     std::free(own_memory);
 }
 
-int raise(Window* window, int code, const char* function) {
+int tell(Window* window, int code, const char* function) {
     if (code == MPI_SUCCESS) [[likely]]
         return code;
-    if (window == nullptr) return mpi::raise(static_cast<Comm*>(nullptr), code, function);
+    if (window == nullptr) return mpi::tell(static_cast<Comm*>(nullptr), code, function);
     Errhandler* const handler = window->errhandler;
     if (handler->returns()) return code;
     if (handler->function != nullptr) {
@@ -77,6 +78,15 @@ int raise(Window* window, int code, const char* function) {
     }
     end_job(code > 0 && code < 256 ? code : 1, "%s: %s (window %s)", function, error_text(code).c_str(),
             window->name.c_str());
+}
+
+int raise(Window* window, int code, const char* function) {
+    if (window == nullptr) return mpi::raise(static_cast<Comm*>(nullptr), code, function);
+    return code == MPI_SUCCESS
+               ? code
+               : note_failure([](void* object, int error, const char* name) {
+                     return tell(static_cast<Window*>(object), error, name);
+                 }, window, nullptr, code, function);
 }
 
 void win_set_hints(Window& window, const Info& given) {

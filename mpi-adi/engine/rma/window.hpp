@@ -102,6 +102,8 @@ struct Window {
 extern Immortal<ObjectTable<Window, HandleType::win>> windows;
 inline Window* win_of(MPI_Win handle) { return windows->find(handle); }
 // Runs the error handler of the window; null: that of the world.
+[[nodiscard]] int tell(Window* window, int code, const char* function);
+// The same at the end of the MPI function.
 [[nodiscard]] int raise(Window* window, int code, const char* function);
 
 // Arguments and, as far as one process can see, memory have been checked; collective over the communicator.

@@ -153,7 +153,7 @@ struct mpip_req {
     reqaddr_t r_peereq;   /* the other side's request */
 #define r_cancelreq r_peereq
     void* r_data;         /* the module's while active */
-    size_t r_expected;    /* the module's: length of the message being received */
+    size_t r_expected;    /* the module's: length of the message being received; also of one that was truncated */
     mpip_comm_t* r_comm;  /* the rest is the engine's */
     struct mpip_req* r_bsend;
     void (*r_cancelfn)(struct mpip_req*);
@@ -534,6 +534,7 @@ static inline void mpip_req_collect(const mpip_req_t* req, size_t offset, void* 
 static inline void mpip_req_received(mpip_req_t* req, size_t length) {
     if (length > req->r_bytes) {
         req->r_error = MPIP_ERR_TRUNCATE;
+        req->r_expected = length;
         length = req->r_bytes;
     }
     req->r_length = (int64_t)length;
