@@ -90,6 +90,8 @@ void note_protocols(mpip_comm& comm);
 // Joins the job, exchanges addresses, connects. An MPI error class; what went wrong has been said on standard
 // error.
 [[nodiscard]] int start_job();
+// Starts the progress thread where it is asked for: after all that MPI_Init does without the lock.
+[[nodiscard]] int start_progress();
 // Waits until all messages have left and everybody has come here, then leaves the job.
 [[nodiscard]] int leave_job();
 

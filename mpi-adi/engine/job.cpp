@@ -303,6 +303,10 @@ int start_job() {
     make_own_comm();
     if (engine.world.size > 1) take_short_slice();
     engine.stage = Stage::running;
+    return MPI_SUCCESS;
+}
+
+int start_progress() {
     if (std::strcmp(adi::param_text(adi::Param::progress), "thread") != 0) return MPI_SUCCESS;
     const std::string why = start_progress_thread(adi::param_text(adi::Param::progress_cpus));
     return why.empty() ? MPI_SUCCESS : give_up(why);

@@ -43,6 +43,9 @@ int enter_job(int wanted) {
         if (error == MPI_SUCCESS) {
             error = mpi_setup();
         }
+        if (error == MPI_SUCCESS) {
+            error = start_progress();
+        }
         if (error != MPI_SUCCESS) {
             return error;
         }
