@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether messages move on while the program computes: `thread` where they have to (CMPI_PROGRESS=thread), `calls` where
-// they cannot. Rank 1 computes without a call of MPI: with the thread until rank 0 has got what needs rank 1, which
+// Whether messages move on while the program computes: `thread` where they have to (CMPI_PROGRESS=thread), `calls`
+// where they cannot. Rank 1 computes without a call of MPI: with the thread until rank 0 has got what needs rank 1, which
 // a word of shared memory says; without it for a fixed time, in which rank 0 gets nothing.
 #include <atomic>
 #include <chrono>
@@ -102,7 +102,8 @@ void one_sided() {
     std::vector<int> memory(1024, rank + 10);
     std::vector<int> got(1024);
     MPI_Win window;
-    MPI_Win_create(memory.data(), MPI_Aint(memory.size() * sizeof(int)), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_create(memory.data(), MPI_Aint(memory.size() * sizeof(int)), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
+                   &window);
     beside(
         "MPI_Get from who computes", true,
         [&] {
