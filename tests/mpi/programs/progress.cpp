@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether messages move on while the program computes: `thread` where they have to (CMPI_PROGRESS=thread), `calls`
-// where they cannot. Rank 1 computes without a call of MPI: with the thread until rank 0 has got what needs rank 1, which
-// a word of shared memory says; without it for a fixed time, in which rank 0 gets nothing.
+// where they cannot. Rank 1 computes without a call of MPI: with the thread until rank 0 has got what needs
+// rank 1, which a word of shared memory says; without it for a fixed time, in which rank 0 gets nothing.
 #include <atomic>
 #include <chrono>
 #include <cstring>
