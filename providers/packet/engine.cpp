@@ -102,33 +102,28 @@ void Engine::settle(std::vector<ViCore*>& broken) {
     for (ViCore* vi : broken) vi->events->settle(*vi);
 }
 
-int64_t Engine::idle_ns(int64_t longest) {
+Engine::Idle Engine::idle(int64_t longest) {
     std::unique_lock lock(mutex, std::try_to_lock);
-    if (!lock.owns_lock()) return std::min(longest, kLookAgain);
-    if (any_bell_.load(std::memory_order_acquire) != 0) return 0;
+    if (!lock.owns_lock()) return {std::min(longest, kLookAgain)};
+    if (any_bell_.load(std::memory_order_acquire) != 0) return {};
     if (node_->wants_flush()) longest = std::min(longest, kWireFull);
     const int64_t due = node_->next_deadline();
     if (due != wire::kNoTime) longest = std::min(longest, due - now_ns());
     if (port_->wait_fd() < 0) longest = std::min(longest, kLookAgain);
     if (const int64_t held = port_->held_until(); held != INT64_MAX)
         longest = std::min(longest, held - now_ns());
-    if (longest <= 0 || is_lost()) return std::max<int64_t>(longest, 0);
-    return port_->may_sleep() ? longest : 0;
+    if (longest <= 0 || is_lost()) return {std::max<int64_t>(longest, 0)};
+    return {port_->may_sleep() ? longest : 0, port_->wait_fd()};
 }
 
 // Sleeps on the port and the clock; lets the port alone while an application polls.
 void Engine::run_helper() {
     while (!stop_.load()) {
         const int64_t since = now_ns() - polled_at_.load(std::memory_order_relaxed);
-        int64_t sleep = kBusy;
-        nfds_t watched = 1;
-        if (since >= kBusy) {
-            sleep = idle_ns(kLongestSleep);
-            watched = 2;
-        }
-        pollfd fds[2] = {{wake_bell_.fd(), POLLIN, 0}, {wait_fd(), POLLIN, 0}};
-        const timespec t = timespec_of(sleep);
-        if (sleep > kWorthSleeping) ::ppoll(fds, watched, &t, nullptr);
+        const Idle idle = since >= kBusy ? this->idle(kLongestSleep) : Idle{kBusy};
+        pollfd fds[2] = {{wake_bell_.fd(), POLLIN, 0}, {idle.fd, POLLIN, 0}};
+        const timespec t = timespec_of(idle.ns);
+        if (idle.ns > kWorthSleeping) ::ppoll(fds, 2, &t, nullptr);
         wake_bell_.hush();
         const int64_t before = polled_at_.load(std::memory_order_relaxed);
         if (now_ns() - before < kBusy && any_bell_.load() == 0) continue;

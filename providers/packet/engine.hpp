@@ -105,9 +105,13 @@ public:
     void settle_old(Endpoint&);       // E: does what the bells of an earlier connection asked for
     void finish_frames(int64_t now);  // E: sends what was written
     void finish_frames() { finish_frames(now()); }
-    int wait_fd() const { return is_lost() ? -1 : port_->wait_fd(); }
-    // How long nobody has to look again, at most `longest`.
-    int64_t idle_ns(int64_t longest);
+    // How long nobody has to look again, at most `longest`, and what wakes the one that looks: frames do, unless
+    // another thread has the engine. That one looks at them; where it waits for its processor, nobody else can.
+    struct Idle {
+        int64_t ns = 0;
+        int fd = -1;
+    };
+    Idle idle(int64_t longest);
     void wake_helper();
     // Injects faults into what this end of a connection sends.
     Status set_faults(Endpoint&, const FaultPlan&);

@@ -112,11 +112,10 @@ uint32_t sleep_begin(NicContext* nic) {
 void sleep_wait(NicContext* nic, uint32_t key, Deadline deadline) {
     if (nic->wakes.load(std::memory_order_seq_cst) != key) return;
     const int64_t left = remaining_ns(deadline);
-    int64_t sleep = left < 0 || left > kSleepSlice ? kSleepSlice : left;
-    sleep = nic->engine->idle_ns(sleep);
-    if (sleep <= kWorthWaitingAsleep) return;  // the caller looks again
-    pollfd fds[2] = {{nic->wake_bell.fd(), POLLIN, 0}, {nic->engine->wait_fd(), POLLIN, 0}};
-    const timespec t = timespec_of(sleep);
+    const Engine::Idle idle = nic->engine->idle(left < 0 || left > kSleepSlice ? kSleepSlice : left);
+    if (idle.ns <= kWorthWaitingAsleep) return;  // the caller looks again
+    pollfd fds[2] = {{nic->wake_bell.fd(), POLLIN, 0}, {idle.fd, POLLIN, 0}};
+    const timespec t = timespec_of(idle.ns);
     ::ppoll(fds, 2, &t, nullptr);
 }
 

@@ -31,7 +31,7 @@ constexpr int kBuffer = 8 << 20;
 constexpr uint32_t kZeroCopyFrom = 2048;
 constexpr uint32_t kMostOfTrain = 64;         // frames (UDP_MAX_SEGMENTS)
 constexpr uint32_t kTrainBytes = 65'535 - 28;  // a datagram's most
-constexpr uint32_t kLeastWindow = 8, kMostWindow = 64;
+constexpr uint32_t kLeastWindow = 8, kUsualWindow = 64;
 
 // As large as the system permits; what it is.
 int set_buffer(int socket, int force, int plain) {
@@ -80,12 +80,14 @@ UdpPort::UdpPort(const Spec& spec, Fd socket, const NicAddress& data, uint64_t t
       data_(data),
       daemon_(spec.address, data, token),
       out_room_(size_t{kOut} * spec.max_frame()),
-      in_room_(size_t{kIn} * kRoom) {
+      in_(socket_.get()) {
     for (uint32_t i = 0; i < kOut; ++i) out_[i].frame = out_room_.data() + size_t{i} * spec.max_frame();
     set_buffer(socket_.get(), SO_SNDBUFFORCE, SO_SNDBUF);
-    // What a peer may have under way has to fit the buffer, with the kernel's own needs: what does not is lost.
+    // What a peer may have under way has to fit the buffer, with the kernel's own needs: what does not is lost. Where
+    // there is room, two peers at once fit, and a peer may go on for as long as this process waits for a processor.
     const int room = set_buffer(socket_.get(), SO_RCVBUFFORCE, SO_RCVBUF);
-    window_ = std::clamp(static_cast<uint32_t>(room) / (2 * spec.max_frame()), kLeastWindow, kMostWindow);
+    const uint32_t fits = std::max(static_cast<uint32_t>(room) / (2 * spec_.max_frame()), kLeastWindow);
+    window_ = std::clamp(fits / 2, std::min(fits, kUsualWindow), wire::kMostInFlight);
     int size = 0;
     socklen_t bytes = sizeof size;
     segments_ = ::getsockopt(socket_.get(), IPPROTO_UDP, UDP_SEGMENT, &size, &bytes) == 0;
@@ -148,10 +150,23 @@ uint32_t UdpPort::length_of_train(uint32_t first) const {
     return n;
 }
 
+// The way of a short message. False: it has not gone.
+bool UdpPort::send_alone() {
+    const Out& o = out_[0];
+    if (o.pieces != 0) return false;
+    const sockaddr_in to = to_socket_address(o.to);
+    return ::sendto(socket_.get(), o.frame, o.bytes, MSG_DONTWAIT, reinterpret_cast<const sockaddr*>(&to),
+                    sizeof to) >= 0;
+}
+
 void UdpPort::send_frames() {
     if (faults_ != nullptr) [[unlikely]]
         release_held();
     const CancellationHeldOff inside_hot_calls;
+    if (out_count_ == 1 && send_alone()) {
+        out_count_ = 0;
+        return;
+    }
     uint32_t first = 0;
     while (first < out_count_) {
         std::array<mmsghdr, kOut> messages;
@@ -246,55 +261,14 @@ void UdpPort::keep_rest(uint32_t first) {
 
 // ---- frames in
 
-// How many datagrams have come.
-uint32_t UdpPort::fetch() {
-    std::array<mmsghdr, kIn> messages;
-    std::array<sockaddr_in, kIn> addresses;
-    std::array<iovec, kIn> parts;
-    struct alignas(cmsghdr) Control {
-        char bytes[CMSG_SPACE(sizeof(int))];
-    };
-    std::array<Control, kIn> controls;
-    for (uint32_t i = 0; i < kIn; ++i) {
-        parts[i] = {in_room_.data() + size_t{i} * kRoom, kRoom};
-        msghdr& m = messages[i].msg_hdr;
-        m = {};
-        m.msg_name = &addresses[i];
-        m.msg_namelen = sizeof(sockaddr_in);
-        m.msg_iov = &parts[i];
-        m.msg_iovlen = 1;
-        m.msg_control = controls[i].bytes;
-        m.msg_controllen = sizeof controls[i].bytes;
-    }
-    int n = 0;
-    {
-        const CancellationHeldOff inside_hot_calls;
-        n = ::recvmmsg(socket_.get(), messages.data(), kIn, MSG_DONTWAIT, nullptr);
-    }
-    in_count_ = n > 0 ? static_cast<uint32_t>(n) : 0;
-    in_next_ = in_offset_ = 0;
-    for (uint32_t i = 0; i < in_count_; ++i) {
-        msghdr& m = messages[i].msg_hdr;
-        in_[i] = {messages[i].msg_len, messages[i].msg_len, from_socket_address(addresses[i])};
-        for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-            if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO) continue;
-            int each = 0;
-            std::memcpy(&each, CMSG_DATA(c), sizeof each);
-            if (each > 0) in_[i].each = static_cast<uint32_t>(each);
-            ++counters_.trains_in;
-        }
-    }
-    return in_count_;
-}
-
 // True: it was a frame.
-bool UdpPort::take_one(Take take, void* argument, const In& in, std::span<const std::byte> frame) {
+bool UdpPort::take_one(Take take, void* argument, const NicAddress& from, std::span<const std::byte> frame) {
     if (wire::load8(frame.data()) != Envelope::kMark) [[likely]] {
-        take(argument, frame, in.from);
+        take(argument, frame, from);
         return true;
     }
     Envelope e;
-    if (frame.size() < sizeof e || !(in.from == spec_.address)) {
+    if (frame.size() < sizeof e || !(from == spec_.address)) {
         ++counters_.foreign;
         return false;
     }
@@ -308,28 +282,22 @@ bool UdpPort::take_one(Take take, void* argument, const In& in, std::span<const 
     return e.what == Envelope::request;
 }
 
+// One fetch at a time: what has come is answered before more is fetched.
 uint32_t UdpPort::receive_into(Take take, void* argument) {
-    if (in_next_ == in_count_ && fetch() == 0) return 0;
     uint32_t n = 0;
-    while (n < kBurst && in_next_ < in_count_) {
-        const In& in = in_[in_next_];
-        const uint32_t bytes = std::min(in.each, in.bytes - in_offset_);
-        const std::byte* const at = in_room_.data() + size_t{in_next_} * kRoom + in_offset_;
-        in_offset_ += bytes;
-        if (in_offset_ >= in.bytes) {
-            ++in_next_;
-            in_offset_ = 0;
-        }
-        if (bytes == 0) continue;
-        take_one(take, argument, in, {at, bytes});
+    std::span<const std::byte> frame;
+    NicAddress from;
+    while (n < kBurst && in_.next(&frame, &from)) {
+        take_one(take, argument, from, frame);
         ++n;
+        if (in_.is_empty()) return n;
     }
-    return in_next_ != in_count_ ? kBurst : n;  // there is more
+    return n != 0 ? kBurst : 0;  // there is more
 }
 
 bool UdpPort::may_sleep() {
     daemon_.look_after(now_ns());
-    return in_next_ == in_count_;
+    return in_.is_empty();
 }
 
 // ---- who else is on this address
@@ -392,7 +360,7 @@ void UdpPort::release_held() {
 
 std::string UdpPort::counters() const {
     const Counters& c = counters_;
-    return "trains out " + std::to_string(c.trains) + ", in " + std::to_string(c.trains_in) + ", too large " +
+    return "trains out " + std::to_string(c.trains) + ", in " + std::to_string(in_.trains()) + ", too large " +
            std::to_string(c.too_large) + ", not taken " + std::to_string(c.not_taken) + ", lost otherwise " +
            std::to_string(c.lost) + ", foreign " + std::to_string(c.foreign);
 }

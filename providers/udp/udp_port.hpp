@@ -14,6 +14,7 @@
 #include "providers/packet/frame_port.hpp"
 #include "providers/udp/address.hpp"
 #include "providers/udp/daemon_link.hpp"
+#include "providers/udp/datagrams_in.hpp"
 #include "providers/wire/host.hpp"
 
 namespace viaduct::udp {
@@ -52,9 +53,7 @@ public:
                        const NicAddress& to) override;
 
 private:
-    static constexpr uint32_t kOut = 64;      // frames that wait to leave
-    static constexpr uint32_t kIn = 16;       // datagrams taken by one call
-    static constexpr uint32_t kRoom = 65'536;  // of each: with UDP_GRO many frames
+    static constexpr uint32_t kOut = 64;  // frames that wait to leave
 
     struct Out {
         std::byte* frame = nullptr;
@@ -63,21 +62,17 @@ private:
         uint32_t pieces = 0;
         std::array<wire::Piece, wire::kMostPieces> tail{};
     };
-    struct In {
-        uint32_t bytes = 0, each = 0;  // of the datagram, of each frame in it
-        NicAddress from;
-    };
     struct Kept;  // a frame that a fault plan holds
     struct Counters {
-        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, trains_in = 0, foreign = 0;
+        uint64_t too_large = 0, not_taken = 0, lost = 0, trains = 0, foreign = 0;
     };
 
     UdpPort(const Spec&, Fd socket, const NicAddress& data, uint64_t token);
     uint32_t receive_into(Take, void* argument) override;
-    uint32_t fetch();
-    bool take_one(Take, void* argument, const In&, std::span<const std::byte> frame);
+    bool take_one(Take, void* argument, const NicAddress& from, std::span<const std::byte> frame);
 
     void send_frames();
+    bool send_alone();
     static bool goes_alone(const Out&);
     uint32_t length_of_train(uint32_t first) const;
     void keep_rest(uint32_t first);
@@ -95,11 +90,10 @@ private:
     DaemonLink daemon_;
     uint32_t window_ = 64;
     bool segments_ = true;  // UDP_SEGMENT is there
-    std::vector<std::byte> out_room_, in_room_;
+    std::vector<std::byte> out_room_;
     std::array<Out, kOut> out_{};
     uint32_t out_count_ = 0;
-    std::array<In, kIn> in_{};
-    uint32_t in_count_ = 0, in_next_ = 0, in_offset_ = 0;  // datagrams that have come, and how far they are taken
+    DatagramsIn in_;
     std::unique_ptr<packet::FaultyWire> faults_;
     bool told_too_large_ = false;
     Counters counters_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "providers/wire/host.hpp"
 
@@ -53,6 +54,7 @@ public:
         window_ = std::min(most, 16u);
         threshold_ = most;
         gained_ = 0;
+        before_timeout_.reset();
     }
 
     void acknowledged(uint32_t frames) {
@@ -74,14 +76,29 @@ public:
     }
     // No acknowledgement before the timeout: begin with a small window.
     void timed_out() {
+        if (!before_timeout_) before_timeout_ = {window_, threshold_};
         threshold_ = std::max(window_ / 2, 2u);
         window_ = 2;
         gained_ = 0;
     }
 
+    // Between a timeout and the first acknowledgement after it, which shows whether it was right, or in vain: what it
+    // was for had arrived, and was only acknowledged late, by an end that waited for a processor.
+    bool has_timed_out() const { return before_timeout_.has_value(); }
+    void was_right() { before_timeout_.reset(); }
+    void was_in_vain() {
+        window_ = before_timeout_->window;
+        threshold_ = before_timeout_->threshold;
+        before_timeout_.reset();
+    }
+
     uint32_t window() const { return window_; }
 
 private:
+    struct Before {
+        uint32_t window, threshold;
+    };
+    std::optional<Before> before_timeout_;
     uint32_t most_ = 1, window_ = 1, threshold_ = 1, gained_ = 0;
 };
 

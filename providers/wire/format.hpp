@@ -21,8 +21,8 @@ inline constexpr uint32_t kSourceAt = 8;       // where a header has the link id
 inline constexpr uint32_t kPassAt = 24;        // and the pass
 inline constexpr uint32_t kMinFrame = 576;     // the smallest path a connection works over
 inline constexpr uint32_t kMaxFrame = 16'384;  // and the largest frame that is ever sent
-inline constexpr uint32_t kWindow =
-    256;  // sequenced frames in flight, and bits of a selective acknowledgement
+inline constexpr uint32_t kWindow = 256;  // frames that a receiver holds early, and bits of a selective acknowledgement
+inline constexpr uint32_t kMostInFlight = 1024;  // sequenced frames under way; a power of two
 
 enum class Kind : uint8_t {
     // connecting

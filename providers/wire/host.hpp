@@ -183,7 +183,7 @@ struct Tuning {
     uint32_t max_links = 1024;
     uint32_t first_link = 0;  // link ids have indices from here on: nodes that share an address differ in it
     uint32_t queue_depth = 1024;   // work posted and not finished, per link; a power of two
-    uint32_t window = 64;          // sequenced frames in flight at most, up to kWindow
+    uint32_t window = 64;          // sequenced frames in flight at most, up to kMostInFlight
     uint32_t reorder_frames = 256;    // frames that came too early, for all links together
     uint32_t pending_connects = 128;  // without a listener; 0: the port keeps them; at most 1024
     uint32_t max_reads = 16;       // reads and atomics in flight per link and direction, at most kMaxReads

@@ -45,7 +45,7 @@ void Link::claim(LinkId id, Cookie cookie) {
     first_sequence_ = static_cast<uint32_t>(node_.draw());
     tries_ = arrived_ = path_ = 0;
     peer_max_frame_ = kMaxFrame;
-    peer_window_ = kWindow;
+    peer_window_ = kMostInFlight;
     peer_known_ = parted_ = false;
     deadline_ = next_try_ = no_match_since_ = ack_due_ = kNoTime;
     interval_ = node_.tuning_.first_try;

@@ -143,7 +143,7 @@ private:
     uint32_t tries_ = 0;
     uint32_t arrived_ = 0;  // size of the largest hand-shake frame that came from the peer
     uint32_t path_ = 0;     // size of ours that is known to have arrived; 0: not yet
-    uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kWindow;
+    uint32_t peer_max_frame_ = kMaxFrame, peer_window_ = kMostInFlight;
     bool peer_known_ = false;
     Time deadline_ = kNoTime, next_try_ = kNoTime, interval_ = 0, no_match_since_ = kNoTime;
 

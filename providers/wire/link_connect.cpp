@@ -96,7 +96,7 @@ void Link::learn(const Connect& c, LinkId source) {
     remote_traits_ = c.traits;
     silence_ = c.attended ? node_.tuning_.attended_silence : node_.tuning_.silence;
     peer_max_frame_ = std::clamp<uint32_t>(c.max_frame, kMinFrame, kMaxFrame);
-    peer_window_ = std::clamp<uint32_t>(c.window, 1, kWindow);
+    peer_window_ = std::clamp<uint32_t>(c.window, 1, kMostInFlight);
     const bool reliable = traits_.reliability != VIP_SERVICE_UNRELIABLE;
     in_.begin(reliable);
     in_.expect(c.sequence);

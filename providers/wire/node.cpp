@@ -22,7 +22,7 @@ Tuning sane(Tuning t) {
     t.max_frame = std::clamp(t.max_frame, kMinFrame, kMaxFrame);
     t.max_links = std::clamp(t.max_links, 1u, 65'535u);
     t.first_link = std::min(t.first_link, 65'536u - t.max_links);
-    t.window = std::clamp(t.window, 1u, kWindow);
+    t.window = std::clamp(t.window, 1u, kMostInFlight);
     t.max_reads = std::clamp(t.max_reads, 1u, kMaxReads);
     t.reorder_frames = std::clamp(t.reorder_frames, 1u, 65'534u);
     t.pending_connects = std::min(t.pending_connects, kMostPending);

@@ -2,6 +2,7 @@
 #include "providers/wire/sender.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "providers/wire/bytes.hpp"
 #include "providers/wire/link.hpp"
@@ -35,8 +36,9 @@ Kind kind_of(Operation operation) {
 Sender::Sender(Link& link)
     : link_(link),
       work_mask_(link.node().tuning().queue_depth - 1),
+      record_mask_(std::bit_ceil(link.node().tuning().window) - 1),
       work_(new Open[link.node().tuning().queue_depth]),
-      records_(new Record[kWindow]),
+      records_(new Record[record_mask_ + 1]),
       responses_(new Response[kMaxReads]) {}
 
 void Sender::begin(uint32_t first_sequence, bool reliable) {
@@ -54,7 +56,7 @@ void Sender::begin(uint32_t first_sequence, bool reliable) {
 
 void Sender::set_path(uint32_t frame_bytes, uint32_t window) {
     frame_bytes_ = frame_bytes;
-    most_in_flight_ = std::clamp(window, 1u, kWindow);
+    most_in_flight_ = std::clamp(window, 1u, record_mask_ + 1);
     congestion_.begin(most_in_flight_);
 }
 
@@ -252,6 +254,7 @@ bool Sender::pump_unreliable(Time now) {
 void Sender::forget(Record& r, Time now) {
     r.acked = true;
     if (r.lost) {
+        in_vain_ |= !r.again;  // what counted as lost has arrived without having been sent again
         r.lost = false;
         --lost_;
     } else {
@@ -282,6 +285,7 @@ void Sender::on_acknowledge(const Header& h, const Selective* selective, Time no
     if (before(h.acknowledge, una_)) return;
     const uint32_t open_before = in_flight_ + lost_;
     sample_ = -1;
+    in_vain_ = false;
     for (; una_ != h.acknowledge; ++una_) {
         Record& r = record(una_);
         if (r.again) --again_;
@@ -292,7 +296,8 @@ void Sender::on_acknowledge(const Header& h, const Selective* selective, Time no
         }
     }
     if (selective != nullptr) {
-        for (uint32_t i = 0; i + 1 < next_ - una_ && next_ != una_; ++i) {
+        const uint32_t told = next_ != una_ ? std::min(next_ - una_ - 1, kWindow) : 0;
+        for (uint32_t i = 0; i < told; ++i) {
             Record& r = record(una_ + 1 + i);
             if (!selective->has(i) || r.acked) continue;
             forget(r, now);
@@ -303,6 +308,7 @@ void Sender::on_acknowledge(const Header& h, const Selective* selective, Time no
     if (newly != 0) {
         if (sample_ >= 0) round_trip_.sample(sample_);
         round_trip_.progress();
+        settle_timeout();
         congestion_.acknowledged(newly);
         timer_from_ = stalled_from_ = now;
     }
@@ -310,6 +316,21 @@ void Sender::on_acknowledge(const Header& h, const Selective* selective, Time no
     finish_in_order();
     release_responses();
     if (has_to_send()) link_.wake();
+}
+
+// The first acknowledgement after a timeout shows whether there was need of it. If there was none, the rest is under
+// way as well; what is not is found lost by what arrives.
+void Sender::settle_timeout() {
+    if (!congestion_.has_timed_out()) return;
+    if (!in_vain_) return congestion_.was_right();
+    congestion_.was_in_vain();
+    for (uint32_t s = una_; lost_ != 0 && s != next_; ++s) {
+        Record& r = record(s);
+        if (!r.lost || r.again) continue;
+        r.lost = false;
+        --lost_;
+        ++in_flight_;
+    }
 }
 
 // A frame is lost when one that was sent clearly later has arrived.

@@ -91,7 +91,7 @@ private:
 
     Open& open(uint32_t number) { return work_[number & work_mask_]; }
     Response& response(uint32_t number) { return responses_[number % kMaxReads]; }
-    Record& record(uint32_t sequence) { return records_[sequence % kWindow]; }
+    Record& record(uint32_t sequence) { return records_[sequence & record_mask_]; }
 
     bool takes_receive(const Work& w) const;
     bool waits_for_credit(const Open&) const;
@@ -106,6 +106,7 @@ private:
     bool write_fields(std::byte* at, const Record&, bool zero_copy);
     bool nothing_follows(const Record&) const;
     void forget(Record&, Time now);
+    void settle_timeout();
     void find_losses();
     void source_failed(Time now);
     void finish_in_order();
@@ -114,7 +115,7 @@ private:
     bool pump_unreliable(Time now);
 
     Link& link_;
-    uint32_t work_mask_;
+    uint32_t work_mask_, record_mask_;
     std::unique_ptr<Open[]> work_;
     std::unique_ptr<Record[]> records_;
     std::unique_ptr<Response[]> responses_;
@@ -133,6 +134,7 @@ private:
     Time delivered_ = 0;  // latest sending time of a frame that has arrived
     Time timer_from_ = 0, stalled_from_ = 0;
     Time sample_ = -1;
+    bool in_vain_ = false;  // the acknowledgement being taken shows that a timeout was not needed
     Record failed_;  // whose memory could not be read
     RoundTrip round_trip_;
     Congestion congestion_;

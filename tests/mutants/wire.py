@@ -129,6 +129,18 @@ MUTANTS = [
         ("unit WireForged.AFrameThatIsAcknowledgedTwiceIsCountedOnce",),
     ),
     Mutant(
+        "timeout-never-in-vain", (), "a late acknowledgement costs the window",
+        WIRE + "sender.cpp",
+        "    if (!in_vain_) return congestion_.was_right();", "    return congestion_.was_right();",
+        ("unit WireTraffic.ATimeoutInVainCostsNoWindow",),
+    ),
+    Mutant(
+        "udp-train-as-one-frame", (), "frames that the kernel has put together are taken for one",
+        "providers/udp/datagrams_in.cpp",
+        "wire::kHeaderBytes + wire::load16(datagram + wire::kLengthAt)", "in->bytes",
+        ("unit DatagramsInTest.ATrainIsTakenApartAndItsLastFrameMayBeShorter",),
+    ),
+    Mutant(
         "send-window-ignored", (), "more is sent than the window holds",
         WIRE + "sender.cpp",
         "next_ - una_ >= most_in_flight_ || in_flight_", "in_flight_",

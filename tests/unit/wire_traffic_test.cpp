@@ -48,6 +48,20 @@ TEST_P(WireStorm, GoodWeatherNeedsNoRetransmission) {
     EXPECT_EQ(report.timeouts, 0u);
 }
 
+// More is under way than a receiver holds early and a selective acknowledgement tells.
+TEST_P(WireStorm, AWideWindowLosesNothingInBadWeather) {
+    for (uint64_t seed = 11; seed <= 13; ++seed) {
+        Storm storm;
+        storm.seed = seed;
+        storm.level = GetParam();
+        storm.messages = 800;
+        storm.max_frame = 600;
+        storm.window = kMostInFlight;
+        storm.weather = test::bad_weather();
+        EXPECT_EQ(test::run_storm(storm, [](uint64_t) {}).wrong, "") << "seed " << seed;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(EachLevel, WireStorm,
                          testing::Values(VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
                                          VIP_SERVICE_RELIABLE_RECEPTION),
@@ -140,6 +154,25 @@ TEST(WireTraffic, OneLostFrameCostsOneRetransmissionAndNoTimeout) {
     EXPECT_EQ(line.b.messages_in, 100u);
     EXPECT_EQ(line.a.wrong + line.b.wrong, "");
     EXPECT_LE(line.a.node.counters().retransmitted, 2u);
+}
+
+// A peer that waits for its processor acknowledges late: what counts as lost meanwhile has arrived.
+TEST(WireTraffic, ATimeoutInVainCostsNoWindow) {
+    Line line;
+    const auto send_up_to = [&](uint64_t n) {
+        while (line.a.finished_count < n) {
+            line.a.work(n, line.wire.now);
+            ASSERT_TRUE(line.until([&, n = line.a.finished_count] { return line.a.finished_count > n; }));
+        }
+    };
+    send_up_to(3000);
+    line.wire.weather.delay = 8'000'000;
+    send_up_to(3100);
+    EXPECT_NE(line.a.node.counters().timeouts, 0u);
+    EXPECT_LE(line.a.node.counters().retransmitted, 8u);
+    LinkReport report;
+    ASSERT_TRUE(line.a.node.report(line.a.link, &report));
+    EXPECT_EQ(report.window, Tuning{}.window);
 }
 
 TEST(WireTraffic, TheWindowOpensInGoodWeatherAndClosesAfterLoss) {

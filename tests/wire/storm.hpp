@@ -15,6 +15,7 @@ struct Storm {
     uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY;
     Weather weather;
     uint32_t max_frame = 1460;
+    uint32_t window = Tuning{}.window;
     uint32_t zero_copy_from = UINT32_MAX;
     std::optional<Key> key;
 };
@@ -49,6 +50,7 @@ StormReport run_storm(const Storm& storm, OnProgress progress) {
     Tuning tuning;
     tuning.seed = storm.seed;
     tuning.max_frame = storm.max_frame;
+    tuning.window = storm.window;
     tuning.key = storm.key;
     Pair pair(storm.seed, tuning, there, back, storm.level);
     pair.wire.weather = storm.weather;
