@@ -29,7 +29,7 @@ NicNaming Agent::naming() const {
 NicEntry Agent::entry_of(size_t nic) const {
     NicEntry e;
     e.nic = providers_.nics()[nic];
-    e.is_default = default_nic(naming()) == nic ? 1 : 0;
+    e.is_default = default_nic(naming()) == nic ? kNicIsDefault : 0;
     return e;
 }
 
@@ -60,12 +60,15 @@ void Agent::resolve_name(Session& s, const Mail& mail) {
         refuse(s, mail.header.ticket, Status::invalid, "malformed name request");
         return;
     }
-    const auto nic = find_nic(naming(), text_of(body.name));
+    bool guessed = false;
+    const auto nic = find_nic(naming(), text_of(body.name), &guessed);
     if (!nic) {
         refuse(s, mail.header.ticket, Status::unknown_name, "no NIC has this name");
         return;
     }
-    answer(s, mail.header.ticket, Type::kNicEntry, entry_of(*nic));
+    NicEntry entry = entry_of(*nic);
+    if (guessed) entry.is_default |= kNicIsGuessed;
+    answer(s, mail.header.ticket, Type::kNicEntry, entry);
 }
 
 void Agent::open_nic(Session& s, Mail& mail, int64_t now) {

@@ -110,7 +110,7 @@ std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index) {
     return std::nullopt;
 }
 
-std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name) {
+std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, bool* guessed) {
     const auto& nics = *naming.nics;
     if (const auto exact = canonical(nics, name)) return exact;
     if (const auto other = by_other_name(naming, name)) return other;
@@ -123,6 +123,7 @@ std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name) {
         if (all_digits(rest)) return by_number(naming, rest, family.first);
     }
     if (naming.strict) return std::nullopt;
+    if (guessed != nullptr) *guessed = !name.empty();  // no name at all asks for the default NIC
     return by_number(naming, digits_at_end(name));
 }
 

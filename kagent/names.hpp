@@ -26,7 +26,8 @@ struct NicNaming {
 // that begins with a canonical name; the device names of former times (/dev/via_eth0, /dev/clanvi0, VINIC0, nic0, ...),
 // whose number counts the default provider's NICs and must exist, since programs enumerate by counting until it fails;
 // any other name, by the same rule, unless `strict`.
-std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name);
+// *guessed, which may be null: it was found by that last rule, from a name that nothing is known of.
+std::optional<size_t> find_nic(const NicNaming& naming, std::string_view name, bool* guessed = nullptr);
 
 // The NIC that is opened when no name says more: number `index` of the default provider.
 std::optional<size_t> default_nic(const NicNaming& naming, uint64_t index = 0);

@@ -27,6 +27,7 @@ AgentSettings AgentSettings::from(const Config& config) {
     const auto count = [&](const char* key) {
         return static_cast<uint64_t>(std::max<int64_t>(number(key), 0));
     };
+    s.configuration = config.fingerprint();
     s.linger_ms = number("linger_ms");
     s.grace_ms = std::max<int64_t>(number("grace_ms"), 0);
     s.confirm_ms = std::max<int64_t>(number("confirm_ms"), 1);

@@ -72,6 +72,7 @@ std::string Agent::status_text(const Session& viewer, int64_t now, bool with_ses
     out["version"] = kVersion;
     out["pid"] = ::getpid();
     out["protocol"] = {{"min", kVersionMin}, {"max", kVersionMax}};
+    out["configuration"] = settings_.configuration;
     out["linger_ms"] = settings_.linger_ms;
     json nics = json::array();
     for (size_t i = 0; i < providers_.nics().size(); ++i) {

@@ -11,6 +11,7 @@
 #include "core/shm/own_mapping.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -45,12 +46,18 @@ void release(const Nic& nic, const Allocation& a) {
 
 VIP_RETURN allocate_memory(Nic& nic, VIP_ULONG bytes, VIP_ULONG alignment,
                            const VIP_MEM_ATTRIBUTES* attributes, void** address, VIP_MEM_HANDLE* handle) {
-    if (bytes == 0 || (alignment != 0 && !std::has_single_bit(alignment)) || alignment > kMaxAlignment)
-        return VIP_INVALID_PARAMETER;
-    if (bytes > nic.info.max_register_block_bytes) return VIP_ERROR_RESOURCE;
+    if (bytes == 0) return refuse(VIP_INVALID_PARAMETER, "ask for at least one", "Bytes is 0");
+    if ((alignment != 0 && !std::has_single_bit(alignment)) || alignment > kMaxAlignment)
+        return refuse(VIP_INVALID_PARAMETER, "0 means a page", "Alignment is %lu; powers of two up to %llu are allowed",
+                      alignment, static_cast<unsigned long long>(kMaxAlignment));
+    if (bytes > nic.info.max_register_block_bytes)
+        return refuse(VIP_ERROR_RESOURCE, "allocate in pieces", "Bytes is %lu; MaxRegisterBlockBytes of NIC %s is %llu",
+                      bytes, nic.info.name, static_cast<unsigned long long>(nic.info.max_register_block_bytes));
     Allocation a;
     a.of_provider = nic.ops->memory_alloc(nic.context, bytes, alignment, &a.region) == Status::ok;
-    if (!a.of_provider && !allocate_plain(bytes, alignment, &a.region)) return VIP_ERROR_RESOURCE;
+    if (!a.of_provider && !allocate_plain(bytes, alignment, &a.region))
+        return refuse(VIP_ERROR_RESOURCE, "look at free memory, ulimit -v and the cgroup", "no memory for %lu bytes",
+                      bytes);
     Region visible = a.region;
     visible.length = bytes;  // the program's attributes speak of what it asked for
     const VIP_RETURN answer = register_region(nic, visible, attributes, &a.handle);
@@ -79,7 +86,10 @@ VIP_RETURN free_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle) {
             std::find_if(nic.allocations.begin(), nic.allocations.end(), [&](const Allocation& one) {
                 return one.region.base == reinterpret_cast<uintptr_t>(address) && one.handle == handle;
             });
-        if (found == nic.allocations.end()) return VIP_INVALID_PARAMETER;
+        if (found == nic.allocations.end())
+            return refuse(VIP_INVALID_PARAMETER, "pass what VipxAllocMemory has stored, once",
+                          "address %p with memory handle %#x was not allocated on this NIC handle, or was given back",
+                          address, handle);
         a = *found;
         nic.allocations.erase(found);
     }

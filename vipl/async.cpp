@@ -6,6 +6,7 @@
 #include "core/clock/clock.hpp"
 #include "core/log/log.hpp"
 #include "core/stats/process_stats.hpp"
+#include "core/text/code_names.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/vi.hpp"
@@ -79,10 +80,9 @@ bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
     const VIP_PVOID context = context_;
     if (handler == nullptr) {
         stats::process_stats.count(stats::ProcessCount::async_unheard);
-        // The default handler: silent unless somebody reads the log.
-        VIADUCT_LOG(warn, "async", "asynchronous error, code %d, resource %d, VI %p",
-                    static_cast<int>(error.record.ErrorCode), static_cast<int>(error.record.ResourceCode),
-                    error.record.ViHandle);
+        // The default handler: silent unless somebody reads the log. Why is in the record of the VI (vipl/why.hpp).
+        VIADUCT_LOG(warn, "async", "asynchronous error %s, VI %p: no handler",
+                    name_of_error(static_cast<uint32_t>(error.record.ErrorCode)).name, error.record.ViHandle);
         return true;
     }
     stats::process_stats.count(stats::ProcessCount::async_told);

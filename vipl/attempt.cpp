@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/attempt.hpp"
 
+#include "core/text/code_names.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/vi_state.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
@@ -11,12 +13,15 @@ VIP_RETURN begin_attempt(Vi& vi, VIP_VI_HANDLE handle, bool peer) {
     Attempt& attempt = vi.attempt;
     const std::lock_guard lock(attempt.mutex);
     const BothQueues both(vi.core);
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!vi.is(handle)) return refuse_vi(handle);
     const auto next = next_state(vi.state(), ViEvent::attempt_begins);
-    if (!next) return VIP_INVALID_STATE;
+    if (!next)
+        return refuse(VIP_INVALID_STATE, "VipDisconnect brings it to Idle", "the VI is %s, it must be Idle to connect",
+                      name_of_state(vi.state()));
     vi.set_state(*next);
     vi.core.stats.note_state();
     vi.core.broken.store(0);
+    for (ViCore::Known& known : vi.core.causes) known = {};
     attempt.active = true;
     attempt.peer = peer;
     attempt.busy = true;

@@ -9,6 +9,8 @@
 #include "core/sync/cancellation.hpp"
 #include "vipl/exiting.hpp"
 #include "vipl/nic.hpp"
+#include "vipl/vi.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
@@ -23,16 +25,39 @@ VIP_RETURN guarded(Body&& body) noexcept {
     try {
         return body();
     } catch (const std::bad_alloc&) {
-        return VIP_ERROR_RESOURCE;
+        return refuse(VIP_ERROR_RESOURCE, "look at the limits of the process (ulimit -a) and at its cgroup",
+                      "no memory left");
     }
+}
+
+// The same with a record when the call fails. `object` is the handle it is about, `pointers` must not be NULL.
+template <class Body>
+VIP_RETURN guarded(const char* name, const void* object, std::initializer_list<Argument> pointers,
+                   Body&& body) noexcept {
+    Call call(name, object);
+    return call.end(guarded([&] {
+        const VIP_RETURN bad = need(pointers);
+        return bad != VIP_SUCCESS ? bad : body();
+    }));
 }
 
 // For calls on a NIC handle.
 template <class Body>
-VIP_RETURN with_nic(VIP_NIC_HANDLE handle, Body&& body) noexcept {
-    return guarded([&] {
+VIP_RETURN with_nic(const char* name, VIP_NIC_HANDLE handle, std::initializer_list<Argument> pointers,
+                    Body&& body) noexcept {
+    return guarded(name, handle, pointers, [&] {
         const NicPin pin(handle);
-        return pin ? body(*pin) : VIP_INVALID_PARAMETER;
+        return pin ? body(*pin) : refuse_handle("NicHandle", handle, HandleKind::nic);
+    });
+}
+
+// For calls on a VI handle.
+template <class Body>
+VIP_RETURN with_vi(const char* name, VIP_VI_HANDLE handle, std::initializer_list<Argument> pointers,
+                   Body&& body) noexcept {
+    return guarded(name, handle, pointers, [&] {
+        Vi* vi = find_vi(handle);
+        return vi != nullptr ? body(*vi) : refuse_vi(handle);
     });
 }
 

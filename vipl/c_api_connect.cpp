@@ -8,61 +8,67 @@
 using namespace viaduct::vipl;
 using viaduct::deadline_from_timeout;
 
+namespace {
+
+VIP_RETURN zero_timeout() {
+    return refuse(VIP_INVALID_PARAMETER, "give the other end time, in milliseconds, or VIP_INFINITE",
+                  "Timeout is 0: a request cannot be answered at once");
+}
+
+}  // namespace
+
 VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, VIP_ULONG Timeout,
                           VIP_NET_ADDRESS* RemoteAddr, VIP_VI_ATTRIBUTES* RemoteViAttributes,
                           VIP_CONN_HANDLE* ConnHandle) {
-    if (LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttributes == nullptr ||
-        ConnHandle == nullptr)
-        return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) {
-        return connect_wait(nic, *LocalAddr, deadline_from_timeout(Timeout), RemoteAddr, RemoteViAttributes,
-                            ConnHandle);
-    });
+    return with_nic("VipConnectWait", NicHandle,
+                    {{LocalAddr, "LocalAddr"},
+                     {RemoteAddr, "RemoteAddr"},
+                     {RemoteViAttributes, "RemoteViAttributes"},
+                     {ConnHandle, "ConnHandle"}},
+                    [&](Nic& nic) {
+                        return connect_wait(nic, *LocalAddr, deadline_from_timeout(Timeout), RemoteAddr,
+                                            RemoteViAttributes, ConnHandle);
+                    });
 }
 
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle) {
-    return guarded([&] { return connect_accept(ConnHandle, ViHandle); });
+    return guarded("VipConnectAccept", ViHandle, {}, [&] { return connect_accept(ConnHandle, ViHandle); });
 }
 
 VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
-    return guarded([&] { return connect_reject(ConnHandle); });
+    return guarded("VipConnectReject", ConnHandle, {}, [&] { return connect_reject(ConnHandle); });
 }
 
 VIP_RETURN VipConnectRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr, VIP_NET_ADDRESS* RemoteAddr,
                              VIP_ULONG Timeout, VIP_VI_ATTRIBUTES* RemoteViAttributes) {
-    Vi* vi = find_vi(ViHandle);
-    if (vi == nullptr || LocalAddr == nullptr || RemoteAddr == nullptr || RemoteViAttributes == nullptr ||
-        Timeout == 0)
-        return VIP_INVALID_PARAMETER;
-    return guarded([&] {
-        return connect_request(*vi, ViHandle, *LocalAddr, *RemoteAddr, deadline_from_timeout(Timeout),
-                               RemoteViAttributes);
-    });
+    return with_vi("VipConnectRequest", ViHandle,
+                   {{LocalAddr, "LocalAddr"}, {RemoteAddr, "RemoteAddr"}, {RemoteViAttributes, "RemoteViAttributes"}},
+                   [&](Vi& vi) {
+                       if (Timeout == 0) return zero_timeout();
+                       return connect_request(vi, ViHandle, *LocalAddr, *RemoteAddr, deadline_from_timeout(Timeout),
+                                              RemoteViAttributes);
+                   });
 }
 
 VIP_RETURN VipDisconnect(VIP_VI_HANDLE ViHandle) {
-    Vi* vi = find_vi(ViHandle);
-    if (vi == nullptr) return VIP_INVALID_PARAMETER;
-    return guarded([&] { return disconnect_vi(*vi, ViHandle); });
+    return with_vi("VipDisconnect", ViHandle, {}, [&](Vi& vi) { return disconnect_vi(vi, ViHandle); });
 }
 
 VIP_RETURN VipConnectPeerRequest(VIP_VI_HANDLE ViHandle, VIP_NET_ADDRESS* LocalAddr,
                                  VIP_NET_ADDRESS* RemoteAddr, VIP_ULONG Timeout) {
-    Vi* vi = find_vi(ViHandle);
-    if (vi == nullptr || LocalAddr == nullptr || RemoteAddr == nullptr || Timeout == 0)
-        return VIP_INVALID_PARAMETER;
-    return guarded(
-        [&] { return peer_request(*vi, ViHandle, *LocalAddr, *RemoteAddr, deadline_from_timeout(Timeout)); });
+    return with_vi("VipConnectPeerRequest", ViHandle, {{LocalAddr, "LocalAddr"}, {RemoteAddr, "RemoteAddr"}},
+                   [&](Vi& vi) {
+                       if (Timeout == 0) return zero_timeout();
+                       return peer_request(vi, ViHandle, *LocalAddr, *RemoteAddr, deadline_from_timeout(Timeout));
+                   });
 }
 
 VIP_RETURN VipConnectPeerDone(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttributes) {
-    Vi* vi = find_vi(ViHandle);
-    if (vi == nullptr || RemoteViAttributes == nullptr) return VIP_INVALID_PARAMETER;
-    return guarded([&] { return peer_result(*vi, ViHandle, false, RemoteViAttributes); });
+    return with_vi("VipConnectPeerDone", ViHandle, {{RemoteViAttributes, "RemoteViAttributes"}},
+                   [&](Vi& vi) { return peer_result(vi, ViHandle, false, RemoteViAttributes); });
 }
 
 VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES* RemoteViAttributes) {
-    Vi* vi = find_vi(ViHandle);
-    if (vi == nullptr || RemoteViAttributes == nullptr) return VIP_INVALID_PARAMETER;
-    return guarded([&] { return peer_result(*vi, ViHandle, true, RemoteViAttributes); });
+    return with_vi("VipConnectPeerWait", ViHandle, {{RemoteViAttributes, "RemoteViAttributes"}},
+                   [&](Vi& vi) { return peer_result(vi, ViHandle, true, RemoteViAttributes); });
 }

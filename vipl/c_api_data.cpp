@@ -6,9 +6,21 @@
 #include "vipl/cq.hpp"
 #include "vipl/post.hpp"
 #include "vipl/wait.hpp"
+#include "vipl/why.hpp"
 
 using namespace viaduct::vipl;
 using viaduct::deadline_from_timeout;
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] VIP_RETURN refuse_cq_call(const char* name, VIP_CQ_HANDLE cq, const void* vi,
+                                                       const void* receive) {
+    if (vi == nullptr) return fail_null(name, cq, "ViHandle");
+    if (receive == nullptr) return fail_null(name, cq, "RecvQueue");
+    return fail_handle(name, "CQHandle", cq, viaduct::HandleKind::cq);
+}
+
+}  // namespace
 
 VIP_RETURN VipPostSend(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VIP_MEM_HANDLE MemoryHandle) {
     return post_send(ViHandle, DescriptorPtr, MemoryHandle);
@@ -20,35 +32,35 @@ VIP_RETURN VipPostRecv(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* DescriptorPtr, VI
 
 VIP_RETURN VipSendDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptor) {
     if (Descriptor == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return fail_null("VipSendDone", ViHandle, "Descriptor");
     return send_done(ViHandle, Descriptor);
 }
 
 VIP_RETURN VipRecvDone(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR** Descriptor) {
     if (Descriptor == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return fail_null("VipRecvDone", ViHandle, "Descriptor");
     return recv_done(ViHandle, Descriptor);
 }
 
 VIP_RETURN VipCQDone(VIP_CQ_HANDLE CQHandle, VIP_VI_HANDLE* ViHandle, VIP_BOOLEAN* RecvQueue) {
     Cq* cq = find_cq(CQHandle);
     if (cq == nullptr || ViHandle == nullptr || RecvQueue == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return refuse_cq_call("VipCQDone", CQHandle, ViHandle, RecvQueue);
     return cq_take(*cq, CQHandle, ViHandle, RecvQueue);
 }
 
 VIP_RETURN VipSendWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** Descriptor) {
-    if (Descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    if (Descriptor == nullptr) return fail_null("VipSendWait", ViHandle, "Descriptor");
     return guarded([&] { return send_wait(ViHandle, deadline_from_timeout(Timeout), Descriptor); });
 }
 
 VIP_RETURN VipRecvWait(VIP_VI_HANDLE ViHandle, VIP_ULONG Timeout, VIP_DESCRIPTOR** Descriptor) {
-    if (Descriptor == nullptr) return VIP_INVALID_PARAMETER;
+    if (Descriptor == nullptr) return fail_null("VipRecvWait", ViHandle, "Descriptor");
     return guarded([&] { return recv_wait(ViHandle, deadline_from_timeout(Timeout), Descriptor); });
 }
 
 VIP_RETURN VipCQWait(VIP_CQ_HANDLE CQHandle, VIP_ULONG Timeout, VIP_VI_HANDLE* ViHandle,
                      VIP_BOOLEAN* RecvQueue) {
-    if (ViHandle == nullptr || RecvQueue == nullptr) return VIP_INVALID_PARAMETER;
+    if (ViHandle == nullptr || RecvQueue == nullptr) return refuse_cq_call("VipCQWait", CQHandle, ViHandle, RecvQueue);
     return guarded([&] { return cq_wait(CQHandle, deadline_from_timeout(Timeout), ViHandle, RecvQueue); });
 }

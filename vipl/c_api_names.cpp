@@ -6,21 +6,21 @@
 using namespace viaduct::vipl;
 
 VIP_RETURN VipNSInit(VIP_NIC_HANDLE NicHandle, VIP_PVOID) {
-    return with_nic(NicHandle, [](Nic& nic) { return names_start(nic); });
+    return with_nic("VipNSInit", NicHandle, {}, [](Nic& nic) { return names_start(nic); });
 }
 
 VIP_RETURN VipNSGetHostByName(VIP_NIC_HANDLE NicHandle, VIP_CHAR* Name, VIP_NET_ADDRESS* Address,
                               VIP_ULONG NameIndex) {
-    if (Name == nullptr || Address == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) { return names_by_name(nic, Name, NameIndex, Address); });
+    return with_nic("VipNSGetHostByName", NicHandle, {{Name, "Name"}, {Address, "Address"}},
+                    [&](Nic& nic) { return names_by_name(nic, Name, NameIndex, Address); });
 }
 
 VIP_RETURN VipNSGetHostByAddr(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* Address, VIP_CHAR* Name,
                               VIP_ULONG* NameLen) {
-    if (Address == nullptr || Name == nullptr || NameLen == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) { return names_by_address(nic, *Address, Name, NameLen); });
+    return with_nic("VipNSGetHostByAddr", NicHandle, {{Address, "Address"}, {Name, "Name"}, {NameLen, "NameLen"}},
+                    [&](Nic& nic) { return names_by_address(nic, *Address, Name, NameLen); });
 }
 
 VIP_RETURN VipNSShutdown(VIP_NIC_HANDLE NicHandle) {
-    return with_nic(NicHandle, [](Nic& nic) { return names_stop(nic); });
+    return with_nic("VipNSShutdown", NicHandle, {}, [](Nic& nic) { return names_stop(nic); });
 }

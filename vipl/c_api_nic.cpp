@@ -8,62 +8,57 @@
 using namespace viaduct::vipl;
 
 VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
-    if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
-    return guarded([&] { return open_nic(DeviceName, NicHandle); });
+    return guarded("VipOpenNic", nullptr, {{DeviceName, "DeviceName"}, {NicHandle, "NicHandle"}},
+                   [&] { return open_nic(DeviceName, NicHandle); });
 }
 
 VIP_RETURN VipCloseNic(VIP_NIC_HANDLE NicHandle) {
-    return guarded([&] { return close_nic(NicHandle); });
+    return guarded("VipCloseNic", NicHandle, {}, [&] { return close_nic(NicHandle); });
 }
 
 VIP_RETURN VipQueryNic(VIP_NIC_HANDLE NicHandle, VIP_NIC_ATTRIBUTES* Attributes) {
-    if (Attributes == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) {
+    return with_nic("VipQueryNic", NicHandle, {{Attributes, "Attributes"}}, [&](Nic& nic) {
         query_nic(nic, Attributes);
         return VIP_SUCCESS;
     });
 }
 
 VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE* ProtectionHandle) {
-    if (ProtectionHandle == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) { return create_ptag(nic, ProtectionHandle); });
+    return with_nic("VipCreatePtag", NicHandle, {{ProtectionHandle, "ProtectionHandle"}},
+                    [&](Nic& nic) { return create_ptag(nic, ProtectionHandle); });
 }
 
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE ProtectionHandle) {
-    return with_nic(NicHandle, [&](Nic& nic) { return destroy_ptag(nic, ProtectionHandle); });
+    return with_nic("VipDestroyPtag", NicHandle, {}, [&](Nic& nic) { return destroy_ptag(nic, ProtectionHandle); });
 }
 
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES* MemAttributes, VIP_MEM_HANDLE* MemHandle) {
-    if (MemHandle == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) {
-        return register_memory(nic, VirtualAddress, Length, MemAttributes, MemHandle);
-    });
+    return with_nic("VipRegisterMem", NicHandle, {{MemHandle, "MemHandle"}},
+                    [&](Nic& nic) { return register_memory(nic, VirtualAddress, Length, MemAttributes, MemHandle); });
 }
 
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle) {
-    return with_nic(NicHandle, [&](Nic& nic) { return deregister_memory(nic, VirtualAddress, MemHandle); });
+    return with_nic("VipDeregisterMem", NicHandle, {},
+                    [&](Nic& nic) { return deregister_memory(nic, VirtualAddress, MemHandle); });
 }
 
 VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,
                                VIP_MEM_ATTRIBUTES* MemAttributes) {
-    if (MemAttributes == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle, [&](Nic& nic) {
-        return set_memory_attributes(nic, VirtualAddress, MemHandle, *MemAttributes);
-    });
+    return with_nic("VipSetMemAttributes", NicHandle, {{MemAttributes, "MemAttributes"}},
+                    [&](Nic& nic) { return set_memory_attributes(nic, VirtualAddress, MemHandle, *MemAttributes); });
 }
 
 VIP_RETURN VipQueryMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemHandle,
                        VIP_MEM_ATTRIBUTES* MemAttributes) {
-    if (MemAttributes == nullptr) return VIP_INVALID_PARAMETER;
-    return with_nic(NicHandle,
+    return with_nic("VipQueryMem", NicHandle, {{MemAttributes, "MemAttributes"}},
                     [&](Nic& nic) { return query_memory(nic, VirtualAddress, MemHandle, MemAttributes); });
 }
 
 VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context, VIP_ERROR_HANDLER Handler) {
     const viaduct::CancellationHeldOff whole_call;
     std::shared_ptr<Dispatcher> dispatcher;
-    const VIP_RETURN found = with_nic(NicHandle, [&](Nic& nic) {
+    const VIP_RETURN found = with_nic("VipErrorCallback", NicHandle, {}, [&](Nic& nic) {
         dispatcher = nic.dispatcher;
         return VIP_SUCCESS;
     });
@@ -73,8 +68,11 @@ VIP_RETURN VipErrorCallback(VIP_NIC_HANDLE NicHandle, VIP_PVOID Context, VIP_ERR
 }
 
 VIP_RETURN VipQuerySystemManagementInfo(VIP_NIC_HANDLE NicHandle, VIP_ULONG InfoType, VIP_PVOID SysManInfo) {
-    return with_nic(NicHandle, [&](Nic& nic) -> VIP_RETURN {
-        if (InfoType != VIP_SMI_AUTODISCOVERY || SysManInfo == nullptr) return VIP_INVALID_PARAMETER;
-        return discover(nic, static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo));
-    });
+    return with_nic("VipQuerySystemManagementInfo", NicHandle, {{SysManInfo, "SysManInfo"}},
+                    [&](Nic& nic) -> VIP_RETURN {
+                        if (InfoType != VIP_SMI_AUTODISCOVERY)
+                            return refuse(VIP_INVALID_PARAMETER, "ask for VIP_SMI_AUTODISCOVERY",
+                                          "InfoType %lu is not known", InfoType);
+                        return discover(nic, static_cast<VIP_AUTODISCOVERY_LIST*>(SysManInfo));
+                    });
 }

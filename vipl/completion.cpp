@@ -5,6 +5,7 @@
 
 #include "vipl/nic.hpp"
 #include "vipl/poll_backoff.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -23,6 +24,19 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     return q.empty() ? VIP_DESCRIPTOR_ERROR : VIP_NOT_DONE;  // empty: with NULL (spec/calls 4.6)
 }
 
+// The same where there is time: an empty queue is told of.
+VIP_RETURN look_and_tell(Vi& vi, WorkQueue& q, VIP_DESCRIPTOR** out) {
+    const VIP_RETURN answer = look(q, out);
+    if (answer == VIP_DESCRIPTOR_ERROR && *out == nullptr) note_empty_queue(vi, q, vi.side_of(q).waiting);
+    return answer;
+}
+
+const char* call_of(const Vi& vi, const WorkQueue& q) { return &q == &vi.core.recv ? "VipRecvDone" : "VipSendDone"; }
+
+[[gnu::noinline, gnu::cold]] VIP_RETURN no_such_vi(VIP_VI_HANDLE handle, const char* call) {
+    return fail_handle(call, "ViHandle", handle, HandleKind::vi);
+}
+
 // Without a result so far: carries out what was marked, polls the rest of the NIC, looks again.
 [[gnu::noinline]] VIP_RETURN try_harder(Vi& vi, VIP_VI_HANDLE handle, WorkQueue& q, bool around,
                                         VIP_DESCRIPTOR** out) {
@@ -32,13 +46,14 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
         if (pin) poll_idle(*pin);
     }
     q.lock.lock();
-    VIP_RETURN answer = VIP_INVALID_PARAMETER;
-    if (vi.is(handle)) {
+    const bool alive = vi.is(handle);
+    VIP_RETURN answer = VIP_NOT_DONE;
+    if (alive) {
         if (around) vi.core.stats.note_waiting(q.is_receive, q.completed);
-        answer = look(q, out);
+        answer = look_and_tell(vi, q, out);
     }
     q.lock.unlock();
-    return answer;
+    return alive ? answer : no_such_vi(handle, call_of(vi, q));
 }
 
 // A sender that waits still takes what the other side sends: both may be waiting (docs/data-path.md). The
@@ -55,10 +70,10 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]] {
         q.lock.unlock();
-        return VIP_INVALID_PARAMETER;
+        return no_such_vi(handle, "VipRecvDone");
     }
     if (!q.head_complete() && vi->state() == VIP_STATE_CONNECTED) vi->ops->poll_recv(vi->core);
-    const VIP_RETURN answer = look(q, out);
+    const VIP_RETURN answer = look_and_tell(*vi, q, out);
     const bool around = answer == VIP_NOT_DONE && ++vi->recv_side.empty_polls % kEmptyPollsBetweenRounds == 0;
     q.lock.unlock();
     if (vi->core.is_marked_broken() || around) [[unlikely]] {
@@ -73,10 +88,10 @@ inline VIP_RETURN look(WorkQueue& q, VIP_DESCRIPTOR** out) {
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]] {
         q.lock.unlock();
-        return VIP_INVALID_PARAMETER;
+        return no_such_vi(handle, "VipSendDone");
     }
     if (!q.head_complete() && vi->state() == VIP_STATE_CONNECTED) vi->ops->poll_send(vi->core);
-    const VIP_RETURN answer = look(q, out);
+    const VIP_RETURN answer = look_and_tell(*vi, q, out);
     const bool around = answer == VIP_NOT_DONE && ++vi->send_side.empty_polls % kEmptyPollsBetweenRounds == 0;
     q.lock.unlock();
     if (answer == VIP_NOT_DONE) {
@@ -122,7 +137,7 @@ VIP_RETURN recv_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     *out = nullptr;
     Vi* vi = find_vi(handle);
     if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return no_such_vi(handle, "VipRecvDone");
     WorkQueue& q = vi->core.recv;
     if (!q.lock.try_enter()) [[unlikely]]
         return recv_done_in_general(vi, handle, out);
@@ -153,7 +168,7 @@ VIP_RETURN send_done(VIP_VI_HANDLE handle, VIP_DESCRIPTOR** out) {
     *out = nullptr;
     Vi* vi = find_vi(handle);
     if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return no_such_vi(handle, "VipSendDone");
     WorkQueue& q = vi->core.send;
     if (!q.lock.try_enter()) [[unlikely]]
         return send_done_in_general(vi, handle, out);

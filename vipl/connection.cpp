@@ -6,18 +6,29 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/text/code_names.hpp"
 #include "vipl/attempt.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/status.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
 
-// Reads an address of the program: any bytes, any alignment (spec/compat A1, A2).
-bool read_address(const Nic& nic, const VIP_NET_ADDRESS& from, EndAddress* to) {
-    if (from.HostAddressLen != kNicAddressBytes) return false;
-    if (from.DiscriminatorLen > nic.info.max_discriminator || from.DiscriminatorLen > kMaxDiscriminator)
+// Reads an address of the program: any bytes, any alignment (spec/compat A1, A2). `argument`: its name in the call.
+bool read_address(const Nic& nic, const char* argument, const VIP_NET_ADDRESS& from, EndAddress* to) {
+    const uint32_t most = std::min(nic.info.max_discriminator, kMaxDiscriminator);
+    if (from.HostAddressLen != kNicAddressBytes) {
+        refuse(VIP_INVALID_PARAMETER, "copy LocalNicAddress of VipQueryNic, or ask VipNSGetHostByName",
+               "HostAddressLen of %s is %u, it must be %u", argument, from.HostAddressLen, kNicAddressBytes);
         return false;
+    }
+    if (from.DiscriminatorLen > most) {
+        refuse(VIP_INVALID_PARAMETER, "use a shorter discriminator; MaxDiscriminatorLen of VipQueryNic",
+               "DiscriminatorLen of %s is %u, NIC %s takes %u at most", argument, from.DiscriminatorLen, nic.info.name,
+               most);
+        return false;
+    }
     const auto* bytes = reinterpret_cast<const uint8_t*>(&from) + offsetof(VIP_NET_ADDRESS, HostAddress);
     std::memcpy(to->host.bytes, bytes, kNicAddressBytes);
     to->discriminator_len = from.DiscriminatorLen;
@@ -42,6 +53,54 @@ void write_traits(const ViTraits& from, VIP_VI_ATTRIBUTES* to) {
     to->Ptag = nullptr;  // the other side's business
     to->EnableRdmaWrite = from.rdma_write != 0 ? VIP_TRUE : VIP_FALSE;
     to->EnableRdmaRead = from.rdma_read != 0 ? VIP_TRUE : VIP_FALSE;
+}
+
+VIP_RETURN refuse_connection(VIP_CONN_HANDLE handle) {
+    return refuse_handle("ConnHandle", handle, HandleKind::connection);
+}
+
+bool is_mismatch(Status status) {
+    return status == Status::mismatch_level || status == Status::mismatch_mtu || status == Status::mismatch_qos;
+}
+
+void refuse_mismatch(Status status, const ViTraits& mine, const ViTraits& other) {
+    const bool level = status == Status::mismatch_level;
+    const char* name = level ? "ReliabilityLevel" : status == Status::mismatch_mtu ? "MaxTransferSize" : "QoS";
+    const uint64_t here = level ? mine.reliability : status == Status::mismatch_mtu ? mine.max_transfer : mine.qos;
+    const uint64_t there = level ? other.reliability : status == Status::mismatch_mtu ? other.max_transfer : other.qos;
+    refuse(level ? VIP_INVALID_RELIABILITY_LEVEL : VIP_INVALID_MTU,
+           "give both VIs the same attribute; VipConnectWait tells that of the other end",
+           "%s of this VI is %llu, that of the other end %llu", name, static_cast<unsigned long long>(here),
+           static_cast<unsigned long long>(there));
+}
+
+// How an attempt to connect to that address has failed.
+void refuse_attempt(Status status, const EndAddress& to) {
+    const std::string where = to == EndAddress() ? "the address of the request" : text_of(to);
+    switch (status) {
+        case Status::timeout:
+        case Status::not_done:
+            refuse(VIP_TIMEOUT, "VipConnectWait at the other end first, then VipConnectAccept; a longer Timeout",
+                   "%s did not accept in time", where.c_str());
+            return;
+        case Status::rejected:
+            refuse(VIP_REJECT, "the log of the other program says why", "the program at %s has rejected the request",
+                   where.c_str());
+            return;
+        case Status::no_match:
+        case Status::unknown_name:
+            refuse(VIP_NO_MATCH,
+                   "start the other end first, or try again; compare host address and discriminator: vipinfo shows "
+                   "the waiters of a host",
+                   "no program waits at %s", where.c_str());
+            return;
+        case Status::closed:
+        case Status::invalid_state:
+            refuse(VIP_INVALID_STATE, "", "VipDisconnect has ended the attempt");
+            return;
+        default:
+            return;
+    }
 }
 
 VIP_RETURN keep_request(Nic& nic, const EndAddress& local, const ConnectResult& found, VIP_CONN_HANDLE* out) {
@@ -105,10 +164,12 @@ void kill_connections(Nic& nic) {
 VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadline, VIP_NET_ADDRESS* remote,
                         VIP_VI_ATTRIBUTES* attributes, VIP_CONN_HANDLE* out) {
     EndAddress address;
-    if (!read_address(nic, local, &address)) return VIP_INVALID_PARAMETER;
+    if (!read_address(nic, "LocalAddr", local, &address)) return VIP_INVALID_PARAMETER;
     {
         const std::lock_guard lock(nic.mutex);
-        if (nic.connections.size() >= kMaxConnectionHandles) return VIP_ERROR_RESOURCE;
+        if (nic.connections.size() >= kMaxConnectionHandles)
+            return refuse(VIP_ERROR_RESOURCE, "VipConnectAccept or VipConnectReject each request",
+                          "%u requests of this NIC handle wait to be accepted or rejected", kMaxConnectionHandles);
     }
     ConnectOp* op = nullptr;
     const Status begun = nic.ops->listen(nic.context, address, deadline, &op);
@@ -129,24 +190,34 @@ VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadlin
         write_traits(result.remote_traits, attributes);
         return VIP_SUCCESS;
     }
-    if (!open()) return VIP_INVALID_PARAMETER;
+    if (!open()) return refuse(VIP_INVALID_PARAMETER, "", "the NIC was closed by another thread");
+    if (ended == Status::timeout || ended == Status::not_done)
+        return refuse(VIP_TIMEOUT, "start the requesting end with this address; vipinfo shows waiters and requests",
+                      "no request came to %s of NIC %s", text_of(address).c_str(), nic.info.name);
     return to_return(CallKind::connect_wait, ended);
 }
 
 VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_handle) {
     Connection* connection = find_connection(connection_handle);
     Vi* vi = find_vi(vi_handle);
-    if (connection == nullptr || vi == nullptr) return VIP_INVALID_PARAMETER;
+    if (connection == nullptr) return refuse_connection(connection_handle);
+    if (vi == nullptr) return refuse_vi(vi_handle);
     const NicPin pin(connection->nic, connection->handle, connection_handle);
-    if (!pin || vi->nic != connection->nic) return VIP_INVALID_PARAMETER;
+    if (!pin) return refuse_connection(connection_handle);
+    if (vi->nic != connection->nic)
+        return refuse(VIP_INVALID_PARAMETER, "create the VI on the NIC handle that VipConnectWait was called with",
+                      "the VI belongs to another NIC handle than the request");
     Nic& nic = *pin;
-    if (!take_connection(nic, *connection, connection_handle)) return VIP_INVALID_PARAMETER;
+    if (!take_connection(nic, *connection, connection_handle)) return refuse_connection(connection_handle);
 
     // The requester learns nothing of a mismatch; the handle stays (spec/calls 4.3).
     VIP_RETURN answer = begin_attempt(*vi, vi_handle, false);
     if (answer == VIP_SUCCESS) {
         const Status fits = compare_traits(vi->core.traits, connection->remote_traits);
-        if (fits != Status::ok) answer = to_return(CallKind::accept, conclude_attempt(*vi, fits));
+        if (fits != Status::ok) {
+            refuse_mismatch(fits, vi->core.traits, connection->remote_traits);
+            answer = to_return(CallKind::accept, conclude_attempt(*vi, fits));
+        }
     }
     if (answer != VIP_SUCCESS) {
         put_connection_back(nic, *connection);
@@ -158,16 +229,20 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     show_ends(*vi, connection->local, connection->remote);
     Status status = nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
     if (status == Status::ok) status = run_attempt(*vi, op, deadline, nullptr);
-    answer = to_return(CallKind::accept, conclude_attempt(*vi, status));
+    status = conclude_attempt(*vi, status);
+    if (status != Status::ok && to_return(CallKind::accept, status) == VIP_TIMEOUT)
+        refuse(VIP_TIMEOUT, "let the requester wait longer in VipConnectRequest, and accept at once",
+               "the requester at %s does not wait any more", text_of(connection->remote).c_str());
+    answer = to_return(CallKind::accept, status);
     end_connection(nic, *connection);
     return answer;
 }
 
 VIP_RETURN connect_reject(VIP_CONN_HANDLE connection_handle) {
     Connection* connection = find_connection(connection_handle);
-    if (connection == nullptr) return VIP_INVALID_PARAMETER;
+    if (connection == nullptr) return refuse_connection(connection_handle);
     const NicPin pin(connection->nic, connection->handle, connection_handle);
-    if (!pin || !take_connection(*pin, *connection, connection_handle)) return VIP_INVALID_PARAMETER;
+    if (!pin || !take_connection(*pin, *connection, connection_handle)) return refuse_connection(connection_handle);
     // Whether the requester still waits makes no difference (spec/calls 4.3).
     pin->ops->reject(pin->context, connection->incoming);
     end_connection(*pin, *connection);
@@ -177,10 +252,11 @@ VIP_RETURN connect_reject(VIP_CONN_HANDLE connection_handle) {
 VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& local,
                            const VIP_NET_ADDRESS& remote, Deadline deadline, VIP_VI_ATTRIBUTES* attributes) {
     const NicPin pin(vi.nic, vi.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return refuse_vi(handle);
     Nic& nic = *pin;
     EndAddress from, to;
-    if (!read_address(nic, local, &from) || !read_address(nic, remote, &to)) return VIP_INVALID_PARAMETER;
+    if (!read_address(nic, "LocalAddr", local, &from) || !read_address(nic, "RemoteAddr", remote, &to))
+        return VIP_INVALID_PARAMETER;
     const VIP_RETURN begun = begin_attempt(vi, handle, false);
     if (begun != VIP_SUCCESS) return begun;
 
@@ -190,18 +266,20 @@ VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& 
     Status status = nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
     if (status == Status::ok) status = run_attempt(vi, op, patience_until(deadline), &result);
     status = conclude_attempt(vi, status);
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!vi.is(handle)) return refuse_vi(handle);
     if (status == Status::ok) write_traits(result.remote_traits, attributes);
+    if (status != Status::ok) refuse_attempt(status, to);
     return to_return(CallKind::request, status);
 }
 
 VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& local,
                         const VIP_NET_ADDRESS& remote, Deadline deadline) {
     const NicPin pin(vi.nic, vi.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return refuse_vi(handle);
     Nic& nic = *pin;
     EndAddress from, to;
-    if (!read_address(nic, local, &from) || !read_address(nic, remote, &to)) return VIP_INVALID_PARAMETER;
+    if (!read_address(nic, "LocalAddr", local, &from) || !read_address(nic, "RemoteAddr", remote, &to))
+        return VIP_INVALID_PARAMETER;
     const VIP_RETURN begun = begin_attempt(vi, handle, true);
     if (begun != VIP_SUCCESS) return begun;
     show_ends(vi, from, to);
@@ -219,12 +297,14 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
 
 VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTES* attributes) {
     const NicPin pin(vi.nic, vi.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return refuse_vi(handle);
     ConnectOp* op = nullptr;
     const Status resumed = resume_attempt(vi, wait, &op);
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!vi.is(handle)) return refuse_vi(handle);
     if (resumed == Status::not_done) return VIP_NOT_DONE;  // another thread waits for it
-    if (resumed != Status::ok) return VIP_INVALID_STATE;
+    if (resumed != Status::ok)
+        return refuse(VIP_INVALID_STATE, "VipConnectPeerRequest first; its result is told once",
+                      "no peer request of the VI is under way; the VI is %s", name_of_state(vi.state()));
 
     ConnectResult result;
     // The request's own timeout ends the wait. Who only looks waits for nobody, and goes on until the agent
@@ -237,11 +317,15 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
         return VIP_NOT_DONE;
     }
     const Status ended = conclude_attempt(vi, pin->ops->connect_finish(op, &result));
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!vi.is(handle)) return refuse_vi(handle);
     if (ended == Status::ok) {
         write_traits(result.remote_traits, attributes);
         return VIP_SUCCESS;
     }
+    if (is_mismatch(ended))
+        refuse_mismatch(ended, vi.core.traits, result.remote_traits);
+    else
+        refuse_attempt(ended, EndAddress());
     return to_return(CallKind::peer, ended);
 }
 

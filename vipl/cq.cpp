@@ -6,14 +6,32 @@
 #include "vipl/dispatcher.hpp"
 #include "vipl/poll_backoff.hpp"
 #include "vipl/vi.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
+namespace {
+
+VIP_RETURN check_entries(const Nic& nic, VIP_ULONG entries) {
+    if (entries == 0)
+        return refuse(VIP_INVALID_PARAMETER, "ask for as many as descriptors may complete", "EntryCount is 0");
+    if (entries > nic.info.max_cq_entries)
+        return refuse(VIP_ERROR_RESOURCE, "use several completion queues",
+                      "EntryCount is %lu; MaxCQEntries of NIC %s is %llu", entries, nic.info.name,
+                      static_cast<unsigned long long>(nic.info.max_cq_entries));
+    return VIP_SUCCESS;
+}
+
+}  // namespace
+
 VIP_RETURN create_cq(Nic& nic, VIP_ULONG entries, VIP_CQ_HANDLE* out) {
-    if (entries == 0) return VIP_INVALID_PARAMETER;
-    if (entries > nic.info.max_cq_entries) return VIP_ERROR_RESOURCE;
+    if (const VIP_RETURN bad = check_entries(nic, entries); bad != VIP_SUCCESS) return bad;
     const std::lock_guard lock(nic.mutex);
-    if (nic.cqs.size() >= nic.info.max_cq || !nic.leases.use(kagent::kLeaseCqs, 1)) return VIP_ERROR_RESOURCE;
+    if (nic.cqs.size() >= nic.info.max_cq)
+        return refuse(VIP_ERROR_RESOURCE, "destroy completion queues that are not used",
+                      "NIC %s has %zu completion queues already; MaxCQ is %llu", nic.info.name, nic.cqs.size(),
+                      static_cast<unsigned long long>(nic.info.max_cq));
+    if (!nic.leases.use(kagent::kLeaseCqs, 1)) return refuse_quota("completion queues", "agent.max_cqs");
     Cq* cq = nic.library->cqs.take();
     if (cq == nullptr || !cq->target.ring.allocate(static_cast<uint32_t>(entries)) ||
         !add_group(nic, cq->poll)) {
@@ -58,8 +76,10 @@ namespace {
 VIP_RETURN destroy_pinned(Nic& nic, Cq& cq, VIP_CQ_HANDLE handle) {
     {
         const std::lock_guard lock(nic.mutex);
-        if (!cq.is(handle)) return VIP_INVALID_PARAMETER;
-        if (cq.queues != 0) return VIP_ERROR_RESOURCE;
+        if (!cq.is(handle)) return refuse_cq(handle);
+        if (cq.queues != 0)
+            return refuse(VIP_ERROR_RESOURCE, "destroy the VIs first",
+                          "%u work queues of VIs are attached to the completion queue", cq.queues);
         nic.cqs.erase(std::find(nic.cqs.begin(), nic.cqs.end(), &cq));
         kill_cq(cq);
     }
@@ -76,7 +96,7 @@ VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
     std::shared_ptr<Dispatcher> dispatcher;
     {
         const NicPin pin(cq.nic, cq.handle, handle);
-        if (!pin) return VIP_INVALID_PARAMETER;
+        if (!pin) return refuse_cq(handle);
         dispatcher = pin->dispatcher;
         const VIP_RETURN result = destroy_pinned(*pin, cq, handle);
         if (result != VIP_SUCCESS) return result;
@@ -102,16 +122,18 @@ void collect(Cq& cq, VIP_ULONG enough) {
 
 VIP_RETURN resize_cq(Cq& cq, VIP_CQ_HANDLE handle, VIP_ULONG entries) {
     const NicPin pin(cq.nic, cq.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
-    if (entries == 0) return VIP_INVALID_PARAMETER;
-    if (entries > pin->info.max_cq_entries) return VIP_ERROR_RESOURCE;
+    if (!pin) return refuse_cq(handle);
+    if (const VIP_RETURN bad = check_entries(*pin, entries); bad != VIP_SUCCESS) return bad;
     cq.poll.lock.lock();
     const bool alive = cq.is(handle);
     if (alive && entries < cq.target.ring.capacity()) collect(cq, entries);
+    const uint32_t waiting = alive ? cq.target.ring.size() : 0;
     const bool done = alive && cq.target.ring.resize(static_cast<uint32_t>(entries));
     cq.poll.lock.unlock();
-    if (!alive) return VIP_INVALID_PARAMETER;
-    return done ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    if (!alive) return refuse_cq(handle);
+    if (done) return VIP_SUCCESS;
+    return refuse(VIP_ERROR_RESOURCE, "take them with VipCQDone first, or ask for more entries",
+                  "%u entries wait in the completion queue, and %lu were asked for", waiting, entries);
 }
 
 namespace {
@@ -153,10 +175,10 @@ bool look(Cq& cq, VIP_CQ_HANDLE handle, WorkQueue** queue, bool* around) {
                                                 VIP_BOOLEAN* recv_queue) {
     bool around = false;
     WorkQueue* queue = nullptr;
-    if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
+    if (!look(cq, handle, &queue, &around)) return fail_handle("VipCQDone", "CQHandle", handle, HandleKind::cq);
     // Either look may be the one after which it is time: of a program that gets two each time, always the second.
     if (queue == nullptr && !around && backoff_after_poll(&cq)) {
-        if (!look(cq, handle, &queue, &around)) return VIP_INVALID_PARAMETER;
+        if (!look(cq, handle, &queue, &around)) return fail_handle("VipCQDone", "CQHandle", handle, HandleKind::cq);
     }
     if (queue == nullptr && around) look_around(cq, handle);
     if (queue == nullptr) return VIP_NOT_DONE;

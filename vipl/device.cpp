@@ -8,18 +8,20 @@
 #include <cstring>
 
 #include "core/clock/clock.hpp"
-#include "core/log/log.hpp"
 #include "core/shm/segment.hpp"
 #include "vipl/name_service.hpp"
 #include "vipl/policy.hpp"
 #include "vipl/resolver.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
 
 constexpr const char* kDefaultNic = "nic0";
 
-Status ask_agent(Library& library, const std::string& device, Deadline deadline, NicInfo* out, std::string* why) {
+// *guessed, which may be null: nothing is known of the name.
+Status ask_agent(Library& library, const std::string& device, Deadline deadline, NicInfo* out, std::string* why,
+                 bool* guessed = nullptr) {
     kagent::NameText name;
     if (device.size() >= sizeof name.name) return Status::invalid;
     std::memcpy(name.name, device.c_str(), device.size());
@@ -32,6 +34,7 @@ Status ask_agent(Library& library, const std::string& device, Deadline deadline,
     kagent::NicEntry entry;
     if (!answer.get(&entry)) return Status::broken;
     *out = entry.nic;
+    if (guessed != nullptr) *guessed = (entry.is_default & kagent::kNicIsGuessed) != 0;
     out->provider[sizeof out->provider - 1] = '\0';
     out->name[sizeof out->name - 1] = '\0';
     return Status::ok;
@@ -119,10 +122,16 @@ Status find_device(Library& library, const std::string& given, Deadline deadline
     const bool by_host = device->starts_with(kHostPrefix);
     if (by_host) *device = nic_toward(library, device->substr(std::strlen(kHostPrefix)), deadline);
     std::string why;
-    const Status status = ask_agent(library, *device, deadline, out, &why);
+    bool guessed = false;
+    const Status status = ask_agent(library, *device, deadline, out, &why, &guessed);
+    if (status == Status::ok && guessed)
+        note("VipOpenNic", nullptr, "vipinfo shows the names of NICs; names.strict = true refuses unknown ones",
+             "unknown name '%.200s', opens the default %s because nothing is known of it", given.c_str(), out->name);
     if (status != Status::ok) {
-        VIADUCT_LOG(warn, "nic", "cannot open '%s': status %d %s", device->c_str(), static_cast<int>(status),
-                    why.c_str());
+        const bool unknown = status == Status::unknown_name || status == Status::invalid;
+        refuse(unknown ? VIP_INVALID_PARAMETER : VIP_ERROR_RESOURCE,
+               unknown ? "vipinfo shows the names of NICs" : "vipinfo --doctor", "cannot open '%s': %s",
+               device->c_str(), why.empty() ? "the agent does not answer" : why.c_str());
         return status;
     }
     // A name of one NIC is of no other that stands in for it.

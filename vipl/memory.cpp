@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "vipl/library.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -20,12 +21,14 @@ VIP_RETURN read_attributes(Nic& nic, const VIP_MEM_ATTRIBUTES* attributes, uint3
     if (attributes->Ptag != nullptr) {              // NULL is the default tag (spec/compat V1)
         const std::lock_guard lock(nic.mutex);
         const Ptag* tag = find_ptag(nic, attributes->Ptag);
-        if (tag == nullptr) return VIP_INVALID_PTAG;
+        if (tag == nullptr) return refuse_ptag(attributes->Ptag, nic.info.name);
         *ptag = tag->id;
     }
     if (attributes->EnableRdmaWrite) *flags |= kRegionRdmaWrite;
     if (attributes->EnableRdmaRead) {
-        if (nic.info.rdma_read_mask == 0) return VIP_INVALID_RDMAREAD;
+        if (nic.info.rdma_read_mask == 0)
+            return refuse(VIP_INVALID_RDMAREAD, "clear EnableRdmaRead, or open another NIC",
+                          "EnableRdmaRead is set; NIC %s has no RDMA read", nic.info.name);
         *flags |= kRegionRdmaRead;
     }
     return VIP_SUCCESS;
@@ -44,9 +47,23 @@ VIP_RETURN add_with_tag(Nic& nic, const Region& region, const VIP_MEM_ATTRIBUTES
                         uint32_t* handle) {
     std::unique_lock lock(nic.mutex, std::defer_lock);
     if (region.ptag != 0) lock.lock();
-    if (!still_names(nic, attributes, region.ptag)) return VIP_INVALID_PTAG;
+    if (!still_names(nic, attributes, region.ptag)) return refuse_ptag(attributes->Ptag, nic.info.name);
     *handle = nic.regions->add(region);
-    return *handle != 0 ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    if (*handle != 0) return VIP_SUCCESS;
+    return refuse(VIP_ERROR_RESOURCE, "deregister memory that is not used", "the table of %u regions is full",
+                  kMaxRegions);
+}
+
+// No region with that handle, or none that holds the address.
+VIP_RETURN refuse_region(const Nic& nic, uintptr_t address, VIP_MEM_HANDLE handle) {
+    Region region;
+    if (!nic.regions->snapshot(handle, &region))
+        return refuse(VIP_INVALID_PARAMETER, "use the handle that VipRegisterMem has stored, once",
+                      "memory handle %#x is not registered: it was deregistered, or never handed out", handle);
+    return refuse(VIP_INVALID_PARAMETER, "pass the address that was registered",
+                  "address %#llx does not fit memory handle %#x (%#llx to %#llx)",
+                  static_cast<unsigned long long>(address), handle, static_cast<unsigned long long>(region.base),
+                  static_cast<unsigned long long>(region.base + region.length));
 }
 
 // One more, or one less, region that may get its old tag back: such a tag is in use.
@@ -59,9 +76,9 @@ VIP_RETURN change_with_tag(Nic& nic, VIP_MEM_HANDLE handle, uintptr_t inside,
                            const VIP_MEM_ATTRIBUTES& attributes, uint32_t ptag, uint32_t flags,
                            Region* before) {
     const std::lock_guard lock(nic.mutex);
-    if (!still_names(nic, &attributes, ptag)) return VIP_INVALID_PTAG;
+    if (!still_names(nic, &attributes, ptag)) return refuse_ptag(attributes.Ptag, nic.info.name);
     if (!nic.regions->snapshot(handle, before) || !nic.regions->change(handle, inside, ptag, flags))
-        return VIP_INVALID_PARAMETER;
+        return refuse_region(nic, inside, handle);
     count_returns(nic, before->ptag, 1);
     return VIP_SUCCESS;
 }
@@ -80,7 +97,10 @@ VIP_RETURN create_ptag(Nic& nic, VIP_PROTECTION_HANDLE* out) {
     const std::lock_guard lock(nic.mutex);
     uint32_t id = 1;
     while (id < nic.ptags.size() && nic.ptags[id] != nullptr) ++id;
-    if (id > nic.info.max_ptags) return VIP_ERROR_RESOURCE;
+    if (id > nic.info.max_ptags)
+        return refuse(VIP_ERROR_RESOURCE, "destroy tags that are not used",
+                      "NIC %s has %u tags already; MaxPtags is %llu", nic.info.name, id - 1,
+                      static_cast<unsigned long long>(nic.info.max_ptags));
     Ptag* tag = nic.library->ptags.take();
     if (tag == nullptr) return VIP_ERROR_RESOURCE;
     const uintptr_t handle = handle_table.insert(HandleKind::ptag, tag);
@@ -109,9 +129,11 @@ Ptag* find_ptag(Nic& nic, VIP_PROTECTION_HANDLE handle) {
 VIP_RETURN destroy_ptag(Nic& nic, VIP_PROTECTION_HANDLE handle) {
     const std::lock_guard lock(nic.mutex);
     Ptag* tag = find_ptag(nic, handle);
-    if (tag == nullptr) return VIP_INVALID_PARAMETER;
-    const bool used = tag->vis != 0 || tag->returns != 0 || nic.regions->count_with_ptag(tag->id) != 0;
-    if (used) return VIP_ERROR_RESOURCE;
+    if (tag == nullptr) return refuse_handle("ProtectionHandle", handle, HandleKind::ptag);
+    const uint32_t regions = nic.regions->count_with_ptag(tag->id);
+    if (tag->vis != 0 || tag->returns != 0 || regions != 0)
+        return refuse(VIP_ERROR_RESOURCE, "destroy the VIs and deregister the memory first",
+                      "the protection tag is used by %u VIs and %u memory regions", tag->vis, regions);
     handle_table.remove(handle);
     tag->handle.store(0);
     nic.ptags[tag->id] = nullptr;
@@ -152,19 +174,37 @@ VIP_RETURN register_region(Nic& nic, const Region& place, const VIP_MEM_ATTRIBUT
     const auto base = static_cast<uintptr_t>(region.base);
     const uint64_t length = region.length;
     void* address = reinterpret_cast<void*>(base);
-    if (length == 0 || base + length < base) return VIP_INVALID_PARAMETER;
+    if (length == 0)
+        return refuse(VIP_INVALID_PARAMETER, "register at least one byte", "Length is 0 (address %p)", address);
+    if (base + length < base)
+        return refuse(VIP_INVALID_PARAMETER, "look at address and length", "address %p and length %llu wrap around",
+                      address, static_cast<unsigned long long>(length));
     const VIP_RETURN bad = read_attributes(nic, attributes, &region.ptag, &region.flags);
     if (bad != VIP_SUCCESS) return bad;
-    if (length > nic.info.max_register_block_bytes) return VIP_ERROR_RESOURCE;
-    if (!is_mapped(address, length)) return VIP_INVALID_PARAMETER;
-    if (nic.regions->live() >= nic.info.max_register_regions ||
-        nic.regions->bytes() + length > nic.info.max_register_bytes)
-        return VIP_ERROR_RESOURCE;
+    if (length > nic.info.max_register_block_bytes)
+        return refuse(VIP_ERROR_RESOURCE, "register in pieces",
+                      "Length is %llu; MaxRegisterBlockBytes of NIC %s is %llu",
+                      static_cast<unsigned long long>(length), nic.info.name,
+                      static_cast<unsigned long long>(nic.info.max_register_block_bytes));
+    if (!is_mapped(address, length))
+        return refuse(VIP_INVALID_PARAMETER, "allocate the memory first; look at address and length",
+                      "no memory is mapped at all of address %p length %llu", address,
+                      static_cast<unsigned long long>(length));
+    if (nic.regions->live() >= nic.info.max_register_regions)
+        return refuse(VIP_ERROR_RESOURCE, "deregister memory that is not used, or register larger pieces",
+                      "%u regions are registered; MaxRegisterRegions of NIC %s is %llu", nic.regions->live(),
+                      nic.info.name, static_cast<unsigned long long>(nic.info.max_register_regions));
+    if (nic.regions->bytes() + length > nic.info.max_register_bytes)
+        return refuse(VIP_ERROR_RESOURCE, "deregister memory that is not used",
+                      "Length %llu and the %llu bytes registered are more than MaxRegisterBytes %llu of NIC %s",
+                      static_cast<unsigned long long>(length), static_cast<unsigned long long>(nic.regions->bytes()),
+                      static_cast<unsigned long long>(nic.info.max_register_bytes), nic.info.name);
 
-    if (!nic.leases.use(kagent::kLeaseBytes, length)) return VIP_ERROR_RESOURCE;
+    if (!nic.leases.use(kagent::kLeaseBytes, length))
+        return refuse_quota("registered memory", "agent.max_registered_bytes");
     if (!nic.leases.use(kagent::kLeaseRegions, 1)) {
         nic.leases.give_back(kagent::kLeaseBytes, length);
-        return VIP_ERROR_RESOURCE;
+        return refuse_quota("memory regions", "agent.max_regions");
     }
     uint32_t handle = 0;
     const VIP_RETURN added = add_with_tag(nic, region, attributes, &handle);
@@ -177,17 +217,18 @@ VIP_RETURN register_region(Nic& nic, const Region& place, const VIP_MEM_ATTRIBUT
         nic.regions->remove(handle, base, &region);
         nic.leases.give_back(kagent::kLeaseBytes, length);
         nic.leases.give_back(kagent::kLeaseRegions, 1);
-        return VIP_ERROR_RESOURCE;
+        return refuse(VIP_ERROR_RESOURCE, "look at ulimit -l (locked memory): the NIC pins what is registered",
+                      "NIC %s cannot take address %p length %llu", nic.info.name, address,
+                      static_cast<unsigned long long>(length));
     }
     *out = handle;
     return VIP_SUCCESS;
 }
 
 VIP_RETURN deregister_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle) {
-    if (address == nullptr) return VIP_INVALID_PARAMETER;
+    const auto base = reinterpret_cast<uintptr_t>(address);
     Region removed;
-    if (!nic.regions->remove(handle, reinterpret_cast<uintptr_t>(address), &removed))
-        return VIP_INVALID_PARAMETER;
+    if (address == nullptr || !nic.regions->remove(handle, base, &removed)) return refuse_region(nic, base, handle);
     nic.ops->region_removed(nic.context, handle, removed);
     nic.leases.give_back(kagent::kLeaseBytes, removed.length);
     nic.leases.give_back(kagent::kLeaseRegions, 1);
@@ -196,8 +237,9 @@ VIP_RETURN deregister_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle) {
 
 VIP_RETURN query_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle, VIP_MEM_ATTRIBUTES* out) {
     Region region;
-    if (!nic.regions->snapshot(handle, &region)) return VIP_INVALID_PARAMETER;
-    if (reinterpret_cast<uintptr_t>(address) - region.base >= region.length) return VIP_INVALID_PARAMETER;
+    const auto inside = reinterpret_cast<uintptr_t>(address);
+    if (!nic.regions->snapshot(handle, &region) || inside - region.base >= region.length)
+        return refuse_region(nic, inside, handle);
     out->Ptag = nullptr;
     if (region.ptag != 0) {
         const std::lock_guard lock(nic.mutex);
@@ -211,13 +253,13 @@ VIP_RETURN query_memory(Nic& nic, void* address, VIP_MEM_HANDLE handle, VIP_MEM_
 
 VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
                                  const VIP_MEM_ATTRIBUTES& attributes) {
+    const auto inside = reinterpret_cast<uintptr_t>(address);
     Region before;
-    if (!nic.regions->snapshot(handle, &before)) return VIP_INVALID_PARAMETER;
+    if (!nic.regions->snapshot(handle, &before)) return refuse_region(nic, inside, handle);
     uint32_t ptag = 0;
     uint32_t flags = 0;
     const VIP_RETURN bad = read_attributes(nic, &attributes, &ptag, &flags);
     if (bad != VIP_SUCCESS) return bad;
-    const auto inside = reinterpret_cast<uintptr_t>(address);
     const VIP_RETURN changed = change_with_tag(nic, handle, inside, attributes, ptag, flags, &before);
     if (changed != VIP_SUCCESS) return changed;
     Region now = before;
@@ -226,7 +268,9 @@ VIP_RETURN set_memory_attributes(Nic& nic, void* address, VIP_MEM_HANDLE handle,
     const bool known = device_knows(nic.ops->region_changed(nic.context, handle, now));
     if (!known) nic.regions->change(handle, inside, before.ptag, before.flags);
     forget_before(nic, before);
-    return known ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
+    return known ? VIP_SUCCESS
+                 : refuse(VIP_ERROR_RESOURCE, "deregister the memory and register it with the attributes",
+                          "NIC %s cannot change memory handle %#x", nic.info.name, handle);
 }
 
 }  // namespace viaduct::vipl

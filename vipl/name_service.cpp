@@ -16,6 +16,7 @@
 #include "vipl/policy.hpp"
 #include "vipl/resolver.hpp"
 #include "vipl/status.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
@@ -80,13 +81,18 @@ void write_host(const NicAddress& from, VIP_NET_ADDRESS* to) {
                 kNicAddressBytes);
 }
 
+VIP_RETURN refuse_unstarted() {
+    return refuse(VIP_ERROR_NAMESERVICE, "VipNSInit first", "the name service of this NIC handle was not started");
+}
+
 // A NIC of this host cannot be turned into one that reaches others; the log says which one does.
 void tell_of_far_host(const Nic& nic, const char* name) {
     if ((nic.info.capabilities & kCapLocalOnly) == 0) return;
-    VIADUCT_LOG(warn, "names",
-                "'%s' is another host, and %s reaches this one only; open the NIC \"%s%s\", or set "
-                "names.default_provider = \"%s\"",
-                name, nic.info.name, kHostPrefix, name, nic.library->config.get("names", "far_provider").c_str());
+    const std::string far = nic.library->config.get("names", "far_provider");
+    char cure[200];
+    std::snprintf(cure, sizeof cure, "open the NIC \"%s%.60s\", or set names.default_provider = \"%s\"", kHostPrefix,
+                  name, far.c_str());
+    refuse(VIP_ERROR_NAMESERVICE, cure, "'%s' is another host, and %s reaches this one only", name, nic.info.name);
 }
 
 }  // namespace
@@ -99,16 +105,18 @@ VIP_RETURN names_start(Nic& nic) {
 
 VIP_RETURN names_stop(Nic& nic) {
     const std::lock_guard lock(nic.mutex);
-    if (!std::exchange(nic.names_started, false)) return VIP_ERROR_NAMESERVICE;
+    if (!std::exchange(nic.names_started, false)) return refuse_unstarted();
     return VIP_SUCCESS;
 }
 
 VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_ADDRESS* out) {
-    if (!started(nic)) return VIP_ERROR_NAMESERVICE;
+    if (!started(nic)) return refuse_unstarted();
     const HostsFile hosts = hosts_of(nic.library->config);
     if (hosts.knows(name)) {
         const auto address = hosts.address_of(name, index);
-        if (!address) return VIP_ERROR_NAMESERVICE;  // past the last address of that host
+        if (!address)  // past the last address of that host
+            return refuse(VIP_ERROR_NAMESERVICE, "count NameIndex up from 0 until this answer",
+                          "host '%s' has no address with NameIndex %lu", name, index);
         write_host(*address, out);
         return VIP_SUCCESS;
     }
@@ -119,29 +127,42 @@ VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_AD
     if (status != Status::ok) status = by_agent(nic, name, index, deadline, &address);
     if (status != Status::ok && is_host && index == 0) tell_of_far_host(nic, name);
     if (status == Status::ok) write_host(address, out);
+    if (status != Status::ok)
+        refuse(VIP_ERROR_NAMESERVICE,
+               "add the host to a vip_hosts file (vip_hosts(5)) or name one in VIADUCT_HOSTS; getent hosts shows "
+               "whether the system knows it",
+               "no NIC address of host '%s' (NameIndex %lu) is known", name, index);
     return to_return(CallKind::names, status);
 }
 
 VIP_RETURN names_by_address(Nic& nic, const VIP_NET_ADDRESS& address, char* name, VIP_ULONG* name_bytes) {
-    if (!started(nic)) return VIP_ERROR_NAMESERVICE;
-    if (address.HostAddressLen != kNicAddressBytes) return VIP_INVALID_PARAMETER;
+    if (!started(nic)) return refuse_unstarted();
+    if (address.HostAddressLen != kNicAddressBytes)
+        return refuse(VIP_INVALID_PARAMETER, "copy LocalNicAddress of VipQueryNic",
+                      "HostAddressLen is %u, it must be %u", address.HostAddressLen, kNicAddressBytes);
     NicAddress wanted;
     std::memcpy(wanted.bytes,
                 reinterpret_cast<const uint8_t*>(&address) + offsetof(VIP_NET_ADDRESS, HostAddress),
                 kNicAddressBytes);
     std::string found = hosts_of(nic.library->config).name_of(wanted);
     if (found.empty()) found = name_by_agent(nic, wanted);
-    if (found.empty()) return VIP_ERROR_NAMESERVICE;
+    if (found.empty())
+        return refuse(VIP_ERROR_NAMESERVICE, "add the host to a vip_hosts file (vip_hosts(5))",
+                      "no host name of that address is known");
     const VIP_ULONG room = *name_bytes;
     *name_bytes = found.size() + 1;  // in: room; out: used or needed, the zero included
-    if (room < found.size() + 1) return VIP_INVALID_PARAMETER;
+    if (room < found.size() + 1)
+        return refuse(VIP_INVALID_PARAMETER, "call again with that much room",
+                      "NameLen is %lu, the name needs %zu bytes with its end", room, found.size() + 1);
     std::memcpy(name, found.c_str(), found.size() + 1);
     return VIP_SUCCESS;
 }
 
 VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
     const VIP_ULONG room = list->NumAdAddrs;
-    if (room != 0 && list->ADAddrArray == nullptr) return VIP_INVALID_PARAMETER;
+    if (room != 0 && list->ADAddrArray == nullptr)
+        return refuse(VIP_INVALID_PARAMETER, "pass an array of so many addresses",
+                      "NumAdAddrs is %lu, ADAddrArray NULL", room);
     std::vector<NicAddress> known{nic.info.address};
     const auto add = [&known](const NicAddress& address) {
         for (const NicAddress& k : known) {
@@ -162,7 +183,8 @@ VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
     VIP_ULONG filled = 0;
     for (; filled < room && filled < known.size(); ++filled) {
         VIP_NET_ADDRESS* out = list->ADAddrArray[filled];
-        if (out == nullptr) return VIP_INVALID_PARAMETER;
+        if (out == nullptr)
+            return refuse(VIP_INVALID_PARAMETER, "point each entry to an address", "ADAddrArray[%lu] is NULL", filled);
         write_host(known[filled], out);
         out->DiscriminatorLen = 0;
     }

@@ -24,6 +24,7 @@
 #include "vipl/status.hpp"
 #include "vipl/user_agent.hpp"
 #include "vipl/vi.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
@@ -92,7 +93,8 @@ Status find_nic(Library& library, Nic& nic, const char* given, Deadline deadline
     if (status != Status::ok) return status;
     const LoadedProvider loaded = load_provider(nic.info.provider);
     if (loaded.provider == nullptr) {
-        VIADUCT_LOG(error, "nic", "provider %s: %s", nic.info.provider, loaded.error.c_str());
+        refuse(VIP_ERROR_RESOURCE, loaded.cure.c_str(), "provider %s of NIC '%s': %s", nic.info.provider, given,
+               loaded.error.c_str());
         return Status::out_of_resources;
     }
     nic.provider = loaded.provider;
@@ -119,9 +121,9 @@ Status open_context(Library& library, Nic& nic) {
     errno = 0;
     const Status status = make_context(library, nic);
     if (status != Status::ok)
-        VIADUCT_LOG(warn, "nic",
-                    "cannot open '%s': no shared memory (memfd), descriptors or random numbers; status %d, %s; %s",
-                    nic.device.c_str(), static_cast<int>(status), std::strerror(errno), kLookAtLimits);
+        refuse(VIP_ERROR_RESOURCE, kLookAtLimits,
+               "cannot open '%s': no shared memory (memfd), descriptors or random numbers: %s", nic.device.c_str(),
+               std::strerror(errno));
     return status;
 }
 
@@ -133,8 +135,8 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
     Mail answer;
     status = library.link.call(std::move(request), &answer, deadline);
     if (status != Status::ok) {
-        VIADUCT_LOG(warn, "nic", "the agent does not open '%s': status %d %s", nic.device.c_str(),
-                    static_cast<int>(status), refusal_text(library, answer).c_str());
+        refuse(VIP_ERROR_RESOURCE, "vipinfo --doctor", "the agent does not open '%s': %s", nic.device.c_str(),
+               refusal_text(library, answer).c_str());
         return status;
     }
     kagent::Opened opened;
@@ -163,13 +165,14 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     errno = 0;
     Library* library = Library::start();
     if (library == nullptr) {
-        VIADUCT_LOG(
-            warn, "nic",
-            "cannot open '%s': no memory, thread or descriptors (epoll, eventfd) for the library itself: %s; %s", name,
-            std::strerror(errno), kLookAtLimits);
-        return VIP_ERROR_RESOURCE;
+        return refuse(VIP_ERROR_RESOURCE, kLookAtLimits,
+                      "cannot open '%s': no memory, thread or descriptors (epoll, eventfd) for the library itself: %s",
+                      name, std::strerror(errno));
     }
-    if (std::strlen(name) >= sizeof(kagent::NameText::name)) return VIP_INVALID_PARAMETER;
+    if (std::strlen(name) >= sizeof(kagent::NameText::name))
+        return refuse(VIP_INVALID_PARAMETER, "vipinfo shows the names of NICs",
+                      "DeviceName has %zu characters, %zu are the most", std::strlen(name),
+                      sizeof(kagent::NameText::name) - 1);
     Nic* fresh = library->nics.take();
     if (fresh == nullptr) return VIP_ERROR_RESOURCE;
     Nic& nic = *fresh;

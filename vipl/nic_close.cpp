@@ -13,6 +13,7 @@
 #include "vipl/nic.hpp"
 #include "vipl/policy.hpp"
 #include "vipl/vi.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -67,7 +68,7 @@ void tell_agent_closed(Nic& nic) {
 
 VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {
     auto* found = static_cast<Nic*>(handle_table.find(handle, HandleKind::nic));
-    if (found == nullptr || !handle_table.remove(handle)) return VIP_INVALID_PARAMETER;
+    if (found == nullptr || !handle_table.remove(handle)) return refuse_handle("NicHandle", handle, HandleKind::nic);
     Nic& nic = *found;
     Library& library = *nic.library;
     library.remove_open(&nic);
@@ -99,6 +100,7 @@ void nic_failed(Nic& nic) {
     why.code = VIP_ERROR_CATASTROPHIC;
     why.resource = VIP_RESOURCE_NIC;
     why.report = false;  // once for all of them, below
+    why.cause.kind = CauseKind::device;
     for (Vi* vi : vis_of(nic)) {
         {
             const BothQueues both(vi->core);

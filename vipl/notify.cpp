@@ -9,14 +9,18 @@
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
 #include "vipl/vi.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 
 VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_PVOID context,
                            VIP_VI_CALLBACK handler) {
     const std::lock_guard lock(armed_mutex_);
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
-    if (queue.cq != nullptr) return VIP_ERROR_RESOURCE;  // spec/conformance O2
+    if (!vi.is(handle)) return refuse_vi(handle);
+    if (queue.cq != nullptr)  // spec/conformance O2
+        return refuse(VIP_ERROR_RESOURCE, "VipCQNotify on that completion queue",
+                      "the %s queue was attached to a completion queue when the VI was created",
+                      queue.is_receive ? "receive" : "send");
     auto& armed = vi.side_of(queue).armed;
     armed_queues_.reserve(armed_queues_.size() + 1);  // memory runs short before anything has changed
     armed.push_back({context, handler});
@@ -27,12 +31,12 @@ VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_P
     armed.pop_back();  // refused, so that it must never be made; nobody can have taken it meanwhile
     queue.sleepers.fetch_sub(1);
     if (armed.empty()) std::erase(armed_queues_, &queue);
-    return VIP_ERROR_RESOURCE;
+    return refuse(VIP_ERROR_RESOURCE, "look at ulimit -u and the limits of the cgroup", "no thread for handlers");
 }
 
 VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_CQ_CALLBACK handler) {
     const std::lock_guard lock(armed_mutex_);
-    if (!cq.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!cq.is(handle)) return refuse_cq(handle);
     armed_cqs_.reserve(armed_cqs_.size() + 1);
     cq.armed.push_back({context, handler});
     if (cq.armed.size() == 1) armed_cqs_.push_back(&cq);
@@ -42,7 +46,7 @@ VIP_RETURN Dispatcher::arm(Cq& cq, VIP_CQ_HANDLE handle, VIP_PVOID context, VIP_
     cq.armed.pop_back();
     cq.target.sleepers.fetch_sub(1);
     if (cq.armed.empty()) std::erase(armed_cqs_, &cq);
-    return VIP_ERROR_RESOURCE;
+    return refuse(VIP_ERROR_RESOURCE, "look at ulimit -u and the limits of the cgroup", "no thread for handlers");
 }
 
 void Dispatcher::forget_vi(Vi& vi) {

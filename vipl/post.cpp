@@ -3,10 +3,12 @@
 // program with one thread and nothing unusual stands alone at the end; everything else takes the slow path.
 #include "vipl/post.hpp"
 
+#include "core/text/code_names.hpp"
 #include "vipl/library.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/vi_state.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -61,16 +63,37 @@ inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_M
 }
 
 // Neither enqueued nor completed: told by an asynchronous error (spec/descriptors 2.3). The lock is not held.
-[[gnu::noinline, gnu::cold]] VIP_RETURN refuse_untrusted(Vi& vi, VIP_DESCRIPTOR* d) {
-    break_by_program(vi, VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, 0, d);
+[[gnu::noinline, gnu::cold]] VIP_RETURN refuse_untrusted(Vi& vi, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
+    const auto address = reinterpret_cast<uintptr_t>(d);
+    Cause cause;
+    cause.kind = CauseKind::misaligned;
+    if (address % VIP_DESCRIPTOR_ALIGNMENT == 0) {
+        cause = explain_range(*vi.core.regions, memory, address, sizeof(VIP_DESCRIPTOR), vi.core.ptag, 0);
+        if (cause.kind != CauseKind::other_ptag) cause.kind = CauseKind::not_registered;
+    }
+    cause.handle = memory;
+    cause.address = address;
+    break_by_program(vi, VIP_ERROR_POST_DESC, VIP_RESOURCE_DESCRIPTOR, 0, d, cause);
     return VIP_SUCCESS;
 }
 
 // spec/conformance O9: the post itself succeeds. `q` tells which queue ran over.
 [[gnu::noinline, gnu::cold]] VIP_RETURN refuse_overrun(Vi& vi, const WorkQueue& q, VIP_DESCRIPTOR* d) {
+    Cause cause;
+    cause.kind = CauseKind::queue_full;
+    cause.operation = q.is_receive ? CauseOperation::receive : CauseOperation::send;
+    cause.high = q.depth();
     break_by_program(vi, VIP_ERROR_VI_OVERRUN, VIP_RESOURCE_VI,
-                     q.is_receive ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND, d);
+                     q.is_receive ? VIP_STATUS_OP_RECEIVE : VIP_STATUS_OP_SEND, d, cause);
     return VIP_SUCCESS;
+}
+
+// A send to a VI that is not connected completes as flushed: the program is told what it forgot. The lock is held.
+void note_unconnected_send(Vi& vi, const WorkQueue& q) {
+    const VIP_VI_STATE state = vi.state();
+    if (q.is_receive || state == VIP_STATE_ERROR) return;
+    note("VipPostSend", vi.public_handle(), "connect first: VipConnectRequest, VipConnectAccept or VipConnectPeerWait",
+         "the VI is %s: the descriptor completes with VIP_STATUS_DESC_FLUSHED_ERROR", name_of_state(state));
 }
 
 // Not Connected: the state machine says what happens. The lock is held.
@@ -81,26 +104,37 @@ inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_M
         case PostRule::hand_on:
             return vi.ops->kick_recv(vi.core);
         case PostRule::flush:
+            note_unconnected_send(vi, q);
             return flush_queue(q);
     }
 }
 
-[[gnu::noinline, gnu::cold]] VIP_RETURN dead_handle(WorkQueue& q) {
+template <bool receive>
+constexpr const char* kPost = receive ? "VipPostRecv" : "VipPostSend";
+
+template <bool receive>
+[[gnu::noinline, gnu::cold]] VIP_RETURN no_such_vi(VIP_VI_HANDLE handle) {
+    return fail_handle(kPost<receive>, "ViHandle", handle, HandleKind::vi);
+}
+
+template <bool receive>
+[[gnu::noinline, gnu::cold]] VIP_RETURN dead_handle(WorkQueue& q, VIP_VI_HANDLE handle) {
     q.lock.unlock();
-    return VIP_INVALID_PARAMETER;
+    return no_such_vi<receive>(handle);
 }
 
 template <bool receive>
 [[gnu::noinline]] VIP_RETURN post_in_general(Vi* vi, VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d,
                                              VIP_MEM_HANDLE memory) {
-    if (vi == nullptr || d == nullptr) return VIP_INVALID_PARAMETER;
+    if (vi == nullptr) return no_such_vi<receive>(handle);
+    if (d == nullptr) return fail_null(kPost<receive>, handle, "DescriptorPtr");
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     q.lock.lock();
     if (!vi->is(handle)) [[unlikely]]
-        return dead_handle(q);
+        return dead_handle<receive>(q, handle);
     if (!may_trust(*vi, q, d, memory)) [[unlikely]] {
         q.lock.unlock();
-        return refuse_untrusted(*vi, d);
+        return refuse_untrusted(*vi, d, memory);
     }
     if (q.full()) [[unlikely]] {
         q.lock.unlock();
@@ -121,7 +155,7 @@ template <bool receive>
 inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE memory) {
     Vi* vi = find_vi(handle);
     if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return no_such_vi<receive>(handle);
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     if (!q.lock.try_enter()) [[unlikely]]
         return post_in_general<receive>(vi, handle, d, memory);
@@ -138,7 +172,7 @@ inline VIP_RETURN post(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* d, VIP_MEM_HANDLE m
 }
 
 [[gnu::noinline, gnu::cold]] VIP_RETURN why_not(const Vi& vi, VIP_VI_HANDLE handle) {
-    return vi.is(handle) ? VIP_NOT_DONE : VIP_INVALID_PARAMETER;
+    return vi.is(handle) ? VIP_NOT_DONE : fail_handle("VipxWriteNow", "ViHandle", handle, HandleKind::vi);
 }
 
 // The lock is held.
@@ -170,12 +204,13 @@ template <bool receive>
 VIP_RETURN post_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, VIP_ULONG count,
                       VIP_MEM_HANDLE memory) {
     Vi* vi = find_vi(handle);
-    if (vi == nullptr || (descriptors == nullptr && count != 0)) return VIP_INVALID_PARAMETER;
+    if (vi == nullptr) return no_such_vi<receive>(handle);
+    if (descriptors == nullptr && count != 0) return fail_null(kPost<receive>, handle, "Descriptors");
     for (VIP_ULONG i = 0; i < count; i++)
-        if (descriptors[i] == nullptr) return VIP_INVALID_PARAMETER;
+        if (descriptors[i] == nullptr) return fail_null(kPost<receive>, handle, "an entry of Descriptors");
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     q.lock.lock();
-    if (!vi->is(handle)) return dead_handle(q);
+    if (!vi->is(handle)) return dead_handle<receive>(q, handle);
     VIP_ULONG posted = 0;
     bool trusted = true;
     while (posted < count && !q.full()) {
@@ -189,7 +224,7 @@ VIP_RETURN post_batch(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* const* descriptors, 
     q.lock.unlock();
     settle_if_broken(*vi);
     if (posted == count) return VIP_SUCCESS;
-    return trusted ? refuse_overrun(*vi, q, descriptors[posted]) : refuse_untrusted(*vi, descriptors[posted]);
+    return trusted ? refuse_overrun(*vi, q, descriptors[posted]) : refuse_untrusted(*vi, descriptors[posted], memory);
 }
 
 }  // namespace
@@ -204,7 +239,7 @@ VIP_RETURN post_recv(VIP_VI_HANDLE handle, VIP_DESCRIPTOR* descriptor, VIP_MEM_H
 
 VIP_RETURN query_mapped(VIP_VI_HANDLE handle, VIP_UINT64 address, VIP_MEM_HANDLE memory, VIP_ULONG bytes, void** here) {
     Vi* vi = find_vi(handle);
-    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    if (vi == nullptr) return fail_handle("VipxQueryMapped", "ViHandle", handle, HandleKind::vi);
     WorkQueue& q = vi->core.send;
     q.lock.lock();
     const bool mapped = q.open_to == handle && vi->ops->mapped_at(vi->core, memory, address, bytes, here) == Status::ok;
@@ -229,10 +264,10 @@ using namespace viaduct::vipl;
 // Past the queue, or not at all; exported.
 VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write) {
     if (Write == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return fail_null("VipxWriteNow", ViHandle, "Write");
     Vi* vi = find_vi(ViHandle);
     if (vi == nullptr) [[unlikely]]
-        return VIP_INVALID_PARAMETER;
+        return fail_handle("VipxWriteNow", "ViHandle", ViHandle, viaduct::HandleKind::vi);
     viaduct::WorkQueue& q = vi->core.send;
     if (!q.lock.try_enter()) [[unlikely]]
         return write_in_general(*vi, ViHandle, *Write);

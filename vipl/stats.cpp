@@ -62,6 +62,8 @@ void describe(const Vi& vi) {
         d.field(kViCounters[i].name, kViCounters[i].help, FieldKind::counter, s.counts[i]);
 }
 
+}  // namespace
+
 std::string text_of(const EndAddress& end) {
     std::string out;
     for (size_t i = 0; i < kNicAddressBytes; ++i)
@@ -74,8 +76,6 @@ std::string text_of(const EndAddress& end) {
     }
     return out;
 }
-
-}  // namespace
 
 void show_vi(Vi& vi) {
     vi.core.stats.clear();

@@ -2,6 +2,8 @@
 // What the user agent shows of itself to vipstat and to tracers. Slow paths only.
 #pragma once
 
+#include <string>
+
 #include "core/stats/process_stats.hpp"
 #include "vipl/vi.hpp"
 
@@ -9,6 +11,8 @@ namespace viaduct::vipl {
 
 // A VI has been made.
 void show_vi(Vi&);
+// An address as it is shown: "02:00:...:01/discriminator".
+std::string text_of(const EndAddress&);
 // It is about to connect these.
 void show_ends(Vi&, const EndAddress& local, const EndAddress& remote);
 // An attempt has ended. Both queue locks held.

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/log/log.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -188,10 +188,10 @@ const char* words_for(Status status) {
 
 VIP_RETURN to_return(CallKind kind, Status status) {
     const VIP_RETURN answer = code_for(kind, status);
-    // The code is one for many causes; what tells them apart is in the log.
+    // The code is one for many causes; the record tells them apart.
     if (answer == VIP_ERROR_RESOURCE)
-        VIADUCT_LOG(warn, "calls", "%s: %s (status %d; the system's last error: %s)", words_for(kind),
-                    words_for(status), static_cast<int>(status), std::strerror(errno));
+        refuse(answer, "vipinfo --doctor", "%s: %s (the system's last error: %s)", words_for(kind), words_for(status),
+               std::strerror(errno));
     return answer;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/memory/mapped.hpp"
+#include "core/text/code_names.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
 #include "vipl/dispatcher.hpp"
@@ -11,6 +12,7 @@
 #include "vipl/nic.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/vi_state.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -18,10 +20,24 @@ namespace {
 // spec/calls 4.2, in the order in which a program would want to hear of it.
 VIP_RETURN check_attributes(const NicInfo& info, const VIP_VI_ATTRIBUTES& a) {
     if (!std::has_single_bit(a.ReliabilityLevel) || (info.reliability_mask & a.ReliabilityLevel) == 0)
-        return VIP_INVALID_RELIABILITY_LEVEL;
-    if (a.MaxTransferSize == 0 || a.MaxTransferSize > info.max_transfer) return VIP_INVALID_MTU;
-    if (a.QoS != nullptr) return VIP_INVALID_QOS;
-    if (a.EnableRdmaRead && (info.rdma_read_mask & a.ReliabilityLevel) == 0) return VIP_INVALID_RDMAREAD;
+        return refuse(
+            VIP_INVALID_RELIABILITY_LEVEL,
+            "clear the attributes first and set one of VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY, "
+            "VIP_SERVICE_RELIABLE_RECEPTION",
+            "ReliabilityLevel is %#x; NIC %s takes one bit of %#x", a.ReliabilityLevel, info.name,
+            info.reliability_mask);
+    if (a.MaxTransferSize == 0 || a.MaxTransferSize > info.max_transfer)
+        return refuse(VIP_INVALID_MTU, "use MaxTransferSize of VipQueryNic or less",
+                      "MaxTransferSize is %lu; NIC %s takes 1 to %llu", a.MaxTransferSize, info.name,
+                      static_cast<unsigned long long>(info.max_transfer));
+    if (a.QoS != nullptr)
+        return refuse(VIP_INVALID_QOS, "clear the attributes before they are filled; no NIC has qualities of service",
+                      "QoS is %p, it must be NULL", a.QoS);
+    if (a.EnableRdmaRead && (info.rdma_read_mask & a.ReliabilityLevel) == 0)
+        return refuse(VIP_INVALID_RDMAREAD,
+                      "clear EnableRdmaRead, or use a reliable level; RDMAReadSupport of VipQueryNic",
+                      "EnableRdmaRead is set; NIC %s has RDMA read at levels %#x, the VI has %#x", info.name,
+                      info.rdma_read_mask, a.ReliabilityLevel);
     return VIP_SUCCESS;
 }
 
@@ -60,6 +76,13 @@ bool cq_of(Nic& nic, VIP_CQ_HANDLE handle, Cq** cq) {
     return *cq != nullptr && (*cq)->nic == &nic && (*cq)->is(handle);
 }
 
+VIP_RETURN refuse_cq_of(const Nic& nic, const char* argument, VIP_CQ_HANDLE handle) {
+    if (find_cq(handle) != nullptr)
+        return refuse(VIP_INVALID_PARAMETER, "create it on the same NIC handle as the VI",
+                      "%s %p belongs to another NIC handle than that of %s", argument, handle, nic.info.name);
+    return refuse_handle(argument, handle, HandleKind::cq);
+}
+
 uint32_t take_slot(Nic& nic, Vi* vi) {
     if (nic.free_slots.empty()) {
         nic.free_slots.push_back(static_cast<uint32_t>(nic.vis.size()));
@@ -87,6 +110,8 @@ void prepare_queue(Vi& vi, WorkQueue& q, Cq* cq, bool is_receive) {
     QueueSide& side = vi.side_of(q);
     side.empty_polls = 0;
     side.waiting = false;
+    side.told_empty = false;
+    side.told_timeout_at = 0;
 }
 
 // Associations with tag and queues; Nic::mutex held.
@@ -138,9 +163,14 @@ VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDL
     Ptag* tag;
     Cq* send;
     Cq* recv;
-    if (!tag_of(nic, attributes.Ptag, &tag)) return VIP_INVALID_PTAG;
-    if (!cq_of(nic, send_cq, &send) || !cq_of(nic, recv_cq, &recv)) return VIP_INVALID_PARAMETER;
-    if (nic.vi_count >= nic.info.max_vi || !nic.leases.use(kagent::kLeaseVis, 1)) return VIP_ERROR_RESOURCE;
+    if (!tag_of(nic, attributes.Ptag, &tag)) return refuse_ptag(attributes.Ptag, nic.info.name);
+    if (!cq_of(nic, send_cq, &send)) return refuse_cq_of(nic, "SendCQHandle", send_cq);
+    if (!cq_of(nic, recv_cq, &recv)) return refuse_cq_of(nic, "RecvCQHandle", recv_cq);
+    if (nic.vi_count >= nic.info.max_vi)
+        return refuse(VIP_ERROR_RESOURCE, "destroy VIs that are not used, or open the NIC once more",
+                      "NIC %s has %u VIs already; MaxVI is %llu", nic.info.name, nic.vi_count,
+                      static_cast<unsigned long long>(nic.info.max_vi));
+    if (!nic.leases.use(kagent::kLeaseVis, 1)) return refuse_quota("VIs", "agent.max_vis");
 
     Vi* vi = nic.library->vis.take();
     if (vi != nullptr && build_vi(nic, *vi, attributes, tag, send, recv) == VIP_SUCCESS) {
@@ -160,23 +190,34 @@ VIP_RETURN create_vi(Nic& nic, const VIP_VI_ATTRIBUTES& attributes, VIP_CQ_HANDL
     }
     if (vi != nullptr) nic.library->vis.give_back(vi);
     nic.leases.give_back(kagent::kLeaseVis, 1);
-    return VIP_ERROR_RESOURCE;
+    return refuse(VIP_ERROR_RESOURCE, "look at ulimit -n and ulimit -v",
+                  "no memory, handle or queue of NIC %s left for one more VI", nic.info.name);
 }
 
 namespace {
 
+// The state does not allow the call.
+VIP_RETURN refuse_state(const Vi& vi, const char* wanted) {
+    return refuse(VIP_INVALID_STATE, "VipDisconnect first", "the VI is %s, it must be %s", name_of_state(vi.state()),
+                  wanted);
+}
+
 VIP_RETURN destroy_pinned(Nic& nic, Vi& vi, VIP_VI_HANDLE handle) {
     {
         const BothQueues both(vi.core);
-        if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
-        if (!may_reshape(vi.state())) return VIP_INVALID_STATE;
+        if (!vi.is(handle)) return refuse_vi(handle);
+        if (!may_reshape(vi.state())) return refuse_state(vi, "Idle");
         const ViCore& core = vi.core;
         // Completions that nobody fetched are dropped (spec/states 3); whatever is not complete is still the
         // program's promise.
         if (core.recv.completed != core.recv.posted || core.send.completed != core.send.posted)
-            return VIP_ERROR_RESOURCE;
+            return refuse(VIP_ERROR_RESOURCE, "VipDisconnect completes them as flushed; take them with VipRecvDone",
+                          "%u receives and %u sends are posted and not complete",
+                          core.recv.posted - core.recv.completed, core.send.posted - core.send.completed);
         if (nic.library->policy.destroy_needs_empty_queues && !(core.recv.empty() && core.send.empty()))
-            return VIP_ERROR_RESOURCE;
+            return refuse(VIP_ERROR_RESOURCE, "take them with VipRecvDone and VipSendDone, or clear vipl.strict",
+                          "completions were not taken: %u of the receive queue, %u of the send queue (vipl.strict)",
+                          core.recv.posted - core.recv.dequeued, core.send.posted - core.send.dequeued);
         vi.handle.store(0);
     }
     handle_table.remove(handle);
@@ -193,7 +234,7 @@ VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
     std::shared_ptr<Dispatcher> dispatcher;
     {
         const NicPin pin(vi.nic, vi.handle, handle);
-        if (!pin) return VIP_INVALID_PARAMETER;
+        if (!pin) return refuse_vi(handle);
         dispatcher = pin->dispatcher;
         const VIP_RETURN result = destroy_pinned(*pin, vi, handle);
         if (result != VIP_SUCCESS) return result;
@@ -281,7 +322,7 @@ VIP_RETURN query_vi(Vi& vi, VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_AT
     vi.core.recv.lock.unlock();
     settle_if_broken(vi);
     const BothQueues both(vi.core);
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+    if (!vi.is(handle)) return refuse_vi(handle);
     *state = vi.state();
     *attributes = vi.attributes;
     *send_empty = vi.core.send.empty() ? VIP_TRUE : VIP_FALSE;
@@ -291,16 +332,16 @@ VIP_RETURN query_vi(Vi& vi, VIP_VI_HANDLE handle, VIP_VI_STATE* state, VIP_VI_AT
 
 VIP_RETURN set_vi_attributes(Vi& vi, VIP_VI_HANDLE handle, const VIP_VI_ATTRIBUTES& attributes) {
     const NicPin pin(vi.nic, vi.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return refuse_vi(handle);
     Nic& nic = *pin;
     const std::lock_guard lock(nic.mutex);
     const BothQueues both(vi.core);
-    if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
-    if (!may_reshape(vi.state())) return VIP_INVALID_STATE;
+    if (!vi.is(handle)) return refuse_vi(handle);
+    if (!may_reshape(vi.state())) return refuse_state(vi, "Idle");
     const VIP_RETURN bad = check_attributes(nic.info, attributes);
     if (bad != VIP_SUCCESS) return bad;
     Ptag* tag;
-    if (!tag_of(nic, attributes.Ptag, &tag)) return VIP_INVALID_PTAG;
+    if (!tag_of(nic, attributes.Ptag, &tag)) return refuse_ptag(attributes.Ptag, nic.info.name);
     count_uses(vi, -1);
     apply_attributes(vi, nic.info, attributes, tag);
     count_uses(vi, 1);

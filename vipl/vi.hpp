@@ -26,11 +26,13 @@ struct ArmedVi {
     VIP_VI_CALLBACK handler = nullptr;
 };
 
-// What the user agent keeps beside each work queue. `empty_polls` and `waiting` under the queue's lock,
-// `armed` under the dispatcher's.
+// What the user agent keeps beside each work queue. All but `armed` under the queue's lock, `armed` under the
+// dispatcher's.
 struct QueueSide {
     uint32_t empty_polls = 0;
     bool waiting = false;  // a thread is in SendWait or RecvWait
+    bool told_empty = false;       // that it was asked while empty has been told
+    uint32_t told_timeout_at = 0;  // number of the descriptor, and 1, that a wait in vain was told of
     std::deque<ArmedVi> armed;
 };
 
@@ -142,6 +144,6 @@ inline void settle_if_broken(Vi& vi) {
 
 // The program's own mistake (POST_DESC, VI_OVERRUN): marks, ends an attempt under way, settles.
 void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
-                      VIP_DESCRIPTOR* descriptor);
+                      VIP_DESCRIPTOR* descriptor, const Cause& cause);
 
 }  // namespace viaduct::vipl

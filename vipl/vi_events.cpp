@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "core/clock/clock.hpp"
-#include "core/log/log.hpp"
 #include "core/stats/process_stats.hpp"
 #include "core/sync/cancellation.hpp"
 #include "core/trace/probe.hpp"
@@ -19,6 +18,7 @@
 #include "vipl/stats.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/vi_state.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -55,6 +55,9 @@ void on_async_error(ViCore& core, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resourc
     const CancellationHeldOff inside_hot_calls;  // the provider may hold locks of its own
     Vi& vi = Vi::of(core);
     note_error(vi, code);
+    BreakReason why;
+    why.code = code;
+    note_broken(vi, why, true);
     vi.nic->dispatcher->report(make_error(vi, code, resource, opcode, descriptor));
 }
 
@@ -75,13 +78,15 @@ void on_cq_overflow(WorkQueue& q) {
     // A queue that is being flushed loses only the news of its end. Programs size their completion queues for
     // messages, not for 16 receives flushed at once, and die of any error callback (spec/compat Q3, Q4, Q13).
     if (vi.state() != VIP_STATE_CONNECTED) {
-        VIADUCT_LOG(info, "cq", "entry of a flushed descriptor dropped: completion queue full");
         return;
     }
     BreakReason why;
     why.code = VIP_ERROR_CATASTROPHIC;
     why.resource = VIP_RESOURCE_CQ;
-    vi.full_cq.store(q.is_receive ? vi.recv_cq : vi.send_cq);
+    Cq* const full = q.is_receive ? vi.recv_cq : vi.send_cq;
+    vi.full_cq.store(full);
+    why.cause.kind = CauseKind::cq_full;
+    why.cause.high = full->target.ring.capacity();
     vi.core.mark_broken(why);
 }
 
@@ -104,7 +109,10 @@ Entry enter_error(Vi& vi, BreakReason* why, bool patient) {
     if (vi.state() == VIP_STATE_CONNECTED) {
         // What had arrived before counts, whatever has broken the connection.
         if (vi.ops->finish_traffic(core) == Status::not_done && patient) return Entry::not_yet;
+        note_broken(vi, *why, false);
         vi.ops->disconnect(core);
+    } else {
+        note_broken(vi, *why, false);
     }
     vi.set_state(*next);
     core.broken.store(kSettled);
@@ -123,7 +131,7 @@ void let_others_run(uint32_t round) {
 
 }  // namespace
 
-const ViEvents vi_events = {on_async_error, on_settle, on_wake, on_cq_overflow};
+const ViEvents vi_events = {on_async_error, on_settle, on_wake, on_cq_overflow, on_descriptor_failed};
 
 void settle(Vi& vi) {
     const CancellationHeldOff inside_hot_calls;
@@ -147,7 +155,6 @@ void settle(Vi& vi) {
     if (entry == Entry::none) return;
     stats::process_stats.count(stats::ProcessCount::connections_lost);
     VIADUCT_PROBE2(connection_broken, error.record.ViHandle, static_cast<int>(why.code));
-    VIADUCT_LOG(info, "vi", "connection broken, error code %d", static_cast<int>(why.code));
     if (!*pin) return;
     Nic& nic = **pin;
     nic.ops->wake(nic.context);
@@ -155,7 +162,7 @@ void settle(Vi& vi) {
 }
 
 void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_ULONG opcode,
-                      VIP_DESCRIPTOR* descriptor) {
+                      VIP_DESCRIPTOR* descriptor, const Cause& cause) {
     const CancellationHeldOff inside_hot_calls;
     const NicPin pin(vi.nic, vi.handle, vi.public_handle());
     if (!pin) return;
@@ -164,6 +171,7 @@ void break_by_program(Vi& vi, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, V
     why.resource = resource;
     why.opcode = opcode;
     why.descriptor = descriptor;
+    why.cause = cause;
     vi.core.mark_broken(why);
     if (vi.state() == VIP_STATE_CONNECT_PENDING) give_up_attempt(vi);
     settle(vi);
@@ -184,12 +192,12 @@ void finish_traffic(Vi& vi, uintptr_t handle, Deadline until) {
 
 VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
     const NicPin pin(vi.nic, vi.handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return refuse_vi(handle);
     finish_traffic(vi, reinterpret_cast<uintptr_t>(handle), now_ns() + kTrafficPatience);
     for (;;) {
         {
             const BothQueues both(vi.core);
-            if (!vi.is(handle)) return VIP_INVALID_PARAMETER;
+            if (!vi.is(handle)) return refuse_vi(handle);
             ViCore& core = vi.core;
             if (vi.state() != VIP_STATE_CONNECT_PENDING) {
                 if (vi.state() == VIP_STATE_CONNECTED) vi.ops->disconnect(core);

@@ -11,6 +11,7 @@
 #include "vipl/nic.hpp"
 #include "vipl/stats.hpp"
 #include "vipl/vi.hpp"
+#include "vipl/why.hpp"
 
 namespace viaduct::vipl {
 namespace {
@@ -32,10 +33,10 @@ bool follows_timeout(const void* object, int64_t spin_ns) {
 
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
 // `sleepers` is what completions look at to see whether anybody has to be woken.
-// `sleeping` is told of each sleep, before and after.
+// `sleeping` is told of each sleep, before and after. *waited: it has done more than look once.
 template <class Try, class Sleeping>
-VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt,
-                    Sleeping&& sleeping) {
+VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt, Sleeping&& sleeping,
+                    bool* waited) {
     const WaitThatCanSleep here;
     VIP_RETURN answer = attempt();
     if (answer == VIP_NOT_DONE && nic.library->spin_ns > 0 && !crowded()) {
@@ -52,6 +53,7 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
             if (slept) last_timeout = {&sleepers, now};
             return VIP_TIMEOUT;
         }
+        *waited = true;
         if (spin.step()) {
             answer = attempt();
             continue;
@@ -76,6 +78,8 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
     return answer;
 }
 
+const char* queue_name(const WorkQueue& q) { return q.is_receive ? "receive" : "send"; }
+
 // One waiter per queue; false when there is one, or when the queue has a completion queue (spec/conformance O2).
 bool become_waiter(Vi& vi, WorkQueue& q, VIP_VI_HANDLE handle, VIP_RETURN* answer) {
     q.lock.lock();
@@ -91,21 +95,40 @@ bool become_waiter(Vi& vi, WorkQueue& q, VIP_VI_HANDLE handle, VIP_RETURN* answe
     return *answer == VIP_SUCCESS;
 }
 
+[[gnu::cold, gnu::noinline]] VIP_RETURN refuse_wait(const char* name, VIP_VI_HANDLE handle, const WorkQueue& q,
+                                                    VIP_RETURN answer) {
+    if (answer == VIP_INVALID_PARAMETER) return fail_handle(name, "ViHandle", handle, HandleKind::vi);
+    Call call(name, handle);
+    if (q.cq != nullptr)
+        return call.end(refuse(answer, "wait with VipCQWait on that completion queue, then VipSendDone or VipRecvDone",
+                               "the %s queue was attached to a completion queue when the VI was created",
+                               queue_name(q)));
+    return call.end(refuse(answer, "let one thread wait on each queue, or use a completion queue",
+                           "another thread waits on the %s queue already", queue_name(q)));
+}
+
+template <bool receive>
+constexpr const char* kWait = receive ? "VipRecvWait" : "VipSendWait";
+
 template <bool receive>
 VIP_RETURN wait_on_queue(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR** out) {
     *out = nullptr;
     Vi* vi = find_vi(handle);
-    if (vi == nullptr) return VIP_INVALID_PARAMETER;
+    if (vi == nullptr) return fail_handle(kWait<receive>, "ViHandle", handle, HandleKind::vi);
     const NicPin pin(vi->nic, vi->handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return fail_handle(kWait<receive>, "ViHandle", handle, HandleKind::vi);
     WorkQueue& q = receive ? vi->core.recv : vi->core.send;
     VIP_RETURN answer;
-    if (!become_waiter(*vi, q, handle, &answer)) return answer;
+    bool waited = false;
+    if (!become_waiter(*vi, q, handle, &answer)) return refuse_wait(kWait<receive>, handle, q, answer);
     answer = wait_for(
         *pin, q.sleepers, deadline, [&] { return receive ? recv_done(handle, out) : send_done(handle, out); },
-        [&](bool begins) { note_sleep(*vi, q, begins); });
+        [&](bool begins) { note_sleep(*vi, q, begins); }, &waited);
     q.lock.lock();
-    if (vi->is(handle)) vi->side_of(q).waiting = false;
+    if (vi->is(handle)) {
+        vi->side_of(q).waiting = false;
+        if (answer == VIP_TIMEOUT && waited) fail_timeout(kWait<receive>, *vi, q);
+    }
     q.lock.unlock();
     return answer;
 }
@@ -122,12 +145,13 @@ VIP_RETURN recv_wait(VIP_VI_HANDLE handle, Deadline deadline, VIP_DESCRIPTOR** o
 
 VIP_RETURN cq_wait(VIP_CQ_HANDLE handle, Deadline deadline, VIP_VI_HANDLE* vi, VIP_BOOLEAN* recv_queue) {
     Cq* cq = find_cq(handle);
-    if (cq == nullptr) return VIP_INVALID_PARAMETER;
+    if (cq == nullptr) return fail_handle("VipCQWait", "CQHandle", handle, HandleKind::cq);
     const NicPin pin(cq->nic, cq->handle, handle);
-    if (!pin) return VIP_INVALID_PARAMETER;
+    if (!pin) return fail_handle("VipCQWait", "CQHandle", handle, HandleKind::cq);
+    bool waited = false;
     return wait_for(
         *pin, cq->target.sleepers, deadline, [&] { return cq_take(*cq, handle, vi, recv_queue); },
-        [&](bool begins) { note_cq_sleep(handle, begins); });
+        [&](bool begins) { note_cq_sleep(handle, begins); }, &waited);
 }
 
 }  // namespace viaduct::vipl

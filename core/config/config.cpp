@@ -31,10 +31,9 @@ constexpr std::string_view kMpi = "mpi";
 // the wrappers.
 const std::vector<std::string>& plain_variables() {
     static const std::vector<std::string> names = {
-        "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",   "VIADUCT_LOG_FILE",
+        "VIADUCT_AGENT", "VIADUCT_CONFIG",        "VIADUCT_HOSTS",  "VIADUCT_LOG",    "VIADUCT_LOG_FILE",
         "VIADUCT_NICS",  "VIADUCT_PROVIDER_PATH", "VIADUCT_TUNING", "VIADUCT_VIPKAD", "VIADUCT_ACENICD",
-        "VIADUCT_UDPD",
-        "CMPI_CC",       "CMPI_CXX",              "CMPI_FC"};
+        "VIADUCT_UDPD",  "VIADUCT_WHY",           "CMPI_CC",        "CMPI_CXX",       "CMPI_FC"};
     return names;
 }
 
@@ -315,6 +314,21 @@ const Settings& Config::settings(const char* section) const {
     const auto found = state().sections.find(section);
     if (found == state().sections.end()) return none;
     return found->second;
+}
+
+// FNV-1a, 64 bits. What only programs read is left out: theirs may differ from that of the agent.
+std::string Config::fingerprint() const {
+    uint64_t hash = 0xcbf2'9ce4'8422'2325;
+    for (const ConfigKey& row : keys()) {
+        const std::string_view section(row.section);
+        const bool of_programs = section == "vipl" || section == kMpi;
+        const bool of_names = section == "names" && std::string_view(row.key) != "strict" &&
+                              std::string_view(row.key) != "default_provider";
+        if (of_programs || of_names) continue;
+        for (const char c : fmt::format("{}.{}={};", row.section, row.key, get(row.section, row.key)))
+            hash = (hash ^ static_cast<uint8_t>(c)) * 0x100'0000'01b3;
+    }
+    return fmt::format("{:016x}", hash);
 }
 
 const std::vector<ConfigProblem>& Config::problems() const { return state().problems; }

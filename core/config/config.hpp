@@ -68,6 +68,8 @@ public:
     const std::string* nic_of_alias(const std::string& name) const;
     // A provider's section as it sees it; lives as long as the Config.
     const Settings& settings(const char* section) const;
+    // Of all values that the agent and its providers read, where two that differ have different ones.
+    std::string fingerprint() const;
     const std::vector<ConfigProblem>& problems() const;
     static const std::vector<ConfigKey>& keys();  // the table
     static const std::vector<OldKey>& old_keys();

@@ -5,6 +5,7 @@
 // other.
 //
 //   0               StatsHeader
+//   kFailuresAt     FailureRing (failures.hpp): the last failures in words
 //   kRecordsAt      records, record_bytes each, record_count of them; those whose field "handle" is 0 are
 //                   free. They are the library's own objects: nothing is copied for the reader, and nothing
 //                   is to be relied on but the fields that are named.
@@ -17,11 +18,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/stats/failures.hpp"
+
 namespace viaduct::stats {
 
 inline constexpr char kSegmentName[] = "viaduct-stats";
 inline constexpr uint64_t kMagic = 0x0153'5441'5344'4956;  // "VIDSTAS" and a 1
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 enum class FieldKind : uint16_t {
     number = 1,   // unsigned, 4 or 8 bytes
@@ -59,10 +62,13 @@ struct StatsHeader {
     Field vi_fields[kMostFields];
 };
 
-inline constexpr uint32_t kRecordsAt = 16384;
+inline constexpr uint32_t kHeaderBytes = 16384;
+inline constexpr uint32_t kFailuresAt = kHeaderBytes;
+inline constexpr uint32_t kRecordsAt = 49152;
+static_assert(kFailuresAt + sizeof(FailureRing) <= kRecordsAt);
 static_assert(sizeof(Field) == 128);
 static_assert(offsetof(StatsHeader, counters) == 96 &&
               offsetof(StatsHeader, process_fields) == 96 + 8 * kMostCounters);
-static_assert(sizeof(StatsHeader) <= kRecordsAt);
+static_assert(sizeof(StatsHeader) <= kHeaderBytes);
 
 }  // namespace viaduct::stats

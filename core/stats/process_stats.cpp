@@ -87,6 +87,7 @@ bool ProcessStats::open() {
     fd_ = KeptFd(Fd(fd));
     counters_.store(h->counters, std::memory_order_relaxed);
     header_.store(h, std::memory_order_relaxed);
+    move_failures(new (static_cast<std::byte*>(memory) + kFailuresAt) FailureRing{});
     std::atomic_ref<uint64_t>(h->magic).store(kMagic, std::memory_order_release);
     return true;
 }
@@ -95,6 +96,7 @@ void ProcessStats::forget() {
     counters_.store(unseen_, std::memory_order_relaxed);
     header_.store(nullptr, std::memory_order_relaxed);
     fd_.reset();
+    forget_failures();
 }
 
 void* ProcessStats::records(uint32_t bytes, uint32_t* count) {

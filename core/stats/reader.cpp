@@ -93,28 +93,54 @@ Values values_of(const Field* fields, uint32_t count, const std::byte* record, s
     return values;
 }
 
+// What is half written, or was overwritten meanwhile, is left out.
+std::vector<SeenFailure> failures_of(std::byte* ring_bytes) {
+    auto* ring = reinterpret_cast<FailureRing*>(ring_bytes);
+    std::vector<std::pair<uint64_t, SeenFailure>> found;
+    for (FailureRecord& r : ring->records) {
+        const uint64_t number = r.number.load(std::memory_order_relaxed);
+        if (number == 0) continue;
+        for (auto [text, bytes] :
+             {std::pair(r.call, sizeof r.call), std::pair(r.peer, sizeof r.peer), std::pair(r.text, sizeof r.text),
+              std::pair(r.said, sizeof r.said), std::pair(r.cure, sizeof r.cure)})
+            text[bytes - 1] = 0;
+        char line[kFailureLineBytes];
+        write_failure(r, line, sizeof line);
+        found.push_back({number, {r.at, r.object, r.times, printable(line)}});
+    }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<SeenFailure> out;
+    for (auto& [number, failure] : found) out.push_back(std::move(failure));
+    return out;
+}
+
 }  // namespace
 
 Look look_at(pid_t pid, Picture* out) {
     Fd fd;
     if (const Look found = find_segment(pid, &fd); found != Look::ok) return found;
+    out->pid = pid;
+    return look_into(fd.get(), out);
+}
+
+Look look_into(int fd, Picture* out) {
     auto bytes = std::make_unique<std::byte[]>(kRecordsAt);
-    if (!read_at(fd.get(), 0, bytes.get(), kRecordsAt)) return Look::unreadable;
+    if (!read_at(fd, 0, bytes.get(), kRecordsAt)) return Look::unreadable;
     const auto* h = reinterpret_cast<const StatsHeader*>(bytes.get());
     if (h->magic != kMagic || h->version != kVersion) return Look::unreadable;
-    out->pid = pid;
+    out->failures = failures_of(bytes.get() + kFailuresAt);
     out->program = text_at(h->program, sizeof h->program);
     out->library = text_at(h->library, sizeof h->library);
     out->started = h->started;
     out->taken = now_ns();
-    out->process = values_of(h->process_fields, h->process_field_count, bytes.get(), kRecordsAt);
+    out->process = values_of(h->process_fields, h->process_field_count, bytes.get(), kHeaderBytes);
     out->vis.clear();
     const uint32_t record_bytes = h->record_bytes.load();
     const uint32_t records = std::min(h->record_count.load(), kMostRecords);
     if (record_bytes == 0 || record_bytes > kMostRecordBytes) return Look::ok;
     std::vector<std::byte> record(record_bytes);
     for (uint32_t i = 0; i < records; ++i) {
-        if (!read_at(fd.get(), h->records_at + size_t{i} * record_bytes, record.data(), record_bytes)) break;
+        if (!read_at(fd, h->records_at + size_t{i} * record_bytes, record.data(), record_bytes)) break;
         Values vi = values_of(h->vi_fields, h->vi_field_count, record.data(), record_bytes);
         if (number_of(vi, "handle") != 0) out->vis.push_back(std::move(vi));
     }

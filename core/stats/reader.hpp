@@ -22,6 +22,13 @@ struct Value {
 
 using Values = std::map<std::string, Value, std::less<>>;
 
+struct SeenFailure {
+    int64_t at = 0;
+    uint64_t object = 0;
+    uint32_t times = 0;
+    std::string text;  // a line
+};
+
 struct Picture {
     pid_t pid = 0;
     std::string program;
@@ -30,11 +37,14 @@ struct Picture {
     int64_t taken = 0;  // CLOCK_MONOTONIC, ns
     Values process;
     std::vector<Values> vis;  // those that live
+    std::vector<SeenFailure> failures;  // the oldest first
 };
 
 enum class Look { ok, no_process, no_permission, no_stats, unreadable };
 
 Look look_at(pid_t pid, Picture* out);
+// The same of a segment that is open already; its owner may have ended.
+Look look_into(int fd, Picture* out);
 // Processes of this user (of everybody for root) that show something.
 std::vector<pid_t> visible_processes();
 

@@ -95,10 +95,16 @@ struct ViStats {
 
     void note_state() { changed_at.store(coarse_now(), std::memory_order_relaxed); }
 
+    // Byte by byte: a thread may copy while another one connects the VI anew, and gets some mixture then.
     static void set_text(char (&to)[kTextBytes], std::string_view text) {
         const size_t n = text.size() < kTextBytes - 1 ? text.size() : kTextBytes - 1;
-        for (size_t i = 0; i < n; ++i) to[i] = text[i];
-        to[n] = 0;
+        for (size_t i = 0; i < n; ++i) std::atomic_ref<char>(to[i]).store(text[i], std::memory_order_relaxed);
+        std::atomic_ref<char>(to[n]).store(0, std::memory_order_relaxed);
+    }
+    static void copy_text(const char (&from)[kTextBytes], char (&to)[kTextBytes]) {
+        for (size_t i = 0; i < kTextBytes; ++i)
+            to[i] = std::atomic_ref<char>(const_cast<char&>(from[i])).load(std::memory_order_relaxed);
+        to[kTextBytes - 1] = 0;
     }
 
     // For a VI that is made.
@@ -108,7 +114,7 @@ struct ViStats {
         last_error_at.store(0, std::memory_order_relaxed);
         credits.store(0, std::memory_order_relaxed);
         for (Waiting& w : waiting) w.since.store(0, std::memory_order_relaxed);
-        nic[0] = local[0] = peer[0] = 0;
+        for (auto* text : {&nic, &local, &peer}) set_text(*text, "");
         note_state();
     }
 };

@@ -14,6 +14,7 @@
 #include "core/memory/region_table.hpp"
 #include "core/stats/vi_stats.hpp"
 #include "core/sync/biased_lock.hpp"
+#include "core/vi/cause.hpp"
 #include "core/vi/completion_queue.hpp"
 #include "core/vi/descriptor.hpp"
 #include "viaduct/types.hpp"
@@ -87,6 +88,8 @@ struct BreakReason {
     VIP_DESCRIPTOR* descriptor = nullptr;
     bool report = true;  // false: the error was already told through a descriptor; only the peer-lost kind is
                          // late (spec/compat Q14)
+    Cause cause;         // none: that of a descriptor (ViCore::causes), or what the code says
+    bool told_by_peer = false;  // the cause is what the other end has found
 };
 
 // Calls of the user agent that providers use. All may be called from any thread.
@@ -100,6 +103,8 @@ struct ViEvents {
     void (*wake)(WorkQueue&);
     // A CQ has overflowed: the entry of `queue` was lost. Marks what has to follow. Any locks may be held.
     void (*cq_overflow)(WorkQueue&);
+    // The descriptor at the head of that queue is about to complete in error, not flushed. The queue's lock is held.
+    void (*failed)(WorkQueue&, const VIP_DESCRIPTOR*, uint32_t status);
 };
 
 struct ViCore {
@@ -135,6 +140,15 @@ struct ViCore {
     }
     bool is_marked_broken() const { return broken.load(std::memory_order_acquire) == 2; }
 
+    // Why the next descriptor of a queue fails, where a provider knows more than the descriptor shows; then why it
+    // has failed. [0] under send.lock, [1] under recv.lock; slow paths only.
+    struct Known {
+        Cause cause;
+        bool told_by_peer = false;
+    };
+    Known causes[2];
+    Known& cause_of(const WorkQueue& q) { return causes[q.is_receive ? 1 : 0]; }
+
     ViStats stats;  // last: nobody who is in a hurry looks here
 };
 
@@ -163,6 +177,9 @@ template <class Barrier>
     return q.cq == nullptr && q.sleepers.load(std::memory_order_relaxed) == 0;
 }
 
+// A descriptor is about to complete in error, for another reason than a flush: counts it, and tells the user agent.
+[[gnu::cold]] void note_failure(WorkQueue& q, const VIP_DESCRIPTOR* d, uint32_t status);
+
 // Completes the oldest incomplete descriptor of a queue. Call with the queue's lock held, once per
 // descriptor, in order; the descriptor must have been taken. `status` has op, IMMEDIATE and error bits; DONE
 // is added. Then CQ entry, then wake-up.
@@ -171,7 +188,7 @@ inline void complete_head(WorkQueue& q, uint32_t status, uint32_t length) {
     auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[position] & ~uintptr_t{1});
     if ((status & VIP_STATUS_ERROR_MASK) != 0) [[unlikely]] {
         q.slots[position] |= 1;
-        if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) == 0) q.vi->stats.count(ViCount::errors);
+        if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) == 0) note_failure(q, d, status);
     }
     publish_status(d, status, length);
     tell_completion(q, light_barrier);

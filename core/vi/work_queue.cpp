@@ -87,6 +87,12 @@ bool WorkQueue::allocate(uint32_t depth_power_of_two) {
     return true;
 }
 
+void note_failure(WorkQueue& q, const VIP_DESCRIPTOR* d, uint32_t status) {
+    q.vi->stats.count(ViCount::errors);
+    const ViEvents* events = q.vi->events;
+    if (events != nullptr && events->failed != nullptr) events->failed(q, d, status);
+}
+
 uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) {
     const uint32_t control = d->CS.Control;
     const uint32_t count = read_segment_count(d);

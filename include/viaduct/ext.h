@@ -19,6 +19,30 @@ extern "C" {
 const char* VipxVersion(void);
 
 /*
+ * Names of what the library answers, constant strings: "VIP_INVALID_MTU" of a VIP_RETURN, a sentence that says what it
+ * means, "VIP_ERROR_CONN_LOST" of an asynchronous error. Any thread, any number.
+ */
+const char* VipxErrorString(VIP_RETURN Code);
+const char* VipxErrorMeaning(VIP_RETURN Code);
+const char* VipxAsyncErrorString(VIP_ERROR_CODE Code);
+
+/*
+ * The bits of the Status of a descriptor by name, "VIP_STATUS_DONE | VIP_STATUS_LENGTH_ERROR | VIP_STATUS_OP_RECEIVE";
+ * cut to Bytes, the zero behind it counted. Any thread.
+ * SUCCESS, INVALID_PARAMETER (Text NULL, Bytes 0).
+ */
+VIP_RETURN VipxStatusString(VIP_UINT32 Status, VIP_CHAR* Text, VIP_ULONG Bytes);
+
+/*
+ * Why the last call with that handle failed, its last descriptor completed in error, or its connection broke: one line
+ * with call, code, field, value and limit, what the other end has found, and a cure. Handle: of a NIC, a VI, a CQ
+ * or a connection request, also one that is dead by now; NULL: whatever failed last in this process. Only the last
+ * 32 failures are kept. The line is cut to Bytes; 1024 hold it. Any thread.
+ * SUCCESS, NOT_DONE (nothing failed), INVALID_PARAMETER (Text NULL, Bytes 0).
+ */
+VIP_RETURN VipxLastError(VIP_PVOID Handle, VIP_CHAR* Text, VIP_ULONG Bytes);
+
+/*
  * Allocates memory and registers it, in one step. Where the NIC can, it is memory that connected processes reach by
  * plain loads and stores: RDMA write and read into it are one copy without a system call (the default NIC; with
  * others it is ordinary memory, registered). Bytes, rounded up to whole pages, zeroed; Alignment in bytes, a power

@@ -119,8 +119,11 @@ struct NameText {
 struct NicEntry {
     NicInfo nic;
     uint32_t more = 0;
-    uint32_t is_default = 0;
+    uint32_t is_default = 0;  // kNicIsDefault; of kResolveName also kNicIsGuessed
 };
+inline constexpr uint32_t kNicIsDefault = 1;
+// Nothing is known of the name: what it opens is the default provider's, and names.strict would refuse it.
+inline constexpr uint32_t kNicIsGuessed = 2;
 
 struct RejectionEntry {
     char provider[32] = {};

@@ -29,7 +29,7 @@ struct _VIPX_WRITE;  // viaduct/ext.h
 
 namespace viaduct {
 
-inline constexpr uint32_t kProviderAbi = 2;
+inline constexpr uint32_t kProviderAbi = 3;
 
 struct ViCore;
 struct WorkQueue;

@@ -44,6 +44,22 @@ bool permitted(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t l
            address - region.base <= region.length - length;
 }
 
+// Why not.
+Cause explain(const Endpoint& ep, uint32_t handle, uint64_t address, uint64_t length, uint32_t flag,
+              CauseOperation operation) {
+    const bool writes = flag == kRegionRdmaWrite;
+    Cause cause = explain_range(*ep.nic->regions, handle, address, length, ep.vi->ptag, flag);
+    if ((writes ? ep.vi->traits.rdma_write : ep.vi->traits.rdma_read) == 0) {
+        cause = Cause();
+        cause.kind = CauseKind::vi_not_enabled;
+        cause.handle = handle;
+        cause.address = address;
+        cause.length = length;
+    }
+    cause.operation = operation;
+    return cause;
+}
+
 // Makes ep.from stand at that byte of the work's memory. False: it may not be read. S held.
 bool seek_source(Endpoint& ep, uint32_t tag, uint32_t offset) {
     if (ep.from_valid && ep.from_tag == tag && ep.from_offset == offset) return true;
@@ -71,22 +87,26 @@ bool take_receive(Endpoint& ep) {
 }
 
 // spec/reliability 6.2 "no receive descriptor posted", seen from the receiver.
-HostResult no_receive(Endpoint& ep) {
+HostResult no_receive(Endpoint& ep, uint32_t total) {
     if (unreliable(ep)) {
         ep.vi->events->async_error(*ep.vi, VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, VIP_STATUS_OP_RECEIVE,
                                    nullptr);
     } else {
         ep.refusal = aloud(VIP_ERROR_RECVQ_EMPTY, VIP_STATUS_OP_RECEIVE);
+        ep.refusal.cause.kind = CauseKind::no_receive;
+        ep.refusal.cause.length = total;
+        ep.refusal.cause.high = ep.vi->recv.posted;
     }
     return HostResult::no_receive;
 }
 
 // spec/reliability 6.2 "RDMA write refused at target". With immediate data the receive that it has taken gets
 // the error (spec/reliability 7). R held.
-HostResult refuse_write(Endpoint& ep, const uint32_t* immediate) {
+HostResult refuse_write(Endpoint& ep, const uint32_t* immediate, const Cause& cause) {
     if (immediate != nullptr) {
         WorkQueue& q = ep.vi->recv;
         ep.refusal = quietly();
+        ep.vi->cause_of(q).cause = cause;
         if (q.taken == q.completed) return HostResult::not_permitted;
         q.oldest_incomplete()->CS.ImmediateData = *immediate;
         complete_head(q, VIP_STATUS_OP_REMOTE_RDMA_WRITE | VIP_STATUS_IMMEDIATE | VIP_STATUS_RDMA_PROT_ERROR,
@@ -96,6 +116,7 @@ HostResult refuse_write(Endpoint& ep, const uint32_t* immediate) {
                                    VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr);
     } else {
         ep.refusal = aloud(VIP_ERROR_RDMAW_PROT, VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+        ep.refusal.cause = cause;
     }
     return HostResult::not_permitted;
 }
@@ -212,6 +233,7 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
             break;
         case wire::Outcome::gave_up:
             error = VIP_STATUS_TRANSPORT_ERROR;
+            ep.vi->cause_of(q).cause.kind = CauseKind::no_answer;
             break;
     }
     complete_head(q, operation | error, 0);
@@ -225,12 +247,19 @@ HostResult Engine::begin_message(Cookie cookie, uint32_t total) {
     const QueueLock lock = recv_lock(ep);
     ep.discards = false;
     if (!ep.active) return HostResult::bad_receive;
-    if (!take_receive(ep)) return no_receive(ep);
+    if (!take_receive(ep)) return no_receive(ep, total);
     WorkQueue& q = ep.vi->recv;
     VIP_DESCRIPTOR* d = q.oldest_incomplete();
     uint64_t capacity = 0;
     uint32_t error = check_receive(*ep.vi, d, total, &capacity);
-    if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
+    if (error == 0 && total > capacity) {
+        error = VIP_STATUS_LENGTH_ERROR;
+        Cause& cause = ep.vi->cause_of(q).cause;
+        cause.kind = CauseKind::receive_too_small;
+        cause.operation = CauseOperation::receive;
+        cause.length = total;
+        cause.high = capacity;
+    }
     if (error != 0) {
         complete_head(q, VIP_STATUS_OP_RECEIVE | error, 0);
         ep.refusal = aloud(VIP_ERROR_CONN_LOST, 0);
@@ -310,9 +339,11 @@ HostResult Engine::begin_write(Cookie cookie, uint32_t handle, uint64_t address,
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
     if (!ep.active) return HostResult::not_permitted;
-    if (immediate != nullptr && !take_receive(ep)) return no_receive(ep);
-    return permitted(ep, handle, address, total, kRegionRdmaWrite) ? HostResult::ok
-                                                                   : refuse_write(ep, immediate);
+    if (immediate != nullptr && !take_receive(ep)) return no_receive(ep, total);
+    return permitted(ep, handle, address, total, kRegionRdmaWrite)
+               ? HostResult::ok
+               : refuse_write(ep, immediate,
+                              explain(ep, handle, address, total, kRegionRdmaWrite, CauseOperation::rdma_write));
 }
 
 HostResult Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address, const std::byte* from,
@@ -321,7 +352,10 @@ HostResult Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address,
     const QueueLock lock = recv_lock(ep);
     if (!ep.active) return HostResult::not_permitted;
     // It may have gone away meanwhile.
-    if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) return refuse_write(ep, immediate);
+    if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) {
+        return refuse_write(ep, immediate,
+                            explain(ep, handle, address, n, kRegionRdmaWrite, CauseOperation::rdma_write));
+    }
     copy_rising(reinterpret_cast<std::byte*>(address), from, n);
     return HostResult::ok;
 }
@@ -355,6 +389,7 @@ HostResult Engine::begin_read(Cookie cookie, uint32_t handle, uint64_t address, 
     const QueueLock lock = recv_lock(ep);
     if (ep.active && permitted(ep, handle, address, total, kRegionRdmaRead)) return HostResult::ok;
     ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);
+    if (ep.active) ep.refusal.cause = explain(ep, handle, address, total, kRegionRdmaRead, CauseOperation::rdma_read);
     return HostResult::not_permitted;
 }
 
@@ -371,6 +406,9 @@ HostResult Engine::atomic(Cookie cookie, const wire::Work& w, uint64_t* old) {
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ||
         !permitted(ep, w.handle, w.address, w.width, kRegionRdmaRead)) {
         ep.refusal = aloud(VIP_ERROR_RDMAR_PROT, VIP_STATUS_OP_RDMA_READ);  // as of a read (viaduct/ext.h)
+        const uint32_t lacks =
+            permitted(ep, w.handle, w.address, w.width, kRegionRdmaWrite) ? kRegionRdmaRead : kRegionRdmaWrite;
+        if (ep.active) ep.refusal.cause = explain(ep, w.handle, w.address, w.width, lacks, CauseOperation::atomic);
         return HostResult::not_permitted;
     }
     const auto apply = [&](auto reference, auto operand, auto compare) {

@@ -79,9 +79,14 @@ void Engine::ended(Cookie cookie, wire::Ended why) {
             reason.report = ep.vi->traits.reliability != VIP_SERVICE_RELIABLE_RECEPTION;
             break;
         case wire::Ended::by_peer:
+            reason.cause.kind = CauseKind::disconnected;
+            break;
         case wire::Ended::lost:
         case wire::Ended::gave_up:
+            reason.cause.kind = CauseKind::no_answer;
+            break;
         case wire::Ended::protocol:
+            reason.cause.kind = CauseKind::protocol;
             break;
     }
     ep.vi->mark_broken(reason);

@@ -18,6 +18,7 @@
 #include "providers/paramnet/receive.hpp"
 #include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/send.hpp"
+#include "providers/paramnet/told_cause.hpp"
 
 namespace viaduct::paramnet {
 
@@ -200,6 +201,7 @@ void disconnect(ViCore& vi) {
     Endpoint& ep = *vi.endpoint;
     NicContext& nic = *ep.nic;
     if (!ep.joint.valid()) return;
+    if (ep.connected) tell_own_cause(ep);
     announce_close(ep.joint);
     if (ep.connected) {
         heavy_barrier();  // an end that is not busy now sees that this end has left
@@ -261,8 +263,15 @@ void update_attention(Endpoint& ep) {
     ep.send_attention.store(ep.tx.backlog || ep.tx.rdma.read.active ? 1 : 0, std::memory_order_relaxed);
 }
 
-void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {
-    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, report});
+void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode, const Cause& cause,
+                      bool told_by_peer) {
+    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, report, cause, told_by_peer});
+}
+
+void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report, CauseKind kind) {
+    Cause cause;
+    cause.kind = kind;
+    break_connection(ep, code, report, 0, cause);
 }
 
 void ring_peer(const Endpoint& ep) { ring(ep.joint.peer->bells(), *ep.rx.own, ep.joint.peer_slot); }

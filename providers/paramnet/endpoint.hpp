@@ -116,7 +116,9 @@ void update_fast(Endpoint&);
 void update_attention(Endpoint&);
 
 // Marks the connection broken.
-void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0);
+void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0, const Cause& = {},
+                      bool told_by_peer = false);
+void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report, CauseKind);
 
 // Tells the other end's pollers and sleepers, or its progress thread. A queue lock held.
 void ring_peer(const Endpoint&);

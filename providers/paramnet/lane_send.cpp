@@ -26,7 +26,7 @@ bool refresh_room(Endpoint& ep) {
         units - tx.blocks.consumed > tx.blocks.next - tx.blocks.consumed) {
         tx.stopped = true;
         update_fast(ep);
-        break_connection(ep, VIP_ERROR_CONN_LOST, true);
+        break_connection(ep, VIP_ERROR_CONN_LOST, true, CauseKind::protocol);
         return false;
     }
     tx.lines_consumed = lines;
@@ -61,6 +61,7 @@ Step continue_message(Endpoint& ep) {
             // The application changed the descriptor while it was ours (spec/descriptors 2.6), or unmapped
             // the memory: the rest is void.
             m.active = false;
+            ep.vi->cause_of(ep.vi->send).cause.kind = CauseKind::changed_or_unmapped;
             const uint32_t error = ep.servicing ? VIP_STATUS_PROTECTION_ERROR : VIP_STATUS_FORMAT_ERROR;
             finish(ep, m.position, send_status_op(m.operation == kLineWrite ? 1 : 0) | error, 0,
                    After::break_silently);

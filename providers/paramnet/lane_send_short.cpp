@@ -142,6 +142,7 @@ Step begin_short(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const uint32_t n = (ep.servicing ? gather_where_permitted : gather)(cursor, line.payload, total);
     if (n != total) [[unlikely]] {
         // The program has unmapped its memory, or changed the descriptor while it was ours (spec/descriptors 2.6).
+        ep.vi->cause_of(q).cause.kind = CauseKind::changed_or_unmapped;
         const uint32_t error = ep.servicing ? VIP_STATUS_PROTECTION_ERROR : VIP_STATUS_FORMAT_ERROR;
         finish(ep, q.taken++, VIP_STATUS_OP_SEND | error, 0, reliable(ep) ? After::break_silently : After::nothing);
         return Step::done;

@@ -14,6 +14,7 @@
 #include "providers/paramnet/receive.hpp"
 #include "providers/paramnet/rendezvous.hpp"
 #include "providers/paramnet/send.hpp"
+#include "providers/paramnet/told_cause.hpp"
 
 namespace viaduct::paramnet {
 
@@ -47,7 +48,7 @@ void handle_events(Endpoint& ep) {
         ep.events_seen[kind].store(count, std::memory_order_relaxed);
         if (kind == kEventServe || fresh == 0) continue;
         if (!ep.rx.unreliable) {
-            break_connection(ep, kMeaning[kind].code, true, kMeaning[kind].opcode);
+            break_connection(ep, kMeaning[kind].code, true, kMeaning[kind].opcode, cause_told(ep), true);
             continue;
         }
         for (fresh = fresh < kMaxTold ? fresh : kMaxTold; fresh != 0; --fresh)
@@ -59,6 +60,13 @@ void handle_events(Endpoint& ep) {
         ep.tx.network.link_down = down != 0;
         update_fast(ep);
     }
+}
+
+// The peer has left: with a word, by its end, or by disconnecting. Both queue locks held.
+void break_by_end(Endpoint& ep) {
+    if (const Cause told = cause_told(ep)) return break_connection(ep, VIP_ERROR_CONN_LOST, true, 0, told, true);
+    const bool disconnected = ep.rx.peer->closed.load(std::memory_order_acquire) != 0;
+    break_connection(ep, VIP_ERROR_CONN_LOST, true, disconnected ? CauseKind::disconnected : CauseKind::process_ended);
 }
 
 // Both queue locks held; connected.
@@ -75,7 +83,7 @@ void service_connected(Endpoint& ep) {
     ep.servicing = false;
     if (relay_is_asked_for(ep)) hand_over(ep);
     handle_events(ep);
-    if (left) break_connection(ep, VIP_ERROR_CONN_LOST, true);
+    if (left) break_by_end(ep);
     if (lane_has_line(ep)) remind(ep);
 }
 

@@ -2,14 +2,15 @@
 // RDMA by the initiator alone: it checks the target's permissions as the target's NIC would, and copies: into
 // memory of the target's arena by plain stores, else by a cross-process copy. Where the target's memory
 // cannot be reached, rdma_served.cpp does it with the target's help.
+#include "providers/paramnet/rdma.hpp"
 #include "core/sync/atomic_equals.hpp"
 #include "providers/paramnet/change_word.hpp"
 #include "providers/paramnet/cross_copy.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/own_memory.hpp"
 #include "providers/paramnet/progress.hpp"
-#include "providers/paramnet/rdma.hpp"
 #include "providers/paramnet/send.hpp"
+#include "providers/paramnet/told_cause.hpp"
 
 namespace viaduct::paramnet {
 
@@ -135,6 +136,18 @@ void publish_immediate(Endpoint& ep, uint32_t operation, uint32_t immediate, uin
 
 }  // namespace
 
+namespace {
+
+// Both ends learn why; at an unreliable level nobody is told by a descriptor.
+void note_refused(Endpoint& ep, const VIP_DESCRIPTOR* d, uint64_t length) {
+    if (!reliable(ep)) return;
+    const Cause cause = explain_target(ep, d, length);
+    ep.vi->cause_of(ep.vi->send).cause = cause;
+    tell_cause(ep, cause);
+}
+
+}  // namespace
+
 Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     Tx& tx = ep.tx;
     Peer& peer = *ep.joint.peer;
@@ -189,6 +202,7 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     }
     const uint32_t position = ep.vi->send.taken++;
     if (result == CrossResult::fault) {
+        note_refused(ep, d, total);
         if (immediate) publish_immediate(ep, kLineWriteRefused, d->CS.ImmediateData, 0);
         finish_refused_write(ep, position, total, immediate);
         return Step::done;
@@ -323,6 +337,7 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         finish(ep, position, VIP_STATUS_OP_RDMA_READ, total, After::nothing);
         return Step::done;
     }
+    note_refused(ep, d, total);
     tell_event(ep, kEventReadRefused);  // spec/reliability 6.2: reads are refused at reliable levels only
     finish(ep, position, VIP_STATUS_OP_RDMA_READ | VIP_STATUS_RDMA_PROT_ERROR, 0, After::break_silently);
     return Step::done;
@@ -368,6 +383,7 @@ Step begin_atomic(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         finish(ep, position, kStatusAtomic, total, After::nothing);
         return Step::done;
     }
+    note_refused(ep, d, width);
     tell_event(ep, kEventReadRefused);
     finish(ep, position, kStatusAtomic | VIP_STATUS_RDMA_PROT_ERROR, 0, After::break_silently);
     return Step::done;

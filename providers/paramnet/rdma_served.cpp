@@ -10,6 +10,7 @@
 #include "providers/paramnet/rdma.hpp"
 #include "providers/paramnet/receive.hpp"
 #include "providers/paramnet/send.hpp"
+#include "providers/paramnet/told_cause.hpp"
 
 namespace viaduct::paramnet {
 
@@ -39,6 +40,13 @@ bool range_permitted(Endpoint& ep, std::atomic<uint32_t>& busy, uint32_t handle,
 // spec/reliability 6.2 "RDMA write refused at target", seen from the target.
 bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
     Rx& rx = ep.rx;
+    Cause cause;
+    if (!rx.unreliable) {
+        const IncomingMessage& m = rx.message;
+        cause = explain_own_target(ep, m.handle, m.address, m.total, kRegionRdmaWrite);
+        ep.vi->cause_of(ep.vi->recv).cause = cause;
+        tell_cause(ep, cause);
+    }
     if ((flags & kFlagImmediate) != 0) {  // spec/reliability 7: the receive gets the error
         WorkQueue& q = ep.vi->recv;
         if (!q.has_untaken()) return protocol_violation(ep);
@@ -51,8 +59,7 @@ bool refuse_write(Endpoint& ep, uint32_t flags, uint32_t immediate) {
     }
     if (rx.unreliable) return true;
     acknowledge_error(ep, VIP_STATUS_RDMA_PROT_ERROR);
-    break_by_line(ep, VIP_ERROR_RDMAW_PROT, (flags & kFlagImmediate) == 0,
-                     VIP_STATUS_OP_REMOTE_RDMA_WRITE);
+    break_by_line(ep, VIP_ERROR_RDMAW_PROT, (flags & kFlagImmediate) == 0, VIP_STATUS_OP_REMOTE_RDMA_WRITE, cause);
     return false;
 }
 
@@ -217,6 +224,8 @@ bool take_atomic_request(Endpoint& ep, const Line& line) {
                         !with_region(ep, ep.tx.own->busy_send, request.handle, request.address, width,
                                      kRegionRdmaWrite | kRegionRdmaRead, change);
         reply.active = reply.atomic = true;
+        reply.handle = request.handle;
+        reply.address = request.address;
         reply.word = request.operands[0];
         reply.total = width;
         reply.done = 0;
@@ -256,11 +265,14 @@ Step push_reply(Endpoint& ep) {
         }
     }
     if (!reserve_line(ep)) return tx.stopped ? Step::stopped : Step::waits;
+    const uint32_t wanted = reply.atomic ? kRegionRdmaRead | kRegionRdmaWrite : kRegionRdmaRead;
+    const Cause cause = explain_own_target(ep, reply.handle, reply.address, reply.total, wanted);
+    tell_cause(ep, cause);
     publish_line(ep, kLineReadRefused, 0, 0);
     reply.active = false;
     tx.stopped = true;
     update_fast(ep);
-    break_by_line(ep, VIP_ERROR_RDMAR_PROT, true, VIP_STATUS_OP_RDMA_READ);
+    break_by_line(ep, VIP_ERROR_RDMAR_PROT, true, VIP_STATUS_OP_RDMA_READ, cause);
     return Step::stopped;
 }
 
@@ -287,9 +299,11 @@ bool take_read_data(Endpoint& ep, const Line& line, uint32_t meta) {
         read.active = !lost && !refused && read.cursor.remaining != 0;
         update_attention(ep);
         if (lost) {
+            ep.vi->cause_of(q).cause.kind = CauseKind::changed_or_unmapped;
             finish(ep, read.position, read.status | VIP_STATUS_PROTECTION_ERROR, 0,
                    After::break_silently);
         } else if (refused) {
+            ep.vi->cause_of(q) = {cause_told(ep), true};
             finish(ep, read.position, read.status | VIP_STATUS_RDMA_PROT_ERROR, 0,
                    After::break_silently);
         } else if (!read.active) {

@@ -48,7 +48,7 @@ inline void close_receive(Endpoint& ep, uint32_t operation, uint32_t flags, uint
     if ((flags & kFlagAck) != 0) tell_ack(ep);
 }
 // The line being taken breaks the connection: none behind it is taken any more.
-void break_by_line(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0);
+void break_by_line(Endpoint&, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode = 0, const Cause& = {});
 // A line that no correct peer would have sent.
 bool protocol_violation(Endpoint&);
 // Reliable Reception: what was wrong with the message that should have been acknowledged next.

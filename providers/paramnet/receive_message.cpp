@@ -8,6 +8,7 @@
 #include "providers/paramnet/rdma.hpp"
 #include "providers/paramnet/receive.hpp"
 #include "providers/paramnet/rendezvous.hpp"
+#include "providers/paramnet/told_cause.hpp"
 
 namespace viaduct::paramnet {
 
@@ -17,6 +18,7 @@ namespace {
 void refuse_receive(Endpoint& ep, uint32_t error) {
     complete_head(ep.vi->recv, VIP_STATUS_OP_RECEIVE | error, 0);
     if (ep.rx.unreliable) return;
+    tell_cause(ep, ep.vi->cause_of(ep.vi->recv).cause);
     acknowledge_error(ep, VIP_STATUS_REMOTE_DESC_ERROR);
     break_by_line(ep, VIP_ERROR_CONN_LOST, false);
 }
@@ -29,6 +31,7 @@ bool place_in_receive(Endpoint& ep, const std::byte* from, uint32_t n) {
     if (!ep.servicing)
         return scatter(cursor, from, n) == n || protocol_violation(ep);  // it was changed while it was ours
     if (scatter_where_permitted(cursor, from, n) == n) return true;
+    ep.vi->cause_of(ep.vi->recv).cause.kind = CauseKind::changed_or_unmapped;
     refuse_receive(ep, VIP_STATUS_PROTECTION_ERROR);
     return false;
 }
@@ -101,6 +104,7 @@ bool take_immediate(Endpoint& ep, const Line& line, uint32_t meta, uint32_t erro
     if (ep.rx.message.kind != IncomingMessage::none || !q.has_untaken()) return protocol_violation(ep);
     ++q.taken;
     const uint32_t length = error == 0 ? read_extra(line) : 0;
+    if (error != 0) ep.vi->cause_of(q) = {cause_told(ep), true};
     close_receive(ep, VIP_STATUS_OP_REMOTE_RDMA_WRITE | error, flags_in(meta) | kFlagImmediate,
                   line.immediate, length);
     if (error != 0 && !ep.rx.unreliable) break_by_line(ep, VIP_ERROR_CONN_LOST, false);
@@ -160,6 +164,19 @@ const std::byte* payload_of(Endpoint& ep, const Line& line, uint32_t flags, uint
     return rx.blocks + size_t{expected} * kUnitBytes;
 }
 
+namespace {
+
+Cause too_small(uint64_t message, uint64_t capacity) {
+    Cause cause;
+    cause.kind = CauseKind::receive_too_small;
+    cause.operation = CauseOperation::receive;
+    cause.length = message;
+    cause.high = capacity;
+    return cause;
+}
+
+}  // namespace
+
 bool open_receive(Endpoint& ep, uint32_t total) {
     WorkQueue& q = ep.vi->recv;
     // The sender knows how many receives there are: one too many comes from no correct sender.
@@ -168,7 +185,10 @@ bool open_receive(Endpoint& ep, uint32_t total) {
     ++q.taken;
     uint64_t capacity = 0;
     uint32_t error = check_receive(*ep.vi, d, total, &capacity);
-    if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;
+    if (error == 0 && total > capacity) {
+        error = VIP_STATUS_LENGTH_ERROR;
+        ep.vi->cause_of(q).cause = too_small(total, capacity);
+    }
     // For the hot path of the next one, which looks at the bytes of the message only.
     if (error == 0 && d->CS.SegCount == 1 && !ep.vi->strict_receives) {
         const SegmentValue s = read_segment(d->DS[0].Local);
@@ -187,13 +207,15 @@ void acknowledge(Endpoint& ep) {
     tell_ack(ep);
 }
 
-void break_by_line(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode) {
+void break_by_line(Endpoint& ep, VIP_ERROR_CODE code, bool report, VIP_ULONG opcode, const Cause& cause) {
     ep.rx.ended = true;
-    break_connection(ep, code, report, opcode);
+    break_connection(ep, code, report, opcode, cause);
 }
 
 bool protocol_violation(Endpoint& ep) {
-    break_by_line(ep, VIP_ERROR_CONN_LOST, true);
+    Cause cause;
+    cause.kind = CauseKind::protocol;
+    break_by_line(ep, VIP_ERROR_CONN_LOST, true, 0, cause);
     return false;
 }
 

@@ -87,8 +87,8 @@ void hand_over(Endpoint& ep) {
     if (s.length < message->length ||
         ep.vi->regions->check(s.handle, s.address, message->length, ep.vi->ptag) != RegionCheck::ok ||
         !read_permitted_memory(to, s.bytes() + tx.relay.done, n))
-        return break_connection(ep, VIP_ERROR_CONN_LOST,
-                                true);  // the program has taken it away under the send
+        return break_connection(ep, VIP_ERROR_CONN_LOST, true,
+                                CauseKind::changed_or_unmapped);  // the program has taken it away under the send
     tx.relay.done += n;
     tx.own->relay_handed.store(wanted, std::memory_order_release);
     ring_peer(ep);

@@ -183,6 +183,8 @@ struct alignas(128) EndRecord {
     // relay.cpp: pieces that this end has asked for of a message it may not fetch; and those that it has handed over.
     std::atomic<uint32_t> relay_wanted;
     std::atomic<uint32_t> relay_handed;
+    // What this end has found wrong (told_cause.hpp); read once the other end knows that the connection breaks.
+    std::atomic<uint64_t> cause[5];
     // While this end touches memory that the other end may want back: the handle of that memory, its own or
     // ours on its behalf, or kBusySomewhere. Else 0. One word for each side of the VI, because each has a
     // lock of its own.
@@ -194,7 +196,8 @@ struct alignas(128) EndRecord {
     std::atomic<uint32_t> called;
 };
 static_assert(sizeof(EndRecord) == 768 && offsetof(EndRecord, rung) == 640);
-static_assert(offsetof(EndRecord, probes) == 264 && offsetof(EndRecord, relay_handed) == 452);
+static_assert(offsetof(EndRecord, probes) == 264 && offsetof(EndRecord, relay_handed) == 452 &&
+              offsetof(EndRecord, cause) == 456);
 
 // ---- the connection segment
 // ---------------------------------------------------------------------------------

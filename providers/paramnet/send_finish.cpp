@@ -5,6 +5,7 @@
 #include "core/trace/probe.hpp"
 #include "providers/paramnet/nic.hpp"
 #include "providers/paramnet/send.hpp"
+#include "providers/paramnet/told_cause.hpp"
 
 namespace viaduct::paramnet {
 
@@ -66,7 +67,7 @@ void collect_acks(Endpoint& ep) {
     if (count - tx.acks.seen > tx.acks.wanted - tx.acks.seen) {
         tx.stopped = true;
         update_fast(ep);
-        break_connection(ep, VIP_ERROR_CONN_LOST, true);
+        break_connection(ep, VIP_ERROR_CONN_LOST, true, CauseKind::protocol);
         return;
     }
     if (count != tx.acks.seen) {
@@ -90,6 +91,7 @@ void collect_acks(Endpoint& ep) {
     }
     tx.stopped = true;
     update_fast(ep);
+    if (const Cause told = cause_told(ep)) ep.vi->cause_of(q) = {told, true};
     complete(ep, status | nack, 0, After::break_silently);
 }
 
@@ -116,6 +118,14 @@ void finish_on_ack(Endpoint& ep, uint32_t position, uint32_t status, uint32_t le
 void finish_without_receive(Endpoint& ep, uint32_t position, uint32_t operation, uint32_t length) {
     ep.vi->stats.count(ViCount::no_receive);
     VIADUCT_PROBE2(no_receive, ep.vi, length);
+    if (reliable(ep)) {
+        Cause cause;
+        cause.kind = CauseKind::no_receive;
+        cause.length = length;
+        cause.high = ep.tx.credits;
+        ep.vi->cause_of(ep.vi->send).cause = cause;
+        tell_cause(ep, cause);
+    }
     tell_event(ep, kEventNoReceive);
     switch (ep.vi->traits.reliability) {
         case VIP_SERVICE_UNRELIABLE:  // dropped, the connection stays

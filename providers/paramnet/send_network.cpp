@@ -46,6 +46,9 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
     const uint32_t status = send_status_op(operation);
     ep.vi->stats.count(ViCount::drops);
     if (fate == Fate::failed) {
+        ep.vi->cause_of(ep.vi->send).cause.kind =
+            tx.network.link_down || (tx.network.faults && tx.network.faults->plan().link_down) ? CauseKind::link_down
+                                                                                               : CauseKind::no_answer;
         finish(ep, position, status | VIP_STATUS_TRANSPORT_ERROR, 0, After::break_lost);
     } else {
         // spec/reliability 6.2: an unreliable message is lost without a trace, but for a damaged RDMA write

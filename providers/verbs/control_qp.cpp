@@ -81,7 +81,7 @@ void take_news(Link& link, Endpoint& ep, VIP_ERROR_CODE code, VIP_ULONG opcode) 
     if (link.traits.reliability == VIP_SERVICE_UNRELIABLE) {
         vi.events->async_error(vi, code, VIP_RESOURCE_VI, opcode, nullptr);
     } else {
-        vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, true});
+        vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, opcode, nullptr, true, {}, false});
     }
 }
 
@@ -99,7 +99,7 @@ void take_refused_write(Link& link, Endpoint& ep, uint32_t immediate) {
     }
     vi.recv.lock.unlock();
     const VIP_ERROR_CODE code = told ? VIP_ERROR_CONN_LOST : VIP_ERROR_RDMAW_PROT;
-    vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr, !told});
+    vi.mark_broken(BreakReason{code, VIP_RESOURCE_VI, VIP_STATUS_OP_REMOTE_RDMA_WRITE, nullptr, !told, {}, false});
 }
 
 // False: a question that is still to be answered.

@@ -59,7 +59,7 @@ Outcome map_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status st
 }  // namespace
 
 void break_connection(Endpoint& ep, VIP_ERROR_CODE code, bool report) {
-    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, 0, nullptr, report});
+    ep.vi->mark_broken(BreakReason{code, VIP_RESOURCE_VI, 0, nullptr, report, {}, false});
 }
 
 void refuse_descriptor(Endpoint& ep, uint32_t position, uint32_t error) {

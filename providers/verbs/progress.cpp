@@ -83,7 +83,7 @@ void break_link(Link& link, VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource) {
             }
             drain_receives(*ep);
             drain_sends(*ep);
-            vi.mark_broken(BreakReason{code, resource, 0, nullptr, true});
+            vi.mark_broken(BreakReason{code, resource, 0, nullptr, true, {}, false});
         }
     }
     vi.events->settle(vi);

@@ -179,7 +179,7 @@ Deadline recover_links(NicContext& nic, int64_t now) {
             if (did == Progress::again) next = std::min(next, now + kStepNs);
             if (did == Progress::waits) next = std::min<Deadline>(next, link->recovery.give_up_at);
             if (did == Progress::failed)
-                vi.mark_broken(BreakReason{VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, 0, nullptr, true});
+                vi.mark_broken(BreakReason{VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, 0, nullptr, true, {}, false});
         }
         vi.events->settle(vi);
         unpin_endpoint(*ep);

@@ -14,13 +14,14 @@ namespace viaduct {
 namespace {
 
 // What the user agent was told.
-std::vector<WorkQueue*> woken, overflowed;
+std::vector<WorkQueue*> woken, overflowed, failed;
 
 const ViEvents kRecorder = {
     [](ViCore&, VIP_ERROR_CODE, VIP_RESOURCE_CODE, VIP_ULONG, VIP_DESCRIPTOR*) {},
     [](ViCore&) {},
     [](WorkQueue& q) { woken.push_back(&q); },
     [](WorkQueue& q) { overflowed.push_back(&q); },
+    [](WorkQueue& q, const VIP_DESCRIPTOR*, uint32_t) { failed.push_back(&q); },
 };
 
 class Queues : public ::testing::Test {
@@ -28,6 +29,7 @@ protected:
     void SetUp() override {
         woken.clear();
         overflowed.clear();
+        failed.clear();
         vi_.events = &kRecorder;
         for (WorkQueue* q : {&vi_.recv, &vi_.send}) {
             ASSERT_TRUE(q->allocate(8));

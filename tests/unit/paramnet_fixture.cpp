@@ -287,7 +287,7 @@ struct Events {
     }
     static void wake(WorkQueue& q) { ops().wake(of(*q.vi).nic.context); }
     static void cq_overflow(WorkQueue&) {}
-    static constexpr ViEvents table = {async_error, settle, wake, cq_overflow};
+    static constexpr ViEvents table = {async_error, settle, wake, cq_overflow, nullptr};
 };
 
 TestVi::TestVi(TestNic& n, uint16_t reliability, size_t data_bytes, Group* send_group, Group* recv_group)

@@ -29,9 +29,9 @@ struct Told {
     int settled = 0;
 };
 inline Told* told = nullptr;
-inline const ViEvents kEvents = {[](ViCore&, VIP_ERROR_CODE code, VIP_RESOURCE_CODE, VIP_ULONG,
-                                    VIP_DESCRIPTOR*) { told->errors.push_back(code); },
-                                 [](ViCore&) { ++told->settled; }, [](WorkQueue&) {}, [](WorkQueue&) {}};
+inline const ViEvents kEvents = {
+    [](ViCore&, VIP_ERROR_CODE code, VIP_RESOURCE_CODE, VIP_ULONG, VIP_DESCRIPTOR*) { told->errors.push_back(code); },
+    [](ViCore&) { ++told->settled; }, [](WorkQueue&) {}, [](WorkQueue&) {}, nullptr};
 
 // How often a thread of ours has slept; -1: it is gone.
 inline int sleeps_of(pid_t thread) {

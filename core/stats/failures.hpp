@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The ring of failure records of a process: why a call failed, a descriptor completed in error, a connection broke. It
+// lies in the statistics segment (layout.hpp), where vipstat and the agent read it. Written on failing paths only, by
+// any thread, without an allocation and without waiting.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace viaduct::stats {
+
+enum class FailureKind : uint32_t { call, descriptor, connection, notice };
+
+// As it lies in shared memory; texts end with a zero byte.
+struct FailureRecord {
+    std::atomic<uint64_t> number;  // from 1, of all records of the process; 0: free, or being written
+    int64_t at;                    // CLOCK_MONOTONIC, ns; of the first one, when it happened several times
+    uint64_t object;               // handle
+    uint32_t code;                 // VIP_RETURN of a call, status bits of a descriptor, VIP_ERROR_CODE of a connection
+    FailureKind kind;
+    uint32_t times;  // in a row
+    uint32_t reserved;
+    char call[32];
+    char peer[64];
+    char text[320];  // what is wrong: object, field, value, limit
+    char said[224];  // what the other end has found
+    char cure[224];
+};
+static_assert(sizeof(FailureRecord) == 904);
+
+inline constexpr uint32_t kFailureRecords = 32;
+
+struct FailureRing {
+    std::atomic<uint64_t> written;  // records so far
+    std::atomic<uint32_t> busy;     // a thread writes
+    uint32_t reserved;
+    FailureRecord records[kFailureRecords];
+};
+
+struct Failure {
+    FailureKind kind = FailureKind::call;
+    const char* call = "";
+    const void* object = nullptr;
+    uint32_t code = 0;
+    const char* peer = "";
+    const char* text = "";
+    const char* said = "";
+    const char* cure = "";
+};
+
+// Keeps a record, tells it to the log (warn) and, with VIADUCT_WHY, to standard error. One that equals the last one but
+// for its numbers counts as a repetition: it is kept, and told once.
+void record_failure(const Failure&);
+
+// The newest record of that object; of any, for null. False: there is none.
+bool last_failure(const void* object, FailureRecord* out);
+
+// One line without its end: "VipCreateVi: VIP_INVALID_MTU: ...". At most `bytes` with the zero behind it; returns the
+// length of the whole.
+size_t write_failure(const FailureRecord&, char* text, size_t bytes);
+inline constexpr size_t kFailureLineBytes = 1024;
+
+// Where records go from now on, with those that are there; null: into this process' ordinary memory.
+void move_failures(FailureRing* to);
+// In a forked child: the records are its parent's, and the segment is not there.
+void forget_failures();
+bool failures_are_in_segment();
+
+}  // namespace viaduct::stats

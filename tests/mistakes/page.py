@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The page of mistakes has a row for each planted one, with the text that the library gives now.
+Usage: page.py PROGRAM PAGE [--write]"""
+
+import re
+import subprocess
+import sys
+
+HEAD = "| Mistake | What is said | Cure |\n| --- | --- | --- |\n"
+
+
+def plain(text):
+    """Addresses, handles and times differ from run to run."""
+    text = re.sub(r"0x[0-9a-f]{5,}|\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", "0x…", text)
+    text = re.sub(r"\bmistakes\d+\.\d+|\bdies\d+", "…", text)
+    text = re.sub(r"\\(?=[0-9a-f]{2})", "", text)
+    text = re.sub(r"(memory handle) (?:0x)?[0-9a-f…x]+", r"\1 …", text)
+    text = re.sub(r"(tag|has) \d+\b", r"\1 …", text)
+    return re.sub(r"descriptor \d+ of", "descriptor … of", text)
+
+
+def rows(program):
+    found = subprocess.run([program, "--table"], capture_output=True, text=True, timeout=100, check=False)
+    for line in found.stdout.splitlines():
+        name, mistake, text = line.split("\t")
+        parts = [plain(end) for end in text.split(" || ")]
+        cures = [part.partition("; cure: ")[2] for part in parts]
+        said = "<br>".join("`" + part.partition("; cure: ")[0] + "`" for part in parts)
+        yield name, f"| {mistake} | {said} | {cures[0]} |".replace("||", "|")
+
+
+def main():
+    program, page = sys.argv[1:3]
+    table = HEAD + "\n".join(row for _, row in rows(program)) + "\n"
+    with open(page, encoding="utf-8") as file:
+        before, head, after = file.read().partition(HEAD)
+    rest = after.partition("\n\n")[2]
+    if "--write" in sys.argv:
+        with open(page, "w", encoding="utf-8") as file:
+            file.write(before + table + ("\n" + rest if rest else ""))
+        return 0
+    there = (head + after.partition("\n\n")[0].rstrip("\n") + "\n").splitlines()
+    wrong = [line for line in table.splitlines() if line not in there]
+    wrong += [line for line in there if line not in table.splitlines()]
+    print("\n".join(wrong) or "the page says what the library says")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
