@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "utils/common/error.hpp"
 
+#include <viaduct/ext.h>
+
 #include <iterator>
 
 namespace viaduct::tools {
@@ -33,8 +35,15 @@ std::string text_of(VIP_RETURN result) {
     return std::string(kTexts[index].name) + " (" + kTexts[index].meaning + ")";
 }
 
+std::string last_error() {
+    char text[1024];
+    return VipxLastError(nullptr, text, sizeof text) == VIP_SUCCESS ? text : "";
+}
+
 void fail(VIP_RETURN result, const char* call) {
-    throw ToolError(std::string(call) + ": " + text_of(result));
+    // What the library says is of this call unless another thread has failed since.
+    const std::string why = last_error();
+    throw ToolError(why.starts_with(std::string(call) + ":") ? why : std::string(call) + ": " + text_of(result));
 }
 
 }  // namespace viaduct::tools

@@ -28,6 +28,9 @@ private:
 // "VIP_NO_MATCH (nobody waits at that address)"
 std::string text_of(VIP_RETURN);
 
+// VipxLastError of the process: "VipOpenNic: VIP_ERROR_RESOURCE: ...; cure: ..."; empty: nothing failed.
+std::string last_error();
+
 // Throws ToolError("call: text") for anything but VIP_SUCCESS.
 [[noreturn]] void fail(VIP_RETURN, const char* call);
 inline void check(VIP_RETURN result, const char* call) {

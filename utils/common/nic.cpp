@@ -108,9 +108,8 @@ Nic::Nic(const std::string& device) {
     const VIP_RETURN result = VipOpenNic(device.c_str(), &handle_);
     if (result != VIP_SUCCESS) {
         const std::string agent = trouble_with_agent(device);
-        throw ToolError(agent.empty() ? fmt::format("cannot open the NIC \"{}\": {}; \"vipinfo --doctor\" may say why",
-                                                    device, text_of(result))
-                                      : fmt::format("cannot open the NIC \"{}\": {}", device, agent),
+        const std::string why = agent.empty() ? last_error() : agent;
+        throw ToolError(fmt::format("cannot open the NIC \"{}\": {}", device, why.empty() ? text_of(result) : why),
                         kExitNoNic);
     }
     check(VipQueryNic(handle_, &attributes_), "VipQueryNic");

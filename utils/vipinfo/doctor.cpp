@@ -19,6 +19,7 @@
 #include <fstream>
 
 #include "core/agent/name_holder.hpp"
+#include "core/config/config_text.hpp"
 #include "core/config/tuning.hpp"
 #include "core/process/cpu_quota.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
@@ -232,6 +233,48 @@ void providers(const Inventory& all, std::vector<Finding>& out) {
     }
 }
 
+std::string setting(const Inventory& all, std::string_view section, std::string_view key) {
+    for (const SettingRow& row : all.settings)
+        if (row.section == section && row.key == key) return row.value;
+    return {};
+}
+
+// The provider that was asked for by name: another one stands in for it where it is not there.
+void wanted_provider(const Inventory& all, std::vector<Finding>& out) {
+    const std::string wanted = setting(all, "names", "default_provider");
+    const std::string subject = fmt::format("names.default_provider = \"{}\"", wanted);
+    std::vector<std::string> names;
+    for (const ProviderRow& row : all.providers) names.push_back(row.name);
+    if (std::find(names.begin(), names.end(), wanted) == names.end()) {
+        const std::string near = nearest(wanted, names);
+        out.push_back({Verdict::problem, subject,
+                       fmt::format("there is no such provider{}", near.empty() ? "" : "; did you mean " + near + "?"),
+                       fmt::format("one of: {}", fmt::join(names, ", "))});
+        return;
+    }
+    const bool offers = std::any_of(all.nics.begin(), all.nics.end(),
+                                    [&](const NicInfo& nic) { return text_of(nic.provider) == wanted; });
+    if (offers || !all.agent_error.empty()) return;
+    Finding finding{Verdict::problem, subject,
+                    fmt::format("it offers no NIC: names that say no provider open {}", all.default_nic),
+                    "see the providers below, or choose another one"};
+    for (const RejectedNic& nic : all.rejected) {
+        if (nic.provider != wanted) continue;
+        finding.finding += fmt::format(" ({}: {})", nic.name, nic.reason);
+        finding.cure = nic.cure;
+    }
+    out.push_back(finding);
+}
+
+// An agent keeps the configuration that it was started with.
+void agents_configuration(const Inventory& all, std::vector<Finding>& out) {
+    if (all.agent_configuration.empty() || all.agent_configuration == all.own_configuration) return;
+    out.push_back(
+        {Verdict::problem, "agent's configuration",
+         fmt::format("vipkad (process {}) was started with other settings than those in force here", all.agent_pid),
+         fmt::format("renew it: kill {}; the next program starts another one, and connections stay", all.agent_pid)});
+}
+
 // An interface that drops what is to leave: most often its MTU is larger than that of what is behind it.
 void dropped_frames(const NicInfo& nic, std::vector<Finding>& out) {
     const std::string about(text_of(nic.description)), key = "iface=";
@@ -290,8 +333,10 @@ std::vector<Finding> examine(const Inventory& all, const std::string& device) {
         out.push_back({Verdict::problem, "configuration", problem,
                        "correct the file or variable named; see viaduct.toml(5)"});
     }
+    wanted_provider(all, out);
     providers(all, out);
     out.push_back(agent(all));
+    agents_configuration(all, out);
     agents_name(all, out);
     nics(all, out);
     socket_buffers(all, out);

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <vipl.h>
+#include <nlohmann/json.hpp>
 
 #include <cstring>
 
 #include "core/clock/clock.hpp"
+#include "core/config/config_text.hpp"
 #include "core/provider/loader.hpp"
 
 namespace viaduct::vipinfo {
@@ -98,6 +100,8 @@ void ask_agent(Inventory& all) {
     all.protocol = welcome.version;
     ask_nics(link, all);
     ask_status(link, all);
+    const auto status = nlohmann::json::parse(all.status_json, nullptr, false);
+    if (status.is_object()) all.agent_configuration = status.value("configuration", "");
 }
 
 void look_at_providers(Inventory& all) {
@@ -119,6 +123,7 @@ void look_at_providers(Inventory& all) {
 
 void look_at_settings(Inventory& all) {
     const Config config = Config::load();
+    all.own_configuration = config.fingerprint();
     for (const ConfigKey& key : Config::keys()) {
         const ConfigValue value = config.value(key.section, key.key);
         all.settings.push_back({key.section, key.key, value.text, value.origin, key.help});
@@ -153,6 +158,20 @@ std::string opened_by(const std::string& name) {
 
 }  // namespace
 
+namespace {
+
+// A name that nothing is known of opens the default provider's NIC; with the known name that it is nearest to.
+std::string guessed_text(const std::string& name, const NicInfo& nic) {
+    std::vector<std::string> known{text_of(nic.name).data()};
+    for (const ProviderFile& file : find_providers())
+        for (const char* which : {"", "0", "1"}) known.push_back(file.name + which);
+    const std::string near = nearest(name, known);
+    return fmt::format("unknown name, opens the default {} because names.strict is off and no NIC has the name{}",
+                       text_of(nic.name), near.empty() ? "" : fmt::format("; did you mean {}?", near));
+}
+
+}  // namespace
+
 // As vipl/device.cpp finds it.
 Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     kagent::NameText request;
@@ -176,6 +195,7 @@ Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     kagent::NicEntry entry;
     if (answer.type() == kagent::Type::kNicEntry && answer.get(&entry)) {
         *nic = entry.nic;
+        if ((entry.is_default & kagent::kNicIsGuessed) != 0) *why = guessed_text(name, *nic);
         if (alias == nullptr || alias->find(':') != std::string::npos || text_of(nic->name) == *alias)
             return Status::ok;
         *why = fmt::format("the configuration gives that name to {}, and there is no such NIC", *alias);

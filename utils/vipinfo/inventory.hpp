@@ -48,6 +48,8 @@ struct Inventory {
     std::vector<NicInfo> nics;
     std::string default_nic;
     std::vector<RejectedNic> rejected;
+    std::string agent_configuration;  // fingerprint of the settings it runs with; empty: not known
+    std::string own_configuration;    // of those in force here
     std::string status_json;  // links and sessions, as the agent tells them; empty when it does not answer
     // what this process sees by itself
     std::vector<ProviderRow> providers;
@@ -59,7 +61,8 @@ struct Inventory {
 // why.
 Inventory take_inventory();
 
-// Which NIC VipOpenNic(name) would open. ok | unknown_name | broken and so on, with the reason in *why.
+// Which NIC VipOpenNic(name) would open. ok | unknown_name | broken and so on, with the reason in *why. ok with a
+// reason: nothing is known of the name, and the default NIC stands in.
 Status resolve_name(const std::string& given, NicInfo* nic, std::string* why);
 
 std::string address_text(const NicAddress&);

@@ -24,8 +24,10 @@ int show_name(const std::string& name, bool as_json, bool attributes) {
     std::string why;
     const Status status = resolve_name(name, &nic, &why);
     if (status == Status::ok) {
-        print(as_json ? json_of_nic(name, nic) : text_of_nic(nic, attributes, false));
-        return kWell;
+        print(as_json ? json_of_nic(name, nic, why) : text_of_nic(nic, attributes, false));
+        if (why.empty()) return kWell;
+        std::fprintf(stderr, "vipinfo: \"%s\": %s\n", name.c_str(), why.c_str());
+        return kProblem;
     }
     if (as_json) print(json_of_failure(name, why));
     std::fprintf(stderr, "vipinfo: VipOpenNic(\"%s\") would fail: %s\n", name.c_str(), why.c_str());

@@ -24,7 +24,8 @@ std::string text(const std::vector<Finding>&);
 std::string json(const std::vector<Finding>&);
 
 std::string text_of_nic(const NicInfo&, bool attributes, bool is_default);
-std::string json_of_nic(const std::string& name, const NicInfo&);
+// `note`: why it is opened though nothing is known of the name; empty: it is known.
+std::string json_of_nic(const std::string& name, const NicInfo&, const std::string& note);
 std::string json_of_failure(const std::string& name, const std::string& why);
 
 }  // namespace viaduct::vipinfo

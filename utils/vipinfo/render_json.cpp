@@ -57,8 +57,9 @@ std::string print(const ordered_json& what) {
 
 }  // namespace
 
-std::string json_of_nic(const std::string& name, const NicInfo& nic) {
+std::string json_of_nic(const std::string& name, const NicInfo& nic, const std::string& note) {
     ordered_json out = {{"asked", name}, {"opens", nic_object(nic, false)}};
+    if (!note.empty()) out["unknown"] = note;
     return print(out);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <fmt/format.h>
-#include <vipl.h>
+#include <viaduct/ext.h>
 
 #include <cstring>
 #include <memory>
@@ -71,7 +71,9 @@ public:
 private:
     bool step(const char* call, VIP_RETURN result) {
         if (result == VIP_SUCCESS) return true;
-        failure_ = fmt::format("{} answers {}", call, static_cast<int>(result));
+        char text[1024];
+        const bool told = VipxLastError(nullptr, text, sizeof text) == VIP_SUCCESS;
+        failure_ = told ? std::string(text) : fmt::format("{} answers {}", call, VipxErrorString(result));
         return false;
     }
 

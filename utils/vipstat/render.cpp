@@ -104,6 +104,8 @@ std::string text(const std::vector<ProcessView>& processes, const View& view) {
         const size_t shown = view.rows == 0 ? p.vis.size() : std::min(view.rows, p.vis.size());
         for (size_t i = 0; i < shown; ++i) add_vi(out, p.vis[i], view);
         if (shown < p.vis.size()) out += fmt::format("  ... and {} more\n", p.vis.size() - shown);
+        for (const FailureView& f : p.failures)
+            out += fitted(fmt::format("  {:>6} ago  {}", age_text(f.s), f.text), view.columns);
     }
     return out;
 }
@@ -133,6 +135,9 @@ std::string json(const std::vector<ProcessView>& processes) {
                  {"recv", queue_json(v.recv)},
                  {"counters", object_of(v.counters)}});
         }
+        one["failures"] = ordered_json::array();
+        for (const FailureView& f : p.failures)
+            one["failures"].push_back({{"age_s", f.s}, {"handle", f.handle}, {"times", f.times}, {"text", f.text}});
         out["processes"].push_back(std::move(one));
     }
     return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

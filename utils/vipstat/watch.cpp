@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "core/stats/process_stats.hpp"
+#include "core/text/code_names.hpp"
 
 namespace viaduct::vipstat {
 
@@ -30,10 +32,9 @@ std::string level_text(uint64_t level) {
 }
 
 std::string error_text(uint64_t code_and_one) {
-    static constexpr std::array kNames = {"",           "POST_DESC",  "CONN_LOST",      "RECVQ_EMPTY",
-                                          "VI_OVERRUN", "RDMAW_PROT", "RDMAW_DATA",     "RDMAW_ABORT",
-                                          "RDMAR_PROT", "COMP_PROT",  "RDMA_TRANSPORT", "CATASTROPHIC"};
-    return code_and_one < kNames.size() ? kNames[code_and_one] : "?";
+    if (code_and_one == 0) return "";
+    const char* name = name_of_error(static_cast<uint32_t>(code_and_one - 1)).name;
+    return name != nullptr ? name + std::strlen("VIP_ERROR_") : "?";
 }
 
 template <class Table>
@@ -46,6 +47,13 @@ std::vector<std::pair<std::string, uint64_t>> counters_of(const Values& values, 
 }
 
 }  // namespace
+
+std::vector<FailureView> failures_of(const stats::Picture& picture) {
+    std::vector<FailureView> out;
+    for (const stats::SeenFailure& f : picture.failures)
+        out.push_back({std::max(0.0, seconds(picture.taken - f.at)), f.object, f.times, f.text});
+    return out;
+}
 
 QueueView Watch::queue(const Values& vi, const std::string& prefix, int64_t now, const Seen* before,
                        uint32_t completed_before, int64_t* since) {
@@ -110,6 +118,7 @@ ProcessView Watch::view(const stats::Picture& picture) {
         seen_[key] = now;
         p.vis.push_back(std::move(v));
     }
+    p.failures = failures_of(picture);
     std::erase_if(seen_, [&](const auto& entry) {
         return entry.first.first == picture.pid && entry.second.at != picture.taken;
     });

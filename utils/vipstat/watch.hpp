@@ -33,13 +33,23 @@ struct ViView {
     std::vector<std::pair<std::string, uint64_t>> counters;  // in the order of the library's table
 };
 
+struct FailureView {
+    double s = 0;  // ago
+    uint64_t handle = 0, times = 0;
+    std::string text;
+};
+
 struct ProcessView {
     pid_t pid = 0;
     std::string program, library;
     double running_s = 0;
     std::vector<std::pair<std::string, uint64_t>> counters;
     std::vector<ViView> vis;
+    std::vector<FailureView> failures;  // the oldest first
+    double ended_s = -1;                // ago; negative: it runs
 };
+
+std::vector<FailureView> failures_of(const stats::Picture&);
 
 // Remembers the picture before of each process, for rates and for how long a descriptor has been the oldest.
 class Watch {
