@@ -81,7 +81,7 @@ MUTANTS = [
     Mutant(
         "receive-too-short", (), "a message longer than its receive is placed",
         PARAMNET + "receive_message.cpp",
-        "    if (error == 0 && total > capacity) error = VIP_STATUS_LENGTH_ERROR;\n", "",
+        "    if (error == 0 && total > capacity) {\n", "    if (false) {\n",
         ("unit Errors.MessageLongerThanTheReceive",),
     ),
     Mutant(
