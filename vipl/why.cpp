@@ -47,7 +47,7 @@ const char* name_of_kind(HandleKind kind) {
     return "object";
 }
 
-const char* queue_name(const WorkQueue& q) { return q.is_receive ? "receive queue" : "send queue"; }
+const char* name_of_queue(const WorkQueue& q) { return q.is_receive ? "receive queue" : "send queue"; }
 
 void copy_peer(const Vi& vi, char (&to)[64]) {
     static_assert(sizeof to == ViStats::kTextBytes);
@@ -167,7 +167,7 @@ void note_empty_queue(Vi& vi, const WorkQueue& q, bool waits) {
     char text[200];
     char peer[64];
     std::snprintf(text, sizeof text, "the %s is empty: %u descriptors were posted so far, and all were handed back",
-                  queue_name(q), q.posted);
+                  name_of_queue(q), q.posted);
     copy_peer(vi, peer);
     failure.call = q.is_receive ? (waits ? "VipRecvWait" : "VipRecvDone") : (waits ? "VipSendWait" : "VipSendDone");
     failure.object = vi.public_handle();
@@ -188,7 +188,7 @@ VIP_RETURN fail_timeout(const char* name, Vi& vi, const WorkQueue& q) {
     refuse(VIP_TIMEOUT,
            q.is_receive ? "look at the sender with vipstat: is it connected to this VI, and has it posted a send?"
                         : "the peer must take messages: at Reliable Reception it has to post receives and poll or wait",
-           "%u descriptors of the %s wait, the oldest is number %u; the VI is %s", outstanding, queue_name(q),
+           "%u descriptors of the %s wait, the oldest is number %u; the VI is %s", outstanding, name_of_queue(q),
            q.completed, state);
     return call.end(VIP_TIMEOUT);
 }

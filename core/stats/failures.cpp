@@ -46,7 +46,7 @@ private:
 };
 
 template <size_t size>
-void put(char (&to)[size], const char* text) {
+void put_text(char (&to)[size], const char* text) {
     size_t n = 0;
     for (; n + 1 < size && text[n] != 0; ++n) to[n] = text[n];
     to[n] = 0;
@@ -73,11 +73,11 @@ void fill(FailureRecord& r, const Failure& f) {
     r.code = f.code;
     r.kind = f.kind;
     r.times = 1;
-    put(r.call, f.call);
-    put(r.peer, f.peer);
-    put(r.text, f.text);
-    put(r.said, f.said);
-    put(r.cure, f.cure);
+    put_text(r.call, f.call);
+    put_text(r.peer, f.peer);
+    put_text(r.text, f.text);
+    put_text(r.said, f.said);
+    put_text(r.cure, f.cure);
 }
 
 void copy(const FailureRecord& from, FailureRecord* to) {

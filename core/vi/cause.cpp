@@ -8,7 +8,7 @@ namespace viaduct {
 
 namespace {
 
-Cause make(CauseKind kind, CauseOperation operation, uint64_t length = 0, uint64_t low = 0, uint64_t high = 0) {
+Cause make_cause(CauseKind kind, CauseOperation operation, uint64_t length = 0, uint64_t low = 0, uint64_t high = 0) {
     Cause cause;
     cause.kind = kind;
     cause.operation = operation;
@@ -36,14 +36,14 @@ Cause explain_segments(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t first
 
 Cause explain_atomic(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t count) {
     constexpr CauseOperation kAtomic = CauseOperation::atomic;
-    if (vi.atomic_widths == 0) return make(CauseKind::no_atomics, kAtomic);
-    if (count != 2) return make(CauseKind::atomic_segments, kAtomic, 0, count);
+    if (vi.atomic_widths == 0) return make_cause(CauseKind::no_atomics, kAtomic);
+    if (count != 2) return make_cause(CauseKind::atomic_segments, kAtomic, 0, count);
     uint64_t sum = 0;
     if (const Cause segment = explain_segments(vi, d, 1, 2, kAtomic, &sum)) return segment;
     const uint32_t width = atomic_width(d->CS.Control, sum);
-    if (sum != d->CS.Length) return make(CauseKind::length_sum, kAtomic, d->CS.Length, 0, sum);
-    if ((width & vi.atomic_widths) == 0) return make(CauseKind::atomic_width, kAtomic, sum, 0, vi.atomic_widths);
-    Cause word = make(CauseKind::atomic_alignment, kAtomic, 0, 0, width);
+    if (sum != d->CS.Length) return make_cause(CauseKind::length_sum, kAtomic, d->CS.Length, 0, sum);
+    if ((width & vi.atomic_widths) == 0) return make_cause(CauseKind::atomic_width, kAtomic, sum, 0, vi.atomic_widths);
+    Cause word = make_cause(CauseKind::atomic_alignment, kAtomic, 0, 0, width);
     word.address = segments_of(d)->Remote.Data.AddressBits;
     return word.address % width != 0 ? word : Cause();
 }
@@ -93,20 +93,20 @@ Cause explain_send(const ViCore& vi, const VIP_DESCRIPTOR* d) {
     const CauseOperation operation = operation_of_send(d);
     if (operation == CauseOperation::atomic) return explain_atomic(vi, d, count);
     if ((control & VIP_CONTROL_RESERVED) != 0 || operation_of(d) == VIP_CONTROL_OP_RESERVED)
-        return make(CauseKind::control, operation, 0, control);
+        return make_cause(CauseKind::control, operation, 0, control);
     const uint32_t first = operation == CauseOperation::send ? 0 : 1;
-    if (count < first) return make(CauseKind::no_address_segment, operation);
+    if (count < first) return make_cause(CauseKind::no_address_segment, operation);
     if (operation == CauseOperation::rdma_read) {
-        if (vi.rdma_read_allowed == 0) return make(CauseKind::no_rdma_read, operation);
-        if ((control & VIP_CONTROL_IMMEDIATE) != 0) return make(CauseKind::read_with_immediate, operation);
+        if (vi.rdma_read_allowed == 0) return make_cause(CauseKind::no_rdma_read, operation);
+        if ((control & VIP_CONTROL_IMMEDIATE) != 0) return make_cause(CauseKind::read_with_immediate, operation);
     }
-    if (count > vi.max_segments) return make(CauseKind::segment_count, operation, 0, count, vi.max_segments);
+    if (count > vi.max_segments) return make_cause(CauseKind::segment_count, operation, 0, count, vi.max_segments);
     if (!lies_in_registered_memory(d, count, *vi.regions, vi.ptag))
-        return make(CauseKind::descriptor_past_region, operation);
+        return make_cause(CauseKind::descriptor_past_region, operation);
     uint64_t sum = 0;
     const Cause segment = explain_segments(vi, d, first, count, operation, &sum);
-    if (sum != d->CS.Length) return make(CauseKind::length_sum, operation, d->CS.Length, 0, sum);
-    if (sum > vi.max_transfer) return make(CauseKind::transfer_size, operation, sum, 0, vi.max_transfer);
+    if (sum != d->CS.Length) return make_cause(CauseKind::length_sum, operation, d->CS.Length, 0, sum);
+    if (sum > vi.max_transfer) return make_cause(CauseKind::transfer_size, operation, sum, 0, vi.max_transfer);
     return segment;
 }
 
@@ -114,10 +114,10 @@ Cause explain_receive(const ViCore& vi, const VIP_DESCRIPTOR* d) {
     constexpr CauseOperation kReceive = CauseOperation::receive;
     const uint32_t count = read_segment_count(d);
     if ((d->CS.Control & ~uint32_t{VIP_CONTROL_IMMEDIATE}) != VIP_CONTROL_OP_SENDRECV)
-        return make(CauseKind::control, kReceive, 0, d->CS.Control);
-    if (count > vi.max_segments) return make(CauseKind::segment_count, kReceive, 0, count, vi.max_segments);
+        return make_cause(CauseKind::control, kReceive, 0, d->CS.Control);
+    if (count > vi.max_segments) return make_cause(CauseKind::segment_count, kReceive, 0, count, vi.max_segments);
     if (!lies_in_registered_memory(d, count, *vi.regions, vi.ptag))
-        return make(CauseKind::descriptor_past_region, kReceive);
+        return make_cause(CauseKind::descriptor_past_region, kReceive);
     uint64_t sum = 0;
     return explain_segments(vi, d, 0, count, kReceive, &sum);
 }

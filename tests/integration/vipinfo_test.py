@@ -157,6 +157,13 @@ class Names(Case):
             self.expect(run("/dev/via_eth0", VIADUCT_CONFIG=path, **other), WELL, r"\Aparamnet1 ")
             self.expect(run("/dev/via_eth0", **other), WELL, r"\Aparamnet0 ")
 
+    def test_an_unknown_name_opens_the_default_nic_and_says_so(self):
+        self.expect(run("nosuch"), PROBLEM, r"\Aparamnet0 ", r'"nosuch": unknown name, opens the default paramnet0 because [^\n]*\n\Z')
+        self.expect(run("udpp0"), PROBLEM, r"\Aparamnet0 ", r"did you mean udp0\?")
+        self.assertIn("unknown name", json.loads(run("--json", "nosuch").stdout)["unknown"])
+        self.assertNotIn("unknown", json.loads(run("--json", "nic0").stdout))
+        self.expect(run("nosuch", VIADUCT_NAMES_STRICT="true", **agent("-strict")), PROBLEM, "", "would fail")
+
     def test_a_name_too_long_fails(self):
         self.expect(run("n" * 300), PROBLEM, r"\A\Z", "longer than 255")
 
@@ -220,6 +227,18 @@ class Doctor(Case):
         self.assertEqual("problem", found["verdict"])
         self.assertIn(NOWHERE, found["finding"])
         self.assertIn("--socket " + NOWHERE, found["cure"])
+
+    def test_a_default_provider_that_is_not_there(self):
+        subject = 'names.default_provider = "acenik"'
+        found = self.finding(self.examine(VIADUCT_NAMES_DEFAULT_PROVIDER="acenik", **agent("-absent")), subject)
+        self.assertEqual(("problem", "there is no such provider; did you mean acenic?"), (found["verdict"], found["finding"]))
+
+    def test_an_agent_with_other_settings(self):
+        other = agent("-settings")
+        self.examine(**other)
+        found = self.finding(self.examine(VIADUCT_PARAMNET_NICS="2", **other), "agent's configuration")
+        self.assertEqual("problem", found["verdict"])
+        self.assertIn("renew it", found["cure"])
 
     def test_mistake_in_the_configuration(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -119,6 +119,11 @@ class States(Looking):
             seen = self.until(server.pid, lambda p: p["counters"]["connections_lost"] == 1)
             self.until(server.pid, lambda p: not p["vis"])
             self.assertEqual(1, seen["counters"]["connected"])
+            broken = [f for f in seen["failures"] if "VIP_ERROR_CONN_LOST" in f["text"]]
+            self.assertEqual(1, len(broken), seen["failures"])
+            self.assertIn("the process of the peer has ended", broken[0]["text"])
+            self.assertIn("/vipping", broken[0]["text"])
+            self.assertIn("the process of the peer has ended", run("-p", str(server.pid)).stdout)
 
     def test_of_a_peer_that_breaks_while_nobody_cleans_up(self):
         with Program(VIPPING, "-s") as server:
