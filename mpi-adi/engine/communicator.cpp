@@ -83,6 +83,25 @@ Communicator* comm_of(MPI_Comm handle) {
     return comms->find(handle);
 }
 
+std::string name_of_context(uint64_t context) {
+    std::string name;
+    const auto take = [&](const Communicator& comm) {
+        for (const uint64_t channel : kContextOf) {
+            if ((comm.recv_context ^ channel) == context) {
+                const std::string number = std::to_string(unsigned(comm.handle) & 0xfffff);
+                name = comm.name.empty() ? "communicator " + number : comm.name;
+            }
+        }
+    };
+    for (const Communicator* comm : {the_world, the_self}) {
+        if (comm) {
+            take(*comm);
+        }
+    }
+    comms->for_each(take);
+    return name;
+}
+
 Communicator* world_comm() { return the_world; }
 Communicator* self_comm() { return the_self; }
 

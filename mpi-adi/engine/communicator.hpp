@@ -51,6 +51,8 @@ struct Communicator : Comm {
 
 // The communicator of a handle, or null.
 Communicator* comm_of(MPI_Comm handle);
+// The name of the communicator that a context belongs to, with a number when it has none.
+std::string name_of_context(uint64_t context);
 Communicator* world_comm();  // null outside of MPI_Init and MPI_Finalize
 Communicator* self_comm();
 // All processes of the job, for what belongs to no communicator of the program: communicators made from groups.

@@ -88,6 +88,17 @@ class ObjectTable {
         return object;
     }
 
+    // Calls it for each object, in the order of their places.
+    template <typename Each>
+    void for_each(Each&& each) const {
+        for (uint32_t index = 0; index < count_; ++index) {
+            const Chunk* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+            if (T* object = (*chunk)[index % kChunk].object.load(std::memory_order_acquire)) {
+                each(*object);
+            }
+        }
+    }
+
     // How many objects there are: what a program has not freed.
     size_t live() const { return live_; }
 

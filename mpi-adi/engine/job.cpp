@@ -23,7 +23,6 @@ namespace viaduct::mpi {
 namespace {
 
 // The engine's own messages (the barrier at the end) travel beside all communicators.
-constexpr uint64_t kOwnContext = ~uint64_t{7};
 constexpr int kBarrierTag = 1;
 
 // Microseconds.
@@ -243,7 +242,7 @@ int connect() {
 }
 
 void make_own_comm() {
-    own_comm.send_context = own_comm.recv_context = kOwnContext;
+    own_comm.send_context = own_comm.recv_context = kJobContext;
     own_comm.rank = engine.world.rank;
     own_comm.size = own_comm.remote_size = engine.world.size;
     engine.own_processes = engine.world.processes;
@@ -301,6 +300,7 @@ int start_job() {
     if (!exchange(own)) return give_up("the exchange of addresses failed: " + engine.job->error());
     if (const int failed = connect(); failed != MPI_SUCCESS) return failed;
     make_own_comm();
+    open_wait_page();
     if (engine.world.size > 1) take_short_slice();
     engine.stage = Stage::running;
     return MPI_SUCCESS;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <new>
 
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/failure.hpp"
@@ -210,7 +211,10 @@ int sendrecv_all(Comm& comm, Channel channel, int tag, std::span<const Swap> swa
             while (come != swaps.size() && receives[come].is_done()) come++;
             return come == swaps.size();
         },
-        [&] { return std::any_of(receives + come, receives + swaps.size(), awaits_one_here); });
+        [&] { return std::any_of(receives + come, receives + swaps.size(), awaits_one_here); },
+        [&](Awaited& what) {
+            for (size_t i = come; i < swaps.size(); i++) add_awaited(receives[i], what);
+        });
     for (size_t i = 0; i < swaps.size(); i++) note(error_of(receives[i]));
     return first_error;
 }

@@ -33,6 +33,8 @@ struct World {
     int appnum = -1;                    // below 0: unknown
 };
 const World& world();
+// Of the engine's own messages, at the start and the end of the job.
+constexpr uint64_t kJobContext = ~uint64_t{7};
 // Process numbers are below: a context has room for so much in front of the bits of kContextOf.
 constexpr uint32_t kProcessNumbers = 1u << 29;
 
@@ -134,28 +136,35 @@ bool progress();
 bool awaits_one_here(const Request&);
 
 // The second tells whether somebody who is waited for is on our processor. Any thread may ask the condition, with
-// the lock held.
-template <class Condition, class Here>
-void progress_until(Condition condition, Here here) {
+// the lock held. The third tells what is waited for, when that has become long: it fills an Awaited (wait_page.hpp).
+template <class Condition, class Here, class Describe>
+void progress_until(Condition condition, Here here, Describe describe) {
     if (EngineLock::enabled()) [[unlikely]] {
-        struct Both {
+        struct All {
             Condition* condition;
             Here* here;
-        } both = {&condition, &here};
-        return wait_among_threads({[](void* p) { return bool((*static_cast<Both*>(p)->condition)()); },
-                                   [](void* p) { return bool((*static_cast<Both*>(p)->here)()); }, &both});
+            Describe* describe;
+        } all = {&condition, &here, &describe};
+        return wait_among_threads({[](void* p) { return bool((*static_cast<All*>(p)->condition)()); },
+                                   [](void* p) { return bool((*static_cast<All*>(p)->here)()); },
+                                   [](void* p, Awaited& what) { (*static_cast<All*>(p)->describe)(what); }, &all});
     }
     ProgressWait wait;
+    ShownWait shown;
     while (!condition()) {
         if (progress())
             wait.moved();
-        else if (!condition())
-            wait.wait_a_little(here());
+        else if (!condition() && wait.wait_a_little(here()))
+            shown.show(describe);
     }
 }
 template <class Condition>
 void progress_until(Condition condition) {
-    progress_until(condition, [] { return false; });
+    progress_until(condition, [] { return false; }, [](Awaited&) {});
+}
+template <class Condition, class Describe>
+void progress_until_one(Condition condition, Describe describe) {
+    progress_until(condition, [] { return false; }, describe);
 }
 // Until a request of ours is done.
 void progress_until_done(const Request&);
@@ -170,6 +179,8 @@ public:
     virtual ~Activity() = default;
     // Does what can be done without waiting; must not call progress(). True when finished, with *error set.
     [[nodiscard]] virtual bool advance(int* error) = 0;
+    // Whom it waits for.
+    virtual void add_awaited(Awaited&) const {}
 };
 // Takes the activity over and gives a request that completes with it.
 Request* start(Activity* activity, Comm* comm);

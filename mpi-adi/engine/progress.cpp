@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "core/sync/pause.hpp"
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
@@ -113,33 +114,36 @@ bool progress() try {
 
 void ProgressWait::was_rewarded() { policy_.rewarded(engine.crowded); }
 
-void ProgressWait::wait_a_little(bool for_one_here) {
+bool ProgressWait::wait_a_little(bool for_one_here) {
     if (EngineLock::is_mine()) [[unlikely]] {
         const unsigned idle = policy_.count(engine.crowded);
-        if (EngineLock::give_turn()) return;
+        if (EngineLock::give_turn()) return false;
         if (idle < SpinLimit::kMost)
             cpu_pause();
         else if (idle < kYieldsAmongThreads && !cpu_contention.computes())
             EngineLock::yield();
-        else
+        else {
             EngineLock::nap(kNapNs);
-        return;
+            return true;
+        }
+        return false;
     }
     switch (policy_.next(engine.crowded, kYields, false, [=] { return for_one_here; })) {
         case WaitPolicy::Step::pause:
             cpu_pause();
-            break;
+            return false;
         case WaitPolicy::Step::ask:
             cpu_pause();
             cpu_contention.give_way(kLongYields);
-            break;
+            return true;
         case WaitPolicy::Step::yield:
             cpu_contention.give_way(kLongYields);
-            break;
+            return false;
         case WaitPolicy::Step::sleep:
             sleep_a_little();
-            break;
+            return true;
     }
+    return false;
 }
 
 void ProgressWait::look_again() {
@@ -207,11 +211,14 @@ bool awaits_one_here(const Request& request) {
 }
 
 void progress_until_done(const Request& request) {
-    progress_until([&] { return request.is_done(); }, [&] { return awaits_one_here(request); });
+    if (request.is_done()) return;
+    progress_until([&] { return request.is_done(); }, [&] { return awaits_one_here(request); },
+                   [&](Awaited& what) { add_awaited(request, what); });
 }
 
 void progress_until_received(const Request& request) {
-    if (request.is_done() || engine.crowded || EngineLock::enabled()) return progress_until_done(request);
+    if (request.is_done()) return;
+    if (engine.crowded || EngineLock::enabled()) return progress_until_done(request);
     if (poll_delay.is_late()) {
         for (int i = 0; i < kPausesBeforeLook; i++) cpu_pause();
     }
@@ -231,6 +238,9 @@ int wait_all(Request** requests, int count) {
                            const int last = std::min(count, i + kMostAsked);
                            return std::any_of(requests + i, requests + last,
                                               [](const Request* one) { return awaits_one_here(*one); });
+                       },
+                       [&](Awaited& what) {
+                           for (int one = i; one < count; one++) add_awaited(*requests[one], what);
                        });
         const int error = wait(requests[i], MPI_STATUS_IGNORE);
         if (first_error == MPI_SUCCESS) first_error = error;

@@ -112,7 +112,7 @@ void watch(unsigned microseconds) {
 // Polls until the condition holds (true), or somebody else does what is left to do here: sleep at the
 // modules. One that is tired has looked for long enough since something moved, and sleeps again at once when
 // it was woken for nothing.
-bool poll_until(const Wait& wait, bool& tired) {
+bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
     WaitPolicy policy(spin_limit, cpu_contention);
     int64_t since = 0;
     unsigned sleep = kSleepMicroseconds;
@@ -154,6 +154,7 @@ bool poll_until(const Wait& wait, bool& tired) {
             case WaitPolicy::Step::sleep:
                 break;
         }
+        shown.show([&](Awaited& what) { wait.describe(wait.argument, what); });
         if (engine.sleeper_count == 0 || (watched && must_look_soon())) {
             EngineLock::nap(int64_t{kShortSleepMicroseconds} * 1000);
             continue;
@@ -188,11 +189,13 @@ void wait_among_threads(const Wait& wait) {
         poller == self() ? poller : nullptr;  // a callback of the thread that polls waits
     const Leaving leaving{outer};
     bool tired = false;
+    ShownWait shown;
     while (!wait.holds(wait.argument)) {
         if ((poller != nullptr && poller != self()) || (tired && watched)) {
+            shown.show([&](Awaited& what) { wait.describe(wait.argument, what); });
             // It slept until its limit: another long look would find no more.
             if (!sleep_until_woken(wait, kAsleepNs)) tired = true;
-        } else if (!poll_until(wait, tired) && !watched) {
+        } else if (!poll_until(wait, tired, shown) && !watched) {
             // Woken for somebody else, who polls.
             aside++;
             uint32_t seen = 0;

@@ -9,12 +9,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include "mpi-adi/engine/wait_page.hpp"
+
 namespace viaduct::mpi {
 
 // What a thread waits for. Asked with the lock held, by any thread.
 struct Wait {
     bool (*holds)(void*);
     bool (*for_one_here)(void*);  // of that thread alone: see ProgressWait
+    void (*describe)(void*, Awaited&);  // what it waits for, when that has become long
     void* argument;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Looking at messages before receiving them: MPI_Probe, and the matched kind that takes a message out of the
 // queue.
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/mpi/export.hpp"
 #include "mpi-adi/mpi/p2p_arguments.hpp"
@@ -24,7 +25,8 @@ int check(Comm* comm, int source, int tag) {
 
 Unexpected* wait_for_message(Comm& comm, int source, int tag) {
     Unexpected* message = nullptr;
-    progress_until([&] { return (message = comm.matchers[0]->find(source, tag)) != nullptr; });
+    progress_until_one([&] { return (message = comm.matchers[0]->find(source, tag)) != nullptr; },
+                       [&](Awaited& what) { add_awaited_source(comm, source, tag, what); });
     return message;
 }
 

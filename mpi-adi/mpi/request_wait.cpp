@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPI_Wait and MPI_Test, for one request, all, any and some of a list.
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/mpi/export.hpp"
@@ -90,6 +91,13 @@ int first_done(int count, const MPI_Request* handles, bool* active) {
         if (request->is_done()) return i;
     }
     return MPI_UNDEFINED;
+}
+
+// Any of them is enough.
+void add_any_of(int count, const MPI_Request* handles, Awaited& what) {
+    for (int i = 0; i < count; i++)
+        if (const Request* request = active_request(handles[i])) add_awaited(*request, what);
+    what.any = true;
 }
 
 // One that is not persistent, received or sent: of these alone a list of many is made.
@@ -260,10 +268,12 @@ VIADUCT_MPI_ENTRY(MPI_Waitany, (int count, MPI_Request* handles, int* index, MPI
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitany");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitany");
     bool active = false;
-    progress_until([&] {
-        *index = first_done(count, handles, &active);
-        return *index != MPI_UNDEFINED || !active;
-    });
+    progress_until_one(
+        [&] {
+            *index = first_done(count, handles, &active);
+            return *index != MPI_UNDEFINED || !active;
+        },
+        [&](Awaited& what) { add_any_of(count, handles, what); });
     if (*index == MPI_UNDEFINED) {
         fill_empty_status(status);
         return MPI_SUCCESS;
@@ -297,7 +307,8 @@ VIADUCT_MPI_ENTRY(MPI_Waitsome, (int count, MPI_Request* handles, int* outcount,
     if (count < 0) return raise(nullptr, MPI_ERR_COUNT, "MPI_Waitsome");
     if (!all_valid(count, handles)) return raise(nullptr, MPI_ERR_REQUEST, "MPI_Waitsome");
     bool active = false;
-    progress_until([&] { return first_done(count, handles, &active) != MPI_UNDEFINED || !active; });
+    progress_until_one([&] { return first_done(count, handles, &active) != MPI_UNDEFINED || !active; },
+                       [&](Awaited& what) { add_any_of(count, handles, what); });
     if (!active) {
         *outcount = MPI_UNDEFINED;
         return MPI_SUCCESS;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "mpi-adi/engine/awaited.hpp"
+
 namespace viaduct::mpi {
 
 Schedule::Schedule(Communicator& comm, int tag) : comm_(&comm), messages_(&comm), tag_(tag) {
@@ -213,6 +215,12 @@ int Schedule::run_round(size_t first, size_t last) {
     MPI_Status status;
     const int failed = viaduct::mpi::recv(*in->comm, Channel::collective, in->peer, tag_, payload(*in), &status);
     return in->whole ? check_whole(*in, status, failed) : failed;
+}
+
+void Schedule::add_awaited(Awaited& what) const {
+    for (const Request* request : pending_) {
+        mpi::add_awaited(*request, what);
+    }
 }
 
 int Schedule::run() {

@@ -55,6 +55,7 @@ class Schedule final : public Activity {
     // Runs to the end.
     [[nodiscard]] int run();
     [[nodiscard]] bool advance(int* error) override;
+    void add_awaited(Awaited& what) const override;
     // From the first step again, once it has run to the end.
     void rewind();
 

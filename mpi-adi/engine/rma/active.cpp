@@ -4,6 +4,7 @@
 // after its operations, closes it.
 #include <atomic>
 
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 #include "mpi-adi/engine/rma/window.hpp"
 
@@ -45,7 +46,8 @@ int start(Window& window, const Group& group) {
     if (const int error = ranks_of(window, group, &ranks)) return error;
     for (const int rank : ranks) {
         Member& member = window.member(rank);
-        progress_until([&] { return member.posts > 0; });
+        progress_until_one([&] { return member.posts > 0; },
+                           [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
         member.posts--;
         member.accessed = true;
     }

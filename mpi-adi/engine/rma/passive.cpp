@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/rma/direct_access.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
@@ -35,7 +36,8 @@ void acquire(Window& window, int rank, LockKind kind) {
     } else {
         member.granted = false;
         tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
-        progress_until([&] { return member.granted; });
+        progress_until_one([&] { return member.granted; },
+                           [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
     }
     member.asked = false;
     member.held = kind;

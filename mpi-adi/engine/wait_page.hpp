@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What a process shows of its waits to permitted readers (cmpiinfo --job): a memfd of one page, found as
+// /proc/PID/fd/N -> /memfd:viaduct-cmpi. A wait is written there once, when it has become long: when the waiting thread
+// begins to sleep, or has looked a thousand times. So a message that comes in time costs nothing.
+//
+// Written by that process alone, never by a reader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace viaduct::mpi {
+
+inline constexpr char kWaitPageName[] = "viaduct-cmpi";
+inline constexpr uint64_t kWaitPageMagic = 0x0153'5449'4157'504d;  // "MPWAITS" and a 1
+inline constexpr int kMostPeers = 32;
+
+enum class WaitKind : uint32_t { other, send, receive, probe, collective, window, finalize, buffer };
+
+// Of one waiting thread.
+struct WaitRecord {
+    std::atomic<uint32_t> turn;  // odd: someone waits; grows with each wait, so that a reader knows it again
+    uint32_t kind;
+    int64_t since;  // CLOCK_MONOTONIC, ns
+    uint64_t context;
+    int64_t bytes;
+    int32_t tag;    // MPI_ANY_TAG, or below that: none
+    int32_t any;    // 1: one of the peers is enough
+    int32_t count;  // of the peers; more than kMostPeers: the first of them
+    int32_t peers[kMostPeers];  // ranks of the job; -1: a process of another job
+    int32_t reserved;
+    char transport[16];
+    char communicator[40];
+};
+inline constexpr int kWaitRecords = 12;
+
+struct WaitPage {
+    uint64_t magic;
+    uint32_t pid;
+    int32_t rank;
+    int32_t size;
+    uint32_t number;  // of the job: random
+    WaitRecord records[kWaitRecords];
+};
+static_assert(sizeof(WaitRecord) == 232 && sizeof(WaitPage) <= 4096);
+
+// Makes the page; without it everything works the same, unseen.
+void open_wait_page();
+
+// What a thread waits for, filled when a wait has become long.
+struct Awaited {
+    WaitKind kind = WaitKind::other;
+    bool any = false;
+    int tag = -2;
+    uint64_t context = 0;
+    int64_t bytes = 0;
+    const char* transport = "";
+    int count = 0;
+    int peers[kMostPeers] = {};
+
+    void add(int world_rank) {
+        if (count < kMostPeers) peers[count] = world_rank;
+        count++;
+    }
+};
+
+// A wait that may be shown; it ends with the object.
+class ShownWait {
+public:
+    ShownWait() = default;
+    ShownWait(const ShownWait&) = delete;
+    ShownWait& operator=(const ShownWait&) = delete;
+    ~ShownWait() {
+        if (record_ != nullptr) [[unlikely]]
+            end();
+    }
+    // Once for each wait; `describe` fills an Awaited.
+    template <class Describe>
+    void show(Describe&& describe) {
+        if (asked_) return;
+        asked_ = true;
+        Awaited what;
+        describe(what);
+        write(what);
+    }
+
+private:
+    void write(const Awaited& what);
+    void end();
+
+    WaitRecord* record_ = nullptr;
+    bool asked_ = false;
+};
+
+}  // namespace viaduct::mpi

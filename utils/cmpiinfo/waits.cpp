@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Looking at wait pages. They belong to other processes: everything read is checked.
+#include "utils/cmpiinfo/waits.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "core/clock/clock.hpp"
+#include "core/shm/segment.hpp"
+#include "core/text/printable.hpp"
+#include "mpi-adi/engine/wait_page.hpp"
+
+namespace viaduct::cmpiinfo {
+namespace {
+
+using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+using mpi::WaitPage;
+
+constexpr std::array kKinds = {"other", "send", "receive", "probe", "collective", "window", "finalize", "buffer"};
+
+Folder open_folder(const std::string& path) { return {::opendir(path.c_str()), ::closedir}; }
+
+// What getpid() says there: in a PID namespace below ours it has another number (the last of NSpid).
+uint32_t own_number_of(pid_t pid) {
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("NSpid:"))
+            return static_cast<uint32_t>(std::strtoul(&line[line.find_last_of("\t ") + 1], nullptr, 10));
+    return static_cast<uint32_t>(pid);
+}
+
+// A forked child still has its parent's page: the number in it tells.
+bool read_page(pid_t pid, WaitPage* page, bool* forbidden) {
+    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+    const Folder entries = open_folder(folder);
+    if (!entries) {
+        *forbidden = errno == EACCES || errno == EPERM;
+        return false;
+    }
+    const std::string wanted = std::string("/memfd:") + mpi::kWaitPageName;
+    while (const dirent* entry = ::readdir(entries.get())) {
+        const std::string path = folder + "/" + entry->d_name;
+        char link[64] = "";
+        if (::readlink(path.c_str(), link, sizeof link - 1) <= 0) continue;
+        if (!std::string_view(link).starts_with(wanted)) continue;
+        const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+        if (!fd.valid() || ::pread(fd.get(), static_cast<void*>(page), sizeof *page, 0) != ssize_t{sizeof *page})
+            continue;
+        if (page->magic == mpi::kWaitPageMagic && page->pid == own_number_of(pid)) return true;
+    }
+    return false;
+}
+
+template <size_t size>
+std::string text_in(const char (&bytes)[size]) {
+    return printable({bytes, ::strnlen(bytes, size)});
+}
+
+RankView view_of(pid_t pid, const WaitPage& page) {
+    RankView view;
+    view.rank = page.rank;
+    view.pid = pid;
+    std::ifstream comm("/proc/" + std::to_string(pid) + "/comm");
+    std::getline(comm, view.program);
+    view.program = printable(view.program);
+    for (int i = 0; i < mpi::kWaitRecords; i++) {
+        const mpi::WaitRecord& record = page.records[i];
+        const uint32_t turn = record.turn.load(std::memory_order_relaxed);
+        if ((turn & 1) == 0 || record.since == 0) continue;
+        WaitView wait;
+        wait.what = record.kind < kKinds.size() ? kKinds[record.kind] : "other";
+        wait.seconds = std::max(0.0, double(now_ns() - record.since) / 1e9);
+        wait.any = record.any != 0;
+        wait.tag = record.tag;
+        wait.bytes = record.bytes;
+        wait.more_peers = record.count > mpi::kMostPeers;
+        for (int one = 0; one < std::clamp(record.count, 0, mpi::kMostPeers); one++)
+            wait.peers.push_back(record.peers[one]);
+        wait.transport = text_in(record.transport);
+        wait.communicator = text_in(record.communicator);
+        wait.place = uint64_t(i) << 32 | turn;
+        view.waits.push_back(wait);
+    }
+    return view;
+}
+
+void add(std::vector<JobWaits>* jobs, pid_t pid, const WaitPage& page) {
+    auto job = std::find_if(jobs->begin(), jobs->end(), [&](const JobWaits& one) {
+        return one.number == page.number && one.size == page.size;
+    });
+    if (job == jobs->end()) job = jobs->insert(job, JobWaits{page.number, page.size, {}, {}, {}});
+    if (page.rank < 0 || page.rank >= page.size) return;
+    job->ranks.push_back(view_of(pid, page));
+}
+
+}  // namespace
+
+Found look_at_jobs(pid_t pid, std::vector<JobWaits>* jobs) {
+    jobs->clear();
+    bool forbidden = false;
+    WaitPage wanted{};
+    if (pid != 0 && !read_page(pid, &wanted, &forbidden)) return forbidden ? Found::no_permission : Found::nothing;
+    const Folder all = open_folder("/proc");
+    while (const dirent* entry = all ? ::readdir(all.get()) : nullptr) {
+        const auto one = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+        WaitPage page{};
+        bool ignored = false;
+        if (one <= 0 || !read_page(one, &page, &ignored)) continue;
+        if (pid == 0 || page.number == wanted.number) add(jobs, one, page);
+    }
+    for (JobWaits& job : *jobs)
+        std::sort(job.ranks.begin(), job.ranks.end(),
+                  [](const RankView& a, const RankView& b) { return a.rank < b.rank; });
+    return jobs->empty() ? Found::nothing : Found::jobs;
+}
+
+void keep_lasting(const std::vector<JobWaits>& before, std::vector<JobWaits>* now) {
+    const auto lasts = [&](const JobWaits& job, const RankView& rank, const WaitView& wait) {
+        for (const JobWaits& old_job : before)
+            for (const RankView& old_rank : old_job.ranks)
+                if (old_job.number == job.number && old_rank.pid == rank.pid)
+                    for (const WaitView& old : old_rank.waits)
+                        if (old.place == wait.place) return true;
+        return false;
+    };
+    for (JobWaits& job : *now)
+        for (RankView& rank : job.ranks)
+            std::erase_if(rank.waits, [&](const WaitView& wait) { return !lasts(job, rank, wait); });
+}
+
+}  // namespace viaduct::cmpiinfo

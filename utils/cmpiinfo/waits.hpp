@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What the processes of MPI jobs on this host wait for, as they show it (mpi-adi/engine/wait_page.hpp), and which of
+// them wait for each other in a circle.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace viaduct::cmpiinfo {
+
+struct WaitView {
+    std::string what;  // receive, send, probe, collective, window, finalize, other
+    double seconds = 0;
+    bool any = false;        // one of the peers is enough
+    std::vector<int> peers;  // ranks of the job; -1: a process of another job
+    bool more_peers = false;  // than are listed
+    int tag = -2;            // below -1: none
+    int64_t bytes = 0;
+    std::string communicator, transport;
+    uint64_t place = 0;  // a later wait of the same thread has another one
+};
+
+struct RankView {
+    int rank = 0;
+    pid_t pid = 0;
+    std::string program;
+    std::vector<WaitView> waits;  // of its threads; none: it computes, or waits for less than a moment
+};
+
+struct JobWaits {
+    uint32_t number = 0;
+    int size = 0;
+    std::vector<RankView> ranks;  // by rank; of those on this host that may be looked at
+    // The ranks of a circle of waits, each for the next one; empty: none was found.
+    std::vector<int> cycle;
+    // All ranks that cannot go on by what the ranks on this host do.
+    std::vector<int> stuck;
+};
+
+enum class Found { jobs, nothing, no_permission };
+// The job of a process; 0: all of this user, or of everybody for root.
+Found look_at_jobs(pid_t pid, std::vector<JobWaits>* jobs);
+
+// Keeps what was there in both looks: a wait that goes on. Then finds who cannot go on.
+void keep_lasting(const std::vector<JobWaits>& before, std::vector<JobWaits>* now);
+void find_deadlock(JobWaits* job);
+
+std::string text_of(const std::vector<JobWaits>& jobs);
+std::string json_of(const std::vector<JobWaits>& jobs);
+
+}  // namespace viaduct::cmpiinfo
