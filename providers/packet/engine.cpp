@@ -29,8 +29,8 @@ constexpr int64_t kLongestSleep = 50'000'000;
 constexpr int64_t kWorthSleeping = 20'000;
 // Frames taken by one poll.
 constexpr int kBurstsPerPoll = 4;
-// Polls in a row before a connection ends: a port holds no more frames.
-constexpr int kMostLooks = 64;
+// Polls in a row before a connection ends: a port holds no more frames, though each takes few of them.
+constexpr int kMostLooks = 256;
 }  // namespace
 
 void Engine::wake_helper() {
@@ -47,21 +47,23 @@ Status Engine::set_faults(Endpoint& ep, const FaultPlan& plan) {
 // ---- polling
 
 // E held, no VI's lock but those noted as held.
-bool Engine::look(int64_t now) {
-    if (is_lost()) return false;
+uint32_t Engine::look(int64_t now) {
+    if (is_lost()) return 0;
+    uint32_t taken = 0;
     bool more = true;
     if (any_bell_.load(std::memory_order_acquire) != 0) answer_bells(now);
     for (int i = 0; i < kBurstsPerPoll && more; ++i) {
         const uint32_t n = port_->receive([&](std::span<const std::byte> frame, const NicAddress& from) {
             node_->input(frame, from, now);
         });
-        more = n >= FramePort::kBurst / 2;  // else there was no more, of frames to ourselves neither
+        more = n >= FramePort::kBurst / 2;  // else there is hardly more
+        taken += n;
     }
     if (node_->next_deadline() <= now) node_->advance(now);
     if (node_->wants_flush()) [[unlikely]]
         node_->flush(now);
     port_->transmit();
-    return more;
+    return taken;
 }
 
 bool Engine::poll() {
@@ -204,7 +206,7 @@ Status Engine::finish_traffic(Endpoint& ep) {
     if (!mutex.try_lock()) return Status::not_done;
     const int64_t now = this->now();
     recv_held_ = send_held_ = &ep;
-    for (int looks = 0; look(now) && looks < kMostLooks; ++looks) {
+    for (int looks = 0; look(now) != 0 && looks < kMostLooks; ++looks) {
     }
     post_work(ep, now);
     port_->transmit();

@@ -156,7 +156,7 @@ private:
     void log_end(const Endpoint&, wire::Ended);
     bool begin(const PortSource&, UserAgent*, std::string* why, std::string* cure);
     void run_helper();
-    bool look(int64_t now);  // false: the port has no more frames
+    uint32_t look(int64_t now);  // how many frames have come; not always all that are there
     void lose_port();
     void settle(std::vector<ViCore*>& broken);
     void answer_bells(int64_t now);
