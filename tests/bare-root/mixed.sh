@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# mixed.sh [--cache FOLDER] FOLDER [CONFORMANCE-OPTION...]: the conformance suite between programs of 32 and of 64 bits, which share
-# an agent and connections. The former are built in an i386 root in FOLDER (run.sh), the latter are those of build/release here; the
-# root's libraries are put where programs look for them, in a mount namespace of our own. Needs what run.sh needs; SKIPPED, with the
-# reason and 77, where that is not to be had.
+# mixed.sh [--cache FOLDER] [--repeat N] FOLDER [CONFORMANCE-OPTION...]: the conformance suite, and each legacy program N times
+# (20 if not told), between programs of 32 bits, and between those and programs of 64, which share an agent and connections. The
+# former are built in an i386 root in FOLDER (run.sh), the latter are those of build/release here; the root's libraries are put
+# where programs look for them, in a mount namespace of our own. Needs what run.sh needs; SKIPPED, with the reason and 77, where
+# that is not to be had.
 set -euo pipefail
 if [[ ${1:-} == --child ]]; then
     # --child PROGRAM OWN ARGUMENT...: in place of a child of its own kind, a test starts PROGRAM.
@@ -14,16 +15,23 @@ fi
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 source=$(git -C "$here" rev-parse --show-toplevel)
 
+programs=(pingpong many2one alltoall rdmamove threads ring enum watch notify pages sessions)
+arguments=("$@") cache=() repeat=20
+while [[ ${1:-} == --* ]]; do
+    case $1 in
+        --cache) cache=(--cache "$2") ;;
+        --repeat) repeat=$2 ;;
+        *) break ;;
+    esac
+    shift 2
+done
+(($#)) || { echo "usage: ${0##*/} [--cache FOLDER] [--repeat N] FOLDER [CONFORMANCE-OPTION...]" >&2 && exit 2; }
 if [[ -z ${MIXED_MOUNTS:-} ]]; then
-    cache=()
-    if [[ ${1:-} == --cache ]]; then
-        cache=(--cache "$2")
-        shift 2
-    fi
-    (($#)) || { echo "usage: ${0##*/} [--cache FOLDER] FOLDER [CONFORMANCE-OPTION...]" >&2 && exit 2; }
-    "$source/viaduct" build release viaduct_runtime viaduct_conformance
-    "$here/run.sh" --arch i386 "${cache[@]}" --run './viaduct build release viaduct_runtime viaduct_conformance' "$1"
-    MIXED_MOUNTS=own exec unshare --mount --propagation private "$here/${0##*/}" "$@"
+    targets="viaduct_runtime viaduct_conformance ${programs[*]/#/via_}"
+    # shellcheck disable=SC2086 # targets are words
+    "$source/viaduct" build release $targets
+    "$here/run.sh" --arch i386 "${cache[@]}" --run "./viaduct build release $targets" "$1"
+    MIXED_MOUNTS=own exec unshare --mount --propagation private "$here/${0##*/}" "${arguments[@]}"
 fi
 root=$(readlink -f "$1")
 shift
@@ -44,7 +52,11 @@ for pair in "$narrow $narrow" "$narrow $wide" "$wide $narrow"; do
     name="$(file -bL "$tests/$suite" | cut -d' ' -f2) with $(file -bL "$child/$suite" | cut -d' ' -f2)"
     echo "== mixed: $name"
     VIADUCT_AGENT="@viaduct-mixed-$$-$RANDOM" "$tests/$suite" \
-        --child-command "$here/${0##*/} --child $child/$suite" "$@" || { status=1 && echo "mixed: $name FAILED"; }
+        --child-command "$here/${0##*/} --child $child/$suite" "$@" ||
+        { status=1 && echo "mixed: conformance, $name FAILED"; }
+    VIADUCT_AGENT="@viaduct-mixed-$$-$RANDOM" python3 "$source/tests/legacy/run.py" --bin "$tests/tests/legacy" \
+        --client-bin "$child/tests/legacy" --program all --repeat "$repeat" ||
+        { status=1 && echo "mixed: legacy, $name FAILED"; }
 done
 ((status == 0)) && echo "mixed: passed"
 exit $status

@@ -21,9 +21,11 @@
 #define WORDS (PAGE / (int)sizeof(int))
 #define SERVICE 0x50414745
 
+/* the other side may have longer pointers */
 struct home {
-    char *address;
+    VIP_UINT64 address;
     VIP_MEM_HANDLE handle;
+    int unused;
 };
 
 enum { absent, clean, dirty } mode[PAGES];
@@ -82,7 +84,7 @@ void move(int operation, char *mine, int length)
     d->CS.Control = operation;
     d->CS.SegCount = 2;
     d->CS.Length = length;
-    d->DS[0].Remote.Data.Address = home.address + (mine - shared);
+    d->DS[0].Remote.Data.AddressBits = home.address + (mine - shared);
     d->DS[0].Remote.Handle = home.handle;
     d->DS[1].Local.Data.Address = mine;
     d->DS[1].Local.Handle = shared_handle;
@@ -184,7 +186,7 @@ void server(void)
     must(VipConnectWait(nic, local_address(SERVICE, level, 0), VIP_INFINITE,
                         new_address(), &va, &connection), "VipConnectWait");
     must(VipConnectAccept(connection, vi), "VipConnectAccept");
-    home.address = shared;
+    home.address = (unsigned long)shared;
     home.handle = shared_handle;
     send_message((char *)&home, sizeof home);
     complete(VipRecvWait, RECV);        /* the farewell */

@@ -22,21 +22,22 @@
 #define FINISH 0x7fffffff
 #define MOVE 0x4d4f5645
 
+/* what travels is the same for a machine with longer pointers */
 struct hello {
-    long size;
+    VIP_UINT64 size;
+    VIP_UINT64 ack_address;
     int mode;
     VIP_MEM_HANDLE ack_handle;
-    VIP_PVOID ack_address;
 };
 
 struct window {
-    VIP_PVOID address;
+    VIP_UINT64 address;
     VIP_MEM_HANDLE handle;
     int nbuf;
 };
 
 struct finish {
-    VIP_PVOID store;
+    VIP_UINT64 store;
     VIP_MEM_HANDLE handle;
     unsigned sum;
 };
@@ -151,7 +152,7 @@ void send_note(void *note, int length, int immediate)
 
 /* one address segment, one data segment */
 void rdma(int control, void *here, VIP_MEM_HANDLE here_handle, int length,
-          void *there, VIP_MEM_HANDLE there_handle, int immediate)
+          VIP_UINT64 there, VIP_MEM_HANDLE there_handle, int immediate)
 {
     VIP_DESCRIPTOR *d = free_send();
 
@@ -161,7 +162,7 @@ void rdma(int control, void *here, VIP_MEM_HANDLE here_handle, int length,
     d->CS.ImmediateData = immediate;
     d->CS.Length = length;
     d->CS.Status = 0;
-    d->DS[0].Remote.Data.Address = there;
+    d->DS[0].Remote.Data.AddressBits = there;
     d->DS[0].Remote.Handle = there_handle;
     d->DS[0].Remote.Reserved = 0;
     d->DS[1].Local.Data.Address = here;
@@ -285,9 +286,9 @@ void serve(void)
     make_region();
     must(VipConnectAccept(conn, vi), "VipConnectAccept");
     take_note(&hello, sizeof hello);
-    file_size = hello.size;
+    file_size = (long)hello.size;
     file = page_alloc(file_size);
-    window.address = r->chunk;
+    window.address = (unsigned long)r->chunk;
     window.handle = window_handle;
     window.nbuf = NBUF;
     send_note(&window, sizeof window, 0);
@@ -298,7 +299,7 @@ void serve(void)
     take_note(&finish, sizeof finish);
     if (checksum(file, file_size, 0) != finish.sum)
         die("the sum of the file is wrong");
-    finish.store = file;
+    finish.store = (unsigned long)file;
     finish.handle = register_memory(file, file_size, 0, can_read);
     send_note(&finish, sizeof finish, FINISH);
     take_note(&finish, sizeof finish);      /* the other side has read enough */
@@ -353,7 +354,7 @@ int prepare_chunk(int k)
     return (int)(c->data - (char *)c) + c->length + (int)sizeof one;
 }
 
-void move_with_immediate(char *there, VIP_MEM_HANDLE handle)
+void move_with_immediate(VIP_UINT64 there, VIP_MEM_HANDLE handle)
 {
     VIP_DESCRIPTOR *d;
     char *here;
@@ -389,7 +390,7 @@ void move_with_immediate(char *there, VIP_MEM_HANDLE handle)
     }
 }
 
-void move_by_flag(char *there, VIP_MEM_HANDLE handle)
+void move_by_flag(VIP_UINT64 there, VIP_MEM_HANDLE handle)
 {
     volatile int *ack = &r->ack;
     int k, bytes;
@@ -417,7 +418,7 @@ void read_back(struct finish *finish)
     for (at = 0; at < file_size; at += n) {
         n = file_size - at < CHUNK ? (int)(file_size - at) : CHUNK;
         rdma(VIP_CONTROL_OP_RDMAREAD, copy + at, ch, n,
-             (char *)finish->store + at, finish->handle, 0);
+             finish->store + at, finish->handle, 0);
     }
     reap_all();
     if (memcmp(copy, file, file_size) != 0)
@@ -438,16 +439,16 @@ void move(void)
     memset(&hello, 0, sizeof hello);
     hello.size = file_size;
     hello.mode = mode;
-    hello.ack_address = &r->ack;
+    hello.ack_address = (unsigned long)&r->ack;
     hello.ack_handle = window_handle;
     send_note(&hello, sizeof hello, 0);
     take_note(&window, sizeof window);
     if (window.nbuf != NBUF)
         die("the other side was compiled with another NBUF");
     if (mode == 2)
-        move_by_flag((char *)window.address, window.handle);
+        move_by_flag(window.address, window.handle);
     else
-        move_with_immediate((char *)window.address, window.handle);
+        move_with_immediate(window.address, window.handle);
     memset(&finish, 0, sizeof finish);
     finish.sum = checksum(file, file_size, 0);
     send_note(&finish, sizeof finish, 0);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the legacy-style programs as separate processes, many times, and checks all they say and leave behind.
 
-    run.py --bin DIR --program NAME|all [--repeat N] [--pin CORE] [--timeout S] [--size N] [--light]
+    run.py --bin DIR [--client-bin DIR] --program NAME|all [--repeat N] [--pin CORE] [--timeout S] [--size N] [--light]
            [--far HOST=NIC@OTHER] [--when-stuck COMMAND]
 
 Each run must end before its deadline, every process with exit status 0, an empty stderr and exactly the stdout the
@@ -38,8 +38,8 @@ class Failure(Exception):
 class Process:
     """One started program, its output in files (a full pipe must never stop it)."""
 
-    def __init__(self, session, name, args, environment=None, calls_this_host=None):
-        self.command = [os.path.join(session.bin, "via_" + name)] + [str(a) for a in args]
+    def __init__(self, session, folder, name, args, environment=None, calls_this_host=None):
+        self.command = [os.path.join(folder, "via_" + name)] + [str(a) for a in args]
         self.out_path = session.new_file("out")
         self.err_path = session.new_file("err")
         with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
@@ -71,6 +71,7 @@ class Session:
 
     def __init__(self, options):
         self.bin = os.path.abspath(options.bin)
+        self.client_bin = os.path.abspath(options.client_bin or options.bin)
         self.pin = options.pin
         self.light = options.light or options.pin is not None
         self.timeout = options.timeout
@@ -117,20 +118,20 @@ class Session:
             os.sched_setaffinity(0, {self.pin})
 
     def start(self, name, *args):
-        process = Process(self, name, args)
+        process = Process(self, self.bin, name, args)
         self.processes.append(process)
         return process
 
     def start_far(self, name, *args):
         """A client: on the NIC of --far, where it has to look for its server at another address."""
-        process = Process(self, name, args, self.far_environment)
+        process = Process(self, self.client_bin, name, args, self.far_environment)
         self.processes.append(process)
         return process
 
     def start_rank(self, rank, name, *args, calls_this_host=None):
-        """With --far every other one is on the other NIC."""
-        environment = self.far_environment if rank % 2 else None
-        process = Process(self, name, args, environment, calls_this_host)
+        """Every other one is what a client would be."""
+        folder, environment = (self.client_bin, self.far_environment) if rank % 2 else (self.bin, None)
+        process = Process(self, folder, name, args, environment, calls_this_host)
         self.processes.append(process)
         return process
 
@@ -466,6 +467,8 @@ def repeat(session, program, times):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the via_* programs")
+    parser.add_argument("--client-bin", metavar="DIR", help="folder of those that clients, and every other one of equals, "
+                        "are started from")
     parser.add_argument("--program", required=True, choices=[p.__name__ for p in PROGRAMS] + ["all"])
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--pin", type=int, help="put all processes on this core")
