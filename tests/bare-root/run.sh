@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # run.sh [--release NAME] [--arch NAME] [--quick] [--run COMMAND] [--cache FOLDER] [--put FOLDER] [FOLDER]: makes a bare Debian
 # (release: bookworm, which is the default, or trixie; arch: the machine's, or i386 on amd64) in FOLDER (default: a temporary one,
-# removed afterwards), puts a clean clone of this checkout into it, and runs both commands of the README there, from nothing. --quick: only the release
-# tests. --run: this command in place of them. --cache: this compiler cache of the machine is the root's. --put: this folder of the
-# machine is seen in the root as /mnt. Needs root, debootstrap and a Debian machine whose own package sources are used inside as well.
-# Where that cannot be had it says SKIPPED and why, and ends with 77. The mounts are seen in here only.
+# removed afterwards), puts a clean clone of this checkout into it, and runs both commands of the README there, from nothing.
+# --quick: only the release tests. --run: this command in place of them. --cache: this compiler cache of the machine is the root's.
+# --put: this folder of the machine is seen in the root as /mnt. Needs root, debootstrap and a Debian machine whose own package
+# sources are used inside as well. Where that cannot be had it says SKIPPED and why, and ends with 77. The mounts are seen in here
+# only, and no process of the root stays when this one has ended.
 set -euo pipefail
 arguments=("$@")
 skip() {
@@ -29,8 +30,9 @@ done
 ((EUID == 0)) || skip "needs root"
 command -v debootstrap >/dev/null || skip "needs debootstrap (apt-get install debootstrap)"
 if [[ -z ${BARE_ROOT_MOUNTS:-} ]]; then
-    unshare --mount true 2>/dev/null || skip "no mount namespaces here"
-    BARE_ROOT_MOUNTS=own exec unshare --mount --propagation private "$(readlink -f "${BASH_SOURCE[0]}")" "${arguments[@]}"
+    unshare --mount --pid --fork true 2>/dev/null || skip "no mount or process namespaces here"
+    BARE_ROOT_MOUNTS=own exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
+        "$(readlink -f "${BASH_SOURCE[0]}")" "${arguments[@]}"
 fi
 source=$(git -C "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" rev-parse --show-toplevel)
 
@@ -47,7 +49,7 @@ leave() {
     local i
     umount "$folder/run/netns" 2>/dev/null || true  # made by `ip netns`, which the tests call
     for ((i = ${#mounts[@]} - 1; i >= 0; i--)); do
-        umount "${mounts[i]}" 2>/dev/null || umount -l "${mounts[i]}"  # an agent of the tests may linger there
+        umount "${mounts[i]}" 2>/dev/null || umount -l "${mounts[i]}"  # an agent of the tests may still be there
     done
     # Never delete through a mount that would not go.
     if ((!keep)) && ! grep -q " $folder/" /proc/self/mounts; then
@@ -55,6 +57,7 @@ leave() {
     fi
 }
 trap leave EXIT
+trap 'exit 143' TERM INT  # the first process of a namespace has to ask for signals
 
 # This machine's "deb" sources of Debian itself: mirror and suite. The first is where debootstrap may fetch from.
 own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
@@ -66,7 +69,8 @@ mirror=$(awk -v own="$own" '$2 == own { print $1; exit }' <<<"$sources")
 
 proxy=$(apt-config dump --format '%v%n' Acquire::http::Proxy | head -1)
 
-if [[ ! -x $folder/usr/bin/apt-get ]]; then
+# debootstrap's own folder goes when it has finished.
+if [[ ! -x $folder/usr/bin/apt-get || -e $folder/debootstrap ]]; then
     echo "== bare-root: debootstrap of $release ($arch) into $folder"
     ${proxy:+env http_proxy="$proxy"} debootstrap --arch="$arch" --variant=minbase "$release" "$folder" "$mirror" >"$folder.log" 2>&1 || {
         tail -20 "$folder.log"
@@ -112,6 +116,8 @@ inside() {
 inside 'apt-get -q update --error-on=any' ||
     { sed -i '/-security /d' "$folder/etc/apt/sources.list" && inside 'apt-get -q update --error-on=any'; } ||
     skip "the package lists of $release ($arch) could not be fetched"
+# A root that was ended in the middle of an installation is used again.
+inside 'export DEBIAN_FRONTEND=noninteractive; dpkg --configure -a && apt-get -q -y --fix-broken install' >/dev/null
 for command in "${commands[@]}"; do
     inside "$command"
 done
