@@ -74,6 +74,7 @@ TEST_F(Queues, HandBackEachDescriptorOnceInOrder) {
             ASSERT_EQ(descriptors_[i].CS.Length, i);
         }
     }
+    EXPECT_FALSE(failed.empty()) << "the user agent hears of the one in error";
 }
 
 TEST_F(Queues, CountersMayWrap) {
@@ -102,6 +103,7 @@ TEST_F(Queues, FlushInPostingOrderAfterWhatIsFinished) {  // spec/states 3
     ++q.taken;
     complete_head(q, VIP_STATUS_OP_SEND, 5);
     flush_queue(q);
+    EXPECT_TRUE(failed.empty()) << "a flush is no failure of its own";
     EXPECT_EQ(descriptors_[0].CS.Status, uint32_t{VIP_STATUS_DONE}) << "keeps its real status";
     const uint32_t flushed = VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR;
     EXPECT_EQ(descriptors_[1].CS.Status, flushed | VIP_STATUS_OP_RDMA_WRITE);

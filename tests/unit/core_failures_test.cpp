@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// The ring of failure records: what is kept, what counts as a repetition, how a line looks, names of codes.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "core/stats/failures.hpp"
+#include "core/text/code_names.hpp"
+
+namespace viaduct::stats {
+namespace {
+
+class Failures : public ::testing::Test {
+protected:
+    void SetUp() override { forget_failures(); }
+    void TearDown() override { forget_failures(); }
+
+    static void fail(const void* object, const char* text) {
+        Failure failure;
+        failure.call = "VipPostSend";
+        failure.object = object;
+        failure.code = VIP_INVALID_PARAMETER;
+        failure.text = text;
+        failure.cure = "none";
+        record_failure(failure);
+    }
+    static std::string line_of(const void* object) {
+        FailureRecord record;
+        char line[kFailureLineBytes];
+        if (!last_failure(object, &record)) return "";
+        write_failure(record, line, sizeof line);
+        return line;
+    }
+    static const void* object(uintptr_t number) { return reinterpret_cast<const void*>(number); }
+};
+
+TEST_F(Failures, TheNewestOfAnObjectAndOfAny) {
+    EXPECT_EQ(line_of(nullptr), "");
+    fail(object(1), "first");
+    fail(object(2), "second");
+    EXPECT_EQ(line_of(object(1)), "VipPostSend: VIP_INVALID_PARAMETER: first; cure: none");
+    EXPECT_EQ(line_of(nullptr), "VipPostSend: VIP_INVALID_PARAMETER: second; cure: none");
+    EXPECT_EQ(line_of(object(3)), "");
+}
+
+TEST_F(Failures, TheSameInARowIsOneRecord) {
+    for (int i = 0; i < 3; ++i) fail(object(1), "again");
+    EXPECT_EQ(line_of(object(1)), "VipPostSend: VIP_INVALID_PARAMETER: again; cure: none (3 times)");
+}
+
+TEST_F(Failures, TheOldestGoWhenTheRingIsFull) {
+    for (uintptr_t i = 1; i <= kFailureRecords + 1; ++i) fail(object(i), "one of many");
+    EXPECT_EQ(line_of(object(1)), "");
+    EXPECT_NE(line_of(object(2)), "");
+    EXPECT_NE(line_of(object(kFailureRecords + 1)), "");
+}
+
+TEST_F(Failures, LongTextsAreCutAndEndWithAZeroByte) {
+    const std::string text(5000, 'x');
+    fail(object(1), text.c_str());
+    FailureRecord record;
+    ASSERT_TRUE(last_failure(object(1), &record));
+    EXPECT_EQ(std::strlen(record.text), sizeof record.text - 1);
+    char line[8] = "";
+    EXPECT_GT(write_failure(record, line, sizeof line), sizeof line);
+    EXPECT_STREQ(line, "VipPost");
+}
+
+TEST_F(Failures, WhatWasKeptBeforeTheSegmentMovesIntoIt) {
+    fail(object(1), "early");
+    const auto ring = std::make_unique<FailureRing>();
+    move_failures(ring.get());
+    EXPECT_TRUE(failures_are_in_segment());
+    fail(object(1), "late");
+    EXPECT_EQ(ring->written.load(), 2u);
+    EXPECT_STREQ(ring->records[0].text, "early");
+    EXPECT_STREQ(ring->records[1].text, "late");
+    forget_failures();
+    EXPECT_EQ(line_of(object(1)), "");
+}
+
+TEST(CodeNames, OfEveryCodeAndNoOther) {
+    EXPECT_STREQ(name_of_return(VIP_SUCCESS).name, "VIP_SUCCESS");
+    EXPECT_STREQ(name_of_return(VIP_ERROR_NOT_SUPPORTED).name, "VIP_ERROR_NOT_SUPPORTED");
+    EXPECT_EQ(name_of_return(17).name, nullptr);
+    EXPECT_STREQ(name_of_error(VIP_ERROR_POST_DESC).name, "VIP_ERROR_POST_DESC");
+    EXPECT_STREQ(name_of_error(VIP_ERROR_CATASTROPHIC).name, "VIP_ERROR_CATASTROPHIC");
+    EXPECT_EQ(name_of_error(11).name, nullptr);
+}
+
+TEST(CodeNames, BitsOfAStatus) {
+    char text[200];
+    write_status_names(VIP_STATUS_DONE | VIP_STATUS_LENGTH_ERROR | VIP_STATUS_OP_RECEIVE, text, sizeof text);
+    EXPECT_STREQ(text, "VIP_STATUS_DONE | VIP_STATUS_LENGTH_ERROR | VIP_STATUS_OP_RECEIVE");
+    EXPECT_GT(write_status_names(VIP_STATUS_ERROR_MASK, text, 10), 10u);
+    EXPECT_STREQ(text, "VIP_STATU");
+}
+
+}  // namespace
+}  // namespace viaduct::stats
