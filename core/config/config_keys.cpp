@@ -178,6 +178,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "take a lock"},
         {"mpi", "progress_cpus", "string", "",
          "processors of that thread, as 0,2-3; empty: those of the process"},
+        {"mpi", "robust", "c_int", "0", "1: the job goes on when one of its processes dies", 0, 1},
     };
     return table;
 }

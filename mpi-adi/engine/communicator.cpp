@@ -9,6 +9,7 @@
 
 #include "mpi-adi/engine/dynamic/processes.hpp"
 #include "mpi-adi/engine/failure.hpp"
+#include "mpi-adi/engine/robust/control.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -120,8 +121,13 @@ uint32_t own_node() {
     return all.numbers[size_t(same - all.nodes.begin())];
 }
 
-Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal) {
+Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal,
+                         Communicator* around) {
     auto* comm = new Communicator();
+    if (around) {
+        comm->around = around;
+        around->within = comm;
+    }
     comm->local = comm->remote = group;
     group_retain(group);
     comm->send_context = comm->recv_context = context;
@@ -130,6 +136,7 @@ Communicator* make_intra(Group* group, uint64_t context, const Communicator* par
         comm->handle = comms->add(comm);
     }
     attach(*comm);
+    robust::serve_control(*comm);
     return comm;
 }
 
@@ -147,7 +154,8 @@ Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uin
     group_retain(local);
     // Both halves would share a number if each took that of its own side plus two only when the sides are one process
     // set; they are disjoint.
-    comm->within = make_intra(local, recv_context + 2, comm, true);
+    make_intra(local, recv_context + 2, comm, true, comm);
+    robust::serve_control(*comm);
     return comm;
 }
 

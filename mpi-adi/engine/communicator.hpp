@@ -35,6 +35,7 @@ struct Communicator : Comm {
     std::unique_ptr<Topology> topology;
     // Of an inter-communicator: the local group among itself, for the local half of collective calls.
     Communicator* within = nullptr;
+    Communicator* around = nullptr;  // of such a local half: the inter-communicator
     // The file whose private communicator this is: errors are told to its handler.
     MPI_File file = MPI_FILE_NULL;
     int collective_tag = 0;  // of the next collective call: all processes make them in one order
@@ -65,7 +66,8 @@ uint32_t own_node();
 
 // A communicator ready for messages, with a handle unless `internal`. Takes over one reference of each group. The error
 // handler is the parent's.
-Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal = false);
+Communicator* make_intra(Group* group, uint64_t context, const Communicator* parent, bool internal = false,
+                         Communicator* around = nullptr);
 Communicator* make_inter(Group* local, Group* remote, uint64_t recv_context, uint64_t send_context,
                          const Communicator* parent);
 

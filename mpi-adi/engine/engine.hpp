@@ -55,6 +55,7 @@ struct Engine {
     bool pressed = false;  // peers have been asked to send envelopes only
 
     bool (*serve)() = nullptr;         // what windows do in each pass, while there are any; true when something moved
+    bool (*watch)() = nullptr;         // the same of communicators in trouble (robust/state.hpp)
     std::vector<Request*> activities;  // with r_engine pointing to the Activity
     std::vector<std::shared_ptr<Polled>> polled;
 };

@@ -17,6 +17,7 @@
 #include "mpi-adi/engine/card.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/progress_thread.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/transport/adi/params.hpp"
 
 namespace viaduct::mpi {
@@ -250,9 +251,23 @@ void make_own_comm() {
     attach(own_comm);
 }
 
+// With everybody that is left: with processes that fail meanwhile, others' messages are no sign that a third one has
+// come.
+int barrier_of_those_left() {
+    std::vector<Request*> messages;
+    for (int rank = 0; rank < engine.world.size; rank++) {
+        if (rank == engine.world.rank) continue;
+        messages.push_back(irecv(own_comm, Channel::p2p, rank, kBarrierTag, {}));
+        messages.push_back(isend(own_comm, Channel::p2p, rank, kBarrierTag, {}));
+    }
+    const int error = wait_all(messages.data(), static_cast<int>(messages.size()));
+    return robust::is_loss(error) ? MPI_SUCCESS : error;
+}
+
 // Dissemination: in each round a rank hears from one twice as far away, so at the end it has heard of
 // everybody.
 int barrier() {
+    if ((engine.task.ti_flags & TASK_ROBUST) != 0) return barrier_of_those_left();
     const int size = engine.world.size;
     int failed = MPI_SUCCESS;
     for (int distance = 1; distance < size; distance *= 2) {
@@ -294,6 +309,7 @@ int start_job() {
 
     fill_task();
     if (mpip_set_upcalls(&kUpcalls) != MPIP_SUCCESS) return give_up(mpip_last_error());
+    if (adi::param_number(adi::Param::robust) != 0) robust::forgive_all();
     report_parameters();
     switch_wait_learning(learns_waiting());
     const Card own = open_modules();

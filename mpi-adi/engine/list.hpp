@@ -38,6 +38,17 @@ public:
         first_ = element;
     }
 
+    // At the end when there is no `behind`.
+    void insert_before(T* element, T* behind) {
+        if (behind == nullptr) return push_back(element);
+        T* const before = (behind->*link).previous;
+        if (before == nullptr) return push_front(element);
+        (element->*link).previous = before;
+        (element->*link).next = behind;
+        (before->*link).next = element;
+        (behind->*link).previous = element;
+    }
+
     void erase(T* element) {
         T* const after = (element->*link).next;
         T* const before = (element->*link).previous;

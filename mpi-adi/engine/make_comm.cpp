@@ -7,6 +7,7 @@
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/dynamic/meet.hpp"
 #include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -41,6 +42,7 @@ void inherit(const Communicator& old, const Info* hints, Communicator& made) {
     }
     if (hints) {
         add_hints(*hints, made.hints);
+        robust::use_hint(*hints, made);
     }
 }
 
@@ -280,26 +282,23 @@ int comm_create_group(Communicator& old, Group& group, int tag, int refused, Com
     for (; mask < size && !(rank & mask); mask *= 2) {
         if (rank + mask < size) {
             Word theirs{0, MPI_SUCCESS};
-            if (int error = recv(through, Channel::groups, in_parent(rank + mask), tag, payload(&theirs, 1))) {
-                return error;
-            }
-            word.refused = own_or(int(word.refused), theirs.refused);
+            const int failed = recv(through, Channel::groups, in_parent(rank + mask), tag, payload(&theirs, 1));
+            word.refused = own_or(int(word.refused), own_or(failed, theirs.refused));
         }
     }
     if (rank == 0) {
         word.context = new_context();
     } else if (int error = sendrecv(through, Channel::groups, in_parent(rank - mask), tag, payload(&word, 1),
                                     in_parent(rank - mask), tag, payload(&word, 1))) {
-        return error;
+        word.refused = own_or(int(word.refused), error);
     }
+    int unsent = MPI_SUCCESS;
     for (mask /= 2; mask > 0; mask /= 2) {
         if (rank + mask < size) {
-            if (int error = send(through, Channel::groups, in_parent(rank + mask), tag, payload(&word, 1))) {
-                return error;
-            }
+            unsent = own_or(unsent, send(through, Channel::groups, in_parent(rank + mask), tag, payload(&word, 1)));
         }
     }
-    if (int error = own_or(refused, word.refused)) {
+    if (int error = own_or(refused, own_or(int(word.refused), unsent))) {
         return error;
     }
     *made = make_intra(new Group(group.world, world().rank), word.context, &old);

@@ -30,20 +30,21 @@ void Matcher::remove(Unexpected* message) {
     message->home = nullptr;
 }
 
-Request* Matcher::take_receive_of_lost() {
-    bool lost_one = false;
-    for (int source = 0; peers_ != nullptr && source < size_; source++) {
-        if ((peers_[source]->p_flags & MPIP_PROC_TRANSPORTERR) == 0) continue;
-        lost_one = true;
-        auto& receives = sources_[static_cast<size_t>(source)].receives;
-        Request* const first = receives.first();
+Request* Matcher::take_any_receive() {
+    if (Request* const anywhere = take_receive_from_anywhere()) return anywhere;
+    for (Source& source : sources_) {
+        Request* const first = source.receives.first();
         if (first == nullptr) continue;
-        receives.erase(first);
+        source.receives.erase(first);
         return first;
     }
-    Request* const anywhere = lost_one ? from_anywhere_.first() : nullptr;
-    if (anywhere != nullptr) from_anywhere_.erase(anywhere);
-    return anywhere;
+    return nullptr;
+}
+
+void Matcher::post_again(Request* receive) {
+    Request* behind = from_anywhere_.first();
+    while (behind != nullptr && behind->order < receive->order) behind = behind->posted.next;
+    from_anywhere_.insert_before(receive, behind);
 }
 
 Unexpected* new_unexpected(size_t bytes) {

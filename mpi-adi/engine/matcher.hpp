@@ -23,9 +23,10 @@ struct Unexpected : unexmsg_t {
 
 // Serves messages of a matcher in the moment they come, inside a call into a module: it may send and receive,
 // but neither waits nor progresses. What it does not take is kept, as unexpected.
+class Matcher;
 class Server {
 public:
-    [[nodiscard]] virtual bool take(int source, int tag, const void* data, size_t bytes) = 0;
+    [[nodiscard]] virtual bool take(Matcher& in, int source, int tag, const void* data, size_t bytes) = 0;
 
 protected:
     ~Server() = default;
@@ -42,12 +43,14 @@ public:
     void serve_by(Server* server) { server_ = server; }
     Server* server() const { return server_; }
     // Once the communicator is there, a source must be what it says it is.
-    void bind(process_t** peers, int size) {
+    void bind(process_t** peers, int size, Comm* owner = nullptr) {
         peers_ = peers;
         size_ = size;
+        owner_ = owner;
         grow(size);
     }
     bool bound() const { return peers_ != nullptr; }
+    Comm* owner() const { return owner_; }
     bool plausible(const process_t* from, int source) const {
         return peers_ == nullptr || (source < size_ && peers_[source] == from);
     }
@@ -101,13 +104,21 @@ public:
     // All of them: for the end of a communicator, and for a peer that takes one back.
     Unexpected* first_message() const { return messages_.first(); }
     static Unexpected* next_message(const Unexpected* one) { return one->of_all.next; }
-    // One of the posted receives that a lost process was to answer, or may have been to, off the queue; or null.
-    Request* take_receive_of_lost();
     // Posted receives that only this source can satisfy.
     Request* first_receive_of(int source) {
         grow(source + 1);
         return sources_[static_cast<size_t>(source)].receives.first();
     }
+    // One that any source can satisfy, off the queue; or null.
+    Request* take_receive_from_anywhere() {
+        Request* const one = from_anywhere_.first();
+        if (one != nullptr) from_anywhere_.erase(one);
+        return one;
+    }
+    // One of all posted receives, off the queue; or null.
+    Request* take_any_receive();
+    // Posts a receive from anywhere again, in the place among the others that it had.
+    void post_again(Request* receive);
 
 private:
     struct Source {
@@ -142,6 +153,7 @@ private:
     const uint64_t context_;
     process_t** peers_ = nullptr;
     int size_ = 0;
+    Comm* owner_ = nullptr;
     uint64_t posted_ = 0;
     Server* server_ = nullptr;
     std::vector<Source> sources_;

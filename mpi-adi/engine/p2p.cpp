@@ -8,6 +8,7 @@
 #include "mpi-adi/engine/datatype.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/failure.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -246,11 +247,13 @@ void attach(Comm& comm) {
         way.c_procs = comm.peers;
         note_protocols(way);
         comm.matchers[i] = &find_matcher(way.c_rcvctxt);
-        comm.matchers[i]->bind(comm.peers, comm.remote_size);
+        comm.matchers[i]->bind(comm.peers, comm.remote_size, &comm);
     }
+    robust::attached(comm);
 }
 
 void detach(Comm& comm) {
+    robust::detached(comm);
     for (Matcher*& matcher : comm.matchers) {
         if (matcher == nullptr) continue;
         while (Unexpected* message = matcher->first_message()) {

@@ -20,6 +20,9 @@ namespace viaduct::mpi {
 class Datatype;
 class Matcher;
 struct Request;
+namespace robust {
+struct State;
+}
 
 // The job, valid from MPI_Init to MPI_Finalize.
 struct World {
@@ -40,12 +43,13 @@ constexpr uint32_t kProcessNumbers = 1u << 29;
 
 inline int world_rank_of(const process_t& process) { return process.p_gid.pg_wrank; }
 
-// A communicator has channels that never match each other: the program's messages, those of collective calls, and two
-// whose tags are the program's: the plans of partitioned messages, and what makes communicators out of groups.
-enum class Channel : unsigned { p2p = 0, collective = 1, partitioned = 2, groups = 3 };
-inline constexpr unsigned kChannels = 4;
-// What a channel adds to the contexts of its communicator. Those of the last two are bits that no context has.
-constexpr uint64_t kContextOf[kChannels] = {0, 1, uint64_t{1} << 62, uint64_t{1} << 61};
+// A communicator has channels that never match each other: the program's messages, those of collective calls, two
+// whose tags are the program's: the plans of partitioned messages, and what makes communicators out of groups; and
+// control messages, which pass also when members have failed and when the communicator is revoked (robust/control.hpp).
+enum class Channel : unsigned { p2p = 0, collective = 1, partitioned = 2, groups = 3, control = 4 };
+inline constexpr unsigned kChannels = 5;
+// What a channel adds to the contexts of its communicator. Those of the last three are bits that no context has.
+constexpr uint64_t kContextOf[kChannels] = {0, 1, uint64_t{1} << 62, uint64_t{1} << 61, uint64_t{1} << 63};
 
 // What messages need of a communicator; the first part of every communicator. The code that makes one fills the
 // plain members and calls attach().
@@ -62,6 +66,9 @@ struct Comm {
     mpip_comm channels[kChannels] = {};  // the same for the modules; the engine's
     Matcher* matchers[kChannels] = {};   // the engine's
     int references = 1;          // the program's handle, and what is under way
+    bool fails_as_one = false;   // of a window or a file: when a member fails, nothing of it can be relied on
+    // Of one that has lost a member, is revoked, or has agreed on something; see robust/state.hpp.
+    robust::State* robust = nullptr;
 };
 
 // From attach() on messages are matched; those that came before (a peer may be ahead of us in making a

@@ -98,6 +98,8 @@ bool progress() try {
     }
     if (engine.serve != nullptr) [[unlikely]]
         moved |= static_cast<int>(engine.serve());
+    if (engine.watch != nullptr) [[unlikely]]
+        moved |= static_cast<int>(engine.watch());
     if (!engine.activities.empty()) [[unlikely]]
         moved |= static_cast<int>(advance_activities());
     if (!engine.polled.empty()) [[unlikely]]

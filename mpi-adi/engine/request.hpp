@@ -53,7 +53,9 @@ protected:
 };
 
 struct Request : mpip_req {
-    enum class Kind : uint8_t { send, receive, message, activity, generalized, file };
+    // The end of the last two is not the usual one. Pending: a receive from anywhere that ended because somebody has
+    // failed; the program may wait for it again (robust/state.hpp).
+    enum class Kind : uint8_t { send, receive, message, activity, file, generalized, pending };
 
     Kind kind;
     // The program has freed it, or never had it: it goes back to the pool by itself when it is done.

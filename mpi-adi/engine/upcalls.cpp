@@ -5,8 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "mpi-adi/engine/dynamic/processes.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/robust/control.hpp"
+#include "mpi-adi/engine/robust/ended.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi {
 namespace {
@@ -21,8 +23,16 @@ constexpr uint64_t kUnexpectedLimit = 64u << 20;
 
 int keep(Matcher& matcher, process_t* from, const envelope& ev, const void* data, size_t here, void* held) {
     const bool whole = here == static_cast<size_t>(ev.ev_len) && (ev.ev_mode & MPIP_MODE_RTS) == 0;
-    if (whole && matcher.server() != nullptr && matcher.server()->take(ev.ev_rank, ev.ev_tag, data, here))
+    if (whole && matcher.server() != nullptr && matcher.server()->take(matcher, ev.ev_rank, ev.ev_tag, data, here))
         return MPIP_IN_TAKEN;
+    if (!matcher.bound() && robust::is_ended(matcher.context())) [[unlikely]] {
+        if (whole) {
+            robust::came_late(from, matcher.context(), ev, data);
+            forget_matcher(matcher.context());
+            return MPIP_IN_TAKEN;
+        }
+        robust::hold_for_later(matcher.context());
+    }
     Unexpected* message = new_unexpected(whole ? here : 0);
     message->um_env = ev;
     message->um_proc = from;
@@ -31,6 +41,8 @@ int keep(Matcher& matcher, process_t* from, const envelope& ev, const void* data
         std::memcpy(message->um_buf, data, here);
     } else {
         message->um_data = held;
+        if (matcher.server() == robust::control_server()) [[unlikely]]
+            robust::hold_for_later(matcher.context());
     }
     matcher.add(message);
     if (unexpected_bytes() > kUnexpectedLimit) watch_memory();
@@ -71,7 +83,8 @@ void completed(mpip_req_t* done) {
 
 void peer_failed(process_t* process, int) {
     if (engine.stage == Stage::finalizing || engine.stage == Stage::after) return;
-    if ((process->p_flags & MPIP_PROC_ROBUST) != 0) return process_lost();
+    // A launcher's fence waits for all: inside MPI_Init nobody is left out.
+    if ((process->p_flags & MPIP_PROC_ROBUST) != 0 && engine.stage == Stage::running) return robust::lost(*process);
     end_job(kCutShort, "rank %d is lost: %s", world_rank_of(*process), mpip_last_error());
 }
 

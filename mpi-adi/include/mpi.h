@@ -1063,6 +1063,11 @@ CMPIX_FUNCTION(int, Comm_shrink, (MPI_Comm comm, MPI_Comm *newcomm));
 CMPIX_FUNCTION(int, Comm_failure_ack, (MPI_Comm comm));
 CMPIX_FUNCTION(int, Comm_failure_get_acked, (MPI_Comm comm, MPI_Group *failedgrp));
 CMPIX_FUNCTION(int, Comm_revoke, (MPI_Comm comm));
+CMPIX_FUNCTION(int, Comm_is_revoked, (MPI_Comm comm, int *flag));
+CMPIX_FUNCTION(int, Comm_iagree, (MPI_Comm comm, int *flag, MPI_Request *request));
+CMPIX_FUNCTION(int, Comm_ishrink, (MPI_Comm comm, MPI_Comm *newcomm, MPI_Request *request));
+CMPIX_FUNCTION(int, Comm_get_failed, (MPI_Comm comm, MPI_Group *failedgrp));
+CMPIX_FUNCTION(int, Comm_ack_failed, (MPI_Comm comm, int num_to_ack, int *num_acked));
 
 /* Info objects. */
 CMPI_FUNCTION(int, Info_create, (MPI_Info *info));

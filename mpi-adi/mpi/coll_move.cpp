@@ -21,7 +21,7 @@ bool has_share(const Communicator& comm, const void* buffer, int root) {
 using namespace viaduct::mpi;
 
 VIADUCT_MPI(Barrier, (MPI_Comm comm)) {
-    if (Communicator* plain = comm_of(comm); plain != nullptr && !plain->inter) {
+    if (Communicator* plain = comm_of(comm); plain != nullptr && !plain->inter && plain->robust == nullptr) {
         Call call("MPI_Barrier", plain);
         comm_retain(*plain);  // a callback of the program may free it meanwhile
         const int error = coll::barrier_at_once(*plain);

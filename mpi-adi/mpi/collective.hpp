@@ -75,7 +75,7 @@ template <typename Fill>
 // What is short needs no schedule; what is not, or not right, is told by that.
 template <typename AtOnce, typename Fill>
 [[nodiscard]] int run_collective_or_at_once(const char* name, MPI_Comm handle, AtOnce&& at_once, Fill&& fill) {
-    if (Communicator* comm = comm_of(handle); comm != nullptr) [[likely]] {
+    if (Communicator* comm = comm_of(handle); comm != nullptr && comm->robust == nullptr) [[likely]] {
         Call call(name, comm);
         comm_retain(*comm);  // a callback of the program may free it meanwhile
         int error = MPI_SUCCESS;

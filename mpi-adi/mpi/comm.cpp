@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/name.hpp"
 
@@ -111,6 +112,7 @@ VIADUCT_MPI_ASK_COMM(Comm_set_info, (MPI_Comm comm, MPI_Info info), {
     }
     if (given) {
         add_hints(*given, found->hints);
+        robust::use_hint(*given, *found);
     }
 })
 

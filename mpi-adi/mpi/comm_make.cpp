@@ -8,6 +8,7 @@
 #include "mpi-adi/engine/hardware.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
 #include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
 namespace viaduct::mpi {
@@ -125,6 +126,7 @@ int color_by_next_resource(Communicator& comm, Info* info, int* color) {
 Communicator* with_hints(Communicator* made, const Info* info) {
     if (made && info) {
         add_hints(*info, made->hints);
+        robust::use_hint(*info, *made);
     }
     return made;
 }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPICH's calls for jobs that outlive their processes. Here a job ends with the first process that dies, so
-// among those that are left nobody has failed, and there is nothing to be revoked.
-#include "mpi-adi/engine/coll/coll.hpp"
-#include "mpi-adi/engine/make_comm.hpp"
+// The calls for jobs that outlive their processes (user-level failure mitigation), as MPICH and Open MPI have them.
+#include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/engine/robust/agreement.hpp"
+#include "mpi-adi/engine/robust/revoke.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/call.hpp"
 
 namespace viaduct::mpi {
 namespace {
 
-int combine(Communicator& comm, int* flag) {
-    Schedule s(comm);
-    int combined = 0;
-    coll::allreduce(s, flag, &combined, 1, *type_of(MPI_INT), *op_of(MPI_BAND));
-    const int error = s.run();
-    if (error == MPI_SUCCESS) *flag = combined;
-    return error;
+size_t count_failed(const Communicator& comm) { return comm.robust == nullptr ? 0 : comm.robust->lost.size(); }
+
+// The members whose failure is known here, in the order in which it became known; the first `count` of them.
+MPI_Group failed_group(const Communicator& comm, size_t count) {
+    if (count == 0) return MPI_GROUP_EMPTY;
+    std::vector<int> processes;
+    for (size_t i = 0; i < count; i++) processes.push_back(comm.robust->lost[i].process);
+    return group_publish(new Group(std::move(processes), world().rank));
 }
 
 }  // namespace
@@ -22,53 +24,68 @@ int combine(Communicator& comm, int* flag) {
 
 using namespace viaduct::mpi;
 
-// The flags of all, combined bit by bit.
-VIADUCT_MPIX(Comm_agree, (MPI_Comm comm, int* flag)) {
-    Communicator* found = comm_of(comm);
-    Call call("MPIX_Comm_agree", found);
-    if (found == nullptr) return call.result(MPI_ERR_COMM);
+#define VIADUCT_MPIX_ON_COMM(function, parameters, body)        \
+    VIADUCT_MPIX(function, parameters) {                        \
+        Communicator* found = comm_of(comm);                    \
+        Call call("MPIX_" #function, found);                    \
+        if (found == nullptr) return call.result(MPI_ERR_COMM); \
+        body;                                                   \
+        return MPI_SUCCESS;                                     \
+    } VIADUCT_MPI_CATCH(comm)
+
+VIADUCT_MPIX_ON_COMM(Comm_revoke, (MPI_Comm comm), { robust::revoke(*found); })
+
+VIADUCT_MPIX_ON_COMM(Comm_is_revoked, (MPI_Comm comm, int* flag), {
     VIADUCT_MPI_NEED(flag)
-    int others = *flag;
-    if (const int error = combine(*found, &others)) return call.result(error);
-    if (!found->inter) {
-        *flag = others;
-        return MPI_SUCCESS;
-    }
-    // That were the flags of the other group: with ours they go back, and theirs with ours come.
-    int all = *flag & others;
-    if (const int error = combine(*found, &all)) return call.result(error);
-    *flag = all;
-    return MPI_SUCCESS;
-} VIADUCT_MPI_CATCH(comm)
+    if (!robust::is_revoked(*found)) progress();  // another member may have told of it
+    *flag = robust::is_revoked(*found) ? 1 : 0;
+})
 
-VIADUCT_MPIX(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm)) {
-    Communicator* found = comm_of(comm);
-    Call call("MPIX_Comm_shrink", found);
-    if (found == nullptr) return call.result(MPI_ERR_COMM);
+VIADUCT_MPIX_ON_COMM(Comm_agree, (MPI_Comm comm, int* flag), {
+    VIADUCT_MPI_NEED(flag)
+    return call.result(wait(robust::comm_agree(*found, flag)));
+})
+
+VIADUCT_MPIX_ON_COMM(Comm_iagree, (MPI_Comm comm, int* flag, MPI_Request* request), {
+    VIADUCT_MPI_NEED(flag, request)
+    if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
+    *request = publish(robust::comm_agree(*found, flag));
+})
+
+VIADUCT_MPIX_ON_COMM(Comm_shrink, (MPI_Comm comm, MPI_Comm* newcomm), {
     VIADUCT_MPI_NEED(newcomm)
-    Communicator* made = nullptr;
-    const int error = comm_split(*found, 0, found->rank, MPI_SUCCESS, &made);
-    *newcomm = error == MPI_SUCCESS ? made->handle : MPI_COMM_NULL;
-    return call.result(error);
-} VIADUCT_MPI_CATCH(comm)
+    return call.result(wait(robust::comm_shrink(*found, newcomm)));
+})
 
-VIADUCT_MPIX(Comm_failure_ack, (MPI_Comm comm)) {
-    Communicator* found = comm_of(comm);
-    Call call("MPIX_Comm_failure_ack", found);
-    return call.result(found != nullptr ? MPI_SUCCESS : MPI_ERR_COMM);
-} VIADUCT_MPI_CATCH(comm)
+VIADUCT_MPIX_ON_COMM(Comm_ishrink, (MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request), {
+    VIADUCT_MPI_NEED(newcomm, request)
+    if (!name_is_left()) return call.result(MPI_ERR_NO_MEM);
+    *request = publish(robust::comm_shrink(*found, newcomm));
+})
 
-VIADUCT_MPIX(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group* failed)) {
-    Communicator* found = comm_of(comm);
-    Call call("MPIX_Comm_failure_get_acked", found);
-    if (found == nullptr) return call.result(MPI_ERR_COMM);
-    VIADUCT_MPI_NEED(failed)
-    *failed = MPI_GROUP_EMPTY;
-    return MPI_SUCCESS;
-} VIADUCT_MPI_CATCH(comm)
+VIADUCT_MPIX_ON_COMM(Comm_failure_ack, (MPI_Comm comm), {
+    if (found->robust != nullptr) found->robust->acknowledged = count_failed(*found);
+})
 
-VIADUCT_MPIX(Comm_revoke, (MPI_Comm comm)) {
-    Communicator* found = comm_of(comm);
-    Call call("MPIX_Comm_revoke", found);
-    return call.result(found != nullptr ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_COMM);
-} VIADUCT_MPI_CATCH(comm)
+VIADUCT_MPIX_ON_COMM(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group* failedgrp), {
+    VIADUCT_MPI_NEED(failedgrp)
+    *failedgrp = failed_group(*found, found->robust == nullptr ? 0 : found->robust->acknowledged);
+})
+
+VIADUCT_MPIX_ON_COMM(Comm_get_failed, (MPI_Comm comm, MPI_Group* failedgrp), {
+    VIADUCT_MPI_NEED(failedgrp)
+    progress();
+    *failedgrp = failed_group(*found, count_failed(*found));
+})
+
+VIADUCT_MPIX_ON_COMM(Comm_ack_failed, (MPI_Comm comm, int num_to_ack, int* num_acked), {
+    VIADUCT_MPI_NEED(num_acked)
+    if (num_to_ack < 0) return call.result(MPI_ERR_ARG);
+    if (found->robust != nullptr) {
+        size_t& acknowledged = found->robust->acknowledged;
+        acknowledged = std::max(acknowledged, std::min(size_t(num_to_ack), count_failed(*found)));
+        *num_acked = int(acknowledged);
+    } else {
+        *num_acked = 0;
+    }
+})

@@ -3,6 +3,7 @@
 // queue.
 #include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/engine.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/export.hpp"
 #include "mpi-adi/mpi/p2p_arguments.hpp"
 
@@ -23,10 +24,15 @@ int check(Comm* comm, int source, int tag) {
     return tag < 0 && tag != MPI_ANY_TAG ? MPI_ERR_TAG : MPI_SUCCESS;
 }
 
-Unexpected* wait_for_message(Comm& comm, int source, int tag) {
+// Null, with the error: nothing can come any more.
+Unexpected* wait_for_message(Comm& comm, int source, int tag, int* error) {
     Unexpected* message = nullptr;
-    progress_until_one([&] { return (message = comm.matchers[0]->find(source, tag)) != nullptr; },
-                       [&](Awaited& what) { add_awaited_source(comm, source, tag, what); });
+    progress_until_one(
+        [&] {
+            message = comm.matchers[0]->find(source, tag);
+            return message != nullptr || (*error = robust::loss_for_receive(comm, Channel::p2p, source)) != MPI_SUCCESS;
+        },
+        [&](Awaited& what) { add_awaited_source(comm, source, tag, what); });
     return message;
 }
 
@@ -78,10 +84,14 @@ VIADUCT_MPI_ENTRY(MPI_Probe, (int source, int tag, MPI_Comm handle, MPI_Status* 
     Comm* comm = comm_of(handle);
     if (const int bad = check(comm, source, tag); bad != MPI_SUCCESS) return raise(comm, bad, "MPI_Probe");
     if (status == nullptr) return raise(comm, MPI_ERR_ARG, "MPI_Probe");
-    if (source == MPI_PROC_NULL)
+    if (source == MPI_PROC_NULL) {
         fill_no_process_status(status);
-    else
-        fill_status_of(*wait_for_message(*comm, source, tag), status);
+        return MPI_SUCCESS;
+    }
+    int error = MPI_SUCCESS;
+    const Unexpected* message = wait_for_message(*comm, source, tag, &error);
+    if (message == nullptr) return raise(comm, error, "MPI_Probe");
+    fill_status_of(*message, status);
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(handle)
 
@@ -97,6 +107,7 @@ VIADUCT_MPI_ENTRY(MPI_Iprobe, (int source, int tag, MPI_Comm handle, int* flag, 
         fill_status_of(*message, status);
     } else {
         *flag = 0;
+        return answer(comm, robust::loss_for_receive(*comm, Channel::p2p, source), "MPI_Iprobe");
     }
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(handle)
@@ -111,7 +122,9 @@ VIADUCT_MPI_ENTRY(MPI_Mprobe, (int source, int tag, MPI_Comm handle, MPI_Message
         fill_no_process_status(status);
         return MPI_SUCCESS;
     }
-    Unexpected* found = wait_for_message(*comm, source, tag);
+    int error = MPI_SUCCESS;
+    Unexpected* found = wait_for_message(*comm, source, tag, &error);
+    if (found == nullptr) return raise(comm, error, "MPI_Mprobe");
     if (!name_is_left()) return raise(comm, MPI_ERR_NO_MEM, "MPI_Mprobe");
     fill_status_of(*found, status);
     *message = take(*comm, found);
@@ -134,6 +147,7 @@ VIADUCT_MPI_ENTRY(MPI_Improbe, (int source, int tag, MPI_Comm handle, int* flag,
         *message = take(*comm, found);
     } else {
         *flag = 0;
+        return answer(comm, robust::loss_for_receive(*comm, Channel::p2p, source), "MPI_Improbe");
     }
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(handle)

@@ -3,6 +3,7 @@
 // Each holds the engine's lock (Critical).
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/error.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/request_ends.hpp"
 
@@ -25,6 +26,7 @@ void unlink_send(Request* request) {
 // A receive without a message, or a send that no module has begun, is cancelled at once. A send that a module has begun
 // is cancelled only if the receiver answers that it has not been matched (spec/adi 6.5); MPI_Wait waits for the answer.
 void cancel_request(Request* request) {
+    if (request->kind == Request::Kind::pending) robust::wait_on(*request);
     if (request->is_done()) return;
     switch (request->kind) {
         case Request::Kind::receive:

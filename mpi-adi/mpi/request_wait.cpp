@@ -3,6 +3,7 @@
 #include "mpi-adi/engine/awaited.hpp"
 #include "mpi-adi/engine/error.hpp"
 #include "mpi-adi/engine/failure.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/export.hpp"
 #include "mpi-adi/mpi/request_ends.hpp"
 
@@ -23,11 +24,19 @@ namespace {
     return error;
 }
 
+// The request stays.
+[[gnu::noinline]] int end_pending(Request* request, MPI_Status* status) {
+    fill_status(*request, status);
+    robust::wait_on(*request);
+    return MPIX_ERR_PROC_FAILED_PENDING;
+}
+
 }  // namespace
 
 int end_request(Request* request, MPI_Request* handle, MPI_Status* status) {
-    if (request->kind == Request::Kind::generalized) [[unlikely]]
-        return end_generalized(request, handle, status);
+    if (request->kind >= Request::Kind::generalized) [[unlikely]]
+        return request->kind == Request::Kind::pending ? end_pending(request, status)
+                                                       : end_generalized(request, handle, status);
     fill_status(*request, status);
     const int error = request->r_error;
     if (error != MPI_SUCCESS) [[unlikely]]

@@ -11,6 +11,7 @@
 
 #include "mpi-adi/engine/failure.hpp"
 #include "mpi-adi/engine/make_comm.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/mpi/call.hpp"
 #include "mpi-adi/mpi/job_life.hpp"
 
@@ -102,6 +103,7 @@ int tag_of(const char* stringtag) { return int(std::hash<std::string_view>{}(str
 void adopt(Communicator& made, const Info* info, Errhandler* errhandler) {
     if (info) {
         add_hints(*info, made.hints);
+        robust::use_hint(*info, made);
     }
     errhandler_retain(errhandler);
     errhandler_release(made.errhandler);

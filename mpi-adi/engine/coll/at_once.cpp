@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mpi-adi/engine/coll/coll.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi::coll {
 namespace {
@@ -28,6 +29,7 @@ int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Coun
         swaps[n++] = {to, {items[comm.rank], bytes, nullptr, 0}, from, {items[from], bytes, nullptr, 0}};
     }
     const int error = sendrecv_all(comm, Channel::collective, tag, {swaps, n});
+    if (robust::is_loss(error)) return error;
     std::memcpy(out, items[0], bytes);
     for (int rank = 1; rank < comm.size; ++rank) loop(items[rank], out, static_cast<size_t>(count));
     return error;
@@ -47,6 +49,7 @@ int allreduce_by_doubling(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Co
     for (int mask = 1; mask < comm.size; mask *= 2) {
         const int partner = comm.rank ^ mask;
         const int error = swap_bytes(comm, tag, partner, out, partner, other, bytes);
+        if (robust::is_loss(error)) return error;
         if (first_error == MPI_SUCCESS) first_error = error;
         loop(other, out, static_cast<size_t>(count));
     }
@@ -67,6 +70,7 @@ int barrier_at_once(Communicator& comm) {
     int first_error = MPI_SUCCESS;
     for (int step = 1; step < comm.size; step *= 2) {
         const int error = swap_bytes(comm, tag, ahead(step), nullptr, behind(step), nullptr, 0);
+        if (robust::is_loss(error)) return error;
         if (first_error == MPI_SUCCESS) first_error = error;
     }
     return first_error;

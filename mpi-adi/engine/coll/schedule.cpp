@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mpi-adi/engine/awaited.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi {
 
@@ -140,7 +141,9 @@ bool Schedule::advance(int* error) {
             pending_.pop_back();
             note(whole_ ? check_whole(*std::exchange(whole_, nullptr), status, failed) : failed);
         }
-        if (at_ == steps_.size()) {
+        note(robust::refusal(*comm_, Channel::collective));
+        // Others wait for messages of ours no more than we for theirs.
+        if (at_ == steps_.size() || robust::is_loss(error_)) {
             *error = error_;
             return true;
         }
@@ -225,7 +228,8 @@ void Schedule::add_awaited(Awaited& what) const {
 
 int Schedule::run() {
     size_t first = 0;
-    while (first < steps_.size()) {
+    note(robust::refusal(*comm_, Channel::collective));
+    while (first < steps_.size() && !robust::is_loss(error_)) {
         size_t last = first;
         while (last < steps_.size() && steps_[last].kind != Kind::round) {
             ++last;

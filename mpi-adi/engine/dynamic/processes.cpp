@@ -35,7 +35,6 @@ struct OtherProcess {
 std::deque<OtherProcess> other_processes;
 // Those that may be met again, by the number they have for all jobs.
 std::unordered_map<uint32_t, int> known_processes;
-bool ending_receives = false;
 
 bool is_of_other_job(int process) { return process >= world().size; }
 
@@ -130,27 +129,6 @@ int connect_added() {
     return failed == MPIP_SUCCESS ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
-// Receives end that nobody can answer, those posted meanwhile too, for as long as a communicator holds a lost process.
-class EndReceives final : public Activity {
-public:
-    bool advance(int*) override {
-        std::vector<uint64_t> contexts;
-        for (const auto& one : engine.matchers) contexts.push_back(one.first);
-        for (const uint64_t context : contexts) {
-            for (;;) {
-                const auto found = engine.matchers.find(context);
-                Request* const ended = found != engine.matchers.end() ? found->second->take_receive_of_lost() : nullptr;
-                if (ended == nullptr) break;
-                complete(ended, MPIX_ERR_PROC_FAILED);
-            }
-        }
-        ending_receives = std::any_of(engine.processes.begin(), engine.processes.end(), [](const process_t& one) {
-            return (one.p_flags & MPIP_PROC_TRANSPORTERR) != 0 && one.p_conns > 0;
-        });
-        return !ending_receives;
-    }
-};
-
 }  // namespace
 
 std::string own_introduction() {
@@ -224,13 +202,6 @@ int part_from_processes(const Group& group) {
         for (process_t* process : processes) process->p_flags |= MPIP_PROC_LEFT;
     }
     return failed;
-}
-
-void process_lost() {
-    if (ending_receives) return;
-    ending_receives = true;
-    Request* const request = start(new EndReceives, nullptr);
-    request->is_done() ? void(finish(request)) : detach_request(request);
 }
 
 }  // namespace viaduct::mpi

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes of other jobs. Each process introduces itself with a record; from the records of another job's processes
 // this process gives them process numbers behind the ranks of its own job, and connects the protocols that reach
-// them. Communicators hold them; when none does any more, the connection can be closed. The loss of such a process
-// ends what waits for it with MPIX_ERR_PROC_FAILED, and nothing else.
+// them. Communicators hold them; when none does any more, the connection can be closed. Their loss does not end
+// this job (robust/state.hpp).
 #pragma once
 
 #include <array>
@@ -29,8 +29,5 @@ void let_processes_go(const Group& group);
 
 // Closes the connections to members that no communicator holds, which the members do at the same time.
 int part_from_processes(const Group& group);
-
-// A module has marked one as lost.
-void process_lost();
 
 }  // namespace viaduct::mpi

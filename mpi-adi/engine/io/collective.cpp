@@ -9,6 +9,7 @@
 
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/request.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi::io {
 namespace {
@@ -81,6 +82,12 @@ bool Collective::stage_done() {
 
 // From a stage that is over to the next one.
 void Collective::step() {
+    // Members that have seen a loss do not go on, and what others have told is not whole.
+    if (robust::is_loss(error_)) {
+        agreed_error_ = error_;
+        stage_ = Stage::finished;
+        return;
+    }
     switch (stage_) {
         case Stage::plan:
             if (!worth_exchanging()) return begin_alone();

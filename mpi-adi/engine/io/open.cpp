@@ -119,6 +119,7 @@ int open_storage(File& file, Communicator& comm, int refused, Opening* opening) 
 int set_up(File& file, Communicator& comm, uint64_t context) {
     group_retain(comm.local);
     file.comm = make_intra(comm.local, context, nullptr, true);
+    file.comm->fails_as_one = true;
     file.comm->name = file.path;
     file.comm->file = file.handle();
     set_handler(&file, handler_of(nullptr));

@@ -46,8 +46,9 @@ int start(Window& window, const Group& group) {
     if (const int error = ranks_of(window, group, &ranks)) return error;
     for (const int rank : ranks) {
         Member& member = window.member(rank);
-        progress_until_one([&] { return member.posts > 0; },
+        progress_until_one([&] { return member.posts > 0 || has_lost(window); },
                            [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
+        if (member.posts == 0) return MPIX_ERR_PROC_FAILED;
         member.posts--;
         member.accessed = true;
     }
@@ -92,7 +93,7 @@ int wait_exposure(Window& window, bool* finished) {
     if (!window.exposed) return MPI_ERR_RMA_SYNC;
     const auto all_complete = [&] {
         for (const Member& member : window.members)
-            if (member.exposed && member.completes == 0) return false;
+            if (member.exposed && member.completes == 0) return has_lost(window);
         return true;
     };
     if (finished == nullptr) {
@@ -102,14 +103,18 @@ int wait_exposure(Window& window, bool* finished) {
         *finished = all_complete();
         if (!*finished) return MPI_SUCCESS;
     }
+    int error = MPI_SUCCESS;
     for (Member& member : window.members) {
         if (!member.exposed) continue;
         member.exposed = false;
-        member.completes--;
+        if (member.completes > 0)
+            member.completes--;
+        else
+            error = MPIX_ERR_PROC_FAILED;
     }
     window.exposed = false;
     order_memory();
-    return MPI_SUCCESS;
+    return error;
 }
 
 }  // namespace viaduct::mpi::rma

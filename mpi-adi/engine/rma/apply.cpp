@@ -11,6 +11,7 @@
 
 #include "mpi-adi/engine/p2p.hpp"
 #include "mpi-adi/engine/rma/word.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 
 namespace viaduct::mpi::rma {
 namespace {
@@ -64,8 +65,12 @@ void Guard::acquire() {
         int free = 0;
         if (holder_.compare_exchange_weak(free, own, std::memory_order_acquire)) return;
         if (tries % kTriesBetweenLooks != 0) continue;
-        if (free > 0 && ::kill(free, 0) != 0 && errno == ESRCH)
-            end_job(MPI_ERR_PROC_ABORTED, "process %d has ended inside an operation on a window", free);
+        if (free > 0 && ::kill(free, 0) != 0 && errno == ESRCH) {
+            if (!robust::goes_on())
+                end_job(MPI_ERR_PROC_ABORTED, "process %d has ended inside an operation on a window", free);
+            // What it has left there is of no use, as of all that it had begun; the call goes on.
+            if (holder_.compare_exchange_strong(free, own, std::memory_order_acquire)) return;
+        }
         ::sched_yield();
     }
 }

@@ -57,6 +57,7 @@ int agree(Communicator& comm, int flavor, void* base, MPI_Aint size, int disp_un
 
     group_retain(comm.local);
     window->comm = make_intra(comm.local, cards->front().context, &comm, true);
+    window->comm->fails_as_one = true;
     window->flavor = flavor;
     window->base = base;
     window->size = size;

@@ -16,32 +16,51 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-void acquire_word(LockWord& word, LockKind kind) {
+// False: a member that may hold it has failed.
+bool acquire_word(const Window& window, LockWord& word, LockKind kind) {
+    bool got = false;
     if (kind == LockKind::shared) {
-        if (!word.try_shared()) wait_for_memory([&] { return word.try_shared(); });
-    } else if (!word.try_exclusive()) {
+        if (word.try_shared()) return true;
+        wait_for_memory([&] { return (got = word.try_shared()) || has_lost(window); });
+    } else {
+        if (word.try_exclusive()) return true;
         word.begin_waiting();
-        wait_for_memory([&] { return word.try_exclusive(); });
+        wait_for_memory([&] { return (got = word.try_exclusive()) || has_lost(window); });
         word.end_waiting();
     }
+    return got;
 }
 
-void acquire(Window& window, int rank, LockKind kind) {
+int acquire(Window& window, int rank, LockKind kind) {
     Member& member = window.member(rank);
+    bool got = true;
     member.asked = true;
     if (kind == LockKind::unchecked) {
         // The program says that nobody else wants it.
     } else if (member.line != nullptr) {
-        acquire_word(member.line->lock, kind);
+        got = acquire_word(window, member.line->lock, kind);
     } else {
         member.granted = false;
         tell(window, rank, {.kind = kind == LockKind::shared ? Kind::lock_shared : Kind::lock_exclusive});
-        progress_until_one([&] { return member.granted; },
+        progress_until_one([&] { return member.granted || has_lost(window); },
                            [&](auto& what) { add_awaited_member(*window.comm, rank, what); });
+        got = member.granted;
     }
     member.asked = false;
+    if (!got) return MPIX_ERR_PROC_FAILED;
     member.held = kind;
     order_memory();
+    return MPI_SUCCESS;
+}
+
+// Members that have seen a loss may have left the window: nobody has to answer any more.
+int wait_for_flush(Window& window, int rank) {
+    Member& member = window.member(rank);
+    if (member.flushed < member.flushes)
+        progress_until([&] { return member.flushed >= member.flushes || has_lost(window); });
+    if (member.flushed >= member.flushes) return MPI_SUCCESS;
+    member.flushed = member.flushes;
+    return MPIX_ERR_PROC_FAILED;
 }
 
 // What was done under the lock is done at the target before anybody else gets it.
@@ -59,9 +78,10 @@ int release(Window& window, int rank) {
         return take_error(member);
     }
     tell(window, rank, {.kind = Kind::unlock, .number = ++member.flushes});
-    progress_until([&] { return member.flushed >= member.flushes; });
+    const int lost = wait_for_flush(window, rank);
     member.sent = member.unflushed = false;
-    return take_error(member);
+    const int error = take_error(member);
+    return lost != MPI_SUCCESS ? lost : error;
 }
 
 // As short_flush() does; where not all is shared, progress is what the others wait for.
@@ -103,9 +123,10 @@ int begin_access(Window& window, int rank) {
         if (window.epoch != Epoch::locked_all) return MPI_ERR_RMA_SYNC;
         // Of several threads that come here first, one asks.
         if (member.asked)
-            progress_until([&] { return member.held != LockKind::none; });
-        else
-            acquire(window, rank, LockKind::shared);
+            progress_until([&] { return member.held != LockKind::none || !member.asked; });
+        else if (const int error = acquire(window, rank, LockKind::shared))
+            return error;
+        if (member.held == LockKind::none) return MPIX_ERR_PROC_FAILED;
     }
     note_access(window);
     return MPI_SUCCESS;
@@ -113,7 +134,7 @@ int begin_access(Window& window, int rank) {
 
 int lock(Window& window, LockKind kind, int rank, bool check) {
     if (!may_lock(window) || window.member(rank).held != LockKind::none) return MPI_ERR_RMA_SYNC;
-    acquire(window, rank, check ? kind : LockKind::unchecked);
+    if (const int error = acquire(window, rank, check ? kind : LockKind::unchecked)) return error;
     window.epoch = Epoch::locked;
     window.locks++;
     return MPI_SUCCESS;
@@ -130,13 +151,14 @@ int unlock(Window& window, int rank) {
 int lock_all(Window& window, bool check) {
     if (!may_lock(window) || window.epoch == Epoch::locked) return MPI_ERR_RMA_SYNC;
     // Where memory is shared the program may load and store without a call that could ask for the lock.
-    for (int rank = 0; rank < window.group_size(); rank++) {
-        if (!check)
-            acquire(window, rank, LockKind::unchecked);
-        else if (window.all_direct && window.member(rank).shared)
-            acquire(window, rank, LockKind::shared);
-    }
     window.epoch = Epoch::locked_all;
+    for (int rank = 0; rank < window.group_size(); rank++) {
+        const bool now = !check || (window.all_direct && window.member(rank).shared);
+        const int error = now ? acquire(window, rank, check ? LockKind::shared : LockKind::unchecked) : MPI_SUCCESS;
+        if (error == MPI_SUCCESS) continue;
+        (void)unlock_all(window);  // the error that came first is told
+        return error;
+    }
     return MPI_SUCCESS;
 }
 
@@ -170,9 +192,9 @@ int flush_members(Window& window, int first, int last) {
     for (int rank = first; rank < last; rank++) {
         Member& member = window.member(rank);
         wait_local(window, rank);
-        if (member.flushed < member.flushes) progress_until([&] { return member.flushed >= member.flushes; });
+        const int lost = wait_for_flush(window, rank);
         const int error = take_error(member);
-        if (first_error == MPI_SUCCESS) first_error = error;
+        if (first_error == MPI_SUCCESS) first_error = lost != MPI_SUCCESS ? lost : error;
     }
     return first_error;
 }

@@ -41,7 +41,7 @@ void Target::keep_busy(int source) {
 }
 
 // Only when nothing of the same origin is to be done before.
-bool Target::take(int source, int tag, const void* data, size_t bytes) {
+bool Target::take(Matcher&, int source, int tag, const void* data, size_t bytes) {
     const Stream& stream = streams_[static_cast<size_t>(source)];
     if (tag != kRequestTag || serving_ || stream.busy || matcher().find(source, kRequestTag) != nullptr)
         return false;
@@ -125,8 +125,9 @@ bool Target::end_receive(int source) {
     Stream& stream = streams_[static_cast<size_t>(source)];
     const auto came = static_cast<uint64_t>(stream.receive->r_length);
     const int error = finish(std::exchange(stream.receive, nullptr));
-    if (error != MPI_SUCCESS) refuse(source);
     const std::unique_ptr<char[]> buffer = std::move(stream.buffer);
+    if (robust::is_loss(error)) return true;
+    if (error != MPI_SUCCESS) refuse(source);
     if (!stream.has_head) {
         request(source, {buffer.get(), stream.buffer_bytes});
         return true;

@@ -22,7 +22,7 @@ public:
     Target& operator=(const Target&) = delete;
 
     // A message that comes now.
-    [[nodiscard]] bool take(int source, int tag, const void* data, size_t bytes) override;
+    [[nodiscard]] bool take(Matcher&, int source, int tag, const void* data, size_t bytes) override;
     // Serves what has been kept; true when there was something.
     bool serve();
     // A request that is no operation, also from this process itself.

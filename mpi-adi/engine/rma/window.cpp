@@ -8,6 +8,7 @@
 #include "mpi-adi/engine/coll/coll.hpp"
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/failure.hpp"
+#include "mpi-adi/engine/rma/inline_op.hpp"
 #include "mpi-adi/engine/rma/target.hpp"
 
 namespace viaduct::mpi::rma {
@@ -97,15 +98,17 @@ void win_set_hints(Window& window, const Info& given) {
 }
 
 int win_free(Window* window) {
-    if (window->epoch == Epoch::started || window->epoch == Epoch::locked ||
-        window->epoch == Epoch::locked_all || window->exposed)
-        return MPI_ERR_RMA_SYNC;
+    const bool open = window->epoch == Epoch::started || window->epoch == Epoch::locked ||
+                      window->epoch == Epoch::locked_all || window->exposed;
+    // A program leaves an epoch where a call of it has failed.
+    if (open && !has_lost(*window)) return MPI_ERR_RMA_SYNC;
     if (const int error = window->attributes.clear(window->handle)) return error;
     const int late = flush_members(*window, 0, window->group_size());
-    // Nobody's requests are under way any more when everybody has come here.
-    if (const int error = barrier(*window)) return error;
+    // Nobody's requests are under way any more when everybody has come here. Members that have failed are not waited
+    // for, and what those that are left still send is dropped.
+    if (const int error = barrier(*window); error != MPI_SUCCESS && !robust::is_loss(error)) return error;
     delete window;
-    return late;
+    return robust::is_loss(late) ? MPI_SUCCESS : late;
 }
 
 namespace {
@@ -134,12 +137,27 @@ int win_detach(Window& window, const void* base) {
     return MPI_SUCCESS;
 }
 
+namespace {
+
+// Answers that nobody sends any more.
+bool end_awaited(Window& window) {
+    bool moved = false;
+    for (Member& member : window.members)
+        while (take_answer(member, MPIX_ERR_PROC_FAILED, nullptr, 0)) moved = true;
+    return moved;
+}
+
+}  // namespace
+
 void serve_window(Window& window, bool* moved) {
     // One that is being made has no members yet.
+    if (window.comm != nullptr && has_lost(window)) *moved |= end_awaited(window);
     if (window.target != nullptr && window.target->serve()) *moved = true;
 }
 
 int barrier(Window& window) {
+    // One that has left a meeting without the others must not be counted in it again.
+    if (has_lost(window)) return MPIX_ERR_PROC_FAILED;
     if (window.all_direct) {
         Meeting& meeting = window.region->meeting();
         const unsigned round = meeting.round.load(std::memory_order_acquire);
@@ -147,7 +165,9 @@ int barrier(Window& window) {
             meeting.arrived.store(0, std::memory_order_relaxed);
             meeting.round.store(round + 1, std::memory_order_release);
         } else {
-            wait_for_memory([&] { return meeting.round.load(std::memory_order_acquire) != round; });
+            const auto met = [&] { return meeting.round.load(std::memory_order_acquire) != round; };
+            wait_for_memory([&] { return met() || has_lost(window); });
+            if (!met()) return MPIX_ERR_PROC_FAILED;
         }
         return MPI_SUCCESS;
     }

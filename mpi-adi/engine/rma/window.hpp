@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "mpi-adi/engine/communicator.hpp"
+#include "mpi-adi/engine/robust/state.hpp"
 #include "mpi-adi/engine/rma/awaited.hpp"
 #include "mpi-adi/engine/rma/foreign.hpp"
 #include "mpi-adi/engine/rma/shared_region.hpp"
@@ -197,5 +198,9 @@ void wait_for_memory(Condition&& condition) {
     wait_for_memory([](void* argument) { return (*static_cast<Plain*>(argument))(); }, &condition);
 }
 [[nodiscard]] int barrier(Window& window);
+// Whether a member has failed. Then no answer, lock or meeting of any member is waited for.
+inline bool has_lost(const Window& window) {
+    return window.comm->robust != nullptr && !window.comm->robust->lost.empty();
+}
 
 }  // namespace viaduct::mpi::rma

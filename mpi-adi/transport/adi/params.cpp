@@ -25,6 +25,7 @@ constexpr std::array kKeys = {
     "name_folder",
     "progress",
     "progress_cpus",
+    "robust",
 };
 constexpr size_t kCount = kKeys.size();
 static_assert(kCount == static_cast<size_t>(Param::count_), "one key for each parameter");

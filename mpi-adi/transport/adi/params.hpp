@@ -36,6 +36,7 @@ enum class Param : size_t {
     name_folder,
     progress,
     progress_cpus,
+    robust,
     count_
 };
 

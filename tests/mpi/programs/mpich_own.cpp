@@ -150,7 +150,33 @@ void nobody_has_failed() {
     int members = -1;
     MPI_Group_size(failed, &members);
     EXPECT(members == 0);
-    EXPECT(MPIX_Comm_revoke(MPI_COMM_WORLD) == MPI_ERR_UNSUPPORTED_OPERATION);
+    EXPECT(MPIX_Comm_get_failed(MPI_COMM_WORLD, &failed) == MPI_SUCCESS && failed == MPI_GROUP_EMPTY);
+    int acked = -1;
+    EXPECT(MPIX_Comm_ack_failed(MPI_COMM_WORLD, 3, &acked) == MPI_SUCCESS && acked == 0);
+    EXPECT(MPIX_Comm_ack_failed(MPI_COMM_WORLD, -1, &acked) == MPI_ERR_ARG);
+    // One that is revoked refuses everything, and can be shrunk and freed.
+    MPI_Comm revoked;
+    int is = -1;
+    MPI_Comm_dup(MPI_COMM_WORLD, &revoked);
+    MPI_Comm_set_errhandler(revoked, MPI_ERRORS_RETURN);
+    EXPECT(MPIX_Comm_is_revoked(revoked, &is) == MPI_SUCCESS && is == 0);
+    MPI_Barrier(MPI_COMM_WORLD);  // the others' revoke would be told here
+    EXPECT(MPIX_Comm_revoke(revoked) == MPI_SUCCESS);
+    EXPECT(MPIX_Comm_is_revoked(revoked, &is) == MPI_SUCCESS && is == 1);
+    EXPECT(MPI_Barrier(revoked) == MPIX_ERR_REVOKED);
+    EXPECT(MPI_Send(&is, 1, MPI_INT, 0, 0, revoked) == MPIX_ERR_REVOKED);
+    EXPECT(MPI_Recv(&is, 1, MPI_INT, MPI_ANY_SOURCE, 0, revoked, MPI_STATUS_IGNORE) == MPIX_ERR_REVOKED);
+    MPI_Request request = MPI_REQUEST_NULL;
+    EXPECT(MPIX_Comm_ishrink(revoked, &again, &request) == MPI_SUCCESS);
+    EXPECT(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS );
+    MPI_Comm_compare(MPI_COMM_WORLD, again, &alike);
+    EXPECT(alike == MPI_CONGRUENT);
+    EXPECT(MPI_Barrier(again) == MPI_SUCCESS);
+    MPI_Comm_free(&again);
+    flag = rank == 0 ? 5 : 7;
+    EXPECT(MPIX_Comm_iagree(revoked, &flag, &request) == MPI_SUCCESS);
+    EXPECT(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag == 5);
+    MPI_Comm_free(&revoked);
     EXPECT(MPIX_Comm_agree(MPI_COMM_NULL, &flag) == MPI_ERR_COMM);
     EXPECT(MPIX_Comm_agree(MPI_COMM_WORLD, nullptr) == MPI_ERR_ARG);
 }
