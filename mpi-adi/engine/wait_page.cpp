@@ -72,6 +72,7 @@ void ShownWait::write(const Awaited& what) {
     record->tag = what.tag;
     record->any = what.any ? 1 : 0;
     record->count = what.count;
+    record->threads = EngineLock::enabled() ? 1 : 0;
     std::copy_n(what.peers, std::min(what.count, kMostPeers), record->peers);
     std::snprintf(record->transport, sizeof record->transport, "%s", what.transport);
     std::snprintf(record->communicator, sizeof record->communicator, "%s", name_of_context(what.context).c_str());

@@ -28,7 +28,7 @@ struct WaitRecord {
     int32_t any;    // 1: one of the peers is enough
     int32_t count;  // of the peers; more than kMostPeers: the first of them
     int32_t peers[kMostPeers];  // ranks of the job; -1: a process of another job
-    int32_t reserved;
+    int32_t threads;  // 1: other threads of the process may be in MPI, too, or come to it
     char transport[16];
     char communicator[40];
 };

@@ -99,7 +99,14 @@ def none_while_one_computes(pid):
     expect("all jobs are shown", code == 0 and f" {pid} " in out and "waits in" in out, out)
 
 
+def none_while_a_thread_computes(pid):
+    code, job = until(pid, lambda one: all(r["waits"] for r in one["ranks"]))
+    expect("ranks that wait for each other are in no deadlock while a thread of one of them computes",
+           code == 0 and job["deadlock"]["stuck"] == [] and wait_of(job, 0)["what"] == "receive", job)
+
+
 in_job("computes", "shm", none_while_one_computes)
+in_job("threads", "shm", none_while_a_thread_computes)
 code, _, errors = look("1" if os.getuid() == 0 else str(os.getpid()))
 expect("a process that is in no job is told", code == 1 and "in no MPI job" in errors, errors)
 expect("a wrong process number is a wrong use", look("12x")[0] == 2 and look("0")[0] == 2)

@@ -49,7 +49,7 @@ say "SYNOPSIS is the declaration of vipl.h" "$WORK/wrong"
 : >"$WORK/wrong"
 for page in "$MAN"/Vip[A-Z]*.3.md; do
     sections=$(sed -n 's/^# //p' "$page" | tr '\n' ',')
-    [ "$sections" = "NAME,SYNOPSIS,DESCRIPTION,RETURN VALUE,THREADS,NOTES,SEE ALSO," ] ||
+    [ "$sections" = "NAME,SYNOPSIS,DESCRIPTION,RETURN VALUE,THREADS,NOTES,EXAMPLES,SEE ALSO," ] ||
         echo "$(basename "$page"): $sections" >>"$WORK/wrong"
 done
 say "sections come in one order" "$WORK/wrong"

@@ -20,10 +20,11 @@ bool may_go_on(const WaitView& wait, const std::set<int>& stuck) {
                     : std::all_of(wait.peers.begin(), wait.peers.end(), goes_on);
 }
 
-// Threads of a rank wait for themselves; while one goes on, it may do what others wait for.
+// Threads of a rank wait for themselves; while one goes on, it may do what others wait for. So may one that computes.
 bool may_go_on(const RankView& rank, const std::set<int>& stuck) {
-    return rank.waits.empty() || std::any_of(rank.waits.begin(), rank.waits.end(),
-                                             [&](const WaitView& wait) { return may_go_on(wait, stuck); });
+    return rank.waits.size() < rank.threads ||
+           std::any_of(rank.waits.begin(), rank.waits.end(),
+                       [&](const WaitView& wait) { return may_go_on(wait, stuck); });
 }
 
 int next_stuck(const RankView& rank, const std::set<int>& stuck) {

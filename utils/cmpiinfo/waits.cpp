@@ -60,6 +60,26 @@ bool read_page(pid_t pid, WaitPage* page, bool* forbidden) {
     return false;
 }
 
+std::string first_line_of(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+// Without those of the libraries, which have names of their own.
+size_t threads_of_program(pid_t pid) {
+    const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+    const Folder entries = open_folder(folder);
+    size_t count = 0;
+    while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
+        if (entry->d_name[0] == '.') continue;
+        const std::string name = first_line_of(folder + "/" + entry->d_name + "/comm");
+        count += !name.starts_with("vipl-") && !name.starts_with("cmpi-") ? 1 : 0;
+    }
+    return count;
+}
+
 template <size_t size>
 std::string text_in(const char (&bytes)[size]) {
     return printable({bytes, ::strnlen(bytes, size)});
@@ -69,9 +89,8 @@ RankView view_of(pid_t pid, const WaitPage& page) {
     RankView view;
     view.rank = page.rank;
     view.pid = pid;
-    std::ifstream comm("/proc/" + std::to_string(pid) + "/comm");
-    std::getline(comm, view.program);
-    view.program = printable(view.program);
+    view.program = printable(first_line_of("/proc/" + std::to_string(pid) + "/comm"));
+    bool others_may_come = false;
     for (int i = 0; i < mpi::kWaitRecords; i++) {
         const mpi::WaitRecord& record = page.records[i];
         const uint32_t turn = record.turn.load(std::memory_order_relaxed);
@@ -80,6 +99,7 @@ RankView view_of(pid_t pid, const WaitPage& page) {
         wait.what = record.kind < kKinds.size() ? kKinds[record.kind] : "other";
         wait.seconds = std::max(0.0, double(now_ns() - record.since) / 1e9);
         wait.any = record.any != 0;
+        others_may_come |= record.threads != 0;
         wait.tag = record.tag;
         wait.bytes = record.bytes;
         wait.more_peers = record.count > mpi::kMostPeers;
@@ -90,6 +110,7 @@ RankView view_of(pid_t pid, const WaitPage& page) {
         wait.place = uint64_t(i) << 32 | turn;
         view.waits.push_back(wait);
     }
+    if (others_may_come) view.threads = threads_of_program(pid);
     return view;
 }
 

@@ -28,6 +28,8 @@ struct RankView {
     pid_t pid = 0;
     std::string program;
     std::vector<WaitView> waits;  // of its threads; none: it computes, or waits for less than a moment
+    // Threads of the program that may come to MPI and do what others wait for; those that wait are among them.
+    size_t threads = 1;
 };
 
 struct JobWaits {

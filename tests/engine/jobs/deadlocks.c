@@ -2,13 +2,23 @@
 /* Jobs that never end by themselves, each in another way; and one whose ranks wait for one that computes. Each rank says
  * its process number first. */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+static void* compute(void* unused) {
+    sleep(600);
+    return unused;
+}
+
 int main(int argc, char** argv) {
     int rank, size, x = 0, y = 0;
-    MPI_Init(&argc, &argv);
+    pthread_t other;
+    if (strcmp(argv[1], "threads") == 0)
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &x);
+    else
+        MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (rank == 0) {
@@ -33,6 +43,9 @@ int main(int argc, char** argv) {
         MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, named, MPI_STATUS_IGNORE);
     } else if (strcmp(how, "finalize") == 0) { /* one waits for a message of those that have finished */
         if (rank == 0) MPI_Probe(1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (strcmp(how, "threads") == 0) { /* no deadlock: another thread of rank 0 may still send */
+        if (rank == 0) pthread_create(&other, NULL, compute, NULL);
+        MPI_Recv(&x, 1, MPI_INT, (rank + 1) % size, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else if (strcmp(how, "computes") == 0) { /* no deadlock: rank 0 comes later */
         if (rank == 0) sleep(600);
         MPI_Barrier(MPI_COMM_WORLD);
