@@ -48,7 +48,7 @@ TEST_P(WireStorm, GoodWeatherNeedsNoRetransmission) {
     EXPECT_EQ(report.timeouts, 0u);
 }
 
-// More is under way than a receiver holds early and a selective acknowledgement tells.
+// As much is under way as a receiver holds early and a selective acknowledgement tells.
 TEST_P(WireStorm, AWideWindowLosesNothingInBadWeather) {
     for (uint64_t seed = 11; seed <= 13; ++seed) {
         Storm storm;
