@@ -71,8 +71,11 @@ static inline VIP_VI_HANDLE make_vi(VIP_RELIABILITY_LEVEL level, VIP_CQ_HANDLE s
 
 /* An address is a host and a discriminator: bytes by which a program tells its connections apart. */
 static inline VIP_NET_ADDRESS *address(const char *host, int number) {
-    VIP_NET_ADDRESS *a = calloc(1, sizeof *a + 64 + sizeof number);
+    static VIP_UINT64 rooms[4][16]; /* each is used in the call that it is made for, two at most */
+    static unsigned next;
+    VIP_NET_ADDRESS *a = (VIP_NET_ADDRESS *)rooms[next++ % 4];
 
+    memset(a, 0, sizeof rooms[0]);
     a->HostAddressLen = facts.NicAddressLen;
     if (host != NULL)
         must(VipNSGetHostByName(nic, (VIP_CHAR *)host, a, 0), "VipNSGetHostByName");

@@ -141,16 +141,15 @@ int rings_used(Engine& e) {
 // Each NIC has an eager ring, and short messages go by those of several.
 void ring(Job& job) {
     Engine e(job, module);
-    int value = 0;
-    for (int i = 0; i >= 0;) {  // as long as it takes: the time limit of the case ends it
-        if (e.rank() == 0) {
-            i = rings_used(e) >= 2 ? -1 : i + 1;
-            e.send(1, 1, &i, sizeof i);
-            CHECK(e.receive(1, 1, &value, sizeof value) == sizeof value && value == i);
-        } else {
-            CHECK(e.receive(0, 1, &i, sizeof i) == sizeof i);
-            e.send(0, 1, &i, sizeof i);
-        }
+    struct {
+        int round, several;
+    } mine = {0, 0}, theirs = {0, 0};
+    // As long as it takes for both: the time limit of the case ends it.
+    while (mine.several == 0 || theirs.several == 0) {
+        mine = {mine.round + 1, rings_used(e) >= 2 ? 1 : 0};
+        if (e.rank() == 0) e.send(1, 1, &mine, sizeof mine);
+        CHECK(e.receive(1 - e.rank(), 1, &theirs, sizeof theirs) == sizeof theirs && theirs.round == mine.round);
+        if (e.rank() == 1) e.send(0, 1, &mine, sizeof mine);
     }
     e.barrier();
     CHECK(rings_used(e) >= 2);

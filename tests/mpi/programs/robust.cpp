@@ -258,7 +258,9 @@ MPI_Comm round(const std::string& part, MPI_Comm comm, std::mt19937& chance, boo
         MPI_Comm_free(&now);
         now = again;
     }
-    EXPECT(size_of(now) == size - (twice ? 2 : 1));
+    const int gone = size - size_of(now);
+    if (gone != (twice ? 2 : 1)) std::printf("rank %d: %d of %d are gone\n", rank, gone, size);
+    EXPECT(gone == (twice ? 2 : 1));
     return now;
 }
 
@@ -288,7 +290,9 @@ int main(int argc, char** argv) {
     }
     const Held last = held();
     EXPECT(last.descriptors <= first.descriptors);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // those keep what is freed
     EXPECT(last.kilobytes <= first.kilobytes + 1024);
+#endif
 
     // The world's failures are known, and acknowledged.
     MPI_Group failed;
