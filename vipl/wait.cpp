@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "vipl/wait.hpp"
 
+#include <algorithm>
+
 #include "core/clock/clock.hpp"
 #include "core/sync/asymmetric_barrier.hpp"
 #include "core/wait/crowd_score.hpp"
@@ -17,18 +19,21 @@ namespace viaduct::vipl {
 namespace {
 
 constexpr int kQuickLooks = 64;  // about 3 us
+constexpr int64_t kSoonPartOfSleep = 4;  // a new wait that begins within a quarter of the sleep before it follows soon
 
-// The last wait of this thread that slept until its deadline. A wait on the same object that begins right after it
-// skips the spinning, so a program that waits a millisecond at a time uses no more processor time than one that waits
-// for ever.
+// The last wait of this thread that slept until its deadline. A wait on the same object that begins soon after it, by
+// the length of that sleep, skips the spinning, so a program that waits a millisecond at a time uses no more processor
+// time than one that waits for ever, whatever it looks at in between.
 struct LastTimeout {
     const void* object = nullptr;
     int64_t ended = 0;
+    int64_t slept = 0;
 };
 thread_local LastTimeout last_timeout;
 
 bool follows_timeout(const void* object, int64_t spin_ns) {
-    return last_timeout.object == object && now_ns() - last_timeout.ended < spin_ns;
+    return last_timeout.object == object &&
+           now_ns() - last_timeout.ended < std::max(spin_ns, last_timeout.slept / kSoonPartOfSleep);
 }
 
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
@@ -46,11 +51,11 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
     }
     if (answer != VIP_NOT_DONE) return answer;
     SpinWait spin(follows_timeout(&sleepers, nic.library->spin_ns) ? 0 : nic.library->spin_ns);
-    bool slept = false;
+    int64_t slept_since = 0;  // 0: not at all
     while (answer == VIP_NOT_DONE) {
         const int64_t now = now_ns();
         if (now >= deadline) {
-            if (slept) last_timeout = {&sleepers, now};
+            if (slept_since != 0) last_timeout = {&sleepers, now, now - slept_since};
             return VIP_TIMEOUT;
         }
         *waited = true;
@@ -58,7 +63,7 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
             answer = attempt();
             continue;
         }
-        slept = true;
+        if (slept_since == 0) slept_since = now;
         sleepers.fetch_add(1);
         const uint32_t key = nic.ops->sleep_begin(nic.context);
         // A completion made by another thread here either sees `sleepers` or is seen by the look that
