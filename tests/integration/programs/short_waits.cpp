@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A program that waits a short time, again and again, uses no more processor time than one that waits long: only the
-// first wait of a row spins before it sleeps. It runs with a spin_us that is a good part of a wait, so that spinning each
-// time is seen. Usage: short_waits WAIT_MS [PAUSE_MS]; the pause is what the program does between two waits.
+// first wait of a row spins before it sleeps. It runs with a spin_us that is a good part of a wait, so that spinning
+// each time is seen. Usage: short_waits WAIT_MS [PAUSE_MS]; the pause is what the program does between two waits.
 #include <vipl.h>
 
 #include <cstdio>
