@@ -179,6 +179,43 @@ TEST(Wait, AThousandWakeUpsAreNeverLost) {
     EXPECT_EQ(other.get(), kRounds);
 }
 
+constexpr Millis kUnderWay{500};
+constexpr char kDelayed[] = "seed=1,delay_us=500000";
+
+// False: the machine has kept the looks waiting until the send was nearly complete, and they say nothing.
+bool look_at_send_under_way(Pair& pair) {
+    pair.server.receive(16);
+    pair.client.send(pair.client.buffer(16), 16);
+    const auto start = Clock::now();
+    const auto in_time = [start] { return since(start) < kUnderWay - kQuietTime; };
+    VIP_DESCRIPTOR* got = nullptr;
+    const VIP_RETURN done = VipSendDone(pair.client.vi, &got);
+    const bool none = got == nullptr;
+    const VIP_RETURN waited = VipSendWait(pair.client.vi, 20, &got);
+    const bool long_enough = since(start) >= Millis{20};
+    auto waiter = in_background([&] {
+        VIP_DESCRIPTOR* taken = nullptr;
+        return VipSendWait(pair.client.vi, kLongWait, &taken);
+    });
+    const bool early = ready(waiter, kQuietTime);
+    const VIP_RETURN second = early ? VIP_NOT_DONE : VipSendWait(pair.client.vi, 1000, &got);
+    if (!in_time()) {
+        waiter.wait();
+        reap_recv(pair.server.vi);
+        return false;
+    }
+    CONFORM_RESULT("VipSendDone", VIP_NOT_DONE, VS::kConnected, done);
+    EXPECT_TRUE(none);
+    CONFORM_RESULT("VipSendWait", VIP_TIMEOUT, VS::kConnected, waited);
+    EXPECT_TRUE(long_enough);
+    EXPECT_FALSE(early);
+    CONFORM_RESULT("VipSendWait", VIP_ERROR_RESOURCE, VS::kConnected, second);
+    CONFORM_RESULT("VipSendWait", VIP_SUCCESS, VS::kConnected, waiter.get());
+    EXPECT_GE(since(start), kUnderWay - Millis{10});
+    EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
+    return true;
+}
+
 // A send that is not complete yet can be met only where the wire takes its time.
 TEST(SendWait, OfASendUnderWayTimesOutAndAdmitsOneWaiter) {
     const std::string reason = "no send of this NIC is ever seen under way";
@@ -191,28 +228,18 @@ TEST(SendWait, OfASendUnderWayTimesOutAndAdmitsOneWaiter) {
     }
     Pair pair(chosen);
     // Longer than a machine that is busy delays the looks here, shorter than a peer may be silent (650 ms with acenic).
-    if (!reception || !faults.set(pair.client.vi, "seed=1,delay_us=500000")) {
+    if (!reception || !faults.set(pair.client.vi, kDelayed)) {
         cannot_show("VipSendDone", VIP_NOT_DONE, VS::kConnected, reason);
         cannot_show("VipSendWait", VIP_TIMEOUT, VS::kConnected, reason);
         GTEST_SKIP() << reason << " (no fault plan with a delay)";
     }
-    pair.server.receive(16);
-    VIP_DESCRIPTOR* d = pair.client.send(pair.client.buffer(16), 16);
-    VIP_DESCRIPTOR* got = d;
-    const auto start = Clock::now();
-    CONFORM(VIP_NOT_DONE, kConnected, VipSendDone(pair.client.vi, &got));
-    EXPECT_EQ(got, nullptr);
-    CONFORM(VIP_TIMEOUT, kConnected, VipSendWait(pair.client.vi, 20, &got));
-    EXPECT_GE(since(start), Millis{20});
-    auto waiter = in_background([&] {
-        VIP_DESCRIPTOR* taken = nullptr;
-        return VipSendWait(pair.client.vi, kLongWait, &taken);
-    });
-    EXPECT_FALSE(ready(waiter, kQuietTime));
-    CONFORM(VIP_ERROR_RESOURCE, kConnected, VipSendWait(pair.client.vi, 1000, &got));
-    CONFORM_RESULT("VipSendWait", VIP_SUCCESS, VS::kConnected, waiter.get());
-    EXPECT_GE(since(start), Millis{490});
-    EXPECT_EQ(reap_recv(pair.server.vi).code, VIP_SUCCESS);
+    bool seen = look_at_send_under_way(pair);
+    for (int turn = 1; turn < 10 && !seen; ++turn) {
+        Pair again(chosen);
+        ASSERT_TRUE(faults.set(again.client.vi, kDelayed));
+        seen = look_at_send_under_way(again);
+    }
+    EXPECT_TRUE(seen) << "ten times the machine took longer for three calls than the send did";
 }
 
 // ------------------------------------------------------------------------------------------------------ notify

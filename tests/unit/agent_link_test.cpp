@@ -355,9 +355,14 @@ TEST(AgentLinkTest, AnAgentThatClosesEveryConnectionIsGivenUpByTheDeadline) {
     const FakeServer closing(place.address, [&calls](int) { ++calls; });
     AgentLink link;
     for (const int64_t ms : {0, 100, 1500}) {
-        const int64_t begun = now_ns();
-        EXPECT_EQ(link.connect(in_ms(ms)), Status::broken);
-        EXPECT_LT(now_ns() - begun, kInTimeNs) << ms;
+        // Where the machine gives the closing thread no time until the deadline, nothing has been closed: once more.
+        Status answer = Status::timeout;
+        for (int turn = 0; turn < 10 && answer == Status::timeout; ++turn) {
+            const int64_t begun = now_ns();
+            answer = link.connect(in_ms(ms));
+            EXPECT_LT(now_ns() - begun, kInTimeNs) << ms;
+        }
+        EXPECT_EQ(answer, Status::broken) << ms;
     }
     const int64_t begun = now_ns();
     EXPECT_EQ(link.connect(), Status::broken) << "many attempts, the pause between them has an end";
