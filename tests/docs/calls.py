@@ -3,9 +3,11 @@
 """Each call returns the same codes by the specification (docs/spec/calls.md), by its manual page (RETURN VALUE) and by the
 conformance suite (tests/conformance/conform_table.cpp).  Usage: calls.py ROOT"""
 
-import os
 import re
 import sys
+
+sys.dont_write_bytecode = True
+from verdict import end, read  # noqa: E402
 
 CALLS = 41
 CODE = r"(?:SUCCESS|NOT_DONE|INVALID_[A-Z_]+|ERROR_[A-Z]+|TIMEOUT|REJECT|NO_MATCH|DESCRIPTOR_ERROR)"
@@ -14,11 +16,6 @@ UNUSED = {
     "VipSetViAttributes": {"ERROR_RESOURCE"},
     "VipDeregisterMem": {"ERROR_RESOURCE"},
 }
-
-
-def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as file:
-        return file.read()
 
 
 def of_suite(text):
@@ -66,10 +63,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     found = list(faults(sys.argv[1]))
-    for fault in found:
-        print(fault)
-    print(f"{CALLS} calls, {len(found)} faults")
-    sys.exit(1 if found else 0)
+    end(found, f"{CALLS} calls, {len(found)} faults")
 
 
 if __name__ == "__main__":

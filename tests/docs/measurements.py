@@ -11,6 +11,9 @@ import re
 import sys
 
 sys.dont_write_bytecode = True
+from verdict import end, read  # noqa: E402
+
+sys.dont_write_bytecode = True
 
 ROWS = """VIPL between two processes, /dev/via_eth0
 Viaduct 0.1.0, A Processor, Linux 6.1, processors 0 and 1, 2026-01-02 03:04 UTC
@@ -68,8 +71,7 @@ def main():
     wrong = []
     pages = sorted(glob.glob(os.path.join(root, "docs/measurements/*.md")))
     for path in pages:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = read(path)
         wrong += [f"{os.path.relpath(path, root)}: {fault}" for fault in faults_of(text)]
         if "\n## " not in text:
             wrong.append(f"{os.path.relpath(path, root)}: has no section with figures")
@@ -92,9 +94,8 @@ def main():
             wrong.append(f"a page was made of {said!r}")
         except ValueError:
             pass
-    print("\n".join(wrong) or f"measurements: {len(pages)} pages, {len(CASES)} kinds of output")
-    return 1 if wrong else 0
+    end(wrong, f"measurements: {len(pages)} pages, {len(CASES)} kinds of output")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,17 +20,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from suite import PROGRAMS, Suite  # noqa: E402
+from verdict import end, read  # noqa: E402
 
 ROWS = {"C": 8, "P": 52, "N": 45, "B": 17, "T": 20}
 MODULES = ["via", "shm", "tcp", "rails", "dgram"]
 GTEST = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,\s*(\w+)", re.MULTILINE)
 ADDED = re.compile(r"^\s*viaduct_test\((\S+)", re.MULTILINE)
 CASE = re.compile(r'\{\s*"([\w-]+)",\s*\w+,\s*\w+,\s*\w+(?:,\s*(nullptr|"[^"]*"))?')
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 class Tests:
@@ -244,10 +240,7 @@ def main():
     if len(sys.argv) not in (2, 4):
         sys.exit(__doc__)
     found = list(faults(*sys.argv[1:]))
-    for fault in found:
-        print(fault)
-    print(f"{sum(ROWS.values()) + DEVICE_ROWS} rows, {len(found)} faults")
-    sys.exit(1 if found else 0)
+    end(found, f"{sum(ROWS.values()) + DEVICE_ROWS} rows, {len(found)} faults")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,9 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+from verdict import end  # noqa: E402
+
 CODE = (".c", ".cpp", ".h", ".hpp", ".py", ".sh", ".lua", ".cmake", ".map", ".toml", ".txt", ".in", "")
 PAGES = "docs/spec"
 GLOSSARY = "docs/glossary.md"
@@ -238,11 +241,8 @@ def main():
         sys.exit(__doc__)
     root = os.path.abspath(sys.argv[1])
     found = list(faults(root))
-    for fault in found:
-        print(fault)
     counted = sum(len(REFERENCE.findall(read(os.path.join(root, path)))) for path in files(root))
-    print(f"{counted} references, {len(found)} faults")
-    sys.exit(1 if found or counted == 0 else 0)
+    end(found, f"{counted} references, {len(found)} faults", enough=counted > 0)
 
 
 if __name__ == "__main__":
