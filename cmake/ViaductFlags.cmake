@@ -8,7 +8,7 @@ set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Warnings are errors where CMAKE_COMPILE_WARNING_AS_ERROR says so, as continuous integration does: another compiler knows others.
+# Warnings are errors where CMAKE_COMPILE_WARNING_AS_ERROR says so, as continuous integration does: another compiler has others.
 # A program of 32 bits is handed files by programs of 64 (the arena of a peer).
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
     add_compile_definitions(_FILE_OFFSET_BITS=64)

@@ -63,7 +63,7 @@ function(viaduct_provider name)
 endfunction()
 
 # For programs with a command line. Parsers of command lines and writers of JSON cost the sanitizers' optimiser minutes, and
-# nobody waits for what is done with them.
+# their speed does not matter.
 add_library(viaduct_command_line INTERFACE)
 target_link_libraries(viaduct_command_line INTERFACE CLI11::CLI11)
 if(VIADUCT_SANITIZE)

@@ -28,7 +28,7 @@ function(viaduct_test name)
         set(arg_TIMEOUT 60)
     endif()
     if(NOT arg_LABELS)
-        message(FATAL_ERROR "viaduct_test(${name}): no LABELS, so no one would run it by kind")
+        message(FATAL_ERROR "viaduct_test(${name}): no LABELS, so no kind of tests has it")
     endif()
     # It is meant for a machine that does nothing else. On a busy one the test lasts longer, and it is the test's to say what is
     # too long; this only ends what hangs.

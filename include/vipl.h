@@ -69,7 +69,7 @@ typedef __UINT16_TYPE__ VIP_UINT16;
 typedef __UINT32_TYPE__ VIP_UINT32;
 #ifdef __LP64__
 typedef __UINT64_TYPE__ VIP_UINT64;
-#else /* without the words long long, which C89 and C++98 do not know */
+#else /* without the words long long, which C89 and C++98 do not have */
 typedef unsigned int VIP_UINT64 __attribute__((__mode__(__DI__)));
 #endif
 #else
@@ -128,7 +128,7 @@ typedef enum {
     VIP_DESCRIPTOR_ERROR = 11,         /* descriptor completed in error; with NULL: queue empty */
     VIP_INVALID_STATE = 12,            /* the VI is in the wrong state */
     VIP_ERROR_NAMESERVICE = 13,        /* name unknown, or name service not started */
-    VIP_NO_MATCH = 14,                 /* nobody waits at that address: try again */
+    VIP_NO_MATCH = 14,                 /* no program waits there: try again */
     VIP_NOT_REACHABLE = 15,            /* for sources that name it; an absent peer is VIP_NO_MATCH */
 #ifndef VIP_ERROR_NOT_SUPPORTED
     VIP_ERROR_NOT_SUPPORTED = 16, /* vendor call that does nothing here */
@@ -401,7 +401,7 @@ VIP_RETURN VipCreateVi(VIP_NIC_HANDLE NicHandle, VIP_VI_ATTRIBUTES* ViAttributes
                        VIP_CQ_HANDLE RecvCQHandle, VIP_VI_HANDLE* ViHandle);
 
 /*
- * Destroys an Idle VI. Completions nobody fetched are dropped, also from its completion queues.
+ * Destroys an Idle VI. Completions that were not fetched are dropped, also from its completion queues.
  * SUCCESS, INVALID_PARAMETER, INVALID_STATE (not Idle), ERROR_RESOURCE (descriptors not completed).
  * spec/states 3, spec/calls 4.2.
  */
@@ -433,7 +433,7 @@ VIP_RETURN VipConnectWait(VIP_NIC_HANDLE NicHandle, VIP_NET_ADDRESS* LocalAddr, 
  * an INVALID_... answer the requester still waits and the handle may be tried again. The VI may send at
  * once.
  * SUCCESS, INVALID_PARAMETER, INVALID_RELIABILITY_LEVEL, INVALID_MTU, INVALID_QOS, INVALID_STATE, TIMEOUT
- * (requester gone, handle used up), ERROR_RESOURCE. spec/calls 4.3.
+ * (requester has left, handle used up), ERROR_RESOURCE. spec/calls 4.3.
  */
 VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDLE ViHandle);
 

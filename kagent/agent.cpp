@@ -60,7 +60,7 @@ void Agent::leave(uint64_t session, int64_t now) {
     Session& s = it->second;
     s.dropped = true;  // nothing is sent to it any more
     stop_keeping(s);
-    if (s.greeted) table_.session_gone(session, now);
+    if (s.greeted) table_.session_ended(session, now);
     for (const uint64_t id : registry_.of_session(session)) outbox_.discard(s.who.uid, registry_.close(id));
     if (s.greeted) limits_.give(s.who.uid, Quota::sessions, 1);
     limits_.give(s.who.uid, Quota::sockets, 1);

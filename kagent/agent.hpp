@@ -73,11 +73,11 @@ public:
     // Sessions for whose sake the agent stays: all but tools and those that have not said hello.
     size_t keepers() const { return keepers_; }
     bool shutdown_asked() const { return shutdown_asked_; }
-    // Tells everybody that this agent is leaving.
+    // Tells all clients that this agent is about to end.
     void announce_leaving();
 
     // What the host's network interfaces are now. A NIC with the address of an interface depends on it: when
-    // none with that address is switched on any more, everybody who has the NIC open is told (kNicDown). The
+    // none with that address is switched on any more, every process that has the NIC open is told (kNicDown). The
     // first call is the beginning.
     void note_links(const Devices&);
     // Some NIC depends on an interface, by the first call of note_links.

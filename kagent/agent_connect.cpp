@@ -15,7 +15,7 @@ namespace viaduct::kagent {
 namespace {
 
 constexpr uint64_t kUserShift = 16;                  // of a domain: provider number below, user above
-constexpr uint64_t kNobodyElse = uint64_t{1} << 40;  // beyond all users: a session that is alone
+constexpr uint64_t kUnknownUser = uint64_t{1} << 40;  // beyond all users: a session that is alone
 
 Fd copy_of(const Fd& fd) { return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)); }
 
@@ -26,7 +26,7 @@ Deadline deadline_after(uint32_t timeout_ms, int64_t now) {
 std::string reason_of(Status why) {
     switch (why) {
         case Status::no_match:
-            return "nobody waits at that address";
+            return "no program waits at that address";
         case Status::rejected:
             return "the other side rejected the connection";
         case Status::timeout:
@@ -65,7 +65,7 @@ End Agent::end_of(const Session& s, const Context& c, uint32_t ticket) const {
         ++provider;
     End e;
     e.party = {s.id, ticket, c.id};
-    const uint64_t user = s.who.known ? uint64_t{s.who.uid} + 1 : kNobodyElse | s.id;
+    const uint64_t user = s.who.known ? uint64_t{s.who.uid} + 1 : kUnknownUser | s.id;
     e.domain = provider | (settings_.cross_user ? 0 : user << kUserShift);
     return e;
 }
@@ -241,7 +241,7 @@ bool Agent::joined(uint64_t connection, const End& own, const End& peer, uint32_
     return true;
 }
 
-// Neither hears of a connection that the other one cannot be told of.
+// Neither end is told of a connection of which the other one cannot be told.
 bool Agent::joined_both(uint64_t connection, const End& first, const End& second) {
     Mail mails[2];
     if (!joined_mail(connection, first, second, 0, &mails[0])) {
@@ -267,7 +267,7 @@ bool Agent::joined_mail(uint64_t connection, const End& own, const End& peer, ui
     const auto shared = shared_.find(connection);
     if (me == sessions_.end()) return false;
     if (other == sessions_.end() || context == nullptr || shared == shared_.end()) {
-        refuse(me->second, own.party.ticket, Status::timeout, "the other side has gone");
+        refuse(me->second, own.party.ticket, Status::timeout, "the other side has left");
         return false;
     }
     Joined j;

@@ -89,7 +89,7 @@ void Agent::open_nic(Session& s, Mail& mail, int64_t now) {
     }
     if (const Context* old = registry_.find(body.context_id)) {
         // The process may have lost its connection while this agent lived on. That it is the same one is
-        // shown by the id, which nobody else has been told. Different numbers tell two processes apart; equal
+        // shown by the id, which no other process has been told. Different numbers tell two processes apart; equal
         // ones, which may both be 0, prove nothing.
         const auto owner = sessions_.find(old->session);
         const bool same =
@@ -133,7 +133,7 @@ void Agent::close_context(uint64_t id, int64_t now) {
     const Context* c = registry_.find(id);
     if (c == nullptr) return;
     const uid_t user = c->user;
-    table_.context_gone(id, now);
+    table_.context_closed(id, now);
     outbox_.discard(user, registry_.close(id));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The socket of one client: whom the kernel says it is, and what waits to be sent to it. Never blocks. Used
+// The socket of one client: its credentials from the kernel, and what waits to be sent to it. Never blocks. Used
 // by Server on the agent's one thread.
 #pragma once
 
@@ -20,8 +20,8 @@ public:
     int pidfd() const { return pidfd_.get(); }
     const Credentials& who() const { return who_; }
 
-    // ok; not_done: queued, wants to write; closed: gone; out_of_resources: it does not read and has too much
-    // waiting.
+    // ok; not_done: queued, waits for room; closed: the client has ended; out_of_resources: it does not read and has
+    // too much waiting.
     Status send(Mail mail);
     // Sends what waits. ok: nothing waits any more.
     Status flush();

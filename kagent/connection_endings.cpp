@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How what ConnectionTable holds ends when nobody answers it: cancelled, its process or context gone, its
-// time over.
+// How entries of ConnectionTable end without an answer: cancelled, process ended, context closed, out of
+// time.
 #include <vector>
 
 #include "kagent/connection_table.hpp"
@@ -16,7 +16,7 @@ ConnectionTable::Cancelled ConnectionTable::cancel(const Party& canceller, uint3
     Entry& e = it->second;
     switch (e.state) {
         case State::met:
-            requester_gone(it);
+            requester_left(it);
             return Cancelled::done;
         case State::accepted:
             // The requester has been told that it is connected: the acceptor must see the handshake through.
@@ -29,8 +29,8 @@ ConnectionTable::Cancelled ConnectionTable::cancel(const Party& canceller, uint3
     }
 }
 
-// The incoming stays valid for its owner, who learns by accept or reject.
-void ConnectionTable::requester_gone(Entries::iterator it) {
+// The incoming stays valid for its owner, which is told by accept or reject.
+void ConnectionTable::requester_left(Entries::iterator it) {
     unindex(it->second.end.party);
     it->second.state = State::abandoned;
     set_due(it, kNever);
@@ -44,7 +44,7 @@ void ConnectionTable::fail_acceptor(Entries::iterator it, Status why) {
     if (e.canceller.ticket != 0) effects_.cancel_too_late(e.canceller);
 }
 
-void ConnectionTable::owner_gone(Entries::iterator it, int64_t now) {
+void ConnectionTable::owner_left(Entries::iterator it, int64_t now) {
     switch (it->second.state) {
         case State::met:
             hold_again(it, now);
@@ -58,7 +58,7 @@ void ConnectionTable::owner_gone(Entries::iterator it, int64_t now) {
 }
 
 template <class Match>
-void ConnectionTable::gone(Match match, int64_t now) {
+void ConnectionTable::end_all(Match match, int64_t now) {
     std::vector<Id> mine;
     for (const auto& [id, e] : entries_) {
         if (match(e.end.party) || match(e.owner) || (e.state == State::accepted && match(e.acceptor.party))) {
@@ -76,10 +76,10 @@ void ConnectionTable::gone(Match match, int64_t now) {
                 erase(it);
                 break;
             case State::met:
-                requester_gone(it);
+                requester_left(it);
                 break;
             case State::accepted:
-                // Its own other end, if it is that, is dead as well and hears nothing (below).
+                // Its own other end, if it is that, has ended as well and is told nothing (below).
                 if (!match(it->second.acceptor.party)) fail_acceptor(it, Status::timeout);
                 break;
             case State::abandoned:
@@ -95,17 +95,17 @@ void ConnectionTable::gone(Match match, int64_t now) {
             erase(it);
             effects_.settled(connection);
         } else if (match(it->second.owner)) {
-            owner_gone(it, now);
+            owner_left(it, now);
         }
     }
 }
 
-void ConnectionTable::session_gone(uint64_t session, int64_t now) {
-    gone([session](const Party& p) { return p.session == session; }, now);
+void ConnectionTable::session_ended(uint64_t session, int64_t now) {
+    end_all([session](const Party& p) { return p.session == session; }, now);
 }
 
-void ConnectionTable::context_gone(uint64_t context, int64_t now) {
-    gone([context](const Party& p) { return p.context == context; }, now);
+void ConnectionTable::context_closed(uint64_t context, int64_t now) {
+    end_all([context](const Party& p) { return p.context == context; }, now);
 }
 
 // ---- time
@@ -125,14 +125,14 @@ void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
             return;
         }
         case State::met:
-            requester_gone(it);
+            requester_left(it);
             effects_.failed(party, Status::timeout);
             return;
         case State::accepted:
             fail_acceptor(it, Status::timeout);
             return;
         case State::peer: {
-            // Nobody else came for two requests of one process: then they are meant for each other.
+            // No other process came for two requests of one process: then they are meant for each other.
             if (const auto q = peers_.find(e.counterpart);
                 q != peers_.end() && q->second.size() > 1 && e.key == e.counterpart) {
                 const Id first = q->second[0] == it->first ? q->second[1] : q->second[0];
@@ -144,7 +144,7 @@ void ConnectionTable::due_now(Entries::iterator it, int64_t now) {
                 }
                 return;
             }
-            if (e.deadline > now) {  // the partner it could have had was taken by somebody else
+            if (e.deadline > now) {  // the partner it could have had was taken by another request
                 set_due(it, e.deadline);
                 return;
             }

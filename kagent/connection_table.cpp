@@ -80,7 +80,7 @@ void ConnectionTable::unqueue(Queues& queues, const Key& key, Id id) {
     if (q->second.empty()) queues.erase(q);
 }
 
-// Forgets an entry altogether, wherever it is queued or indexed. Tells nobody.
+// Removes an entry from all queues and indexes. No process is told.
 void ConnectionTable::erase(Entries::iterator it) {
     Entry& e = it->second;
     set_due(it, kNever);
@@ -155,7 +155,7 @@ void ConnectionTable::request(const End& requester, const EndAddress& remote, De
     }
 }
 
-// A held request and a waiter have found each other. The waiter's entry, if it had one, is gone already.
+// A held request and a waiter have found each other. The waiter's entry, if it had one, is removed already.
 void ConnectionTable::meet(Entries::iterator request, const Party& waiter) {
     Entry& e = request->second;
     unqueue(held_, e.key, request->first);
@@ -170,7 +170,7 @@ void ConnectionTable::meet(Entries::iterator request, const Party& waiter) {
     effects_.incoming(waiter, in);
 }
 
-// Its server has gone before accepting: perhaps another one comes, in the usual grace.
+// Its server has left before accepting: perhaps another one comes, in the usual grace.
 void ConnectionTable::hold_again(Entries::iterator request, int64_t now) {
     Entry& e = request->second;
     if (const auto c = incoming_count_.find(e.owner.context);
@@ -271,7 +271,7 @@ bool ConnectionTable::confirm(uint64_t session, uint64_t connection) {
 // ---- peer to peer
 
 void ConnectionTable::peer(const End& end, const EndAddress& remote, Deadline deadline, int64_t now) {
-    expire(now);  // who has given up meanwhile is joined with nobody: both ends hear of a connection at once
+    expire(now);  // a request that was given up is joined with none: both ends are told at once
     Entry e;
     e.state = State::peer;
     e.key = peer_key(end.domain, end.local, remote);

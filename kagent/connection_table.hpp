@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who wants to be connected with whom: waits, requests, peer requests and the three-way end of a handshake. A
+// Connections that are being made: waits, requests, peer requests and the three-way end of a handshake. A
 // pure state machine without sockets and clocks: time is an argument, effects are calls. Used by Agent, on
 // the agent's one thread.
 //
 // Client/server:   request --(a wait is there)--> met --accept--> accepted --confirm--> done
 //                     |held grace_ms, then no_match   |reject, timeout      |timeout of the confirmation
-// A waiter that dies or closes before it accepts sends its requests back to being held; if nobody else comes,
+// A waiter that dies or closes before it accepts sends its requests back to being held; if no other comes,
 // they end as timeout. A requester that gives up leaves its incoming behind: accept answers timeout, reject
 // answers ok (spec/calls 4.3).
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace viaduct::kagent {
 
-// Who asked: whom to answer, under which ticket, for which context.
+// The origin of a request: the session to answer, under which ticket, for which context.
 struct Party {
     uint64_t session = 0;
     uint32_t ticket = 0;
@@ -66,7 +66,7 @@ protected:
 struct ConnectionRules {
     int64_t grace_ns = 100'000'000;      // how long a request is held for a waiter to come (spec/compat C6)
     int64_t confirm_ns = 5'000'000'000;  // how long an acceptor waits for the requester to map
-    size_t max_incoming = 1024;          // per context: accepted or rejected by nobody yet
+    size_t max_incoming = 1024;          // per context: neither accepted nor rejected yet
 };
 
 // First attribute in which two ends differ, or ok.
@@ -88,12 +88,12 @@ public:
     bool confirm(uint64_t session, uint64_t connection);
 
     enum class Cancelled { done, too_late, later };
-    // done: gone, no answer will come. too_late: nothing open under that ticket. later: cancel_too_late()
+    // done: removed, no answer will come. too_late: nothing open under that ticket. later: cancel_too_late()
     // will be called after the answer of that ticket.
     Cancelled cancel(const Party& canceller, uint32_t ticket);
 
-    void session_gone(uint64_t session, int64_t now);
-    void context_gone(uint64_t context, int64_t now);
+    void session_ended(uint64_t session, int64_t now);
+    void context_closed(uint64_t context, int64_t now);
 
     void expire(int64_t now);
     Deadline next_deadline() const;
@@ -121,7 +121,7 @@ private:
         Deadline deadline = kNever;  // of the caller's timeout
         Deadline due = kNever;       // next event of this entry
         bool lost_its_server =
-            false;        // met once, by somebody who has gone: it ends as a timeout (spec/calls 4.3)
+            false;        // met once, by a process that has left: it ends as a timeout (spec/calls 4.3)
         Party owner;      // met, abandoned, accepted: whose incoming it is
         End acceptor;     // accepted
         Party canceller;  // accepted: the session that asked for the result
@@ -140,11 +140,11 @@ private:
     void meet(Entries::iterator request, const Party& waiter);
     void hold_again(Entries::iterator request, int64_t now);
     void join_peers(Entries::iterator older, Entries::iterator newer);
-    void requester_gone(Entries::iterator it);
+    void requester_left(Entries::iterator it);
     void fail_acceptor(Entries::iterator it, Status why);
-    void owner_gone(Entries::iterator it, int64_t now);
+    void owner_left(Entries::iterator it, int64_t now);
     template <class Match>
-    void gone(Match match, int64_t now);
+    void end_all(Match match, int64_t now);
     void due_now(Entries::iterator it, int64_t now);
     void index(const Party& party, Id id);
     void unindex(const Party& party);

@@ -38,7 +38,7 @@ class Limits {
 public:
     explicit Limits(const UserLimits& limits);
 
-    // What he may have while nobody else has anything.
+    // What a user may have while no other user has anything.
     uint64_t limit(Quota) const;
     uint64_t used(uid_t user, Quota) const;
     uint64_t left(uid_t user, Quota) const;
@@ -52,7 +52,7 @@ public:
     // What he has of it by one of his sessions has changed from what was charged.
     void correct(uid_t user, Quota, uint64_t* charged, uint64_t now);
 
-    // Counts anew what was charged to a user for descriptors that have been sent to him: nobody tells when he takes
+    // Counts anew what was charged to a user for descriptors that have been sent to it: no event says when it takes
     // them.
     void recount_by(std::function<void(uid_t)> recount) { recount_ = std::move(recount); }
 

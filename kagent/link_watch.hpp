@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Hears from the kernel that some network interface has changed. What has changed is asked anew
+// Reports from the kernel that some network interface has changed. What has changed is read anew
 // (Devices::look). Used by Server on the agent's one thread.
 #pragma once
 
@@ -12,10 +12,10 @@ namespace viaduct::kagent {
 
 class LinkWatch {
 public:
-    // Empty when it hears from now on, else why not.
+    // Empty when it works from now on, else why not.
     std::string open();
     int fd() const;  // readable when something has changed
-    void drain();    // forgets what has been heard
+    void drain();    // drops what has been reported
 
 private:
     struct Free {

@@ -44,7 +44,7 @@ std::string default_address() {
     return kagent::kUserSocketPrefix + std::to_string(::geteuid());
 }
 
-// An agent that somebody has started in passing serves everybody of that user: what it has inherited from the program
+// An agent that an application has started serves all programs of that user: what it has inherited from the program
 // that started it is undone where the system allows it. What is left a client with better limits may replace.
 uint32_t set_right(const Options& o) {
     raise_own_limits();
@@ -73,8 +73,8 @@ int serve(const Options& o, uint32_t flaws) {
         const std::string asked = server_options.address;
         // Each process that can reach a path of root's may ask: so the agent serves every user. What serves instead
         // of an abstract name serves the agent's own user, as that would.
-        const bool everybody = asked[0] != '@' && ::geteuid() == 0;
-        const Status s = listen_at(asked, everybody, &listener, &server_options.address, &error);
+        const bool for_all = asked[0] != '@' && ::geteuid() == 0;
+        const Status s = listen_at(asked, for_all, &listener, &server_options.address, &error);
         if (s == Status::not_done) {
             // Many processes may have started an agent at once; one is enough.
             spdlog::info("another agent serves {} already", server_options.address);
@@ -86,8 +86,8 @@ int serve(const Options& o, uint32_t flaws) {
         }
         if (server_options.address != asked) {
             server_options.own_user_only = true;
-            spdlog::warn("{} is held by {}, who is neither root nor user {}: serving {} instead", asked,
-                         stranger_at(asked), ::geteuid(), server_options.address);
+            spdlog::warn("{} is held by {}, which is neither root nor user {}: serving {} instead", asked,
+                         other_user_at(asked), ::geteuid(), server_options.address);
         }
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Loading of control halves; see providers.hpp. A provider is somebody else's code: what it says is checked,
+// Loading of control halves; see providers.hpp. A provider is foreign code: what it says is checked,
 // what it throws is caught.
 #include "kagent/providers.hpp"
 

@@ -25,8 +25,8 @@ namespace viaduct::kagent {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-constexpr int64_t kHelloPatience = 10'000 * kMillisecond;  // a connection that says nothing is closed
-constexpr int64_t kFirstPatience = 3'000 * kMillisecond;
+constexpr int64_t kHelloTimeout = 10'000 * kMillisecond;  // a connection that says nothing is closed
+constexpr int64_t kFirstTimeout = 3'000 * kMillisecond;
 constexpr int64_t kLook = 500 * kMillisecond;
 constexpr int64_t kLinkPause = 20 * kMillisecond;  // interfaces change in bursts: one look for all of it
 constexpr int64_t kRetry = 50 * kMillisecond;
@@ -34,13 +34,13 @@ constexpr int64_t kTaking = 2 * kMillisecond;  // between two looks whether file
 constexpr size_t kSilentInAll = 4096;
 constexpr int kMessagesPerTurn = 32;         // of one client, then the others have theirs
 constexpr int64_t kTurn = kMillisecond / 4;  // of one client
-constexpr int64_t kServed = kMillisecond;    // then it is looked who else has come
-constexpr int64_t kAccepted = 2 * kMillisecond;  // then those who are connected have theirs
-constexpr int64_t kFlushPatience = 500 * kMillisecond;
+constexpr int64_t kServed = kMillisecond;    // then new connections are looked for
+constexpr int64_t kAccepted = 2 * kMillisecond;  // then the connected clients are served
+constexpr int64_t kFlushTimeout = 500 * kMillisecond;
 constexpr const char* kNoDescriptors = "it has no descriptors left (raise its limit, ulimit -n)";
 // Two watched descriptors per client share its key; the lowest bit tells them apart.
 constexpr uint64_t kProcessBit = 1;
-constexpr auto kNobody = static_cast<uid_t>(-1);
+constexpr auto kNoUser = static_cast<uid_t>(-1);
 
 bool is_abstract(int listener) {
     sockaddr_un address{};
@@ -135,7 +135,7 @@ void Server::accept_clients() {
     }
 }
 
-// Silent ones make room for those who come after them.
+// Silent connections make room for later ones.
 bool Server::make_room(uid_t user) {
     while (const uint64_t key = silent_.in_the_way_of(user)) evict(key);
     while (!agent_.has_room(user)) {
@@ -172,7 +172,7 @@ void turn_away(const Fd& client, Status why, const std::string& text) {
 
 }  // namespace
 
-// False when nobody else is at the door.
+// False when no other connection waits.
 bool Server::accept_one() {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
@@ -185,7 +185,7 @@ bool Server::accept_one() {
         reserve_.reset();
         fd = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         turn_away(fd, Status::out_of_resources, kNoDescriptors);
-        closers_.close_socket(kNobody, std::move(fd));
+        closers_.close_socket(kNoUser, std::move(fd));
         reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         return true;
     }
@@ -193,7 +193,7 @@ bool Server::accept_one() {
     ucred peer{};
     socklen_t length = sizeof peer;
     const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-    const Credentials who{peer.pid, known ? peer.uid : kNobody,
+    const Credentials who{peer.pid, known ? peer.uid : kNoUser,
                           known && users_.knows(fd.get(), peer.uid)};
     if (!known || !admit(fd, who)) closers_.close_socket(who.uid, std::move(fd));
     return true;
@@ -214,13 +214,13 @@ bool Server::admit(Fd& fd, const Credentials& who) {
         turn_away(fd, Status::denied, "it serves user " + std::to_string(::geteuid()) + " and root only");
         return false;
     }
-    // Those who have gone while they stood in the queue, with nothing said, cost no more than this.
+    // A process that has ended while it waited in the queue, without a message, costs no more than this.
     char first = 0;
-    bool gone = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    bool ended = ::recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
     Fd process;
-    if (!gone) process = peer_process(fd.get(), who.pid, &gone);
-    if (gone) {
-        spdlog::info("process {} has gone before it was served", who.pid);
+    if (!ended) process = peer_process(fd.get(), who.pid, &ended);
+    if (ended) {
+        spdlog::info("process {} has ended before it was served", who.pid);
         return false;
     }
     if (!make_room(who.uid)) {
@@ -306,7 +306,7 @@ Server::Heard Server::read_from(Client& c, int most) {
         if (!std::all_of(mail.descriptors.begin(), mail.descriptors.end(), is_memory_or_event)) {
             discard(c.who().uid, std::move(mail.descriptors));
             lose(c, "it sent a file that is no memory");
-            return Heard::gone;
+            return Heard::closed;
         }
         switch (received) {
             case Status::ok: {
@@ -330,11 +330,11 @@ Server::Heard Server::read_from(Client& c, int most) {
             case Status::invalid:
                 discard(c.who().uid, std::move(mail.descriptors));
                 lose(c, "it sent something that is no message");
-                return Heard::gone;
+                return Heard::closed;
             default:
                 discard(c.who().uid, std::move(mail.descriptors));
                 lose(c, "it has closed the connection");
-                return Heard::gone;
+                return Heard::closed;
         }
     }
     return Heard::more;
@@ -379,7 +379,7 @@ void Server::lose(Client& c, const char* why) {
     if (by_session_.erase(c.session) == 0) return;  // lost already
     dead_.push_back(c.key);
     c.close_when_flushed();
-    spdlog::info("process {} of user {} has gone: {}", c.who().pid, c.who().uid, why);
+    spdlog::info("process {} of user {} has left: {}", c.who().pid, c.who().uid, why);
 }
 
 void Server::bury() {
@@ -420,7 +420,7 @@ void Server::look_at_clients(int64_t now) {
         settle_account(*c);
         adjust(*c);
         const auto s = agent_.sessions().find(c->session);
-        if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > kHelloPatience)
+        if (s != agent_.sessions().end() && !s->second.greeted && now - c->since > kHelloTimeout)
             lose(*c, "it said nothing");
         if (!c->wants_to_write() || c->taken() != c->taken_seen) {
             c->stalled_since = 0;
@@ -450,7 +450,7 @@ void Server::watch_links() {
     agent_.note_links(Devices::look());
     if (!agent_.depends_on_links()) return;  // NICs of this host alone need none
     if (const std::string why = links_.open(); !why.empty()) {
-        spdlog::warn("{}: nobody will hear of interfaces that go down", why);
+        spdlog::warn("{}: interfaces that go down will not be reported", why);
         return;
     }
     watch(links_.fd(), EPOLLIN, static_cast<uint64_t>(Watch::links));
@@ -488,7 +488,7 @@ void Server::note_company(int64_t now) {
 
 // The process that started the agent needs a moment to connect, even when the linger is short.
 int64_t Server::leaving_at() const {
-    return idle_since_ + (had_company_ ? linger_ns_ : std::max(linger_ns_, kFirstPatience));
+    return idle_since_ + (had_company_ ? linger_ns_ : std::max(linger_ns_, kFirstTimeout));
 }
 
 bool Server::time_to_leave(int64_t now) {
@@ -502,12 +502,12 @@ bool Server::time_to_leave(int64_t now) {
     return silent_.size() == 0;
 }
 
-// Who has something to say or can be told something.
+// Clients that have sent something or can be sent something.
 void Server::gather(int timeout_ms, int64_t* now) {
     epoll_event events[256];
     const int n = ::epoll_wait(epoll_.get(), events, 256, timeout_ms);
     *now = now_ns();
-    note_company(*now);  // up to this very moment, before anybody goes
+    note_company(*now);  // up to this moment, before any client leaves
     bool callers = false;
     for (int i = 0; i < n; ++i) {
         const uint64_t data = events[i].data.u64;
@@ -559,7 +559,7 @@ void Server::run() {
     finish();
 }
 
-// New clients from now on find nobody and start, or wait for, the next agent.
+// New clients from now on find no agent and start, or wait for, the next agent.
 void Server::finish() {
     spdlog::info("leaving");
     notify_manager("STOPPING=1");
@@ -568,7 +568,7 @@ void Server::finish() {
         listener_.reset();
     }
     agent_.announce_leaving();
-    const int64_t deadline = now_ns() + kFlushPatience;
+    const int64_t deadline = now_ns() + kFlushTimeout;
     for (auto& [key, c] : clients_) {
         while (c->flush() == Status::not_done && now_ns() < deadline) {
             const timespec nap{0, 1'000'000};

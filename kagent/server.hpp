@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The agent's event loop: one listening socket, one epoll, one thread, nothing that blocks. Turns packets
-// into messages for Agent and its answers into packets. What users want from it at the same time they get in
+// into messages for Agent and its answers into packets. Requests of several users at the same time are served in
 // turns of equal time (core/fair), however many sockets one of them has.
 #pragma once
 
@@ -30,15 +30,15 @@ class Server final : private Outbox {
 public:
     struct Options {
         std::string address;
-        bool keep_socket = false;  // it belongs to a service manager, who listens on when we leave
+        bool keep_socket = false;  // it belongs to a service manager, which listens on when this agent ends
         bool forever = false;      // does not leave when idle
-        bool own_user_only = false;  // serves nobody else, although it listens at a path
+        bool own_user_only = false;  // serves no other user, although it listens at a path
     };
 
     Server(Options options, AgentSettings settings, Providers& providers, Fd listener);
     ~Server();
 
-    // Returns when nobody needs the agent any more, or it was told to end.
+    // Returns when no client needs the agent any more, or it was told to end.
     void run();
 
 private:
@@ -59,7 +59,7 @@ private:
     void serve_in_turns();
     void serve(uint64_t key, uint32_t events);
     void serve_ended(Client& c);
-    enum class Heard { all, more, gone };
+    enum class Heard { all, more, closed };
     Heard read_from(Client& c, int most);
     bool listens_to(const Client& c) const;
     void settle_account(Client& c);
@@ -86,7 +86,7 @@ private:
     LinkWatch links_;
     std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;  // by key
     std::unordered_map<uint64_t, Client*> by_session_;
-    std::vector<uint64_t> dead_;  // keys; removed between events, when nobody holds a reference
+    std::vector<uint64_t> dead_;  // keys; removed between events, when no code holds a reference
     std::unordered_set<uint64_t> writers_;  // keys of clients that do not take their messages at once
     std::unordered_set<uint64_t> waiting_;  // keys of clients whose user's processes are to take files first
     fair::SilentOnes silent_;               // clients that have not said hello, by key

@@ -10,7 +10,7 @@
 namespace viaduct::kagent {
 
 // The listening socket a service manager passed (LISTEN_PID, LISTEN_FDS: descriptor 3), or none. `error` says
-// when one was passed that cannot be used. Clears the variables, so that nobody inherits them.
+// when one was passed that cannot be used. Clears the variables, so that no child inherits them.
 Fd activated_socket(std::string* error);
 
 // One datagram to NOTIFY_SOCKET, "READY=1" for example. Without the variable nothing happens.

@@ -23,7 +23,7 @@ struct UserLimits {
 };
 
 struct AgentSettings {
-    std::string configuration;  // Config::fingerprint, for people who wonder whether the agent knows a change
+    std::string configuration;  // Config::fingerprint, to see whether the agent has read a change
     uint32_t flaws = 0;  // told to clients (core/agent/own_limits.hpp); not from the configuration
     int64_t linger_ms = 2000;  // negative: never leaves
     int64_t grace_ms = 100;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the agent knows, as JSON for tools. Part of Agent; the only file here that includes the JSON library.
+// The state of the agent, as JSON for tools. Part of Agent; the only file here that includes the JSON library.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@ namespace viaduct::kagent {
 namespace {
 
 constexpr uint64_t kReserve = 8;               // the part of the quota that is kept for new processes
-constexpr int64_t kPatience = 1'000'000'000;   // with processes that take nothing
+constexpr int64_t kTimeout = 1'000'000'000;   // with processes that take nothing
 constexpr int64_t kBetweenCounts = 1'000'000;  // a count asks the kernel about each session of the user
 
 }  // namespace
@@ -32,7 +32,7 @@ bool Takers::are_waited_for(uid_t user, int64_t now) {
     Wait& w = wait->second;
     w.left_there = std::min(w.left_there, flying);
     const bool begins = !w.waits && flying > w.left_there;
-    if (begins || flying < w.flying) w.until = now + kPatience;
+    if (begins || flying < w.flying) w.until = now + kTimeout;
     w.flying = flying;
     w.counted = now;
     if (now >= w.until) w.left_there = flying;

@@ -30,7 +30,7 @@ private:
         uint64_t flying = 0;      // at the last count
         int64_t counted = 0;      // when
         int64_t until = 0;        // unless some are taken before
-        uint64_t left_there = 0;  // nobody has taken them in that time, so that they are not waited for
+        uint64_t left_there = 0;  // they were not taken in that time, so that they are not waited for
         bool waits = false;
     };
 

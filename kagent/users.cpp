@@ -42,8 +42,8 @@ bool Users::knows(int socket, uid_t uid) const {
     if (uid != ::geteuid()) return false;
     // We have no number ourselves, and no rights over others: only our own user's processes take signals of
     // ours.
-    bool gone = false;
-    const Fd process = peer_process(socket, 0, &gone);
+    bool ended = false;
+    const Fd process = peer_process(socket, 0, &ended);
     return process.valid() && ::syscall(SYS_pidfd_send_signal, process.get(), 0, nullptr, 0) == 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which user numbers name somebody. In a user namespace that has no numbers for some users, the kernel shows
-// all of these as one (the overflow uid, 65534): two strangers must not count as one user.
+// Which user numbers name one user. In a user namespace that has no numbers for some users, the kernel shows
+// all of these as one (the overflow uid, 65534): two different users must not count as one.
 #pragma once
 
 #include <sys/types.h>

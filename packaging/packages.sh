@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # packages.sh [--twice]: Debian's packages of this tree, into build/packages. They are made out of a copy of the files that git
-# knows, so that nothing of the tree changes. lintian, where it is installed, must have neither errors nor warnings. --twice: they
+# tracks, so that nothing of the tree changes. lintian, where it is installed, must have neither errors nor warnings. --twice: they
 # are made once more, in a folder of another name and under another mask, language and zone, and must be the same to the byte.
 set -euo pipefail
 source=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Asynchronous errors: queued by anybody, told to the program by the handler thread, one at a time, when they
+// Asynchronous errors: queued by any thread, reported to the program by the handler thread, one at a time, when they
 // are due.
 #include <algorithm>
 
@@ -14,7 +14,7 @@
 namespace viaduct::vipl {
 namespace {
 
-constexpr int64_t kDoubtPause = 2'000'000;  // nobody tells us how it turns out
+constexpr int64_t kDoubtPause = 2'000'000;  // no event says how it ends
 
 }  // namespace
 
@@ -80,7 +80,7 @@ bool Dispatcher::deliver_error(std::unique_lock<std::mutex>& lock) {
     const VIP_PVOID context = context_;
     if (handler == nullptr) {
         stats::process_stats.count(stats::ProcessCount::async_unheard);
-        // The default handler: silent unless somebody reads the log. Why is in the record of the VI (vipl/why.hpp).
+        // The default handler: silent unless the log is on. Why is in the record of the VI (vipl/why.hpp).
         VIADUCT_LOG(warn, "async", "asynchronous error %s, VI %p: no handler",
                     name_of_error(static_cast<uint32_t>(error.record.ErrorCode)).name, error.record.ViHandle);
         return true;

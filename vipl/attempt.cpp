@@ -45,7 +45,7 @@ Status conclude_attempt(Vi& vi, Status ended) {
         const BothQueues both(vi.core);
         ViCore& core = vi.core;
         if (ended == Status::ok && attempt.given_up.load()) {
-            vi.ops->disconnect(core);  // it had just succeeded; nobody wants it any more
+            vi.ops->disconnect(core);  // it had just succeeded, but the attempt was given up
             ended = Status::closed;
         } else if (attempt.given_up.load()) {
             ended = Status::closed;
@@ -91,7 +91,7 @@ void give_up_attempt(Vi& vi) {
         std::unique_lock lock(attempt.mutex);
         if (!attempt.active) return;
         attempt.given_up.store(true);
-        // A thread that is at it sees so within a slice and concludes.
+        // The thread that runs the attempt sees it within one slice and ends the attempt.
         attempt.changed.wait(lock, [&] { return !attempt.active || !attempt.busy; });
         if (!attempt.active) return;
         attempt.busy = true;

@@ -18,9 +18,9 @@ Status run_attempt(Vi& vi, ConnectOp* op, Deadline deadline, ConnectResult* resu
 // meanwhile.
 Status conclude_attempt(Vi& vi, Status ended);
 
-// The agent keeps the time of a request and answers at its deadline; a little later nobody counts on it any
-// more.
-inline Deadline patience_until(Deadline deadline) {
+// The agent keeps the time of a request and answers at its deadline; a little later the caller stops waiting for that
+// answer.
+inline Deadline agent_deadline(Deadline deadline) {
     constexpr int64_t kAgentsDelay = 100'000'000;
     return deadline == kNever ? kNever : deadline + kAgentsDelay;
 }

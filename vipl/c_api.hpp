@@ -17,7 +17,7 @@ namespace viaduct::vipl {
 // Runs the body of a call that is not on the hot path; memory running short becomes ERROR_RESOURCE. A thread
 // that is cancelled meanwhile ends after it. On the hot path there is no cancellation point: the cold ways
 // off it hold cancellation off where they begin (settling, waking, asking the system), and so does a provider
-// whose device wants system calls.
+// whose device needs system calls.
 template <class Body>
 VIP_RETURN guarded(Body&& body) noexcept {
     const CancellationHeldOff whole_call;

@@ -210,7 +210,7 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     Nic& nic = *pin;
     if (!take_connection(nic, *connection, connection_handle)) return refuse_connection(connection_handle);
 
-    // The requester learns nothing of a mismatch; the handle stays (spec/calls 4.3).
+    // A mismatch is not reported to the requester; the handle stays (spec/calls 4.3).
     VIP_RETURN answer = begin_attempt(*vi, vi_handle, false);
     if (answer == VIP_SUCCESS) {
         const Status fits = compare_traits(vi->core.traits, connection->remote_traits);
@@ -225,7 +225,7 @@ VIP_RETURN connect_accept(VIP_CONN_HANDLE connection_handle, VIP_VI_HANDLE vi_ha
     }
 
     ConnectOp* op = nullptr;
-    const Deadline deadline = now_ns() + kAcceptPatience;
+    const Deadline deadline = now_ns() + kAcceptTimeout;
     show_ends(*vi, connection->local, connection->remote);
     Status status = nic.ops->accept(nic.context, connection->incoming, vi->core, vi->core.traits, &op);
     if (status == Status::ok) status = run_attempt(*vi, op, deadline, nullptr);
@@ -264,7 +264,7 @@ VIP_RETURN connect_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& 
     ConnectResult result;
     show_ends(vi, from, to);
     Status status = nic.ops->request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
-    if (status == Status::ok) status = run_attempt(vi, op, patience_until(deadline), &result);
+    if (status == Status::ok) status = run_attempt(vi, op, agent_deadline(deadline), &result);
     status = conclude_attempt(vi, status);
     if (!vi.is(handle)) return refuse_vi(handle);
     if (status == Status::ok) write_traits(result.remote_traits, attributes);
@@ -307,12 +307,12 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
                       "no peer request of the VI is under way; the VI is %s", name_of_state(vi.state()));
 
     ConnectResult result;
-    // The request's own timeout ends the wait. Who only looks waits for nobody, and goes on until the agent
-    // has answered: it may have joined both ends at the last moment, and have had no processor since.
-    const Deadline patience = wait ? patience_until(vi.attempt.deadline) : answer_due(vi.attempt.deadline);
+    // The request's own timeout ends the wait. A call that only polls waits for no other thread, and goes on until
+    // the agent has answered: it may have joined both ends at the last moment, and have had no processor since.
+    const Deadline until = wait ? agent_deadline(vi.attempt.deadline) : answer_due(vi.attempt.deadline);
     const auto wanted = [&vi] { return !vi.attempt.given_up.load(); };
-    const Status open = await_in_slices(*pin, op, wait ? patience : now_ns(), wanted, &result);
-    if (open == Status::not_done && wanted() && now_ns() < patience) {
+    const Status open = await_in_slices(*pin, op, wait ? until : now_ns(), wanted, &result);
+    if (open == Status::not_done && wanted() && now_ns() < until) {
         leave_attempt(vi, op);
         return VIP_NOT_DONE;
     }

@@ -36,7 +36,7 @@ VIP_RETURN peer_result(Vi& vi, VIP_VI_HANDLE handle, bool wait, VIP_VI_ATTRIBUTE
 
 // Ends an attempt that is under way and returns when it is over. No VI lock may be held; the NIC is pinned.
 void give_up_attempt(Vi& vi);
-// At the end of a VI: a peer request that nobody asked for any more.
+// At the end of a VI: a peer request whose result the program has not fetched.
 void finish_left_attempt(Vi& vi);
 // For VipCloseNic.
 void kill_connections(Nic& nic);

@@ -83,7 +83,7 @@ VIP_RETURN destroy_pinned(Nic& nic, Cq& cq, VIP_CQ_HANDLE handle) {
         nic.cqs.erase(std::find(nic.cqs.begin(), nic.cqs.end(), &cq));
         kill_cq(cq);
     }
-    nic.ops->wake(nic.context);  // waiters find out that it is gone
+    nic.ops->wake(nic.context);  // waiters find out that it is destroyed
     release_cq(cq);
     nic.leases.give_back(kagent::kLeaseCqs, 1);
     return VIP_SUCCESS;
@@ -107,7 +107,7 @@ VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
 
 namespace {
 
-// What has come and nobody has looked at counts as there: in a smaller queue it would find no room. More than
+// A completion that has arrived and was not fetched counts: in a smaller queue it would find no room. More than
 // `enough` need not be known. cq.poll.lock held; one poll does a bounded amount of work.
 void collect(Cq& cq, VIP_ULONG enough) {
     for (uint32_t before = 0; before <= enough;) {

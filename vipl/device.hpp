@@ -16,7 +16,7 @@ inline constexpr const char* kHostPrefix = "host:";
 // Why the agent does not do it, as it has said, or why it is not reached.
 std::string refusal_text(const Library&, const Mail& answer);
 
-// The NIC behind the name. *device: the name by which the agent knows it.
+// The NIC behind the name. *device: the name by which the agent lists it.
 Status find_device(Library&, const std::string& given, Deadline, std::string* device, NicInfo*);
 
 }  // namespace viaduct::vipl

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The handler thread of one NIC handle: calls the program's error handler and its notify handlers, one at a
-// time. It is started by the first thing there is to tell, and sleeps while there is nothing. It holds no
+// time. It is started by the first event, and sleeps while there is nothing. It holds no
 // lock and no pin while a handler runs, so that a handler may do anything: re-arm, close the NIC, end the
 // process.
 #pragma once

@@ -17,7 +17,7 @@ constexpr int kSlots = 64;
 
 std::atomic<bool> handlers_reached{false};
 
-// Set for threads whose thread-local objects are gone and that may yet turn out to end.
+// Set for threads whose thread-local objects are destroyed and that may be about to end.
 std::atomic<bool> in_doubt[kSlots];
 
 // Without a destructor, so that the key's still finds it.

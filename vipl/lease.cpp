@@ -37,12 +37,13 @@ uint64_t Leases::ask(kagent::LeaseKind kind, uint64_t amount, Deadline deadline)
     return static_cast<uint64_t>(granted.amount);
 }
 
-// The agent is asked without the lock: others who need no more, or ask for themselves, do not wait for our answer.
+// The agent is asked without the lock: threads that need no more, or send their own request, do not wait for this
+// answer.
 bool Leases::use(kagent::LeaseKind kind, uint64_t amount) {
     std::unique_lock lock(mutex_);
     uint64_t left = held_[kind] - used_[kind];
     if (amount > left) [[unlikely]] {
-        const Deadline deadline = now_ns() + kAgentPatience;
+        const Deadline deadline = now_ns() + kAgentTimeout;
         const uint64_t missing = amount - left;
         lock.unlock();
         // Near the end of the quota a whole piece may be too much where a part of it is not.

@@ -32,7 +32,7 @@ private:
     std::mutex mutex_;
     AgentLink* link_ = nullptr;
     uint64_t context_id_ = 0;
-    std::atomic<uint64_t> held_[4] = {};  // read without the lock: a new agent is met while one of us asks
+    std::atomic<uint64_t> held_[4] = {};  // read without the lock: another thread may request more
     uint64_t used_[4] = {};
 };
 

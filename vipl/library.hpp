@@ -52,7 +52,7 @@ public:
     void add_open(Nic* nic);
     void remove_open(Nic* nic);
     // Polls every open NIC of the process once: both ends of a connection may be ours, under two handles, and
-    // the one who waits is the only thread there is. Not at all while somebody else is at it.
+    // the waiting thread is the only one there is. Does nothing while another thread does it.
     void poll_open();
     template <class F>
     void for_each_open(F&& visit) {

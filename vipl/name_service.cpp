@@ -28,11 +28,11 @@ HostsFile hosts_of(const Config& config) {
 
 namespace {
 
-// The NIC behind an IP address of the host, as far as the provider knows it. *is_host: there is such a host, but its
+// The NIC behind an IP address of the host, as far as the provider can tell. *is_host: there is such a host, but its
 // NIC is not known.
 Status by_resolver(const Nic& nic, const char* name, VIP_ULONG index, NicAddress* out, bool* is_host) {
     if (!nic.library->config.get_bool("names", "resolver")) return Status::unknown_name;
-    const std::vector<IpAddress> addresses = resolve(name, now_ns() + kResolverPatience);
+    const std::vector<IpAddress> addresses = resolve(name, now_ns() + kResolverTimeout);
     for (const IpAddress& ip : addresses) {
         if (nic.ops->resolve(nic.context, ip.bytes.data(), ip.length, static_cast<uint32_t>(index), out) == Status::ok)
             return Status::ok;
@@ -63,7 +63,7 @@ std::string name_by_agent(const Nic& nic, const NicAddress& address) {
     Mail answer;
     kagent::NameEntry entry;
     if (nic.library->link.call(Mail::of(kagent::Type::kAddressLookup, question), &answer,
-                               now_ns() + kAgentPatience) != Status::ok ||
+                               now_ns() + kAgentTimeout) != Status::ok ||
         !answer.get(&entry))
         return {};
     return std::string(text_of(entry.name));
@@ -121,7 +121,7 @@ VIP_RETURN names_by_name(Nic& nic, const char* name, VIP_ULONG index, VIP_NET_AD
         return VIP_SUCCESS;
     }
     NicAddress address;
-    const Deadline deadline = now_ns() + kAgentPatience;
+    const Deadline deadline = now_ns() + kAgentTimeout;
     bool is_host = false;
     Status status = by_resolver(nic, name, index, &address, &is_host);
     if (status != Status::ok) status = by_agent(nic, name, index, deadline, &address);
@@ -174,7 +174,7 @@ VIP_RETURN discover(Nic& nic, VIP_AUTODISCOVERY_LIST* list) {
     char host[256] = {};
     if (::gethostname(host, sizeof host - 1) == 0) {
         NicAddress address;
-        const Deadline deadline = now_ns() + kAgentPatience;
+        const Deadline deadline = now_ns() + kAgentTimeout;
         for (VIP_ULONG index = 0; by_agent(nic, host, index, deadline, &address) == Status::ok; ++index) add(address);
     }
     const HostsFile hosts = hosts_of(nic.library->config);

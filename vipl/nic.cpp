@@ -152,7 +152,7 @@ Status open_at_agent(Library& library, Nic& nic, Deadline deadline) {
 
 Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline) {
     AgentLink& link = nic.library->link;
-    // Not while a connection is being made: by its end it has told of all NICs that were on the list.
+    // Not while a connection is being made: when it is made, all NICs on the list have been reported.
     if (link.connect(deadline) != Status::ok || link.epoch() == epoch) return Status::ok;
     Mail request;
     const Status status = make_open_request(nic, true, &request);
@@ -178,7 +178,7 @@ VIP_RETURN open_nic(const char* name, VIP_NIC_HANDLE* out) {
     Nic& nic = *fresh;
     nic.library = library;
 
-    const Deadline deadline = now_ns() + kAgentPatience;
+    const Deadline deadline = now_ns() + kAgentTimeout;
     Status status = find_nic(*library, nic, name, deadline);
     const uint64_t epoch = library->link.epoch();
     if (status == Status::ok) status = open_context(*library, nic);
@@ -240,7 +240,7 @@ void remove_group(Nic& nic, PollGroup& poll) {
 
 void poll_everything(Nic& nic) {
     const std::unique_lock lock(nic.groups_mutex, std::try_to_lock);
-    if (!lock.owns_lock()) return;  // somebody is at it
+    if (!lock.owns_lock()) return;  // another thread does it
     for (PollGroup* poll : nic.groups) {
         if (!poll->lock.try_lock()) continue;
         nic.ops->poll_group(poll->group);
@@ -259,7 +259,7 @@ void poll_idle(Nic& nic) {
 
 void query_nic(const Nic& nic, VIP_NIC_ATTRIBUTES* out) {
     const NicInfo& info = nic.info;
-    // What a program of 32 bits cannot be told in its own numbers is more than it can use.
+    // A limit that does not fit the numbers of a 32-bit program is more than it can use.
     const auto most = [](uint64_t n) { return static_cast<VIP_ULONG>(std::min<uint64_t>(n, ULONG_MAX)); };
     std::memset(out, 0, sizeof *out);
     std::memcpy(out->Name, info.name, std::min(sizeof(out->Name), sizeof(info.name)) - 1);

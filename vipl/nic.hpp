@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // An open NIC: everything that belongs to one VIP_NIC_HANDLE. Control calls pin it, so that VipCloseNic can
-// wait until nobody is inside; hot calls are held off by the locks of their queues instead.
+// wait until no call is inside; hot calls are held off by the locks of their queues instead.
 #pragma once
 
 #include <vipl.h>
@@ -29,7 +29,7 @@ struct Cq;
 struct Ptag;
 struct Connection;
 
-// A provider's polling group with the lock that keeps it alive while somebody polls it.
+// A provider's polling group with the lock that keeps it alive while a thread polls it.
 struct PollGroup {
     BiasedLock lock;
     Group* group = nullptr;
@@ -104,18 +104,19 @@ void query_nic(const Nic& nic, VIP_NIC_ATTRIBUTES* out);
 void tell_agent_closed(Nic& nic);
 void take_apart(Nic& nic);
 
-// Tells a new kernel agent of a NIC that its dead predecessor knew. Inside AgentLink::on_reattach only.
+// Tells a new kernel agent of a NIC that the agent before it, which has died, had open. Inside
+// AgentLink::on_reattach only.
 Status reattach_nic(Nic& nic, AgentLink& link);
 
 // For a NIC that was opened at the agent and has just come on the library's list of open ones: should the
 // agent have died in between, its successor is told here. `epoch`: of the link, before the NIC was opened.
 Status assure_known(Nic& nic, uint64_t epoch, Deadline deadline);
 
-// The NIC is gone for good: every VI goes to Error, the program hears of it once (spec/errors 8,
+// The NIC is lost for good: every VI goes to Error, the program is told once (spec/errors 8,
 // CATASTROPHIC).
 void nic_failed(Nic& nic);
 
-// Polls every group of the NIC once; what somebody else polls at this moment is skipped.
+// Polls every group of the NIC once; a group that another thread polls at this moment is skipped.
 void poll_everything(Nic& nic);
 
 // What an empty poll does every so often: the round above, and the processor to others where they need it

@@ -18,7 +18,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// Sleepers may be just on their way to sleep: woken until nobody is inside.
+// A thread may be about to sleep: waiters are woken until no call is inside.
 void wait_until_unused(Nic& nic) {
     for (uint32_t users = nic.users.load(); users != 0; users = nic.users.load()) {
         nic.ops->wake(nic.context);
@@ -55,8 +55,8 @@ void take_apart(Nic& nic) {
     nic.library->nics.give_back(&nic);
 }
 
-// Nobody waits for the answer: what is asked of the agent next comes behind it on the same socket, an agent
-// that stands still must not hold up the end of a program, and a new agent never hears of this NIC.
+// No thread waits for the answer: the next request to the agent comes behind it on the same socket, an agent
+// that stands still must not hold up the end of a program, and this NIC is not reported to a new agent.
 void tell_agent_closed(Nic& nic) {
     AgentLink& link = nic.library->link;
     kagent::ContextRef which;
@@ -72,9 +72,9 @@ VIP_RETURN close_nic(VIP_NIC_HANDLE handle) {
     Nic& nic = *found;
     Library& library = *nic.library;
     library.remove_open(&nic);
-    nic.handle.store(0);  // from here on nobody new gets in
+    nic.handle.store(0);  // from here on no call finds the NIC
     nic.dispatcher->close();
-    const Deadline until = now_ns() + kTrafficPatience;  // for all of them together
+    const Deadline until = now_ns() + kTrafficTimeout;  // for all of them together
     for (Vi* vi : vis_of(nic)) finish_sends(*vi, until);
     // Twice: a thread that was inside may have made another VI or CQ before leaving.
     for (Vi* vi : vis_of(nic)) kill_vi(*vi);

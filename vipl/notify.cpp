@@ -28,7 +28,7 @@ VIP_RETURN Dispatcher::arm(Vi& vi, WorkQueue& queue, VIP_VI_HANDLE handle, VIP_P
     queue.sleepers.fetch_add(1);
     anything_armed_.store(true);
     if (poke()) return VIP_SUCCESS;
-    armed.pop_back();  // refused, so that it must never be made; nobody can have taken it meanwhile
+    armed.pop_back();  // refused, so the handler must never be called; no other thread can have taken it meanwhile
     queue.sleepers.fetch_sub(1);
     if (armed.empty()) std::erase(armed_queues_, &queue);
     return refuse(VIP_ERROR_RESOURCE, "look at ulimit -u and the limits of the cgroup", "no thread for handlers");

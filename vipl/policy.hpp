@@ -12,7 +12,7 @@ namespace viaduct::vipl {
 // Decisions that differ between the tolerant reading (what programs of the time need) and the strict one
 // (spec/conformance O1, spec/compat M10).
 struct Policy {
-    // VipDestroyVi refuses a VI with completions that nobody has fetched (spec/states 3; programs do it:
+    // VipDestroyVi refuses a VI with completions that were not fetched (spec/states 3; programs do it:
     // spec/compat Q11).
     bool destroy_needs_empty_queues = false;
     // A descriptor must lie in the very region its handle names (spec/compat M10 lets a slip pass).
@@ -43,20 +43,21 @@ inline constexpr int64_t kLongestPeerLossDelay = 750'000'000;
 inline constexpr uint32_t kMaxConnectionHandles = 1024;
 
 // A connection that this end ends: its peer gets what it can still take for so long (VipDisconnect(3)).
-inline constexpr int64_t kTrafficPatience = 1'000'000'000;
+inline constexpr int64_t kTrafficTimeout = 1'000'000'000;
 
 // An acceptor waits no longer than this for the requester's confirmation (spec/calls 4.3, end of handshake).
 // With what it takes to give up it is below ten seconds, within which every call without a timeout ends.
-inline constexpr int64_t kAcceptPatience = 8'000'000'000;
+inline constexpr int64_t kAcceptTimeout = 8'000'000'000;
 
 // How long VipErrorCallback and VipCloseNic wait for a handler that is running: it may itself wait for the
 // caller.
-inline constexpr int64_t kHandlerPatience = 1'000'000'000;
+inline constexpr int64_t kHandlerTimeout = 1'000'000'000;
 
-// Everything that a call without a timeout asks of the kernel agent, all together: the call ends within ten seconds.
-inline constexpr int64_t kAgentPatience = 9'000'000'000;
+// Everything that a call without a timeout requests of the kernel agent, all together: the call ends within ten
+// seconds.
+inline constexpr int64_t kAgentTimeout = 9'000'000'000;
 
 // Of that, what the system's resolver may take before the agent is asked for a name.
-inline constexpr int64_t kResolverPatience = 5'000'000'000;
+inline constexpr int64_t kResolverTimeout = 5'000'000'000;
 
 }  // namespace viaduct::vipl

@@ -24,7 +24,7 @@ inline void pause_if_polled_again(const void* queue) {
     }
 }
 
-// The same; but where other threads want this processor it yields at once, because programs poll without ever
+// The same; but where other threads need this processor it yields at once, because programs poll without ever
 // yielding (spec/compat T16). True: another thread may have run; poll once more.
 inline bool backoff_after_poll(const void* queue) {
     if (must_give_way()) [[unlikely]] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Type-stable memory for objects behind handles: what was once an object of a type stays one for the life of
-// the process, so that a caller who found a handle just before it died can still lock the object and look
+// the process, so that a caller that found a handle just before it died can still lock the object and check
 // again. Used by control calls of any thread.
 #pragma once
 

@@ -88,7 +88,8 @@ inline bool may_trust_at_once(const WorkQueue& q, const VIP_DESCRIPTOR* d, VIP_M
     return VIP_SUCCESS;
 }
 
-// A send to a VI that is not connected completes as flushed: the program is told what it forgot. The lock is held.
+// A send to a VI that is not connected completes as flushed: the program is told that it is not connected. The lock
+// is held.
 void note_unconnected_send(Vi& vi, const WorkQueue& q) {
     const VIP_VI_STATE state = vi.state();
     if (q.is_receive || state == VIP_STATE_ERROR) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Questions to the system's resolver. It may wait for servers that do not answer for longer than any call of VIPL may
-// take, so it is asked on a thread of its own, which is left behind when its time is over.
+// take, so it is called on a thread of its own, which is left behind when its time is over.
 #pragma once
 
 #include <array>

@@ -43,7 +43,7 @@ private:
 void describe(const Vi& vi) {
     Description d(vi);
     const ViStats& s = vi.core.stats;
-    d.field("handle", "handle as the program knows it; 0: no VI", FieldKind::number, vi.handle);
+    d.field("handle", "handle that the program has; 0: no VI", FieldKind::number, vi.handle);
     d.field("state", "VIP_VI_STATE", FieldKind::number, vi.core.state);
     d.field("reliability", "VIP_SERVICE_...", FieldKind::number, vi.core.traits.reliability);
     d.field("max_transfer", "largest message", FieldKind::number, vi.core.max_transfer);

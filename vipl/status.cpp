@@ -53,7 +53,7 @@ VIP_RETURN for_connection(Status status) {
     }
 }
 
-// Both ends are there, but do not fit together: a requester never learns it (spec/calls 4.4).
+// Both ends are there, but do not fit together: a requester is not told (spec/calls 4.4).
 VIP_RETURN for_mismatch(Status status, VIP_RETURN otherwise) {
     switch (status) {
         case Status::mismatch_level:
@@ -78,7 +78,7 @@ VIP_RETURN for_accept(Status status) {
         case Status::denied:
             return VIP_ERROR_RESOURCE;
         default:
-            return for_mismatch(status, VIP_TIMEOUT);  // the requester is gone, however that showed
+            return for_mismatch(status, VIP_TIMEOUT);  // the requester has left, whichever way that was seen
     }
 }
 

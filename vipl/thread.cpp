@@ -64,21 +64,21 @@ void* thread_main(void* raw) {
     return nullptr;
 }
 
-// The system knows a thread by its number until it touches no memory any more.
-bool has_gone(const Thread& thread) {
+// A thread has its number in the system until it touches no memory any more.
+bool has_ended(const Thread& thread) {
     const pid_t number = thread.left.load(std::memory_order_acquire);
     if (number == 0) return false;
     const int saved = errno;
-    const bool gone = ::syscall(SYS_tgkill, ::getpid(), number, 0) != 0 && errno == ESRCH;
+    const bool ended = ::syscall(SYS_tgkill, ::getpid(), number, 0) != 0 && errno == ESRCH;
     errno = saved;
-    return gone;
+    return ended;
 }
 
 void free_stacks() {
     const std::lock_guard lock(threads_mutex);
     for (Thread** at = &threads; *at != nullptr;) {
         Thread* thread = *at;
-        if (!has_gone(*thread)) {
+        if (!has_ended(*thread)) {
             at = &thread->next;
             continue;
         }

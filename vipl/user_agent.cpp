@@ -34,7 +34,7 @@ bool add_to(int epoll, int fd, uint32_t events, uint64_t subject) {
 
 }  // namespace
 
-// A set has no inode of its own. It is ours if it knows the bell, which has.
+// A set has no inode of its own. It is ours if the wake-up descriptor, which has one, is in it.
 bool EventThread::is_whole() const {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -47,7 +47,7 @@ Status EventThread::mend() {
     if (is_whole()) return Status::ok;
     if (turn_ != 0)
         VIADUCT_LOG(warn, "events", "the program has closed descriptors of the library: new ones are made");
-    epoll_.forget();  // closed, or not known to be ours
+    epoll_.forget();  // closed, or perhaps not ours
     epoll_ = KeptFd(Fd(above_stdio(::epoll_create1(EPOLL_CLOEXEC))));
     if (!epoll_.valid() || !wake_.hang() || !add_to(epoll_.get(), wake_.fd(), EPOLLIN, kWake))
         return Status::out_of_resources;
@@ -98,8 +98,8 @@ void EventThread::follow_agent() {
 }
 
 // mutex_ held. Closing alone would not take it out of the epoll set: the agent and other processes hold the
-// same description, and as long as one of them does, a dead peer's would make us spin. What the set does not
-// know is not ours.
+// same description, and as long as one of them does, a dead peer's would make us spin. What is not in
+// the set is not ours.
 void EventThread::end_watch(Watches::iterator watch) {
     KeptFd& fd = watch->second.fd;
     if (!is_whole() || !fd.is_ours() || ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr) != 0)

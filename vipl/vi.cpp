@@ -17,7 +17,7 @@
 namespace viaduct::vipl {
 namespace {
 
-// spec/calls 4.2, in the order in which a program would want to hear of it.
+// spec/calls 4.2, in the order in which the errors are most useful to a program.
 VIP_RETURN check_attributes(const NicInfo& info, const VIP_VI_ATTRIBUTES& a) {
     if (!std::has_single_bit(a.ReliabilityLevel) || (info.reliability_mask & a.ReliabilityLevel) == 0)
         return refuse(
@@ -41,7 +41,7 @@ VIP_RETURN check_attributes(const NicInfo& info, const VIP_VI_ATTRIBUTES& a) {
     return VIP_SUCCESS;
 }
 
-// Both queue locks are held, or nobody knows the VI yet.
+// Both queue locks are held, or no other thread has the VI yet.
 void apply_attributes(Vi& vi, const NicInfo& info, const VIP_VI_ATTRIBUTES& a, Ptag* tag) {
     vi.attributes = a;
     vi.ptag = tag;
@@ -208,7 +208,7 @@ VIP_RETURN destroy_pinned(Nic& nic, Vi& vi, VIP_VI_HANDLE handle) {
         if (!vi.is(handle)) return refuse_vi(handle);
         if (!may_reshape(vi.state())) return refuse_state(vi, "Idle");
         const ViCore& core = vi.core;
-        // Completions that nobody fetched are dropped (spec/states 3); whatever is not complete is still the
+        // Completions that were not fetched are dropped (spec/states 3); whatever is not complete is still the
         // program's promise.
         if (core.recv.completed != core.recv.posted || core.send.completed != core.send.posted)
             return refuse(VIP_ERROR_RESOURCE, "VipDisconnect completes them as flushed; take them with VipRecvDone",
@@ -245,7 +245,7 @@ VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
 
 namespace {
 
-// The memory behind a posted descriptor may be gone by now (spec/compat M11): whatever still completes on
+// The memory behind a posted descriptor may be unmapped by now (spec/compat M11): whatever still completes on
 // this queue completes here. Lock held.
 void divert_completions(WorkQueue& q, VIP_DESCRIPTOR& nowhere) {
     for (uint32_t position = q.completed; position != q.posted; ++position)
@@ -256,7 +256,7 @@ void divert_completions(WorkQueue& q, VIP_DESCRIPTOR& nowhere) {
 
 namespace {
 
-// False: some of its descriptors are gone, or too many to ask about.
+// False: some of its descriptors are unmapped, or there are too many to check.
 bool descriptors_are_there(const WorkQueue& q) {
     constexpr uint32_t kMostAskedAbout = 4096;
     if (q.posted - q.completed > kMostAskedAbout) return false;
@@ -305,7 +305,7 @@ void release_vi(Vi& vi) {
         vi.core.recv.clear();
         vi.core.send.clear();
     }
-    // Entries that nobody took must not name a dead VI (spec/states 3, last rule).
+    // Entries that were not taken must not name a dead VI (spec/states 3, last rule).
     if (vi.send_cq != nullptr) vi.send_cq->target.ring.purge(&vi.core.send);
     if (vi.recv_cq != nullptr) vi.recv_cq->target.ring.purge(&vi.core.recv);
     count_uses(vi, -1);

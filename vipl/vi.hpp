@@ -31,8 +31,8 @@ struct ArmedVi {
 struct QueueSide {
     uint32_t empty_polls = 0;
     bool waiting = false;  // a thread is in SendWait or RecvWait
-    bool told_empty = false;       // that it was asked while empty has been told
-    uint32_t told_timeout_at = 0;  // number of the descriptor, and 1, that a wait in vain was told of
+    bool told_empty = false;       // a poll of the empty queue has been reported
+    uint32_t told_timeout_at = 0;  // number of the descriptor, and 1, whose timeout was reported
     std::deque<ArmedVi> armed;
 };
 
@@ -45,7 +45,7 @@ struct Attempt {
     bool peer = false;                  // begun by VipConnectPeerRequest
     bool busy = false;                  // some thread is inside the provider for it
     Deadline deadline = kNever;         // of a peer request, as the program gave it
-    std::atomic<bool> given_up{false};  // VipDisconnect or VipCloseNic wants it to end
+    std::atomic<bool> given_up{false};  // VipDisconnect or VipCloseNic ends it
 };
 
 struct Vi {
@@ -128,7 +128,7 @@ void finish_sends(Vi& vi, Deadline until);
 // For VipCloseNic: the handle dies, the peer is told, no byte of the program's memory is touched (spec/compat
 // M11).
 void kill_vi(Vi& vi);
-// Gives a killed or destroyed VI's parts back; nobody is inside any more.
+// Gives a killed or destroyed VI's parts back; no call is inside any more.
 void release_vi(Vi& vi);
 
 // The services of ViEvents; the table is in vi_events.cpp.

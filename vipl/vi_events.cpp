@@ -92,9 +92,9 @@ void on_cq_overflow(WorkQueue& q) {
 
 enum class Entry { none, not_yet, done };
 
-// Called with both queue locks. done: there is something to tell. not_yet, only while `patient`: again, with the locks
-// given up in between.
-Entry enter_error(Vi& vi, BreakReason* why, bool patient) {
+// Called with both queue locks. done: there is something to report. not_yet, only while `may_wait`: again, with the
+// locks given up in between.
+Entry enter_error(Vi& vi, BreakReason* why, bool may_wait) {
     ViCore& core = vi.core;
     if (core.broken.load(std::memory_order_acquire) != kMarked) return Entry::none;
     const bool by_program =
@@ -108,7 +108,7 @@ Entry enter_error(Vi& vi, BreakReason* why, bool patient) {
     *why = core.reason;
     if (vi.state() == VIP_STATE_CONNECTED) {
         // What had arrived before counts, whatever has broken the connection.
-        if (vi.ops->finish_traffic(core) == Status::not_done && patient) return Entry::not_yet;
+        if (vi.ops->finish_traffic(core) == Status::not_done && may_wait) return Entry::not_yet;
         note_broken(vi, *why, false);
         vi.ops->disconnect(core);
     } else {
@@ -146,7 +146,7 @@ void settle(Vi& vi) {
         if (entry != Entry::done) continue;
         // A thread of the provider's may be here with no call of the program around it. VipCloseNic takes
         // these locks, after it has let the handle die and before it waits for pins: it waits for this one,
-        // or nobody is left to wake and nobody wants to know.
+        // or no thread is left to wake or to tell.
         pin.emplace(*vi.nic);
         error = make_error(vi, why.code, why.resource, why.opcode, why.descriptor);
         if (why.report) note_error(vi, why.code);
@@ -193,7 +193,7 @@ void finish_traffic(Vi& vi, uintptr_t handle, Deadline until) {
 VIP_RETURN disconnect_vi(Vi& vi, VIP_VI_HANDLE handle) {
     const NicPin pin(vi.nic, vi.handle, handle);
     if (!pin) return refuse_vi(handle);
-    finish_traffic(vi, reinterpret_cast<uintptr_t>(handle), now_ns() + kTrafficPatience);
+    finish_traffic(vi, reinterpret_cast<uintptr_t>(handle), now_ns() + kTrafficTimeout);
     for (;;) {
         {
             const BothQueues both(vi.core);

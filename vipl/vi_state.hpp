@@ -14,7 +14,7 @@ enum class ViEvent : uint8_t {
     attempt_begins,     // ConnectRequest, PeerRequest, Accept
     attempt_fails,      // timeout, reject, no match, mismatch, given up
     attempt_succeeds,   // both ends are bound
-    connection_breaks,  // peer or transport gone, descriptor error at a reliable level, full completion queue
+    connection_breaks,  // peer or transport lost, descriptor error at a reliable level, full completion queue
     program_errs,       // POST_DESC, VI_OVERRUN
     disconnect,
 };

@@ -37,8 +37,8 @@ bool follows_timeout(const void* object, int64_t spin_ns) {
 }
 
 // `attempt` answers NOT_DONE as long as there is nothing, and finds out by itself that its object has died.
-// `sleepers` is what completions look at to see whether anybody has to be woken.
-// `sleeping` is told of each sleep, before and after. *waited: it has done more than look once.
+// `sleepers` is what completions look at to see whether a thread has to be woken.
+// `sleeping` is told of each sleep, before and after. *waited: it has polled more than once.
 template <class Try, class Sleeping>
 VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline, Try&& attempt, Sleeping&& sleeping,
                     bool* waited) {
@@ -46,7 +46,7 @@ VIP_RETURN wait_for(Nic& nic, std::atomic<uint32_t>& sleepers, Deadline deadline
     VIP_RETURN answer = attempt();
     if (answer == VIP_NOT_DONE && nic.library->spin_ns > 0 && !crowded()) {
         // The answer of a peer that polls is here by the end of these looks: no clock, no system call. Each
-        // look in vain pauses by itself.
+        // empty poll pauses by itself.
         for (int looks = 0; looks < kQuickLooks && answer == VIP_NOT_DONE; ++looks) answer = attempt();
     }
     if (answer != VIP_NOT_DONE) return answer;

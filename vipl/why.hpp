@@ -70,15 +70,16 @@ VIP_RETURN need(std::initializer_list<Argument> pointers);
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_handle(const char* call, const char* argument, const void* handle,
                                                     HandleKind wanted);
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_null(const char* call, const void* object, const char* argument);
-// A queue without descriptors was asked for one: told once of each queue. Its lock is held.
+// A queue without descriptors was polled: reported once for each queue. Its lock is held.
 [[gnu::cold, gnu::noinline]] void note_empty_queue(Vi&, const WorkQueue&, bool waits);
 
-// A wait whose time was over: told once of each descriptor. The lock of the queue is held.
+// A wait whose time was over: reported once for each descriptor. The lock of the queue is held.
 [[gnu::cold, gnu::noinline]] VIP_RETURN fail_timeout(const char* call, Vi&, const WorkQueue&);
 
 // ViEvents::failed.
 void on_descriptor_failed(WorkQueue&, const VIP_DESCRIPTOR*, uint32_t status);
-// A connection has broken, or an asynchronous error of it is told. Both queue locks are held, or nobody changes them.
+// A connection has broken, or an asynchronous error of it is told. Both queue locks are held, or no other thread
+// changes them.
 void note_broken(Vi&, const BreakReason&, bool stays);
 
 // In words, without the cure; and the cure. At most `bytes` with the zero behind it.

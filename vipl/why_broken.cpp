@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Descriptors that fail and connections that break: the record, with what this end knows and what the other one has
+// Descriptors that fail and connections that break: the record, with what this end has seen and what the other one has
 // said.
 #include <cstdio>
 #include <cstring>
@@ -42,7 +42,7 @@ const char* cure_of_status(uint32_t status) {
     return "keep descriptor and memory unchanged until the descriptor is handed back";
 }
 
-// What was asked of the peer: its memory, as the descriptor names it.
+// What was requested of the peer: its memory, as the descriptor names it.
 void write_target(const VIP_DESCRIPTOR* d, char* text, size_t bytes) {
     const VIP_ADDRESS_SEGMENT& remote = segments_of(d)->Remote;
     std::snprintf(text, bytes, "; target: %#llx, handle %#x",

@@ -31,13 +31,13 @@ constexpr int64_t kMs = 1'000'000;
 // How long an agent that was started may take until one more is: its starter may stand still, the agent too. The next
 // one is given twice as long, for on a slow machine each that starts makes the others slower. Two that come up after
 // all are no harm, binding the address decides.
-constexpr int64_t kNewbornPatience = 1000 * kMs;
+constexpr int64_t kNewbornTimeout = 1000 * kMs;
 // Before one that died on its way is replaced.
 constexpr int64_t kDeathPause = 20 * kMs;
-// A search that nobody has gone on with for so long is another one.
+// A search that was not continued for so long is begun anew.
 constexpr int64_t kForgottenAfter = 5000 * kMs;
 
-// A name that vanishes with its holder. Where a stranger has it, a lock in a folder of our own is as good.
+// A name that vanishes with its holder. Where another user has it, a lock file in this user's folder is used.
 Fd take_name(const std::string& name) {
     sockaddr_un address;
     socklen_t length = 0;
@@ -47,7 +47,7 @@ Fd take_name(const std::string& name) {
     const bool taken = errno == EADDRINUSE;
     fd.reset();
     const auto holder = taken ? holder_of(name, SOCK_DGRAM) : std::nullopt;
-    if (!holder || !is_stranger(*holder)) return {};
+    if (!holder || !is_other_user(*holder)) return {};
     std::string why;
     const std::string folder = make_private_folder(&why);
     if (folder.empty()) {
@@ -76,8 +76,8 @@ void AgentSearch::begin(const std::string& address) {
     address_ = address;
     begun_ = seen_ = now;
     turn_ = rights_ = 0;
-    due_ = kNewbornPatience;
-    patience_ = 2 * kNewbornPatience;
+    due_ = kNewbornTimeout;
+    interval_ = 2 * kNewbornTimeout;
     next_birth_ = 0;
     death_pause_ = kDeathPause;
     started_.clear();
@@ -85,8 +85,8 @@ void AgentSearch::begin(const std::string& address) {
 
 void AgentSearch::let_go() {
     for (Fd& right : held_) right.reset();
-    newborn_.reset();
-    newborn_gone_ = false;
+    child_.reset();
+    child_ended_ = false;
     begun_ = 0;
 }
 
@@ -94,8 +94,8 @@ bool AgentSearch::take_right() {
     const int64_t waited = now_ns() - begun_;
     bool next = false;
     while (waited >= due_ && turn_ + 1 < kMostTurns) {
-        due_ += patience_;
-        patience_ *= 2;
+        due_ += interval_;
+        interval_ *= 2;
         ++turn_;
         next = true;
     }
@@ -109,9 +109,9 @@ bool AgentSearch::take_right() {
 
 bool AgentSearch::now_is_due() const { return now_ns() >= next_birth_; }
 
-bool AgentSearch::newborn_has_died() const {
-    pollfd ended{newborn_.get(), POLLIN, 0};
-    return newborn_gone_ || (newborn_.valid() && ::poll(&ended, 1, 0) > 0);
+bool AgentSearch::child_has_died() const {
+    pollfd ended{child_.get(), POLLIN, 0};
+    return child_ended_ || (child_.valid() && ::poll(&ended, 1, 0) > 0);
 }
 
 Status AgentSearch::start_one(std::string* why) {
@@ -128,8 +128,8 @@ Status AgentSearch::start_one(std::string* why) {
         return Status::broken;
     }
     const int process = static_cast<int>(::syscall(SYS_pidfd_open, started, 0));
-    newborn_gone_ = process < 0 && errno == ESRCH;  // it was quicker than this thread
-    newborn_ = Fd(above_stdio(process));
+    child_ended_ = process < 0 && errno == ESRCH;  // it was quicker than this thread
+    child_ = Fd(above_stdio(process));
     next_birth_ = now_ns() + death_pause_;
     death_pause_ *= 2;
     started_ = path + " was started for " + address_ +
@@ -167,21 +167,21 @@ Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, Age
             *why = in_the_way + "; end that process, or set VIADUCT_AGENT to another name (\"@name\")";
             return Status::denied;
         }
-        const bool nobody = error == ECONNREFUSED || error == ENOENT;
-        if (!nobody && error != EAGAIN && error != EINTR) {
+        const bool none = error == ECONNREFUSED || error == ENOENT;
+        if (!none && error != EAGAIN && error != EINTR) {
             *why = "cannot connect to the agent at " + place.address + ": " + std::strerror(error);
             return error == EACCES || error == EPERM     ? Status::denied
                    : error == EMFILE || error == ENFILE ? Status::out_of_resources
                                                          : Status::broken;
         }
         const std::string besides = in_the_way.empty() ? "" : "; " + in_the_way;
-        if (nobody && !(start && place.automatic)) {
+        if (none && !(start && place.automatic)) {
             *why = "no agent listens at " + place.address + " (" + place.origin + "): " + std::strerror(error) +
                    besides;
             return Status::broken;
         }
-        if (nobody && search->may_start()) {
-            // Somebody else may have finished starting between our connect and our taking the right.
+        if (none && search->may_start()) {
+            // Another process may have finished starting between our connect and our taking the right.
             if (meet(place.address, ::geteuid(), &fd, &in_the_way) != 0) {
                 if (const Status s = search->start_one(why); s != Status::ok) return s;
             }

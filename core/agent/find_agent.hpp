@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Finding the agent's socket and getting connected to it, started if need be. Used by AgentLink and by tools that want
+// Finding the agent's socket and getting connected to it, started if need be. Used by AgentLink and by tools that have
 // to say where the agent is.
 #pragma once
 
@@ -22,8 +22,9 @@ AgentPlace agent_place();
 // What one process has begun in order to have an agent: the right to start one, and the one it has started last. It
 // outlives an attempt whose time is over, so that callers in a hurry do not start an agent each. One thread at a time.
 //
-// The rights, one for each turn, are abstract names that vanish with their holder, who keeps them until there is an
-// agent. Without them every one of many processes that begin at once would start one, and all but one in vain.
+// The rights, one for each turn, are abstract names that vanish with their holder. It keeps them until there is an
+// agent. Without them every one of many processes that begin at once would start one, and all but one would be
+// needless.
 class AgentSearch {
 public:
     AgentSearch();
@@ -32,7 +33,7 @@ public:
     // Ends it. Frees no memory: a forked child calls this.
     void let_go();
     // This process has a right that it has not used, or the agent it has started has died.
-    bool may_start() { return (now_is_due() && newborn_has_died()) || take_right(); }
+    bool may_start() { return (now_is_due() && child_has_died()) || take_right(); }
     // ok | broken, with `why`.
     Status start_one(std::string* why);
     const std::string& started() const { return started_; }  // of the last one, for people; empty: none
@@ -41,20 +42,20 @@ private:
     static constexpr int kMostTurns = 8;
 
     bool take_right();
-    bool newborn_has_died() const;
+    bool child_has_died() const;
     bool now_is_due() const;
 
     std::string address_, started_;
     std::array<Fd, kMostTurns> held_;
-    Fd newborn_;
-    bool newborn_gone_ = false;
+    Fd child_;
+    bool child_ended_ = false;
     int turn_ = 0, rights_ = 0;
     int64_t begun_ = 0, seen_ = 0;
-    int64_t due_ = 0, patience_ = 0;  // of the next turn
+    int64_t due_ = 0, interval_ = 0;  // of the next turn
     int64_t next_birth_ = 0, death_pause_ = 0;
 };
 
-// A connected, non-blocking socket to an agent of this user or root. Starts the agent when nobody listens, the place is
+// A connected, non-blocking socket to an agent of this user or root. Starts the agent when none listens, the place is
 // automatic and `start` says so; then waits for it until the deadline. ok | denied | out_of_resources | timeout |
 // broken, with `why` for people.
 Status connect_agent(const AgentPlace& place, bool start, Deadline deadline, AgentSearch* search, Fd* out,

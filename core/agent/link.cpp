@@ -3,7 +3,7 @@
 // wait (the leader) sleeps on the socket, the others (followers) on their own condition variable. The thread that
 // reads a message hands it to its owner; a leader that leaves wakes a follower to take its place.
 //
-// Two ways a wake-up could be lost, and what prevents them: somebody else (pump, a sender) reads the leader's
+// Two ways a wake-up could be lost, and what prevents them: another thread (pump, a sender) reads the leader's
 // answer while it sleeps on the socket: the reader writes the leader's bell; the leader leaves while
 // others wait: it signals one of them before it returns.
 #include "core/agent/link_state.hpp"
@@ -106,7 +106,7 @@ void AgentLink::Impl::pass_leadership() {
     leader = false;
     for (auto& [ticket, p] : pending) {
         if (p->state == State::open) {
-            p->changed.notify_all();  // those not waiting do not hear it: so every open one is told
+            p->changed.notify_all();  // a call that does not wait yet would miss it: so every open one is marked
         }
     }
 }
@@ -116,12 +116,12 @@ void AgentLink::Impl::lead(Lock& lock, Pending& mine, Deadline deadline) {
     mine.leading = true;
     pollfd fds[2] = {{socket.get(), POLLIN, 0}, {wake.fd(), POLLIN, 0}};
     lock.unlock();
-    // Should the program close the bell meanwhile, nobody could ring it.
+    // Should the program close the bell meanwhile, no thread could wake this one.
     sleep_on(fds, 2, std::min(deadline, now_ns() + kLongestSleep));
     lock.lock();
     mine.leading = false;
     if (fds[1].revents != 0) wake.hush();
-    leader = false;  // before drain: nobody has to wake us now
+    leader = false;  // before drain: no thread has to wake this one now
     drain();
     pass_leadership();
 }
@@ -146,7 +146,7 @@ void AgentLink::Impl::wake_leader() {
     wake.ring();
 }
 
-// ok | closed (connection lost, everybody told) | timeout (the agent does not read; the connection stays)
+// ok | closed (connection lost, all waiters told) | timeout (the agent does not read; the connection stays)
 Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
     const uint64_t mine = epoch;
     while (has_socket() && epoch == mine) {
@@ -165,7 +165,7 @@ Status AgentLink::Impl::send(const Mail& mail, Lock& lock, Deadline deadline) {
         lock.unlock();
         sleep_on(&p, 1, now_ns() + 20 * kMillisecond);
         lock.lock();
-        drain();  // an agent whose answers nobody takes would not read us either
+        drain();  // an agent whose answers are not read stops reading requests
     }
     return Status::closed;
 }
@@ -264,17 +264,17 @@ void AgentLink::abandon(uint32_t ticket, Late late) {
     Impl::Lock lock(impl_->mutex);
     const auto it = impl_->pending.find(ticket);
     if (it == impl_->pending.end()) return;
-    const std::shared_ptr<Impl::Pending> gone = it->second;
-    gone->changed.notify_all();
-    if (gone->leading) impl_->wake_leader();
+    const std::shared_ptr<Impl::Pending> pending = it->second;
+    pending->changed.notify_all();
+    if (pending->leading) impl_->wake_leader();
     impl_->pending.erase(it);
     if (!late) return;
-    if (gone->state == Impl::State::open) {
+    if (pending->state == Impl::State::open) {
         impl_->late.emplace(ticket, std::move(late));
         return;
     }
-    if (gone->state != Impl::State::answered) return;
-    impl_->events.push_back({std::move(gone->answers.front()), std::move(late)});
+    if (pending->state != Impl::State::answered) return;
+    impl_->events.push_back({std::move(pending->answers.front()), std::move(late)});
     impl_->run_events(lock);
 }
 
@@ -291,7 +291,7 @@ Status AgentLink::call(Mail request, Mail* answer, Deadline deadline) {
             abandon(ticket);
             return Status::timeout;
         }
-        if (s == Status::ok && more_follow(*answer)) abandon(ticket);  // the caller wants one
+        if (s == Status::ok && more_follow(*answer)) abandon(ticket);  // the caller takes one
     }
     if (s != Status::ok || answer->type() != kagent::Type::kError) return s;
     kagent::Error e;

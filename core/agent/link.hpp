@@ -30,7 +30,7 @@ public:
     // Connects, starts the agent if need be, exchanges versions, runs `reattach`. Idempotent; called by
     // start() by itself. ok | denied | version | out_of_resources (the agent is full, or no descriptor is left
     // here) | timeout | broken (last_error() says what happened and the cure). Ends by the deadline, at the
-    // latest after kConnectPatience; at the earliest after kLeastPatience, so that a caller whose deadline is
+    // latest after kConnectTimeout; at the earliest after kLeastTimeout, so that a caller whose deadline is
     // already over, because it only polls, gets connected too.
     Status connect(Deadline deadline = kNever);
 
@@ -38,10 +38,10 @@ public:
     // ends as connect() does; with kOnlyConnected it is sent over the connection that there is, or not at all.
     Status start(Mail request, uint32_t* ticket, Deadline deadline = kNever);
     // Waits for the answer: ok (any answer, kError included); not_done at the deadline (request still open);
-    // broken (the agent died: the request is forgotten). A list comes in several answers: call again while
+    // broken (the agent died: the request is dropped). A list comes in several answers: call again while
     // the answer says that more follow.
     Status await(uint32_t ticket, Deadline deadline, Mail* answer);
-    // Forgets a request. Should its answer come all the same, `late` is called with it, with no lock held.
+    // Drops a request. Should its answer come all the same, `late` is called with it, with no lock held.
     using Late = std::function<void(Mail&)>;
     void abandon(uint32_t ticket, Late late = {});
     // start + await; an answer kError becomes its Status. Of a list, the first entry.

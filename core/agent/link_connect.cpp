@@ -72,7 +72,7 @@ Status AgentLink::Impl::hello(int fd, Deadline deadline, std::deque<Mail>* early
             attempt_welcome = w;
             return Status::ok;
         }
-        attempt_error = "the agent answers in version " + std::to_string(w.version) + ", which nobody offered";
+        attempt_error = "the agent answers in version " + std::to_string(w.version) + ", which was not offered";
         return Status::version;
     }
     kagent::Error e;

@@ -27,14 +27,14 @@ namespace link_detail {
 inline constexpr int64_t kMillisecond = 1'000'000;
 // Finding, starting, greeting and re-opening, all together: calls without a timeout of their own end within
 // ten seconds, and have something left to do then.
-inline constexpr int64_t kConnectPatience = 7000 * kMillisecond;
-inline constexpr int64_t kLeastPatience = 500 * kMillisecond;
+inline constexpr int64_t kConnectTimeout = 7000 * kMillisecond;
+inline constexpr int64_t kLeastTimeout = 500 * kMillisecond;
 inline constexpr int64_t kLongestPause = 100 * kMillisecond;  // between two attempts
 
 // When the connecting that a caller asks for ends.
 inline Deadline connect_deadline(Deadline callers) {
     const int64_t now = now_ns();
-    return std::clamp(callers, now + kLeastPatience, now + kConnectPatience);
+    return std::clamp(callers, now + kLeastTimeout, now + kConnectTimeout);
 }
 
 inline void sleep_on(pollfd* fds, nfds_t count, Deadline deadline) {
@@ -71,10 +71,10 @@ struct AgentLink::Impl {
     // What the connecting thread has learnt; published under the mutex when it is through.
     std::string attempt_error;
     Deadline attempt_deadline = 0;
-    bool replaced = false;  // an agent was asked to leave
+    bool replaced = false;  // an agent has been told to end
     kagent::Welcome attempt_welcome{};
     std::map<uint32_t, std::shared_ptr<Pending>> pending;
-    // What nobody waits for: messages with ticket 0, and answers to abandoned requests with what undoes them.
+    // What no thread waits for: messages with ticket 0, and answers to abandoned requests with what undoes them.
     struct Unasked {
         Mail mail;
         Late late;
@@ -85,7 +85,7 @@ struct AgentLink::Impl {
     Event event;
     Impl* ancestor = nullptr;  // the parent process' state, kept reachable and never touched
     // What a forked child uses instead. Made beforehand: at the fork another thread may have held a lock of
-    // the allocator, which nobody gives back in the child.
+    // the allocator, which is never released in the child.
     std::unique_ptr<Impl> standby;
 
     uint32_t new_ticket() {
@@ -96,9 +96,9 @@ struct AgentLink::Impl {
 
     void wake_leader();
 
-    // The agent is gone: everybody who waits for an answer of it hears so.
+    // The agent has ended: every thread that waits for its answer is told.
     void lose(const char* why);
-    // The socket is there and has not been closed by the program; else everybody is told.
+    // The socket is there and has not been closed by the program; else all waiters are told.
     bool has_socket();
 
     void deliver(Mail mail);

@@ -48,12 +48,12 @@ struct Mail {
     kagent::Type type() const { return static_cast<kagent::Type>(header.type); }
 };
 
-// Sends the message whole or not at all. ok; not_done: the socket is non-blocking and full; closed: the peer is gone;
+// Sends the message whole or not at all. ok; not_done: the socket is non-blocking and full; closed: the peer has ended;
 // invalid: more than kMaxMessage bytes or kMaxDescriptors, or a bad descriptor; out_of_resources: no memory, or too
 // many descriptors in flight.
 Status send_mail(int socket, const Mail& mail);
 
-// ok; not_done: the socket is non-blocking and empty; closed: the peer is gone and all that it has sent was read;
+// ok; not_done: the socket is non-blocking and empty; closed: the peer has ended and all that it has sent was read;
 // invalid: not a message of the protocol (magic, length, version, too many descriptors). Descriptors are close-on-exec
 // and above 2; `out` owns them, also when the result is invalid. Where RLIMIT_NOFILE leaves no numbers for some of the
 // descriptors, the message is ok with descriptors_lost set, so that it can still be answered.

@@ -20,7 +20,7 @@ namespace viaduct {
 namespace {
 
 // A server of ours is between bind and listen no longer than this; it is looked at again after each pause.
-constexpr int64_t kBindingPatience = 200'000'000;
+constexpr int64_t kBindingTimeout = 200'000'000;
 constexpr int64_t kBindingPause = 1'000'000;
 
 bool is_abstract(const std::string& address) { return !address.empty() && address[0] == '@'; }
@@ -32,11 +32,11 @@ std::optional<ucred> peer_of(int socket) {
     return peer;
 }
 
-std::string stands_in_the_way(const std::string& address, const std::string& who) {
-    return address + " is held by " + who + ", who is neither you nor root";
+std::string stands_in_the_way(const std::string& address, const std::string& holder) {
+    return address + " is held by " + holder + ", which is neither yours nor root's";
 }
 
-// Who has the path we want: a path that nobody listens at is what a killed server left behind. Recognised by
+// Which user has the path: one at which no server listens was left by a killed server. Recognised by
 // trying, not by its existence; what is no socket is left alone.
 enum class Occupant { listening, removed, foreign };
 
@@ -73,8 +73,8 @@ Status listen_on(const std::string& address, Fd fd, Fd* out, std::string* error)
     return Status::ok;
 }
 
-Status listen_at_path(const std::string& path, bool everybody, Fd* out, std::string* error) {
-    const mode_t mask = everybody ? 0111 : 0177;
+Status listen_at_path(const std::string& path, bool for_all, Fd* out, std::string* error) {
+    const mode_t mask = for_all ? 0111 : 0177;
     Fd fd;
     int e = bind_to(path, &fd, mask);
     if (e == EADDRINUSE) {
@@ -90,44 +90,44 @@ Status listen_at_path(const std::string& path, bool everybody, Fd* out, std::str
     return listen_on(path, std::move(fd), out, error);
 }
 
-// A stranger has the name. Servers of ours that come at the same time take turns by a lock.
-Status listen_instead(const std::string& address, bool everybody, Fd* out, std::string* place, std::string* error) {
+// Another user has the name. Servers of ours that come at the same time take turns by a lock.
+Status listen_instead(const std::string& address, bool for_all, Fd* out, std::string* place, std::string* error) {
     const std::string folder = make_private_folder(error);
     if (folder.empty()) return Status::denied;
     const Fd turn = private_lock(folder, address);
     if (!turn.valid()) return Status::not_done;
     *place = private_path(folder, address);
-    return listen_at_path(*place, everybody, out, error);
+    return listen_at_path(*place, for_all, out, error);
 }
 
-// A server of ours that serves in the folder, since a stranger had the name when it came.
+// A server of ours that serves in the folder, because another user had the name when it started.
 bool served_instead(const std::string& address, uid_t user, Fd* out, int* error) {
     for (const std::string& folder : private_folders(user)) {
         const int e = try_connect(private_path(folder, address), out);
         const auto peer = e == 0 ? peer_of(out->get()) : std::nullopt;
-        if (peer && !is_stranger(peer->uid)) return true;
+        if (peer && !is_other_user(peer->uid)) return true;
         out->reset();
         if (e == EAGAIN) *error = e;
     }
     return false;
 }
 
-// EADDRINUSE of an abstract name: whose is it? ours also where nobody can say.
-enum class Bound { ours, strangers, freed };
+// EADDRINUSE of an abstract name: which user has it? `ours` also where that is unknown.
+enum class Bound { ours, other_users, freed };
 
-Bound whose_name(const std::string& address, std::string* who) {
+Bound whose_name(const std::string& address, std::string* holder_name) {
     Fd probe;
     const int e = try_connect(address, &probe);
     if (e == 0) {
         const auto peer = peer_of(probe.get());
-        if (!peer || !is_stranger(peer->uid)) return Bound::ours;
-        *who = name_of_stranger(peer->uid, peer->pid);
-        return Bound::strangers;
+        if (!peer || !is_other_user(peer->uid)) return Bound::ours;
+        *holder_name = name_of_other_user(peer->uid, peer->pid);
+        return Bound::other_users;
     }
     const auto holder = holder_of(address, SOCK_SEQPACKET);
-    if (holder && is_stranger(*holder)) {
-        *who = name_of_stranger(*holder, 0);
-        return Bound::strangers;
+    if (holder && is_other_user(*holder)) {
+        *holder_name = name_of_other_user(*holder, 0);
+        return Bound::other_users;
     }
     return holder || e == EAGAIN ? Bound::ours : Bound::freed;
 }
@@ -151,30 +151,30 @@ int meet(const std::string& address, uid_t user, Fd* out, std::string* in_the_wa
     if (error == 0) {
         const auto peer = peer_of(fd.get());
         if (!peer) return errno;
-        if (!is_stranger(peer->uid)) {
+        if (!is_other_user(peer->uid)) {
             *out = std::move(fd);
             return 0;
         }
-        *in_the_way = stands_in_the_way(address, name_of_stranger(peer->uid, peer->pid));
+        *in_the_way = stands_in_the_way(address, name_of_other_user(peer->uid, peer->pid));
         if (!is_abstract(address)) return EPERM;
         error = ECONNREFUSED;
     } else if (!is_abstract(address)) {
         return error;
     } else if (error == EAGAIN) {
         const auto holder = holder_of(address, SOCK_SEQPACKET);
-        if (!holder || !is_stranger(*holder)) return error;
-        *in_the_way = stands_in_the_way(address, name_of_stranger(*holder, 0));
+        if (!holder || !is_other_user(*holder)) return error;
+        *in_the_way = stands_in_the_way(address, name_of_other_user(*holder, 0));
         error = ECONNREFUSED;
     }
     if (error == ECONNREFUSED && served_instead(address, user, out, &error)) return 0;
     return error;
 }
 
-Status listen_at(const std::string& address, bool everybody, Fd* out, std::string* place, std::string* error) {
+Status listen_at(const std::string& address, bool for_all, Fd* out, std::string* place, std::string* error) {
     *place = address;
-    if (!is_abstract(address)) return listen_at_path(address, everybody, out, error);
-    std::string who;
-    for (const int64_t end = now_ns() + kBindingPatience;;) {
+    if (!is_abstract(address)) return listen_at_path(address, for_all, out, error);
+    std::string holder_name;
+    for (const int64_t end = now_ns() + kBindingTimeout;;) {
         Fd fd;
         const int e = bind_to(address, &fd, 0177);
         if (e == 0) {
@@ -187,11 +187,11 @@ Status listen_at(const std::string& address, bool everybody, Fd* out, std::strin
             *error = "cannot listen at " + address + ": " + std::strerror(e);
             return e == ENAMETOOLONG ? Status::invalid : Status::denied;
         }
-        const Bound bound = whose_name(address, &who);
-        if (bound == Bound::strangers) return listen_instead(address, everybody, out, place, error);
+        const Bound bound = whose_name(address, &holder_name);
+        if (bound == Bound::other_users) return listen_instead(address, for_all, out, place, error);
         if (bound == Bound::ours) return Status::not_done;
-        // Nobody can say whose it is, and nobody listens.
-        if (now_ns() >= end) return listen_instead(address, everybody, out, place, error);
+        // Its user is unknown, and no server listens.
+        if (now_ns() >= end) return listen_instead(address, for_all, out, place, error);
         const timespec pause{0, kBindingPause};
         ::nanosleep(&pause, nullptr);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How two programs of ours meet at an address: "@name" in the abstract name space, or a path. An abstract name can be
-// taken by anybody. Where a stranger has it, a socket in a folder that only the server's user may write into serves
+// taken by any user. Where another user has it, a socket in a folder that only the server's user may write into serves
 // instead (private_folder.hpp); both ends find it by the same rule. Used by the agent's clients and the agent, by the
 // engine process' clients and the engine process. Slow path, any thread; no state.
 #pragma once
@@ -14,18 +14,19 @@
 
 namespace viaduct {
 
-// The errno of connecting to exactly that address, 0 when connected. Never waits. Whom it reaches is not looked at.
+// The errno of connecting to exactly that address, 0 when connected. Never waits. Which server it reaches is not
+// checked.
 int try_connect(const std::string& address, Fd* out);
 
 // Connects to a server of `user` at that address or at what serves instead: one that belongs to root or to this
-// process' user, by the kernel's word. 0, or an errno: ECONNREFUSED or ENOENT: nobody serves; EAGAIN: its queue is
-// full; EPERM: a stranger serves that path. `in_the_way` names the stranger, if there is one, whatever the result.
+// process' user, by the kernel's word. 0, or an errno: ECONNREFUSED or ENOENT: none serves; EAGAIN: its queue is
+// full; EPERM: another user serves that path. `in_the_way` names that user, if there is one, whatever the result.
 // Never waits.
 int meet(const std::string& address, uid_t user, Fd* out, std::string* in_the_way);
 
 // Binds and listens there, or at what serves instead: `place` says where in the end. not_done: a server of ours is
-// there already. With `error` for people. A path, or what serves instead, is reachable for everybody only if
-// `everybody`.
-Status listen_at(const std::string& address, bool everybody, Fd* out, std::string* place, std::string* error);
+// there already. With `error` for people. A path, or what serves instead, is reachable for all users only if
+// `for_all`.
+Status listen_at(const std::string& address, bool for_all, Fd* out, std::string* place, std::string* error);
 
 }  // namespace viaduct

@@ -75,14 +75,14 @@ std::optional<uid_t> read_entry(const nlmsghdr* entry, const std::string& name, 
 
 }  // namespace
 
-bool is_stranger(uid_t user) { return user != 0 && user != ::geteuid(); }
+bool is_other_user(uid_t user) { return user != 0 && user != ::geteuid(); }
 
 std::optional<uid_t> holder_of(const std::string& name, int type) {
     if (name.size() < 2 || name[0] != '@') return {};
     const Fd socket(above_stdio(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)));
-    const timeval patience{0, 500'000};
+    const timeval limit{0, 500'000};
     if (!socket.valid() ||
-        ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 || !ask(socket.get()))
+        ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 || !ask(socket.get()))
         return {};
     alignas(nlmsghdr) char room[16384];
     for (;;) {
@@ -96,7 +96,7 @@ std::optional<uid_t> holder_of(const std::string& name, int type) {
     }
 }
 
-std::string name_of_stranger(uid_t user, pid_t process) {
+std::string name_of_other_user(uid_t user, pid_t process) {
     std::string text = "user " + std::to_string(user);
     if (process <= 0) return text;
     text += " (process " + std::to_string(process);
@@ -109,17 +109,17 @@ std::string name_of_stranger(uid_t user, pid_t process) {
     return text + ")";
 }
 
-std::string stranger_at(const std::string& name) {
+std::string other_user_at(const std::string& name) {
     if (name.empty() || name[0] != '@') return {};
     Fd socket;
     if (try_connect(name, &socket) == 0) {
         ucred peer{};
         socklen_t length = sizeof peer;
         if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0)
-            return is_stranger(peer.uid) ? name_of_stranger(peer.uid, peer.pid) : std::string();
+            return is_other_user(peer.uid) ? name_of_other_user(peer.uid, peer.pid) : std::string();
     }
     const auto user = holder_of(name, SOCK_SEQPACKET);
-    return user && is_stranger(*user) ? name_of_stranger(*user, 0) : std::string();
+    return user && is_other_user(*user) ? name_of_other_user(*user, 0) : std::string();
 }
 
 }  // namespace viaduct

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which folders are safe; see private_folder.hpp. A folder counts only by what lstat says of it: its owner, and that
-// nobody else may write; what leads there is root's, or a folder with the sticky bit.
+// no other user may write; what leads there is root's, or a folder with the sticky bit.
 #include "core/agent/private_folder.hpp"
 
 #include <dirent.h>
@@ -24,7 +24,7 @@ bool is_safe(const std::string& folder, uid_t user, mode_t forbidden) {
     return ::lstat(folder.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == user && (s.st_mode & forbidden) == 0;
 }
 
-// Root's services are for everybody to reach, for nobody else to change.
+// All users may reach root's services, none may change them.
 mode_t mode_for(uid_t user) { return user == 0 ? 0755 : 0700; }
 mode_t forbidden_for(uid_t user) { return user == 0 ? 0022 : 0077; }
 
@@ -46,7 +46,7 @@ std::vector<std::string> candidates(uid_t user) {
     return all;
 }
 
-// A stranger can take a name of the shared folder, not all of them.
+// Another user can take a name of the shared folder, not all of them.
 std::vector<std::string> further_ones(uid_t user) {
     std::vector<std::string> all;
     const std::string prefix = "viaduct-" + std::to_string(user) + "-";
@@ -89,7 +89,7 @@ std::string make_private_folder(std::string* why) {
         const int error = errno;
         if (is_safe(folder, user, forbidden_for(user))) return folder;
         problems += (problems.empty() ? "" : "; ") + folder + ": " +
-                    (exists(folder) ? "somebody else's, or others may write into it" : std::strerror(error));
+                    (exists(folder) ? "another user's, or others may write into it" : std::strerror(error));
     }
     if (const auto further = further_ones(user); !further.empty()) return further.front();
     std::string fresh = in_temporary(user) + "-XXXXXX";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An agent's address as the kernel wants it. Used by both ends of the agent protocol.
+// An agent's address in the form of the kernel. Used by both ends of the agent protocol.
 #pragma once
 
 #include <sys/socket.h>

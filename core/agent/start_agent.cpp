@@ -34,7 +34,7 @@
 
 #ifdef VIADUCT_TSAN
 // The sanitizer takes clone() for a fork and switches itself off in the child's memory, which here is ours:
-// from then on it would see nothing on this thread and refuse new ones. It does not know the C library's
+// from then on it would see nothing on this thread and refuse new ones. It does not intercept the C library's
 // other name of the same call.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument, ...);
 #define VIADUCT_CLONE __clone
@@ -96,8 +96,8 @@ struct SpawnPlan {
 };
 
 // A child that shares our memory but not our descriptors and handlers calls the kernel itself. The names of
-// the C library may belong to somebody who takes notes in that memory: a sanitizer, a preloaded tracer. Those
-// would be notes on the application's descriptors and handlers, which nothing here has touched.
+// the C library may be replaced by code that keeps records in that memory: a sanitizer, a preloaded tracer. Those
+// would be records of the application's descriptors and handlers, which nothing here has touched.
 template <class... Words>
 VIADUCT_SHARED_MEMORY_CHILD long kernel(long number, Words... words) {
     return ::syscall(number, words...);

@@ -23,7 +23,7 @@ inline Deadline deadline_from_timeout(uint64_t milliseconds) {
     return now_ns() + static_cast<int64_t>(milliseconds) * 1'000'000;
 }
 
-// Nanoseconds left, not below 0; -1 for kNever (as futex_wait and poll want it).
+// Nanoseconds left, not below 0; -1 for kNever (as futex_wait and poll take it).
 inline int64_t remaining_ns(Deadline deadline) {
     if (deadline == kNever) return -1;
     const int64_t left = deadline - now_ns();

@@ -158,7 +158,7 @@ struct Config::State {
         for (std::string& problem : content.problems) problems.push_back({"", false, std::move(problem)});
     }
 
-    // A file that is not there is no problem unless somebody named it.
+    // A file that is not there is no problem unless the user named it.
     void apply_file(const std::string& path, bool must_exist) {
         if (path.empty()) return;
         std::ifstream file(path, std::ios::binary);
@@ -179,7 +179,7 @@ struct Config::State {
         apply_toml(text, path);
     }
 
-    // A file that does not count here is nobody's mistake: vipinfo --doctor tells of it.
+    // A file that does not count here is no fault: vipinfo --doctor tells of it.
     void apply_tuning() {
         const Tuning tuning = load_tuning();
         for (const FileSetting& s : tuning.settings) {
@@ -230,7 +230,7 @@ struct Config::State {
         report_unknown_variables();
     }
 
-    // Of VIADUCT_ those that a known one is near to, for others may be somebody else's; of CMPI_ all.
+    // Of VIADUCT_ those that a known one is near to, for others may be other programs'; of CMPI_ all.
     void report_unknown_variables() {
         std::vector<std::string> known = plain_variables();
         for (const ConfigKey& row : keys()) known.push_back(variable_of(row));
@@ -249,7 +249,7 @@ struct Config::State {
         }
     }
 
-    // The defaults, for a Config that nobody has loaded.
+    // The defaults, for a Config that was not loaded.
     static const State& defaults() {
         static const State state;
         return state;

@@ -3,7 +3,7 @@
 // was measured on this machine (core/config/tuning.hpp), /etc/viaduct/viaduct.toml,
 // ~/.config/viaduct/viaduct.toml, the file named by VIADUCT_CONFIG, environment (VIADUCT_<SECTION>_<KEY>,
 // CMPI_<KEY> for [mpi], and VIADUCT_NICS for [nics]). A value must be of its row's type and in its range, whatever
-// surface it comes from; unknown keys are reported with the nearest known one. Every value knows where it came from.
+// surface it comes from; unknown keys are reported with the nearest known one. Every value has its origin.
 #pragma once
 
 #include <cstdint>

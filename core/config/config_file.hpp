@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A configuration file as a flat list of settings: the only place that knows about TOML.
+// A configuration file as a flat list of settings: the only place that reads TOML.
 #pragma once
 
 #include <string>

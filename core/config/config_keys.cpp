@@ -12,7 +12,7 @@ constexpr int64_t kVast = int64_t{1} << 40;  // more than a message has
 const std::vector<ConfigKey>& Config::keys() {
     static const std::vector<ConfigKey> table = {
         {"agent", "linger_ms", "int", "1000",
-         "how long vipkad stays after its last client has gone, in milliseconds; negative: for ever"},
+         "how long vipkad stays after its last client has left, in milliseconds; negative: for ever"},
         {"agent", "grace_ms", "duration_ms", "100",
          "how long a connection request without a waiter is held before VIP_NO_MATCH, so that an acceptor on "
          "its "
@@ -37,11 +37,11 @@ const std::vector<ConfigKey>& Config::keys() {
         {"vipl", "strict", "bool", "false",
          "follow the letter of the guide where programs of the time were let pass: descriptors outside of "
          "the "
-         "region named, VIs destroyed with completions nobody has fetched"},
+         "region named, VIs destroyed with completions that were not fetched"},
         {"vipl", "spin_us", "int", "50",
          "a waiting call polls for so long before it sleeps; 0: sleep at once"},
         {"vipl", "give_way", "on|off", "on",
-         "polls and waits give the processor away now and then, and at once where others want it; off: they poll "
+         "polls and waits give the processor away now and then, and at once where others need it; off: they poll "
          "and sleep, and never yield"},
         {"vipl", "conn_lost_delay_ms", "duration_ms", "250",
          "how late VIP_ERROR_CONN_LOST is told when a peer has ended: programs that end together must not "
@@ -69,7 +69,7 @@ const std::vector<ConfigKey>& Config::keys() {
         {"acenic", "engine", "string", "",
          "socket of the engine process; empty: that of the port, started by the first program that needs it"},
         {"acenic", "auth_key_file", "string", "",
-         "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are not believed"},
+         "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are dropped"},
         {"udp", "interfaces", "string", "auto",
          "interfaces or IPv4 addresses of this host that become NICs, separated by ';'; auto: all that are up but "
          "loopback; empty: none"},
@@ -78,7 +78,7 @@ const std::vector<ConfigKey>& Config::keys() {
         {"udp", "faults", "string", "",
          "for tests: what goes wrong with the frames of each NIC, a plan as in VipxSetFaultPlan, separated by ';'"},
         {"udp", "auth_key_file", "string", "",
-         "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are not believed"},
+         "file with a key of 32 hexadecimal digits: frames are authenticated with it, and others are dropped"},
         {"paramnet", "nics", "int", "1", "how many paramnet NICs this host has, 0 to 64"},
         {"paramnet", "cross_copy", "auto|on|off", "auto",
          "reach the memory of other processes directly where the system permits it"},
@@ -89,7 +89,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "messages from this many bytes up go to the ring past the caches; 0: never, auto: as measured by "
          "vipperf --tune, else as each connection learns"},
         {"paramnet", "trials", "on|off", "on",
-         "connections try some of their messages by other ways, to learn which one is fast; off: never"},
+         "connections try some of their messages by other methods, to find the fastest; off: never"},
         {"paramnet", "block_bytes", "auto_or_size", "auto",
          "longest piece in which a message goes through the ring, 4K to 64K; auto: as measured by vipperf "
          "--tune, else 64K"},
@@ -165,7 +165,7 @@ const std::vector<ConfigKey>& Config::keys() {
         {"mpi", "via_nics", "string", "",
          "NICs that via uses together, a comma between them, or all; tcp: sockets too; empty: the one of "
          "CMPI_VIA_DEVICE"},
-        {"mpi", "rail_patience", "c_int", "10",
+        {"mpi", "rail_timeout", "c_int", "10",
          "seconds without any NIC that reaches a living process, after which it counts as lost", 1, 86400},
         {"mpi", "wait_learning", "on|off", "on",
          "waits learn from how they end for how long to look and when to give way or sleep; off: they always look for "
@@ -187,6 +187,7 @@ const std::vector<OldKey>& Config::old_keys() {
     static const std::vector<OldKey> table = {
         {"agent", "deaf_ms", "client_stall_ms"},
         {"mpi", "slots_after", "eager_ring_after"},
+        {"mpi", "rail_patience", "rail_timeout"},
     };
     return table;
 }

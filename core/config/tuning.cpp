@@ -85,7 +85,7 @@ bool is_size(std::string_view text) {
     return failure == std::errc{} && end == text.data() + text.size() && value <= kLargestValue;
 }
 
-// Root says whose the machine's measurements are, by the owner of their folder: nobody else can make one
+// The owner of the folder says who may measure for the machine: only root can make one
 // there.
 bool may_speak_for_all(const std::string& path, uid_t owner) {
     struct stat folder {};
@@ -93,7 +93,7 @@ bool may_speak_for_all(const std::string& path, uid_t owner) {
            folder.st_uid == owner;
 }
 
-// Neither a pipe nor a device nor somebody else's file stops or steers a program.
+// Neither a pipe nor a device nor another user's file stops or steers a program.
 Tuning load_file(const std::string& path) {
     Tuning tuning;
     tuning.path = path;

@@ -34,7 +34,7 @@ struct Tuning {
 };
 
 // The user's own file (~/.cache/viaduct/tuning.toml) when it counts, else that of the machine
-// (/var/lib/viaduct/tuning.toml); when neither does, the one that says why. VIADUCT_TUNING names another
+// (/var/lib/viaduct/tuning.toml); when neither does, the file that says why. VIADUCT_TUNING names another
 // file, or is "off".
 Tuning load_tuning();
 
@@ -52,7 +52,7 @@ const std::vector<TunedKey>& tuned_keys();
 std::string tuning_text(const MachineKey& machine, const std::string& measured,
                         const std::vector<FileSetting>& settings, const std::vector<std::string>& notes);
 
-// Where this user's measurements are kept: root's count for everybody. Empty: nowhere (no home).
+// Where this user's measurements are kept: root's count for all users. Empty: nowhere (no home).
 std::string own_tuning_path();
 
 // Writes the file anew, whole or not at all; makes its folder. Empty when that went well, else why not.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is served next by a loop that many users share: the one who has had the least of its time, whatever he
-// has in sessions. Time that a user did not want is not saved up for him. One thread.
+// Which user a shared loop serves next: the one that has had the least of its time, however many sessions it
+// has. Time that a user did not need is not saved up. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ public:
     // Something of this user's waits to be served. Ready twice is ready once, with the events of both.
     void ready(uid_t user, uint64_t item, uint32_t events);
     bool empty() const { return items_.empty(); }
-    // The user who has had the least, and what has waited longest of his.
+    // The user that has had the least, and the oldest of its work.
     std::optional<Turn> next();
     // What the turn has cost him.
     void charge(uid_t user, int64_t ns);
@@ -35,7 +35,7 @@ private:
         std::deque<uint64_t> waiting;
     };
 
-    std::map<uid_t, User> users_;  // those who wait, and those who have had more than `begin_`
+    std::map<uid_t, User> users_;  // those that wait, and those that have had more than `begin_`
     std::unordered_map<uint64_t, uint32_t> items_;  // that wait: their events
     int64_t begin_ = 0;  // what the last one to be served had had: newcomers begin with it
 };

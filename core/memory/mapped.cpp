@@ -38,7 +38,7 @@ bool each_page(const void* at, size_t n, Touch touch) {
 }
 
 // Has the kernel map the pages of the range as a load or a store would, in one call. False: some cannot be, or the
-// kernel does not know the request (before 5.14), forbids it, or keeps it from such memory.
+// kernel does not have the request (before 5.14), forbids it, or keeps it from such memory.
 bool populate(const void* at, size_t n, int request) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(at) & ~(page_bytes() - 1);
     const uintptr_t end = (reinterpret_cast<uintptr_t>(at) + n + page_bytes() - 1) & ~(page_bytes() - 1);

@@ -61,7 +61,7 @@ ForeignMemory::Result why(int error) {
     switch (error) {
         case ESRCH:
         case EFAULT:  // of the first range, the mark
-            return ForeignMemory::Result::gone;
+            return ForeignMemory::Result::ended;
         default:  // EPERM, ENOSYS, or what a seccomp filter answers
             return ForeignMemory::Result::forbidden;
     }
@@ -82,7 +82,7 @@ MemoryMark own_memory_mark() {
 // What is here is one piece, so that only the other side has a list.
 ForeignMemory::Result ForeignMemory::move(long call, char* here, std::span<const iovec> there) const {
     const KeepErrno keep;
-    if (pid_ <= 0 || mark_.address == 0) return Result::gone;
+    if (pid_ <= 0 || mark_.address == 0) return Result::ended;
     size_t into_first = 0;  // bytes of the first range that are done
     do {
         uint64_t word = mark_.value;
@@ -102,7 +102,7 @@ ForeignMemory::Result ForeignMemory::move(long call, char* here, std::span<const
         const long moved = ::syscall(call, static_cast<long>(pid_), local, bytes == 0 ? 1L : 2L, remote,
                                      static_cast<long>(ranges), 0L);
         if (moved < 0) return why(errno);
-        if (word != mark_.value) return Result::gone;
+        if (word != mark_.value) return Result::ended;
         if (static_cast<size_t>(moved) != sizeof word + bytes) return Result::unreached;
         here += bytes;
     } while (!there.empty());

@@ -26,8 +26,8 @@ MemoryMark own_memory_mark();
 class ForeignMemory {
 public:
     // unreached: some of the memory is not mapped there, does not permit it, or is hidden from other processes;
-    // gone: that process has ended or is another program; forbidden: the system does not let us
-    enum class Result : uint8_t { ok, unreached, gone, forbidden };
+    // ended: that process has ended or is another program; forbidden: the system does not let us
+    enum class Result : uint8_t { ok, unreached, ended, forbidden };
 
     ForeignMemory() = default;
     ForeignMemory(int pid, MemoryMark mark) : pid_(pid), mark_(mark) {}

@@ -14,21 +14,21 @@
 
 namespace viaduct {
 
-Fd peer_process(int socket, pid_t number, bool* gone) {
+Fd peer_process(int socket, pid_t number, bool* ended) {
     int fd = -1;
     socklen_t length = sizeof fd;
-    *gone = false;
+    *ended = false;
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) == 0 && fd >= 0)
         return Fd(above_stdio(fd));
     Fd process;
     if (number > 0) {
         process = Fd(above_stdio(static_cast<int>(::syscall(SYS_pidfd_open, number, 0))));
-        *gone = !process.valid() && errno == ESRCH;
+        *ended = !process.valid() && errno == ESRCH;
     }
     // The number may have been given to another process meanwhile; not while the socket is still held.
     pollfd p{socket, POLLIN, 0};
-    *gone = *gone || ::poll(&p, 1, 0) < 0 || (p.revents & (POLLHUP | POLLERR)) != 0;
-    if (*gone) return {};
+    *ended = *ended || ::poll(&p, 1, 0) < 0 || (p.revents & (POLLHUP | POLLERR)) != 0;
+    if (*ended) return {};
     return process;
 }
 

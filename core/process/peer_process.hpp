@@ -9,8 +9,8 @@
 namespace viaduct {
 
 // A descriptor of it, by the kernel's word (SO_PEERPIDFD), else by its number (SO_PEERCRED; 0: our PID
-// namespace does not see it), checked to be still that process. Invalid: `gone`, or the kernel gives none: it
+// namespace does not see it), checked to be still that process. Invalid: `ended`, or the kernel gives none: it
 // is too old, forbids it, or does not show us the process.
-Fd peer_process(int socket, pid_t number, bool* gone);
+Fd peer_process(int socket, pid_t number, bool* ended);
 
 }  // namespace viaduct

@@ -5,7 +5,7 @@
 namespace viaduct {
 
 // Of the process that a pidfd stands for; 0 when it has ended or our namespace does not see it. Where the
-// kernel has to be asked by way of /proc, that may be of another namespace: who uses the number finds out
+// number comes from /proc, that may be of another namespace: the user of the number finds out
 // whether it is the right process.
 int process_number(int pidfd);
 

@@ -18,7 +18,7 @@ namespace viaduct {
 // Memory files and eventfds, which is all that providers hand out.
 bool is_memory_or_event(const Fd&);
 
-// One that may be closed here: such a file without much memory in it. No call on it waits for anybody.
+// One that may be closed here: such a file without much memory in it. No call on it waits for another process.
 bool closes_at_once(const Fd&);
 
 // True when the next message in this Unix socket carries files; it stays there.
@@ -37,13 +37,13 @@ public:
     // Never waits. What closes at once is closed here.
     void close(uid_t user, std::vector<Fd> files);
     // A client's Unix socket: shut down, so that nothing comes any more, and closed here if nothing is in it.
-    // With what nobody has read go the files in it.
+    // What was not read is closed with it, and the files in it.
     void close_socket(uid_t user, Fd socket);
 
     // Of that user: files not closed yet, those that hang among them.
     size_t waiting(uid_t user) const;
     bool full(uid_t user) const { return waiting(user) >= kMostWaiting; }
-    bool busy() const;  // with anybody's
+    bool busy() const;  // with the file of any user
     size_t threads() const;
 
     // Every now and then: wakes threads that hang in a call that a signal ends, as the wait of a lingering

@@ -82,7 +82,7 @@ void keep_out_of(AnyRegistered ask) { any_registered.store(ask, std::memory_orde
 void* map_own(size_t bytes, int protection, int flags, int fd, off_t at) {
     void* mapped = ::mmap(nullptr, bytes, protection, flags, fd, at);
     if (mapped == MAP_FAILED) return nullptr;
-    // Behind the mapping: what is registered from here on was mapped by somebody else when it was.
+    // Behind the mapping: what is registered from here on is not part of it.
     if (!is_registered(mapped, bytes)) return mapped;
     ::munmap(mapped, bytes);
 

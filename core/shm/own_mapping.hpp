@@ -14,7 +14,7 @@ namespace viaduct {
 // As mmap() at a place of the system's choice. Null, with errno, when there is none.
 void* map_own(size_t bytes, int protection, int flags, int fd = -1, off_t at = 0);
 
-// Who knows what is registered: whether any of those bytes are. Any thread may ask at any time.
+// The table of what is registered: whether any of those bytes are. Any thread may ask at any time.
 using AnyRegistered = bool (*)(uintptr_t begin, size_t bytes);
 void keep_out_of(AnyRegistered);
 

@@ -122,7 +122,7 @@ Segment Segment::map(Fd fd, size_t bytes, Access access, bool keep_fd) {
     // Only a memfd has seals of its own; one that cannot shrink cannot make us fault (spec/architecture 7).
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return none;
-    // Of huge pages there are few: one whose owner has punched it out again may be gone when we touch it, and we
+    // Of huge pages there are few: one whose owner has punched it out again may be missing when we touch it, and we
     // would be killed (SIGBUS).
     struct stat about {};
     if (::fstat(fd.get(), &about) != 0 || about.st_size < 0 || static_cast<uint64_t>(about.st_size) < bytes)

@@ -29,7 +29,7 @@ public:
 
     Segment() = default;
     // New sealed memfd of `bytes` (rounded up to pages), zeroed. `label` shows up in /proc for people.
-    // `others` is what everybody else may ever map: with read_only only this mapping can write.
+    // `others` is what other processes may ever map: with read_only only this mapping can write.
     static Segment create(const char* label, size_t bytes, Access others = Access::read_write);
     // The same without a mapping of our own: room for memory that is mapped in parts. Not valid(), but fd()
     // is.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The memory in which a process shows its counters and VIs to permitted readers (vipstat). One memfd for each
 // process that has opened a NIC, found as /proc/PID/fd/N -> /memfd:viaduct-stats. It describes itself: a
-// reader learns from it where each field lies, so that tools and libraries of different age understand each
+// reader finds in it where each field lies, so that tools and libraries of different age understand each
 // other.
 //
 //   0               StatsHeader

@@ -63,7 +63,7 @@ void* map(int fd, size_t at, size_t bytes) {
 bool ProcessStats::open() {
     const int fd = above_stdio(::memfd_create(kSegmentName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (fd < 0) return false;
-    // It grows, and nobody who may open it can shorten it under this process: that would end it by SIGBUS.
+    // It grows, and no process that may open it can shorten it under this process: that would end it by SIGBUS.
     const bool ready = set_size(fd, kRecordsAt) && ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
     void* memory = ready ? map(fd, 0, kRecordsAt) : nullptr;
     if (memory == nullptr) {

@@ -33,9 +33,9 @@ inline constexpr std::array<CounterInfo, kProcessCountKinds> kProcessCounters = 
     {"connected", "connections made"},
     {"connections_lost", "connections that did not end by this process' own VipDisconnect"},
     {"cq_overruns", "completions that found their completion queue full"},
-    {"rounds", "times a poll in vain looked at everything else of its NIC"},
+    {"rounds", "times an empty poll looked at everything else of its NIC"},
     {"async_told", "asynchronous errors told to a handler"},
-    {"async_unheard", "asynchronous errors no handler wanted, or of connections gone by then"},
+    {"async_unheard", "asynchronous errors without a handler, or of connections that had ended"},
     {"agent_attached", "times the kernel agent was connected to; more than 1: it was replaced"},
 }};
 

@@ -58,7 +58,7 @@ Look find_segment(pid_t pid, Fd* out) {
         const std::string path = folder + "/" + entry->d_name;
         const std::string target = link_of(path);
         if (target != wanted && target != wanted + " (deleted)") continue;
-        // Whatever really is behind that name, opening it waits for nobody.
+        // Whatever really is behind that name, opening it does not block.
         Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
         if (!fd.valid()) {
             found = Look::no_permission;

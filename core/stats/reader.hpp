@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The reading side of the segment described in layout.hpp. Reads with pread, never maps: the process looked
-// at may do with its memory what it likes. Everything read is checked: it belongs to somebody else.
+// at may do with its memory what it likes. Everything read is checked: it belongs to another process.
 #pragma once
 
 #include <sys/types.h>
@@ -45,7 +45,7 @@ enum class Look { ok, no_process, no_permission, no_stats, unreadable };
 Look look_at(pid_t pid, Picture* out);
 // The same of a segment that is open already; its owner may have ended.
 Look look_into(int fd, Picture* out);
-// Processes of this user (of everybody for root) that show something.
+// Processes of this user (of all users for root) that show something.
 std::vector<pid_t> visible_processes();
 
 // 0 or "" when there is no such field.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a VI tells people who look from outside (vipstat), besides the positions of its queues: counters of
+// What a VI shows to readers outside of the process (vipstat), besides the positions of its queues: counters of
 // everything that happens silently. Written on slow paths only, by any thread; part of ViCore.
 #pragma once
 
@@ -39,7 +39,7 @@ inline constexpr std::array<CounterInfo, kViCountKinds> kViCounters = {{
     {"errors", "descriptors completed in error, flushed ones not counted"},
     {"async_errors", "asynchronous errors"},
     {"sleeps", "times a waiting call went to sleep"},
-    {"wakes", "times somebody asleep was woken for a completion"},
+    {"wakes", "times a sleeping thread was woken for a completion"},
     {"backlogs", "times sends found no room on the way and had to wait"},
     {"credit_looks", "times the peer's count of posted receives was read anew"},
     {"no_receive", "messages that met no posted receive"},
@@ -56,7 +56,7 @@ struct ViStats {
     std::atomic<uint32_t> credits{0};       // messages the peer had room for when last looked
     std::atomic<int64_t> last_error_at{0};  // CLOCK_MONOTONIC, ns
     std::atomic<int64_t> changed_at{0};     // of the last change of state, likewise
-    // Position of the descriptor that a poll has waited for in vain, and since when; [0] send, [1] receive.
+    // Position of the descriptor that a poll has found incomplete, and since when; [0] send, [1] receive.
     struct Waiting {
         std::atomic<uint32_t> position{0};
         std::atomic<int64_t> since{0};

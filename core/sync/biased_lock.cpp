@@ -59,7 +59,7 @@ void BiasedLock::note_holder() {
     row_ = 0;
     held_.store(1, std::memory_order_relaxed);
     owner_.store(me, std::memory_order_relaxed);
-    unlock_slow();  // publishes both to the next holder of word_, who will revoke and wait for held_
+    unlock_slow();  // publishes both to the next holder of word_, which will revoke and wait for held_
 }
 
 void BiasedLock::lock_slow() {
@@ -86,7 +86,7 @@ void BiasedLock::lock_slow() {
             } else if (waits < kSpinsBeforeSleep + kYieldsBeforeSleep) {
                 ::sched_yield();
             } else {
-                futex_wait(held_, 1, kOwnerNap, false);  // nobody wakes us; nanosleep is a cancellation point
+                futex_wait(held_, 1, kOwnerNap, false);  // no thread wakes us; nanosleep is a cancellation point
             }
         }
         owner_.store(kRevoked, std::memory_order_relaxed);

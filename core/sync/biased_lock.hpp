@@ -17,7 +17,7 @@
 
 namespace viaduct {
 
-// Who is asking. It must mean the same in every copy of this code in the process (libvipl and each provider
+// The calling thread. It must mean the same in every copy of this code in the process (libvipl and each provider
 // carry one), so it is the thread pointer and no thread-local variable of ours. A later thread may get the
 // pointer of one that has ended and inherits its biases with it; thread creation orders the two.
 inline uintptr_t thread_identity() {
@@ -71,7 +71,7 @@ public:
 
     void unlock() {
 #ifndef VIADUCT_TSAN
-        // Only the thread in bias_ ever writes held_; nobody who holds word_ is inside with held_ set.
+        // Only the thread in bias_ ever writes held_; no holder of word_ is inside while held_ is set.
         if (held_.load(std::memory_order_relaxed) != 0 && bias_is_mine()) [[likely]] {
             held_.store(0, std::memory_order_release);
             return;
@@ -80,7 +80,7 @@ public:
         unlock_slow();
     }
 
-    // Back to the state of a new lock, for an object that is used again. Nobody may hold or want it.
+    // Back to the state of a new lock, for an object that is used again. No thread may hold it or wait for it.
     void reset() {
         owner_.store(kUnset, std::memory_order_relaxed);
         held_.store(0, std::memory_order_relaxed);
@@ -120,9 +120,9 @@ private:
 
     std::atomic<uintptr_t> owner_{kUnset};
     std::atomic<uint32_t> held_{0};        // the biased thread is inside
-    std::atomic<uint32_t> word_{0};        // 0 free, 1 locked, 2 locked and somebody sleeps
+    std::atomic<uint32_t> word_{0};        // 0 free, 1 locked, 2 locked and a thread sleeps
     std::atomic<uintptr_t> bias_{kUnset};  // the first owner: the only thread that is ever biased to
-    uint32_t row_ = 0;                     // times it took word_ with nobody in between; under word_
+    uint32_t row_ = 0;                     // times it took word_ with no other thread in between; under word_
 };
 
 // Inside a lock for a scope, remembering how it came in: cheaper than lock() and unlock() on hot paths.

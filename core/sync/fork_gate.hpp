@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A mutex that a fork waits for, so that the child finds what it guards whole. A plain one that another
-// thread holds at the fork is never given back in the child: who needs it there waits for ever. hold(),
+// thread holds at the fork is never given back in the child: a thread that needs it there waits for ever. hold(),
 // let_go() and reset() are for the handlers of pthread_atfork(3). Where a fork did not wait (_Fork() runs no
-// handlers), reset() tells whether somebody was inside.
+// handlers), reset() tells whether a thread was inside.
 #pragma once
 
 #include <sched.h>
@@ -28,7 +28,7 @@ public:
     }
 
     // Before the fork, on its thread. Not when that thread is inside: it forks in the middle, from a signal
-    // handler or a constructor of a library that is being loaded. And not for ever: who is inside may want a
+    // handler or a constructor of a library that is being loaded. And not for ever: the thread inside may need a
     // lock that a handler before ours has taken.
     void hold() {
         if (inside_.load(std::memory_order_relaxed) == thread_identity()) return;
@@ -37,7 +37,7 @@ public:
             if (tries < kYields) {
                 ::sched_yield();
             } else {
-                futex_wait(nobody_, 0, kNap, false);  // nanosleep is a cancellation point
+                futex_wait(never_woken_, 0, kNap, false);  // nanosleep is a cancellation point
             }
         }
         inside_.store(thread_identity(), std::memory_order_relaxed);
@@ -65,7 +65,7 @@ private:
     static constexpr int64_t kNap = 1'000'000;
 
     std::mutex mutex_;
-    std::atomic<uint32_t> nobody_{0};   // wakes nobody
+    std::atomic<uint32_t> never_woken_{0};   // no thread is woken by it
     std::atomic<uintptr_t> inside_{0};  // the thread that holds the mutex
     bool held_ = false;                 // for a fork; under the mutex
 };

@@ -33,7 +33,7 @@ bool TunerClass::another_in_time(uint32_t method) const {
 bool TunerClass::is_wanted(const TunerRules& rules, uint32_t method) const {
     const Trial& t = trials_[method];
     const TunedMethod& of = rules.methods[method];
-    return !t.left_out && t.late < kMostLate && t.gone < of.untold + of.told &&
+    return !t.left_out && t.late < kMostLate && t.run < of.untold + of.told &&
            (!of.after_others || another_in_time(method));
 }
 
@@ -43,7 +43,7 @@ TunerClass::Choice TunerClass::choose(const TunerRules& rules, uint32_t possible
     } else if (may_try) {
         for (uint32_t method = 0; method < rules.methods.size(); ++method) {
             if ((possible >> method & 1) == 0 || !is_wanted(rules, method)) continue;
-            const bool counts = ++trials_[method].gone > rules.methods[method].untold;
+            const bool counts = ++trials_[method].run > rules.methods[method].untold;
             took_part_ |= 1u << method;
             since_ = 0;
             return {static_cast<uint8_t>(method), true, counts, round_};

@@ -75,7 +75,7 @@ public:
 
 private:
     struct Trial {
-        uint8_t gone = 0, told = 0, late = 0;
+        uint8_t run = 0, told = 0, late = 0;
         bool left_out = false;
         uint64_t time = 0;  // the least, or the sum; ns for 64 KiB
     };
@@ -90,7 +90,7 @@ private:
     std::array<Trial, kMostMethods> trials_{};
     std::array<uint8_t, kMostMethods> order_{};            // of preference
     std::array<uint8_t, kMostMethods> left_out_of_{};      // so many rounds,
-    std::array<uint8_t, kMostMethods> left_out_so_far_{};  // of which so many have gone
+    std::array<uint8_t, kMostMethods> left_out_so_far_{};  // of which so many have run
     bool trying_ = true;
     bool decided_ = false;
     uint32_t took_part_ = 0;  // methods of this round

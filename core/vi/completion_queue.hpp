@@ -20,7 +20,7 @@ public:
     };
 
     // `entries` is exactly what can be held, from 1 up (spec/compat Q3). False when memory is short. Empties
-    // the ring; for objects that are used again, when nobody else does.
+    // the ring; for objects that are used again, when no other thread uses it.
     bool allocate(uint32_t entries);
     void release();
 

@@ -99,7 +99,7 @@ struct ViEvents {
     // Carries out a break that was marked: VI to Error, queues flushed, waiters woken. No VI lock may be
     // held.
     void (*settle)(ViCore&);
-    // Somebody sleeps on that queue or its CQ: wake them. Any locks may be held.
+    // A thread sleeps on that queue or its CQ: wake it. Any locks may be held.
     void (*wake)(WorkQueue&);
     // A CQ has overflowed: the entry of `queue` was lost. Marks what has to follow. Any locks may be held.
     void (*cq_overflow)(WorkQueue&);
@@ -140,7 +140,7 @@ struct ViCore {
     }
     bool is_marked_broken() const { return broken.load(std::memory_order_acquire) == 2; }
 
-    // Why the next descriptor of a queue fails, where a provider knows more than the descriptor shows; then why it
+    // Why the next descriptor of a queue fails, where a provider has found more than the descriptor shows; then why it
     // has failed. [0] under send.lock, [1] under recv.lock; slow paths only.
     struct Known {
         Cause cause;
@@ -149,12 +149,12 @@ struct ViCore {
     Known causes[2];
     Known& cause_of(const WorkQueue& q) { return causes[q.is_receive ? 1 : 0]; }
 
-    ViStats stats;  // last: nobody who is in a hurry looks here
+    ViStats stats;  // last: no hot path reads it
 };
 
 // Counts the completion just published in the head's descriptor: CQ entry, then wake-up. The second half of
-// complete_head(), for hot paths that know the descriptor and that it went well.
-// `barrier` is light_barrier, or less where the caller knows that it needs no fence.
+// complete_head(), for hot paths that have the descriptor at hand and no error.
+// `barrier` is light_barrier, or less where the caller needs no fence.
 template <class Barrier>
 [[gnu::always_inline]] inline void tell_completion(WorkQueue& q, Barrier barrier) {
     q.completed = q.completed + 1;
@@ -169,10 +169,10 @@ template <class Barrier>
         q.vi->events->wake(q);
 }
 
-// Whether a completion just published concerns nobody but the thread that polls the queue itself. `barrier`
+// Whether a completion just published concerns only the thread that polls the queue itself. `barrier`
 // as above: it stands between the status and this look.
 template <class Barrier>
-[[gnu::always_inline]] inline bool nobody_to_tell(const WorkQueue& q, Barrier barrier) {
+[[gnu::always_inline]] inline bool no_thread_waits(const WorkQueue& q, Barrier barrier) {
     barrier();  // pairs with the heavy barrier of a thread going to sleep
     return q.cq == nullptr && q.sleepers.load(std::memory_order_relaxed) == 0;
 }

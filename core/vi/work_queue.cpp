@@ -120,7 +120,7 @@ uint32_t check_send(const ViCore& vi, const VIP_DESCRIPTOR* d, uint64_t* total) 
 
 namespace {
 
-// spec/descriptors 2.2 rule 1: the receive queue knows one operation. Rule 2 and spec/compat T3: IMMEDIATE is
+// spec/descriptors 2.2 rule 1: the receive queue has one operation. Rule 2 and spec/compat T3: IMMEDIATE is
 // tolerated. spec/descriptors 2.3: a fence has no place here. Length is not looked at: programs store what
 // they like in it.
 inline bool has_form_of_receive(const ViCore& vi, const VIP_DESCRIPTOR* d, uint32_t count) {

@@ -9,9 +9,9 @@ namespace {
 // Dozens of ranks that only look for messages come round in less; a time slice, which ends at a tick of the
 // kernel's clock, is mostly more.
 constexpr int64_t kLongYield = 500'000;
-// To ask again costs a slice of somebody else's, so it is asked more and more seldom.
-constexpr int64_t kShortestBelief = 25'000'000;
-constexpr int64_t kLongestBelief = 1'600'000'000;
+// A probe costs a time slice of another thread, so probes become rarer and rarer.
+constexpr int64_t kShortestValidity = 25'000'000;
+constexpr int64_t kLongestValidity = 1'600'000'000;
 
 }  // namespace
 
@@ -24,13 +24,13 @@ void CpuContention::give_way(unsigned long_ones) {
         if (long_in_row_.load(std::memory_order_relaxed) == 0) return;
         long_in_row_.store(0, std::memory_order_relaxed);
         until_.store(0, std::memory_order_relaxed);
-        belief_ns_.store(0, std::memory_order_relaxed);
+        valid_for_ns_.store(0, std::memory_order_relaxed);
         return;
     }
     if (long_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < long_ones) return;
     const int64_t belief =
-        std::clamp(belief_ns_.load(std::memory_order_relaxed) * 2, kShortestBelief, kLongestBelief);
-    belief_ns_.store(belief, std::memory_order_relaxed);
+        std::clamp(valid_for_ns_.load(std::memory_order_relaxed) * 2, kShortestValidity, kLongestValidity);
+    valid_for_ns_.store(belief, std::memory_order_relaxed);
     until_.store(now + belief, std::memory_order_relaxed);
 }
 

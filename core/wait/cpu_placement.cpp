@@ -60,7 +60,7 @@ bool CpuPlacement::shared_with(size_t other) {
     const int cpu = ::sched_getcpu();
     if (cpu < 0) return false;
     const uint32_t here = static_cast<uint32_t>(cpu) + 1;
-    // Written when it is another one, so that those who look keep the line.
+    // Written when it is another one, so that readers keep the cache line.
     std::atomic<uint32_t>& own = places_[own_].cpu;
     if (own.load(std::memory_order_relaxed) != here) own.store(here, std::memory_order_relaxed);
     return places_[other].cpu.load(std::memory_order_relaxed) == here;

@@ -2,7 +2,7 @@
 // CPU placement: on which processor each of some processes that wait for each other ran last. Where they are more than
 // processors, one that waits for another one of its own processor has to give way at once, for until then that one
 // cannot run; one that is elsewhere may be running at this moment, and is worth a look. Only advice: a process
-// that computes may have been moved since, and nobody is harmed by what another process writes here.
+// that computes may have been moved since, and what another process writes here can only cost time.
 // Bound: a wrong answer costs the message one yield. Off: no memory is made, and every answer is no.
 #pragma once
 
@@ -21,17 +21,17 @@ public:
     // Process `own` of `count`.
     bool create(size_t own, size_t count);
     std::string name() const;
-    // The memory of that name. False, and nobody has a place, where it is not to be had or of something else.
+    // The memory of that name. False, and no process has a place, where it is not to be had or of something else.
     bool open(const std::string& name, size_t own, size_t count);
     void leave();
 
     // Tells where the calling thread is, and answers whether another process was last seen on the same
-    // processor. To be asked by who waits: each answer tells the others where to look.
+    // processor. Called by a waiting thread: each call tells the others where it is.
     bool shared_with(size_t other);
 
 private:
     struct Head {
-        uint64_t token;  // that of the name: a file may be of somebody else by the time it is opened
+        uint64_t token;  // that of the name: a file may be another one by the time it is opened
     };
     struct alignas(64) Place {
         std::atomic<uint32_t> cpu;  // number of the processor, and 1

@@ -12,7 +12,7 @@ namespace viaduct {
 namespace {
 
 constexpr int64_t kProbeEvery = 200'000;  // a yield of 0.35 us in 200 us of polling costs nothing
-constexpr int64_t kProbeAlone = 20'000;   // the same where all who want to run want this processor
+constexpr int64_t kProbeAlone = 20'000;   // the same where all threads compete for this processor
 constexpr uint32_t kYieldsBetweenQuestions = 8;
 
 CrowdScore crowd_score;
@@ -32,11 +32,11 @@ void CrowdScore::yielded(int64_t took, int64_t now) {
     average_.store(average, std::memory_order_relaxed);
     if (took >= kLongYield && average >= kLongYield) {
         const int64_t belief =
-            std::clamp(2 * belief_.load(std::memory_order_relaxed), kShortestBelief, kLongestBelief);
-        belief_.store(belief, std::memory_order_relaxed);
+            std::clamp(2 * valid_for_.load(std::memory_order_relaxed), kShortestValidity, kLongestValidity);
+        valid_for_.store(belief, std::memory_order_relaxed);
         until_.store(now + belief, std::memory_order_relaxed);
-    } else if (average < kLongYield && belief_.load(std::memory_order_relaxed) != 0) {
-        belief_.store(0, std::memory_order_relaxed);
+    } else if (average < kLongYield && valid_for_.load(std::memory_order_relaxed) != 0) {
+        valid_for_.store(0, std::memory_order_relaxed);
     }
 }
 

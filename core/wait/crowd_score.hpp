@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Crowd score: whether others want the processors that a polling loop uses, learnt from how long its yields take. A
-// VIPL program that polls or waits goes by it: while nobody else is there it makes no system call but a yield of a
+// Crowd score: whether other threads need the processors of a polling loop, measured by how long its yields take. A
+// VIPL program that polls or waits uses it: without other threads it makes no system call but a yield of a
 // third of a microsecond every 200 us of polling.
 // Bound: a poll behind a message's back gives way for as long as the kernel lets the others run; a wait does so 64
-// times at most and then sleeps, to be woken by the message. Beside somebody who computes there is one yield in 25 ms
+// times at most and then sleeps, to be woken by the message. Beside a computing thread there is one yield in 25 ms
 // at first, in 1.6 s later.
 #pragma once
 
@@ -17,12 +17,12 @@ class CrowdScore {
 public:
     // A yield has taken so long, until `now`.
     void yielded(int64_t took, int64_t now = 0);
-    // Two yields that let somebody run make a crowd, one does where only one processor is allowed, and four vain ones
-    // end it. To be bound to a processor is no crowd: ranks and servers are, each to one of its own.
+    // Two yields that let another thread run make a crowd, one does where only one processor is allowed, and four
+    // that do not end it. To be bound to a processor is no crowd: ranks and servers are, each to one of its own.
     bool many() const { return score_.load(std::memory_order_relaxed) >= kCrowdAt; }
     bool some() const { return score_.load(std::memory_order_relaxed) >= kCrowdOnOneAt; }
-    // Those who run keep the processor for a time slice: yields take long on average. False once in a while, so that
-    // one yield tells whether that is still so.
+    // The other threads keep the processor for a time slice: yields take long on average. False once in a while, so
+    // that one yield tells whether that is still so.
     bool computes(int64_t now) const {
         return average_.load(std::memory_order_relaxed) >= kLongYield && now < until_.load(std::memory_order_relaxed);
     }
@@ -32,31 +32,31 @@ private:
     // kernel's clock, is mostly more. One that was not used up, among those, changes little.
     static constexpr int64_t kLongYield = 500'000;
     static constexpr int64_t kMostCounted = 16 * kLongYield;
-    static constexpr int64_t kShortestBelief = 25'000'000;
-    static constexpr int64_t kLongestBelief = 1'600'000'000;
+    static constexpr int64_t kShortestValidity = 25'000'000;
+    static constexpr int64_t kLongestValidity = 1'600'000'000;
     static constexpr int kCrowdAt = 4;
     static constexpr int kCrowdOnOneAt = 2;
     static constexpr int kMost = 8;
-    static constexpr int64_t kPlainYield = 350;  // upper guess of a yield that nobody else uses, ns
+    static constexpr int64_t kPlainYield = 350;  // upper guess of a yield that no other thread uses, ns
     static constexpr int64_t kSwitches = 4;  // two switches take longer than so many of those: a call whose code is in
                                              // no cache takes up to three, switches take six and more
 
-    // Rises by two when a yield has let somebody run, falls by one when not.
+    // Rises by two when a yield has let another thread run, falls by one when not.
     std::atomic<int> score_{0};
     std::atomic<int64_t> quickest_{kPlainYield};
     std::atomic<int64_t> average_{0};  // of the last yields, ns
-    std::atomic<int64_t> belief_{0};   // how long it is believed without asking
+    std::atomic<int64_t> valid_for_{0};   // how long it is valid without a probe
     std::atomic<int64_t> until_{0};
 };
 
-// True when others want the processors we spin on: recent yields have let them run.
+// True when others need the processors we spin on: recent yields have let them run.
 bool crowded();
 
-// Gives way, and learns from how long that took whether somebody else ran.
+// Yields, and finds from how long that took whether another thread ran.
 void yield_processor();
 
-// Those who ran compute. While they do, each yield costs a time slice of every one of them, and a process that sleeps
-// is owed the processor when it is woken: a wait sleeps at once, and does not yield.
+// The other threads compute. While they do, each yield costs a time slice of every one of them, and a process that
+// sleeps gets the processor when it is woken: a wait sleeps at once, and does not yield.
 bool others_compute();
 
 // For polling loops, once in a while (every few microseconds): gives way when crowded, else seldom, to notice
@@ -85,7 +85,7 @@ private:
     bool told_;
 };
 
-// For a poll in vain while crowd_hint: gives way, and now and then looks whether that is still needed.
+// For an empty poll while crowd_hint: yields, and now and then looks whether that is still needed.
 void give_way();
 
 // Off: no loop gives way, however many processes wait. The process's own choice ([vipl] give_way), before it polls.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Poll delay: when a wait looks for the first time. A look in vain takes the line that the message is going to come in
-// from its sender, who then has to fetch it back before it can write: an answer that is just being made comes later for
-// being looked for. One that is there already comes later for not being looked for. Which of both a program's waits
-// mostly are, its own time tells: now and then some in a row look at once and as many a moment later.
+// Poll delay: when a wait looks for the first time. A poll that finds nothing takes the cache line of the message
+// from its sender, which then has to fetch it back before it can write: an answer that is just being made comes
+// later for being looked for. One that is there already comes later for not being looked for. Which of both a
+// program's waits mostly are, its own time tells: now and then some in a row look at once and as many a moment later.
 // Bound: a message that is there is seen later by the moment that the caller waits (two pauses in libcmpi), where that
 // is quicker on the whole, and else in 64 of 4,224 waits.
 #pragma once

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Spin limit: how long a wait looks before it gives way, where those who wait are more than processors. Of two that
+// Spin limit: how long a wait looks before it gives way, where waiting threads are more than processors. Of two that
 // run at this moment the answer is quicker than giving way would be, and both go on for a whole time slice without the
-// kernel. Where the one that is waited for has no processor, as in a collective call of all, each look takes from it
+// kernel. Where the awaited process has no processor, as in a collective call of all, each look takes from it
 // the time it needs. Which it is the waits themselves tell: by when they ended.
-// Bound: a wait gives way after 8 to 64 looks, some tens of nanoseconds each; one that looks for the most in vain, as
-// every 32nd does at the least limit, gives way two to four microseconds later than it could.
+// Bound: a wait gives way after 8 to 64 looks, some tens of nanoseconds each; one that looks longest and finds
+// nothing, as every 32nd does at the least limit, gives way two to four microseconds later than it could.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ public:
     // time slice; the least are what a message needs that has left already.
     static constexpr unsigned kMost = 64;
     static constexpr unsigned kLeast = 8;
-    // So many waits in vain with the least, and one looks for long again.
+    // After so many fruitless waits with the least limit one looks for long again.
     static constexpr unsigned kBetweenTrials = 32;
 
     // Passes before giving way.
@@ -43,7 +43,7 @@ public:
         limit_.store(next, std::memory_order_relaxed);
     }
 
-    // Always the most from now on. Before anybody waits.
+    // Always the most from now on. Call it before any thread waits.
     void switch_off() {
         off_ = true;
         limit_.store(kMost, std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One wait of VIPL that may end in sleep: spin with pauses, yield, then sleep; and yield at once where more threads
-// want to run than there are processors (spec/performance R4 and R8). Any thread; never on the way of a message that
+// are runnable than there are processors (spec/performance R4 and R8). Any thread; never on the way of a message that
 // is there already. Off: [vipl] spin_us = 0.
 // Bound: between two looks lie one pause, or every 32nd time a yield.
 #pragma once
@@ -12,7 +12,7 @@ namespace viaduct {
 // `if (ready()) ...; else if (!spin.step()) sleep`.
 class SpinWait {
 public:
-    // Spins for about `spin_ns` when nobody else wants the processor; 0: sleep at once.
+    // Spins for about `spin_ns` when no other thread needs the processor; 0: sleep at once.
     explicit SpinWait(int64_t spin_ns) : spin_ns_(spin_ns) {}
 
     // To be called between two looks at the condition; false: time to sleep.

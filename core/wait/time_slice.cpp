@@ -73,7 +73,7 @@ void take_short_slice() {
 
 void give_slice_back() {
     const uint64_t before = slice_before;
-    // Another thread may end the job; the one that began it may have ended.
+    // Another thread may end the job; the thread that began it may have ended.
     if (before != 0 && ::syscall(SYS_tgkill, ::getpid(), taker, 0) == 0) restore(taker, before);
     // Not sooner: a child forked before this line gives back what it has inherited.
     slice_before = 0;

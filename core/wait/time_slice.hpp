@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Time slice: the shortest one that the kernel grants to this thread and those it makes. A thread that has a short one
-// may run as soon as it is woken, instead of after the slice of somebody who computes. Kernels before 6.12 know no
+// may run as soon as it is woken, instead of after the slice of a computing thread. Kernels before 6.12 have no
 // slices of one thread: nothing is changed there. Delays no message.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Wait policy: what a wait of libcmpi does after a pass over everything that may move has moved nothing. Where those
-// who wait and processors match, it looks again, and asks the system now and then whether others want the processor;
+// that wait and processors match, it looks again, and checks now and then whether others need the processor;
 // where they do not, it looks for as long as that pays (spin_limit.hpp), gives way for a while, and then sleeps until
-// it is woken. Beside somebody who computes (cpu_contention.hpp) it looks briefly and sleeps, whatever the number; and
-// where the one it waits for is on its own processor (cpu_placement.hpp) it gives way at once.
+// it is woken. Beside a computing thread (cpu_contention.hpp) it looks briefly and sleeps, whatever the number; and
+// where the awaited process is on its own processor (cpu_placement.hpp) it gives way at once.
 // Bound: what comes is seen at the next look: after a pause, after a yield, or after the wake-up of a sleeper.
 #pragma once
 
@@ -16,12 +16,12 @@ namespace viaduct {
 class WaitPolicy {
 public:
     // Passes without contention between two questions to the system: after some tens of microseconds others may
-    // want our processor.
+    // need our processor.
     static constexpr unsigned kPassesBetweenYields = 1024;
 
     enum class Step {
         pause,  // look again
-        ask,    // the same, after a yield that tells whether somebody computes; the place for a look at a clock
+        ask,    // the same, after a yield that tells whether another thread computes; the place for a look at a clock
         yield,
         sleep,
     };
@@ -38,13 +38,13 @@ public:
         if (crowded && idle_ != 0 && idle_ < limit_) spins_.rewarded(idle_);
         idle_ = 0;
     }
-    // A pass has moved nothing. `crowded`: those who wait are more than processors; it yields `yields` times then.
-    // `tired`: it has looked for long enough before. `here()`, asked while it still looks: the one that is waited for
+    // A pass has moved nothing. `crowded`: waiting threads are more than processors; it yields `yields` times then.
+    // `tired`: it has looked for long enough before. `here()`, called while it still looks: the awaited process
     // is on our processor, and cannot run until we give way.
     template <class Here>
     Step next(bool crowded, unsigned yields, bool tired, Here here) {
         count(crowded);
-        // That says nothing about how long to look for those who run.
+        // That says nothing about how long to look for running threads.
         if (crowded && idle_ <= limit_ && here()) idle_ = limit_ + 1;
         if (crowded && idle_ == limit_) spins_.in_vain();
         if (idle_ < limit_ && !tired) return Step::pause;
@@ -52,8 +52,8 @@ public:
         if (!crowded) return idle_ % kPassesBetweenYields == 0 ? Step::ask : Step::pause;
         return idle_ < limit_ + yields ? Step::yield : Step::sleep;
     }
-    // For those who wait by other rules: one more pass in vain, and how many there were. Without the number of those
-    // who wait nothing is learnt from it.
+    // For waits with other rules: one more pass in vain, and how many there were. Without the number of those
+    // waiting threads nothing is learnt from it.
     unsigned count(bool crowded) {
         if (idle_++ == 0) limit_ = crowded ? spins_.limit() : SpinLimit::kMost;
         return idle_;

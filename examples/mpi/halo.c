@@ -16,7 +16,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
 
-    /* A grid of one dimension knows the neighbours; at its ends they are MPI_PROC_NULL, and messages are nothing. */
+    /* A grid of one dimension has the neighbours; at its ends they are MPI_PROC_NULL, and messages are nothing. */
     MPI_Dims_create(size, 1, &dims);
     MPI_Cart_create(MPI_COMM_WORLD, 1, &dims, &periods, 1, &rod);
     MPI_Comm_rank(rod, &rank);

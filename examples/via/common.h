@@ -91,7 +91,7 @@ static inline void connect_as_caller(VIP_VI_HANDLE vi, int number) {
     VIP_VI_ATTRIBUTES theirs;
     VIP_RETURN result;
 
-    do { /* NO_MATCH: no one waits there yet */
+    do { /* NO_MATCH: no program waits there yet */
         result = VipConnectRequest(vi, address(NULL, number), address("localhost", number), 10000, &theirs);
     } while (result == VIP_NO_MATCH);
     must(result, "VipConnectRequest");

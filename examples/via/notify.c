@@ -9,7 +9,7 @@
 static sem_t all_there;
 static int seen;
 
-/* The descriptor is handed over as by VipRecvDone. A notification is for one descriptor: it is asked for again. */
+/* The descriptor is handed over as by VipRecvDone. A notification is for one descriptor: it is requested again. */
 static void on_message(VIP_PVOID context, VIP_NIC_HANDLE nic_of_it, VIP_VI_HANDLE vi, VIP_DESCRIPTOR *d) {
     const char *greeting = context;
 

@@ -56,8 +56,8 @@ VIP_RETURN VipxAllocMemory(VIP_NIC_HANDLE NicHandle, VIP_ULONG Bytes, VIP_ULONG 
                            VIP_MEM_ATTRIBUTES* MemAttribs, VIP_PVOID* Address, VIP_MEM_HANDLE* MemoryHandle);
 
 /*
- * Deregisters and gives back what VipxAllocMemory has given: address and handle as they were. When it returns nobody
- * writes to the memory any more, and it is gone. Any thread.
+ * Deregisters and gives back what VipxAllocMemory has given: address and handle as they were. When it returns no peer
+ * writes to the memory any more, and it is unmapped. Any thread.
  * SUCCESS, INVALID_PARAMETER (dead handle, or not such memory).
  */
 VIP_RETURN VipxFreeMemory(VIP_NIC_HANDLE NicHandle, VIP_PVOID Address, VIP_MEM_HANDLE MemoryHandle);
@@ -135,8 +135,8 @@ VIP_RETURN VipxWriteNow(VIP_VI_HANDLE ViHandle, const VIPX_WRITE* Write);
 
 /*
  * Where the bytes of such a write to RemoteAddress would come to lie in this process: for prefetching what will be
- * written soon, and for nothing else. What is stored there is no transfer: nobody looks whether the memory is still
- * what it was.
+ * written soon, and for nothing else. What is stored there is no transfer: the library does not check that the
+ * memory is still what it was.
  * SUCCESS, INVALID_PARAMETER (dead handle, Here NULL), NOT_DONE (nowhere, or not permitted, or not Connected).
  */
 VIP_RETURN VipxQueryMapped(VIP_VI_HANDLE ViHandle, VIP_UINT64 RemoteAddress, VIP_MEM_HANDLE RemoteHandle,

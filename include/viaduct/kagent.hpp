@@ -8,9 +8,9 @@
 //
 // A session = one socket = one process: that is what tells processes apart, never a process number, which is 0
 // for a process in a PID namespace that the agent does not see. The kernel's credentials (SO_PEERCRED) name the
-// user, unless the agent's user namespace has no number for him: then he is alone. When the socket
-// closes, everything the session owned is gone at once. Requests carry a ticket chosen by the client
-// (non-zero); answers repeat it. Requests may be answered in any order: kConnWait and friends are answered
+// user, unless the agent's user namespace has no number for that user: then the session counts as a user of its own.
+// When the socket closes, everything the session owned is released at once. Requests carry a ticket chosen by the
+// client (non-zero); answers repeat it. Requests may be answered in any order: kConnWait and friends are answered
 // when decided.
 //
 // Versions: the first message is kHello with the lowest and highest version the client speaks. The agent
@@ -43,7 +43,7 @@ enum class Type : uint16_t {
     kConnWait,     // ConnWait         kIncoming | kError
     kConnRequest,  // ConnRequest      kJoined + fds | kError(no_match, rejected, timeout, ...)
     kConnPeer,     // ConnRequest      kJoined + fds | kError(timeout, mismatch_*, ...)
-    kConnAccept,   // ConnAccept       kJoined + fds | kError(timeout: requester gone; invalid: no such
+    kConnAccept,   // ConnAccept       kJoined + fds | kError(timeout: requester has left; invalid: no such
                    // incoming; mismatch_*: the incoming stays valid)
     kConnConfirm,  // ConnConfirm      kDone | kError(timeout: the acceptor has given up). The requester has mapped
                    // and attached: the acceptor is told now. With ticket 0 there is no answer
@@ -53,7 +53,7 @@ enum class Type : uint16_t {
               // (its answer is on its way, before this one)
     kNameLookup,     // NameLookup       kNameEntry | kError(unknown_name)
     kAddressLookup,  // AddressLookup    kNameEntry | kError(unknown_name)
-    kNameAdd,        // NameText         kDone; a name of this session for its NICs, gone with the session
+    kNameAdd,        // NameText         kDone; a name of this session for its NICs, removed with the session
     kStatus,         // Empty            kStatusText (JSON of sessions, NICs, connections the caller may see)
     kShutdown,       // Empty            kDone; same user or root only: leave as soon as answered
     // agent -> client
@@ -98,7 +98,7 @@ struct Welcome {
     uint16_t version_min = 0;
     uint16_t version_max = 0;
     // Limits that the agent has inherited and cannot raise (core/agent/own_limits.hpp). A client of its user whose
-    // own limits are better asks it to leave (kShutdown) and starts another agent.
+    // own limits are better sends it a request to end (kShutdown) and starts another agent.
     uint16_t flaws = 0;
     uint32_t agent_pid = 0;
     uint32_t linger_ms = 0;
@@ -134,7 +134,7 @@ struct RejectionEntry {
 };
 
 // Descriptors: region table (read-only), then the provider's own (paramnet: its hub, its arena). At most
-// kMaxDescriptors - 3, and memory files or eventfds only: who sends another kind is dropped.
+// kMaxDescriptors - 3, and memory files or eventfds only: a session that sends another kind is dropped.
 struct OpenNic {
     char device[256] = {};    // the name given to VipOpenNic
     uint64_t context_id = 0;  // random, chosen by the client; a second context with the same id is refused
@@ -156,7 +156,7 @@ struct ContextRef {
 enum LeaseKind : uint32_t { kLeaseBytes = 0, kLeaseRegions = 1, kLeaseVis = 2, kLeaseCqs = 3 };
 
 // Quotas of the user are leased in pieces, so that creating and registering are no calls of the agent.
-// Positive: wants so much more; negative: gives back. The answer has what was granted (all or nothing).
+// Positive: asks for so much more; negative: gives back. The answer has what was granted (all or nothing).
 struct Lease {
     uint64_t context_id = 0;
     uint32_t kind = 0;
@@ -209,7 +209,7 @@ struct Cancel {
 
 // One end of a new connection. Order of events for client/server: the requester gets kJoined first, maps,
 // marks itself attached in the segment and sends kConnConfirm; only then the acceptor gets its kJoined. A
-// requester whose confirmation came too late hears so and undoes what it did. So nobody is ever half-open.
+// requester whose confirmation came too late is told so and undoes what it did. So no connection is ever half-open.
 // Peer-to-peer: both get it at once, and neither after its timeout. An end that has given up before it reads its
 // kJoined undoes it: a requester by kConnReject, any other by marking its end closed in the segment. Likewise a
 // kIncoming without a waiter is rejected.
@@ -249,7 +249,7 @@ struct NameEntry {
 };
 
 // Where the agent is (first that applies): VIADUCT_AGENT ("@name": abstract, or a path);
-// /run/viaduct/vipkad.sock when somebody listens there; "@viaduct-kad-<uid>" with automatic start. Abstract
+// /run/viaduct/vipkad.sock when an agent listens there; "@viaduct-kad-<uid>" with automatic start. Abstract
 // names belong to a network namespace, as NICs do.
 inline constexpr const char* kAgentVariable = "VIADUCT_AGENT";
 inline constexpr const char* kSystemSocket = "/run/viaduct/vipkad.sock";

@@ -4,7 +4,7 @@
 // control half runs in the kernel agent: which NICs exist, why one cannot be used, how two local ends are
 // joined. The data half runs in the application, under the user agent: it moves data between the work queues
 // of core/vi. Operations a provider does not have are null; the loader fills them with honest "not supported"
-// ones, so that nobody ever tests for null, and nobody ever tests a provider's name.
+// ones, so that no caller tests for null, or for the name of a provider.
 //
 // Threads and locks (the whole rule):
 //   - Operations marked [S] are called with vi.send.lock held, [R] with vi.recv.lock, [RS] with both, the
@@ -125,7 +125,7 @@ public:
     // by spinning.
     virtual bool crowded() = 0;
     // The NIC of that context (OpenArgs::context_id) is dead for good: every VI of it goes to Error and the
-    // program hears of it once (spec/errors 8, CATASTROPHIC). Done later, on a thread that holds no lock;
+    // program is told once (spec/errors 8, CATASTROPHIC). Done later, on a thread that holds no lock;
     // any thread may say so, with any locks held.
     virtual void nic_failed(uint64_t context_id) = 0;
 
@@ -193,7 +193,7 @@ struct DataOps {
     // [RS] The connection is about to end, by this end or because it is broken: takes in what has arrived (its
     // receives complete as ever) and, unless it is broken, moves what is queued for sending. not_done: sends are
     // left that the peer may yet take, or what has arrived cannot be had at this moment; the user agent gives up
-    // the locks and asks again, for a bounded time. Never waits.
+    // the locks and calls again, for a bounded time. Never waits.
     Status (*finish_traffic)(ViCore&);
     // [RS] quiesce: after it returns nothing on behalf of this VI writes consumer memory any more. Tells the
     // peer. Bounded; may block briefly. Descriptors are left to the user agent to flush.
@@ -220,7 +220,7 @@ struct DataOps {
     // Memory: tells the provider of changes in the region table. A provider whose device must know memory
     // before it moves any has `added` and `changed`; `added` comes before the program learns the handle, and
     // when it or `changed` fails, the table is put back as it was (`changed` has then kept the old state
-    // too). Others leave both null. `removed` comes after the entry is gone, says what it was, and returns
+    // too). Others leave both null. `removed` comes after the entry is removed, says what it was, and returns
     // only when no operation that checked the old entry is still writing.
     Status (*region_added)(NicContext*, uint32_t handle, const Region&);
     Status (*region_changed)(NicContext*, uint32_t handle, const Region& now);

@@ -15,12 +15,12 @@ namespace viaduct {
 // invalid), spec/adi B14 (too_large), spec/adi B15 (misaligned), spec/header 4.
 enum class Status : int32_t {
     ok = 0,
-    not_done,          // still pending; ask again
+    not_done,          // still pending; call again
     invalid,           // bad argument; nothing happened
     out_of_resources,  // a limit, a quota or memory
     timeout,
     rejected,       // the other side said no
-    no_match,       // nobody waits there
+    no_match,       // no program waits there
     broken,         // the peer cannot be reached from now on
     closed,         // operation on something already closed
     not_supported,  // this provider does not have it

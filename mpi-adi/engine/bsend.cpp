@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Buffered sends: a request nobody sees, with a copy of the data, under the account of the attached buffer.
+// Buffered sends: an internal request, with a copy of the data, under the account of the attached buffer.
 #include "mpi-adi/engine/bsend.hpp"
 
 #include <cstring>

@@ -14,7 +14,7 @@ namespace viaduct::mpi {
 
 // Sends, or copies and sends on its own. MPI_ERR_BUFFER when the buffer has no room.
 [[nodiscard]] int buffered_send(Comm& comm, int peer, int tag, const Payload& payload);
-// Called when a copy is gone.
+// Called when a copy is released.
 void free_buffer_space(uint64_t bytes);
 
 }  // namespace viaduct::mpi

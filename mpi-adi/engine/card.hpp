@@ -36,7 +36,7 @@ bool take_part(std::string_view* card, std::string* part);
 void append_number(std::string* card, uint32_t number);
 bool take_number(std::string_view* card, uint32_t* number);
 
-// The mask of this process, and what follows from all masks of a node: whether more ranks want our processors
+// The mask of this process, and what follows from all masks of a node: whether more ranks need our processors
 // than there are.
 std::string own_processors();
 bool is_crowded(std::string_view own, const std::string_view* others, size_t count);

@@ -66,7 +66,7 @@ Communicator* make_builtin(MPI_Comm handle, const char* name, std::vector<int> r
     return comm;
 }
 
-std::vector<int> everybody() {
+std::vector<int> all_ranks() {
     std::vector<int> all(size_t(world().size));
     std::iota(all.begin(), all.end(), 0);
     return all;
@@ -107,7 +107,7 @@ Communicator* world_comm() { return the_world; }
 Communicator* self_comm() { return the_self; }
 
 Communicator& base_comm() {
-    static Communicator* base = make_builtin(MPI_COMM_NULL, "all processes", everybody(), kBaseContext);
+    static Communicator* base = make_builtin(MPI_COMM_NULL, "all processes", all_ranks(), kBaseContext);
     return *base;
 }
 
@@ -195,7 +195,7 @@ int comm_free(Communicator* comm) {
 }
 
 int mpi_setup() {
-    the_world = make_builtin(MPI_COMM_WORLD, "MPI_COMM_WORLD", everybody(), kWorldContext);
+    the_world = make_builtin(MPI_COMM_WORLD, "MPI_COMM_WORLD", all_ranks(), kWorldContext);
     the_self = make_builtin(MPI_COMM_SELF, "MPI_COMM_SELF", {world().rank}, kSelfContext);
     return MPI_SUCCESS;
 }

@@ -16,12 +16,12 @@ namespace viaduct::mpi {
 namespace {
 
 constexpr uint32_t kFree = 0, kHeld = 1,
-                   kAwaited = 2;  // awaited: held, and somebody may sleep until it is not
+                   kAwaited = 2;  // awaited: held, and a thread may sleep until it is not
 std::atomic<uint32_t> word{kFree};
 std::atomic<uint32_t> wanting{0};   // threads that found it held
 std::atomic<uint32_t> starving{0};  // of them, those that have waited for long
 std::atomic<uint32_t> turns{0};     // counts how often one of them got it
-std::atomic<uint32_t> polite{0};    // threads that wait for somebody else to have a turn
+std::atomic<uint32_t> polite{0};    // threads that wait for another thread to have a turn
 std::atomic<const void*> owner{nullptr};
 uint32_t depth = 0;  // of the owner
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The one lock of the engine. Below MPI_THREAD_MULTIPLE it costs a load and a branch that is never taken.
 // Recursive, because callbacks of the program (attributes, operators, error handlers) may call MPI again.
-// It is never held by a thread that sleeps or gives way. It goes to the thread that has a processor and asks
-// first: an order of arrival would hand it to one without a processor, for whom all others then wait. A
+// It is never held by a thread that sleeps or gives way. It goes to the thread that has a processor and tries
+// first: an order of arrival would hand it to one without a processor, for which all others then wait. A
 // thread that has waited for long is served before those that come later.
 #pragma once
 

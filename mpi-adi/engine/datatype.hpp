@@ -114,7 +114,7 @@ Datatype* make_subarray(std::span<const MPI_Count> sizes, std::span<const MPI_Co
                               std::span<const int> arguments, std::span<const int> processes, int order,
                               const Datatype& old, Datatype** made);
 
-// Gives the type a handle and remembers how it was made.
+// Gives the type a handle and stores how it was made.
 MPI_Datatype type_publish(Datatype* type, Datatype::Contents contents);
 [[nodiscard]] int type_free(MPI_Datatype* handle);
 

@@ -86,7 +86,7 @@ constexpr Row kBasics[] = {
     {MPI_CXX_LONG_DOUBLE_COMPLEX, "MPI_CXX_LONG_DOUBLE_COMPLEX", complex, kAlignment<long double>},
 };
 
-// A value and an index, as MPI_MINLOC wants them.
+// A value and an index, as MPI_MINLOC takes them.
 struct PairRow {
     MPI_Datatype handle;
     const char* name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The engine's own state: the job, the modules in use, the matching of each context. For the engine's sources
-// only; everybody else uses p2p.hpp.
+// only; all other code uses p2p.hpp.
 #pragma once
 
 #include <array>
@@ -33,14 +33,14 @@ struct Engine {
 
     std::array<std::string, NPROTO> refusals;  // why a module was left out
 
-    // Modules that carry somebody's messages, the quickest first; of them those that can sleep (all but
+    // Modules that carry messages of a peer, the quickest first; of them those that can sleep (all but
     // self).
     protocol* active[NPROTO] = {};
     int active_count = 0;
     protocol* sleepers[NPROTO] = {};
     int sleeper_count = 0;
     unsigned next_sleeper = 0;
-    // More ranks want the processors we may use than there are.
+    // More ranks need the processors we may use than there are.
     bool crowded = false;
     CpuPlacement placement;  // then, where memory can be shared
 
@@ -75,7 +75,7 @@ extern const mpip_upcalls kUpcalls;
 
 // Lets a receive have a message that was unexpected; the message's record is used up.
 void take_unexpected(Unexpected* message, Request* receive);
-// Drops a message that nobody will ask for.
+// Drops a message that no receive will take.
 void discard(Unexpected* message);
 // Tells peers to hold data back, or to send again, by how much is unexpected.
 void watch_memory();
@@ -91,9 +91,9 @@ void note_protocols(mpip_comm& comm);
 // Joins the job, exchanges addresses, connects. An MPI error class; what went wrong has been said on standard
 // error.
 [[nodiscard]] int start_job();
-// Starts the progress thread where it is asked for: after all that MPI_Init does without the lock.
+// Starts the progress thread where the setting says so: after all that MPI_Init does without the lock.
 [[nodiscard]] int start_progress();
-// Waits until all messages have left and everybody has come here, then leaves the job.
+// Waits until all messages have left and all processes have come here, then leaves the job.
 [[nodiscard]] int leave_job();
 
 }  // namespace viaduct::mpi

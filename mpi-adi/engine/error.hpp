@@ -62,7 +62,7 @@ void errhandler_release(Errhandler* handler);
 // The same at the end of the MPI function (failure.hpp), which the code is returned to.
 [[nodiscard]] int raise(Comm* comm, int code, const char* function);
 
-int error_class_of(int code);  // or -1 for a code that nobody made
+int error_class_of(int code);  // or -1 for a code that was not made
 std::string error_text(int code);  // of this thread's last error of that class, if there was one, with its call
 const char* class_text(int error_class);
 int add_error_class();

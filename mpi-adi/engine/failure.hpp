@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// An error on its way from the place that finds it to the program. raise() notes which error handler is to be asked;
-// the MPI function asks it by settle() when its body has ended, because only there all arguments of the call are known
+// An error on its way from the place that finds it to the program. raise() notes which error handler is to be called;
+// the MPI function calls it by settle() when its body has ended, because only there all arguments of the call are known
 // for the text. Each thread has its own note and its own texts.
 #pragma once
 

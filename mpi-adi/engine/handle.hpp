@@ -53,7 +53,7 @@ class ObjectTable {
         return encode(index, slot.generation);
     }
 
-    // The same with its handle set, for an object that lives until remove(). It is gone when there is no room.
+    // The same with its handle set, for an object that lives until remove(). It is released when there is no room.
     T* keep(std::unique_ptr<T> object) {
         object->handle = add(object.get());
         return object.release();

@@ -31,8 +31,8 @@ constexpr unsigned kTimeToBeRead = 50'000;
 constexpr unsigned kOneTurn = 20'000;
 constexpr unsigned kTurns = 16;
 
-// A system keeps the low eight bits. Nobody must take a job that was cut short for one that went well, so where those
-// say 0 it is kCutShort.
+// A system keeps the low eight bits. A reader must not take a job that was cut short for one that went well, so
+// where those say 0 it is kCutShort.
 int code_for_launcher(int code) {
     return (code & 0xff) == 0 && engine.world.size > 1 ? kCutShort : code;
 }
@@ -98,7 +98,7 @@ bool first_of_node() {
 
 bool learns_waiting() { return std::strcmp(adi::param_text(adi::Param::wait_learning), "off") != 0; }
 
-// A module that cannot work here is left out: others may reach everybody.
+// A module that cannot work here is left out: others may reach all processes.
 Card open_modules() {
     Card card;
     card.host = host_name();
@@ -223,7 +223,7 @@ int connect() {
     for (protocol* module : made)
         if (module->pt_completeconns(&task) != MPIP_SUCCESS)
             return give_up(std::string(module->pt_name) + " cannot connect: " + mpip_last_error());
-    // What a peer connects with may be there only as long as we are: our segment, our listener. So nobody gets past
+    // What a peer connects with may be there only as long as we are: our segment, our listener. So no process gets past
     // MPI_Init, from where the program may end it, before all have connected.
     if (engine.world.size > 1 && !engine.job->fence())
         return give_up("waiting for the others to connect failed: " + engine.job->error());
@@ -251,8 +251,8 @@ void make_own_comm() {
     attach(own_comm);
 }
 
-// With everybody that is left: with processes that fail meanwhile, others' messages are no sign that a third one has
-// come.
+// With all processes that are left: with processes that fail meanwhile, others' messages are no sign that a third
+// one has come.
 int barrier_of_those_left() {
     std::vector<Request*> messages;
     for (int rank = 0; rank < engine.world.size; rank++) {
@@ -264,8 +264,8 @@ int barrier_of_those_left() {
     return robust::is_loss(error) ? MPI_SUCCESS : error;
 }
 
-// Dissemination: in each round a rank hears from one twice as far away, so at the end it has heard of
-// everybody.
+// Dissemination: in each round a rank hears from one twice as far away, so at the end it has been told of
+// all.
 int barrier() {
     if ((engine.task.ti_flags & TASK_ROBUST) != 0) return barrier_of_those_left();
     const int size = engine.world.size;
@@ -360,8 +360,8 @@ void end_job(int code, const char* format, ...) {
         (void)ignored;
     }
     // A launcher told to abort ends everything at once, and may drop what lies unread in its pipes.
-    // One told by several at the same moment forgets the code now and then, so they take turns: who is not the
-    // first is ended meanwhile.
+    // When several tell it at the same moment, it loses the code now and then. So they take turns: all but the
+    // first are ended meanwhile.
     const auto turn = static_cast<unsigned>(engine.world.rank) % kTurns;
     ::usleep(kTimeToBeRead + turn * kOneTurn);
     code = code_for_launcher(code);

@@ -22,7 +22,7 @@ int tell_all(Communicator& comm, T* values, MPI_Count n, int root) {
     return s.run();
 }
 
-// Everybody's record, in the order of ranks of one group.
+// The record of each process, in the order of ranks of one group.
 template <typename T>
 int collect(Communicator& comm, const T& own, std::vector<T>* all) {
     all->resize(size_t(comm.size));
@@ -59,7 +59,7 @@ Communicator* make_like(Communicator& old, uint64_t recv_context, uint64_t send_
 int own_or(int refused, int64_t others) { return refused != MPI_SUCCESS ? refused : int(others); }
 
 // Contexts of a duplicate, what this side receives with and what it sends with, and the largest error of each side. In
-// steps of a schedule. A context is no negative number, and those who give none say 0.
+// steps of a schedule. A context is no negative number, and processes that give none send 0.
 struct Contexts {
     int64_t recv = 0;
     int64_t refused = MPI_SUCCESS;
@@ -345,7 +345,7 @@ Group* group_from(const std::vector<SplitWord>& members) {
 
 int comm_split(Communicator& old, int color, int key, int refused, Communicator** made) {
     *made = nullptr;
-    // Everybody offers a context; that of the first member of each color is taken.
+    // Each process offers a context; that of the first member of each color is taken.
     SplitWord mine{color, key, 0, old.rank, new_context(), refused};
     std::vector<SplitWord> all;
     if (int error = collect(old.inter ? *old.within : old, mine, &all)) {
@@ -466,7 +466,7 @@ int intercomm_merge(Communicator& inter, bool high, Communicator** made) {
     struct Word {
         uint64_t context;
         int64_t high;
-        int64_t first;  // a number that both sides know
+        int64_t first;  // a number that both sides have
     };
     *made = nullptr;
     Word mine{inter.rank == 0 ? new_context() : 0, high, world().numbers[size_t(inter.local->world[0])]};
@@ -483,7 +483,7 @@ int intercomm_merge(Communicator& inter, bool high, Communicator** made) {
     if (int error = tell_all(*inter.within, both, 2, 0)) {
         return error;
     }
-    // Sides that say the same are ordered by who holds the lower first process.
+    // Sides that say the same are ordered by which side has the lower first process.
     bool first = both[0].high != both[1].high ? !both[0].high : both[0].first < both[1].first;
     const Group& a = first ? *inter.local : *inter.remote;
     const Group& b = first ? *inter.remote : *inter.local;

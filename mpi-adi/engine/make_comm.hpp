@@ -15,14 +15,14 @@ namespace viaduct::mpi {
 [[nodiscard]] int comm_dup(Communicator& old, const Info* hints, Communicator** made);
 // The same with a request: *newcomm is valid when it is complete.
 [[nodiscard]] int comm_idup(Communicator& old, const Info* hints, MPI_Comm* newcomm, Request** request);
-// All members of `old` call; null for those who are not in the group.
+// All members of `old` call; null for those not in the group.
 [[nodiscard]] int comm_create(Communicator& old, const Group& group, int refused, Communicator** made);
 // Only members of the group call; tag tells calls apart that overlap.
 [[nodiscard]] int comm_create_group(Communicator& old, Group& group, int tag, int refused, Communicator** made);
 // Color MPI_UNDEFINED: null.
 [[nodiscard]] int comm_split(Communicator& old, int color, int key, int refused, Communicator** made);
 
-// What only the leader is asked for (peer, remote_leader, tag) only the leader can refuse; nobody can tell the other
+// Arguments of the leader alone (peer, remote_leader, tag) only the leader can refuse; it cannot tell the other
 // side.
 [[nodiscard]] int intercomm_create(Communicator& local, int local_leader, Communicator* peer, int remote_leader,
                                    int tag, int refused, Communicator** made);

@@ -12,7 +12,7 @@
 
 namespace viaduct::mpi {
 
-// A message nobody has asked for yet. Its data is copied behind it, or kept by the module.
+// A message without a posted receive. Its data is copied behind it, or kept by the module.
 struct Unexpected : unexmsg_t {
     Link<Unexpected> of_source;
     Link<Unexpected> of_all;
@@ -39,7 +39,7 @@ public:
     Matcher& operator=(const Matcher&) = delete;
 
     uint64_t context() const { return context_; }
-    // Who is offered whole messages that no receive waits for; null: nobody.
+    // Called with whole messages that no receive waits for; null: none.
     void serve_by(Server* server) { server_ = server; }
     Server* server() const { return server_; }
     // Once the communicator is there, a source must be what it says it is.
@@ -144,7 +144,7 @@ private:
         grow(source + 1);
         return sources_[static_cast<size_t>(source)].receives;
     }
-    // Before its communicator is known here, nobody has told how many there are.
+    // Before its communicator is known here, their number is unknown.
     void grow(int sources) {
         if (static_cast<size_t>(sources) > sources_.size()) [[unlikely]]
             sources_.resize(static_cast<size_t>(sources));

@@ -60,7 +60,7 @@ inline void start_receive(Matcher& matcher, Request& request) {
     }
 }
 
-// Who reduces or meets at a barrier has sent at the same time as the other one, whose message is on its way.
+// In a reduction or barrier both ends send at the same time, so the message of the other one is on its way.
 inline void wait_for_receive(const Request& request, Channel channel) {
     channel == Channel::p2p ? progress_until_received(request) : progress_until_done(request);
 }

@@ -139,10 +139,10 @@ bool done(const Request*);
 bool progress();
 
 // Whether what the request waits for comes from a rank on our processor, where ranks are more than processors
-// (core/wait/cpu_placement.hpp); false where nobody knows.
+// (core/wait/cpu_placement.hpp); false where that is unknown.
 bool awaits_one_here(const Request&);
 
-// The second tells whether somebody who is waited for is on our processor. Any thread may ask the condition, with
+// The second tells whether an awaited process is on our processor. Any thread may check the condition, with
 // the lock held. The third tells what is waited for, when that has become long: it fills an Awaited (wait_page.hpp).
 template <class Condition, class Here, class Describe>
 void progress_until(Condition condition, Here here, Describe describe) {
@@ -186,7 +186,7 @@ public:
     virtual ~Activity() = default;
     // Does what can be done without waiting; must not call progress(). True when finished, with *error set.
     [[nodiscard]] virtual bool advance(int* error) = 0;
-    // Whom it waits for.
+    // The rank that it waits for.
     virtual void add_awaited(Awaited&) const {}
 };
 // Takes the activity over and gives a request that completes with it.
@@ -199,7 +199,7 @@ MPI_Request publish(Request* request);
 
 // The code of a job that is cut short, as of processes that a launcher has to kill.
 constexpr int kCutShort = 9;
-// Ends the job: a line on standard error, the launcher told, this process gone.
+// Ends the job: a line on standard error, the launcher told, this process ended.
 [[noreturn]] void end_job(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 }  // namespace viaduct::mpi

@@ -18,7 +18,7 @@ struct Partitioned::Introduction {
 
 namespace {
 
-// Tags of the sender's parts: any that no other partitioned message of this process to anybody uses at the time.
+// Tags of the sender's parts: any that no other partitioned message of this process to any process uses at the time.
 int64_t take_tags(int64_t n) {
     static int64_t next = 0;
     const int64_t first = next;

@@ -30,7 +30,7 @@ bool poll_generalized() {
         polled->inside = true;
         const int error = ask(*polled);
         polled->inside = false;
-        // What its free function answers, when nobody waits for the request, has no call to go to.
+        // What its free function answers, when no call waits for the request, has no call to go to.
         if (error != MPI_SUCCESS && !polled->over) (void)complete_generalized(polled->request, error);
         completed |= polled->over;
     }

@@ -25,7 +25,7 @@ void poll_from_now_on(std::shared_ptr<Polled> polled);
 // Called by progress(); true when one of them completed.
 bool poll_generalized();
 
-// Completes a generalized request, and frees it if nobody is to wait for it: then the answer is that of the
+// Completes a generalized request, and frees it if no call will wait for it: then the answer is that of the
 // program's free function.
 [[nodiscard]] int complete_generalized(Request* request, int error);
 

@@ -20,7 +20,7 @@ void stop_progress_thread();
 
 // With the lock: a call leaves this request to others. The thread is woken for it when the lock is released.
 void leave_to_progress_thread(const Request& request);
-// For the lock. The first is asked with it, the second called without.
+// For the lock. The first is called with it, the second called without.
 bool progress_thread_is_wanted();
 void wake_progress_thread();
 

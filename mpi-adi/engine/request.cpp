@@ -44,7 +44,7 @@ bool make_named_requests() {
     return true;
 }
 
-// Of those without a name only the one that is taken at once lies among the others.
+// Of those without a name only that which is taken at once lies among the others.
 void make_requests() {
     if (make_named_requests()) return;
     Request* request = free_nameless_requests;
@@ -138,7 +138,7 @@ void complete(Request* request, int error) {
 MPI_Request publish(Request* request) {
     if (request == nullptr) return MPI_REQUEST_NULL;
     if (request->name == MPI_REQUEST_NULL) [[unlikely]]
-        throw std::bad_alloc();  // nobody has asked name_is_left()
+        throw std::bad_alloc();  // name_is_left() was not called
     if (EngineLock::enabled()) [[unlikely]]
         leave_to_progress_thread(*request);
     return request->handle = request->name;
@@ -163,7 +163,7 @@ int call_fortran(Function* function, Arguments*... arguments) {
 
 }  // namespace
 
-// A program may leave out what it knows will not be called, or has no answer to give.
+// A program may leave out what will not be called, or has no answer to give.
 int Generalized::query(MPI_Status* status) const {
     if (query_function == nullptr) return MPI_SUCCESS;
     if (fortran) return call_fortran(query_function, extra_state, reinterpret_cast<MPI_Fint*>(status));

@@ -53,7 +53,7 @@ protected:
 };
 
 struct Request : mpip_req {
-    // The end of the last two is not the usual one. Pending: a receive from anywhere that ended because somebody has
+    // The end of the last two is not the usual one. Pending: a receive from anywhere that ended because a process has
     // failed; the program may wait for it again (robust/state.hpp).
     enum class Kind : uint8_t { send, receive, message, activity, file, generalized, pending };
 

@@ -78,7 +78,7 @@ std::vector<int> divisors_of(int n) {
 
 // The split of a number into descending factors whose first and last are nearest to each other; of equal ones that with
 // the largest first factor, then that of the smallest sum, then that with the larger factors in front, which is what
-// programs know from elsewhere.
+// other MPI libraries give.
 class Splitter {
   public:
     Splitter(int n, int parts) : divisors_(divisors_of(n)) { split(n, parts, n); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What modules tell the engine: a message begins, a request is done, a process is lost. Runs inside calls
 // into modules, so nothing here waits or progresses. What peers say about themselves is checked before it is
-// believed.
+// used.
 #include <cstring>
 #include <utility>
 
@@ -72,7 +72,7 @@ int arrived(process_t* from, const envelope* ev, const void* data, size_t here, 
     return MPIP_IN_MATCHED;
 }
 
-// Only requests that nobody will look at, and those that somebody watches, ask to be told of.
+// Only requests that no call will look at, and those that are watched, ask for this call.
 void completed(mpip_req_t* done) {
     auto* request = static_cast<Request*>(done);
     if (Watcher* const watcher = std::exchange(request->watcher, nullptr))
@@ -83,7 +83,7 @@ void completed(mpip_req_t* done) {
 
 void peer_failed(process_t* process, int) {
     if (engine.stage == Stage::finalizing || engine.stage == Stage::after) return;
-    // A launcher's fence waits for all: inside MPI_Init nobody is left out.
+    // A launcher's fence waits for all: inside MPI_Init no process is left out.
     if ((process->p_flags & MPIP_PROC_ROBUST) != 0 && engine.stage == Stage::running) return robust::lost(*process);
     end_job(kCutShort, "rank %d is lost: %s", world_rank_of(*process), mpip_last_error());
 }

@@ -19,7 +19,7 @@ enum class WaitKind : uint32_t { other, send, receive, probe, collective, window
 
 // Of one waiting thread.
 struct WaitRecord {
-    std::atomic<uint32_t> turn;  // odd: someone waits; grows with each wait, so that a reader knows it again
+    std::atomic<uint32_t> turn;  // odd: a thread waits; grows with each wait, so that a reader knows it again
     uint32_t kind;
     int64_t since;  // CLOCK_MONOTONIC, ns
     uint64_t context;

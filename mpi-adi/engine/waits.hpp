@@ -2,7 +2,7 @@
 // Waiting where several threads of a process may be in MPI (MPI_THREAD_MULTIPLE). One of them polls; the
 // others sleep, each on a word of its own with the condition it waits for beside. A condition is about what
 // the engine's lock guards, so the thread that releases the lock checks which of them hold and wakes just those.
-// The one that polls and finds nothing becomes the watcher, asleep until the modules have something; when it
+// The thread that polls and finds nothing becomes the watcher, asleep until the modules have something; when it
 // leaves, it wakes another in its place.
 #pragma once
 
@@ -28,7 +28,7 @@ void wait_among_threads(const Wait& wait);
 // program comes or it is over.
 void progress_between_calls(const std::atomic<bool>& over);
 
-// Somebody waits for what no module tells of (a word of memory, a worker's end): nobody sleeps for long
+// A thread waits for what no module reports (a word of memory, a worker's end): no thread sleeps for long
 // meanwhile.
 class Unannounced {
 public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What every function of the MPI interface begins with: the lock, and the communicator whose error handler is asked.
+// What every function of the MPI interface begins with: the lock, and the communicator whose error handler is called.
 #pragma once
 
 #include "mpi-adi/engine/communicator.hpp"

@@ -9,7 +9,7 @@ namespace {
 int check_reduction(Schedule& s, const void* sendbuf, const void* recvbuf, MPI_Count count, MPI_Datatype datatype,
                     MPI_Op op, const Datatype** type, Operator** found) {
     VIADUCT_CHECK(check_in_place(sendbuf, !s.comm().inter))
-    if (!type_of(datatype)) {  // an operator is asked for it even when there is nothing to reduce
+    if (!type_of(datatype)) {  // an operator is checked for it even when there is nothing to reduce
         return MPI_ERR_TYPE;
     }
     VIADUCT_CHECK(check_data(s, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, datatype, type))

@@ -45,8 +45,9 @@ int idup(Communicator* comm, const Info* hints, MPI_Comm* newcomm, MPI_Request* 
     return MPI_SUCCESS;
 }
 
-// MPICH's own type of split: processes that share a directory. All that ask must name the same one; those of a node
-// that has it are taken to share it. Other neighbourhoods are not known. `comm` holds those that ask and nobody else.
+// MPICH's own type of split: processes that share a directory. All that request it must name the same one; those of
+// a node that has it are taken to share it. Other neighbourhoods are not known. `comm` holds those that request it
+// and no others.
 int color_by_directory(Communicator& comm, const Info* info, int* color) {
     const std::string* directory = info ? info->find("nbhd_common_dirname") : nullptr;
     int64_t range[2] = {-1, 1};  // the largest hash and, negative, the smallest
@@ -67,8 +68,8 @@ int color_by_directory(Communicator& comm, const Info* info, int* color) {
     return MPI_SUCCESS;
 }
 
-// The members that pass MPI_UNDEFINED do not know what the others ask for, and take part in one split and no more. So
-// that is what separates those who ask, before they agree among themselves on their colors.
+// The members that pass MPI_UNDEFINED do not have the arguments of the others, and take part in one split and no
+// more. So that is what separates the others, before they agree among themselves on their colors.
 template <typename ColorOf>
 int split_those_who_ask(Communicator& comm, int key, ColorOf&& color_of, Communicator** made) {
     if (comm.inter) {
@@ -96,7 +97,7 @@ int color_by_named_resource(const Info* info) {
     return resource < 0 ? MPI_UNDEFINED : hardware::color(resource);
 }
 
-// The largest resource that those who ask share less than all of, and its name for the program.
+// The largest resource that the requesting ones share less than all of, and its name for the program.
 int color_by_next_resource(Communicator& comm, Info* info, int* color) {
     constexpr int kBoth = 2 * hardware::kResources;
     int colors[hardware::kResources];
@@ -165,7 +166,7 @@ int disconnect(Communicator& comm, MPI_Comm* handle) {
     {
         Schedule s(comm);
         coll::barrier(s);
-        (void)s.run();  // an error tells of lost members, for whom nothing is waited
+        (void)s.run();  // an error tells of lost members, for which no call waits
     }
     Group* const remote = comm.remote;
     group_retain(remote);

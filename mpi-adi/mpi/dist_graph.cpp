@@ -35,8 +35,8 @@ int finish(Communicator& old, int refused, std::unique_ptr<Topology> topology, M
     return MPI_SUCCESS;
 }
 
-// Everybody's edges at everybody, in the order of ranks: graphs are made seldom, and their size is the program's. None
-// of one that refuses the call, of which the others learn in the end.
+// The edges of all processes at each, in the order of ranks: graphs are made seldom, and their size is the
+// program's. None of one that refuses the call, which the others are told in the end.
 int share_edges(Communicator& comm, const std::vector<Edge>& mine, std::vector<Edge>* all) {
     const Datatype& type = *type_of(MPI_INT);
     int n = int(mine.size() * 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A process that calls exit() without MPI_Finalize cuts its job short, and the launcher has to hear of it: it sees
+// A process that calls exit() without MPI_Finalize cuts its job short, and the launcher has to be told: it sees
 // nothing but the code of the process, which may be 0.
 //
 // The handler is registered when the library is loaded, so it runs behind those of the program, which may call

@@ -13,14 +13,14 @@
 
 // Most functions are made by VIADUCT_MPI_ENTRY. Those that report no error to a handler (of the tools interface, and
 // conversions of handles) say before the definition of PMPI_X: VIADUCT_MPI_EXPORT(MPI_X). A definition inside a
-// namespace does not know what mpi.h says about visibility: it begins with VIADUCT_MPI_FUNCTION.
+// namespace does not get the visibility that mpi.h gives: it begins with VIADUCT_MPI_FUNCTION.
 #define VIADUCT_MPI_EXPORT(name)                             \
     extern "C" std::remove_reference_t<decltype(name)> name \
         __attribute__((weak, visibility("default"), alias("P" #name)));
 #define VIADUCT_MPI_FUNCTION extern "C" __attribute__((visibility("default"))) int
 
 // The end of every function: a C program cannot catch what C++ throws. No memory is MPI_ERR_NO_MEM, anything else
-// MPI_ERR_INTERN, and the error handler of the communicator, window or file that `handle` names is asked, if there is
+// MPI_ERR_INTERN, and the error handler of the communicator, window or file that `handle` names is called, if there is
 // one. A thread that is cancelled inside a call must go on to unwind, and what an error handler of the program throws
 // is for the program. The functions are `try` blocks as a whole, so that one without this does not compile.
 #define VIADUCT_MPI_CATCH(...)                                                             \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an MPI function on a file begins with: the lock, and the file whose error handler is asked. And what
+// What an MPI function on a file begins with: the lock, and the file whose error handler is called. And what
 // all data access functions check.
 #pragma once
 

@@ -166,7 +166,7 @@ VIADUCT_MPI(File_call_errhandler, (MPI_File fh, int errorcode)) {
     return MPI_SUCCESS;
 } VIADUCT_MPI_CATCH(fh)
 
-// No error handler is asked: a number that is no file's stands for MPI_FILE_NULL.
+// No error handler is called: a number that is no file's stands for MPI_FILE_NULL.
 VIADUCT_MPI_EXPORT(MPI_File_c2f)
 extern "C" __attribute__((visibility("default"))) MPI_Fint PMPI_File_c2f(MPI_File file) try {
     Critical guard;

@@ -24,7 +24,7 @@ int initialise(int required, int* provided, const char* function) {
     if (stage != WorldStage::before) return Call(function).result(MPI_ERR_OTHER);
     main_thread = ::pthread_self();
     const int error = enter_job(std::clamp(required, MPI_THREAD_SINGLE, MPI_THREAD_MULTIPLE));
-    // Without a job there is no communicator whose error handler could be asked.
+    // Without a job there is no communicator whose error handler could be called.
     if (error != MPI_SUCCESS) end_job(error, "%s failed", function);
     stage = WorldStage::running;
     {

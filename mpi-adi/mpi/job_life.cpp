@@ -61,12 +61,12 @@ int enter_job(int wanted) {
     return MPI_SUCCESS;
 }
 
-int exit_job(Leaving who) {
+int exit_job(Leaving what) {
     const std::lock_guard lock(entering);
     if (--users > 0) {
         return MPI_SUCCESS;
     }
-    if (who == Leaving::world) {
+    if (what == Leaving::world) {
         return leave_job();
     }
     static const bool registered = std::atexit(leave_at_exit) == 0;

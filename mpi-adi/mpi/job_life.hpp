@@ -11,7 +11,7 @@ namespace viaduct::mpi {
 // MPI_Finalize leaves the job when no session is open. The last session does not, because another one may be opened
 // later: then the job ends with the process. Called with the engine's lock held.
 enum class Leaving { world, session };
-[[nodiscard]] int exit_job(Leaving who);
+[[nodiscard]] int exit_job(Leaving what);
 
 // The level of thread support that the job has by now.
 int thread_level();

@@ -53,7 +53,7 @@ VIADUCT_MPI(Alloc_mem, (MPI_Aint size, MPI_Info, void* baseptr)) {
         *static_cast<void**>(baseptr) = registered;
         return MPI_SUCCESS;
     }
-    // Whole pages: what is registered then belongs to nobody else.
+    // Whole pages: what is registered then belongs to no other allocation.
     constexpr size_t kPage = 4096;
     size_t bytes = (size_t(size) + kPage - 1) / kPage * kPage;
     void* memory = std::aligned_alloc(kPage, bytes ? bytes : kPage);

@@ -47,7 +47,7 @@ inline Arguments for_send(const void* buffer, MPI_Count count, MPI_Datatype type
     return all;
 }
 
-// A receive and a probe may name anybody and anything.
+// A receive and a probe may name any source and any tag.
 inline bool can_receive_from(const Comm& comm, int peer) {
     return static_cast<unsigned>(peer) < static_cast<unsigned>(comm.remote_size) || peer == MPI_ANY_SOURCE ||
            peer == MPI_PROC_NULL;
@@ -68,7 +68,7 @@ inline Arguments for_receive(void* buffer, MPI_Count count, MPI_Datatype type, i
     return all;
 }
 
-// What nearly all messages are: bytes in one piece, to or from somebody, every argument right. Such a call is
+// What nearly all messages are: bytes in one piece, to or from a rank, every argument right. Such a call is
 // answered without a record of any kind; all others, and those that cannot be done at once, take the long
 // way.
 inline bool is_plain(const Comm* comm, int peer, int tag, const void* buffer, MPI_Count count,

@@ -236,7 +236,7 @@ std::string reason_of(const char* function, int error_class, const ArgumentList&
         case MPI_ERR_KEYVAL: return of_value(all, "keyval", "Attribute key", " was freed, or never made");
         case MPI_ERR_LOCKTYPE:
             return of_value(all, "lock_type", "Lock type", " is neither MPI_LOCK_SHARED nor MPI_LOCK_EXCLUSIVE");
-        case MPI_ERR_ASSERT: return of_value(all, "assert", "Assertion", " has bits that this call does not know");
+        case MPI_ERR_ASSERT: return of_value(all, "assert", "Assertion", " has bits that this call does not have");
         case MPI_ERR_AMODE:
             return of_value(all, "amode", "Access mode",
                             " needs exactly one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR");

@@ -53,42 +53,42 @@ int check_single(MPI_Datatype handle, const Datatype** type) {
                                                                                        : MPI_ERR_TYPE;
 }
 
-// Runs `operation`, and publishes its request if the program wants one. For MPI_PROC_NULL nothing is run, and the
+// Runs `operation`, and publishes its request if the program gets one. For MPI_PROC_NULL nothing is run, and the
 // request is complete.
 template <typename Operation>
-int run(int rank, bool wants, MPI_Request* handle, Operation&& operation) {
+int run(int rank, bool needs_request, MPI_Request* handle, Operation&& operation) {
     Request* request = nullptr;
-    if (wants && handle == nullptr) return MPI_ERR_ARG;
-    if (wants && !name_is_left()) return MPI_ERR_NO_MEM;
+    if (needs_request && handle == nullptr) return MPI_ERR_ARG;
+    if (needs_request && !name_is_left()) return MPI_ERR_NO_MEM;
     if (rank == MPI_PROC_NULL) {
-        if (wants) {
+        if (needs_request) {
             request = new_request(Request::Kind::activity);
             mpi::complete(request, MPI_SUCCESS);
         }
-    } else if (const int error = operation(wants ? &request : nullptr)) {
+    } else if (const int error = operation(needs_request ? &request : nullptr)) {
         return error;
     }
-    if (wants) *handle = publish(request);
+    if (needs_request) *handle = publish(request);
     return MPI_SUCCESS;
 }
 
 int put_or_get(const WindowCall& call, bool puts, const void* origin, MPI_Count origin_count,
                MPI_Datatype origin_type, int rank, MPI_Aint displacement, MPI_Count target_count,
-               MPI_Datatype target_type, bool wants, MPI_Request* request) {
+               MPI_Datatype target_type, bool needs_request, MPI_Request* request) {
     if (!call.valid()) return MPI_ERR_WIN;
     Items items;
     Place place{};
     if (const int error = check_items(origin, origin_count, origin_type, &items)) return error;
     if (const int error = check_place(call, rank, displacement, target_count, target_type, &place))
         return error;
-    return run(rank, wants, request, [&](Request** made) {
+    return run(rank, needs_request, request, [&](Request** made) {
         return puts ? rma::put(*call, items, place, made) : rma::get(*call, items, place, made);
     });
 }
 
 int accumulate(const WindowCall& call, const void* origin, MPI_Count origin_count, MPI_Datatype origin_type,
                int rank, MPI_Aint displacement, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
-               bool wants, MPI_Request* request) {
+               bool needs_request, MPI_Request* request) {
     if (!call.valid()) return MPI_ERR_WIN;
     Items items;
     Place place{};
@@ -96,14 +96,14 @@ int accumulate(const WindowCall& call, const void* origin, MPI_Count origin_coun
     if (const int error = check_place(call, rank, displacement, target_count, target_type, &place))
         return error;
     if (const int error = check_op(op, false)) return error;
-    return run(rank, wants, request,
+    return run(rank, needs_request, request,
                [&](Request** made) { return rma::accumulate(*call, items, place, op, made); });
 }
 
 int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_count,
                    MPI_Datatype origin_type, void* result, MPI_Count result_count, MPI_Datatype result_type,
                    int rank, MPI_Aint displacement, MPI_Count target_count, MPI_Datatype target_type,
-                   MPI_Op op, bool wants, MPI_Request* request) {
+                   MPI_Op op, bool needs_request, MPI_Request* request) {
     if (!call.valid()) return MPI_ERR_WIN;
     Items items;
     Items results;
@@ -115,7 +115,7 @@ int get_accumulate(const WindowCall& call, const void* origin, MPI_Count origin_
     if (const int error = check_items(result, result_count, result_type, &results)) return error;
     if (const int error = check_place(call, rank, displacement, target_count, target_type, &place))
         return error;
-    return run(rank, wants, request,
+    return run(rank, needs_request, request,
                [&](Request** made) { return rma::get_accumulate(*call, items, results, place, op, made); });
 }
 

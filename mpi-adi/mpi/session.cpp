@@ -110,7 +110,7 @@ void adopt(Communicator& made, const Info* info, Errhandler* errhandler) {
     made.errhandler = errhandler;
 }
 
-// Sessions know the processes of this job alone.
+// Sessions have the processes of this job alone.
 bool is_of_this_job(const Group& group) {
     return std::all_of(group.world.begin(), group.world.end(), [](int process) { return process < world().size; });
 }

@@ -24,7 +24,7 @@ int command_of(const char* program, char* const* arguments, int processes, MPI_I
     }
     if (hints) {
         for (const auto& entry : hints->entries) {
-            // All processes are started, or none: so many as were asked for are always among those allowed.
+            // All processes are started, or none: as many as were requested are always among those allowed.
             if (entry.first != "soft") {
                 command->hints.push_back(entry);
             }
@@ -58,7 +58,7 @@ int number_of(const std::vector<rte::Command>& commands) {
     return all;
 }
 
-// Processes that do not know how many were asked for get codes for those that were started.
+// Processes that do not have the requested number get codes for those that were started.
 int spawn_for(Communicator& comm, int root, const std::vector<rte::Command>& commands, int refused, MPI_Comm* intercomm,
               int* codes) {
     Communicator* made = nullptr;

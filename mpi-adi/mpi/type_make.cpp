@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// MPI functions that make datatypes: check, make, remember the arguments for MPI_Type_get_contents.
+// MPI functions that make datatypes: check, make, store the arguments for MPI_Type_get_contents.
 #include <algorithm>
 
 #include "mpi-adi/engine/datatype.hpp"

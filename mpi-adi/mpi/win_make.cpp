@@ -95,7 +95,7 @@ VIADUCT_MPI(Win_free, (MPI_Win * win)) {
     if (win == nullptr) return Call("MPI_Win_free").result(MPI_ERR_ARG);
     WindowCall call("MPI_Win_free", *win);
     if (!call.valid()) return call.result(MPI_ERR_WIN);
-    // The window, and with it the handler, may be gone when an operation is found to have failed.
+    // The window, and with it the handler, may be freed when an operation is found to have failed.
     if (const int error = rma::win_free(&*call)) {
         if (rma::win_of(*win) != nullptr) return call.result(error);
         *win = MPI_WIN_NULL;

@@ -118,7 +118,7 @@ VIADUCT_MPI(Win_free_keyval, (int* keyval)) {
     return call.result(keyval_free(keyval, HandleType::win));
 } VIADUCT_MPI_CATCH()
 
-// A key that is none of windows is not the window's error: the world's error handler is asked, as MPICH does, and not
+// A key that is none of windows is not the window's error: the world's error handler is called, as MPICH does, and not
 // that of the window, which by default ends the job.
 VIADUCT_MPI(Win_set_attr, (MPI_Win win, int keyval, void* value)) {
     WindowCall call("MPI_Win_set_attr", win);

@@ -9,7 +9,7 @@ namespace {
 constexpr int kFenceAssertions = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
 constexpr int kPostAssertions = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT;
 
-// Assertions that the call knows, and no others.
+// Assertions that the call has, and no others.
 int check_assertion(int given, int known) { return (given & ~known) == 0 ? MPI_SUCCESS : MPI_ERR_ASSERT; }
 
 [[gnu::noinline]] int flush_slowly(int rank, MPI_Win win) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an MPI function on a window begins with: the lock, and the window whose error handler is asked.
+// What an MPI function on a window begins with: the lock, and the window whose error handler is called.
 #pragma once
 
 #include "mpi-adi/engine/critical.hpp"

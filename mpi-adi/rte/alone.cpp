@@ -24,7 +24,7 @@ public:
     std::optional<std::string> get(int of, std::string_view key) override {
         const auto found = values_.find(std::string(key));
         if (of != 0 || found == values_.end()) {
-            fail("nobody published it");
+            fail("it was not published");
             return std::nullopt;
         }
         return found->second;

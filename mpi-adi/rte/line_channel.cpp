@@ -13,7 +13,7 @@
 namespace viaduct::rte {
 namespace {
 
-// A launcher's descriptor may be of either kind; on a socket nobody must be killed by SIGPIPE.
+// A launcher's descriptor may be of either kind; on a socket the process must not be killed by SIGPIPE.
 ssize_t write_some(int fd, const char* data, size_t bytes) {
     const ssize_t sent = ::send(fd, data, bytes, MSG_NOSIGNAL);
     return sent >= 0 || errno != ENOTSOCK ? sent : ::write(fd, data, bytes);

@@ -26,7 +26,7 @@ public:
     LineChannel& operator=(const LineChannel&) = delete;
     ~LineChannel() { close(); }
 
-    // Writes the line and its end, whole. False when the other side is gone.
+    // Writes the line and its end, whole. False when the other side has ended.
     [[nodiscard]] bool send(std::string line);
     // The next line, without its end. Waits as long as the other side lives: it is the launcher, and its end
     // is seen as the end of the channel.

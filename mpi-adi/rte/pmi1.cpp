@@ -119,10 +119,10 @@ public:
     }
 
     void abort(int code, const std::string&) override {
-        // A launcher that cannot be told is gone: wait_for_end() returns at once.
+        // A launcher that cannot be told has ended: wait_for_end() returns at once.
         (void)channel_.send("cmd=abort exitcode=" + std::to_string(code));
-        // Hydra ends us. If we were gone before, its proxy might be gone before mpiexec has written to it, which
-        // then dies of SIGPIPE and tells nobody the code.
+        // Hydra ends us. If we ended before, its proxy might end before mpiexec has written to it, which
+        // then dies of SIGPIPE and reports no code.
         channel_.wait_for_end(kLongestAbort);
         ::_exit(code);
     }
@@ -159,7 +159,7 @@ private:
         return word;
     }
 
-    // A launcher that knows names says rc; others refuse the question.
+    // A launcher with a name service says rc; others refuse the question.
     Answer name_answer(std::string question, std::string_view expected) {
         if (ask(std::move(question), expected)) return field_of(answer_, "rc") ? Answer::done : Answer::none;
         return field_of(answer_, "cmd") == expected && field_of(answer_, "rc") ? Answer::refused : Answer::none;
@@ -169,7 +169,7 @@ private:
     bool ask(std::string question, std::string_view expected) {
         error_.clear();
         const std::string verb = question.substr(0, question.find(' '));
-        if (!channel_.send(std::move(question))) return fail("the launcher is gone (" + verb + ")");
+        if (!channel_.send(std::move(question))) return fail("the launcher has ended (" + verb + ")");
         auto answer = channel_.receive();
         if (!answer) return fail("the launcher ended the connection (" + verb + ")");
         answer_ = std::move(*answer);

@@ -174,8 +174,8 @@ public:
         std::strncpy(collect.key, PMIX_COLLECT_DATA, PMIX_MAX_KEYLEN);
         collect.value.type = PMIX_BOOL;
         collect.value.data.flag = true;
-        const pmix_proc_t everybody = process(PMIX_RANK_WILDCARD);
-        return done(library_.fence(&everybody, 1, &collect, 1), "PMIx_Fence");
+        const pmix_proc_t all = process(PMIX_RANK_WILDCARD);
+        return done(library_.fence(&all, 1, &collect, 1), "PMIx_Fence");
     }
 
     std::optional<std::string> get(int of, std::string_view key) override {
@@ -226,7 +226,7 @@ private:
         return fail(std::string(call) + ": " + library_.text(status));
     }
 
-    // Optional: the answer is here since the fence, or nowhere; without the word the server would be asked
+    // Optional: the answer is here since the fence, or nowhere; without the word the server would be called
     // and waited for two seconds.
     bool ask(const pmix_proc_t& who, const char* key, Value* value) {
         pmix_info_t optional{};

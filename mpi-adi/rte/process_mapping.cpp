@@ -38,14 +38,14 @@ bool take_block(std::string_view* text, Block* block) {
 std::optional<std::vector<int>> nodes_from_mapping(std::string_view text, int size) {
     if (!skip(&text, "(vector")) return std::nullopt;
     std::vector<Block> blocks;
-    bool places_somebody = false;
+    bool has_ranks = false;
     while (skip(&text, ",")) {
         Block block;
         if (!take_block(&text, &block)) return std::nullopt;
-        places_somebody |= block.nodes > 0 && block.processes > 0;
+        has_ranks |= block.nodes > 0 && block.processes > 0;
         blocks.push_back(block);
     }
-    if (text != ")" || !places_somebody) return std::nullopt;
+    if (text != ")" || !has_ranks) return std::nullopt;
 
     std::vector<int> nodes;
     const auto wanted = static_cast<size_t>(size);

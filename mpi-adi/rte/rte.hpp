@@ -38,7 +38,7 @@ public:
     const std::vector<int>& nodes() const { return nodes_; }
     // A name no other job on these nodes has, alike in all processes of this one.
     const std::string& job() const { return job_; }
-    // What MPI's attributes of these names say; none when the launcher does not know.
+    // What MPI's attributes of these names say; none when the launcher does not say.
     std::optional<int> universe_size() const { return universe_size_; }
     std::optional<int> appnum() const { return appnum_; }
     // "pmi1", "pmix" or "alone".

@@ -124,8 +124,8 @@ bool start_eal(bool channel, std::string* why, std::string* cure) {
     static int error = 0;
     // A child has none of its threads, and would take memory that is its parent's. Looked at first: another thread
     // of the parent may have held the lock at the fork.
-    pid_t nobody = 0;
-    if (!owner.compare_exchange_strong(nobody, ::getpid()) && owner.load() != ::getpid()) {
+    pid_t none = 0;
+    if (!owner.compare_exchange_strong(none, ::getpid()) && owner.load() != ::getpid()) {
         *why = "DPDK was started by the process this one was forked from";
         *cure = "open the NIC after exec, or let the ports be shared (acenic.mode)";
         return false;

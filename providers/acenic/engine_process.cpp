@@ -19,7 +19,7 @@ namespace viaduct::acenic {
 namespace {
 
 // Opening a DPDK port takes a fraction of a second; more on a busy machine. VipOpenNic ends within ten seconds.
-constexpr int64_t kStartPatience = 7'000'000'000;
+constexpr int64_t kStartTimeout = 7'000'000'000;
 constexpr int64_t kPause = 5'000'000;
 
 // Waits for one message; closed also when it does not come in time.
@@ -41,8 +41,8 @@ struct Place {
     uid_t user;  // whose engine
 };
 
-// no_match: nobody listens there. not_done: it has too much to do to take us in. closed: it was leaving. Only root's
-// engine and our own user's are trusted with what we send.
+// no_match: none listens there. not_done: it is too busy to take us in. closed: it was leaving. Only root's
+// engine and our own user's get what we send.
 Status greet(const Place& place, const PortSpec& spec, EngineLink* out, std::string* in_the_way) {
     Fd socket;
     switch (meet(place.address, place.user, &socket, in_the_way)) {
@@ -85,7 +85,7 @@ std::vector<Place> addresses(const PortSpec& spec, const ModeChoice& mode) {
 
 Status find_engine(const PortSpec& spec, const ModeChoice& mode, EngineLink* out, std::string* why,
                    std::string* cure) {
-    out->deadline = now_ns() + kStartPatience;
+    out->deadline = now_ns() + kStartTimeout;
     const std::vector<Place> places = addresses(spec, mode);
     std::string in_the_way;
     bool started = false;
@@ -147,11 +147,11 @@ Status attach(const EngineLink& link, const Segment& segment, std::string* why) 
     Attached answer;
     const Fd copy = segment.duplicate(Segment::Access::read_write);
     if (!copy.valid() || !send_message(link.socket.get(), &request, sizeof request, copy.get())) {
-        *why = "the engine process has gone";
+        *why = "the engine process has ended";
         return Status::closed;
     }
     const Status s = await_message(link.socket.get(), &answer, sizeof answer, nullptr, link.deadline);
-    if (s != Status::ok) *why = "the engine process has gone";
+    if (s != Status::ok) *why = "the engine process has ended";
     if (s == Status::ok && answer.status != 0) *why = get_text(answer.why);
     return s != Status::ok ? s : static_cast<Status>(answer.status);
 }

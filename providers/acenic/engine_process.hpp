@@ -13,7 +13,7 @@ namespace viaduct::acenic {
 
 struct EngineLink {
     Fd socket;
-    Fd lifeline;  // readable when the engine process is gone
+    Fd lifeline;  // readable when the engine process has ended
     Welcome welcome;
     int64_t deadline = 0;  // for finding it and attaching, together
 };

@@ -58,7 +58,7 @@ private:
     ExclusivePort(Fd lock, std::unique_ptr<Port> port) : lock_(std::move(lock)), port_(std::move(port)) {}
     uint32_t receive_into(Take take, void* argument) override { return port_->receive_into(take, argument); }
 
-    Fd lock_;  // nobody else on this host uses the port
+    Fd lock_;  // no other process of this host uses the port
     std::unique_ptr<Port> port_;
 };
 

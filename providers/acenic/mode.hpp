@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who owns the port: the application itself, or an engine process that several share.
+// Which process owns the port: the application itself, or an engine process that several share.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ enum class Mode {
 struct ModeChoice {
     Mode mode = Mode::automatic;
     std::string engine;  // where the engine process listens; empty: at the address the port gives it
-    // Frames are tagged with it, and nothing is believed that is not. Exclusive mode: the engine process answers
+    // Frames are tagged with it, and others are dropped. Exclusive mode: the engine process answers
     // for its hosts, and has no key.
     std::optional<wire::Key> key;
 };

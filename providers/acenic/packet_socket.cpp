@@ -77,7 +77,7 @@ uint32_t PacketSocket::send(rte_mbuf* const* frames, uint32_t count) {
     constexpr uint32_t kPieces = 2 + wire::kMostPieces;
     mmsghdr messages[kBurst];
     iovec pieces[kBurst * kPieces];
-    // All of the frame is "header": the kernel takes one piece of memory for it, which is the one that the
+    // All of the frame is "header": the kernel takes one piece of memory for it, which is the one the
     // frame before has left, and no pages.
     VirtioHeader headers[kBurst];
     iovec* piece = pieces;

@@ -32,7 +32,7 @@ public:
     struct Lost {
         uint64_t too_large = 0;  // for the interface, or for the one behind it (veth)
         uint64_t not_taken = 0;  // of a size that has passed before, for longer than any queue is full
-        uint64_t other = 0;      // the interface is down, or gone
+        uint64_t other = 0;      // the interface is down, or removed
     };
     const Lost& lost() const { return lost_; }
 

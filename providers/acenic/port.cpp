@@ -38,7 +38,7 @@ namespace {
 
 constexpr uint16_t kRing = 512, kSmallRing = 128;
 constexpr uint32_t kPoolBuffers = 2047;
-constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver wants
+constexpr uint32_t kRoomAbove = 64;  // beyond the frame: FCS, VLAN tag, what a driver adds
 // Payloads from this size on are sent zero-copy: below, a copy costs less than a second buffer.
 constexpr uint32_t kZeroCopyFrom = 2048;
 // A port that is joined to one other process asks every so often whether it still is, which makes some
@@ -47,7 +47,7 @@ constexpr uint32_t kLooksPerTime = 64;
 constexpr int64_t kAskAgain = 10'000'000;
 constexpr int64_t kJoinAgain = 100'000'000;
 
-// A socket that nobody listens on is left from a process that was killed. False: somebody does.
+// A socket without a listener is left from a process that was killed. False: one listens.
 bool remove_stale(const std::string& path, int type) {
     sockaddr_un name{};
     if (path.empty() || path.size() >= sizeof name.sun_path) return true;  // the driver will say so
@@ -61,7 +61,7 @@ bool remove_stale(const std::string& path, int type) {
     return true;
 }
 
-// Does that on the thread on which drivers hear of their peers, and waits for its end: memif's takes no care
+// Does that on the thread on which drivers are told of their peers, and waits for its end: memif's takes no care
 // of being stopped or closed while its peer goes.
 void among_interrupts(const std::function<void()>& work) {
     struct Errand {
@@ -82,9 +82,9 @@ void among_interrupts(const std::function<void()>& work) {
     errand.changed.wait(lock, [&] { return errand.done; });
 }
 
-// memif forgets the socket on which it listened: it stays open, with a callback whose argument has been
+// memif drops the socket on which it listened: it stays open, with a callback whose argument has been
 // freed, and which only the driver could take back. So the number stays taken, but by a file that never has
-// anything to tell, and callers who were not answered yet are hung up.
+// any event, and callers who were not answered yet are hung up.
 void silence(int fd) {
     if (fd < 0) return;
     const Fd nothing(::eventfd(0, EFD_CLOEXEC));
@@ -110,7 +110,7 @@ std::string arguments_of(const PortSpec& spec, uint32_t ring) {
 }
 
 // Frames wait in af_packet's ring while we have no processor; what does not fit is lost. It is locked memory:
-// who may not lock so much has one that fits the usual limit.
+// a process that may not lock so much has one that fits the usual limit.
 bool make_device(const std::string& name, const PortSpec& spec) {
     if (::rte_vdev_init(name.c_str(), arguments_of(spec, kRing).c_str()) == 0) return true;
     if (spec.driver != "net_af_packet" || spec.mtu <= 1900) return false;
@@ -353,7 +353,7 @@ void Port::release_held() {
     }
 }
 
-// Nobody is at the other end, or not any more. The driver goes on by itself where it listens; memif's calls
+// No process is at the other end, or not any more. The driver goes on by itself where it listens; memif's calls
 // once for each start, virtio's only when it is made.
 void Port::join_again() {
     const int64_t now = now_ns();

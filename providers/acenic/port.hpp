@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A DPDK Ethernet port as an outlet of the wire protocol. Frames to our own address never reach the wire. A
 // port that is joined to one other process (memif) comes up when that one is there, and again after it has
-// gone. One thread at a time: the engine's lock.
+// left. One thread at a time: the engine's lock.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct PortCounters {
     uint64_t tx_refused = 0;  // frames the driver did not take at once
     uint64_t no_buffer = 0;   // the pool was empty
     uint64_t looped = 0;      // to ourselves
-    uint64_t unplugged = 0;   // lost because nobody is at the other end
+    uint64_t unplugged = 0;   // lost because no process is at the other end
     uint64_t taken_in = 0;    // zero-copy payload that had to wait, and was copied
 };
 

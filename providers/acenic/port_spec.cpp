@@ -19,7 +19,7 @@ namespace viaduct::acenic {
 
 namespace {
 
-constexpr int64_t kNeighbourPatience = 500'000'000;
+constexpr int64_t kNeighbourTimeout = 500'000'000;
 constexpr uint32_t kOtherMtu = 9000, kLeastMtu = 576, kMostMtu = 16000;
 
 bool refuse(const std::string& text, Rejection* why, const std::string& reason, const char* cure) {
@@ -86,7 +86,7 @@ bool is_own_address(int socket, const PortSpec& port, uint32_t ip) {
     return reinterpret_cast<const sockaddr_in*>(&r.ifr_addr)->sin_addr.s_addr == ip;
 }
 
-// Takes one of our own arguments, which the driver does not know, out of the list.
+// Takes one of our own arguments, which the driver does not have, out of the list.
 std::string take_argument(std::string* list, const std::string& key) {
     const std::string value = argument(*list, key);
     const size_t at = ("," + *list).find("," + key + "=");
@@ -107,7 +107,7 @@ bool take_mtu(PortSpec* port, Rejection* why) {
     return true;
 }
 
-// Without an address of its own an end gets one that follows from the socket, so that both ends know both.
+// Without an address of its own an end gets one that follows from the socket, so that each end can compute both.
 NicAddress address_of_end(const std::string& socket, bool listens) {
     uint32_t hash = 2166136261u;  // FNV-1a
     for (const char c : socket) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
@@ -118,7 +118,7 @@ NicAddress address_of_end(const std::string& socket, bool listens) {
     return a;
 }
 
-// Two processes of one host that meet at a socket. Anybody may, no hugepages, no interface.
+// Two processes of one host that meet at a socket. Any user may, no hugepages, no interface.
 bool read_memif(PortSpec* port, Rejection* why) {
     const std::string socket = argument(port->arguments, "socket"), role = argument(port->arguments, "role");
     if (socket.empty() || (role != "server" && role != "client"))
@@ -234,7 +234,7 @@ bool find_neighbour(const PortSpec& port, uint32_t ip, NicAddress* out) {
     to.sin_port = htons(9);
     to.sin_addr.s_addr = ip;
     if (::sendto(socket.get(), "", 0, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) < 0) return false;
-    for (const int64_t until = now_ns() + kNeighbourPatience; now_ns() < until; ::usleep(5000))
+    for (const int64_t until = now_ns() + kNeighbourTimeout; now_ns() < until; ::usleep(5000))
         if (known_neighbour(socket.get(), port, ip, out)) return true;
     return false;
 }

@@ -87,7 +87,7 @@ bool SharedPort::set_faults(wire::LinkId link, const FaultPlan& plan) {
     return given;
 }
 
-// ---- what others on this port must know
+// ---- what others on this port are told
 
 uint32_t SharedPort::expect(const tigon::FilterEntry& entry) {
     const uint32_t index = driver_.add_filter(entry);
@@ -119,7 +119,7 @@ int SharedPort::owner_fd() const { return ::fcntl(link_.lifeline.get(), F_DUPFD_
 
 std::string SharedPort::counters() const {
     using enum tigon::Statistic;
-    return "send ring full " + std::to_string(driver_.send_full()) + ", dropped for want of a descriptor " +
+    return "send ring full " + std::to_string(driver_.send_full()) + ", dropped without a descriptor " +
            std::to_string(driver_.statistic(kStatNoStandard) + driver_.statistic(kStatNoJumbo)) +
            ", interrupts " + std::to_string(driver_.statistic(kStatInterrupts));
 }

@@ -16,9 +16,9 @@ namespace {
 // VIPL waits a little beyond its deadline, so that the wire's own answer is heard.
 wire::Time wire_deadline(Deadline deadline) { return deadline == kNever ? wire::kNoTime : deadline; }
 
-// How long a listener waits for the engine process to know of it; one that has the processor answers in
+// How long a listener waits for the engine process to note it; one that has the processor answers in
 // microseconds.
-constexpr int64_t kEnginePatience = 20'000'000;
+constexpr int64_t kEngineTimeout = 20'000'000;
 
 template <class Begin>
 Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) {
@@ -46,7 +46,7 @@ Status begin_attempt(NicContext* nic, ViCore& vi, ConnectOp** out, Begin begin) 
     return Status::ok;
 }
 
-// E held. A listener waits for one request; when that has gone before anybody has heard of it, for another one.
+// E held. A listener waits for one request; when that has ended before it was reported, for another one.
 Status begin_listening(ConnectOp& op) {
     Engine& engine = *op.engine;
     op.decided = false;
@@ -82,7 +82,7 @@ Status listen(NicContext* nic, const EndAddress& local, Deadline, ConnectOp** ou
     op->local = local;
     if (const Status begun = begin_listening(*op); begun != Status::ok) return begun;
     // The same where the engine process keeps them.
-    for (const int64_t until = now_ns() + kEnginePatience;
+    for (const int64_t until = now_ns() + kEngineTimeout;
          !op->engine->port().is_known() && !op->decided && now_ns() < until;) {
         lock.unlock();
         op->engine->poll();
@@ -117,7 +117,7 @@ Status peer_request(NicContext* nic, ViCore& vi, const EndAddress& local, const 
 }
 
 Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& traits, ConnectOp** out) {
-    nic->engine->poll();  // who was not running sees first what has come, such as copies of the request
+    nic->engine->poll();  // a process that was not running takes first what has come, such as copies of the request
     return begin_attempt(nic, vi, out, [&](wire::Node& node, wire::Time now, Status* why) {
         return node.accept(incoming, vi.endpoint, traits, now, why);
     });

@@ -132,11 +132,11 @@ void Engine::run_helper() {
         if (poll()) polled_at_.store(before, std::memory_order_relaxed);  // ours does not count
     }
     const std::scoped_lock lock(mutex);
-    helper_gone_ = true;
+    helper_ended_ = true;
     changed.notify_all();
 }
 
-// ---- bells: what a thread that holds a VI's lock wants of the engine when another thread has it
+// ---- bells: requests to the engine of a thread that holds a VI's lock, when another thread has the engine
 
 void Engine::join(Endpoint* ep) { endpoints_.push_back(ep); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The engine: what firmware would be on a NIC with VI. One per port and process; it has the port, or in
 // shared mode its part of one, and the node of the wire protocol, and is driven by a thread that polls, or by a
-// helper thread that sleeps when somebody else polls. This file's lock comes before every VI's locks; who
+// helper thread that sleeps when another thread polls. This file's lock comes before every VI's locks; a thread that
 // holds a VI's lock may only try it (see ring and poll_for). No thread waits for the lock of a second VI
 // unless it has the engine's.
 #pragma once
@@ -73,7 +73,7 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    // The process is about to end without having closed its NICs: tells the peers. Waits for nobody for long.
+    // The process is about to end without having closed its NICs: tells the peers. Never waits for long.
     void close_links();
     // Until all of them have heard it, but not longer than until then (now_ns).
     void wait_for_closes(int64_t until);
@@ -90,13 +90,13 @@ public:
     void stop(Endpoint&);
 
     // Taken first, by calls that hold no VI lock. Biased to the thread that opened the port, which usually is
-    // the one that polls it.
+    // the thread that polls it.
     BiasedLock mutex;
     std::condition_variable_any changed;  // attempts are decided
     wire::Node& node() { return *node_; }
     int64_t now() { return clock_.now(); }  // E: the node's time
     FramePort& port() { return *port_; }
-    // The process that owned the port is gone: nothing comes of this engine any more.
+    // The process that owned the port has ended: this engine moves no frames any more.
     bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
     void add_context(uint64_t id);
     void remove_context(uint64_t id);
@@ -105,8 +105,8 @@ public:
     void settle_old(Endpoint&);       // E: does what the bells of an earlier connection asked for
     void finish_frames(int64_t now);  // E: sends what was written
     void finish_frames() { finish_frames(now()); }
-    // How long nobody has to look again, at most `longest`, and what wakes the one that looks: frames do, unless
-    // another thread has the engine. That one looks at them; where it waits for its processor, nobody else can.
+    // How long no thread has to poll again, at most `longest`, and what wakes the polling thread: frames do, unless
+    // another thread has the engine. That one takes them; where it waits for its processor, no other thread can.
     struct Idle {
         int64_t ns = 0;
         int fd = -1;
@@ -190,7 +190,7 @@ private:
     std::atomic<int64_t> polled_at_{0};  // by an application's thread
     std::atomic<bool> stop_{false};
     int owner_ = 0;            // process that made it
-    bool helper_gone_ = true;  // E
+    bool helper_ended_ = true;  // E
 };
 
 }  // namespace viaduct::packet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The life of an engine: who has one for which port, how it gets its port, how it ends, and what happens when
-// the engine process that owned the port is gone.
+// The life of an engine: which NIC has one for which port, how it gets its port, how it ends, and what happens when
+// the engine process that owned the port has ended.
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ bool from_system(uint64_t* bits) {
     return file.valid() && ::read(file.get(), bits, sizeof *bits) == sizeof *bits;
 }
 
-// Bits nobody can guess. Where the source goes away after the engine has begun (a filter of system calls), they
+// Bits that cannot be guessed. Where the source goes away after the engine has begun (a filter of system calls), they
 // follow from what it gave before.
 uint64_t draw() {
     static std::atomic<uint64_t> number{0};
@@ -48,7 +48,7 @@ uint64_t draw() {
     return hash.finish();
 }
 
-// The engines of this process by port. One that is ending still has the port; who wants it meanwhile waits.
+// The engines of this process by port. One that is ending still has the port; a NIC that opens it meanwhile waits.
 struct Known {
     std::weak_ptr<Engine> engine;
     bool taken = false;
@@ -193,11 +193,11 @@ bool Engine::begin(const PortSource& source, UserAgent* agent, std::string* why,
     endpoints_.reserve(kMaxVi);
     broken_.reserve(kMaxVi);
     { const std::scoped_lock before_the_helper(mutex); }
-    helper_gone_ = false;
+    helper_ended_ = false;
     const Status spawned = agent->spawn(
         ("vipl-" + std::string(section_)).c_str(), [](void* self) { static_cast<Engine*>(self)->run_helper(); }, this);
     if (spawned != Status::ok) {
-        helper_gone_ = true;
+        helper_ended_ = true;
         *why = "no thread can be started";
         *cure = "raise the limit of processes (ulimit -u)";
         return false;
@@ -268,7 +268,7 @@ Engine::~Engine() {
     lock.unlock();
     wake_helper();
     lock.lock();
-    changed.wait(lock, [&] { return helper_gone_; });
+    changed.wait(lock, [&] { return helper_ended_; });
 }
 
 // ---- the process that owns the port has died: on the event thread
@@ -281,7 +281,7 @@ void Engine::lose_port() {
         contexts = contexts_;
         changed.notify_all();
     }
-    VIADUCT_LOG(error, section_, "%s: the engine process is gone; open the NIC again to start another",
+    VIADUCT_LOG(error, section_, "%s: the engine process has ended; open the NIC again to start another",
                 name_.c_str());
     for (const uint64_t id : contexts) agent_->nic_failed(id);
 }

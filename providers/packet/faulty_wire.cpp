@@ -9,7 +9,7 @@ namespace viaduct::packet {
 
 namespace {
 
-// Who is overtaken waits so long: longer than the wire protocol takes for mere disorder, and shorter.
+// A frame that is overtaken waits so long: longer than the wire protocol takes for mere disorder, and shorter.
 constexpr uint32_t kLongestOvertaking = 200'000;
 // Held frames come from the port's pool, which must not run dry.
 constexpr size_t kMostHeld = 1024;

@@ -58,7 +58,7 @@ public:
     // For a port that a forked child cannot use: text that says what to do instead. Null: the child may open it.
     virtual const char* cure_of_fork() const { return nullptr; }
 
-    // ---- where another process (engine process, viaduct-udpd) receives requests: it has to know which ones this
+    // ---- where another process (engine process, viaduct-udpd) receives requests: it is told which ones this
     // process waits for. A number for forget(); 0: too many.
     virtual uint32_t expect_request(const EndAddress& local);
     virtual uint32_t expect_peer(const EndAddress& local, const EndAddress& remote, wire::LinkId own);
@@ -66,7 +66,7 @@ public:
     virtual bool is_attended() const { return false; }
     // Whether that process keeps requests for which no program waits yet.
     virtual bool keeps_requests() const { return false; }
-    // Whether that process knows all that was expected, and requests that it had kept have been received.
+    // Whether that process has noted all that was expected, and requests that it had kept have been received.
     virtual bool is_known() const { return true; }
     // Ends expect_request() or expect_peer(). `over`: without a connection, so requests that matched go to others.
     virtual void forget(uint32_t number, bool over);

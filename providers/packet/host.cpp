@@ -223,7 +223,7 @@ void Engine::finished(Cookie cookie, uint32_t tag, wire::Outcome outcome) {
             error = VIP_STATUS_PROTECTION_ERROR;
             break;
         case wire::Outcome::receive_refused:
-            // spec/reliability 6.2: Reliable Delivery learns that the connection is broken, Reliable Reception why.
+            // spec/reliability 6.2: Reliable Delivery reports that the connection is broken, Reliable Reception why.
             if (!reception(ep)) return;
             error = VIP_STATUS_REMOTE_DESC_ERROR;
             break;
@@ -266,7 +266,7 @@ HostResult Engine::begin_message(Cookie cookie, uint32_t total) {
         ep.refusal.report = false;
         return HostResult::bad_receive;
     }
-    if (!ep.vi->strict_receives) remember_region(*ep.vi, q, d, total);  // it is asked of short messages, too
+    if (!ep.vi->strict_receives) remember_region(*ep.vi, q, d, total);  // short messages are checked by it, too
     ep.into.begin(d, total, ep.vi->regions, ep.vi->ptag);
     return HostResult::ok;
 }
@@ -351,7 +351,7 @@ HostResult Engine::place_write(Cookie cookie, uint32_t handle, uint64_t address,
     Endpoint& ep = endpoint(cookie);
     const QueueLock lock = recv_lock(ep);
     if (!ep.active) return HostResult::not_permitted;
-    // It may have gone away meanwhile.
+    // It may have ended meanwhile.
     if (!permitted(ep, handle, address, n, kRegionRdmaWrite)) {
         return refuse_write(ep, immediate,
                             explain(ep, handle, address, n, kRegionRdmaWrite, CauseOperation::rdma_write));

@@ -50,7 +50,7 @@ void Engine::failed(Cookie cookie, Status why) {
     changed.notify_all();
 }
 
-// Of a connection that nobody has ended: what there is to know about it.
+// Of a connection that neither end has closed: all that is known of it.
 void Engine::log_end(const Endpoint& ep, wire::Ended why) {
     wire::LinkReport link;
     if (why == wire::Ended::by_peer || !log::enabled(log::Level::warn) || !node_->report(ep.link, &link))
@@ -93,7 +93,7 @@ void Engine::ended(Cookie cookie, wire::Ended why) {
     broken_.push_back(ep.vi);
 }
 
-// ---- for people who look
+// ---- for statistics
 
 void Engine::sent_again(Cookie cookie) {
     ViCore& vi = *end_behind(cookie).vi;

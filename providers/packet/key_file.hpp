@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The key by which all hosts of a network know each other's frames, from a file that only its owner may read.
+// The key that authenticates frames between the hosts of a network, from a file that only its owner may read.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace viaduct::packet {
 
-// `section` of the settings names the file. False: *why and *cure say so for people; what is in the file is said to
-// nobody.
+// `section` of the settings names the file. False: *why and *cure say why; the content of the file is never
+// shown.
 bool read_key_file(const char* section, const std::string& path, wire::Key* out, std::string* why, std::string* cure);
 
 }  // namespace viaduct::packet

@@ -16,7 +16,7 @@ namespace viaduct::packet {
 bool send_message(int socket, const void* message, size_t bytes, int fd = -1);
 
 // Takes one message of exactly `bytes`; the descriptors that came with it are appended to `files`. not_done:
-// none is there. closed: the other side is gone, or said something else.
+// none is there. closed: the other side has ended, or said something else.
 Status take_message(int socket, void* message, size_t bytes, std::vector<Fd>* files);
 
 template <size_t n>

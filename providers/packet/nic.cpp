@@ -18,7 +18,7 @@ namespace viaduct::packet {
 
 namespace {
 
-// Somebody else may have the engine when a sleeper looks: nobody sleeps longer than this.
+// Another thread may have the engine when a sleeper polls: no thread sleeps longer than this.
 constexpr int64_t kSleepSlice = 20'000'000;
 // What is due sooner is waited for awake.
 constexpr int64_t kWorthWaitingAsleep = 20'000;
@@ -53,7 +53,7 @@ void close(NicContext* nic) {
 }
 
 Status describe(NicContext* nic, Mail* open_request) {
-    if (open_request->descriptors.empty())  // the agent wants the region table of every context
+    if (open_request->descriptors.empty())  // the agent takes the region table of every context
         open_request->descriptors.emplace_back(nic->regions->open_read_only());
     return open_request->descriptors.front().valid() ? Status::ok : Status::out_of_resources;
 }
@@ -102,7 +102,7 @@ void poll_recv(ViCore& vi) {
     if (ep.active) ep.nic->engine->poll_for(ep);
 }
 
-// ---- sleeping: on the port itself, so that the thread that waits is the one that wakes
+// ---- sleeping: on the port itself, so that a frame wakes the waiting thread itself
 
 uint32_t sleep_begin(NicContext* nic) {
     nic->sleepers.fetch_add(1, std::memory_order_seq_cst);

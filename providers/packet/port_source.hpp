@@ -24,7 +24,7 @@ public:
 
     const char* section() const { return section_; }
     const std::string& name() const { return name_; }
-    // Frames are tagged with it, and nothing is believed that is not.
+    // Frames are tagged with it, and others are dropped.
     const std::optional<wire::Key>& key() const { return key_; }
 
     // Null: *why and *cure say so for people.

@@ -12,11 +12,11 @@ using wire::Kind;
 
 namespace {
 
-// A requester repeats itself every 100 ms; who has been silent for so long has given up or is connected.
+// A requester repeats itself every 100 ms; one that was silent for so long has given up or is connected.
 constexpr int64_t kForget = 5'000'000'000;
 constexpr size_t kMostMatches = 8192;
-// A request that found nobody is kept for a program that comes to wait for it; not so long that its sender may
-// have believed the answer that nobody does (wire::Tuning::no_match_grace).
+// A request that found no waiter is kept for a program that comes to wait for it; not so long that its sender may
+// have taken the answer that no program does (wire::Tuning::no_match_grace).
 constexpr int64_t kHold = 80'000'000;
 constexpr size_t kMostWaiting = 64;
 
@@ -83,7 +83,7 @@ Requests::Listener* Requests::find(const wire::Connect& c, bool peer, const NicA
     for (Listener& l : listeners->second) {
         const bool own = l.wish.link == source && (l.wish.source == NicAddress{} || l.wish.source == from);
         if (!(l.wish.remote == c.local) || own) continue;
-        // Who waits alone first; among those that have been found already, the one longest ago.
+        // A waiter without a match first; among those that were matched, the one matched longest ago.
         const bool better =
             best == nullptr || (best->taken && !l.taken) || (best->taken && l.taken && l.used < best->used);
         if (better) best = &l;
@@ -103,9 +103,9 @@ Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes,
     }
     const bool peer = f.header.kind == Kind::peer_request;
     Listener* found = find(c, peer, from, f.header.source);
-    // A peer's request comes again until somebody wants it; a client is told.
+    // A peer's request comes again until a program takes it; a client is told.
     if (found == nullptr && !peer) hold(key_of(peer, c.remote), c.nonce, bytes, from, now);
-    if (found == nullptr) return {kNobody, peer ? Kind{} : Kind::no_match, c.nonce};
+    if (found == nullptr) return {kNoSlot, peer ? Kind{} : Kind::no_match, c.nonce};
     const Match match{found->slot, found->serial, now};
     if (peer) {
         found->taken = true;
@@ -118,7 +118,7 @@ Target Requests::request(const wire::Frame& f, std::span<const std::byte> bytes,
     return {match.slot, {}, 0};
 }
 
-// A requester waits no longer: the program that has its request hears of it.
+// A requester waits no longer: the program that has its request is told.
 Target Requests::withdrawal(const NicAddress& from, uint64_t nonce) {
     std::erase_if(waiting_, [&](const Waiting& w) { return w.nonce == nonce && w.request.from == from; });
     for (const auto& [attempt, match] : matches_)

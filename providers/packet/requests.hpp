@@ -16,9 +16,9 @@
 
 namespace viaduct::packet {
 
-inline constexpr uint32_t kNobody = 0;
+inline constexpr uint32_t kNoSlot = 0;
 
-// What a program wants to hear of.
+// What a program waits for.
 struct Wish {
     uint32_t index = 0;  // the program's name for it
     bool peer = false;
@@ -34,8 +34,8 @@ struct Held {
 };
 
 struct Target {
-    uint32_t slot = kNobody;
-    // Nobody wants it: what to answer, if anything, to whom it came from.
+    uint32_t slot = kNoSlot;
+    // No program takes it: what to answer to its sender, if anything.
     wire::Kind answer{};
     uint64_t nonce = 0;
 };
@@ -45,13 +45,13 @@ public:
     // ports: addresses are IPv4 and port, and a requester names its host's port (wire::named_host).
     explicit Requests(bool ports) : ports_(ports) {}
 
-    // ---- what programs say; a program is a number that is not kNobody
-    // A request that has come within the last moments and found nobody is in `held` afterwards.
+    // ---- what programs say; a program is a number that is not kNoSlot
+    // A request that has come within the last moments and found no waiter is in `held` afterwards.
     void add(uint32_t slot, const Wish&, int64_t now, Held* held);
-    // forget: what has matched it is for another.
+    // forget: the request that has matched it is for another.
     void remove(uint32_t slot, uint32_t index, bool forget);
     void drop(uint32_t slot);
-    // It has had this request and has thought better of it: the next copy finds another one, or nobody.
+    // It has had this request and gives it back: the next copy finds another program, or none.
     void pass_on(uint32_t slot, const NicAddress& from, uint32_t source, uint64_t nonce);
 
     // ---- request, peer_request and withdraw, as they came. Only what has a good check decides anything.
@@ -79,7 +79,7 @@ private:
         uint32_t slot = 0;
         Wish wish;
         uint64_t serial = 0;
-        bool taken = false;  // peer to peer: somebody has matched it
+        bool taken = false;  // peer to peer: it is matched
         int64_t used = 0;
     };
     struct Filed {  // where a wish is, or was until a request has used it up
@@ -87,7 +87,7 @@ private:
         uint64_t serial = 0;
     };
     using Listeners = std::vector<Listener>;  // oldest first
-    struct Waiting {  // a request that found nobody
+    struct Waiting {  // a request that found no waiter
         std::string key;
         uint64_t nonce = 0;
         int64_t since = 0;
@@ -114,7 +114,8 @@ private:
 };
 
 inline constexpr uint32_t kNoMatchBytes = wire::kHeaderBytes + wire::kAnswerBytes;
-// The answer to a request that nobody waits for. False: none, since who shares an address has no key to tag it with.
+// The answer to a request that no program waits for. False: none, since programs that share an address have no key
+// to tag it with.
 bool make_no_match(std::span<const std::byte> request, uint64_t nonce, std::byte* to);
 
 }  // namespace viaduct::packet

@@ -91,7 +91,7 @@ void drain_bells(NicContext& nic, Before before) {
         }
         complete = due || explained;
     }
-    // Last: who sees the new value finds everything handed out.
+    // Last: a reader of the new value finds everything handed out.
     if (complete) nic.rings_seen.store(seen, std::memory_order_release);
     nic.slots_lock.unlock();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The bells of our own hub: which endpoints were rung for, and who called the progress thread. All peers write the same
-// words of the hub, so what it says is checked against the end record of each connection, which only one peer writes. A
-// ring that another peer has taken out of the hub is found there. Any thread.
+// The bells of our own hub: which endpoints were rung for, and which called the progress thread. All peers write the
+// same words of the hub, so what it says is checked against the end record of each connection, which only one peer
+// writes. A ring that another peer has taken out of the hub is found there. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ enum class Before : bool { poll, sleep };
 void drain_bells(NicContext&, Before);
 
 // Looks at the end records of all connections. A mark that is found although the hub has not changed is a lost ring:
-// somebody has taken it away. For ten seconds from then on sleeps are short, and drain_bells() looks at all end
+// another process has taken it away. For ten seconds from then on sleeps are short, and drain_bells() looks at all end
 // records.
 void look_for_lost_rings(NicContext&);
 
-// How long somebody may sleep, in nanoseconds, before he looks for lost rings.
+// How long a thread may sleep, in nanoseconds, before it looks for lost rings.
 int64_t longest_sleep(const NicContext&);
 
 // One bit for each endpoint whose peer, or we ourselves, have called the progress thread since the last look. Progress

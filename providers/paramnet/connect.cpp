@@ -66,7 +66,7 @@ Status send_off(ConnectOp& op, Deadline deadline) {
 constexpr int kDescriptorsOfJoined = 5;  // segment, three of the peer's, its process
 
 // Whether this process has room for the descriptors of kJoined. Checked before the attempt is sent, so that no other
-// process learns of a connection that would fail for that.
+// process is told of a connection that would fail for that.
 bool can_take_descriptors() {
     if (descriptors_left(kDescriptorsOfJoined)) return true;
     VIADUCT_LOG(error, "paramnet",
@@ -78,7 +78,7 @@ bool can_take_descriptors() {
 Status begin(std::unique_ptr<ConnectOp> op, ConnectOp** out) {
     if (op->kind != ConnectOp::listen && !can_take_descriptors()) return Status::out_of_resources;
     if (const Status progress = ensure_progress(*op->nic); progress != Status::ok) return progress;
-    // An accept names an incoming request, which only the agent that reported it knows.
+    // An accept names an incoming request, which only the agent that reported it has.
     const Deadline deadline = op->kind == ConnectOp::accept ? kOnlyConnected : op->deadline;
     if (const Status sent = send_off(*op, deadline); sent != Status::ok) return sent;
     *out = op.release();
@@ -116,7 +116,7 @@ Status begin_request(ConnectOp::Kind kind, Type type, NicContext* nic, ViCore& v
     return begin(std::move(op), out);
 }
 
-// Writes into the segment what the other end has to know of this one before data flows.
+// Writes into the segment what the other end needs of this one before data flows.
 void introduce(ConnectOp& op, const Joint& joint) {
     EndRecord& own = joint.shared()->ends[joint.side];
     const uint32_t permission =
@@ -282,7 +282,7 @@ Status take_answer(ConnectOp& op, Mail& mail) {
     return op.decide(Status::broken);
 }
 
-// The agent died, and the next one does not know this attempt (spec/architecture 2). A wait or a request is sent again;
+// The agent died, and the next one does not have this attempt (spec/architecture 2). A wait or a request is sent again;
 // an accept fails, because its incoming request is lost. A caller that only polls (`deadline` is over) does not wait
 // for the next agent to start: not_done, and its next call continues.
 Status start_over(ConnectOp& op, Deadline deadline) {

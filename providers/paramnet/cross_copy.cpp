@@ -22,7 +22,7 @@ CrossResult why(long result) {
         case -EFAULT:  // not mapped, not permitted, or memory that only its owner may touch (memfd_secret)
             return CrossResult::unreached;
         case -ESRCH:
-            return CrossResult::gone;
+            return CrossResult::ended;
         default:  // EPERM, ENOSYS, EACCES, or whatever a seccomp filter answers
             return CrossResult::forbidden;
     }

@@ -14,9 +14,9 @@ namespace viaduct::paramnet {
 // True when the value lies at that address of that process: the pid is right and we may reach its memory.
 bool probe_process(int pid, uint64_t address, uint64_t value);
 
-// fault: memory may not be touched any more; unreached: the system finds none on one of the sides; gone: the process is
-// not there; forbidden: the system does not let us make such calls, or not of that process
-enum class CrossResult : uint8_t { ok, fault, unreached, gone, forbidden };
+// fault: memory may not be touched any more; unreached: the system finds none on one of the sides; ended: the
+// process is not there; forbidden: the system does not let us make such calls, or not of that process
+enum class CrossResult : uint8_t { ok, fault, unreached, ended, forbidden };
 
 // Moves the next n bytes of the cursor to, or from, contiguous memory of the other process, while the guard
 // permits it. Of what is written the last line of the cache is written last: a program that watches the last word

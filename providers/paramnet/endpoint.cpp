@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Life of an endpoint: made, bound to a peer, started, disconnected, gone.
+// Life of an endpoint: made, bound to a peer, started, disconnected, destroyed.
 #include "providers/paramnet/endpoint.hpp"
 
 #include <sched.h>
@@ -29,7 +29,7 @@ namespace {
 // The peer has no access to memory of ours under way. Our `closed` is visible to it already.
 void wait_until_idle(const EndRecord& its_end, Peer& peer) {
     if (!is_busy(its_end)) return;
-    const Deadline deadline = now_ns() + patience_with(peer);
+    const Deadline deadline = now_ns() + longest_wait(peer);
     for (int spins = 0; is_busy(its_end) && peer.dead.load(std::memory_order_acquire) == 0; ++spins) {
         if (spins < 1000) {
             cpu_pause();
@@ -44,7 +44,7 @@ void wait_until_idle(const EndRecord& its_end, Peer& peer) {
     }
 }
 
-// Tells the other end that we have left. Both queue locks held, or nobody uses the joint yet.
+// Tells the other end that we have left. Both queue locks held, or no thread uses the joint yet.
 void announce_close(const Joint& joint) {
     joint.shared()->ends[joint.side].closed.store(1, std::memory_order_seq_cst);
     call(joint.peer->bells(), joint.shared()->ends[joint.side], joint.peer_slot);
@@ -179,7 +179,7 @@ void start(ViCore& vi) {
     take_mark(other_end.rung);
     take_mark(other_end.called);
     remind(ep);
-    call_own(nic, ep.slot);  // the peer may have come and gone
+    call_own(nic, ep.slot);  // the peer may have connected and left
 }
 
 Status finish_traffic(ViCore& vi) {
@@ -187,7 +187,7 @@ Status finish_traffic(ViCore& vi) {
     if (!ep.connected) return Status::ok;
     // Read first: what the peer published before it left is in the lane then.
     const bool left = ep.rx.peer->closed.load(std::memory_order_acquire) != 0 ||
-                      ep.joint.peer->has_gone();
+                      ep.joint.peer->has_ended();
     ep.servicing = true;  // both locks are held
     take_last_lines(ep);
     if (!ep.tx.stopped) collect_acks(ep);

@@ -40,7 +40,7 @@ struct Endpoint {
     uint32_t slot = 0;
 
     paramnet::Rx rx;
-    // Somebody who holds only the receive lock, or none, should look at the send side: a backlog, or an
+    // A thread that holds only the receive lock, or none, should look at the send side: a backlog, or an
     // answer of the peer's that is waited for.
     std::atomic<uint32_t> send_attention{0};
     // Non-zero: descriptors of the send queue wait for the peer's acknowledgement (hint for pollers). Changes
@@ -123,7 +123,7 @@ void break_connection(Endpoint&, VIP_ERROR_CODE code, bool report, CauseKind);
 // Tells the other end's pollers and sleepers, or its progress thread. A queue lock held.
 void ring_peer(const Endpoint&);
 void call_peer(const Endpoint&);
-// The same for our own side: there is something that nobody will ring for.
+// The same for our own side: there is work without a ring.
 void remind(const Endpoint&);
 
 Status set_fault_plan(ViCore&, const char* plan);

@@ -24,7 +24,7 @@ inline constexpr uint32_t kMaxRetries = 8;  // of a reliable transfer before its
 
 enum class Fate : uint8_t {
     arrives,
-    lost,     // unreliable: silently gone
+    lost,     // unreliable: silently dropped
     damaged,  // unreliable: the receiving NIC saw a bad check sum and dropped it
     failed,   // reliable: no retry came through
 };

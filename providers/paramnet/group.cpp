@@ -103,7 +103,7 @@ void promote(Group* group, Endpoint& ep) {
     set_hot(group, ep, true);
 }
 
-// A few loads for each endpoint that has nothing: this is what a poll in vain consists of.
+// A few loads for each endpoint that has nothing: this is all that an empty poll does.
 inline void poll_hot(Group* group, BrokenList& broken) {
     const uint32_t count = group->hot_count.load(std::memory_order_relaxed);
     for (uint32_t i = 0; i < count; ++i) {
@@ -125,7 +125,7 @@ inline void poll_hot(Group* group, BrokenList& broken) {
     }
 }
 
-// Endpoints that were disconnected meanwhile: polling their silent lane harms nobody, but takes time. So do
+// Endpoints that were disconnected meanwhile: polling their silent lane is harmless, but takes time. So do
 // those that have had no traffic for long.
 [[gnu::noinline]] void tidy_hot(Group* group) {
     for (uint32_t i = 0; i < group->hot_count;) {

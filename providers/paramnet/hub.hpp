@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Ringing the bells of a NIC context, ours or a peer's. Any thread, any locks; a system call only when somebody
+// Ringing the bells of a NIC context, ours or a peer's. Any thread, any locks; a system call only when a thread
 // sleeps.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Bells {
     const OwnerPage* owner = nullptr;
 };
 
-// Wakes everybody who sleeps on the hub.
+// Wakes all threads that sleep on the hub.
 inline void wake_sleepers(const Bells& bells) {
     bells.hub->rings.fetch_add(1, std::memory_order_seq_cst);
     if (bells.owner->sleepers.load(std::memory_order_seq_cst) != 0) futex_wake(bells.hub->rings, INT_MAX, true);

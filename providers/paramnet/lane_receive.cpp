@@ -26,7 +26,7 @@ const Line& line_at(const Rx& rx, uint32_t position) {
 // How a message inside its line is taken.
 enum class Taking {
     usual,  // it came alone, and neither it nor its receive has immediate data
-    alone,  // it came alone, and nobody waits for an acknowledgement
+    alone,  // it came alone, and the sender waits for no acknowledgement
     in_row,
 };
 

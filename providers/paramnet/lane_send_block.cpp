@@ -13,7 +13,7 @@ namespace viaduct::paramnet {
 
 namespace {
 
-// The blocks behind a message that has gone are fetched for writing: the next message is probably as long,
+// The blocks behind a message that was sent are fetched for writing: the next message is probably as long,
 // and the receiver's cache still holds them from the last lap.
 void prefetch_blocks(Tx& tx, uint32_t length) {
     const uint32_t offset = tx.blocks.next % kUnits;

@@ -20,7 +20,7 @@ constexpr uint32_t kPrefetchedLines = 6;
 
 // What is known of a message inside a line.
 enum class Known {
-    all,     // Tx::burst_credit has it: one new descriptor without immediate data, and nobody else waits for its queue
+    all,     // Tx::burst_credit has it: one new descriptor without immediate data, with no waiter on its queue
     fast,    // Tx::fast: nothing stands in the way of one new descriptor of one segment
     little,  // its descriptor has been checked, its receive and its line are reserved
 };

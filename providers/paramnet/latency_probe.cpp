@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How long a long message takes from the moment in which the sender begins with it, or the receiver is done
-// with the one before, to the one in which the receiver has all of it. Asked for seldom, while a connection
-// learns which way is fast (method_tuner.hpp). Both ends read the same clock; an end in another time namespace
+// with the one before, to the one in which the receiver has all of it. Measured seldom, while a connection
+// finds which method is fast (method_tuner.hpp). Both ends read the same clock; an end in another time namespace
 // tells a wrong time, which does no harm beyond that.
 #include <algorithm>
 

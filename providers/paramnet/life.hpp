@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Whether the process of a NIC context is still the program that opened it. Its peers read that in a word of
-// its owner page, which nobody else can write. The word holds the number of a thread that lives as long as
+// its owner page, which no other process can write. The word holds the number of a thread that lives as long as
 // the context and has given it to the kernel as a robust futex: the kernel marks it when that thread ends in
 // whatever way, and so before the process' memory is another program's (execve), which no pidfd tells of. A
 // forked child does not inherit it.
@@ -20,7 +20,7 @@ inline constexpr bool has_ended(uint32_t life) { return (life & FUTEX_OWNER_DIED
 inline constexpr uint32_t kEndedBefore = UINT32_MAX;
 
 // Holds the word for the calling thread until the object's end, which finds the word 0. Where the kernel has
-// no robust futexes, or may not be asked, the word stays 0.
+// no robust futexes, or the call is not allowed, the word stays 0.
 class LifeHeld {
 public:
     explicit LifeHeld(std::atomic<uint32_t>& life);

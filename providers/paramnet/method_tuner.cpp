@@ -58,6 +58,6 @@ void MethodTuner::not_fetched(uint32_t message) {
     fetched_ = 0;
 }
 
-int64_t MethodTuner::patience_ns(uint32_t bytes) { return bytes <= kRingBytes ? int64_t{30'000} + bytes : INT64_MAX; }
+int64_t MethodTuner::ack_limit_ns(uint32_t bytes) { return bytes <= kRingBytes ? int64_t{30'000} + bytes : INT64_MAX; }
 
 }  // namespace viaduct::paramnet

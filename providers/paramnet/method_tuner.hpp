@@ -4,7 +4,7 @@
 // hands in what was measured. Under vi.send.lock.
 //
 // Why not measured beforehand: it takes two processors at once. Ranks and pinned programs have one each, and
-// the peer polls on the other; only the two ends themselves know how far they are from each other.
+// the peer polls on the other; only the two ends themselves can measure how far they are from each other.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class Method : uint8_t {
     pull,       // fetched by the receiver out of the sender's memory
 };
 
-// A limit that nobody has set: it is learnt.
+// A limit that is not set: it is measured.
 inline constexpr uint32_t kLearnt = UINT32_MAX - 1;
 
 class MethodTuner {
@@ -45,7 +45,7 @@ public:
     Choice next(uint32_t bytes, bool can_pull, bool steady, uint32_t* last);
 
     // Whether a message of that length takes the plain method without another look at the rest; if so it counts
-    // as one that has gone. Where it does not know, next() does.
+    // as one that was sent. Where it cannot decide, next() does.
     bool stays_plain(uint32_t bytes);
 
     // The message that is being timed.
@@ -59,7 +59,7 @@ public:
     // messages that fit the ring stay there. `message`: the same for every look at the same message.
     void not_fetched(uint32_t message);
     // How long a message that waits to be fetched may wait before that is said of it.
-    static int64_t patience_ns(uint32_t bytes);
+    static int64_t ack_limit_ns(uint32_t bytes);
 
 private:
     // Plain stores are tried behind those that are right where a processor's stores fetch lines from another's cache

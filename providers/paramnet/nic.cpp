@@ -27,7 +27,7 @@ namespace {
 
 bool busy_with_memory(const Endpoint& ep, uint32_t handle) {
     return ep.connected && (is_busy_with(*ep.rx.own, handle) || is_busy_with(*ep.rx.peer, handle)) &&
-           !ep.joint.peer->has_gone();
+           !ep.joint.peer->has_ended();
 }
 
 bool is_hot(const Endpoint& ep) {
@@ -108,7 +108,7 @@ Status describe(NicContext* nic, Mail* open_request) {
     body.provider_words[kWordArenaBytes] = nic->arena.bytes();
     body.provider_words[kWordProbeAddress] = reinterpret_cast<uintptr_t>(&nic->probe_word);
     body.provider_words[kWordProbeValue] = nic->probe_word;
-    body.private_descriptors = 1;  // the arena: who maps it can read and write all of it
+    body.private_descriptors = 1;  // the arena: a process that maps it can read and write all of it
     open_request->set(body);
     if (open_request->descriptors.empty())  // the region table comes first (kagent.hpp, OpenNic)
         open_request->descriptors.emplace_back(nic->regions->open_read_only());
@@ -141,7 +141,7 @@ uint32_t sleep_begin(NicContext* nic) {
     }
     nic->slots_lock.unlock();
     if (awaited) note_awaited(*nic);
-    // Who has not seen the new modes by now has published something that the next poll finds. Not only for
+    // A peer that has not seen the new modes by now has published something that the next poll finds. Not only for
     // the first sleeper: its barrier may still be under way.
     heavy_barrier();
     const uint32_t key = nic->hub->rings.load(std::memory_order_seq_cst);
@@ -179,10 +179,10 @@ void wake(NicContext* nic) {
 }
 
 void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
-    // Only VIs that let their peer write or read can have somebody in our memory.
+    // Only VIs that let their peer write or read can have a peer in our memory.
     if (nic->rdma_targets.load(std::memory_order_relaxed) == 0) return;
-    // Who is not busy by now finds the region gone. Memory outside of the arena is never touched without a
-    // fence of the one who touches it.
+    // A peer that is not busy by now finds the region removed. Memory outside of the arena is never touched without a
+    // fence of the process that touches it.
     if (was.arena == kArena) {
         heavy_barrier();
     } else {
@@ -201,7 +201,7 @@ void region_removed(NicContext* nic, uint32_t handle, const Region& was) {
         Peer& peer = *ep->joint.peer;
         const int64_t now = now_ns();
         if (begin == 0) begin = now;
-        if (now - begin > patience_with(peer)) {
+        if (now - begin > longest_wait(peer)) {
             if (is_busy_with(*ep->rx.peer, handle))
                 in_vain |= peer.overstayed.exchange(1, std::memory_order_relaxed) == 0;
             ++slot;

@@ -64,7 +64,7 @@ struct NicContext {
     std::atomic<uint32_t> progress_stop{0};
     std::atomic<uint32_t> progress_ticking{0};
     uint32_t waiting_lanes = 0;        // progress thread only: lanes found full, or emptied for a watcher
-    std::atomic<uint32_t> awaited{0};  // somebody sleeps while sends are not acknowledged: tick
+    std::atomic<uint32_t> awaited{0};  // a thread sleeps while sends are not acknowledged: tick
     std::atomic<uint32_t> retired{0};  // endpoints with something to reap
     std::atomic<uint32_t> deaths{
         0};  // peers whose process has ended and whose endpoints were not looked at yet

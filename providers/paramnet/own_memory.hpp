@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Registered memory of this process that is touched on behalf of a peer, or by a thread of ours. The program
 // may have unmapped or protected it and not told us, or have shortened the file behind it: that must not end the
-// process in a thread that the program knows nothing of. So the kernel is asked first whether all of it may be
+// process in a thread that the program did not start. So the kernel checks first whether all of it may be
 // touched. It does not tell what another thread does in the moment of the copy.
 #pragma once
 

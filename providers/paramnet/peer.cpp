@@ -30,7 +30,7 @@ Reach find_reach(const NicContext& nic, const Peer& peer, const kagent::Joined& 
     if (joined.same_process != 0) return Reach::same_process;
     // What is copied by number must not land in another user's process, nor in another program that this one
     // becomes behind our back.
-    if (joined.same_user == 0 || peer.life == 0 || peer.has_gone()) return Reach::none;
+    if (joined.same_user == 0 || peer.life == 0 || peer.has_ended()) return Reach::none;
     return probe_process(peer.pid, joined.peer_words[kWordProbeAddress], joined.peer_words[kWordProbeValue])
                ? Reach::cross_copy
                : Reach::none;

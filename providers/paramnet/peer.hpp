@@ -42,11 +42,11 @@ struct Peer {
     int pid = 0;                    // in our PID namespace; 0: it is not seen there
     uint32_t watch_id = 0;          // 0: not watched (same process)
     std::atomic<uint32_t> dead{0};  // its process has ended, or has become another program
-    // It was waited for in vain once (patience_with).
+    // It has exceeded the wait once (longest_wait).
     std::atomic<uint32_t> overstayed{0};
 
     // Not the program any more that the connection was made with.
-    bool has_gone() const {
+    bool has_ended() const {
         return dead.load(std::memory_order_acquire) != 0 ||
                (life != 0 && owner->life.load(std::memory_order_acquire) != life);
     }
@@ -69,7 +69,7 @@ inline bool is_busy_with(const EndRecord& end, uint32_t handle) {
 // Longest wait, in nanoseconds, for a peer that is touching our memory when we want it back. Its copy takes
 // milliseconds at most; a peer that was stopped in the middle of it must not stop us for ever, and one that
 // only says so must not stop us again and again.
-inline int64_t patience_with(const Peer& peer) {
+inline int64_t longest_wait(const Peer& peer) {
     return peer.overstayed.load(std::memory_order_relaxed) != 0 ? 20'000'000 : 1'000'000'000;
 }
 

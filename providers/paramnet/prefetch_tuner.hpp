@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whether the blocks of the next message are fetched for writing as soon as one has gone, learnt from
+// Whether the blocks of the next message are fetched for writing as soon as one was sent, measured by
 // messages of the program itself (core/tuner): by the time of their delivery where they are answered one by one, which
 // the receiver tells (as method_tuner.hpp), by the sender's own where they follow each other. Fetching them turns the
 // copy into stores that hit; left where they are, string instructions take whole lines over without their old

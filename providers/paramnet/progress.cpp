@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kTickNs = 2'000'000;        // while there are backlogs
 constexpr int64_t kPacedTickNs = 100'000;     // the same where messages take their time on the link
 constexpr int64_t kTickTailNs = 100'000'000;  // ticking goes on for so long after the last backlog
-constexpr int64_t kLookNs = 100'000'000;      // calls may be swallowed, and nobody calls for a watcher
+constexpr int64_t kLookNs = 100'000'000;      // calls may be lost, and a watcher gets no call
 constexpr uint32_t kMaxTold = 16;             // errors of one kind reported at once
 
 // What progress_running says of the thread; 0: there is none.
@@ -73,7 +73,7 @@ void break_by_end(Endpoint& ep) {
 void service_connected(Endpoint& ep) {
     // Read first: what the peer had published before it left is still delivered (docs/data-path.md).
     const bool left = ep.rx.peer->closed.load(std::memory_order_acquire) != 0 ||
-                      ep.joint.peer->has_gone();
+                      ep.joint.peer->has_ended();
     ep.servicing = true;
     // Once around the lane at most: a living peer that goes on sending has a living receiver's polls too.
     for (uint32_t lap = 0; lap < kLines / kPollBudget && serve_lines(ep, kPollBudget); ++lap) {
@@ -97,7 +97,7 @@ Need need_of(NicContext& nic, Endpoint& ep) {
     if (ep.connected) {
         const EndRecord& peer = *ep.rx.peer;
         bool now = peer.closed.load(std::memory_order_acquire) != 0 ||
-                   ep.joint.peer->has_gone() || relay_is_asked_for(ep) ||
+                   ep.joint.peer->has_ended() || relay_is_asked_for(ep) ||
                    peer.link_down.load(std::memory_order_acquire) !=
                        ep.link_down_seen.load(std::memory_order_relaxed);
         for (uint32_t kind = 0; kind < kEventKinds; ++kind)
@@ -173,7 +173,7 @@ bool call_for_acks(NicContext& nic, Endpoint& ep) {
     return arrived;
 }
 
-// Backlogs and waiting lanes that nobody has polled since the last tick. True: there were some.
+// Backlogs and waiting lanes that were not polled since the last tick. True: there were some.
 bool tick(NicContext& nic) {
     bool served = false;
     nic.waiting_lanes = 0;
@@ -210,7 +210,7 @@ void look_after_deaths(NicContext& nic) {
 }
 
 // A program may watch the Status of its descriptors in memory and call nothing (spec/descriptors 2.6), and
-// nobody rings for a lane that is said to be polled. What was there at the last look and still is gets served
+// no peer rings for a lane that is said to be polled. What was there at the last look and still is gets served
 // from here; a program that polls does not leave it for so long, and keeps its locks for itself.
 void look_after_watchers(NicContext& nic) {
     for_each_endpoint(nic, [&](Endpoint& ep) {
@@ -310,7 +310,7 @@ Status ensure_progress(NicContext& nic) {
         nic.progress_running.store(kStarts, std::memory_order_relaxed);
         nic.progress_status = nic.agent->spawn("vipl-paramnet", run, &nic);
         if (nic.progress_status != Status::ok) nic.progress_running.store(0, std::memory_order_relaxed);
-        // Who is connected reads our life: not before it can be read is a connection asked for.
+        // Connected peers read our life word: no connection is requested before they can.
         while (nic.progress_running.load(std::memory_order_acquire) == kStarts)
             futex_wait(nic.progress_running, kStarts, -1, false);
     });

@@ -16,7 +16,7 @@ namespace viaduct::paramnet {
 
 // Starts the thread if it does not run yet.
 Status ensure_progress(NicContext&);
-// Ends it and waits until it is gone.
+// Ends it and waits until it has ended.
 void stop_progress(NicContext&);
 // Wakes it: something for it has been noted in the context.
 void wake_progress(NicContext&);
@@ -24,7 +24,7 @@ void wake_progress(NicContext&);
 void report_death(NicContext&);
 // A backlog has come into being: makes sure that the thread ticks.
 void note_backlog(NicContext&);
-// Somebody goes to sleep while sends wait for acknowledgements: the same.
+// A thread goes to sleep while sends wait for acknowledgements: the same.
 void note_awaited(NicContext&);
 
 // Everything that can be done for one endpoint: takes what arrived, pushes what waits, handles errors and

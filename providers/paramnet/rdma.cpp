@@ -69,7 +69,7 @@ CrossResult read_here(SegmentCursor& to, uint64_t address, uint32_t total) {
                                                                                     : CrossResult::fault;
 }
 
-// Where the peer's memory can be touched from here by plain copies; 0: nowhere. A region is asked for only
+// Where the peer's memory can be touched from here by plain copies; 0: nowhere. A region is looked up only
 // where there is an arena.
 uint64_t direct_address(const Peer& peer, const Region& region, uint64_t address, uint32_t total) {
     if (peer.reach == Reach::same_process) return address;
@@ -138,7 +138,7 @@ void publish_immediate(Endpoint& ep, uint32_t operation, uint32_t immediate, uin
 
 namespace {
 
-// Both ends learn why; at an unreliable level nobody is told by a descriptor.
+// Both ends are told why; at an unreliable level no descriptor reports it.
 void note_refused(Endpoint& ep, const VIP_DESCRIPTOR* d, uint64_t length) {
     if (!reliable(ep)) return;
     const Cause cause = explain_target(ep, d, length);
@@ -186,8 +186,8 @@ Step begin_write(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         }
         if (!access.open()) return Step::waits;
     }
-    if (result != CrossResult::ok && peer.has_gone()) result = CrossResult::gone;
-    if (result == CrossResult::gone) {
+    if (result != CrossResult::ok && peer.has_ended()) result = CrossResult::ended;
+    if (result == CrossResult::ended) {
         report_death(*ep.nic);
         return Step::waits;
     }
@@ -319,8 +319,8 @@ Step begin_read(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
         }
         if (result == CrossResult::fault && !access.open()) return Step::waits;
     }
-    if (result != CrossResult::ok && peer.has_gone()) result = CrossResult::gone;
-    if (result == CrossResult::gone) {
+    if (result != CrossResult::ok && peer.has_ended()) result = CrossResult::ended;
+    if (result == CrossResult::ended) {
         report_death(*ep.nic);
         return Step::waits;
     }
@@ -395,7 +395,7 @@ void finish_refused_write(Endpoint& ep, uint32_t position, uint32_t total, bool 
         case VIP_SERVICE_UNRELIABLE:  // dropped on arrival: the initiator has sent all of it
             finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, total, After::nothing);
             break;
-        case VIP_SERVICE_RELIABLE_DELIVERY:  // "may already be done": the initiator learns by losing the
+        case VIP_SERVICE_RELIABLE_DELIVERY:  // "may already be done": the initiator sees it by losing the
                                              // connection
             finish(ep, position, VIP_STATUS_OP_RDMA_WRITE, total, After::break_lost);
             break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The slow path of a line: from lines and blocks into posted receives. Everything here runs with
-// vi.recv.lock held. No word of the lane is believed: lengths are bounded by what they index, and an
+// vi.recv.lock held. Each word of the lane is checked: lengths are bounded by what they index, and an
 // impossible line breaks the connection.
 #include "providers/paramnet/group.hpp"
 #include "providers/paramnet/nic.hpp"
@@ -179,7 +179,7 @@ Cause too_small(uint64_t message, uint64_t capacity) {
 
 bool open_receive(Endpoint& ep, uint32_t total) {
     WorkQueue& q = ep.vi->recv;
-    // The sender knows how many receives there are: one too many comes from no correct sender.
+    // The sender has the number of receives: one too many comes from no correct sender.
     if (!q.has_untaken()) return protocol_violation(ep);
     VIP_DESCRIPTOR* d = q.next_untaken();
     ++q.taken;

@@ -29,7 +29,7 @@ CrossResult fetch_from_arena(const Peer& peer, const PullRequest& where, Segment
     return from != nullptr && scatter_to(to, from, total) == total ? CrossResult::ok : CrossResult::fault;
 }
 
-// `asked`: neither end's memory is taken for granted, the kernel is asked about it.
+// `asked`: neither end's memory is taken for granted, the kernel checks it.
 CrossResult fetch(const Peer& peer, const EndRecord& its_end, const PullRequest& where, SegmentCursor& to,
                   uint32_t total, bool asked) {
     if (where.handle != 0) return fetch_from_arena(peer, where, to, total, asked);
@@ -143,17 +143,17 @@ bool take_pull(Endpoint& ep, const Line& line, uint32_t meta) {
     if (where.handle == 0 || rx.peer->needs_fence.load(std::memory_order_relaxed) != 0)
         std::atomic_thread_fence(std::memory_order_seq_cst);
     const SegmentCursor begun = rx.message.cursor;
-    CrossResult result = CrossResult::gone;
+    CrossResult result = CrossResult::ended;
     if (rx.peer->closed.load(std::memory_order_acquire) == 0)
         result = fetch(*ep.joint.peer, *rx.peer, where, rx.message.cursor, total, ep.servicing);
     rx.own->busy_recv.store(0, std::memory_order_release);
-    if (result == CrossResult::forbidden && !ep.joint.peer->has_gone()) {
+    if (result == CrossResult::forbidden && !ep.joint.peer->has_ended()) {
         forbid(*ep.joint.peer, ep.joint.peer->no_reads);
         rx.message.cursor = begun;
         return begin_relay(ep, total, flags, immediate);
     }
     // The sender hands over what only it may touch.
-    if (result == CrossResult::unreached && !ep.joint.peer->has_gone() && may_be_written(begun, total)) {
+    if (result == CrossResult::unreached && !ep.joint.peer->has_ended() && may_be_written(begun, total)) {
         rx.message.cursor = begun;
         return begin_relay(ep, total, flags, immediate);
     }

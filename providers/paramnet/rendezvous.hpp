@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages that do not go inside a line: which way they take, how long they take, and who hands them over. [S]:
+// Messages that do not go inside a line: which method they use, how long they take, and which end hands them over. [S]:
 // vi.send.lock is held, [R]: vi.recv.lock.
 #pragma once
 

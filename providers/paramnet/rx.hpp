@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the receiving half of a connection knows. Under vi.recv.lock; atomic members may be looked at by pollers
+// The state of the receiving half of a connection. Under vi.recv.lock; atomic members may be looked at by pollers
 // without.
 #pragma once
 

@@ -2,7 +2,7 @@
 // Everything of paramnet that lies in memory shared between processes: the connection segment (two lanes, two
 // end records) and the hub of a NIC context. Rules: one writer for each line, 128 bytes between what
 // different ends write (adjacent-line prefetch: spec/performance R3), all-zero is a valid beginning, and no
-// reader trusts a word of it (docs/data-path.md). Ends of 32 and of 64 bits share it: a 64-bit
+// reader uses a word of it unchecked (docs/data-path.md). Ends of 32 and of 64 bits share it: a 64-bit
 // field of a plain struct lies at a multiple of eight by what stands before it, and the assertions below hold in both.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace viaduct::paramnet {
 
-// What an end that knows less may ignore (kFlagProbe, EndRecord::probes) does not change it: an agent of
+// What an older end may ignore (kFlagProbe, EndRecord::probes) does not change it: an agent of
 // before an upgrade serves on while it has clients.
 inline constexpr uint32_t kLayoutVersion = 8;
 
@@ -50,7 +50,7 @@ enum LineOperation : uint32_t {
 inline constexpr uint32_t kFlagImmediate = 1u << 0;  // the line's `immediate` is valid
 inline constexpr uint32_t kFlagAck = 1u << 1;        // counts in EndRecord::placed of the receiver
 inline constexpr uint32_t kFlagBlocks = 1u << 2;  // payload lies in the block area, from BlockPlace::unit on
-inline constexpr uint32_t kFlagProbe = 1u << 3;   // the receiver is asked how long the message took: ProbeMark
+inline constexpr uint32_t kFlagProbe = 1u << 3;   // the receiver reports how long the message took: ProbeMark
 
 // Two lines of a cache, of which a message of up to kOneCacheLine bytes uses one: neighbours that are fetched
 // in pairs would be taken away from the end that is about to write the next one, and for the longer ones the
@@ -135,7 +135,7 @@ inline constexpr uint32_t units_for(uint32_t bytes) { return (bytes + kUnitBytes
 // ---- end records
 // --------------------------------------------------------------------------------------------
 
-// How an end wants to hear of what concerns it. Zero, the safe answer, is `ring`.
+// How an end is told of new work. Zero, the safe answer, is `ring`.
 enum Mode : uint32_t { kModeRing = 0, kModePolled = 1 };
 
 // What an end has found that concerns the other one (spec/reliability 6.2, spec/errors 8): counters, told by
@@ -183,9 +183,9 @@ struct alignas(128) EndRecord {
     // relay.cpp: pieces that this end has asked for of a message it may not fetch; and those that it has handed over.
     std::atomic<uint32_t> relay_wanted;
     std::atomic<uint32_t> relay_handed;
-    // What this end has found wrong (told_cause.hpp); read once the other end knows that the connection breaks.
+    // What this end has found wrong (told_cause.hpp); read once the other end has seen that the connection breaks.
     std::atomic<uint64_t> cause[5];
-    // While this end touches memory that the other end may want back: the handle of that memory, its own or
+    // While this end touches memory that the other end may reclaim: the handle of that memory, its own or
     // ours on its behalf, or kBusySomewhere. Else 0. One word for each side of the VI, because each has a
     // lock of its own.
     alignas(128) std::atomic<uint32_t> busy_send;
@@ -231,7 +231,7 @@ inline constexpr uint32_t kBellWords = kMaxVi / 64;
 
 // Bells tell pollers and sleepers of the application which VIs have something; service bells tell the
 // progress thread. Peers mark their own end record (EndRecord::rung, called), set the bit, bump the counter, then
-// wake if the owner's page says that somebody sleeps. All peers can write here, so nothing here is believed: a bit
+// wake if the owner's page says that a thread sleeps. All peers can write here, so all of it is checked: a bit
 // counts only where the end record of that connection says the same, and a ring that no bit explains makes the
 // owner look at the end records of all connections.
 struct Hub {
@@ -265,7 +265,7 @@ enum ProviderWord : uint32_t {
     kWordHubBytes = 1,
     kWordProbeAddress = 2,  // where, in the context's process, ...
     kWordArenaBytes = 4,    // of the shared arena; 0: it has none
-    kWordProbeValue = 3,    // ... this random value lies: who reads it there can reach the process' memory
+    kWordProbeValue = 3,    // ... this random value lies: a process that reads it there can reach the process' memory
 };
 
 // What ConnRequest and ConnAccept::endpoint_words hold.

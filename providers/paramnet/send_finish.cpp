@@ -48,7 +48,7 @@ void note_unacked(Endpoint& ep) {
     if (!early && looks % kLooksPerTime != 0) return;
     const int64_t now = now_ns();
     if (tx.acks.unacked_since == 0) tx.acks.unacked_since = now;
-    if (oldest.fetched && now - tx.acks.unacked_since > MethodTuner::patience_ns(oldest.length))
+    if (oldest.fetched && now - tx.acks.unacked_since > MethodTuner::ack_limit_ns(oldest.length))
         tx.learnt.methods.not_fetched(tx.acks.seen);
     if (now - tx.acks.unacked_since < kStuckNs) return;
     tx.acks.unacked_since = now;

@@ -63,8 +63,8 @@ Step pass_faults(Endpoint& ep, VIP_DESCRIPTOR* d, uint32_t total) {
 // What a request carries besides its operands: it has no payload.
 constexpr uint64_t kRequestBytes = 0;
 
-// When the head message has passed the network. Its NIC took it up when it was posted, even if nobody looked
-// at that moment; but nobody is excused for more than a millisecond.
+// When the head message has passed the network. Its NIC took it up when it was posted, even if no thread polled
+// at that moment; but a late poll is allowed for by at most a millisecond.
 int64_t arrival_of(Endpoint& ep, const VIP_DESCRIPTOR* d, uint32_t total, int64_t now) {
     constexpr int64_t kExcused = 1'000'000;
     WorkQueue& q = ep.vi->send;

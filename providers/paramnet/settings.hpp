@@ -23,7 +23,7 @@ struct NicSettings {
     // caches of the processor that has read them, and stores fetch them from there one by one
     // (docs/data-path.md, Costs); on other machines, or other days, plain stores are the better ones.
     uint32_t stream_from = kLearnt;
-    bool trials = true;            // connections learn from their messages (method_tuner.hpp, prefetch_tuner.hpp)
+    bool trials = true;            // connections measure their messages (method_tuner.hpp, prefetch_tuner.hpp)
     uint32_t block_bytes = 65536;  // longest piece in which a message goes through the ring
     // Of the NIC opened: what its link does with time, and what goes wrong on it, for tests.
     LinkModel link;

@@ -18,7 +18,7 @@ void tell_own_cause(Endpoint&);
 
 // Why a peer's memory may not be reached by the descriptor: permissions of its VI, region, tags, range. [S]
 Cause explain_target(const Endpoint&, const VIP_DESCRIPTOR*, uint64_t length);
-// The same of this end's memory, for an operation of the peer. flags: RegionFlag that it wants.
+// The same of this end's memory, for an operation of the peer. flags: RegionFlag that it needs.
 Cause explain_own_target(const Endpoint&, uint32_t handle, uint64_t address, uint64_t length, uint32_t flags);
 
 }  // namespace viaduct::paramnet

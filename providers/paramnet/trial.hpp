@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A message that is being timed: what the sender knows of it until the receiver's answer is there. One at a time for
+// A message that is being timed: what the sender keeps of it until the receiver's answer is there. One at a time for
 // each thing that is learnt. Under vi.send.lock.
 #pragma once
 
@@ -57,7 +57,7 @@ private:
     uint32_t number_ = 0;
     uint32_t bytes_ = 0;
     uint32_t ns_ = 0;
-    uint32_t waited_ = 0;  // messages that have gone since it began
+    uint32_t waited_ = 0;  // messages that were sent since it began
 };
 
 }  // namespace viaduct::paramnet

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the sending half of a connection knows. Under vi.send.lock.
+// The state of the sending half of a connection. Under vi.send.lock.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct OutgoingMessage {
     uint32_t immediate = 0;
     uint32_t total = 0;
     uint32_t handle = 0;     // write: target region
-    uint32_t trial = 0;      // the receiver is asked to time it
+    uint32_t trial = 0;      // the receiver measures its time
     int64_t begun = 0;       // then: when
     bool streaming = false;  // goes past the caches
     uint64_t address = 0;
@@ -86,7 +86,7 @@ struct RemoteTarget {
 struct TxBlocks {
     std::byte* at = nullptr;
     uint32_t next = 0;      // unit to be written next
-    uint32_t consumed = 0;  // units that the peer has taken, as far as we know
+    uint32_t consumed = 0;  // units that the peer has taken, as far as this end has seen
     uint32_t longest = 0;   // bytes of a fragment
     bool steady = false;    // the whole area has been written to: its pages are there
     uint32_t fetched_to = 0;  // units before this one, from `next` on, have been fetched for writing
@@ -96,7 +96,7 @@ struct TxBlocks {
 struct TxAcks {
     uint32_t wanted = 0;
     uint32_t seen = 0;
-    uint32_t looks = 0;         // in vain
+    uint32_t looks = 0;         // without a result
     int64_t unacked_since = 0;  // about; 0: not yet looked at the clock
 };
 
@@ -120,12 +120,12 @@ struct TxNetwork {
     bool paced = false;         // the link of this NIC takes its time (link_model.hpp)
     bool fate_decided = false;  // the head message has passed the fault plan
     bool link_passed = false;   // the head message has passed the link
-    uint32_t stamped = 0;       // paced: descriptors before this one know when they were posted
+    uint32_t stamped = 0;       // paced: descriptors before this one have the time of their post
     int64_t held_until = 0;     // fault plan: the head message may go then; 0: not decided yet
     std::unique_ptr<FaultModel> faults;
 };
 
-// What a connection learns from its own messages.
+// What a connection has measured of its own messages.
 struct TxLearnt {
     MethodTuner methods;     // of long messages
     uint32_t long_from = 0;  // from this length up a message takes one of them, however short
@@ -148,9 +148,9 @@ struct alignas(128) Tx {
     uint32_t small_limit = 0;
     uint64_t small_meta = 0;  // upper half of the word of a small send's line, its length excepted
     uint32_t next = 0;        // position of the next line
-    uint32_t limit = 0;       // position that is not free yet as far as we know
+    uint32_t limit = 0;       // position that is not free yet as far as this end has seen
     uint32_t used = 0;        // messages sent that consume a receive
-    uint32_t credits = 0;     // receives the peer has posted as far as we know
+    uint32_t credits = 0;     // receives the peer has posted as far as this end has seen
     Line* lines = nullptr;
     EndRecord* own = nullptr;                    // our end record
     const EndRecord* peer = nullptr;             // the other end's

@@ -163,7 +163,8 @@ bool read_spec(const Settings& settings, const std::string& text, size_t index, 
 bool find_host(const Spec& spec, uint32_t ip, NicAddress* out) {
     const bool inside = spec.address.bytes[0] == 127, asked = ntohl(ip) >> 24 == 127;
     *out = spec.address;
-    // This host, as others know it. Other addresses of the loopback interface are other "hosts" of a NIC that is there.
+    // This host, as others address it. Other addresses of the loopback interface are other "hosts" of a NIC that is
+    // there.
     if (asked && (!inside || ntohl(ip) == INADDR_LOOPBACK || ntohl(ip) == kDebianOwnName)) return true;
     if (inside && !asked) return false;
     std::memcpy(out->bytes, &ip, 4);

@@ -21,10 +21,10 @@ namespace viaduct::udp {
 
 namespace {
 
-constexpr int64_t kStartPatience = 5'000'000'000;
-constexpr int64_t kAgainPatience = 200'000'000;  // while the engine has better to do
+constexpr int64_t kStartTimeout = 5'000'000'000;
+constexpr int64_t kAgainTimeout = 200'000'000;  // while the engine has better to do
 constexpr int64_t kPause = 2'000'000;
-constexpr int64_t kStartAgain = 1'000'000'000;  // where the one that was started has left again
+constexpr int64_t kStartAgain = 1'000'000'000;  // where the started daemon has left again
 constexpr int64_t kLookEvery = 100'000'000;
 
 }  // namespace
@@ -34,7 +34,7 @@ bool DaemonLink::is_alive() const {
     return socket_.valid() && ::poll(&p, 1, 0) == 0;
 }
 
-// no_match: nobody serves there. not_done: not yet, or not any more.
+// no_match: no daemon serves there. not_done: not yet, or not any more.
 Status DaemonLink::greet(uid_t user, int64_t deadline) {
     Fd socket;
     std::string in_the_way;
@@ -92,7 +92,7 @@ bool DaemonLink::find(int64_t deadline) {
             if (e != 0) {
                 why_ = program.empty() ? "there is no viaduct-udpd at " + tried
                                        : program + " does not start: " + std::strerror(e);
-                cure_ = "install it: without it programs of this host can connect to others, but wait for nobody";
+                cure_ = "install it: without it programs of this host can connect to others, but cannot accept any";
                 return false;
             }
             started_at = now_ns();
@@ -118,7 +118,7 @@ bool DaemonLink::tell(const WishMessage& wish) {
 
 uint32_t DaemonLink::add(WishMessage wish) {
     wish.number = ++last_ != 0 ? last_ : ++last_;
-    if ((!is_alive() && !find(now_ns() + kStartPatience)) || !tell(wish)) {
+    if ((!is_alive() && !find(now_ns() + kStartTimeout)) || !tell(wish)) {
         VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
         return 0;
     }
@@ -141,7 +141,7 @@ void DaemonLink::look_after(int64_t now) {
     looked_at_ = now;
     if (is_alive()) return;
     VIADUCT_LOG(warn, "udp", "viaduct-udpd of %s has ended; another one is started", text_of(nic_).c_str());
-    if (!find(now + kAgainPatience)) VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
+    if (!find(now + kAgainTimeout)) VIADUCT_LOG(error, "udp", "%s; %s", why_.c_str(), cure_.c_str());
 }
 
 }  // namespace viaduct::udp

@@ -17,10 +17,10 @@ public:
     // data: where the program's frames come from. token: what forwarded requests have to show.
     DaemonLink(const NicAddress& nic, const NicAddress& data, uint64_t token) : nic_(nic), data_(data), token_(token) {}
 
-    // The number of the wish; 0: nobody can be told, which the log says.
+    // The number of the wish; 0: no daemon, which the log says.
     uint32_t add(WishMessage);
     void remove(uint32_t number, bool forget);
-    // The daemon has said that it knows that wish.
+    // The daemon has confirmed that wish.
     void note_known(uint32_t number) { known_ = number; }
     // All wishes are known there.
     bool is_known() const { return known_ == asked_; }

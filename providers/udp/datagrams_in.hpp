@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What comes to a UDP socket, frame by frame. A datagram is one frame, or a train of frames of one size that the kernel
 // has put together (UDP_GRO); the length in the first one's header says where the next begins. Where single frames come
-// one after another, up to 16 are taken by one call; else one datagram, which costs a poll in vain the least and keeps
-// a train in the cache until its frames are placed. Used by UdpPort, under its lock.
+// one after another, up to 16 are taken by one call; else one datagram, which is the cheapest for an empty poll and
+// keeps a train in the cache until its frames are placed. Used by UdpPort, under its lock.
 #pragma once
 
 #include <array>

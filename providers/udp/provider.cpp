@@ -62,7 +62,7 @@ Status discover(const Settings& settings, const Hints&, NicSink& sink) {
 Status open(const OpenArgs& args, NicContext** out) {
     Spec spec;
     Rejection rejection;
-    // The one that the agent means: interfaces may have come and gone since it looked.
+    // The one that the agent means: interfaces may have changed since it looked.
     if (!read_spec(*args.settings, text_of_ip(args.nic.address), args.nic.index, &spec, &rejection)) {
         VIADUCT_LOG(error, "udp", "%s; %s", rejection.reason, rejection.cure);
         return Status::unknown_name;

@@ -150,7 +150,7 @@ uint32_t UdpPort::length_of_train(uint32_t first) const {
     return n;
 }
 
-// The way of a short message. False: it has not gone.
+// The path of a short message. False: it was not sent.
 bool UdpPort::send_alone() {
     const Out& o = out_[0];
     if (o.pieces != 0) return false;
@@ -300,7 +300,7 @@ bool UdpPort::may_sleep() {
     return in_.is_empty();
 }
 
-// ---- who else is on this address
+// ---- other programs on this address
 
 uint32_t UdpPort::expect_request(const EndAddress& local) {
     WishMessage wish;

@@ -101,7 +101,7 @@ Status accept(NicContext* nic, uint64_t incoming, ViCore& vi, const ViTraits& tr
     Incoming request = found->second;
     nic->incoming.erase(found);
     op->local = request.private_data.remote;
-    if (request.gone) {
+    if (request.closed) {
         retire_id(*nic, request.id);
         decide(*op, Status::timeout);
     } else if (const Status s = answer_request(*op, request.id, request.private_data, request.reads);

@@ -34,7 +34,7 @@ void retry_later(ConnectOp& op) {
     op.retry_at = now_ns() + op.retry_pause;
 }
 
-// Nobody at that port waits for us: the next port, then all of them again for a while.
+// No program waits for us at that port: the next port, then all of them again for a while.
 void try_next(ConnectOp& op) {
     retire_id(*op.nic, op.id);
     disarm_probe_timer(op);
@@ -44,7 +44,7 @@ void try_next(ConnectOp& op) {
     retry_later(op);
 }
 
-// There is no way to the other host. Between peers, once a request has been out, the one that asks goes on
+// There is no way to the other host. Between peers, once a request has been out, the requester goes on
 // until its timeout.
 void find_no_way(ConnectOp& op) {
     if (op.kind != ConnectOp::peer || op.probe_interval == 0) return decide(op, Status::timeout);
@@ -104,7 +104,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
     if (!op.decided && op.probe != nullptr && event.id == op.probe) return advance_probe(op, event);
     if (event.id != op.id) return;
     if (op.decided) {
-        // The peer has gone again before the program was told that it is connected.
+        // The peer has left again before the program was told that it is connected.
         const bool connected = op.result.status == Status::ok && op.link != nullptr;
         if (connected && event.type == RDMA_CM_EVENT_DISCONNECTED) lose_link(*op.link);
         return;
@@ -137,7 +137,7 @@ void advance(ConnectOp& op, const CmEvent& event) {
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
             if (op.answering) return answer_failed(op);
             if (op.kind == ConnectOp::accept && event.type == RDMA_CM_EVENT_DISCONNECTED) {
-                // Only who was connected disconnects: its confirmation is what is missing.
+                // Only a connected end disconnects: its confirmation is what is missing.
                 decide(op, Status::ok);
                 return lose_link(*op.link);
             }
@@ -235,7 +235,7 @@ bool prepare_link(ConnectOp& op, rdma_cm_id* id) {
     if (op.link == nullptr) return false;
     if (op.link_initial) return true;
     if (!make_initial(*op.link, id)) return false;
-    // Before the peer can know of the connection: a message that meets no receive breaks it. From now on
+    // Before the peer can use the connection: a message that meets no receive breaks it. From now on
     // those that are posted go to the device at once (kick_recv): the peer may be connected, and send, before
     // we are.
     op.vi->recv.lock.lock();
@@ -263,7 +263,7 @@ Status answer_request(ConnectOp& op, rdma_cm_id* id, const PrivateData& requeste
     fill(op, data, sizeof data, &param);
     op.result.remote = requester.local;
     op.result.remote_traits = requester.traits;
-    // rdma_cm knows no path any more when the requester has gone.
+    // rdma_cm has no path any more when the requester has left.
     const bool accepted = prepare_link(op, id) && make_ready(*op.link, id) && ops->accept(id, &param) == 0;
     return accepted ? Status::ok : Status::timeout;
 }
@@ -289,7 +289,7 @@ void handle_event(NicContext& nic, const CmEvent& event) {
     if (owner.link != nullptr) {
         lose_link(*owner.link);
     } else if (const auto i = nic.incoming.find(owner.incoming); i != nic.incoming.end()) {
-        i->second.gone = true;
+        i->second.closed = true;
     }
 }
 

@@ -68,7 +68,7 @@ void handle_event(NicContext&, const CmEvent&);
 Deadline run_timers(NicContext&, int64_t now);
 
 // connect.cpp, for listener.cpp and connect_probe.cpp [connect_mutex]
-// The port of the target whose turn it is, with an id of its own, which learns the way there.
+// The port of the target whose turn it is, with an id of its own, which resolves the route.
 void begin_try(ConnectOp&);
 bool find_way(ConnectOp&, rdma_cm_id**);
 PrivateData private_data_of(const ConnectOp&);
@@ -76,7 +76,7 @@ void fill(const ConnectOp&, const void* data, size_t bytes, rdma_conn_param*);
 void decide(ConnectOp&, Status);
 void retire_id(NicContext&, rdma_cm_id*&);
 void give_up_link(ConnectOp&);
-// Peer to peer: the request that was being answered is gone. There will be another, until the timeout.
+// Peer to peer: the request that was being answered was withdrawn. There will be another, until the timeout.
 void answer_failed(ConnectOp&);
 bool prepare_link(ConnectOp&, rdma_cm_id*);
 Status answer_request(ConnectOp&, rdma_cm_id*, const PrivateData& requester, uint8_t reads);

@@ -17,7 +17,7 @@ void repeat_request(ConnectOp& op) {
     retire_id(*op.nic, op.id);
     retire_id(*op.nic, op.probe);
     op.probe_at = 0;
-    // The other side may still know the queue pair by the old request, and would refuse it in a new one.
+    // The other side may still have the queue pair of the old request, and would refuse it in a new one.
     give_up_link(op);
     // A late copy of the old request must not count as this one. Between peers the nonce decides whose
     // request counts.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which ports there are. rdma_cm is asked which device is behind each IPv4 address of the host: the one way
+// Which ports there are. rdma_cm finds the device behind each IPv4 address of the host: the one way
 // that holds for InfiniBand, RoCE and iWARP alike, and exactly what connecting will need.
 #include "providers/verbs/control.hpp"
 
@@ -81,7 +81,7 @@ std::vector<PortFacts> own_addresses() {
     return all;
 }
 
-// The GID that peers know the port by: that of the address, or the port's first (InfiniBand).
+// The GID by which peers address the port: that of the address, or the port's first (InfiniBand).
 ibv_gid gid_of(ibv_context* context, const PortFacts& facts) {
     ibv_gid first{};
     for (int i = 0; i < facts.port_attr.gid_tbl_len; ++i) {
@@ -93,7 +93,7 @@ ibv_gid gid_of(ibv_context* context, const PortFacts& facts) {
     return first;
 }
 
-// False: the device could not be asked.
+// False: the device could not be queried.
 bool query(const DeviceList& devices, PortFacts* facts) {
     for (int i = 0; i < devices.count(); ++i) {
         ibv_device* device = devices.at(i);
@@ -110,7 +110,7 @@ bool query(const DeviceList& devices, PortFacts* facts) {
     return false;
 }
 
-// Ordered as the user knows them: by device, port, address.
+// In the order of tools: by device, port, address.
 bool before(const PortFacts& a, const PortFacts& b) {
     const int names = std::strcmp(a.device, b.device);
     if (names != 0) return names < 0;

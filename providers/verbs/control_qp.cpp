@@ -41,7 +41,7 @@ bool post_receive(Link& link, uint32_t buffer) {
     return ibv_post_recv(link.control_qp, &wr, &bad) == 0;
 }
 
-// The owner of memory decides who may touch it: region, range, tag, enables of region and VI
+// The owner of memory decides which peer may touch it: region, range, tag, enables of region and VI
 // (spec/reliability 7). False: no room for the answer now.
 bool answer_question(Link& link, Endpoint& ep, const Message& question) {
     NicContext& nic = *link.nic;
@@ -203,7 +203,7 @@ void take(NicContext& nic, const ibv_wc& wc) {
             ++link->free_sends;
             tell_waiting(*link);
         }
-        // The peer's host does not answer any more. (Flushed: it is we who are leaving.)
+        // The peer's host does not answer any more. (Flushed: this end is leaving.)
         if (wc.status != IBV_WC_SUCCESS && wc.status != IBV_WC_WR_FLUSH_ERR) lose_link(*link);
         const int waits = std::exchange(link->unanswered, -1);
         if (waits >= 0) take_message(*link, static_cast<uint32_t>(waits), kMessageBytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Messages between the two providers of a connection, over its control QP: the key of a region that
 // RDMA is meant for, and what one end has found out about the other (docs/verbs.md). Received by the progress
-// thread, sent by anybody.
+// thread, sent by any thread.
 #pragma once
 
 #include <cstdint>

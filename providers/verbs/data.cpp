@@ -85,9 +85,10 @@ uint32_t target_flags(uint32_t operation) {
     }
 }
 
-// The peer's key for an RDMA target (spec/verbs e.2 rows 3 and 4). The peer is asked once for each region, and the key
+// The peer's key for an RDMA target (spec/verbs e.2 rows 3 and 4). It is requested once for each region, and the key
 // is kept. wait: the answer is not here. refuse: the peer does not permit the access. `alone`: all earlier descriptors
-// are complete. A write with immediate data is asked for only then: its refusal takes a receive of the peer, in order.
+// are complete. The key for a write with immediate data is requested only then: its refusal takes a receive of the
+// peer, in order.
 Step find_remote(Link& link, const VIP_DESCRIPTOR* d, uint32_t operation, uint64_t total, bool alone,
                  uint32_t* key) {
     const VIP_ADDRESS_SEGMENT& remote = segments_of(d)->Remote;

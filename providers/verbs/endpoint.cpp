@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Life of an endpoint: made, bound to a link by an attempt, started, disconnected, gone.
+// Life of an endpoint: made, bound to a link by an attempt, started, disconnected, destroyed.
 #include "providers/verbs/endpoint.hpp"
 
 #include <poll.h>
@@ -86,7 +86,7 @@ namespace {
 
 constexpr int kYields = 100;
 
-// Somebody handles an event of its link, which takes a moment. He may be of lower priority (SCHED_FIFO) and
+// Another thread handles an event of its link, which takes a moment. It may be of lower priority (SCHED_FIFO) and
 // not come to run at all while we merely yield: so then we sleep.
 void wait_until_unpinned(Endpoint& ep) {
     std::unique_lock lock(ep.nic->links_mutex);

@@ -42,7 +42,7 @@ void tell_refused(Link& link, const VIP_DESCRIPTOR* d) {
 }
 
 // What an error completion says of a send. "Bad work request" is also what some devices say of memory that
-// went away since it was found good, and of a way to the peer that has gone with its link, which is not the
+// went away since it was found good, and of a route to the peer that was lost with its link, which is not the
 // descriptor's fault.
 Outcome map_failed(const Endpoint& ep, const VIP_DESCRIPTOR* d, ibv_wc_status status) {
     uint32_t known = 0;
@@ -90,7 +90,7 @@ void fail_send(Endpoint& ep, const Arrival& a) {
     const VIP_DESCRIPTOR* d = q.at(a.position);
     const Outcome v = map_failed(ep, d, status);
     VIADUCT_LOG(info, "verbs", "send failed: %s", ::ibv_wc_status_str(status));
-    if (!v.descriptor) {  // flushed: something else has gone wrong, here or there
+    if (!v.descriptor) {  // flushed: something else has failed, here or there
         if (!unreliable(ep)) ep.stopped = true;
         suspect(*ep.link);
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Descriptors that go wrong: what the program is told of them, what becomes of the connection, and what the
-// peer hears. The way of those that go well is in data.cpp.
+// peer is told. The path of those without errors is in data.cpp.
 #pragma once
 
 #include "core/vi/vi_core.hpp"

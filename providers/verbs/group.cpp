@@ -42,7 +42,7 @@ bool take_ready(Group& group, uint64_t (&out)[kReadyWords]) {
 void sort_in(Group& group, const ibv_wc& wc) {
     const uint32_t slot = slot_of(wc.wr_id);
     Endpoint* ep = slot < kMaxVi ? group.nic->slots[slot].load(std::memory_order_acquire) : nullptr;
-    if (ep == nullptr) return;  // of a VI that is gone
+    if (ep == nullptr) return;  // of a VI that is destroyed
     Arrival a;
     a.position = position_of(wc.wr_id);
     a.generation = generation_of(wc.wr_id);
@@ -55,7 +55,7 @@ void sort_in(Group& group, const ibv_wc& wc) {
     }
     Arrivals& queue = is_receive(wc.wr_id) ? ep->recv_arrivals : ep->send_arrivals;
     if (!queue.push(a)) {
-        // Only left-overs of connections of the past can fill it: theirs are of no use to anybody.
+        // Only left-overs of connections of the past can fill it: they have no use any more.
         VIADUCT_LOG(warn, "verbs", "completion of VI slot %u dropped", slot);
         return;
     }
@@ -81,7 +81,7 @@ void serve(Group& group, uint32_t slot, ViCore** broken, uint32_t* count) {
     if (vi.is_marked_broken()) broken[(*count)++] = &vi;
 }
 
-// One more queue of the device. cq_lock held, or nobody else knows the group.
+// One more queue of the device. cq_lock held, or no other thread has the group.
 DeviceQueue* add_queue(Group& group, uint32_t entries) {
     if (group.count == Group::kMaxQueues || entries > group.nic->most_entries) return nullptr;
     std::unique_ptr<DeviceQueue> queue(new (std::nothrow) DeviceQueue);
@@ -91,7 +91,7 @@ DeviceQueue* add_queue(Group& group, uint32_t entries) {
         ops->create_cq(group.nic->device, static_cast<int>(entries), queue.get(), group.nic->channel, 0);
     if (queue->cq == nullptr) return nullptr;
     queue->entries = static_cast<uint32_t>(queue->cq->cqe);
-    if (group.armed.load() != 0) ibv_req_notify_cq(queue->cq, 0);  // somebody sleeps on the others
+    if (group.armed.load() != 0) ibv_req_notify_cq(queue->cq, 0);  // a thread sleeps on the others
     group.queues[group.count] = std::move(queue);
     return group.queues[group.count++].get();
 }
@@ -164,7 +164,7 @@ void group_destroy(Group* group) {
     NicContext& nic = *group->nic;
     drain_channel(nic);  // events that are not taken would keep the queue alive
     {
-        // Until it is gone: for an event that somebody took meanwhile its end would be waited for in vain.
+        // Until it is removed: an event that another thread took meanwhile never comes here.
         const std::lock_guard lock(nic.groups_mutex);
         nic.groups.erase(std::find(nic.groups.begin(), nic.groups.end(), group));
         for (uint32_t i = 0; i < group->count; ++i) {
@@ -173,7 +173,7 @@ void group_destroy(Group* group) {
             if (ops->destroy_cq(q.cq) != 0) VIADUCT_LOG(warn, "verbs", "a completion queue stays behind");
         }
     }
-    wake(&nic);  // those of other groups were meant for somebody who sleeps, or is about to
+    wake(&nic);  // those of other groups were meant for a thread that sleeps, or is about to
     delete group;
 }
 
@@ -197,7 +197,7 @@ void give_back(DeviceQueue& queue, uint32_t entries) {
 }
 
 void arm(Group& group) {
-    const std::lock_guard lock(group.cq_lock);  // who finds it armed may rely on that: it has been done
+    const std::lock_guard lock(group.cq_lock);  // a thread that finds it armed may rely on that: it was done
     if (group.armed.exchange(1) != 0) return;
     for (uint32_t i = 0; i < group.count; ++i) ibv_req_notify_cq(group.queues[i]->cq, 0);
 }

@@ -85,7 +85,7 @@ bool reserve_room(Link& link, Endpoint& ep) {
     return link.send_queue != nullptr && link.recv_queue != nullptr && reserve_control(*link.nic);
 }
 
-// Attributes for one transition, as rdma_cm knows the path.
+// Attributes for one transition, for the path that rdma_cm has found.
 bool path_attributes(rdma_cm_id* id, ibv_qp_state state, Transition* step) {
     step->attr = ibv_qp_attr{};
     step->attr.qp_state = state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One connection: the queue pair that carries the data and its control QP, a small reliable queue pair beside
-// it for what the two providers have to tell each other (docs/verbs.md). Made for each attempt, gone with the
+// it for what the two providers have to tell each other (docs/verbs.md). Made for each attempt, destroyed with the
 // connection.
 #pragma once
 
@@ -51,7 +51,7 @@ struct Recovery {
     std::atomic<bool> wanted{false};
     // [RS]
     bool under_way = false;  // nothing is posted meanwhile
-    bool told = false;       // the peer knows how far we got
+    bool told = false;       // the peer has been told how far this end got
     bool renewed = false;    // our queue pair is ready again
     bool ready_told = false;
     uint32_t epoch = 0;  // how many times it has been made anew
@@ -90,7 +90,7 @@ struct Link {
     std::mutex control_mutex;  // leaf
     uint32_t free_sends = kControlDepth;
     uint32_t next_send = 0;
-    std::deque<Message> untold;  // what the peer has to know and there was no room to tell
+    std::deque<Message> untold;  // messages to the peer that had no room
 
     Transition initial, to_receive, to_send;  // of the data queue pair
     Recovery recovery;
@@ -99,10 +99,10 @@ struct Link {
     std::unordered_map<uint32_t, RemoteKey> remote_keys;
     Question question;
 
-    std::atomic<bool> joined{false};  // both ends know of the connection
+    std::atomic<bool> joined{false};  // both ends have the connection
     // Progress thread.
     int unanswered = -1;          // buffer with a question whose answer found no room (control_qp.cpp)
-    int64_t alive_at = 0;         // when the peer hears from us again
+    int64_t alive_at = 0;         // when the next message to the peer is due
     bool sends_were_out = false;  // at the last look (queue_watch.cpp)
     uint32_t sends_heard = 0;
 
@@ -115,7 +115,7 @@ struct Link {
 
 // Queue pairs in RESET, buffers registered, receives of the control QP not yet posted. Null: no resources.
 Link* create_link(Endpoint&, const ViTraits&);
-// Makes both queue pairs ready to receive, then to send. `id` knows the path by now. The number of the peer's
+// Makes both queue pairs ready to receive, then to send. `id` has the path by now. The number of the peer's
 // control QP is in link.peer.
 bool make_initial(Link&, rdma_cm_id*);
 bool make_ready(Link&, rdma_cm_id*);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The asked side of connections: where we listen, and who a request is for.
+// The accepting side of connections: where it listens, and which program a request is for.
 #include <arpa/inet.h>
 
 #include <cstring>
@@ -24,13 +24,13 @@ Refusal refusal_of(Status mismatch) {
     return mismatch == Status::mismatch_level ? Refusal::mismatch_level : Refusal::mismatch_mtu;
 }
 
-// What is told to somebody whose request could not be read.
+// The answer to a request that could not be read.
 Refusal refusal_of_unread(Status why) {
     if (why == Status::version) return Refusal::version;
     return why == Status::not_supported ? Refusal::unknown : Refusal::no_match;
 }
 
-// A listener nobody needs any more stays until the NIC is closed: programs wait again on what they waited on.
+// A listener that is not needed any more stays until the NIC is closed: programs wait again on what they waited on.
 bool listen_at(NicContext& nic, uint16_t port) {
     rdma_cm_id* id = nullptr;
     if (ops->create_id(nic.events, &id, nullptr, RDMA_PS_TCP) != 0) return false;
@@ -87,7 +87,7 @@ void accept_peer(ConnectOp& op, rdma_cm_id* id, const PrivateData& private_data,
         decide(op, s);
         return turn_away(nic, id, refusal_of(s));
     }
-    // Our own request, if one is under way: the other side knows the queue pair by it and would take an
+    // Our own request, if one is under way: the other side has the queue pair from it and would take an
     // answer that names the same one for a left-over.
     if (op.id != nullptr) give_up_link(op);
     retire_id(nic, op.id);
@@ -139,7 +139,7 @@ bool is_known(const NicContext& nic, const PrivateData& request) {
                one.remote.same_discriminator(request.remote);
     };
     for (const auto& [number, one] : nic.incoming)
-        if (!one.gone && same(one.private_data)) return true;
+        if (!one.closed && same(one.private_data)) return true;
     for (const auto& [id, owner] : nic.owners) {  // accepted, and the answer is on its way
         const ConnectOp* op = owner.op;
         if (op != nullptr && op->kind == ConnectOp::accept && !op->decided && op->link != nullptr &&

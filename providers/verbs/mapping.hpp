@@ -27,11 +27,11 @@ struct Outcome {
 Outcome map_send(ibv_wc_status status, uint16_t level, bool fetches);
 Outcome map_receive(ibv_wc_status status, uint16_t level);
 
-// NIC addresses: "VB" and the four bytes of the IPv4 address that rdma_cm knows the port by.
+// NIC addresses: "VB" and the four bytes of the IPv4 address of the port in rdma_cm.
 NicAddress address_of(in_addr ip);
 bool ip_of(const NicAddress& address, in_addr* out);
 
-// Where somebody who waits on a discriminator listens: the first free one of kPortTries ports from here on.
+// Where a program that waits on a discriminator listens: the first free one of kPortTries ports from here on.
 inline constexpr uint32_t kPortTries = 4;
 inline constexpr uint32_t kPortRange = 4096;
 uint16_t port_of(const NicSettings& settings, const EndAddress& end);
@@ -59,7 +59,7 @@ bool describe_port(const PortFacts& facts, const NicSettings& settings, uint32_t
 // The attributes that both ends must share.
 Status compare(const ViTraits& mine, const ViTraits& theirs);
 
-// Whether a port's GID is the one that stands for an IPv4 address (RoCE, iWARP).
+// Whether a port's GID stands for an IPv4 address (RoCE, iWARP).
 bool is_gid_of(const ibv_gid& gid, in_addr ip);
 const char* link_layer_name(const ibv_port_attr& port, ibv_transport_type transport);
 uint32_t megabytes_per_second(const ibv_port_attr& port);

@@ -79,7 +79,7 @@ void close_device(NicContext& nic) {
     if (nic.events != nullptr) ops->destroy_event_channel(nic.events);
 }
 
-// Requests nobody answered, listeners.
+// Requests without an answer, listeners.
 void close_connecting(NicContext& nic) {
     std::vector<rdma_cm_id*> ids;
     {
@@ -128,7 +128,7 @@ void close(NicContext* nic) {
     delete nic;
 }
 
-Status describe(NicContext*, Mail*) { return Status::ok; }  // peers learn everything over rdma_cm
+Status describe(NicContext*, Mail*) { return Status::ok; }  // peers are told everything over rdma_cm
 
 Status region_added(NicContext* nic, uint32_t handle, const Region& region) {
     return nic->keys.add(handle, region);
@@ -141,7 +141,7 @@ Status region_changed(NicContext* nic, uint32_t handle, const Region& now) {
 void region_removed(NicContext* nic, uint32_t handle, const Region&) { nic->keys.remove(handle); }
 
 Status resolve(NicContext* nic, const uint8_t* ip, uint32_t ip_len, uint32_t index, NicAddress* out) {
-    // Network 0 is nobody's: what the resolver makes of "192" when a program cuts "192.0.2.1" at its first
+    // Network 0 has no hosts: what the resolver makes of "192" when a program cuts "192.0.2.1" at its first
     // dot.
     if (ip_len != 4 || index != 0 || ip[0] == 0) return Status::no_match;
     in_addr address{};

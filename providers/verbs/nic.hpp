@@ -41,7 +41,7 @@ struct Incoming {
     rdma_cm_id* id = nullptr;
     PrivateData private_data;
     uint8_t reads = 1;  // RDMA reads the requester serves at a time
-    bool gone = false;
+    bool closed = false;
 };
 
 }  // namespace viaduct::verbs
@@ -130,7 +130,7 @@ uint32_t sleep_begin(NicContext*);
 void sleep_wait(NicContext*, uint32_t key, Deadline);
 void sleep_end(NicContext*);
 void wake(NicContext*);
-// Takes the completion channel's events: who sleeps looks again.
+// Takes the completion channel's events: sleepers poll again.
 void drain_channel(NicContext&);
 
 }  // namespace viaduct::verbs

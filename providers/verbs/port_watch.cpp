@@ -9,7 +9,7 @@
 
 namespace viaduct::verbs {
 
-int64_t patience_of(const NicSettings& settings) {
+int64_t port_down_limit(const NicSettings& settings) {
     const int64_t one_try = int64_t{4096} << settings.ack_timeout;
     return std::max<int64_t>(4 * one_try * (settings.retries + 1), 1'000'000'000);
 }
@@ -19,7 +19,7 @@ void hear_of_port(NicContext& nic, const ibv_async_event& event, int64_t now) {
     if (event.event_type == IBV_EVENT_PORT_ACTIVE) {
         nic.port_lost_at = kNever;
     } else if (event.event_type == IBV_EVENT_PORT_ERR && nic.port_lost_at == kNever) {
-        nic.port_lost_at = now + patience_of(nic.settings);
+        nic.port_lost_at = now + port_down_limit(nic.settings);
     }
 }
 

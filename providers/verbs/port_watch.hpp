@@ -15,8 +15,8 @@ namespace viaduct::verbs {
 
 // How long a device tries to send before it gives up, at most: 4.096 us * 2^ack_timeout, up to four times as
 // long where it says so, for each try; not less than a second.
-int64_t patience_of(const NicSettings&);
-// A port has gone down or come back.
+int64_t port_down_limit(const NicSettings&);
+// A port is down, or up again.
 void hear_of_port(NicContext&, const ibv_async_event&, int64_t now);
 // Gives the connections up for lost when the time has come; before settle_links. When to look again, or
 // kNever.

@@ -32,7 +32,7 @@ enum class Refusal : uint8_t {
     rejected = 2,  // by the program
     mismatch_level = 3,
     mismatch_mtu = 4,
-    use_mine = 5,  // peer to peer: my own request to you is the one that counts
+    use_mine = 5,  // peer to peer: my own request to you counts
     no_resources = 6,
     version = 7,
     known = 8,    // to a probe: the program has that request

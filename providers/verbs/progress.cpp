@@ -147,7 +147,7 @@ bool all_told(Link& link) {
     return link.untold.empty() && link.free_sends == kControlDepth;
 }
 
-// One step of a link that leaves. True: it is gone.
+// One step of a link that leaves. True: it is destroyed.
 bool leave(NicContext& nic, Link* link, int64_t now, bool hurry) {
     if (!link->farewell_said && (hurry || link->lost || all_told(*link) || now >= link->farewell_at)) {
         ops->disconnect(link->id);
@@ -283,7 +283,7 @@ void stop_progress(NicContext& nic) {
     nic.progress_stop.store(1);
     poke(nic);
     while (nic.progress_running.load() != 0) futex_wait(nic.progress_running, 1, -1, false);
-    // What the thread would have seen off goes now, and without waiting for anybody.
+    // What the thread would have ended is ended now, without waiting for a peer.
     see_off(nic, now_ns(), true);
     bury(nic);
     free_dropped(nic);

@@ -28,14 +28,14 @@ bool look_at_sends(NicContext& nic) {
     return any;
 }
 
-// A group that nobody has polled since it was looked at last. When to look again.
+// A group that was not polled since it was looked at last. When to look again.
 int64_t look_at_group(Group& group, int64_t now) {
     if (now < group.watch_at) return group.watch_at;
-    // The first time it is new: nobody had a reason to poll it before.
+    // The first time it is new: no thread had a reason to poll it before.
     if (group.watch_at != 0 && group.looks.load(std::memory_order_relaxed) == group.looks_seen)
         poll_group(&group);
     group.looks_seen = group.looks.load(std::memory_order_relaxed);
-    return group.watch_at = now + kGroupPatience;
+    return group.watch_at = now + kGroupTimeout;
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ Deadline watch_sends(NicContext& nic, int64_t now) {
     if (nic.look_at_sends_at == kNever) {  // the watch begins
         look_at_sends(nic);
         nic.empty_looks = 0;
-        return nic.look_at_sends_at = now + kSendPatience;
+        return nic.look_at_sends_at = now + kSendTimeout;
     }
     if (now < nic.look_at_sends_at) return nic.look_at_sends_at;
     const bool out = look_at_sends(nic);
@@ -68,7 +68,7 @@ Deadline watch_sends(NicContext& nic, int64_t now) {
         if (!look_at_sends(nic)) return nic.look_at_sends_at = kNever;
         nic.sends_watched.store(1);
     }
-    return nic.look_at_sends_at = now + kSendPatience;
+    return nic.look_at_sends_at = now + kSendTimeout;
 }
 
 Deadline watch_groups(NicContext& nic, int64_t now) {

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kEntries = kMaxRegions + 1;
 
 uint32_t wanted_access(const Region& region, bool atomics) {
-    // VIA knows no memory that may be sent but not received into. Relaxed ordering is never asked for:
+    // VIA has no memory that may be sent but not received into. Relaxed ordering is never asked for:
     // programs watch the last bytes of an RDMA write (spec/compat T10, T11).
     uint32_t access = IBV_ACCESS_LOCAL_WRITE;
     if ((region.flags & kRegionRdmaWrite) != 0) access |= IBV_ACCESS_REMOTE_WRITE;

@@ -20,7 +20,7 @@ constexpr Number kInline = {"inline", 128, 0, 1024};
 constexpr Number kWindow = {"send_window", 128, 8, 16384};
 constexpr Number kTimeout = {"ack_timeout", 14, 1, 31};
 constexpr Number kKeepalive = {"keepalive_ms", 2000, 0, 3'600'000};
-// Not 7, which soft-RoCE takes for "without end": a peer that has gone without a word would never be noticed.
+// Not 7, which soft-RoCE takes for "without end": a peer that has ended without a message would never be noticed.
 constexpr Number kRetries = {"retries", 6, 0, 7};
 
 template <class T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many answers frames get that belong to no connection: so many a second, and a few at once. Anybody can
+// How many answers frames get that belong to no connection: so many a second, and a few at once. Any host can
 // send such frames, with any sender's address. Used by Node and by acenic's engine process.
 #pragma once
 

@@ -23,7 +23,7 @@ Key key_of_direction(const Key& common, uint64_t from_pass, uint64_t to_pass);
 uint64_t tag_of(const Key&, const Header&, uint64_t whole_sequence, const std::byte* fields,
                 std::span<const Piece> tail = {});
 
-// Kinds that are tagged with a direction's key; others may come from or go to somebody without the connection.
+// Kinds that are tagged with a direction's key; others may come from or go to a node without the connection.
 inline bool is_of_connection(Kind kind) {
     return is_sequenced(kind) || kind == Kind::confirm || kind == Kind::disconnect || kind == Kind::keep_alive ||
            kind == Kind::acknowledge;

@@ -52,7 +52,7 @@ inline void store16(std::byte* to, uint16_t v) { detail::store(to, v); }
 inline void store32(std::byte* to, uint32_t v) { detail::store(to, v); }
 inline void store64(std::byte* to, uint64_t v) { detail::store(to, v); }
 
-// As ==, in two comparisons instead of six: every frame is asked for its sender.
+// As ==, in two comparisons instead of six: the sender of every frame is compared.
 inline bool is_same(const NicAddress& a, const NicAddress& b) {
     static_assert(sizeof a.bytes == 6);
     uint32_t a4, b4;

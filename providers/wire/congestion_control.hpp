@@ -82,8 +82,8 @@ public:
         gained_ = 0;
     }
 
-    // Between a timeout and the first acknowledgement after it, which shows whether it was right, or in vain: what it
-    // was for had arrived, and was only acknowledged late, by an end that waited for a processor.
+    // Between a timeout and the first acknowledgement after it, which shows whether the timeout was right, or
+    // needless: what it was for had arrived, and was only acknowledged late, by an end that waited for a processor.
     bool has_timed_out() const { return before_timeout_.has_value(); }
     void was_right() { before_timeout_.reset(); }
     void was_in_vain() {

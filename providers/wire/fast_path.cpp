@@ -69,7 +69,7 @@ inline void Sender::note_at_once(uint32_t tag, uint32_t bytes, const uint32_t* i
 }
 
 // Does what post, pump and transmit do when the fast path's conditions hold: nothing follows, so an
-// acknowledgement is asked for.
+// acknowledgement is requested.
 bool Link::post_at_once(uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate,
                         Time now) {
     if (!is_connected() || node_.is_keyed() || !out_.can_send_at_once(payload.size())) return false;

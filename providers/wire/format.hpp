@@ -33,8 +33,8 @@ enum class Kind : uint8_t {
     accept = 3,        // Connect: the answer that makes the connection
     confirm = 4,       // Arrived: the requester has seen the accept
     reject = 5,        // Answer: the other side said no, or the attributes differ
-    no_match = 6,      // Answer: nobody waits there now
-    pending = 7,       // Answer: somebody has the request and has not decided yet
+    no_match = 6,      // Answer: no program waits there now
+    pending = 7,       // Answer: a program has the request and has not decided yet
     withdraw = 8,      // Answer: the requester waits no longer
     // ending and keeping alive
     disconnect = 16,    // Ending: with a reason; repeated until answered
@@ -86,7 +86,7 @@ struct Connect {
     uint16_t arrived = 0;    // 14: accept: size of the largest request that came here
     ViTraits
         traits;  // 16 reliability(2), 18 rdma(1), 19 flags(1), 20 window(4), 24 max_transfer(8), 32 qos(8)
-    bool attended = false;     // bit 0 of the flags: if its program dies, somebody else says so
+    bool attended = false;     // bit 0 of the flags: if its program dies, another process reports it
     uint32_t window = 0;       //
     EndAddress local, remote;  // 40 and 112: host(6), discriminator length(2), discriminator(64)
     uint64_t pass = 0;         // 184: what frames to the sender's link have to show

@@ -21,7 +21,7 @@ inline constexpr Time kNoTime = INT64_MAX;
 
 // A connection or an attempt at one: index and generation, never 0, never the same again for a long time.
 using LinkId = uint32_t;
-// A request somebody waits to have answered.
+// A request whose answer is awaited.
 using IncomingId = uint64_t;
 // What the host calls its end of a connection.
 using Cookie = void*;
@@ -41,8 +41,8 @@ public:
     // cannot go away meanwhile. Only called when zero_copy_from() allows it.
     virtual void end_zero_copy(std::byte*, uint32_t, std::span<const Piece>, const NicAddress&) {}
 
-    // Frames wait for somebody who should carry them on and seems to have no processor: what comes for us
-    // waits there as well, and nobody is silent because nothing of him comes. Asked when timers are due.
+    // Frames wait for a process that should forward them and seems to have no processor: what comes for us
+    // waits there as well, and no peer counts as silent meanwhile. Called when timers are due.
     virtual bool stands_still(Time) { return false; }
 
 protected:
@@ -70,7 +70,7 @@ enum class Outcome : uint8_t {
 // Why a connection is over. Reported once, after the work it decided.
 enum class Ended : uint8_t {
     by_peer,       // it disconnected
-    lost,          // it is gone, or has been silent too long
+    lost,          // it has ended, or was silent too long
     gave_up,       // no acknowledgement in time
     refused_ours,  // it refused something of ours; the outcome has said so
     refused_here,  // the host refused something of the peer's
@@ -97,7 +97,7 @@ struct Work {
     uint64_t compare = 0;
 };
 
-// Why a frame is not believed.
+// Why a frame is dropped as not authentic.
 enum class Distrust : uint8_t {
     no_tag,     // we have a key and it has not
     other_key,  // its tag is not what our key makes of it
@@ -112,9 +112,9 @@ public:
     virtual bool read_source(Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) = 0;
     // Data of a read (or the old value of an atomic, in the host's byte order) arrives, in rising order.
     virtual bool place_result(Cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) = 0;
-    // Where those bytes lie, in at most kMostPieces; how many pieces, or 0: read_source is to be asked. They
+    // Where those bytes lie, in at most kMostPieces; how many pieces, or 0: read_source has to copy them. They
     // are read before the call that drives the node is over, and once; retransmissions are copied, so that
-    // memory that somebody changes meanwhile costs one frame and no more.
+    // memory that another thread changes meanwhile costs one frame and no more.
     virtual uint32_t lend_source(Cookie, uint32_t, uint32_t, uint32_t, Piece*) { return 0; }
     virtual void finished(Cookie, uint32_t tag, Outcome) = 0;
 
@@ -143,7 +143,7 @@ public:
                                    uint32_t n, const uint32_t* immediate) = 0;
     virtual void end_write(Cookie, uint32_t total, const uint32_t* immediate) = 0;
     virtual void abandon_write(Cookie, const uint32_t* immediate) = 0;
-    // Unreliable: a frame of one has arrived damaged, as far as its header can be believed. Nothing was
+    // Unreliable: a frame of one has arrived damaged, as far as its header can be read. Nothing was
     // written.
     virtual void damaged_write(Cookie) {}
 
@@ -161,15 +161,16 @@ public:
     virtual void incoming(Cookie listener, IncomingId, const EndAddress& remote, const ViTraits&) = 0;
     // The attempt has succeeded. Nothing is delivered before Node::start.
     virtual void connected(Cookie, const ViTraits& remote) = 0;
-    // It has failed; the link is gone. timeout, rejected, no_match, mismatch_*.
+    // It has failed; the link is closed. timeout, rejected, no_match, mismatch_*.
     virtual void failed(Cookie, Status) = 0;
     // The connection is over; only Node::disconnect is of use now.
     virtual void ended(Cookie, Ended) = 0;
 
-    // ---- for people who look: what happens silently (Counters has the same for all links together)
+    // ---- for statistics: what happens silently (Counters has the same for all links together)
     virtual void sent_again(Cookie) {}  // a frame
     virtual void not_used(Cookie) {}  // a frame that had come before, or a message that was lost (Unreliable)
-    // Somebody speaks another version of the format, or is not believed. Told now and then, not for each frame.
+    // A host sends another version of the format, or frames that are not authentic. Reported now and then, not for
+    // each.
     virtual void other_version(const NicAddress&, uint8_t) {}
     virtual void distrusted(const NicAddress&, Distrust) {}
 
@@ -195,24 +196,24 @@ struct Tuning {
     Time give_up = 2'000'000'000;   // without any progress: the connection is broken
     Time keep_alive = 100'000'000;  // a quiet side says that it lives
     Time silence = 650'000'000;     // nothing heard for so long: the peer is dead
-    // The same of a peer whose death somebody else would tell, and instead of shorter times below and above.
+    // The same of a peer whose death another process would report, and instead of shorter times below and above.
     Time attended_silence = 5'000'000'000;
-    bool attended = false;        // somebody tells our peers when we die
+    bool attended = false;        // another process tells our peers when this one dies
     Time first_try = 10'000'000;  // connecting: between two tries, doubling up to max_try
     Time max_try = 100'000'000;
-    Time no_match_grace = 100'000'000;  // "nobody waits there" is believed after so long (docs/decisions.md)
+    Time no_match_grace = 100'000'000;  // a peer that answers no-match for so long has no waiter (docs/decisions.md)
     Time request_silence = 500'000'000;  // a request that is not repeated for so long is handed out no more
     Time stale_incoming = 1'000'000'000;  // a requester that is silent for so long has given up
-    Time accept_patience = 1'000'000'000;
+    Time accept_timeout = 1'000'000'000;
     Time close_linger = 500'000'000;  // how long a disconnect is repeated
     // Answers to frames that belong to no connection, and challenges: so many a second, and at once.
     uint32_t answers_per_second = 100, answers_at_once = 20;
-    Time tell_again = 10'000'000'000;  // of strangers the host hears so often at most
+    Time tell_again = 10'000'000'000;  // frames of unknown hosts are reported so often at most
     uint64_t seed = 1;                 // of times
     // Addresses are IPv4 and port (udp_address): requests go to a port of the host, and its processes answer from ports
     // of their own.
     bool ports = false;
-    // Bits that nobody can guess, of passes, nonces, first sequence numbers and generations; null: they follow
+    // Bits that cannot be guessed, of passes, nonces, first sequence numbers and generations; null: they follow
     // from the seed, for tests.
     uint64_t (*draw)() = nullptr;
     // With a key nothing is acted on or answered that its peer has not tagged with the same one (auth.hpp).

@@ -232,7 +232,7 @@ bool Link::is_from_peer(const Header& h, const NicAddress& from) const {
     const bool may_be = !known && node_.tuning_.ports && is_same_ipv4(from, peer_);  // a process of the host asked
     if ((!is_same(from, peer_) && !may_be) || (known && h.source != peer_id_)) return false;
     if (node_.is_keyed()) return known || !is_of_connection(h.kind);
-    // Who has no connection any more has only what the frames for it have shown.
+    // A node without the connection has only the numbers of the frames that it received.
     if (h.kind == Kind::reset || h.kind == Kind::disconnected) return known && h.pass == peer_pass_;
     return h.pass == pass_;
 }
@@ -266,8 +266,8 @@ void Link::on_frame(const Frame& f, const NicAddress& from, Time now) {
     }
 }
 
-// Only one in sequence ends anything. What is out of it is asked back, now and then: who has no connection will
-// answer with the numbers that it is asked with, and who has one will not.
+// Only one in sequence ends anything. One out of sequence is queried, now and then: a node without the connection will
+// answer with the numbers of the query, and a node that has it will not.
 void Link::on_reset(const Frame& f, Time now) {
     ++node_.counters_.resets_in;
     if (state_ == LinkState::requesting || (is_connected() && parted_)) return;  // it has said so before
@@ -298,8 +298,8 @@ void Link::reset_peer() { node_.bare(Kind::reset, peer_, own_numbers()); }
 
 void Link::on_connected_frame(const Frame& f, Time now) {
     if ((state_ == LinkState::accepting || state_ == LinkState::peering) && peer_known_)
-        become_connected(now);                 // who sends data has seen our accept
-    if (state_ == LinkState::closing) return;  // it will hear of the end soon
+        become_connected(now);                 // a peer that sends data has seen our accept
+    if (state_ == LinkState::closing) return;  // it will be told of the end soon
     if (!is_connected()) {
         ++node_.counters_.wrong_state;
         return;

@@ -45,7 +45,7 @@ public:
     void start(Time now);
     void disconnect(Time now);
     bool post(const Work&, Time now);
-    // Every frame is asked for it before anything else: it comes from the right place, and shows that its sender
+    // Checked of every frame before anything else: it comes from the right address, and shows that its sender
     // has been told of this link by its peer, or by itself.
     bool is_from_peer(const Header&, const NicAddress& from) const;
     // With a key: the tag of one that belongs to the connection is good.
@@ -62,7 +62,7 @@ public:
     void flush(Time now);
     bool is_same_attempt(const Connect&, const NicAddress& from, LinkId source) const;
     bool matches_peer(const Connect&, const NicAddress& from, LinkId source) const;
-    // Peering, and nobody has answered yet.
+    // Peering, and no answer has come yet.
     bool is_free_for_peer() const { return state_ == LinkState::peering && !peer_known_; }
     bool is_unreliable_end_of(const Header& h, const NicAddress& from) const {
         return is_connected() && traits_.reliability == VIP_SERVICE_UNRELIABLE && !node_.is_keyed() &&
@@ -80,7 +80,7 @@ public:
     std::byte* begin_frame(uint32_t bytes);
     // The end of the payload may lie elsewhere (Outlet::end_zero_copy).
     void end_frame(std::byte* frame, const Header&, Time now, std::span<const Piece> tail = {});
-    void note_said(uint32_t bytes, Time now);  // a frame has gone
+    void note_said(uint32_t bytes, Time now);  // a frame was sent
     void want_ack(Time due, Time now);
     void wake();  // has something to send
     // The connection is over; the peer is told `reason` unless it is reset.
@@ -104,7 +104,7 @@ private:
     void send_confirm(Time now);
     void send_try(uint32_t padded, Time now);
     void try_again(Time now);
-    Time accept_patience() const;
+    Time accept_timeout() const;
     void on_accept(const Frame&, const NicAddress& from, Time now);
     void on_confirm(const Frame&, Time now);
     void on_answer(const Frame&, Time now);
@@ -129,7 +129,7 @@ private:
     LinkId id_ = 0;
     Cookie cookie_ = nullptr;
     LinkState state_ = LinkState::closed;
-    NicAddress peer_;  // where its frames come from; until it is known, the host that is asked
+    NicAddress peer_;  // where its frames come from; until it is known, the host that requests go to
     LinkId peer_id_ = 0;
     // The passes of incoming and outgoing frames. The fast path takes frames with the first one; with a key
     // that is a number that is never sent, because a pass proves nothing there.

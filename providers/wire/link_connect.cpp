@@ -84,7 +84,7 @@ void Link::accept(const NicAddress& from, LinkId source, const Connect& request,
     arrived_ = arrived;
     nonce_ = peer_nonce_ = request.nonce;
     learn(request, source);
-    deadline_ = now + accept_patience();
+    deadline_ = now + accept_timeout();
     try_again(now);
     rearm(now);
 }
@@ -124,7 +124,7 @@ void Link::send_try(uint32_t padded, Time now) {
     }
 }
 
-Time Link::accept_patience() const { return std::max(node_.tuning_.accept_patience, silence_); }
+Time Link::accept_timeout() const { return std::max(node_.tuning_.accept_timeout, silence_); }
 
 // Time for another try, or too late for any.
 void Link::try_again(Time now) {
@@ -135,7 +135,7 @@ void Link::try_again(Time now) {
     }
     if (state_ == LinkState::accepting) {
         // Time in which we were not running does not count: the answer may be waiting.
-        deadline_ = std::max(deadline_, node_.awake_since_ + accept_patience());
+        deadline_ = std::max(deadline_, node_.awake_since_ + accept_timeout());
     }
     if (now >= deadline_) {
         if (state_ == LinkState::accepting) reset_peer();

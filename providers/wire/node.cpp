@@ -152,9 +152,9 @@ LinkId Node::accept(IncomingId id, Cookie cookie, const ViTraits& traits, Time n
     if (found == nullptr) return 0;
     const Incoming incoming = *found;
     const Request& request = incoming.request;
-    const Time patience = request.fields.attended ? std::max(tuning_.stale_incoming, tuning_.attended_silence)
+    const Time limit = request.fields.attended ? std::max(tuning_.stale_incoming, tuning_.attended_silence)
                                                   : tuning_.stale_incoming;
-    const bool stale = incoming.withdrawn || now - std::max(incoming.heard, awake_since_) > patience;
+    const bool stale = incoming.withdrawn || now - std::max(incoming.heard, awake_since_) > limit;
     Link* link = stale ? nullptr : take_link(cookie);
     if (!stale && link == nullptr) *why = Status::out_of_resources;
     std::erase_if(incomings_, [&](const Incoming& i) { return i.id == id; });
@@ -204,7 +204,7 @@ void Node::remember(uint64_t nonce, const NicAddress& from, bool rejected) {
 
 // ---- frames without a link
 
-// What is answered because somebody sent something that belongs to no connection.
+// Answers to frames that belong to no connection.
 bool Node::may_answer(Time now) {
     const bool may = answers_.allows(now);
     if (!may) ++counters_.answers_withheld;
@@ -251,8 +251,8 @@ void Node::answer(Kind kind, const NicAddress& to, LinkId destination, uint64_t 
     counters_.bytes_out += kHeaderBytes + kAnswerBytes;
 }
 
-// For no link of ours, or without the pass of the link: the two look alike from outside. Only who has sent the
-// frame can use the answer, which shows what it had for a pass. Nobody answers an answer, so that two nodes
+// For no link of ours, or without the pass of the link: the two look alike from outside. Only the sender of the
+// frame can use the answer, which shows the pass that it had. No node answers an answer, so that two nodes
 // never talk about nothing for ever.
 void Node::on_unknown(const Frame& f, const NicAddress& from, Time now) {
     ++counters_.unknown_link;
@@ -278,10 +278,10 @@ void Node::on_unknown(const Frame& f, const NicAddress& from, Time now) {
     }
 }
 
-// ---- who is believed
+// ---- authenticity
 
 // With a key: only what is tagged with it. What belongs to a connection that is not here cannot be judged.
-bool Node::is_believed(const Frame& f, const NicAddress& from, Time now) {
+bool Node::comes_from_peer(const Frame& f, const NicAddress& from, Time now) {
     const bool tagged = (f.header.flags & kFlagTagged) != 0;
     Distrust why = Distrust::other_key;
     if (tagged && is_keyed()) {
@@ -322,7 +322,7 @@ void Node::on_strange_version(std::span<const std::byte> bytes, const NicAddress
     host_.other_version(from, load8(bytes.data()));
 }
 
-// Our own request comes back with it: who has not seen that cannot end it.
+// Our own request comes back with it: a sender that has not seen it cannot end it.
 void Node::on_version_answer(std::span<const std::byte> bytes, const NicAddress& from, Time now) {
     VersionAnswer a;
     if (!read_version_answer(bytes, &a)) return;
@@ -394,7 +394,7 @@ void Node::tell_host(Cookie listener, const Request& request, Time now) {
     host_.incoming(listener, id, request.fields.local, request.fields.traits);
 }
 
-// The requester waits no longer. Who has been told of it learns that when it accepts.
+// The requester waits no longer. A program that has been told of it is told so when it accepts.
 void Node::on_withdraw(const Frame& f, const NicAddress& from) {
     const uint64_t nonce = read_answer(f).nonce;
     pending_.drop(from, nonce);
@@ -424,7 +424,7 @@ void Node::on_peer_request(const Frame& f, const NicAddress& from, Time now) {
     ++counters_.requests_ignored;  // it will come again, and so will ours
 }
 
-// Of other damaged frames nobody hears (spec/reliability 6.2, spec/errors 8); reliable levels get them again.
+// Other damaged frames are not reported (spec/reliability 6.2, spec/errors 8); reliable levels get them again.
 void Node::on_damaged_write(const Header& h, const NicAddress& from) {
     const Link* link = find(h.destination);
     if (link != nullptr && link->is_unreliable_end_of(h, from)) host_.damaged_write(link->cookie());
@@ -445,7 +445,7 @@ void Node::input(std::span<const std::byte> bytes, const NicAddress& from, Time 
     }
     ++counters_.frames_in;
     counters_.bytes_in += f.bytes;
-    if (((f.header.flags & kFlagTagged) != 0 || is_keyed()) && !is_believed(f, from, now)) [[unlikely]]
+    if (((f.header.flags & kFlagTagged) != 0 || is_keyed()) && !comes_from_peer(f, from, now)) [[unlikely]]
         return;
     if (f.header.kind == Kind::request) return on_request(f, from, now);
     if (f.header.kind == Kind::peer_request) return on_peer_request(f, from, now);

@@ -27,7 +27,7 @@ namespace viaduct::wire {
 
 class Link;
 
-// What tools and tests may know of a link.
+// The state of a link for tools and tests.
 struct LinkReport {
     NicAddress peer;
     uint32_t state = 0;  // LinkState
@@ -49,19 +49,19 @@ public:
 
     // ---- connecting
     // Waits for one request to `local`'s discriminator; first come, first served. 0: too many listeners. The
-    // host hears of a request that has been kept before this returns.
+    // host is told of a request that has been kept before this returns.
     uint32_t listen(const EndAddress& local, Cookie, Time now);
     void unlisten(uint32_t listener);
-    // Attempts: the host hears connected or failed. 0: no link is free. kNoTime waits for ever.
+    // Attempts: the host is told connected or failed. 0: no link is free. kNoTime waits for ever.
     LinkId request(Cookie, const EndAddress& local, const EndAddress& remote, const ViTraits&, Time deadline,
                    Time now);
     LinkId peer_request(Cookie, const EndAddress& local, const EndAddress& remote, const ViTraits&,
                         Time deadline, Time now);
-    // 0: the requester is gone, or no link is free (*why).
+    // 0: the requester has left, or no link is free (*why).
     LinkId accept(IncomingId, Cookie, const ViTraits&, Time now, Status* why);
     void reject(IncomingId, Time now);
-    // False: its requester has taken it back, or has not repeated it for so long that it has gone. It is
-    // forgotten then; should the requester live after all, its next copy is a new request.
+    // False: its requester has taken it back, or has not repeated it for so long that it has left. It is
+    // dropped then; should the requester live after all, its next copy is a new request.
     bool still_waits(IncomingId, Time now);
     // The host is ready for what arrives: call once after connected.
     void start(LinkId, Time now);
@@ -72,7 +72,7 @@ public:
     // False: not connected, or queue_depth pieces of work are open.
     bool post(LinkId, const Work&, Time now);
     // The fast path of a message that fits a frame, lies in one piece and may be read now; Host::read_source
-    // is asked for it when it is sent again. False: nothing has happened, and post has to be asked.
+    // is called for it when it is sent again. False: nothing has happened, and post has to be called.
     bool post_at_once(LinkId, uint32_t tag, std::span<const std::byte> payload, const uint32_t* immediate,
                       Time now);
 
@@ -83,11 +83,11 @@ public:
                              // frames again
     Time next_deadline() const { return deadlines_.earliest(); }
     bool wants_flush() const { return !ready_.empty(); }
-    // Tells every peer that all is over; for a node that is about to go. A peer that does not hear of it
+    // Tells every peer that all is over; for a node that is about to end. A peer that is not told
     // takes what it has sent for lost, though it may have come: drive the node until closes_open() is 0, or
     // for as long as there is time.
     void close_links(Time now);
-    // Ended connections of which the peer has not said yet that it knows.
+    // Ended connections which the peer has not confirmed yet.
     uint32_t closes_open() const { return closes_open_; }
 
     const NicAddress& address() const { return own_; }
@@ -141,7 +141,7 @@ private:
     bool is_keyed() const { return tuning_.key.has_value(); }
     bool may_answer(Time now);
     void seal_own(std::byte* frame, Header) const;
-    bool is_believed(const Frame&, const NicAddress& from, Time now);
+    bool comes_from_peer(const Frame&, const NicAddress& from, Time now);
     void on_strange_version(std::span<const std::byte>, const NicAddress& from, Time now);
     void on_version_answer(std::span<const std::byte>, const NicAddress& from, Time now);
 
@@ -179,7 +179,7 @@ private:
     // could seem silent.
     Time awake_since_ = 0, last_advance_ = 0;
     AnswerRate answers_;
-    Time told_version_ = 0, told_distrust_ = 0;  // when the host may hear of such things again
+    Time told_version_ = 0, told_distrust_ = 0;  // when the host may be told of such things again
 };
 
 }  // namespace viaduct::wire

@@ -23,7 +23,7 @@ struct Request {
 
 class PendingConnects {
 public:
-    // grace: how long one can be taken. After forget without a copy its requester has gone.
+    // grace: how long one can be taken. After forget without a copy its requester has left.
     PendingConnects(uint32_t most, Time grace, Time forget) : most_(most), grace_(grace), forget_(forget) {
         pending_.reserve(most);
     }

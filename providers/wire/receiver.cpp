@@ -82,7 +82,7 @@ void Receiver::on_frame(const Frame& f, Time now) {
     take(f, now);
     if (!link_.is_connected()) return;  // what was refused is not acknowledged
     ++expected_;
-    // Who waits in the middle of a message is answered at once; at its end there may be data to ride on.
+    // A sender that waits in the middle of a message is answered at once; at its end there may be data to ride on.
     const Tuning& tuning = link_.node().tuning();
     const bool asked = (f.header.flags & kFlagAckNow) != 0;
     const bool whole = current_.phase == Phase::none;
@@ -324,7 +324,7 @@ void Receiver::take_atomic_request(const Frame& f, Time now) {
 
 void Receiver::protocol_error(Time now) {
     ++link_.node().counters_.protocol_errors;
-    if (!reliable_) {  // somebody's mistake, but nothing to lose
+    if (!reliable_) {  // a fault of the sender, but nothing to lose
         abandon();
         return;
     }

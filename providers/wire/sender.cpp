@@ -112,7 +112,7 @@ bool Sender::waits_for_credit(const Open& o) const {
            !before(o.first_sequence, una_);
 }
 
-// The next new frame, in order: what we owe the peer, then our own work. Changes nothing.
+// The next new frame, in order: responses to the peer, then our own work. Changes nothing.
 bool Sender::next_record(Record* r) {
     *r = Record{};
     if (owed_begun_ != owed_) {
@@ -144,7 +144,7 @@ bool Sender::next_record(Record* r) {
     return true;
 }
 
-// A new frame with number next_ has gone out.
+// A new frame with number next_ was sent.
 void Sender::note_sent(const Record& r) {
     const uint32_t sequence = next_++;
     if (r.kind == Kind::read_data || r.kind == Kind::atomic_data) {
@@ -201,7 +201,7 @@ Sender::Step Sender::send_lost(Time now) {
     return Step::sent;
 }
 
-// Our memory, or memory the peer was allowed to read, is gone: nothing sensible can be sent under that
+// Our memory, or memory the peer was allowed to read, is unmapped: nothing sensible can be sent under that
 // number.
 void Sender::source_failed(Time now) {
     const bool ours = failed_.kind == Kind::send || failed_.kind == Kind::write;
@@ -225,7 +225,7 @@ bool Sender::pump(Time now) {
     return true;
 }
 
-// Everything once and as it comes: a message is finished when its last fragment has gone.
+// Everything once and as it comes: a message is finished when its last fragment was sent.
 bool Sender::pump_unreliable(Time now) {
     while (begun_ != posted_) {
         Open& o = open(begun_);
@@ -436,8 +436,8 @@ Time Sender::deadline() const {
 bool Sender::on_time(Time now) {
     if (now < deadline()) return true;
     const Node& node = link_.node();
-    const Time patience = std::max(node.tuning_.give_up, link_.silence());
-    if (now - std::max(stalled_from_, node.awake_since_) >= patience) return false;
+    const Time limit = std::max(node.tuning_.give_up, link_.silence());
+    if (now - std::max(stalled_from_, node.awake_since_) >= limit) return false;
     for (uint32_t s = una_; s != next_; ++s) {
         Record& r = record(s);
         if (r.acked || r.lost) continue;

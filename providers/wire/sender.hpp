@@ -70,7 +70,7 @@ private:
         uint32_t result = 0;          // reads: bytes that have come back
         bool begun = false, all_sent = false, answered = false;
     };
-    // What we owe the peer.
+    // Responses to the peer.
     struct Response {
         bool is_atomic = false;
         uint32_t number = 0, handle = 0, total = 0, sent = 0;

@@ -10,7 +10,7 @@ namespace viaduct::wire {
 
 namespace {
 
-// Acknowledgements are asked for so often in a long stream.
+// Acknowledgements are requested so often in a long stream.
 constexpr uint32_t kAckEvery = 16;
 
 }  // namespace

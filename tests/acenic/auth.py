@@ -35,7 +35,7 @@ def keyed(over, keys):
     return Keyed(2)
 
 
-def strangers(hosts, program, what):
+def unknown_senders(hosts, program, what):
     """They do not meet: the client ends by itself, and the server's log says why."""
     hosts.settings["VIADUCT_LOG"] = "warn"
     processes = [hosts.start(1, program, "--server"), hosts.start(0, program, "hostb", "-c", 3, "-w", 1500)]
@@ -83,7 +83,7 @@ def main():
         for keys, what in (((0, 1), "authenticates with another key"), ((None, 0), "does not authenticate"),
                            ((0, None), "no key is set here")):
             with keyed(options.over, keys) as hosts:
-                strangers(hosts, os.path.abspath(options.vipping), what)
+                unknown_senders(hosts, os.path.abspath(options.vipping), what)
         with keyed(options.over, (None, None)) as hosts:
             refused(hosts, program, hosts.file("open", KEYS[0], 0o644), "can be read or written by others")
             refused(hosts, program, hosts.file("short", KEYS[0][:30], 0o600), "has no key in it")

@@ -243,7 +243,7 @@ class UdpNamespaces(Namespaces):
 
 
 class Loopback(Hosts):
-    """Hosts that are addresses of the loopback interface, for udp; with an agent each. `user`: whom their processes run as."""
+    """Hosts that are addresses of the loopback interface, for udp; with an agent each. `user`: that of their processes."""
     kind = "loopback"
     provider = "udp"
 

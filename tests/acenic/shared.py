@@ -7,7 +7,7 @@
 Parts: legacy (the legacy programs, all processes on one port), hosts (between two ports), conformance (the whole suite, all
 processes on one port), killed (eight programs on one port talk without a break while one of them is killed every second for N
 seconds), stopped (engine processes and programs get no processor for a second, and nothing is lost), engine (the engine process is
-killed), refused (what a program hears when it cannot have the port).
+killed), refused (what a program is told when it cannot have the port).
 """
 import argparse
 import os
@@ -25,9 +25,9 @@ from hosts import Failure, Namespaces, end, finish, outcome
 
 PARTS = ("legacy", "hosts", "conformance", "killed", "stopped", "engine", "refused")
 STEADY = 8          # programs on the port
-SEEN_WITHIN = 2     # seconds: the wire's own silence alone would take 5, and who has to tell may wait for a processor
+SEEN_WITHIN = 2     # seconds: the wire's own silence alone would take 5, and the process that reports it may wait for a processor
 GONE_WITHIN = 10    # seconds until the engine process has left by itself
-STOPPED_FOR = 2.5   # seconds: more than a peer may be silent whose death nobody would tell, and half of what these may
+STOPPED_FOR = 2.5   # seconds: more than a peer may be silent whose death no process would report, and half of what these may
 ENGINES_STOPPED_FOR = 6.0   # both of them: more than any silence
 
 
@@ -130,7 +130,7 @@ def between(hosts, options):
 
 def conformance(hosts, options):
     if not options.suite:
-        raise Failure("conformance wants --suite")
+        raise Failure("conformance needs --suite")
     arguments = ["--nic", "acenic0"] + (["--gtest_filter=" + options.filter] if options.filter else [])
     suite(hosts, options.suite, "conformance, one port", arguments)
 
@@ -138,20 +138,20 @@ def conformance(hosts, options):
 def killed(hosts, options):
     """Clients 1 to 7 and a victim on host a, each with a server of its own on host b; host b's port has eight programs too."""
     program = os.path.join(options.bin, "acenic_steady")
-    everybody = []
+    ends = []
     try:
         servers = [Steady(hosts, 1, program, "server", i) for i in range(STEADY)]
-        everybody += servers
+        ends += servers
         for server in servers:
             server.await_word("open")
         clients = [Steady(hosts, 0, program, "client", "hostb", i) for i in range(1, STEADY)]
-        everybody += clients
+        ends += clients
         for client in clients:
             client.await_word("connected")
         worst = 0.0
         for round_number in range(1, options.seconds + 1):
             victim = Steady(hosts, 0, program, "client", "hostb", 0)
-            everybody.append(victim)
+            ends.append(victim)
             victim.await_word("connected")
             servers[0].await_word("connected", round_number)
             time.sleep(max(0.0, 0.4 + 0.1 * (round_number % 5)))
@@ -166,7 +166,7 @@ def killed(hosts, options):
         if lost:
             raise Failure("connections of others were lost: %s" % lost)
     finally:
-        end([one.process for one in everybody])
+        end([one.process for one in ends])
     print("%-28s good: %d killed, seen after %.0f ms at most, %d messages of the others, none lost" %
           ("killed", options.seconds, worst * 1000, sum(messages)), flush=True)
 
@@ -174,14 +174,14 @@ def killed(hosts, options):
 def stopped(hosts, options):
     """Two programs talk from port to port, two on one port; what is between them, or one of them, is without a processor."""
     program = os.path.join(options.bin, "acenic_steady")
-    everybody = []
+    ends = []
     try:
         servers = [Steady(hosts, 1, program, "server", 1), Steady(hosts, 0, program, "server", 2)]
-        everybody += servers
+        ends += servers
         for server in servers:
             server.await_word("open")
         clients = [Steady(hosts, 0, program, "client", "hostb", 1), Steady(hosts, 0, program, "client", "hosta", 2)]
-        everybody += clients
+        ends += clients
         for client in clients:
             client.await_word("connected")
         time.sleep(0.3)
@@ -198,25 +198,25 @@ def stopped(hosts, options):
                 for pid in pids:
                     os.kill(pid, signal.SIGCONT)
             time.sleep(0.5)
-            lost = [one.name for one in everybody if one.said("lost") or one.said("end")]
+            lost = [one.name for one in ends if one.said("lost") or one.said("end")]
             if lost:
                 raise Failure("%s stopped for %.1f s: lost by %s" % (what, how_long, lost))
         messages = [client.finish() for client in clients]
     finally:
-        end([one.process for one in everybody])
+        end([one.process for one in ends])
     print("%-28s good: five times, %d messages, none lost" % ("stopped", sum(messages)), flush=True)
 
 
 def engine(hosts, options):
-    """Both ends on host a; the engine process dies twice, programs hear of it and go on with another one."""
+    """Both ends on host a; the engine process dies twice, programs are told and go on with another one."""
     program = os.path.join(options.bin, "acenic_steady")
-    everybody = []
+    ends = []
     try:
         server = Steady(hosts, 0, program, "server", 1)
-        everybody.append(server)
+        ends.append(server)
         server.await_word("open")
         client = Steady(hosts, 0, program, "client", "hosta", 1)
-        everybody.append(client)
+        ends.append(client)
         for round_number in (1, 2):
             client.await_word("connected", round_number)
             time.sleep(0.3)
@@ -232,7 +232,7 @@ def engine(hosts, options):
         time.sleep(0.3)
         messages = client.finish()
     finally:
-        end([one.process for one in everybody])
+        end([one.process for one in ends])
     until = time.monotonic() + GONE_WITHIN
     while hosts.engines():
         if time.monotonic() > until:

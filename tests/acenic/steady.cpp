@@ -21,7 +21,7 @@
 namespace {
 
 constexpr uint32_t kLargest = 20'000, kReceives = 4;
-constexpr VIP_ULONG kPatience = 10'000;  // ms
+constexpr VIP_ULONG kTimeout = 10'000;  // ms
 constexpr useconds_t kPause = 1'000;
 
 std::atomic<bool> stop{false}, nic_died{false};
@@ -226,7 +226,7 @@ int call(const char* host, uint32_t number) {
         const double until = now() + 20;
         while ((asked == VIP_NO_MATCH || asked == VIP_REJECT || asked == VIP_TIMEOUT) && now() < until &&
                !stop.load())
-            asked = VipConnectRequest(vi, local, remote, kPatience, &theirs);
+            asked = VipConnectRequest(vi, local, remote, kTimeout, &theirs);
         bool done = stop.load();
         if (!done && asked == VIP_SUCCESS) {
             say("connected");

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The engine process and clients that hand it files whose closing takes half a minute: it goes on at once, and they are gone.
+"""The engine process and clients that hand it files whose closing takes half a minute: it goes on at once, and they are turned away.
 
     strange_files.py --engine viaduct-acenicd
 
-The file is a TCP socket with bytes that nobody takes and SO_LINGER: whoever closes it last waits. Stopped while the client sends
+The file is a TCP socket with bytes that are not read and SO_LINGER: the process that closes it last waits. Stopped while the client sends
 it and closes its own copy, the engine process is the last.
 """
 import argparse
@@ -20,7 +20,7 @@ import time
 
 from hosts import Failure, outcome
 
-PATIENCE = 5  # seconds; the files take thirty
+TIMEOUT = 5  # seconds; the files take thirty
 MAGIC, VERSION = 0x54494732, 3  # providers/acenic/daemon/protocol.hpp
 
 
@@ -49,7 +49,7 @@ class Engine:
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        client.settimeout(PATIENCE)
+        client.settimeout(TIMEOUT)
         until = time.monotonic() + 20
         while True:
             try:
@@ -108,7 +108,7 @@ def run(options):
                     raise Failure("%s: the engine process keeps its sender" % what)
                 began = time.monotonic()
                 engine.greet().close()
-                if time.monotonic() - began > PATIENCE:
+                if time.monotonic() - began > TIMEOUT:
                     raise Failure("%s: others had to wait %.1f s" % (what, time.monotonic() - began))
                 print("%-28s good" % what, flush=True)
             if engine.process.poll() is not None:

@@ -21,7 +21,7 @@ namespace {
 // More frames than wait in a small ring and before it, fewer than a connection's window lets out at once
 // when it has been in use for a while.
 constexpr uint32_t kMessage = 20'000, kMessages = 30, kWarmUp = 200;
-constexpr VIP_ULONG kPatience = 10'000;  // ms
+constexpr VIP_ULONG kTimeout = 10'000;  // ms
 constexpr uint32_t kNumber = 7;          // discriminator of the receiver
 constexpr size_t kSlot = 1024 + 20'480;  // a descriptor and behind it the data
 
@@ -46,7 +46,7 @@ void must(VIP_RETURN code, const char* what) {
 
 void await_line() {
     for (int c = std::getchar(); c != '\n'; c = std::getchar())
-        if (c == EOF) fail("nobody says how to go on", 0);
+        if (c == EOF) fail("no word on how to go on", 0);
 }
 
 VIP_DESCRIPTOR* descriptor(uint32_t i) { return reinterpret_cast<VIP_DESCRIPTOR*>(memory + i * kSlot); }
@@ -157,7 +157,7 @@ VIP_VI_HANDLE connect(const char* host) {
     VIP_VI_ATTRIBUTES theirs;
     VIP_RETURN asked = VIP_NO_MATCH;
     for (int tries = 0; tries < 100 && asked != VIP_SUCCESS; ++tries)
-        asked = VipConnectRequest(vi, local, remote, kPatience, &theirs);
+        asked = VipConnectRequest(vi, local, remote, kTimeout, &theirs);
     must(asked, "VipConnectRequest");
     std::free(local);
     std::free(remote);
@@ -170,7 +170,7 @@ void send_and_wait(VIP_VI_HANDLE vi, char letter) {
     std::memset(data_of(d), letter, kMessage);
     must(VipPostSend(vi, d, handle), "VipPostSend");
     VIP_DESCRIPTOR* sent;
-    must(VipSendWait(vi, kPatience, &sent), "VipSendWait");
+    must(VipSendWait(vi, kTimeout, &sent), "VipSendWait");
 }
 
 int send(const char* host, bool vi_ends) {
@@ -192,12 +192,12 @@ int send(const char* host, bool vi_ends) {
     // Nothing else is mapped there: a later read of it ends the process.
     if (::mmap(payload, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         fail("mmap", 0);
-    say("gone");
+    say("unmapped");
     await_line();
     if (!vi_ends) {  // the first send whose payload was still wanted has failed, and the connection with it
         VIP_DESCRIPTOR* d;
         VIP_RETURN ended = VIP_SUCCESS;
-        while (ended == VIP_SUCCESS) ended = VipSendWait(vi, kPatience, &d);
+        while (ended == VIP_SUCCESS) ended = VipSendWait(vi, kTimeout, &d);
         if (ended != VIP_DESCRIPTOR_ERROR) fail("VipSendWait", ended);
         end_vi(vi);
     }

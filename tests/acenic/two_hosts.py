@@ -53,7 +53,7 @@ def legacy(hosts, programs, levels, brief=False):
     for level in "dr":
         pair(hosts, "threads " + level, [program("threads"), "-s", "-m", 100, "-r", level],
              [program("threads"), "-c", "hostb", "-m", 100, "-r", level],
-             r"server: all answered, the client has gone\n",
+             r"server: all answered, the client has left\n",
              r"client: 100 answers from handlers, 100 from queue handlers, 100 messages each way\n")
     pair(hosts, "many2one", [program("many2one"), "-s", "-n", 1, "-w", 1],
          [program("many2one"), "-c", "hostb", "-i", 0, "-m", 100, "-b", 9000],
@@ -116,7 +116,7 @@ def main():
     parser.add_argument("--mtu", type=int, default=9000)
     parser.add_argument("--faults", default="", help="fault plan of every port")
     parser.add_argument("--brief", action="store_true", help="a ping-pong at one level and the move of a file")
-    parser.add_argument("--user", type=int, help="loopback: whom the programs run as; udp: in a user namespace of that user")
+    parser.add_argument("--user", type=int, help="loopback: that of the programs; udp: in a user namespace of that user")
     options = parser.parse_args()
     if options.user is not None and options.over == "udp":
         return without_privileges(options.user)

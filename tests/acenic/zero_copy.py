@@ -17,7 +17,7 @@ import sys
 from conformance import suite
 from hosts import Failure, Memif, Namespaces, end, outcome
 
-WARM_UP = 200  # messages of taken_back.cpp before the ones that matter
+WARM_UP = 200  # messages of taken_back.cpp before those that are measured
 WORK = (("send_bw", 30000, 1500), ("write_bw", 65536, 1000))
 
 
@@ -84,7 +84,7 @@ def peer_stands_still(hosts, program, what):
         expect(sender, "warm")
         receiver.send_signal(signal.SIGSTOP)
         go_on()
-        expect(sender, "gone")
+        expect(sender, "unmapped")
         receiver.send_signal(signal.SIGCONT)
         go_on()
         expect(sender, "done")
@@ -103,7 +103,7 @@ def peer_stands_still(hosts, program, what):
 
 
 def to_ourselves(hosts, program):
-    """Both ends on one port: such frames lie there until somebody takes them, so their payload must not be the program's memory."""
+    """Both ends on one port: such frames lie there until the receiver takes them, so their payload must not be the program's memory."""
     hosts.settings["VIADUCT_LOG"] = "info"
     process = hosts.start(0, program, "--nic", "acenic0", "--hold", "--gtest_brief=1",
                           "--gtest_filter=EachLevel/Messages.LargestBothWays*/ReliableDelivery")

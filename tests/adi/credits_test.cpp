@@ -195,7 +195,7 @@ TEST(Credits, ReserveHoldsWhatADeafSenderProvokes) {
     }
 }
 
-// An end that always finds another packet and has nothing to answer: the sender, who looks, gets on.
+// An end that always finds another packet and has nothing to answer: the sender, which polls, goes on.
 TEST(Credits, AreToldInAStreamWithoutAnswers) {
     for (const int depth : {4, 16, 64, 128}) {
         for (const int eager_each : {0, 1, 2, 3}) {  // of so many one is data in packets; 0: all

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Lists of pieces that are not what they should be: whoever gets one takes the sender for lost, and nothing
+// Lists of pieces that are not what they should be: the receiver takes the sender for lost, and nothing
 // worse.
 #include <unistd.h>
 

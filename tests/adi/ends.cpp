@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How modules end with processes that are killed, and with processes that send what nobody would.
+// How modules end with processes that are killed, and with processes that send invalid packets.
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// kill -9 in the middle of traffic: everybody else hears of it within two seconds, and all requests end.
+// kill -9 in the middle of traffic: all others are told within two seconds, and all requests end.
 constexpr int kVictim = 1;
 void killed(Job& job) {
     Engine e(job, module);
@@ -80,7 +80,7 @@ struct UnderWay {
     mpip_req_t send, receive, never;
 };
 
-// Packets nobody would send, with headers that are almost right, into a process that has messages of all
+// Invalid packets, with headers that are almost right, into a process that has messages of all
 // kinds under way: it may take the peer for lost, and nothing worse.
 void hostile_packets(Job& job) {
     Engine e(job, module);
@@ -133,7 +133,7 @@ void hostile_packets(Job& job) {
     ::_exit(0);  // nothing orderly is left to be done
 }
 
-// Frames nobody would send, with numbers and lengths that are almost right.
+// Invalid frames, with numbers and lengths that are almost right.
 protocol::Frame evil_frame(std::mt19937& dice, uint64_t context) {
     protocol::Frame frame;
     auto* bytes = reinterpret_cast<unsigned char*>(&frame);
@@ -270,7 +270,7 @@ void hostile_rails(Job& job) {
     ::_exit(0);  // nothing orderly is left to be done
 }
 
-// One packet with one fault each round: the one who gets it takes the sender for lost.
+// One packet with one fault each round: the receiver takes the sender for lost.
 constexpr int kDamages = 13;
 void damaged_rails(Job& job) {
     Engine e(job, module);
@@ -301,7 +301,7 @@ void damaged_rails(Job& job) {
                 packet.frame.type = protocol::FrameType::eager;
                 packet.prefix.number = lane.next_number() + multirail::kWindow + 1;
                 break;
-            case 6:  // has had what nobody sent
+            case 6:  // has had what was not sent
                 packet.prefix.had = lane.had() + 5000;
                 break;
             case 7:  // a second hello
@@ -320,7 +320,7 @@ void damaged_rails(Job& job) {
                 report.received[100] = 1;
                 put_report(packet, report);
                 break;
-            case 10:  // that nobody asked for
+            case 10:  // that was not requested
                 packet = crafted(lane, Kind::echo);
                 packet.frame.sreq = 1;
                 break;
@@ -355,7 +355,7 @@ void damaged_rails(Job& job) {
 }
 
 // Callers that are none of the job: silent ones in a crowd, ones that know nearly everything, and ones that say what
-// they have recorded. Who belongs to the job gets through all the same.
+// they have recorded. A process of the job gets through all the same.
 void pending_callers(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
@@ -470,7 +470,7 @@ std::vector<Case> end_cases() {
         {"hostile", hostile_frames, 2, 20, "tcp", {}, {}, 25},
         {"hostile", hostile_rails, 2, 20, "rails", {}, {}, 25},
         {"damaged", damaged_rails, 2, 20, "rails", {}, {}, kDamages},
-        {"strangers", pending_callers, 3, 30, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
+        {"pending_callers", pending_callers, 3, 30, "tcp", {{"CMPI_ON_DEMAND", "0"}}},
     };
 }
 

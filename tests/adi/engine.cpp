@@ -21,7 +21,7 @@ void need(int rc) {
 }
 }  // namespace
 
-// The processes of a protocol, without those that come late (and for these, without everybody).
+// The processes of a protocol, without those that come late (and for these, without all).
 void Engine::chain(int protocol, int late) {
     procinfo** last = &task_.ti_proto[protocol];
     task_.ti_nproto[protocol] = 0;

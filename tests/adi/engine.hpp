@@ -19,10 +19,10 @@ constexpr int kAny = -1;
 
 class Engine {
 public:
-    // Connects everybody; `forced` is the protocol for the others. Ranks from `late` on join with add_late().
+    // Connects all processes; `forced` is the protocol for the others. Ranks from `late` on join with add_late().
     Engine(Job& job, const char* forced, int late = INT32_MAX);
     void add_late();
-    // Parts from some, who do the same.
+    // Parts from some, which do the same.
     void part_from(const std::vector<int>& ranks);
     ~Engine();
     Engine(const Engine&) = delete;
@@ -44,7 +44,7 @@ public:
     bool cancel_receive(mpip_req_t& req);
     void barrier();
     int progress();
-    // For so long. Never a number of passes: on a busy machine each may cost a turn of everybody else.
+    // For so long. Never a number of passes: on a busy machine each may cost a turn of all others.
     void progress_for(int milliseconds);
     // Leaves orderly; the destructor does it otherwise.
     void finalize();

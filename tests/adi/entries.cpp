@@ -173,7 +173,7 @@ void active(Job& job) {
     e.barrier();
 }
 
-// Who sleeps on what the module names is woken by a message.
+// A thread that sleeps on what the module names is woken by a message.
 void sleeping(Job& job) {
     Engine e(job, module);
     if (e.rank() == 0) job.say(0);

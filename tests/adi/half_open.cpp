@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Connections of which one end has given up the attempt when the other one is connected: what a busy machine does now
-// and then, done here each time. They break before anything went through, and are made anew: nobody is lost.
+// and then, done here each time. They break before anything went through, and are made anew: no process is lost.
 #include <dlfcn.h>
 
 #include <utility>

@@ -16,13 +16,13 @@ public:
     Job(Shared* shared, int rank, int size) : shared_(shared), rank_(rank), size_(size) {}
     int rank() const { return rank_; }
     int size() const { return size_; }
-    // One put and one fence: everybody's text, in rank order.
+    // One put and one fence: the text of each process, in rank order.
     std::vector<std::string> exchange(const std::string& mine);
     void barrier();
     // A word all processes share, for tests that need to tell each other something outside the device.
     int* word();
     void say(int what);
-    // Until somebody has said that, without progress.
+    // Until a process has said that, without progress.
     void await(int what);
     int said();
 

@@ -46,13 +46,13 @@ void allocated(Job& job) {
 }
 
 // Memory that goes and comes back at the same address with another content and other pages behind it: what
-// was known of it (registrations) must be gone with it, on both sides.
+// was known of it (registrations) must be removed with it, on both sides.
 void remapped(Job& job) {
     Engine e(job, module);
     constexpr size_t kBytes = 1 << 20;
     void* place = nullptr;
     for (uint32_t round = 0; round < 40; ++round) {
-        // The new mapping takes the place of the old one: nobody else can get there in between.
+        // The new mapping takes the place of the old one: no other mapping can get there in between.
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (place != nullptr ? MAP_FIXED : 0);
         place = ::mmap(place, kBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
         CHECK(place != MAP_FAILED);
@@ -164,7 +164,7 @@ void remapped_at_random(Job& job) {
     e.barrier();
 }
 
-// What a long send is about to need is registered while its envelope is on the way, before anybody can have
+// What a long send is about to need is registered while its envelope is on the way, before the peer can have
 // answered: the other side makes no call before it has been seen. When the answer is that it goes otherwise,
 // it is given back.
 bool registered(mpip_req_t& req) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Connections that via makes when somebody first sends: from both sides at once, towards somebody who computes, is
-// stopped or dead, and among many of whom few talk.
+// Connections that via makes at the first send: from both sides at once, towards a process that computes, is
+// stopped or dead, and among many of which few talk.
 #include <signal.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ void first_flood(Job& job) {
         CHECK(holds(in.data(), size_of(i), static_cast<uint32_t>(i + before)));
     }
     for (mpip_req_t& req : out) CHECK(e.wait(req) == MPIP_SUCCESS);
-    CHECK(connected_peers() == 2);  // those who talked, and no other
+    CHECK(connected_peers() == 2);  // those that talked, and no other
 }
 
 // The receiver makes no progress for longer than several attempts take, or does not run at all.
@@ -77,7 +77,7 @@ void computing(Job& job) { unready(job, false); }
 void stopped(Job& job) { unready(job, true); }
 
 // A process that lives is never taken for dead, however long it does not run: not when its listener was notified once
-// and nobody could take that request away, nor when several notify it.
+// and that request could not be taken away, nor when several notify it.
 void starved(Job& job) {
     Engine e(job, module);
     *job.word() = 0;
@@ -94,7 +94,7 @@ void starved(Job& job) {
         ::kill(receiver, SIGSTOP);
         mpip_req_t req;
         e.isend(req, 0, 1, "abc", 3);
-        e.progress_for(3500);  // patience is a second
+        e.progress_for(3500);  // the limit is a second
         CHECK(e.failed().empty());
         ::kill(receiver, SIGCONT);
         CHECK(e.wait(req) == MPIP_SUCCESS);
@@ -126,7 +126,7 @@ void dead_while_asked(Job& job) {
     CHECK(e.failed().size() == 1 && e.failed()[0] == kDead);
 }
 
-// One that died before anybody had talked to it is missed when somebody does, within two seconds.
+// One that died before any message to it is found at the first message, within two seconds.
 void dead_before(Job& job) {
     Engine e(job, module);
     e.expect_loss = true;
@@ -155,7 +155,7 @@ void dead_before(Job& job) {
     CHECK(e.receive(other, 2, &value, sizeof value) == 3);
 }
 
-// Each knows two of sixty-four: memory and connections follow use.
+// Each is connected to two of sixty-four: memory and connections follow use.
 void neighbours(Job& job) {
     Engine e(job, module);
     const int next = (e.rank() + 1) % e.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The small parts of the device: names of requests, packets, parameters, the choice of a protocol; and the
-// protocol fed with frames that nobody would send.
+// protocol fed with frames that are invalid.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -239,7 +239,7 @@ TEST(Stripes, AreNeitherBelowTheLeastNorAboveTheMost) {
     }
 }
 
-// --- frames nobody would send ---
+// --- invalid frames ---
 
 class Recorder : public protocol::Protocol {
 public:
@@ -314,7 +314,7 @@ TEST(Handshake, ProvesOneStepOfOneCallByThePair) {
     EXPECT_FALSE(tcp::is_proof(spoilt, key, tcp::Step::answer, call));
 }
 
-TEST(Protocol, LivesThroughFramesNobodyWouldSend) {
+TEST(Protocol, LivesThroughInvalidFrames) {
     const mpip_upcalls upcalls = {CMPI_ADI_VERSION,
                                   arrived,
                                   [](mpip_req_t*) {},

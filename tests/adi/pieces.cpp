@@ -84,7 +84,7 @@ void pieces(Job& job) {
         CHECK(now.scattered == (by_packets() ? 0 : 1));
         if (!on_via()) continue;
         CHECK(now.packets == (by_packets() ? 1 : 0));
-        // Between two long lists one is fetched, whoever moves; no list is where the mover's is the only one.
+        // Between two long lists one is fetched, whichever side moves; no list is where the mover's is the only one.
         const char* way = std::getenv("CMPI_RENDEZVOUS");
         const bool long_here = shape.out >= kMany - 1, long_there = shape.in >= kMany - 1;
         const bool fetched = way == nullptr                  ? long_here && long_there

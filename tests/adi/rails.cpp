@@ -70,7 +70,7 @@ void flapping(Job& job) {
         CHECK(e.unexpected() == 0);
         e.send(0, 8, "", 1);
     }
-    // Both ways at the end, so that nobody leaves with something of the other still to come.
+    // Both ways at the end, so that no process leaves with something of the other still to come.
     e.barrier();
     CHECK(losses_of(1 - e.rank(), e.rank() == 0) >= 5);
 }
@@ -128,7 +128,7 @@ void turns(Job& job) {
     if (e.rank() == 0) losses_of(1, true);
 }
 
-// NICs through whose rings short messages have gone.
+// NICs through whose rings short messages were sent.
 int rings_used(Engine& e) {
     const auto& lane = dynamic_cast<multirail::MultiLane&>(*protocol::peer_of(e.process(1 - e.rank()))->lane);
     return static_cast<int>(

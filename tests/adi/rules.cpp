@@ -31,7 +31,7 @@ std::vector<std::vector<WirePacket>> faulty_packets() {
     alone([](WirePacket& p) { p.here = 0, p.cut = 1; });
     alone([](WirePacket& p) { p.here = 0, p.cut = 25; });  // not even a header
     alone([](WirePacket& p) { p.kind = Kind::unknown; });
-    alone([](WirePacket& p) { p.noops = 100; });  // for packets nobody sent
+    alone([](WirePacket& p) { p.noops = 100; });  // for packets that were not sent
     alone([](WirePacket& p) { p.kind = Kind::noop, p.sequence = 1; });
     alone([](WirePacket& p) { p.kind = Kind::next, p.number = 1; });  // of no message
     alone([](WirePacket& p) { p.kind = Kind::reply, p.length = 8; });
@@ -207,7 +207,7 @@ std::vector<std::vector<WirePacket>> faulty_answers() {
     answer([](WirePacket& p) { p.kind = Kind::read; });                  // nothing was offered to be read
     answer([](WirePacket& p) { p.kind = Kind::written; });               // it is a send
     answer([](WirePacket& p) { p.kind = Kind::data; });
-    answer([](WirePacket& p) { p.kind = Kind::taken_back; });  // nobody wanted it back
+    answer([](WirePacket& p) { p.kind = Kind::taken_back; });  // it was not recalled
     answer([](WirePacket&) {});
     all.back().push_back(all.back().front());  // a second time
     all.back().back().sequence = 1;
@@ -301,7 +301,7 @@ void data_of_a_message(Job& job) {
                 p.request ^= uint64_t{1} << 32;
                 break;
             case 7:
-                p.kind = Kind::written;  // nobody was told where to write
+                p.kind = Kind::written;  // no address was given to write to
                 break;
             case 8:
                 p.kind = Kind::read;

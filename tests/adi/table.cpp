@@ -84,7 +84,7 @@ void membership(Job& job) {
     constexpr int kLate = 3;
     Engine e(job, module, kLate);
     std::vector<unsigned char> in(100000);
-    // Everybody of these with everybody else of them; enough to need all buffers of whoever joined.
+    // Each of these with each other; enough to need all buffers of the process that joined.
     const auto finish_handshake = [&](int first, int end, uint32_t number) {
         if (e.rank() < first || e.rank() >= end) return;
         std::vector<unsigned char> out(in.size());
@@ -106,7 +106,7 @@ void membership(Job& job) {
     CHECK(e.process(e.rank() == 0 ? 1 : 0)->p_proto->pt_nprocs == static_cast<unsigned>(e.size() - 1));
     for (uint32_t round = 0; round < 30; ++round) finish_handshake(0, e.size(), 100 + round);
     e.barrier();
-    // The last one parts from everybody, and everybody from it.
+    // The last one parts from all, and all from it.
     const int last = e.size() - 1;
     std::vector<int> from = {last};
     if (e.rank() == last) {
@@ -123,7 +123,7 @@ void membership(Job& job) {
     CHECK(e.failed().empty());
 }
 
-// Who parts from several tells all of them at once: one that answers late keeps none of the others.
+// A process that parts from several tells all of them at once: one that answers late keeps none of the others.
 void parting(Job& job) {
     Engine e(job, module);
     e.barrier();

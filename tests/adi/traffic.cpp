@@ -78,7 +78,7 @@ void order(Job& job) {
     e.barrier();
 }
 
-// Everybody sends a random mixture to everybody; receivers ask for anything, and are slow now and then.
+// Each process sends a random mixture to each; receivers ask for anything, and are slow now and then.
 void random_traffic(Job& job) {
     Engine e(job, module);
     const int n = e.size();
@@ -200,7 +200,7 @@ void pressure(Job& job) {
         }
         CHECK(on);
         // What was under way when the pressure was told: the credits of each sender. (A sender on a ring
-        // hears of it when it next makes progress.)
+        // is told when it next makes progress.)
         const size_t under_way = static_cast<size_t>(e.size() - 1) * 4 * 1000 * 1000;
         CHECK(std::strcmp(module, "via") != 0 || most < 200 * 1000 + under_way);
         std::vector<unsigned char> in(kBytes);
@@ -271,7 +271,7 @@ void modes(Job& job) {
     }
 }
 
-// A send nobody has matched can be taken back; one that is matched is delivered.
+// A send that is not matched can be taken back; one that is matched is delivered.
 void cancel(Job& job) {
     Engine e(job, module);
     for (const size_t size : {size_t{16}, size_t{500000}}) {
@@ -357,7 +357,7 @@ void gaps(Job& job) {
     }
 }
 
-// Everybody sends to everybody at the same moment, and nobody is connected before.
+// Each process sends to each at the same moment, and none is connected before.
 void crossing(Job& job) {
     for (int round = 0; round < 25; ++round) {
         Engine e(job, module);

@@ -91,7 +91,7 @@ def be_silent(ready, path):
 
 
 def say_half_a_hello(ready, path):
-    """Connects, says what is no message or nothing, and is gone."""
+    """Connects, says what is no message or nothing, and leaves."""
     ready()
     kept = []
     number = 0
@@ -185,7 +185,7 @@ def main():
         agent = users.Agent(folder)
         opens(folder, agent, 0.2)
         quiet = users.slowest_of_twenty(opens(folder, agent, min(options.seconds, 2)))
-        print("%-24s 95 of 100 within %.1f ms" % ("nobody else", quiet * 1e3), flush=True)
+        print("%-24s 95 of 100 within %.1f ms" % ("alone", quiet * 1e3), flush=True)
         for flood in FLOODS:
             if options.only not in flood.__name__:
                 continue

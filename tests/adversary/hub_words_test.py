@@ -9,7 +9,7 @@ import sys
 
 MESSAGES = 60
 # The median time of a message, there and back, in ms: far above what a machine takes, far below the 40 ms that a word of the hub that is
-# believed costs for good. A busy machine is measured first: it may take so many times what it took then.
+# taken unchecked costs for good. A busy machine is measured first: it may take so many times what it took then.
 MOST_AFTER, MOST_DURING, BUSY = 8.0, 20.0, 5
 
 

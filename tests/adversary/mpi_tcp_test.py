@@ -19,7 +19,7 @@ import time
 
 SKIPPED = 77
 HYDRA = "mpiexec.mpich"
-STRANGER = 4242
+OTHER_USER = 4242
 RANKS = 3
 BURST = 300
 HEADER = 16  # magic, version, two ranks
@@ -40,7 +40,7 @@ def skip(why):
 
 
 class Recorder:
-    """The first bytes that callers send to the ports, as somebody who sees the network has them."""
+    """The first bytes that callers send to the ports, as a host that sees the network has them."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -95,8 +95,8 @@ def attack(ports, recorder):
     """In a process of its own, until it is killed."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (16384, 16384))
     os.setgroups([])
-    os.setgid(STRANGER)
-    os.setuid(STRANGER)
+    os.setgid(OTHER_USER)
+    os.setuid(OTHER_USER)
     held = []
     while True:
         recorder.look()
@@ -155,7 +155,7 @@ def run(folder, hostile):
         out, errors = job.communicate()
         recorder.look()
         if hostile:
-            expect("the stranger was there all the while", os.waitpid(attacker, os.WNOHANG)[0] == 0)
+            expect("the other user was there all the while", os.waitpid(attacker, os.WNOHANG)[0] == 0)
     finally:
         if attacker:
             os.kill(attacker, signal.SIGKILL)
@@ -190,7 +190,7 @@ with tempfile.TemporaryDirectory() as folder:
     for attempt in range(2):
         code, out, errors, took, _ = run(folder, hostile=True)
         os.unlink(os.path.join(folder, "late%dh" % os.getpid()))
-        expect(f"beside a stranger the job ends well, {took:.1f} s (alone {alone:.1f} s)",
+        expect(f"beside another user the job ends well, {took:.1f} s (alone {alone:.1f} s)",
                code == 0 and out.startswith("No Errors"), (code, out, errors))
         expect("and in about the same time", took < 2 * alone + 10, took)
 sys.exit(1 if faults else 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """names_test.py --build DIR: another user has taken every name under which the agent would be met, in each way there is. The
-victim opens a NIC within seconds all the same, every process of the victim meets the same agent, and vipinfo --doctor names who
+victim opens a NIC within seconds all the same, every process of the victim meets the same agent, and vipinfo --doctor names the user that
 stands in the way. Needs root, to be two users."""
 import argparse
 import os
@@ -14,7 +14,7 @@ import tempfile
 import time
 
 ATTACKER, VICTIM = 4242, 4343
-# Opening takes a fraction of a second on a quiet machine; an agent that is waited for in vain would take ten.
+# Opening takes a fraction of a second on a quiet machine; an agent that does not answer would take ten.
 ENOUGH_S = 6
 PLACE = f"@viaduct-kad-{VICTIM}"
 RUNTIME = f"/tmp/viaduct-{VICTIM}"

@@ -51,7 +51,7 @@ def crc32c(data, crc=0):
 
 
 def frame(kind, destination, source, key=0, sequence=0, acknowledge=0, flags=0, body=None):
-    """One of ours, with a good check: anybody can make it."""
+    """One of ours, with a good check: any host can make it."""
     body = bytes(FIELDS[kind]) if body is None else body
     head = struct.pack(">BBHIIIIIQHH", VERSION, kind, flags, destination, source, sequence, acknowledge, 0, key, len(body), 0)
     return head + struct.pack(">I", crc32c(head + bytes(4) + body)) + body
@@ -135,7 +135,7 @@ def answers_from(wire, target):
 
 
 def scan(wire, what):
-    """Every generation of the first link index, as far as anybody can know where to look; then ids that there are, and that there
+    """Every generation of the first link index, as far as a host can guess where to look; then ids that there are, and that there
     are not, side by side."""
     target, own = what["target"], what["own"]
     base = frame(KEEP_ALIVE, 0, 1, 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes and the agent in PID namespaces of their own, as the containers of one pod: nobody's number means anything
-to anybody else. Messages, RDMA and news of deaths work all the same."""
+"""Processes and the agent in PID namespaces of their own, as the containers of one pod: no number means anything
+to another process. Messages, RDMA and news of deaths work all the same."""
 import argparse
 import os
 import subprocess

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-VICTIM, ATTACKER, SERVICE, ACCOMPLICE = 4241, 4242, 4243, 4244  # user ids; nobody has to have given them a name
+VICTIM, ATTACKER, SERVICE, ACCOMPLICE = 4241, 4242, 4243, 4244  # user ids; they need no name
 SKIPPED = 77
 LATEST = 5.0  # seconds, for anything that a victim waits for
 
@@ -46,7 +46,7 @@ def raise_files(most=1 << 20):
 
 
 def everybodys_copy(build, more=()):
-    """What users run, where all of them may read it: a build may lie in somebody's own folder."""
+    """What users run, where all of them may read it: a build may lie in the folder of one user."""
     folder = tempfile.mkdtemp(prefix="viaduct-users-")
     os.chmod(folder, 0o755)
     for name in ("sbin/vipkad", "lib/libvipl.so.1", "lib/viaduct/paramnet.so", *more):

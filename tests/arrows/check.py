@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks the house rules that a compiler does not see, over all tracked files:
-the direction of includes, the licence line of each source file, that no file knows the
+the direction of includes, the licence line of each source file, that no file names the
 machine it was written on, and that the MPI device drops no answer of VIPL.  Usage: check.py ROOT"""
 
 import os
@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-# Who may include whom.  The longest prefix of a file's path decides; a folder not named here (tests) is free.
+# Which folder may include which.  The longest prefix of a file's path decides; a folder not named here (tests) is free.
 # "include/" stands for vipl.h and viaduct/*, which are reached through the include path.
 ALLOWED = {
     "include/": ["include/"],
@@ -40,7 +40,7 @@ MACHINE = re.compile(r"/wor[k]/|/tmp/[v]\b|\.pyen[v]\b|deb\.debian\.org|security
 
 
 def tracked_files(root):
-    """What git knows, or, without git, every file outside build folders."""
+    """What git tracks, or, without git, every file outside build folders."""
     if os.path.exists(os.path.join(root, ".git")) and shutil.which("git"):
         git = subprocess.run(
             ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"], capture_output=True, check=True
@@ -121,7 +121,7 @@ def faults(root):
                 yield f"{path}:1: no SPDX line among the first three"
         for number, line in enumerate(lines, 1):
             if MACHINE.search(line):
-                yield f"{path}:{number}: names a place on somebody's machine"
+                yield f"{path}:{number}: names a place on one machine"
         if CODE.search(path):
             yield from include_faults(root, path, lines)
             yield from dropped_faults(root, path, lines)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// viaduct_crowded: two processes on one processor, both polling. Whoever waits has to hand the processor
+// viaduct_crowded: two processes on one processor, both polling. A waiting process has to hand the processor
 // over, so that the limit is a ping-pong through shared memory in which each side yields after every look
 // that finds nothing. The NIC is the default one, or VIADUCT_BENCH_NIC.
 #include <sched.h>

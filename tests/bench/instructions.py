@@ -27,7 +27,7 @@ CALLS = {
 }
 VERBS = {f"verbs {what}": ["kick_send", "poll_send", "poll_recv", "kick_recv"] for what in ("send", "write", "read")}
 CALLS.update(VERBS)
-# Polls in vain give way where the machine is busy: their count is shown, not compared.
+# Empty polls yield where the machine is busy: their count is shown, not compared.
 GUARDED = ("queue", "cq", ACENIC, *VERBS)
 ROUNDS = (1000, 5000)
 # A helper thread that comes in between takes locks, which makes the program's own calls longer from then on, never
@@ -49,7 +49,7 @@ def callgrind(program, mode, rounds, folder):
     if mode == ACENIC:
         environment.update({
             "VIADUCT_AGENT": f"@viaduct-instructions-{os.getpid()}",
-            "VIADUCT_ACENIC_PORTS": f"net_memif,socket={folder}/nobody,role=server,mac=02:00:00:00:00:01",
+            "VIADUCT_ACENIC_PORTS": f"net_memif,socket={folder}/unused,role=server,mac=02:00:00:00:00:01",
             "VIADUCT_ACENIC_MODE": "exclusive",
             "VIADUCT_NAMES_DEFAULT_PROVIDER": "acenic",
         })

@@ -24,7 +24,7 @@ struct Row {
     int disturbed = 0;  // of them
 };
 
-// Takes every row once a round; both sides call it. A sample during which the distance changed, or somebody
+// Takes every row once a round; both sides call it. A sample during which the distance changed, or another thread
 // else had one of the processors, is taken again; when that does not help it counts, and the table says so.
 void take_samples(Pair&, std::vector<Row>&, int rounds);
 

@@ -2,7 +2,7 @@
 // verbs_calls MODE ROUNDS: so many rounds of the verbs provider's part of the hot calls, on a device that is
 // made of functions (a few instructions each). Nothing is timed: instructions.py runs it under callgrind and
 // counts. The mode says what is sent: send, write or read, 8 bytes. A message arrives for each, after one
-// look in vain, and its receive is posted again.
+// empty look, and its receive is posted again.
 #include <cstdlib>
 
 #include "tests/unit/verbs_fixture.hpp"
@@ -55,7 +55,7 @@ public:
     }
     void TestBody() override {}
     void round() {
-        poll_recv(core_);  // in vain
+        poll_recv(core_);  // empty
         core_.send.push(send_);
         kick_send(core_);
         poll_send(core_);

@@ -21,7 +21,7 @@ constexpr size_t kDescriptorBytes = 64;
 constexpr size_t kDataAt = (kReceives + kSends) * kDescriptorBytes;
 constexpr size_t kRegionBytes = kDataAt + 2 * kLargestMessage;
 constexpr size_t kWord = sizeof(uint64_t);
-constexpr VIP_ULONG kPatience = 10'000;
+constexpr VIP_ULONG kTimeout = 10'000;
 
 // Room for an address of any provider.
 union Address {
@@ -112,11 +112,11 @@ VIP_VI_HANDLE ViaLink::connected_vi() {
     if (pair_.leader()) {
         VIP_RETURN result = VIP_NO_MATCH;
         for (int tries = 0; tries < 100 && result == VIP_NO_MATCH; ++tries)
-            result = VipConnectRequest(made, &local.head, &remote.head, kPatience, &theirs);
+            result = VipConnectRequest(made, &local.head, &remote.head, kTimeout, &theirs);
         check(result, "VipConnectRequest");
     } else {
         VIP_CONN_HANDLE request = nullptr;
-        check(VipConnectWait(nic_, &local.head, kPatience, &remote.head, &theirs, &request),
+        check(VipConnectWait(nic_, &local.head, kTimeout, &remote.head, &theirs, &request),
               "VipConnectWait");
         check(VipConnectAccept(request, made), "VipConnectAccept");
     }
@@ -182,7 +182,7 @@ VIP_DESCRIPTOR* ViaLink::receive() {
     VIP_DESCRIPTOR* d = nullptr;
     VIP_RETURN result = VIP_NOT_DONE;
     if (arrival_ == Arrival::wait) {
-        result = VipRecvWait(vi_, kPatience, &d);
+        result = VipRecvWait(vi_, kTimeout, &d);
     } else if (arrival_ == Arrival::poll_cq) {
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN is_receive = VIP_FALSE;

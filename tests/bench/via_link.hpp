@@ -30,7 +30,7 @@ public:
     size_t largest() const { return largest_; }
 
     // Send and receive: half round trip, ns. With `pause_ns` each side lets the other wait so long before it
-    // answers, and the pause is taken off again: what remains is the way of a message to somebody who sleeps.
+    // answers, and the pause is taken off again: what remains is the way of a message to a sleeping thread.
     double ping_pong(size_t bytes, int64_t pause_ns = 0);
     double rdma_ping_pong(size_t bytes);  // RDMA write, the target polls its memory: half round trip, ns
     double stream(size_t bytes);          // send and receive, a window of messages one way: ns per message

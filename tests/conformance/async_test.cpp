@@ -124,7 +124,7 @@ TEST_P(Overrun, OfTheSendQueueIsReportedAndBreaksTheVi) {
     Pair pair(chosen);
     char* data = pair.client.buffer(64);
     char* there = pair.server.buffer(64);
-    // Completions nobody takes stay on the queue.
+    // Completions that are not taken stay on the queue.
     for (VIP_ULONG i = 0; i <= pair.client.limits.MaxDescriptorsPerQueue; ++i) {
         pair.client.write(data, 8, pair.server.target(there));
     }
@@ -223,7 +223,7 @@ TEST(ConnLost, IsNotDeliveredOnceTheViWasDisconnected) {
     EXPECT_TRUE(never([&] { return pair.server.errors.size() != 0; }, Millis{600}));
 }
 
-TEST(ConnLost, IsNotDeliveredForAViThatIsGone) {
+TEST(ConnLost, IsNotDeliveredForADestroyedVi) {
     Pair pair;
     const VIP_VI_HANDLE vi = pair.server.vi;
     require(VipDisconnect(pair.client.vi), "VipDisconnect");

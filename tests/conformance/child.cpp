@@ -148,7 +148,7 @@ int run_suite(int argc, char** argv, PlayRole play) {
     argc = kept;
     argv[argc] = nullptr;
     if (!role.empty()) return play(role, arguments);
-    signal(SIGPIPE, SIG_IGN);  // telling a role that is gone is an error, not the end
+    signal(SIGPIPE, SIG_IGN);  // a message to a role that has ended is an error, not the end
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

@@ -22,7 +22,7 @@ public:
     Child& operator=(const Child&) = delete;
 
     /// The next line the role wrote on stdout; empty when it ended or the limit passed.
-    std::string line(Millis limit = kPatience);
+    std::string line(Millis limit = kTimeout);
     /// Tells a role that waits for it to go on.
     void go();
     void kill();
@@ -30,7 +30,7 @@ public:
     void stop();
     void resume();
     /// Exit code, or 128 + signal; -1 when it did not end within the limit.
-    int wait(Millis limit = kPatience);
+    int wait(Millis limit = kTimeout);
     /// Everything the role wrote on stdout and stderr until it ended.
     std::string everything();
     pid_t pid() const { return pid_; }

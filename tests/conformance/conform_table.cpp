@@ -87,7 +87,7 @@ constexpr NotShown kNotShown[] = {
     {"VipConnectWait", "ERROR_RESOURCE", "-",
      "the number of connection handles outstanding is not an attribute of a NIC"},
     {"VipConnectAccept", "ERROR_RESOURCE", "I",
-     "the other spelling of TIMEOUT for a requester that is gone; this suite asks for TIMEOUT"},
+     "the other spelling of TIMEOUT for a requester that has left; this suite asks for TIMEOUT"},
     {"VipConnectRequest", "ERROR_RESOURCE", "I", kNoLimit},
     {"VipConnectPeerRequest", "ERROR_RESOURCE", "I", kNoLimit},
     {"VipConnectPeerDone", "REJECT", "P", "a peer has no call that rejects"},

@@ -216,10 +216,10 @@ TEST(ConnectRequest, WithoutAWaiterTheAnswerIsNoMatchAfterAShortGrace) {
     VIP_DESCRIPTOR* posted = end.receive(64);
     Address local(end.nic, unique_discriminator());
     for (const VIP_ULONG timeout : {VIP_ULONG{kLongWait}, VIP_ULONG{VIP_INFINITE}, ~VIP_ULONG{0}}) {
-        Address nobody(end.nic, unique_discriminator());
+        Address unused(end.nic, unique_discriminator());
         VIP_VI_ATTRIBUTES attributes{};
         const auto start = Clock::now();
-        CONFORM(VIP_NO_MATCH, kIdle, VipConnectRequest(end.vi, local.get(), nobody.get(), timeout, &attributes));
+        CONFORM(VIP_NO_MATCH, kIdle, VipConnectRequest(end.vi, local.get(), unused.get(), timeout, &attributes));
         EXPECT_TRUE(in_time(start, Millis{1000})) << "the grace is at most 250 ms, plus a busy machine";
         EXPECT_EQ(end.state(), VIP_STATE_IDLE);
     }
@@ -265,7 +265,7 @@ TEST(ConnectRequest, ImpossibleArgumentsAreRefused) {
     EXPECT_EQ(end.state(), VIP_STATE_IDLE);
 }
 
-TEST(ConnectRequest, TimesOutWhenNobodyAnswersAndTheServerLearnsItAtAccept) {
+TEST(ConnectRequest, TimesOutWithoutAnAnswerAndTheServerIsToldAtAccept) {
     End client;
     End server(across());
     VIP_DESCRIPTOR* posted = client.receive(64);
@@ -280,7 +280,7 @@ TEST(ConnectRequest, TimesOutWhenNobodyAnswersAndTheServerLearnsItAtAccept) {
     CONFORM(VIP_INVALID_PARAMETER, kNone, VipConnectAccept(pending.connection, server.vi));
 }
 
-TEST(ConnectRequest, RejectIsToldToTheRequesterWhoKeepsItsReceives) {
+TEST(ConnectRequest, RejectIsToldToTheRequesterWhichKeepsItsReceives) {
     End client;
     End server(across());
     VIP_DESCRIPTOR* posted = client.receive(64);
@@ -345,13 +345,13 @@ TEST(ConnectRequest, ToAServerThatClosesItsNicGivesACodeThatProgramsRetryOn) {
 TEST(ConnectRequest, AThousandFailingTriesLeaveNothingBehind) {
     End end;
     Address local(end.nic, unique_discriminator());
-    Address nobody(end.nic, unique_discriminator());
+    Address unused(end.nic, unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
     const auto end_of_test = Clock::now() + Millis{1000};
     int tries = 0;
     while (Clock::now() < end_of_test && tries < 1000) {
         // One millisecond each: whatever grace there is may not exceed the caller's own timeout (spec/compat C6).
-        const VIP_RETURN result = VipConnectRequest(end.vi, local.get(), nobody.get(), 1, &attributes);
+        const VIP_RETURN result = VipConnectRequest(end.vi, local.get(), unused.get(), 1, &attributes);
         ASSERT_TRUE(result == VIP_NO_MATCH || result == VIP_TIMEOUT) << code_name(result);
         ++tries;
     }

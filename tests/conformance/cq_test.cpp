@@ -15,7 +15,7 @@ struct Entry {
     VIP_BOOLEAN recv = 77;
 };
 
-Entry take(VIP_CQ_HANDLE cq, Millis limit = kPatience) {
+Entry take(VIP_CQ_HANDLE cq, Millis limit = kTimeout) {
     Entry entry;
     eventually(
         [&] {
@@ -462,7 +462,7 @@ TEST(CqNotify, IsCalledOnceForAnEntryThatComesLater) {
     EXPECT_EQ(take(pair.server.recv_cq).code, VIP_SUCCESS);
 }
 
-// Programs free the handler's context when the queue is gone. The handler takes the VI away itself, since
+// Programs free the handler's context when the queue is destroyed. The handler takes the VI away itself, since
 // destroying that would wait too.
 TEST(CqNotify, DestroyWaitsForAHandlerThatRuns) {
     struct Slow {

@@ -352,7 +352,7 @@ void scatter_gather(std::size_t out_segments, std::size_t in_segments) {
 }
 
 TEST(Segments, GatherAndScatterWithAsManyAsTheNicHas) {
-    const std::size_t most = nic_attributes().MaxSegmentsPerDesc;  // NicQuery knows how many it has to be
+    const std::size_t most = nic_attributes().MaxSegmentsPerDesc;  // NicQuery tests how many it has to be
     for (const auto& [out, in] :
          {std::pair<std::size_t, std::size_t>{1, 1}, {2, 1}, {1, 2}, {3, 5}, {16, 7}, {127, 31},
           {most, 1}, {1, most}, {most, most}, {most, most - 1}}) {

@@ -168,7 +168,7 @@ void fill(VIP_DESCRIPTOR* descriptor, VIP_UINT16 control, const std::vector<Piec
     head.Control = control;
     head.ImmediateData = immediate;
     head.SegCount = static_cast<VIP_UINT16>(pieces.size() + (remote ? 1 : 0));
-    // Segments beyond the second lie behind the type; a plain pointer knows no array bound.
+    // Segments beyond the second lie behind the type; a plain pointer has no array bound.
     auto* segment = reinterpret_cast<VIP_DESCRIPTOR_SEGMENT*>(reinterpret_cast<char*>(descriptor) + sizeof(head));
     if (remote) {
         segment->Remote.Data.AddressBits = reinterpret_cast<std::uintptr_t>(remote->address);
@@ -414,8 +414,8 @@ StatedVi::StatedVi(VS state, const EndOptions& chosen) {
         end_ = alone_.get();
         if (state == VS::kPending) {
             Address local(end_->nic, unique_discriminator());
-            Address nobody(end_->nic, unique_discriminator());
-            require(VipConnectPeerRequest(end_->vi, local.get(), nobody.get(), VIP_INFINITE), "VipConnectPeerRequest");
+            Address unused(end_->nic, unique_discriminator());
+            require(VipConnectPeerRequest(end_->vi, local.get(), unused.get(), VIP_INFINITE), "VipConnectPeerRequest");
         }
     } else {
         EndOptions peer = chosen;

@@ -46,7 +46,7 @@ Options& options();
 std::string* nic_option(std::string_view option);
 
 /// How long something that has to happen may take, sanitizers and a busy machine included.
-inline constexpr Millis kPatience{15000};
+inline constexpr Millis kTimeout{15000};
 /// CONN_LOST and Error have to reach the other side within this time.
 inline constexpr Millis kOneSecond{1000};
 /// Long enough to notice something that must not happen.
@@ -71,7 +71,7 @@ bool polled(Condition&& condition, Millis limit) {
 
 /// The same with a limit that is longer on a busy machine (tests/slowness.hpp).
 template <typename Condition>
-bool eventually(Condition&& condition, Millis limit = kPatience) {
+bool eventually(Condition&& condition, Millis limit = kTimeout) {
     return polled(condition, limit) || polled(condition, tests::slowed(limit, 2 * limit) - limit);
 }
 
@@ -98,7 +98,7 @@ auto in_background(Function&& function) {
 
 /// True when the future is ready within the limit.
 template <typename T>
-bool ready(const std::future<T>& future, Millis limit = kPatience) {
+bool ready(const std::future<T>& future, Millis limit = kTimeout) {
     return future.wait_for(limit) == std::future_status::ready ||
            future.wait_for(tests::slowed(limit, 2 * limit) - limit) == std::future_status::ready;
 }
@@ -140,7 +140,7 @@ public:
     std::size_t size() const;
     std::size_t count(VIP_ERROR_CODE code) const;
     std::size_t count(VIP_VI_HANDLE vi) const;
-    bool wait_for(VIP_ERROR_CODE code, Millis limit = kPatience) const;
+    bool wait_for(VIP_ERROR_CODE code, Millis limit = kTimeout) const;
     std::optional<VIP_ERROR_DESCRIPTOR> first(VIP_ERROR_CODE code) const;
     bool overlapped() const { return overlapped_; }
 
@@ -197,7 +197,7 @@ public:
     VIP_VI_HANDLE create_vi();
     VIP_VI_STATE state() const { return state_of(vi); }
     static VIP_VI_STATE state_of(VIP_VI_HANDLE handle);
-    bool reaches(VIP_VI_STATE wanted, Millis limit = kPatience) const;
+    bool reaches(VIP_VI_STATE wanted, Millis limit = kTimeout) const;
 
     /// Memory of the region; descriptors are 64-byte aligned and zeroed.
     void* alloc(std::size_t bytes, std::size_t alignment = 8);
@@ -246,7 +246,7 @@ inline char peek(const char* byte) { return __atomic_load_n(byte, __ATOMIC_ACQUI
 __attribute__((noinline, no_sanitize("thread"))) inline char glance(const char* byte) {
     return *static_cast<const volatile char*>(byte);
 }
-/// How many of the bytes have that value now, while somebody may be writing them.
+/// How many of the bytes have that value now, while another thread may be writing them.
 std::size_t peek_count(const char* bytes, std::size_t length, char value);
 
 /// Result of taking one completion.
@@ -259,8 +259,8 @@ struct Outcome {
 };
 
 /// Polls Done until it answers anything but NOT_DONE.
-Outcome reap_send(VIP_VI_HANDLE vi, Millis limit = kPatience);
-Outcome reap_recv(VIP_VI_HANDLE vi, Millis limit = kPatience);
+Outcome reap_send(VIP_VI_HANDLE vi, Millis limit = kTimeout);
+Outcome reap_recv(VIP_VI_HANDLE vi, Millis limit = kTimeout);
 
 /// Connects two Idle VIs by client (from) and server (to).
 void connect(VIP_NIC_HANDLE from_nic, VIP_VI_HANDLE from, VIP_NIC_HANDLE to_nic, VIP_VI_HANDLE to);
@@ -286,7 +286,7 @@ public:
     End server;
 };
 
-/// The server gets one message, taken by nobody.
+/// The server gets one message, that is not taken.
 void deliver(Pair& pair);
 
 /// One VI in one of the four states, with whatever keeps it there.

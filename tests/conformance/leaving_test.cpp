@@ -62,7 +62,7 @@ protected:
         EXPECT_EQ(good, wanted) << "messages that have arrived";
     }
 
-    /// Messages that have left their sender, nobody having looked at the receiver's side. How many are complete.
+    /// Messages that have left their sender, without a poll at the receiver's side. How many are complete.
     static void send_all(End& end, std::size_t count, std::uint32_t bytes) {
         char* data = end.buffer(bytes, 'm');
         for (std::size_t i = 0; i < count; ++i) {
@@ -71,7 +71,7 @@ protected:
         for (std::size_t i = 0; i < count; ++i) {
             ASSERT_EQ(reap_send(end.vi).code, VIP_SUCCESS) << i;
         }
-        // Of a network nobody says when an unreliable message has crossed it.
+        // Of a network nothing says when an unreliable message has crossed it.
         never([] { return false; });
     }
 };
@@ -161,8 +161,8 @@ TEST_P(Leaving, MoreThanThePathHoldsArrivesThoughItsSenderLeavesAtOnce) {
 
 TEST_P(Leaving, BothEndsGetWhatTheOtherSentThoughBothLeaveAtOnce) {
     NEEDS_LEVEL(GetParam());
-    // Who disconnects last may find that its peer has gone: what it sends then arrives nowhere. So both have sent all
-    // before either leaves, and only what has left its sender counts.
+    // The end that disconnects last may find that its peer has left: what it sends then arrives nowhere. So both
+    // have sent all before either leaves, and only what has left its sender counts.
     constexpr std::size_t kMany = 100;
     expect_all(2 * kMany, [&] {
         Pair pair(roomy());
@@ -252,7 +252,7 @@ TEST_P(Leaving, WhatItsProcessHasSentArrivesThoughItEndsWithoutAWord) {
 
 INSTANTIATE_TEST_SUITE_P(EachLevel, Leaving, VIADUCT_ALL_LEVELS, level_test_name);
 
-// A peer that takes nothing holds nobody up for longer than a second.
+// A peer that takes nothing holds no end up for longer than a second.
 TEST(LeavingBehind, APeerThatStandsStillHoldsUpADisconnectForASecondAtMost) {
     End server;
     const std::string discriminator = unique_discriminator();

@@ -9,7 +9,7 @@
 namespace viaduct::conformance {
 namespace {
 
-// Limits above this are believed: reaching them would test the host, not the NIC.
+// Limits above this are not tested: reaching them would test the host, not the NIC.
 constexpr VIP_ULONG kReachable = 70000;
 
 TEST(Limits, AllVisCanBeCreatedConnectedAndUsedAtOnce) {

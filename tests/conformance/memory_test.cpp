@@ -356,7 +356,7 @@ TEST(MemoryAlloc, AnswersAsItsPageSays) {
     EXPECT_EQ(VipxAllocMemory(end.nic, 100, 0, nullptr, nullptr, &handle), VIP_INVALID_PARAMETER);
     EXPECT_EQ(VipxAllocMemory(end.nic, 100, 0, nullptr, &memory, nullptr), VIP_INVALID_PARAMETER);
     const VIP_ULONG most = end.limits.MaxRegisterBlockBytes;
-    const VIP_ULONG too_many = most + 1 != 0 ? most + 1 : most;  // of a 32-bit program nobody can ask for more
+    const VIP_ULONG too_many = most + 1 != 0 ? most + 1 : most;  // of a 32-bit program no call can ask for more
     EXPECT_EQ(VipxAllocMemory(end.nic, too_many, 0, nullptr, &memory, &handle), VIP_ERROR_RESOURCE);
     VIP_MEM_ATTRIBUTES wrong{reinterpret_cast<VIP_PROTECTION_HANDLE>(end.nic), VIP_FALSE, VIP_FALSE};
     EXPECT_EQ(VipxAllocMemory(end.nic, 100, 0, &wrong, &memory, &handle), VIP_INVALID_PTAG);

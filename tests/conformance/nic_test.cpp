@@ -116,7 +116,7 @@ TEST(NicClose, OpeningAndClosingLeavesNoFileBehind) {
         << before << " files before, " << open_files().size() << " after";
 }
 
-TEST(NicClose, NobodyListensForAClosedNic) {
+TEST(NicClose, AClosedNicHasNoListener) {
     const auto listening = [] {
         std::size_t sockets = 0;
         for (const int fd : open_files()) {
@@ -177,8 +177,8 @@ TEST(NicClose, SleepingWaitersOfEveryKindWakeUp) {
     require(VipCreateCQ(end.nic, 4, &cq), "VipCreateCQ");
     VIP_DESCRIPTOR* posted = end.receive(64);
     Address local(end.nic, unique_discriminator());
-    Address nobody(end.nic, unique_discriminator());
-    require(VipConnectPeerRequest(pending, local.get(), nobody.get(), VIP_INFINITE), "VipConnectPeerRequest");
+    Address unused(end.nic, unique_discriminator());
+    require(VipConnectPeerRequest(pending, local.get(), unused.get(), VIP_INFINITE), "VipConnectPeerRequest");
 
     VIP_DESCRIPTOR* received = nullptr;
     std::atomic<int> started{0};
@@ -246,7 +246,7 @@ TEST(NicQuery, TheLimitsAreAtLeastWhatProgramsCountOn) {
     EXPECT_GE(a.MaxDiscriminatorLen, 16);
     EXPECT_GE(a.MaxVI, 1024u);
     EXPECT_GE(a.MaxDescriptorsPerQueue, 1024u);
-    EXPECT_GE(a.MaxSegmentsPerDesc, options().segments) << "252, unless the caller knows that the device has fewer";
+    EXPECT_GE(a.MaxSegmentsPerDesc, options().segments) << "252, unless --segments says that the device has fewer";
     EXPECT_GE(a.MaxCQ, 128u);
     EXPECT_GE(a.MaxCQEntries, 1024u);
     EXPECT_GE(a.MaxTransferSize, 65600u) << "spec/compat N6";

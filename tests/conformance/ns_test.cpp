@@ -128,11 +128,11 @@ TEST_F(Names, TheOwnAddressHasANameThatLeadsBackToIt) {
     EXPECT_EQ(small, length) << "the length needed comes back";
 }
 
-TEST_F(Names, AnAddressNobodyHasIsANameServiceError) {
-    Address nobody(std::string(end.limits.NicAddressLen, '\x03'), "");
+TEST_F(Names, AnUnusedAddressIsANameServiceError) {
+    Address unused(std::string(end.limits.NicAddressLen, '\x03'), "");
     char name[256];
     VIP_ULONG length = sizeof name;
-    CONFORM(VIP_ERROR_NAMESERVICE, kNone, VipNSGetHostByAddr(end.nic, nobody.get(), name, &length));
+    CONFORM(VIP_ERROR_NAMESERVICE, kNone, VipNSGetHostByAddr(end.nic, unused.get(), name, &length));
 }
 
 TEST_F(Names, AHostsFileGivesAHostAnyNumberOfNames) {

@@ -125,11 +125,11 @@ TEST(Peer, TheTimeoutOfTheRequestEndsTheAttempt) {
     End end;
     VIP_DESCRIPTOR* posted = end.receive(64);
     Address local(end.nic, unique_discriminator());
-    Address nobody(end.nic, unique_discriminator());
+    Address unused(end.nic, unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
     for (const bool waiting : {true, false}) {
         const auto start = Clock::now();
-        ASSERT_EQ(VipConnectPeerRequest(end.vi, local.get(), nobody.get(), 60), VIP_SUCCESS);
+        ASSERT_EQ(VipConnectPeerRequest(end.vi, local.get(), unused.get(), 60), VIP_SUCCESS);
         if (waiting) {
             CONFORM(VIP_TIMEOUT, kPending, VipConnectPeerWait(end.vi, &attributes));
         } else {
@@ -184,11 +184,11 @@ TEST(Peer, DifferentTransferSizesAreFoundByBothSides) {
 
 TEST(Peer, ARequestThatNamesOnlyOneDirectionDoesNotMatch) {
     Peers peers;
-    Address stranger(peers.right.nic, unique_discriminator());
+    Address other(peers.right.nic, unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
     ASSERT_EQ(peers.ask_left(200), VIP_SUCCESS);
     // Right names left, but under another local address than the one left asks for.
-    ASSERT_EQ(VipConnectPeerRequest(peers.right.vi, stranger.get(), peers.left_address.get(), 200), VIP_SUCCESS);
+    ASSERT_EQ(VipConnectPeerRequest(peers.right.vi, other.get(), peers.left_address.get(), 200), VIP_SUCCESS);
     EXPECT_EQ(VipConnectPeerWait(peers.left.vi, &attributes), VIP_TIMEOUT);
     EXPECT_EQ(VipConnectPeerWait(peers.right.vi, &attributes), VIP_TIMEOUT);
 }

@@ -147,7 +147,7 @@ TEST_P(RdmaWrite, ReachesATargetThatOnlyWatchesItsMemoryWithTheLastBytesLast) {
             char* window = pair.server.buffer(size, 0, 1);
             auto watcher = in_background([&] {
                 // A thread that calls nothing of the library (spec/compat T10, T11).
-                const auto end = Clock::now() + kPatience;
+                const auto end = Clock::now() + kTimeout;
                 while (peek(&window[size - 1]) == 0 && Clock::now() < end) {
                 }
                 return peek_count(window, size, static_cast<char>(round));

@@ -12,7 +12,7 @@ inline constexpr VIP_UINT32 kBroken = VIP_STATUS_TRANSPORT_ERROR | VIP_STATUS_DE
 
 class Reliability : public AtEachLevel {
 protected:
-    /// The connection goes on: another message arrives, and nobody was told of a break.
+    /// The connection goes on: another message arrives, and no end was told of a break.
     static void still_connected(Pair& pair) {
         EXPECT_EQ(pair.client.state(), VIP_STATE_CONNECTED);
         EXPECT_EQ(pair.server.state(), VIP_STATE_CONNECTED);
@@ -26,14 +26,14 @@ protected:
         EXPECT_EQ(pair.server.errors.count(VIP_ERROR_CONN_LOST), 0u);
     }
 
-    /// Both VIs end in Error, and each side hears of it at most once per entry (spec/states 3).
+    /// Both VIs end in Error, and each side is told at most once per entry (spec/states 3).
     static void broken(Pair& pair, Millis limit = kOneSecond) {
         EXPECT_TRUE(pair.client.reaches(VIP_STATE_ERROR, limit)) << "the initiator's VI";
         EXPECT_TRUE(pair.server.reaches(VIP_STATE_ERROR, limit)) << "the target's VI";
     }
 
-    /// What the initiator's descriptor may say once the target broke the connection. Reliable Reception knows the
-    /// cause, Reliable Delivery may have finished already or knows of the break only.
+    /// What the initiator's descriptor may say once the target broke the connection. Reliable Reception has the
+    /// cause, Reliable Delivery may have finished already or reports the break only.
     void after_break(const Outcome& sent, VIP_UINT32 cause) const {
         if (reception()) {
             EXPECT_EQ(sent.code, VIP_DESCRIPTOR_ERROR);

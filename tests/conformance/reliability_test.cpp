@@ -282,7 +282,7 @@ TEST_P(Reliability, MessageLostInTheNetwork) {
         EXPECT_EQ(sent.code, VIP_DESCRIPTOR_ERROR);
         EXPECT_TRUE(sent.errors() & VIP_STATUS_TRANSPORT_ERROR) << std::hex << sent.status();
     }
-    broken(pair, kPatience);
+    broken(pair, kTimeout);
     EXPECT_TRUE(reap_recv(pair.server.vi).errors() & VIP_STATUS_DESC_FLUSHED_ERROR);
     EXPECT_TRUE(pair.server.errors.wait_for(VIP_ERROR_CONN_LOST, kOneSecond));
 }
@@ -312,7 +312,7 @@ TEST_P(Reliability, SomeMessagesLostOrRepeatedInTheNetwork) {
     std::vector<std::uint32_t> numbers;
     for (;;) {
         const bool all = numbers.size() == kMessages;
-        const Outcome got = reap_recv(pair.server.vi, unreliable() || all ? kQuietTime : kPatience);
+        const Outcome got = reap_recv(pair.server.vi, unreliable() || all ? kQuietTime : kTimeout);
         if (got.code != VIP_SUCCESS) {
             break;
         }
@@ -351,7 +351,7 @@ TEST_P(Reliability, MessageCorruptedInTheNetwork) {
     if (reception() || sent.code != VIP_SUCCESS) {
         EXPECT_TRUE(sent.errors() & VIP_STATUS_TRANSPORT_ERROR) << std::hex << sent.status();
     }
-    broken(pair, kPatience);
+    broken(pair, kTimeout);
     const Outcome got = reap_recv(pair.server.vi);
     EXPECT_EQ(got.code, VIP_DESCRIPTOR_ERROR);
 }
@@ -374,7 +374,7 @@ TEST_P(Reliability, LinkDown) {
     }
     EXPECT_EQ(sent.code, VIP_DESCRIPTOR_ERROR);
     EXPECT_TRUE(sent.errors() & kBroken) << std::hex << sent.status();
-    broken(pair, kPatience);
+    broken(pair, kTimeout);
     EXPECT_TRUE(reap_recv(pair.server.vi).errors() & VIP_STATUS_DESC_FLUSHED_ERROR);
     heard(pair.client, VIP_ERROR_CONN_LOST);
     heard(pair.server, VIP_ERROR_CONN_LOST);

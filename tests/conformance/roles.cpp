@@ -49,7 +49,7 @@ int role_send_and_end(const std::vector<std::string>& arguments) {
     for (int i = 0; i < 3; ++i) {
         require(reap_send(end->vi).code, "a send");
     }
-    never([] { return false; });  // of a network nobody says when an unreliable message has crossed it
+    never([] { return false; });  // of a network nothing says when an unreliable message has crossed it
     say("sent");
     _exit(0);
 }
@@ -113,7 +113,7 @@ int role_exit_in_callback(const std::vector<std::string>& arguments) {
             "VipErrorCallback");
     say("connected");
     wait_for_go();
-    never([] { return false; }, kPatience);
+    never([] { return false; }, kTimeout);
     return 1;
 }
 

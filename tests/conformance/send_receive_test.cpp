@@ -167,7 +167,7 @@ TEST_P(Messages, ArriveAndCompleteInPostingOrder) {
     }
     // Sizes alternate between those a provider would move in different ways.
     constexpr std::size_t kSizes[] = {4, 40, 4000, 8, 700, 5000, 64};
-    // All at once, but for a link that may lose what nobody takes out of it in time.
+    // All at once, but for a link that may lose what is not taken in time.
     const std::string nic(reinterpret_cast<const char*>(nic_attributes().Name));
     const std::uint32_t ahead = unreliable() && nic.rfind("paramnet", 0) != 0 ? 16 : kMessages;
     const auto send_up_to = [&](std::uint32_t end) {

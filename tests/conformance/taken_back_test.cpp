@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory that is deregistered and unmapped while sends from it are under way: whatever becomes of them, each
-// ends, and nobody reads what is not there any more (spec/calls 4.5).
+// ends, and nothing reads what is not there any more (spec/calls 4.5).
 #include <sys/mman.h>
 
 #include <cstring>

@@ -193,7 +193,7 @@ TEST(ManyThreads, UseTwoHandlesOfOneNicLikeAClientAndAServerThread) {
 TEST(ManyThreads, QueryPostAndDisconnectOneViAtOnce) {
     for (int round = 0; round < 5; ++round) {
         Pair pair;
-        std::atomic<bool> gone{false};
+        std::atomic<bool> closed{false};
         for (int i = 0; i < 50; ++i) {
             pair.server.receive(64);
         }
@@ -207,7 +207,7 @@ TEST(ManyThreads, QueryPostAndDisconnectOneViAtOnce) {
                     EXPECT_EQ(pair.client.post_send(d), VIP_SUCCESS);
                 }
             } else if (i == 1) {
-                while (!gone) {
+                while (!closed) {
                     pair.client.state();
                     VIP_DESCRIPTOR* d = nullptr;
                     VipSendDone(pair.client.vi, &d);
@@ -215,7 +215,7 @@ TEST(ManyThreads, QueryPostAndDisconnectOneViAtOnce) {
             } else {
                 never([] { return false; }, Millis{1});
                 EXPECT_EQ(VipDisconnect(pair.client.vi), VIP_SUCCESS);
-                gone = true;
+                closed = true;
             }
         });
         // Sends posted after the disconnect were flushed; all of them come back, so that nothing is left.

@@ -300,7 +300,7 @@ TEST(ViDestroy, AnUncompletedReceiveIsInTheWayAndAFlushedOneIsNot) {
     end.vi = nullptr;
 }
 
-TEST(ViDestroy, TwoHundredFlushedReceivesNobodyTookAreDiscarded) {
+TEST(ViDestroy, TwoHundredFlushedReceivesThatWereNotTakenAreDiscarded) {
     Pair pair;
     for (int i = 0; i < 200; ++i) {
         pair.client.receive(16);
@@ -381,7 +381,7 @@ TEST_P(FlushRules, DisconnectFlushesInPostingOrder) {
     EXPECT_EQ(first.descriptor, nullptr);
 }
 
-TEST_P(FlushRules, TheRemoteViGoesToErrorIsFlushedAndHearsOfItOnce) {
+TEST_P(FlushRules, TheRemoteViGoesToErrorIsFlushedAndIsToldOnce) {
     const Row row("6.2 Remote VI disconnected", GetParam());
     const Row async_row("8 CONN_LOST", GetParam());
     NEEDS_LEVEL(GetParam());
@@ -407,7 +407,7 @@ TEST_P(FlushRules, TheRemoteViGoesToErrorIsFlushedAndHearsOfItOnce) {
     CONFORM(VIP_SUCCESS, kError, VipDisconnect(pair.server.vi));
     EXPECT_EQ(pair.server.state(), VIP_STATE_IDLE);
     EXPECT_EQ(pair.server.errors.size(), 1u);
-    EXPECT_EQ(pair.client.errors.size(), 0u) << "who disconnects hears nothing";
+    EXPECT_EQ(pair.client.errors.size(), 0u) << "the end that disconnects is told nothing";
 }
 
 TEST_P(FlushRules, FinishedReceivesCanBeTakenAfterTheConnectionBroke) {

@@ -346,7 +346,7 @@ TEST(Notify, IsCancelledSilentlyByDestroy) {
     EXPECT_TRUE(never([&] { return handed.size() != 0; }));
 }
 
-// Programs free the handler's context when the VI is gone.
+// Programs free the handler's context when the VI is destroyed.
 TEST(Notify, DestroyWaitsForAHandlerThatRuns) {
     struct Slow {
         static void handler(VIP_PVOID context, VIP_NIC_HANDLE, VIP_VI_HANDLE, VIP_DESCRIPTOR*) {

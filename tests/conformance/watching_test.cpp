@@ -40,7 +40,7 @@ TEST_P(Watching, MessagesOfEverySizeAreSeenWithoutACall) {
     }
 }
 
-TEST_P(Watching, ADialogueGoesOnWhileNobodyCallsDone) {
+TEST_P(Watching, ADialogueGoesOnWithoutCallsOfDone) {
     NEEDS_LEVEL(GetParam());
     NEEDS_STATUS_IN_MEMORY();
     Pair pair(at_level());
@@ -65,7 +65,7 @@ TEST_P(Watching, ADialogueGoesOnWhileNobodyCallsDone) {
     }
 }
 
-TEST_P(Watching, RdmaIsSeenToBeDoneByWhoStartedIt) {
+TEST_P(Watching, RdmaIsSeenToBeDoneByItsInitiator) {
     NEEDS_LEVEL(GetParam());
     NEEDS_STATUS_IN_MEMORY();
     Pair pair(at_level());

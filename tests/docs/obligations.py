@@ -4,7 +4,7 @@
 that a row names exists; each test it names can be run by that name.  Usage: obligations.py ROOT [BUILD CTEST]
 
 With BUILD also: a test of ctest runs each of them (suite.py); run_obligations.py does that once and for all.  A test is written as
-    PROGRAM Suite.Name      a case of a GoogleTest program of tests/, as --gtest_filter wants it
+    PROGRAM Suite.Name      a case of a GoogleTest program of tests/, as in --gtest_filter
     adi_module_test MODULE [CASE]
     ctest NAME              for `ctest -R '^NAME$'`
 A row has a file and a test, or its last column begins with "not here:" and says why.
@@ -210,7 +210,7 @@ def faults(root, build=None, ctest=None):
             if times != 1:
                 yield f"{page}: {letter}{i} is there {times} times"
     for row in seen:
-        yield f"{page}: nobody knows a row {row}"
+        yield f"{page}: there is no row {row}"
 
 
 def named_tests(root):
@@ -226,7 +226,7 @@ def named_tests(root):
 
 
 def covers(name, test):
-    """Whether who runs `name` also runs `test`."""
+    """Whether a run of `name` also runs `test`."""
     if name == test or name == "adi_module_test *" and test.startswith("adi_module_test "):
         return True
     if name.startswith("ctest adi."):

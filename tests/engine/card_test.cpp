@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Cards there and back, cards of another form, and who is crowded.
+// Cards there and back, cards of another form, and which ranks are crowded.
 #include "mpi-adi/engine/card.hpp"
 
 #include <gtest/gtest.h>

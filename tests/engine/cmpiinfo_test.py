@@ -30,7 +30,7 @@ code, out, errors = run(tool, "--json")
 view = json.loads(out)
 expect("alone: one process that reaches itself", code == 0 and view["processes"] == 1 and view["ways"] == [["self"]], view)
 ready = [p["name"] for p in view["protocols"] if p["ready"]]
-expect("self, via, shm and tcp are ready, whoever is not says why",
+expect("self, via, shm and tcp are ready, one that is not says why",
        {"self", "via", "shm", "tcp"} <= set(ready) and all(p.get("reason") for p in view["protocols"] if not p["ready"]), view["protocols"])
 parameters = {p["name"]: p for p in view["parameters"]}
 expect("every parameter has help, value and origin",
@@ -43,7 +43,7 @@ expect("text names the launcher protocol", "wired up by alone" in out, out)
 code, out, errors = run(tool, "--nonsense")
 expect("a wrong option is a wrong use", code == 2, (code, errors))
 code, out, errors = run(tool, CMPI_PROTOCOL="paper")
-expect("a protocol nobody knows is a problem, by name", code == 1 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
+expect("an unknown protocol is a problem, by name", code == 1 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
 
 # Every variable with a value of another kind, one below its range and one above it.
 wanted = {"rendezvous": "one of auto|rput|rget|both|r3", "protocol": "one of shm|tcp|via, or empty", "wait_learning": "one of on|off",
@@ -65,7 +65,7 @@ for value, number in (("0x100", "256"), ("0400", "256"), ("4K", "4096")):
     code, out, errors = run(tool, CMPI_EAGER_LIMIT=value)
     expect(f"CMPI_EAGER_LIMIT={value} is {number}", code == 0 and f"CMPI_EAGER_LIMIT = {number}  [environment" in out, (out, errors))
 code, out, errors = run(tool, CMPI_EAGER_LIMT="1")
-expect("an unknown variable is told once, with the nearest one, and stops nobody",
+expect("an unknown variable is told once, with the nearest one, and stops no process",
        code == 0 and errors.count("CMPI_EAGER_LIMT") == 1 and "did you mean CMPI_EAGER_LIMIT?" in errors, (code, errors))
 
 with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ with tempfile.TemporaryDirectory() as folder:
            shown["CMPI_CLOSE_TIMEOUT"] == ("9", settings + ":2") and shown["CMPI_SHM_RING"] == ("16384", "environment CMPI_SHM_RING"), shown)
     expect("a wrong value in a file is told, once, and the default is used", code == 0 and shown["CMPI_ON_DEMAND"] == ("32", "default")
            and errors.count(settings + ":4") == 1 and "from 0 to 1048576" in errors, (code, shown, errors))
-    expect("a setting nobody knows is told once", errors.count("neverland") == 1, errors)
+    expect("an unknown setting is told once", errors.count("neverland") == 1, errors)
 
 if shutil.which("mpiexec.mpich"):
     # By choice it is the most exclusive that reaches: shm on one host.
@@ -86,7 +86,7 @@ if shutil.which("mpiexec.mpich"):
         code, out, errors = run("mpiexec.mpich", "-n", "3", tool, "--json", CMPI_PROTOCOL=forced)
         view = json.loads(out)
         wanted = [["self" if a == b else chosen for a in range(3)] for b in range(3)]
-        expect(f"in a job, CMPI_PROTOCOL={forced}: who reaches whom by what, once",
+        expect(f"in a job, CMPI_PROTOCOL={forced}: which process is reached by what, once",
                code == 0 and view["processes"] == 3 and view["launcher"] == "pmi1" and view["ways"] == wanted, (view, errors))
     code, out, errors = run("mpiexec.mpich", "-n", "3", tool, CMPI_QZX="1")
     expect("in a job on one host an unknown variable is told once", code == 0 and errors.count("CMPI_QZX") == 1, (code, errors))

@@ -92,7 +92,7 @@ if shutil.which(HYDRA):
         for ending in ("epoch", "epoch-messages"):
             killed("hydra", hydra, protocol, ending=ending)
         digest(f"{protocol}: a rank that finalizes late is waited for", hydra(3, program("endings", "late")), protocol)
-        digest(f"{protocol}: messages nobody reads do not hold the end up", hydra(3, program("endings", "unread")), protocol)
+        digest(f"{protocol}: messages without a receive do not hold the end up", hydra(3, program("endings", "unread")), protocol)
     for protocol, left in zip(protocols, (0, 7, 256)):
         for _ in range(2):
             code, _, errors = run(hydra(3, program("endings", "exit", str(left))), protocol)
@@ -102,13 +102,13 @@ if shutil.which(HYDRA):
         code, _, errors = run(hydra(3, program("endings", "at-exit")), protocol)
         expect(f"{protocol}: MPI_Finalize may be called while the process ends", code == 0 and errors == "", (code, errors))
     code, _, errors = run(hydra(3, program("endings", "abort")))
-    expect("MPI_Abort ends the job with its code, and says who", code == 7 and "rank 1 of 3" in errors, (code, errors))
+    expect("MPI_Abort ends the job with its code, and names the rank", code == 7 and "rank 1 of 3" in errors, (code, errors))
     code, _, errors = run(hydra(2, program("endings", "fatal")))
-    expect("an error nobody handles ends the job and names call and error", code != 0 and "MPI_Send" in errors, (code, errors))
+    expect("an error without a handler ends the job and names call and error", code != 0 and "MPI_Send" in errors, (code, errors))
     code, _, errors = run(hydra(2, program("endings", "twice")))
     expect("MPI_Init twice is an error", code != 0 and "MPI_Init" in errors, (code, errors))
     code, _, errors = run(hydra(2, program("messages")), "paper")
-    expect("a protocol nobody knows is refused by name", code != 0 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
+    expect("an unknown protocol is refused by name", code != 0 and "CMPI_PROTOCOL=paper" in errors, (code, errors))
     code, out, errors = run(hydra(2, program("messages")), settings={"CMPI_EAGER_LIMIT": "abc"})
     expect("a value that is not allowed fails MPI_Init with the variable, the value and what is allowed",
            code != 0 and "CMPI_EAGER_LIMIT=abc is not a number of bytes from 0 to 1048576" in errors, (code, errors))

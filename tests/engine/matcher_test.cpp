@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Matching against a reference that knows nothing but the rule: everything in one list, searched from the
+// Matching against a reference that has nothing but the rule: everything in one list, searched from the
 // front.
 #include "mpi-adi/engine/matcher.hpp"
 
@@ -135,14 +135,14 @@ TEST_F(Matching, never_lets_a_message_overtake_another_of_its_source) {
     EXPECT_EQ(post(receive(0, MPI_ANY_SOURCE, MPI_ANY_TAG)), 1);
 }
 
-TEST_F(Matching, believes_a_source_only_when_its_process_is_that) {
-    process_t zero{}, one{}, stranger{};
+TEST_F(Matching, takes_a_source_only_when_its_process_is_that) {
+    process_t zero{}, one{}, other{};
     process_t* peers[] = {&zero, &one};
-    EXPECT_TRUE(matcher.plausible(&stranger, 7)) << "nobody knows the communicator yet";
+    EXPECT_TRUE(matcher.plausible(&other, 7)) << "the communicator is not known yet";
     matcher.bind(peers, 2);
     EXPECT_TRUE(matcher.plausible(&one, 1));
     EXPECT_FALSE(matcher.plausible(&one, 0));
-    EXPECT_FALSE(matcher.plausible(&stranger, 1));
+    EXPECT_FALSE(matcher.plausible(&other, 1));
     EXPECT_FALSE(matcher.plausible(&one, 2));
 }
 
@@ -180,7 +180,7 @@ TEST_F(Matching, agrees_with_the_reference_in_any_order_of_events) {
                 default:
                     if (posted.empty()) break;
                     Request* one = posted[random() % posted.size()];
-                    // Only one that still waits may be taken back; the reference knows which do.
+                    // Only one that still waits may be taken back; the reference says which do.
                     if (reference.cancel(one->r_fhandle)) matcher.withdraw(one);
             }
         }

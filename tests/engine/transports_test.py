@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
     code, out, errors = run([cmpiinfo], CMPI_TRANSPORTS=mixed)
     wanted = ["paper.so cannot be loaded", "misplaced.so is no transport", "tcp.so says its name is dgram"]
     wanted += ["other.so was built for version 1 of the device"] if has_other else []
-    expect("files that are no transport are reported, and harm nobody",
+    expect("files that are no transport are reported, and do no harm",
            code == 0 and "dgram" in out and all(text in errors for text in wanted) and errors.count("\n") == len(wanted), (code, out, errors))
     with open(os.path.join(folder, "viaduct.toml"), "w", encoding="utf-8") as file:
         file.write(f'[mpi]\ntransports = "{good}"\nprotocol = "paper"\n')

@@ -43,7 +43,7 @@ def make_hosts(folder):
 def run(protocol, wrapper, folder, settings, nic=""):
     environment = {**os.environ, "LD_LIBRARY_PATH": library, "CMPI_PROTOCOL": protocol, **settings}
     agent = environment.get("VIADUCT_AGENT", "@viaduct-mpi-hosts")
-    # An agent of its own for each run: one that lingers knows the settings of the run before.
+    # An agent of its own for each run: one that lingers has the settings of the run before.
     rank = 'VIADUCT_AGENT="%s-%s-$PMI_RANK" exec %s %s' % (agent, protocol + nic, wrapper, program)
     try:
         done = subprocess.run([HYDRA, "-n", "2", "bash", "-c", rank], capture_output=True, text=True, timeout=120,

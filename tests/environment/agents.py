@@ -13,7 +13,7 @@ STATUS_VERSION = 14
 
 
 def bound(name):
-    """Whether somebody has the abstract name, in the network namespace of the caller."""
+    """Whether a process has the abstract name, in the network namespace of the caller."""
     with open("/proc/net/unix", encoding="ascii") as file:
         return any(line.rstrip("\n").endswith(" " + name) for line in file)
 
@@ -42,7 +42,7 @@ def impostor(mood, name):
     if mood == "deaf":  # does not even listen
         signal.pause()
     listener.listen(64)
-    if mood == "full":  # nobody takes the connections off its queue
+    if mood == "full":  # it takes no connection off its queue
         signal.pause()
     kept = []
     while True:

@@ -162,13 +162,13 @@ def commands(row, tools, cgroup):
             ("client", [*client, tools.actions, "connect", "meet", row.action, row.client_moment], 0)]
 
 
-PATIENCE_MS = 8000  # timeout of a call of the ends, on a quiet machine
+TIMEOUT_MS = 8000  # timeout of a call of the ends, on a quiet machine
 
 
 def environment_of(row, tools, folder, slow):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("VIADUCT_", "CMPI_", "ENVIRONMENT_"))}
     kept.update(VIADUCT_AGENT=tools.agent_name(row), VIADUCT_LOG="warn", VIADUCT_AGENT_LINGER_MS="500",
-                ENVIRONMENT_PATIENCE_MS=str(int(PATIENCE_MS * slow)), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
+                ENVIRONMENT_TIMEOUT_MS=str(int(TIMEOUT_MS * slow)), ENVIRONMENT_AGENT=os.path.join(folder, "agent.pid"))
     if row.action.startswith("mpi:"):
         kept["CMPI_PROTOCOL"] = row.action.partition(":")[2]
     for name, value in row.variables.items():
@@ -244,12 +244,12 @@ def started(row, tools, folder, cgroup, slow):
         processes.append(Process(name, command, environment, folder, detaches, ranks))
     clock = FairClock(slow)
     # The ends' calls have the timeouts that the slowness at the start gave them, also when it has passed since.
-    patience = int(environment["ENVIRONMENT_PATIENCE_MS"]) / PATIENCE_MS
+    scale = int(environment["ENVIRONMENT_TIMEOUT_MS"]) / TIMEOUT_MS
     begun = time.monotonic()
     while not all(process.ended() for process in processes):
         if row.action == "killed" and not row.server_moment and processes[0].result() == "works":
             kill(processes[0].process)
-        if clock.now() > row.seconds and time.monotonic() - begun > row.seconds * patience:
+        if clock.now() > row.seconds and time.monotonic() - begun > row.seconds * scale:
             return "BAD", "; ".join(f"{p.name} hung in {p.where()}" for p in processes if not p.ended()) + \
                 f" ({clock.seconds:.0f} s)"
         time.sleep(0.005)
@@ -274,7 +274,7 @@ def judge(row, processes):
             return "SKIPPED", result
         if result.startswith("wrong"):
             return "BAD", f"{process.name}: {result}"
-        # Whoever has lost its peer to the environment ends with an error of its own.
+        # An end that has lost its peer to the environment ends with an error of its own.
         left_alone = any(ended for other, ended in zip(processes, ended_as_allowed) if other is not process)
         if (process.name not in inside(row) or left_alone) and outcome.peer_fails and ": VIP_" in result:
             continue

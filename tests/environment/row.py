@@ -28,7 +28,7 @@ def works_or(*codes, reason=r"\S", killed=False):
     return Outcome(codes=codes or RESOURCE, reason=reason, killed=killed, peer_fails=True)
 
 
-# The peer goes away; its own end is not judged, only that the survivor hears of it.
+# The peer goes away; its own end is not judged, only that the survivor is told.
 SURVIVES = Outcome()
 
 

@@ -232,7 +232,7 @@ TEST(AgentKilledOften, WhileItIsBeingStarted) {
     {
         Killer killer(0);
         for (int i = 0; i < 4; ++i)
-            children.push_back(std::make_unique<Child>("open-patiently", Arguments{}));
+            children.push_back(std::make_unique<Child>("open-with-retries", Arguments{}));
         pass_time(Millis(700));
         EXPECT_GT(killer.stop(), 0);
     }
@@ -242,7 +242,7 @@ TEST(AgentKilledOften, WhileItIsBeingStarted) {
     }
 }
 
-TEST(AgentLeaves, WhenTheLastProcessHasGone) {
+TEST(AgentLeaves, WhenTheLastProcessHasEnded) {
     const OtherAgent own("-leaves");
     {
         Child child("reconnect", {"1"});

@@ -20,7 +20,7 @@ TEST(PeerKilledWhileConnecting, AServerThatDiesGivesAnAnswerThatProgramsRetry) {
         Address remote(client.nic, discriminator);
         VIP_VI_ATTRIBUTES attributes{};
         VIP_RETURN code = VIP_NO_MATCH;
-        // Until the role waits, nobody is there; after its death, the same answer is one of the good ones.
+        // Until the role waits, no program is there; after its death, the same answer is one of the good ones.
         eventually([&] {
             const bool last = killed;
             code = VipConnectRequest(client.vi, local.get(), remote.get(), 3000, &attributes);
@@ -79,7 +79,7 @@ TEST(PeerKilledWhileConnecting, ARequesterThatStandsStillIsGivenUp) {
     EXPECT_EQ(VIP_TIMEOUT, VipConnectAccept(connection, server.vi));
     EXPECT_TRUE(conformance::in_time(asked, Millis(10000))) << "agent.confirm_ms is 5000";
     EXPECT_EQ(VIP_STATE_IDLE, End::state_of(server.vi));
-    // When it goes on it may believe for a moment that it is connected, but not for longer.
+    // When it goes on it may count as connected for a moment, but not for longer.
     client.resume();
     const std::string said = client.line();
     EXPECT_NE("", said) << "it still waits for an answer";

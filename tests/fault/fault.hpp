@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the fault tests share: a victim process connected to an end of ours, and what has to hold once it is
-// gone.
+// ended.
 #pragma once
 
 #include <vipl.h>
@@ -53,7 +53,7 @@ int play_role(const std::string& role, const Arguments& arguments);
 
 inline void pass_time(Millis time) { std::this_thread::sleep_for(time); }
 
-/// A function on a thread of its own. Unlike in_background() nobody has to wait for it: when a test fails
+/// A function on a thread of its own. Unlike in_background() no thread has to wait for it: when a test fails
 /// because a call with VIP_INFINITE does not return, the test ends all the same.
 template <typename Function>
 auto apart(Function function) {
@@ -83,7 +83,7 @@ struct Meeting {
     explicit Meeting(const std::string& role, const EndOptions& chosen = {},
                      const Invitation& invitation = {});
 
-    void kill();  // -9; remembers when
+    void kill();  // -9; stores the time
 
     std::unique_ptr<End> end;
     std::vector<VIP_DESCRIPTOR*> posted;

@@ -25,7 +25,7 @@ constexpr std::uint32_t kSlot = 3072;
 struct Fault {
     const char* name;
     const char* plan;
-    bool loses;    // a message may not arrive where nobody sends it again
+    bool loses;    // a message may not arrive where it is not sent again
     bool damages;  // it may be found damaged
     bool nothing_passes;
     std::uint32_t delay_us;  // of each operation
@@ -230,7 +230,7 @@ void check(const Seen& seen, Pair& pair, const Fault& fault, VIP_RELIABILITY_LEV
         EXPECT_EQ(0u, pair.client.errors.size());
         const bool told = fault.damages && (moves == Moves::kWrite || moves == Moves::kWriteImmediate);
         EXPECT_EQ(told, pair.server.errors.wait_for(VIP_ERROR_RDMAW_DATA,
-                                                    told ? conformance::kPatience : Millis(0)));
+                                                    told ? conformance::kTimeout : Millis(0)));
         EXPECT_EQ(pair.server.errors.count(VIP_ERROR_RDMAW_DATA), pair.server.errors.size());
         return;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The processes that get killed, stopped, or leave. Each connects to the test, says "ready" when it is where
-// the test wants it, and goes on for ever unless said otherwise: the test ends it.
+// the test says, and goes on for ever unless said otherwise: the test ends it.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -189,7 +189,7 @@ int role_leave(const Arguments& arguments) {
     until_killed();
 }
 
-/// Sees its peer leave and ends at once, but takes its time to do so. Says so if it hears of CONN_LOST
+/// Sees its peer leave and ends at once, but takes its time to do so. Says so if it gets CONN_LOST
 /// meanwhile.
 int role_exit_slowly(const Arguments& arguments) {
     // Handlers run in reverse order: this one behind whatever the library registers when the NIC is opened.
@@ -213,7 +213,7 @@ bool worth_another_try(VIP_RETURN code) {
 
 /// One attempt to connect two ends of this process. False: try again; throws on an answer no program expects.
 bool try_connect(End& client, End& server) {
-    constexpr VIP_ULONG kPatience = 2000;
+    constexpr VIP_ULONG kTimeout = 2000;
     const std::string discriminator = conformance::unique_discriminator();
     Address local(client.nic, discriminator), remote(server.nic, discriminator),
         at(server.nic, discriminator);
@@ -222,17 +222,17 @@ bool try_connect(End& client, End& server) {
         VIP_VI_ATTRIBUTES attributes{};
         VIP_CONN_HANDLE connection = nullptr;
         const VIP_RETURN code =
-            VipConnectWait(server.nic, at.get(), kPatience, from.get(), &attributes, &connection);
+            VipConnectWait(server.nic, at.get(), kTimeout, from.get(), &attributes, &connection);
         return code == VIP_SUCCESS ? VipConnectAccept(connection, server.vi) : code;
     });
     VIP_VI_ATTRIBUTES attributes{};
     VIP_RETURN requested = VIP_NO_MATCH;
     eventually(
         [&] {
-            requested = VipConnectRequest(client.vi, local.get(), remote.get(), kPatience, &attributes);
+            requested = VipConnectRequest(client.vi, local.get(), remote.get(), kTimeout, &attributes);
             return requested != VIP_NO_MATCH;
         },
-        Millis(kPatience));
+        Millis(kTimeout));
     const VIP_RETURN answered = accepted.get();
     if (requested == VIP_SUCCESS && answered == VIP_SUCCESS) return true;
     require(requested == VIP_SUCCESS || worth_another_try(requested),
@@ -266,7 +266,7 @@ int role_reconnect(const Arguments& arguments) {
 }
 
 /// Opens a NIC although agents keep dying. An answer is due soon, and it is success or lack of resources.
-int role_open_patiently(const Arguments&) {
+int role_open_with_retries(const Arguments&) {
     const auto begun = Clock::now();
     VIP_NIC_HANDLE nic = nullptr;
     VIP_RETURN code = VIP_ERROR_RESOURCE;
@@ -404,7 +404,7 @@ constexpr RoleEntry kRoles[] = {
     {"leave", role_leave},
     {"exit-slowly", role_exit_slowly},
     {"reconnect", role_reconnect},
-    {"open-patiently", role_open_patiently},
+    {"open-with-retries", role_open_with_retries},
     {"guardian", role_guardian},
     {"many", role_many},
     {"become-another", role_become_another},

@@ -35,8 +35,8 @@ bool has_word(const std::string& words, const std::string& wanted) {
 /// Calls `look` for each process but this one.
 template <typename Look>
 void each_process(Look look) {
-    std::error_code gone;  // processes may end while we look
-    for (const auto& entry : files::directory_iterator("/proc", gone)) {
+    std::error_code ignored;  // processes may end while we look
+    for (const auto& entry : files::directory_iterator("/proc", ignored)) {
         const std::string name = entry.path().filename();
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
         const pid_t pid = static_cast<pid_t>(std::stol(name));
@@ -95,7 +95,7 @@ StoppedAgent::StoppedAgent() : pid_(agent_pid()) {
     if (pid_ == 0) return;
     guardian_ =
         std::make_unique<conformance::Child>("guardian", std::vector<std::string>{std::to_string(pid_)});
-    conformance::require(guardian_->line() == "ready", "nobody guards the stopped agent");
+    conformance::require(guardian_->line() == "ready", "no process guards the stopped agent");
     ::kill(pid_, SIGSTOP);
 }
 

@@ -18,7 +18,7 @@ namespace viaduct::fault {
 std::string agent_name();
 /// The agent of that name: found by its command line. 0 when none runs.
 pid_t agent_pid();
-/// Kills it (-9) and waits until it is gone. False when there was none.
+/// Kills it (-9) and waits until it has ended. False when there was none.
 bool kill_agent();
 
 /// Roles started while this lives use an agent of their own.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """inherited_test.py --build DIR: what a program that starts the agent in passing has, and the agent must not have for it: limits,
-priority, processors, mask, folder, environment. Root's agent undoes them; another user's, who may not raise his limits again,
+priority, processors, mask, folder, environment. Root's agent undoes them; another user's, which may not raise its limits again,
 is replaced as soon as a program with better ones comes, and programs that were connected go on. Needs root, to be that user."""
 import argparse
 import os

@@ -183,7 +183,7 @@ void expect_emptied(VIP_VI_HANDLE vi, VIP_RETURN (*take)(VIP_VI_HANDLE, VIP_DESC
         VIP_DESCRIPTOR* done = nullptr;
         const VIP_RETURN code = take(vi, &done);
         if (code == VIP_DESCRIPTOR_ERROR && done == nullptr) return;
-        ASSERT_NE(VIP_NOT_DONE, code) << "a descriptor of the " << queue << " queue was forgotten";
+        ASSERT_NE(VIP_NOT_DONE, code) << "a descriptor of the " << queue << " queue was lost";
         ASSERT_NE(nullptr, done) << queue << " queue: " << code;
         if (code == VIP_DESCRIPTOR_ERROR) {
             EXPECT_NE(0u, done->CS.Status & kExplained)
@@ -198,7 +198,7 @@ struct Totals {
     std::atomic<std::int64_t> slowest_ms{0};
 };
 
-/// The agent dies while nobody is in the middle of connecting: what an attempt may become then has tests of
+/// The agent dies while no process is in the middle of connecting: what an attempt may become then has tests of
 /// its own (AgentKilledOften).
 std::shared_mutex control;
 
@@ -220,7 +220,7 @@ void play(const Plan& plan, Totals& totals) {
     Meeting& meeting = *made.meeting;
     Load& load = *made.load;
     const auto run_for = [&](Clock::time_point end) {
-        while (Clock::now() < end) ASSERT_TRUE(load.step()) << "it ended before anybody died";
+        while (Clock::now() < end) ASSERT_TRUE(load.step()) << "it ended before any process died";
     };
     run_for(Clock::now() + plan.until_kill);
     if (plan.dies != Dies::kPeer) kill_agent_now(totals);

@@ -87,13 +87,13 @@ TEST(Leftovers, ConnectionsMadeAndEndedLeaveNothing) {
     expect_nothing_more_than(before);
 }
 
-TEST(Leftovers, RequestsInVainLeaveNothing) {
+TEST(Leftovers, FailedRequestsLeaveNothing) {
     End client;
     Address local(client.nic, conformance::unique_discriminator());
-    Address nobody(client.nic, conformance::unique_discriminator());
+    Address unused(client.nic, conformance::unique_discriminator());
     VIP_VI_ATTRIBUTES attributes{};
     const auto once = [&] {
-        ASSERT_EQ(VIP_NO_MATCH, VipConnectRequest(client.vi, local.get(), nobody.get(), 1000, &attributes));
+        ASSERT_EQ(VIP_NO_MATCH, VipConnectRequest(client.vi, local.get(), unused.get(), 1000, &attributes));
     };
     once();
     const Census before = Census::take();

@@ -52,7 +52,7 @@ public:
         require((d->CS.Status & VIP_STATUS_DONE) != 0, "an entry before its descriptor is done");
         if (code == VIP_SUCCESS) {
             ++good_;
-            // What came goes back; what has gone becomes a receive again.
+            // What came goes back; what was sent becomes a receive again.
             d->CS.Status = 0;
             post(vi, d, receive == VIP_FALSE);
         } else {
@@ -126,7 +126,7 @@ TEST_P(ManyVis, AllBreakWithinASecondAndEachIsToldOnce) {
     for (const VIP_VI_HANDLE vi : hall.vis()) EXPECT_EQ(1u, hall.errors().count(vi));
 }
 
-TEST_P(ManyVis, WithNobodyPolling) {
+TEST_P(ManyVis, WithoutAPoll) {
     NEEDS_LEVEL(GetParam());
     Hall hall(GetParam());
     hall.serve();

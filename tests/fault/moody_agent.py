@@ -17,20 +17,20 @@ ROOM = 16384
 # Mood: what it is to a new client; what becomes of those that it had.
 MOODS = {
     "away": "listens no more, all connections closed",
-    "stopped": "its queue is full and nobody takes a connection from it",
+    "stopped": "its queue is full and no connection is taken from it",
     "stopped-with-us": "stopped, and it has our connection",
     "closes": "takes connections and closes them",
     "silent": "takes connections and says nothing",
     "closes-after-hello": "greets and closes",
     "silent-after-hello": "greets and says nothing more",
-    "silent-with-us": "answers nobody, new or old",
+    "silent-with-us": "answers no client, new or old",
     "rubbish": "answers with bytes that are no message",
     "rubbish-after-hello": "greets and answers with such bytes",
     "truncated": "the second half of each answer is missing",
     "wrong-type": "everything is done, whatever it was",
     "late": "answers after two seconds",
     "other-version": "speaks another version only",
-    "full": "turns everybody away, with a reason",
+    "full": "turns all clients away, with a reason",
     "dies": "ends at each request",
 }
 KEEPS_OLD = {"stopped-with-us", "silent-with-us", "late", "truncated", "wrong-type"}

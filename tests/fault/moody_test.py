@@ -144,10 +144,10 @@ class Test:
                 self.fail(f"crowd: turned away without a reason: {text.strip()}")
         print(f"crowd: {len(opened)} opened a NIC, {len(refused)} were told why not")
 
-    def patient(self):
-        """An agent that takes two seconds for each answer keeps nobody from connecting whose timeout is longer."""
-        address = f"@viaduct-moody-{os.getpid()}-patient"
-        words = [os.path.join(self.build, "bin", "vipping"), "-D", f"patient-{os.getpid()}"]
+    def waiting(self):
+        """An agent that takes two seconds for each answer does not keep a program with a longer timeout from connecting."""
+        address = f"@viaduct-moody-{os.getpid()}-waiting"
+        words = [os.path.join(self.build, "bin", "vipping"), "-D", f"waiting-{os.getpid()}"]
         server = subprocess.Popen(words + ["-s", "-1"], env=self.environment(self.real), stdout=subprocess.DEVNULL)
         agent = MoodyAgent(address, self.real)
         agent.turn("late")
@@ -174,7 +174,7 @@ class Test:
                 jobs = [pool.submit(self.one_call, mood, call) for call in calls for mood in moods]
                 jobs += [pool.submit(self.one_tool, mood, words) for words in tools for mood in moods
                          if not mood.endswith("with-us")]
-                jobs.append(pool.submit(self.patient))
+                jobs.append(pool.submit(self.waiting))
                 for job in jobs:
                     job.result()
             self.crowd()

@@ -58,7 +58,7 @@ def main():
     vipping = os.path.join(build, "bin", "vipping")
 
     # The program is the first process of a namespace: sh stays outside and starts it. Three namespaces beside each other:
-    # nobody has a number for anybody else.
+    # none has a number for the users of another.
     def apart(*words, before=new_pid_namespace):
         return subprocess.Popen(["sh", "-c", '"$0" "$@" & wait $!', *words], env=environment, text=True, preexec_fn=before,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The peer is killed (-9) in the middle of traffic: streams of small messages, 1 MiB messages in both
-// directions, RDMA in either role. What arrives is whole, what is left is flushed, nobody hangs.
+// directions, RDMA in either role. What arrives is whole, what is left is flushed, no process hangs.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -78,7 +78,7 @@ TEST_P(PeerKilledMidway, OfWritingIntoOurMemoryLeavesItAlone) {
             << "no RDMA write of " << bytes << " bytes arrived";
         meeting.kill();
         expect_survivor_is_told(meeting);
-        std::memset(target, 0, bytes);  // after VipDisconnect nobody writes any more
+        std::memset(target, 0, bytes);  // after VipDisconnect no peer writes any more
         pass_time(kTimeToFallAsleep);
         for (std::uint32_t i = 0; i < bytes; ++i) ASSERT_EQ(0, target[i]) << "byte " << i;
     }
@@ -168,7 +168,7 @@ TEST_P(PeerKilledMidRead, OfItsMemory) {
     expect_our_rdma_ends(at_level(), true);
 }
 
-TEST(PeerKilledAtRandom, NothingIsEverDamagedOrForgotten) {
+TEST(PeerKilledAtRandom, NothingIsEverDamagedOrLost) {
     std::uint32_t seed = 20031;
     for (int round = 0; round < 24; ++round) {
         seed = seed * 1664525u + 1013904223u;

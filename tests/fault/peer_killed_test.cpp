@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The peer process is killed (-9) while nothing moves. Within a second the survivor's VI is in Error,
-// everything posted is flushed, CONN_LOST has been delivered, whoever slept is awake, and new connections
+// everything posted is flushed, CONN_LOST has been delivered, sleeping threads are awake, and new connections
 // work (spec/architecture 7). At Unreliable the specification lets the notice be lost (spec/reliability 6.2);
 // a NIC that shares a host with its peer has no excuse (spec/compat V6, Q12).
 #include <gtest/gtest.h>

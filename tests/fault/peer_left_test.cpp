@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The peer leaves without being killed. Everything posted is flushed at once, CONN_LOST is told late, and not
-// at all if it no longer concerns anybody: processes that end together must not abort each other (spec/compat
+// at all if it no longer concerns a process: processes that end together must not abort each other (spec/compat
 // Q14-Q17).
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST(PeerLeftLateNotice, DiesWithTheVi) {
     meeting.child->go();
     ASSERT_TRUE(end.reaches(VIP_STATE_ERROR, kOneSecond));
     ASSERT_EQ(VIP_SUCCESS, conformance::retire(end.vi));
-    // Whoever gets the same handle or the same memory must not inherit the notice.
+    // A new owner of the same handle or memory must not inherit the notice.
     end.vi = end.create_vi();
     pass_time(kLongAfter);
     EXPECT_EQ(0u, end.errors.size());
@@ -117,7 +117,7 @@ TEST(PeerLeftLateNotice, IsNotToldToAProcessThatIsExiting) {
     ASSERT_EQ(VIP_SUCCESS, VipDisconnect(meeting.end->vi));
     EXPECT_EQ("", meeting.child->everything());
     EXPECT_EQ(0, meeting.child->wait());
-    EXPECT_GE(conformance::since(left), kLongAfter) << "it was gone before it could have been told";
+    EXPECT_GE(conformance::since(left), kLongAfter) << "it was lost before it could have been told";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The peer, or the agent, stands still (SIGSTOP): it is not dead, so connections stay, and nobody who has a
+// The peer, or the agent, stands still (SIGSTOP): it is not dead, so connections stay, and no call that has a
 // timeout waits longer than that.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -154,7 +154,7 @@ Millis idle_cost(Millis while_idle) {
     return used() - before;
 }
 
-TEST(AgentStopped, ThePeersDeathKeepsNobodyBusy) {
+TEST(AgentStopped, ThePeersDeathKeepsNoThreadBusy) {
     Invitation invitation;
     invitation.more = {"16", "256"};
     Meeting meeting("mute", {}, invitation);

@@ -143,7 +143,7 @@ inline void run_agent(const uint8_t* data, size_t size) {
         }
     }
     for (Who& w : sessions) agent.leave(w.session, now);
-    // Nothing may be left of anybody.
+    // Nothing may be left of any session.
     const auto counts = agent.table().counts();
     if (counts.waits + counts.held + counts.met + counts.accepted + counts.peers + counts.abandoned != 0)
         std::abort();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The fuzzer of what is told apart behind one address (viaduct-udpd, the engine process of acenic): bytes are a script
-// of what programs wish and of requests that come, well sealed with whatever fields the script wants, and as raw bytes.
+// of what programs wish and of requests that come, well sealed with any fields that the script gives, and as raw bytes.
 // Used by libFuzzer's entry and, with scripts at random, by the unit tests.
 #pragma once
 
@@ -78,7 +78,7 @@ inline void run_requests(const uint8_t* data, size_t size) {
     int64_t now = 1;
     const auto arrives = [&](const std::vector<std::byte>& frame) {
         const packet::Target target = requests.incoming(frame, script.address(), now);
-        must(target.slot == packet::kNobody || programs.contains(target.slot));
+        must(target.slot == packet::kNoSlot || programs.contains(target.slot));
         if (target.answer != wire::Kind::no_match) return;
         std::byte answer[packet::kNoMatchBytes];
         wire::Frame read;

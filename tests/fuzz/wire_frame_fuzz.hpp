@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The fuzzer of the wire protocol: bytes are a script that brings a link into a state and then feeds it
-// frames of every kind, well sealed and with whatever fields the script wants, from its peer, from a
-// stranger, and as raw bytes. Used by libFuzzer's entry and, with fixed and mutated scripts, by the unit
+// frames of every kind, well sealed and with any fields that the script gives, from its peer, from an
+// unknown host, and as raw bytes. Used by libFuzzer's entry and, with fixed and mutated scripts, by the unit
 // tests.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace viaduct::fuzz {
 
-// A host that believes nothing: every upcall is held against what it may say.
+// A host that checks everything: every upcall is compared with what is allowed.
 class SuspiciousHost final : public wire::Host {
 public:
     static constexpr uint32_t kReceive = 5000;
@@ -303,7 +303,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
                 const uint8_t how = script.byte();
                 const uint32_t fields = field_bytes(kind);
                 const uint32_t payload = is_sequenced(kind) ? script.word() % 1400 : 0;
-                // Plausible fields first; then as many bytes of them as the script wants are its own.
+                // Plausible fields first; then as many bytes of them as the script gives are its own.
                 std::memset(frame.data(), 0, kHeaderBytes + fields + payload);
                 std::byte* const at = frame.data() + kHeaderBytes;
                 if (fields == kConnectBytes) connect_fields(how & 1 ? sink.nonce : script.byte());
@@ -319,10 +319,10 @@ inline void run_wire(const uint8_t* data, size_t size) {
                     store8(at + script.byte() % fields, script.byte());
                 uint32_t sequence = peer_sequence;
                 if ((how & 2) != 0) sequence += script.byte();
-                const bool stranger = (how & 12) == 12;
+                const bool unknown = (how & 12) == 12;
                 const uint32_t ack = sink.last_sequence + (how & 16 ? script.byte() : 0u);
                 knows_pass = (how & 12) != 4;
-                feed(kind, how & 32 ? script.word() : link, stranger ? 5 : kPeerId, sequence, ack,
+                feed(kind, how & 32 ? script.word() : link, unknown ? 5 : kPeerId, sequence, ack,
                      static_cast<uint16_t>(op >> 4), payload, (how & 12) == 8 ? test::address(3) : peer);
                 if (is_sequenced(kind) && sequence == peer_sequence) ++peer_sequence;
                 break;
@@ -356,7 +356,7 @@ inline void run_wire(const uint8_t* data, size_t size) {
                     node.disconnect(link, now);
                     host.attempted = host.is_connected = false;
                     host.phase = 0;
-                } else if ((op & 0xF0) == 0xE0) {  // looks in: finds what has been kept, or nobody
+                } else if ((op & 0xF0) == 0xE0) {  // looks in: finds what has been kept, or nothing
                     node.unlisten(node.listen(ours, &host, now));
                 } else if ((op & 0xF0) == 0xD0 && !host.attempted) {
                     Status why;

@@ -93,7 +93,7 @@ def main():
     if platform.machine() != "x86_64":
         skip("the filter is written for x86_64")
     if shutil.which("systemd-analyze") is None:
-        skip("no systemd-analyze (package systemd), which knows the groups of system calls")
+        skip("no systemd-analyze (package systemd), which has the groups of system calls")
     names = allowed_by(os.path.join(options.build, "packaging/system/vipkad.service"))
     known = numbers()
     if len(names) < 100:

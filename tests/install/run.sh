@@ -79,7 +79,7 @@ for program in by-pkgconfig by-hand user/program; do
     try "$prefix/$program"
 done
 
-# An MPI engine of somebody else on the installed device alone, over each of its modules.
+# An MPI engine of another project on the installed device alone, over each of its modules.
 "$cc" -std=gnu99 -Wall -Wextra -Werror -o "$prefix/ring" "$prefix/share/doc/viaduct/examples/cmpi_adi_ring.c" -I"$prefix/include" \
     -L"$prefix/$libdir" -lcmpi-adi -Wl,-rpath,"$prefix/$libdir" -Wl,-rpath-link,"$prefix/$libdir"
 for module in via shm tcp; do

@@ -23,7 +23,7 @@ bool make_interface(const std::string& address) {
 }
 
 void expect_failed(End& end, VIP_DESCRIPTOR* receive) {
-    require(end.errors.wait_for(VIP_ERROR_CATASTROPHIC, conformance::kOneSecond), "nobody was told");
+    require(end.errors.wait_for(VIP_ERROR_CATASTROPHIC, conformance::kOneSecond), "the handler was not called");
     const auto error = end.errors.first(VIP_ERROR_CATASTROPHIC);
     require(error->ResourceCode == VIP_RESOURCE_NIC && error->NicHandle == end.nic, "told of something else");
     require(end.reaches(VIP_STATE_ERROR, conformance::kOneSecond), "the VI is not in Error");

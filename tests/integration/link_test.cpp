@@ -12,7 +12,7 @@
 namespace viaduct::integration {
 namespace {
 
-TEST(LinkDown, IsACatastropheForWhoeverHasTheNicOpen) {
+TEST(LinkDown, IsACatastropheForAllThatHaveTheNicOpen) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root, for a network namespace";
     if (std::system("command -v ip >/dev/null") != 0) GTEST_SKIP() << "needs ip, of the package iproute2";
     End end;
@@ -23,7 +23,7 @@ TEST(LinkDown, IsACatastropheForWhoeverHasTheNicOpen) {
                       static_cast<const unsigned char*>(end.limits.LocalNicAddress)[i]);
         address += pair;
     }
-    // Another namespace has another agent: nobody else's NIC goes down.
+    // Another namespace has another agent: no NIC of another namespace goes down.
     Child role("link", {"", "", "", address});
     const std::string said = role.line();
     if (said.starts_with("no ")) GTEST_SKIP() << said;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes that share one processor: each one's progress needs the other to run, so whoever waits must
+// Two processes that share one processor: each one's progress needs the other to run, so a waiting one must
 // let go of it (spec/compat T12, T16).
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -21,7 +21,7 @@ std::set<int> open_descriptors() {
     return open;
 }
 
-/// What whoever runs the test has left open. Taken before the library is used for the first time.
+/// What the caller of the test has left open. Taken before the library is used for the first time.
 const std::set<int> at_start = open_descriptors();
 
 TEST(StartedPrograms, InheritNoDescriptorOfTheLibrary) {

@@ -31,7 +31,7 @@ using Arguments = std::vector<std::string>;
 /// --seconds of the soak (soak_test.cpp).
 int& soak_seconds();
 
-/// One line to whoever started this process.
+/// One line to the process that started this one.
 inline void say(const std::string& text) { std::cout << text << std::endl; }
 
 /// What main() does under --role.

@@ -76,7 +76,7 @@ struct Peer {
     VIP_DESCRIPTOR* send = nullptr;
     std::uint32_t sent = 0, received = 0;
     bool sending = false;
-    bool owes = false;  // an answer, as soon as the last one is out
+    bool answer_due = false;  // an answer, as soon as the last one is out
 };
 
 class Soaker {
@@ -138,7 +138,7 @@ private:
         peer.send = end_.message(end_.buffer(kLargest, 's'), kLargest);
     }
 
-    // Everybody asks everybody, then waits for one after the other.
+    // Each process asks each, then waits for one after the other.
     void connect_all(const std::string& run) {
         const auto name = [&](std::uint32_t from, std::uint32_t to) {
             return run + "-" + std::to_string(from) + "-" + std::to_string(to);
@@ -164,7 +164,7 @@ private:
     void answer(std::uint32_t to) {
         Peer& peer = peers_[to];
         if (peer.sending) {
-            peer.owes = true;
+            peer.answer_due = true;
             return;
         }
         const Head head{self_, to, peer.sent++, some_size()};
@@ -195,10 +195,10 @@ private:
         answer(from);
     }
 
-    void turn(VIP_ULONG patience) {
+    void turn(VIP_ULONG limit) {
         VIP_VI_HANDLE vi = nullptr;
         VIP_BOOLEAN receive = VIP_FALSE;
-        const VIP_RETURN code = VipCQWait(end_.send_cq, patience, &vi, &receive);
+        const VIP_RETURN code = VipCQWait(end_.send_cq, limit, &vi, &receive);
         if (code == VIP_TIMEOUT) return;
         require(code, "VipCQWait");
         std::uint32_t i = 0;
@@ -211,8 +211,8 @@ private:
         VIP_DESCRIPTOR* done = nullptr;
         require(VipSendDone(vi, &done), "VipSendDone");
         peers_[i].sending = false;
-        if (peers_[i].owes) {
-            peers_[i].owes = false;
+        if (peers_[i].answer_due) {
+            peers_[i].answer_due = false;
             answer(i);
         }
     }

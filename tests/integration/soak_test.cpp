@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// viaduct_integration --gtest_filter=Soak.* [--seconds N]: 64 processes, everybody with everybody, messages
+// viaduct_integration --gtest_filter=Soak.* [--seconds N]: 64 processes, each with each, messages
 // of random sizes, every byte looked at, and no memory that grows.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ constexpr int kProcesses = 64;
 constexpr long kGrowthKib =
     512;  // malloc's and the kernel's own rounding; what leaks with each message is far more
 
-/// Of all processes what they have said by now. Where one fails the others wait for it, and the one that is asked first
+/// Of all processes what they have said by now. Where one fails the others wait for it, and the one asked first
 /// tells of that only.
 std::string whatever_they_say(const std::vector<std::unique_ptr<Child>>& all) {
     std::string text;

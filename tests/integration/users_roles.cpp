@@ -13,7 +13,7 @@ namespace viaduct::integration {
 
 namespace {
 
-constexpr VIP_ULONG kPatience = 1500;
+constexpr VIP_ULONG kTimeout = 1500;
 constexpr std::uint32_t kBytes = 30'000;
 
 /// Sends where the other one may write.
@@ -34,11 +34,11 @@ int play_user(const Arguments& arguments) {
     require(readlink("/proc/self/exe", path, sizeof path - 1) > 0, "readlink");
     if (user != 0) require(setgid(user) == 0 && setuid(user) == 0, "setuid");
     if (access(path, R_OK | X_OK) != 0) {
-        say("closed");  // the build folder is not for everybody
+        say("closed");  // the build folder is not for all users
         return 0;
     }
     End end;
-    VIP_DESCRIPTOR* receive = end.receive(kBytes);  // posted before connecting, as everybody does
+    VIP_DESCRIPTOR* receive = end.receive(kBytes);  // posted before connecting, as all programs do
     VIP_DESCRIPTOR* tells = end.receive(sizeof(Window));
     const bool waits = own(1) == "wait";
     Address local(end.nic, own(2)), remote(end.nic, own(2));
@@ -48,14 +48,14 @@ int play_user(const Arguments& arguments) {
         Address from = Address::blank();
         VIP_CONN_HANDLE connection = nullptr;
         const VIP_RETURN met =
-            VipConnectWait(end.nic, local.get(), kPatience, from.get(), &attributes, &connection);
+            VipConnectWait(end.nic, local.get(), kTimeout, from.get(), &attributes, &connection);
         if (met != VIP_SUCCESS) {
-            say(met == VIP_TIMEOUT ? "nobody came" : "VipConnectWait " + std::to_string(met));
+            say(met == VIP_TIMEOUT ? "no client came" : "VipConnectWait " + std::to_string(met));
             return 0;
         }
         require(VipConnectAccept(connection, end.vi), "VipConnectAccept");
     } else {
-        const VIP_RETURN asked = VipConnectRequest(end.vi, local.get(), remote.get(), kPatience, &attributes);
+        const VIP_RETURN asked = VipConnectRequest(end.vi, local.get(), remote.get(), kTimeout, &attributes);
         if (asked != VIP_SUCCESS) {
             say(asked == VIP_NO_MATCH ? "no match" : "VipConnectRequest " + std::to_string(asked));
             return 0;

@@ -11,9 +11,9 @@
 namespace viaduct::integration {
 namespace {
 
-constexpr const char* kNobody = "65534";
+constexpr const char* kOtherUser = "65534";
 
-/// vipkad as the service of a host: at a path, for everybody.
+/// vipkad as the service of a host: at a path, for all users.
 class Service {
 public:
     explicit Service(bool cross_user)
@@ -65,15 +65,15 @@ TEST(Users, MeetOnlyWhereTheConfigurationLetsThem) {
     if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
     {
         const Service apart(false);
-        const Said same = meet(kNobody, kNobody);
+        const Said same = meet(kOtherUser, kOtherUser);
         if (same.first == "closed") GTEST_SKIP() << "the build folder is closed to other users";
         EXPECT_EQ(Said("exchanged", "exchanged"), same) << "one user with himself";
-        EXPECT_EQ(Said("nobody came", "no match"), meet("0", kNobody));
-        EXPECT_EQ(Said("nobody came", "no match"), meet(kNobody, "0"));
+        EXPECT_EQ(Said("no client came", "no match"), meet("0", kOtherUser));
+        EXPECT_EQ(Said("no client came", "no match"), meet(kOtherUser, "0"));
     }
     const Service together(true);
-    EXPECT_EQ(Said("exchanged", "exchanged"), meet("0", kNobody));
-    EXPECT_EQ(Said("exchanged", "exchanged"), meet(kNobody, "0"));
+    EXPECT_EQ(Said("exchanged", "exchanged"), meet("0", kOtherUser));
+    EXPECT_EQ(Said("exchanged", "exchanged"), meet(kOtherUser, "0"));
 }
 
 }  // namespace

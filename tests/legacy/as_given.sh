@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Compiles each program here the way its author would have, without our build system, once with warnings and once
-# without, and runs the one that needs no partner.
+# without, and runs the program that needs no partner.
 #
 #   as_given.sh COMPILER INCLUDE-FOLDER LIBRARY-FOLDER
 set -eu

@@ -84,7 +84,7 @@ class Session:
             path = os.path.join(self.folder, variable)
             os.mkdir(path, 0o700)
             self.private[variable] = self.environment[variable] = path
-        # Memory and threads that nobody frees or joins at the end are a habit of these programs, not a finding.
+        # Memory and threads that are not freed or joined at the end are a habit of these programs, not a finding.
         for variable, setting in (("ASAN_OPTIONS", "detect_leaks=0"), ("TSAN_OPTIONS", "report_thread_leaks=0")):
             self.environment[variable] = ":".join(filter(None, [os.environ.get(variable), setting]))
         self.mark = "%s=%d-%d" % (MARK, os.getpid(), time.time_ns())
@@ -204,7 +204,7 @@ class Session:
                         found.append("process %s: %s" % (pid, f.read().replace(b"\0", b" ").decode()))
                     self.strays.add(int(pid))
             except OSError:
-                continue  # ended meanwhile, or somebody else's
+                continue  # ended meanwhile, or another user's
         return found
 
     def end_strays(self):
@@ -333,7 +333,7 @@ def threads(s, i):
     s.finish()
     expect(client, r"client: %d answers from handlers, %d from queue handlers, %d messages each way\n"
            % (messages, messages, messages))
-    expect(server, r"server: all answered, the client has gone\n")
+    expect(server, r"server: all answered, the client has left\n")
 
 
 def ring(s, i):
@@ -384,7 +384,7 @@ def notify(s, i):
         expect(process, r"client: asked %d times\n" % messages)
     line = r"server: (\d+) answered, %d clients left, %d times told\n" % (clients, clients)
     answered = int(expect(server, line).group(1))
-    # Who does not wait for the last answer may have gone before its request came.
+    # A client that does not wait for the last answer may have left before its request came.
     if not clients * messages - ways.count("b") <= answered <= clients * messages:
         raise Failure("the server answered %d requests of %d" % (answered, clients * messages))
 
@@ -393,16 +393,16 @@ def sessions(s, i):
     clients, each, killed = 1 + i % 3, 40 if s.light else 80, 6 * (i % 2)
     args = ["-d", DEVICES[i % len(DEVICES)], "-r", "dru"[i % 3]]
     server = s.start("sessions", "-s", "-n", clients * each + killed, "-v", 1 + i % 4, *args)
-    everybody = [(s.start_far("sessions", "-c", s.host, "-n", each, "-w", "d", "-i", k, *args), each)
+    clients_of_all = [(s.start_far("sessions", "-c", s.host, "-n", each, "-w", "d", "-i", k, *args), each)
                  for k in range(clients)]
     if killed:
-        everybody.append((s.start_far("sessions", "-c", s.host, "-n", killed, "-w", "k", "-i", clients, *args), killed))
+        clients_of_all.append((s.start_far("sessions", "-c", s.host, "-n", killed, "-w", "k", "-i", clients, *args), killed))
     s.finish()
-    for process, number in everybody:
+    for process, number in clients_of_all:
         expect(process, r"client: %d sessions\n" % number)
     line = r"server: %d sessions, (\d+) requests\n" % (clients * each + killed)
     answered = int(expect(server, line).group(1))
-    # Who is killed has sent one to five requests; the last may have gone with it.
+    # A killed client has sent one to five requests; the last may be lost with it.
     if not 5 * clients * each <= answered <= 5 * (clients * each + killed):
         raise Failure("the server answered %d requests" % answered)
 
@@ -431,7 +431,7 @@ def enum(s, i):
 
 
 PROGRAMS = [pingpong, many2one, alltoall, rdmamove, threads, ring, enum, watch, notify, pages, sessions]
-ALONE = [enum]  # has nobody to connect to
+ALONE = [enum]  # has no peer to connect to
 
 
 def repeat(session, program, times):
@@ -482,7 +482,7 @@ def main():
     programs = [p for p in PROGRAMS if not options.far or p not in ALONE]
     if watch in programs and os.environ.get("VIADUCT_NAMES_DEFAULT_PROVIDER") == "verbs":
         programs.remove(watch)
-        print("watch      SKIPPED: a verbs NIC completes the descriptors of who does not call it late")
+        print("watch      SKIPPED: a verbs NIC completes the descriptors of a program that does not call it late")
     session = Session(options)
     try:
         results = [repeat(session, p, options.repeat) for p in programs if options.program in (p.__name__, "all")]

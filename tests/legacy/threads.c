@@ -67,7 +67,7 @@ void peer_is_done(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *e)
     if (e->ErrorCode != VIP_ERROR_CONN_LOST || !all)
         fatal_callback(context, e);
     if (!leaving++) {
-        printf("server: all answered, the client has gone\n");
+        printf("server: all answered, the client has left\n");
         exit(0);
     }
 }

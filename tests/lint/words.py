@@ -63,7 +63,7 @@ FILES = {"usual_message", "hold", "pace", "kept_requests", "lender", "only_one",
          "holds", "between_looks", "slots", "lost", "short_way", "brief", "company", "seats", "first_look", "companion", "doubt", "hello"}
 FILE_SCOPE = re.compile(r"^(core|vipl|kagent|providers|mpi-adi)/")
 # Former names of settings: the table of aliases has them, and what tests and describes it.
-SETTINGS = re.compile(r"\bdeaf_ms\b|\bslots_after\b|\bDEAF_MS\b|\b\w*SLOTS_AFTER\b", re.I)
+SETTINGS = re.compile(r"\bdeaf_ms\b|\bslots_after\b|\bDEAF_MS\b|\b\w*SLOTS_AFTER\b|\brail_patience\b|RAIL_PATIENCE\b", re.I)
 HAS_OLD_SETTINGS = {"core/config/config_keys.cpp", "tests/unit/core_config_test.cpp", "man/viaduct.toml.5.md", "CHANGELOG.md",
                     "tests/lint/words.py", "tests/lint/selftest.py"}
 SETTINGS_SCOPE = re.compile(r"^(?!docs/spec/)")

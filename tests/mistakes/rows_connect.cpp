@@ -218,7 +218,7 @@ std::string inherited() {
 
 Rows rows_connect() {
     return {
-        {"connect.nobody",
+        {"connect.no_waiter",
          "VipConnectRequest to an address at which no program waits",
          no_waiter,
          {"VIP_NO_MATCH", "no program waits", "discriminator"}},

@@ -282,7 +282,7 @@ Rows rows_objects() {
          "VipNSGetHostByName before VipNSInit",
          unstarted_names,
          {"VIP_ERROR_NAMESERVICE", "VipNSInit first"}},
-        {"names.unknown", "the name of a host that nobody knows", unknown_host, {"no-such-host.invalid", "vip_hosts"}},
+        {"names.unknown", "the name of an unknown host", unknown_host, {"no-such-host.invalid", "vip_hosts"}},
         {"management",
          "VipQuerySystemManagementInfo with an unknown InfoType",
          unknown_information,

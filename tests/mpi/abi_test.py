@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Are the values and sizes of our mpi.h those of MPICH's on this kind of processor?    abi_test.py COMPILER OUR-MPI.H THEIRS
 
-Both headers are compiled with the same table of all that ours defines as a number or a handle and the other one knows; the tables
+Both headers are compiled with the same table of all that ours defines as a number or a handle and the other one has; the tables
 are read out of the objects. Programs that are compiled with one of them run with the library of the other.
 """
 import os

@@ -323,7 +323,7 @@ TEST(Datatype, CountsElementsOfAMessageThatEndsInsideAnItem) {
     mixed->release();
 }
 
-TEST(Datatype, HandleOfAFreedTypeIsNobodys) {
+TEST(Datatype, HandleOfAFreedTypeIsInvalid) {
     MPI_Datatype handle =
         type_publish(make_repeated(2, 1, 8, *type_of(MPI_INT)), {MPI_COMBINER_VECTOR, {}, {}, {MPI_INT}, {}});
     MPI_Datatype kept = handle;

@@ -37,7 +37,7 @@ jobs.ends_well("wrong calls", [start(1, "wrong")], LIMIT)
 with tempfile.TemporaryDirectory() as folder:
     port = os.path.join(folder, "port")
     survivor = start(2, "survive", port)
-    jobs.ends_well("the one that dies", [start(1, "die", port)], LIMIT)
+    jobs.ends_well("a caller that dies", [start(1, "die", port)], LIMIT)
     jobs.ends_well("after a death", [start(2, "call", port, "1"), survivor], LIMIT)
 
 sys.exit(1 if jobs.failures else 0)

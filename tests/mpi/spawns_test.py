@@ -38,8 +38,8 @@ with tempfile.TemporaryDirectory() as folder:
     files = {"CMPI_NAME_FOLDER": os.path.join(folder, "names")}
     jobs.ends_well("a name in a file",
                    [start(hydra(1, "publish", "a name"), files), start([program, "look-up", "a name"], files)], LIMIT)
-    jobs.ends_well("a publisher that is gone", [start([program, "no-name", "a name"], files)], LIMIT)
-    # A folder that others may write to is not believed.
+    jobs.ends_well("a publisher that has ended", [start([program, "no-name", "a name"], files)], LIMIT)
+    # A folder that others may write to is not used.
     os.chmod(files["CMPI_NAME_FOLDER"], 0o777)
     jobs.ends_well("a folder of all", [start([program, "no-name", "a name"], files)], LIMIT)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
    Parallel HDF5: every process writes rows that lie between those of the others, reads those of its neighbour, and then
-   a block of columns that all have written; contiguous and in chunks that fit nobody's part, compressed too, each
+   a block of columns that all have written; contiguous and in chunks that fit no process' part, compressed too, each
    process for itself and all together. Every number is checked. */
 #include <hdf5.h>
 #include <mpi.h>

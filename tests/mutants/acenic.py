@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Mutants of acenic: who a frame on a shared port is for, what a port is, lent memory."""
+"""Mutants of acenic: which host a frame on a shared port is for, what a port is, lent memory."""
 
 from mutant import Mutant
 
@@ -35,7 +35,7 @@ MUTANTS = [
         "listener-refused-by-another", (), "a host says for another that it does not listen",
         PACKET + "requests.cpp",
         "match != matches_.end() && match->second.slot == slot", "match != matches_.end()",
-        ("unit AcenicSteering.AListenerThatHasGoneIsNotBelievedWhenItSaysNoMatch",),
+        ("unit AcenicSteering.NoMatchOfAListenerThatHasLeftDoesNotCount",),
     ),
     Mutant(
         "damaged-withdrawal", (), "a damaged withdrawal takes a request back",
@@ -45,13 +45,13 @@ MUTANTS = [
         ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
     ),
     Mutant(
-        "withdrawal-of-a-stranger", (), "anybody takes a request back that a host has",
+        "withdrawal-of-another-host", (), "any host takes a request back that a host has",
         PACKET + "requests.cpp",
         "if (attempt.nonce == nonce && attempt.from == from) return", "if (attempt.nonce == nonce) return",
         ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
     ),
     Mutant(
-        "withdrawal-of-a-kept-request", (), "anybody takes a request back that is kept",
+        "withdrawal-of-a-kept-request", (), "any host takes a request back that is kept",
         PACKET + "requests.cpp",
         "return w.nonce == nonce && w.request.from == from; });", "return w.nonce == nonce; });",
         ("unit AcenicSteering.OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame",),
@@ -63,21 +63,21 @@ MUTANTS = [
         ("unit AcenicSteering.RequestsOfTwoHostsUnderOneNumberAreTwo",),
     ),
     Mutant(
-        "kept-requests-unlimited", (), "any number of requests for nobody is kept",
+        "kept-requests-unlimited", (), "any number of requests without a waiter is kept",
         PACKET + "requests.cpp",
         "    if (waiting_.size() == kMostWaiting) waiting_.pop_front();\n", "",
-        ("unit AcenicSteering.OfManyRequestsForNobodyTheLastOnesAreKept",),
+        ("unit AcenicSteering.OfManyRequestsWithoutAWaiterTheLastOnesAreKept",),
     ),
     Mutant(
-        "requests-of-a-dead-host", (), "requests go on to a host that has gone",
+        "requests-of-a-dead-host", (), "requests go on to a host that has left",
         PACKET + "requests.cpp",
         "    std::erase_if(matches_, [&](const auto& m) { return m.second.slot == slot; });\n", "",
-        ("unit AcenicSteering.WhatAHostHadGoesToTheOthersWhenItHasGone",),
+        ("unit AcenicSteering.WhatAHostHadGoesToTheOthersWhenItHasLeft",),
     ),
     Mutant(
         "frames-before-joining", (), "a host takes frames before it has joined",
         ACENIC + "daemon/steering.cpp",
-        "slot != kNobody && alive_[slot]", "slot != kNobody",
+        "slot != kNoSlot && alive_[slot]", "slot != kNoSlot",
         ("unit AcenicSteering.AHostThatHasNotJoinedTakesNoFrames",),
     ),
     Mutant(

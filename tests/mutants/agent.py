@@ -7,7 +7,7 @@ AGENT = "kagent/"
 
 MUTANTS = [
     Mutant(
-        "confirmed-by-another", ("C7",), "anybody confirms a connection",
+        "confirmed-by-another", ("C7",), "any process confirms a connection",
         AGENT + "connection_table.cpp",
         "    if (it->second.end.party.session != session) return false;\n", "    if (session == UINT64_MAX) return false;\n",
         ("unit ConnectionTableTest.OnlyTheRequesterCanConfirm",),
@@ -17,22 +17,22 @@ MUTANTS = [
         AGENT + "agent_names.cpp",
         "    NameLookup body;\n    const Context* c = mail.get(&body) ? registry_.find(body.context_id, s.id) : nullptr;",
         "    NameLookup body;\n    const Context* c = mail.get(&body) ? registry_.find(body.context_id) : nullptr;",
-        ("unit AgentRulesTest.NobodyLooksUpNamesThroughAnothersContext",),
+        ("unit AgentRulesTest.NoSessionLooksUpNamesThroughAnothersContext",),
     ),
     Mutant(
         "address-through-any-context", (), "so are addresses",
         AGENT + "agent_names.cpp",
         "!mail.get(&body) || registry_.find(body.context_id, s.id) == nullptr", "!mail.get(&body) || registry_.find(body.context_id) == nullptr",
-        ("unit AgentRulesTest.NobodyLooksUpNamesThroughAnothersContext",),
+        ("unit AgentRulesTest.NoSessionLooksUpNamesThroughAnothersContext",),
     ),
     Mutant(
-        "context-closed-by-any", (), "anybody closes a context",
+        "context-closed-by-any", (), "any process closes a context",
         AGENT + "agent_nics.cpp",
         "    if (!mail.get(&body) || registry_.find(body.context_id, s.id) == nullptr) {\n        refuse(s,"
         " mail.header.ticket, Status::invalid, \"no such context in this session\");",
         "    if (!mail.get(&body) || registry_.find(body.context_id) == nullptr) {\n        refuse(s,"
         " mail.header.ticket, Status::invalid, \"no such context in this session\");",
-        ("unit AgentNicTest.NobodyCanUseAnothersContext",),
+        ("unit AgentNicTest.NoSessionCanUseAnothersContext",),
     ),
     Mutant(
         "context-claimed-by-another-user", (), "a process of another user claims a context",
@@ -53,7 +53,7 @@ MUTANTS = [
         ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
     ),
     Mutant(
-        "claim-beyond-limit", (), "who claims a context holds what it says",
+        "claim-beyond-limit", (), "a process that claims a context holds what it says",
         AGENT + "registry.cpp",
         "        if (context.held[kind] > limits_.limit(quota_of(kind))) return Status::out_of_resources;\n", "        (void)kind;\n",
         ("unit AgentRulesTest.AContextIsClaimedByItsOwnProcessThatSaysSoAndWithinTheLimits",),
@@ -83,16 +83,16 @@ MUTANTS = [
         ("unit AgentLimitTest.LimitsAreEachUsersOwn",),
     ),
     Mutant(
-        "dropped-heard", (), "who was dropped may still say hello",
+        "dropped-heard", (), "a dropped client may still say hello",
         AGENT + "agent.cpp",
         "    if (!it->second.dropped) judge(", "    judge(",
-        ("unit AgentRulesTest.WhoWasDroppedIsNeitherHeardNorTold",),
+        ("unit AgentRulesTest.ADroppedClientIsNeitherReadNorAnswered",),
     ),
     Mutant(
-        "dropped-told", (), "who was dropped is still told",
+        "dropped-told", (), "a dropped client is still told",
         AGENT + "agent.cpp",
         "    if (s.dropped) return;\n    mail.header", "    mail.header",
-        ("unit AgentRulesTest.WhoWasDroppedIsNeitherHeardNorTold",),
+        ("unit AgentRulesTest.ADroppedClientIsNeitherReadNorAnswered",),
     ),
     Mutant(
         "lost-files-unnoticed", (), "files that were lost on the way are not missed",
@@ -207,9 +207,9 @@ MUTANTS = [
         ("unit AgentRulesTest.WhatAUserGivesBackIsThereForTheOthers",),
     ),
     Mutant(
-        "more-returned-than-had", (), "who gives back more than he has gains by it",
+        "more-returned-than-had", (), "a user that gives back more than it has gains by it",
         AGENT + "limits.cpp",
         "const uint64_t back = std::min(have, amount);", "const uint64_t back = amount;",
-        ("unit AgentRulesTest.NobodyGivesBackMoreThanHeHas",),
+        ("unit AgentRulesTest.NoUserGivesBackMoreThanItHas",),
     ),
 ]

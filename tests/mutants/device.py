@@ -112,7 +112,7 @@ MUTANTS = [
         ("adi_module_test via data",),
     ),
     Mutant(
-        "written-unasked", ("C56",), "a finish ends a receive that nobody was to write into",
+        "written-unasked", ("C56",), "a finish ends a receive that was not to be written into",
         PROTOCOL + "move.cpp",
         "    if (t->method != Method::put || frame.length == 0 ||", "    if (frame.length == 0 ||",
         ("adi_module_test via data",),
@@ -136,7 +136,7 @@ MUTANTS = [
         ("adi_module_test via answers",),
     ),
     Mutant(
-        "cancelled-unasked", ("C70",), "a peer may take back what nobody wanted back",
+        "cancelled-unasked", ("C70",), "a peer may take back what was not recalled",
         PROTOCOL + "cancel.cpp",
         "    if (t == nullptr || !t->cancelling) return false;", "    if (t == nullptr) return false;",
         ("adi_module_test via answers",),

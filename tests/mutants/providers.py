@@ -61,19 +61,19 @@ MUTANTS = [
         ("unit Hostile.AMessageHasNoMoreBytesThanItSaid",),
     ),
     Mutant(
-        "inline-length-believed", (), "a line has more than a line holds",
+        "inline-length-unchecked", (), "a line has more than a line holds",
         PARAMNET + "receive_message.cpp",
         "        if (length > kInlineBytes) {", "        if (length > UINT32_MAX) {",
         ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
     ),
     Mutant(
-        "block-length-believed", (), "a fragment is longer than a fragment may be",
+        "block-length-unchecked", (), "a fragment is longer than a fragment may be",
         PARAMNET + "receive_message.cpp",
         "    if (length > kMaxFragment || unit != expected) {", "    if (unit != expected) {",
         ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),
     ),
     Mutant(
-        "block-place-believed", (), "a fragment lies where the sender says",
+        "block-place-unchecked", (), "a fragment lies where the sender says",
         PARAMNET + "receive_message.cpp",
         "    if (length > kMaxFragment || unit != expected) {", "    if (length > kMaxFragment || (unit != expected && unit == 0)) {",
         ("unit Hostile.ImpossibleLinesBreakTheConnectionAndNothingElse",),

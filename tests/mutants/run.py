@@ -3,7 +3,7 @@
 """Changes the product, one place at a time, and shows that a test notices (`./viaduct mutants`).
 
 Each mutant of the tables (table.py) is made in a copy of the tree and of its build folder: an overlay over
-both at their own place, seen by nobody outside of a mount namespace of its own, so that only what depends on the changed
+both at their own place, seen only in a mount namespace of its own, so that only what depends on the changed
 file is compiled again and nothing is left behind.  First the named tests must pass there, then all of them must fail:
     killed          each did, or did not end in its time
     SURVIVED        one passed all the same

@@ -23,7 +23,7 @@ BAD = [
     (dict(tests=("adi_module_test via gone",)), "no case of that module"),
     (dict(tests=("unit Gone.Never",)), "no case in tests/unit"),
     (dict(tests=("ctest adi.via",)), "no target of its own"),
-    (dict(rows=("C99",)), "nobody knows a row C99"),
+    (dict(rows=("C99",)), "there is no row C99"),
     (dict(rows=("C67",)), "C67 names none of the tests that kill it"),
     (dict(name="any-source"), "is there twice"),
 ]

@@ -59,6 +59,6 @@ def faults(root):
                 yield f"{m.name}: names `{test}`: {why or 'which has no target of its own'}"
         for row in m.rows:
             if row not in named:
-                yield f"{m.name}: nobody knows a row {row}"
+                yield f"{m.name}: there is no row {row}"
             elif not any(obligations.covers(name, test) for name in named[row] for test in m.tests):
                 yield f"{m.name}: {row} names none of the tests that kill it"

@@ -139,16 +139,16 @@ MUTANTS = [
         ("unit VerbsChecks.AnErrorCompletesWhatWasBeforeIt",),
     ),
     Mutant(
-        "no-receive-untold", (), "a peer does not hear that it had no receive",
+        "no-receive-untold", (), "a peer is not told that it had no receive",
         VERBS + "failed.cpp",
         "    if (v.no_receive) tell_peer(*ep.link, MessageKind::no_receive);\n", "",
         ("unit VerbsData.APeerWithoutAReceiveIsToldSo",),
     ),
     Mutant(
-        "device-refusal-untold", (), "the owner does not hear what its device has refused",
+        "device-refusal-untold", (), "the owner is not told what its device has refused",
         VERBS + "failed.cpp",
         "    if (v.refused) tell_refused(*ep.link, d);\n", "",
-        ("unit VerbsChecks.TheOwnerHearsWhatItsDeviceHasRefused",),
+        ("unit VerbsChecks.TheOwnerIsToldWhatItsDeviceHasRefused",),
     ),
     Mutant(
         "failed-receive-uncounted", (), "a message that was too long has not arrived",
@@ -157,10 +157,10 @@ MUTANTS = [
         ("unit VerbsRecovery.ReceivesAreKeptOverARecovery",),
     ),
     Mutant(
-        "receive-blamed-for-length", (), "a receive whose memory has gone was too short",
+        "receive-blamed-for-length", (), "a receive whose memory was unmapped was too short",
         VERBS + "failed.cpp",
         "    if (known == 0) known = check_receive(*ep.vi, q.oldest_incomplete(), &capacity);\n", "",
-        ("unit VerbsChecks.AReceiveWhoseMemoryHasGoneSaysSo",),
+        ("unit VerbsChecks.AReceiveWhoseMemoryIsUnmappedSaysSo",),
     ),
     Mutant(
         "receive-flush-without-suspicion", (), "a flushed receive is the end of nothing",

@@ -19,10 +19,10 @@ MUTANTS = [
         ("unit WireStorm.EveryByteOnceAndInOrderInBadWeather",),
     ),
     Mutant(
-        "pass-unchecked", (), "a frame of a stranger is taken",
+        "pass-unchecked", (), "a frame of an unknown host is taken",
         WIRE + "link.cpp",
         "    return h.pass == pass_;", "    return true;",
-        ("unit WireStrangers.AForgedFrameWithoutThePassDoesNothing",),
+        ("unit WireForeignFrames.AForgedFrameWithoutThePassDoesNothing",),
     ),
     Mutant(
         "tag-unchecked", (), "a frame whose tag is wrong is taken",
@@ -75,7 +75,7 @@ MUTANTS = [
         ("unit WireForged.AnAnswerComesOnce",),
     ),
     Mutant(
-        "answered-before-asked", (), "a read that has not gone may be answered",
+        "answered-before-asked", (), "a read that was not sent may be answered",
         WIRE + "sender.cpp",
         "!o.begun || o.answered", "o.answered",
         ("unit WireForged.AnAnswerThatWasNotAskedForEndsTheConnection",),
@@ -132,7 +132,7 @@ MUTANTS = [
         "timeout-never-in-vain", (), "a late acknowledgement costs the window",
         WIRE + "sender.cpp",
         "    if (!in_vain_) return congestion_.was_right();", "    return congestion_.was_right();",
-        ("unit WireTraffic.ATimeoutInVainCostsNoWindow",),
+        ("unit WireTraffic.ANeedlessTimeoutCostsNoWindow",),
     ),
     Mutant(
         "udp-train-as-one-frame", (), "frames that the kernel has put together are taken for one",
@@ -246,7 +246,7 @@ MUTANTS = [
         "confirmed-by-another-attempt", (), "the confirmation of another attempt connects",
         WIRE + "link_connect.cpp",
         "a.nonce != nonce_ || !peer_known_", "!peer_known_",
-        ("unit WireForged.AConfirmationOfAnotherAttemptConnectsNobody",),
+        ("unit WireForged.AConfirmationOfAnotherAttemptConnectsNoEnd",),
     ),
     Mutant(
         "request-of-another-host", (), "a request of another host counts as a copy",
@@ -259,7 +259,7 @@ MUTANTS = [
         "id-of-an-earlier-link", (), "the id of an earlier link names the one in its place",
         WIRE + "link.hpp",
         "slot.in_use && slot.link->id() == id ?", "slot.in_use ?",
-        ("unit WireForged.AnIdOfAnEarlierLinkNamesNobody",),
+        ("unit WireForged.AnIdOfAnEarlierLinkNamesNone",),
     ),
     Mutant(
         "rounds-uncounted", (), "tags count the header's number alone",
@@ -268,21 +268,21 @@ MUTANTS = [
         ("unit WireForged.ATagCountsTheRoundsOfTheSequenceNumber",),
     ),
     Mutant(
-        "untagged-believed", (), "with a key, frames without a tag are believed",
+        "untagged-unchecked", (), "with a key, frames without a tag are taken",
         WIRE + "node.cpp",
         "tagged == is_keyed()", "true",
         ("unit WireAuth.AMessageWithoutATagIsNotTaken",),
     ),
     Mutant(
-        "answers-unlimited", (), "frames of nobody's are answered without a limit",
+        "answers-unlimited", (), "frames of no connection are answered without a limit",
         WIRE + "answer_rate.hpp",
         "        if (saved_ < each_) return false;\n", "",
-        ("unit WireStrangers.AScanOfAllIdsGetsFewAnswers",),
+        ("unit WireForeignFrames.AScanOfAllIdsGetsFewAnswers",),
     ),
     Mutant(
         "challenges-unlimited", (), "resets out of sequence are asked back without a limit",
         WIRE + "link.cpp",
         "!is_connected() || !node_.may_answer(now)", "!is_connected()",
-        ("unit WireStrangers.AResetOutOfSequenceIsAskedBack",),
+        ("unit WireForeignFrames.AResetOutOfSequenceIsAskedBack",),
     ),
 ]

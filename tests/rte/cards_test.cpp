@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Binary values as short words, there and back; and words nobody should have written.
+// Binary values as short words, there and back; and malformed words.
 #include "mpi-adi/rte/cards.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(Cards, too_long_to_be_counted_are_refused) {
     EXPECT_TRUE(split_card(std::string(200'000, 'x'), 32).empty());
 }
 
-TEST(Cards, of_another_form_are_not_believed) {
+TEST(Cards, of_another_form_are_ignored) {
     using Pieces = std::vector<std::string>;
     const Pieces bad[] = {{},        {""},        {"00"},         {".00"},       {"1.0"},  {"1.0g"},
                           {"1.0G"},  {"0."},      {"2.00"},       {"-1.00"},     {"x.00"}, {"99999.00"},

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     if (!job->fence()) return complain(*job, "fence");
     for (int rank = 0; rank < job->size(); rank++)
         if (job->get(rank, "card") != card_of(rank)) return complain(*job, "get");
-    if (job->get(0, "nothing")) return complain(*job, "a value that nobody published");
+    if (job->get(0, "nothing")) return complain(*job, "a value that was not published");
 
     if (argc == 3 && job->rank() == 1) {
         if (std::strcmp(argv[1], "leave") == 0) ::_exit(std::atoi(argv[2]));

@@ -53,7 +53,7 @@ code, lines, errors = run([JOB])
 expect("alone: rank 0 of 1", code == 0 and lines == ["alone rank 0 of 1 nodes 0"], (code, lines, errors))
 
 def aborts_on_a_busy_machine(name, launcher):
-    """Three jobs at a time: who is gone before whom is then another matter each time."""
+    """Three jobs at a time: the order in which they end then differs each time."""
     codes = []
     for _ in range(30):
         jobs = [subprocess.Popen(launcher + ["-n", "3", JOB, "abort", "7"], stdout=subprocess.DEVNULL,

@@ -38,7 +38,7 @@ public:
     }
     ~Launcher() { finish(); }
 
-    // Returns when the client has gone.
+    // Returns when the client has left.
     void finish() {
         if (thread_.joinable()) thread_.join();
     }

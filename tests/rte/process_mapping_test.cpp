@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// PMI_process_mapping as launchers write it, and as nobody should.
+// PMI_process_mapping as launchers write it, and malformed.
 #include "mpi-adi/rte/process_mapping.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ TEST(ProcessMapping, places_ranks_block_by_block) {
     EXPECT_THAT(*nodes_from_mapping("(vector,(0,1,0),(3,1,1))", 2), ElementsAre(3, 3));
 }
 
-TEST(ProcessMapping, of_another_form_is_not_believed) {
+TEST(ProcessMapping, of_another_form_is_ignored) {
     for (const char* text :
          {"", "(vector", "(vector)", "(vector,)", "(vector,(0,1))", "(vector,(0,1,4)", "(vector,(0,1,4))x",
           "(vector,(0,0,4))", "(vector,(0,1,0))", "(vector,(-1,1,4))", "(vector,(0,1,-4))",

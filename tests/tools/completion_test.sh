@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# completion_test.sh COMPLETION BINDIR: what Tab offers, tool by tool; every option offered is one the tool knows.
+# completion_test.sh COMPLETION BINDIR: what Tab offers, tool by tool; every option offered is one of the tool's.
 set -euo pipefail
 # shellcheck source=utils/completion/viaduct.bash
 source "$1"

@@ -99,7 +99,7 @@ class TwoCommands(Rows):
             for _ in range(2):  # it goes on after the first client
                 seen = self.parsed("-t", ALL, "-c", "queue,cq_wait", "-b", "1:64", "-n", "20", "--check", "localhost")
                 self.look_at(seen, self.all_of(ALL, "queue,cq_wait"), [1, 2, 4, 8, 16, 32, 64], 20)
-            server.read_until("has gone\n", 2)
+            server.read_until("has left\n", 2)
             self.assertEqual(WELL, server.interrupt())
 
     def test_server_for_one_client(self):
@@ -127,7 +127,7 @@ class TwoCommands(Rows):
             server.process.kill()
             _, errors = client.communicate(timeout=tool.SECONDS)
             self.assertEqual(PROBLEM, client.returncode)
-            self.assertRegex(errors, r"\Avipperf: .*(gone|no connection|answer)")
+            self.assertRegex(errors, r"\Avipperf: .*(left|no connection|answer)")
 
 
 class Report(Rows):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""vipperf_tune_test.py PATH-OF-VIPPERF: measures this machine, which wants it alone, and keeps what it has found."""
+"""vipperf_tune_test.py PATH-OF-VIPPERF: measures this machine, which needs it alone, and keeps what it has found."""
 import os
 import re
 import tempfile

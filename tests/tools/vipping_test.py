@@ -17,11 +17,11 @@ class Client(Case):
                         r"3 messages sent, 3 answered, 0% lost, \d+ ms\n"
                         r"round trip min/avg/max/mdev = ([\d.]+/){3}[\d.]+ us\n"
                         r"round trip 50%/90%/99%/99.9% = ([\d.]+/){3}[\d.]+ us\n\Z")
-            server.read_until("has gone")
+            server.read_until("has left")
             self.assertEqual(WELL, server.interrupt())
             self.assertRegex("".join(server.lines), r"\Avipping: answering on paramnet0 [^\n]* discriminator vipping\n"
                              r"(vipping: answering on udp\d+ [^\n]* discriminator vipping\n)*"
-                             r"vipping: \S+ has come\nvipping: \S+ has gone after 3 messages\n\Z")
+                             r"vipping: \S+ has come\nvipping: \S+ has left after 3 messages\n\Z")
 
     def test_summary_as_json_agrees_with_itself(self):
         with Server():
@@ -86,7 +86,7 @@ class TheServer(Case):
             client.kill()
             client.wait()
             client.stdout.close()
-            server.read_until("has gone after ")
+            server.read_until("has left after ")
             self.expect(run("-c", "1", "-q"), WELL, "1 answered")
 
 

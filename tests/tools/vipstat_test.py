@@ -62,7 +62,7 @@ class Looking(Case):
 
 class States(Looking):
     def test_whoever_may_open_the_counters_cannot_shorten_them(self):
-        # A process whose counters are gone would be ended by SIGBUS when it counts.
+        # A process whose counters are unmapped would be ended by SIGBUS when it counts.
         with Program(VIPPING, "-s", "-d", "nic0") as server:
             server.line()
             folder = "/proc/%d/fd" % server.pid
@@ -175,9 +175,9 @@ class Output(Looking):
                             r"  VI +STATE +FOR +SENDS +/s OLDEST +RECVS +/s OLDEST +CREDITS LAST ERROR +PEER\n"
                             r"  [0-9a-f]+ +connected +[\d.]+m?s +[\d+]+ +- \S+.* 32 .*/vipping\n(.*\n)*\Z")
                 self.expect(run("-c", "-p", str(client.pid)), WELL, r"cq_overruns 0(.*\n)*.*retries 0, drops 0\n")
-                everybody = run()
-                self.expect(everybody, WELL, rf"(?m)^{client.pid} vipping ")
-                self.expect(everybody, WELL, rf"(?m)^{server.pid} vipping ")
+                all_shown = run()
+                self.expect(all_shown, WELL, rf"(?m)^{client.pid} vipping ")
+                self.expect(all_shown, WELL, rf"(?m)^{server.pid} vipping ")
 
     def test_top_without_a_terminal_is_plain_and_ends_with_the_process(self):
         with Program(VIPPING, "-s") as server:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The cable is cut under load. Restored at once, reliable levels lose nothing; cut for longer, both ends hear of it in their time, and
+"""The cable is cut under load. Restored at once, reliable levels lose nothing; cut for longer, both ends are told in their time, and
 the next connection works as soon as the cable is there again.
 
     cut.py --build BUILD [--user UID]

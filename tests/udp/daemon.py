@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """viaduct-udpd, which passes requests on to the programs of a host: several programs behind one address are told apart, its death
-costs nobody anything, and where it cannot have its port programs hear why.
+costs no program anything, and where it cannot have its port programs are told why.
 
     daemon.py --bin DIR --vipinfo PROGRAM
 """
@@ -16,21 +16,21 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "acenic"))
 from hosts import Failure, Loopback, end, finish, outcome  # noqa: E402
 
-PATIENCE = 20
+TIMEOUT = 20
 
 
 def daemons(hosts):
-    """The process ids of the ones that serve these hosts."""
+    """The process ids of the daemons that serve these hosts."""
     shown = subprocess.run(["pgrep", "-f", "^viaduct-udpd --address " + hosts.network.replace(".", "[.]")], capture_output=True, text=True,
                            check=False).stdout
     return [int(word) for word in shown.split()]
 
 
 def until(what, holds):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not holds():
         if time.monotonic() > deadline:
-            raise Failure("not within %d s: %s" % (PATIENCE, what))
+            raise Failure("not within %d s: %s" % (TIMEOUT, what))
         time.sleep(0.02)
 
 
@@ -51,7 +51,7 @@ def pair(hosts, programs, number, meanwhile=lambda: None):
 
 
 def alltoall_of_one_host(hosts, programs):
-    """Four programs behind one address: each request reaches the one that it is for."""
+    """Four programs behind one address: each request reaches the program that it is for."""
     ranks = [hosts.start(0, os.path.join(programs, "via_alltoall"), "-r", r, "-n", 4, "-k", 6, "-l", "r", "-j", 1, *["hosta"] * 4)
              for r in range(4)]
     try:
@@ -79,7 +79,7 @@ def port_taken(hosts, programs):
         hosts.settings["VIADUCT_LOG"] = "error"
         server = hosts.start(1, os.path.join(programs, "via_many2one"), "-s", "-n", 1, "-w", 1)
         try:
-            _, said = server.communicate(timeout=PATIENCE)
+            _, said = server.communicate(timeout=TIMEOUT)
         finally:
             end([server])
             del hosts.settings["VIADUCT_LOG"]
@@ -106,7 +106,7 @@ def main():
         with Loopback() as hosts:
             listed(hosts, os.path.abspath(options.vipinfo))
             port_taken(hosts, programs)
-            until("viaduct-udpd has gone", lambda: not daemons(hosts))
+            until("viaduct-udpd has left", lambda: not daemons(hosts))
             alltoall_of_one_host(hosts, programs)
             killed(hosts, programs)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Two hosts without any setting: the names by which a NIC of udp is opened, the tools that open it by themselves for another host, and what a
-program hears that asks the default NIC for one.
+program is told that uses the default NIC for one.
 
     reach.py --vipinfo PROGRAM --vipping PROGRAM --vipperf PROGRAM [--user UID]
 """

@@ -19,7 +19,8 @@
 namespace viaduct::acenic {
 namespace {
 
-// Nobody's type of frames, and another one in each process: tests run beside each other on one interface.
+// A type of frames that no other program uses, and another one in each process: tests run beside each other on one
+// interface.
 const auto kType = static_cast<uint16_t>(0xF000 | (::getpid() & 0xFFF));
 
 class AcenicPacketSocket : public testing::Test {
@@ -87,7 +88,7 @@ TEST_F(AcenicPacketSocket, AFrameOfPiecesArrivesWhole) {
     }
 }
 
-TEST_F(AcenicPacketSocket, AFrameThatIsRefusedForGoodIsLostAndHoldsNobodyUp) {
+TEST_F(AcenicPacketSocket, AFrameThatIsRefusedForGoodIsLostAndDelaysNoOther) {
     rte_mbuf* burst[] = {frame(5, 16'000, std::byte{1}), frame(1, 64, std::byte{2}),
                          frame(5, 16'000, std::byte{3}), frame(1, 65, std::byte{4})};
     ASSERT_EQ(socket_->send(burst, 4), 4u);  // the interface takes 65,536 bytes

@@ -101,10 +101,10 @@ TEST_F(AcenicSteering, FramesGoToTheHostOfTheirLink) {
     EXPECT_EQ(slot_for(bare(Kind::acknowledge, link_of(slots[1], 0), 5, 32)), slots[1]);
     EXPECT_EQ(slot_for(bare(Kind::acknowledge, link_of(slots[2], kPlacesAtEase * kLinksPerPlace - 1), 5, 32)),
               slots[2]);
-    EXPECT_EQ(slot_for(bare(Kind::acknowledge, link_of(60, 0), 5, 32)), kNobody);
+    EXPECT_EQ(slot_for(bare(Kind::acknowledge, link_of(60, 0), 5, 32)), kNoSlot);
 }
 
-TEST_F(AcenicSteering, WhatIsForNobodyIsAnsweredAsANodeWould) {
+TEST_F(AcenicSteering, AFrameForNoHostIsAnsweredAsANodeWould) {
     const auto answer = [&](const Bytes& f) { return steering.incoming(f, kRemote, 0).answer; };
     EXPECT_EQ(answer(bare(Kind::acknowledge, link_of(60, 0), 5, 32)), Kind::reset);
     EXPECT_EQ(answer(bare(Kind::disconnect, link_of(60, 0), 5, 8)), Kind::disconnected);
@@ -118,12 +118,12 @@ TEST_F(AcenicSteering, WhatIsForNobodyIsAnsweredAsANodeWould) {
 }
 
 TEST_F(AcenicSteering, ARequestThatIsTakenBackIsNotKept) {
-    EXPECT_EQ(slot_for(request("late", 5, 1)), kNobody);
-    EXPECT_EQ(slot_for(withdraw(9)), kNobody) << "of another attempt";
+    EXPECT_EQ(slot_for(request("late", 5, 1)), kNoSlot);
+    EXPECT_EQ(slot_for(withdraw(9)), kNoSlot) << "of another attempt";
     add(slots[0], listener(1, "late"));
     EXPECT_FALSE(held.frame.empty());
-    EXPECT_EQ(slot_for(request("later", 5, 2)), kNobody);
-    EXPECT_EQ(slot_for(withdraw(2)), kNobody);
+    EXPECT_EQ(slot_for(request("later", 5, 2)), kNoSlot);
+    EXPECT_EQ(slot_for(withdraw(2)), kNoSlot);
     add(slots[0], listener(2, "later"));
     EXPECT_TRUE(held.frame.empty());
 }
@@ -134,18 +134,18 @@ TEST_F(AcenicSteering, OnlyTheSenderOfARequestTakesItBackAndByAWholeFrame) {
     damaged.back() ^= std::byte{1};
     add(slots[1], listener(1, "here"));
     EXPECT_EQ(slot_for(request("here", 5, 1)), slots[1]);
-    EXPECT_EQ(steering.incoming(withdraw(1), other, 0).slot, kNobody);
-    EXPECT_EQ(slot_for(damaged), kNobody);
-    EXPECT_EQ(slot_for(request("late", 5, 2)), kNobody);
-    EXPECT_EQ(steering.incoming(withdraw(2), other, 0).slot, kNobody);
+    EXPECT_EQ(steering.incoming(withdraw(1), other, 0).slot, kNoSlot);
+    EXPECT_EQ(slot_for(damaged), kNoSlot);
+    EXPECT_EQ(slot_for(request("late", 5, 2)), kNoSlot);
+    EXPECT_EQ(steering.incoming(withdraw(2), other, 0).slot, kNoSlot);
     add(slots[0], listener(2, "late"));
     EXPECT_FALSE(held.frame.empty());
 }
 
 TEST_F(AcenicSteering, RequestsOfTwoHostsUnderOneNumberAreTwo) {
     const NicAddress other{{2, 0, 0, 0, 0, 8}};
-    EXPECT_EQ(slot_for(request("late", 5, 1)), kNobody);
-    EXPECT_EQ(steering.incoming(request("late", 5, 1), other, 0).slot, kNobody);
+    EXPECT_EQ(slot_for(request("late", 5, 1)), kNoSlot);
+    EXPECT_EQ(steering.incoming(request("late", 5, 1), other, 0).slot, kNoSlot);
     add(slots[0], listener(1, "late"));
     EXPECT_EQ(held.from, kRemote);
     add(slots[0], listener(2, "late"));
@@ -153,7 +153,7 @@ TEST_F(AcenicSteering, RequestsOfTwoHostsUnderOneNumberAreTwo) {
     EXPECT_FALSE(held.frame.empty());
 }
 
-TEST_F(AcenicSteering, OfManyRequestsForNobodyTheLastOnesAreKept) {
+TEST_F(AcenicSteering, OfManyRequestsWithoutAWaiterTheLastOnesAreKept) {
     for (uint64_t nonce = 1; nonce <= 65; ++nonce) slot_for(request("late", 5, nonce));
     add(slots[0], listener(0, "late"));
     wire::Frame f;
@@ -163,7 +163,7 @@ TEST_F(AcenicSteering, OfManyRequestsForNobodyTheLastOnesAreKept) {
     EXPECT_EQ(c.nonce, 2u);
 }
 
-TEST_F(AcenicSteering, WhatAHostHadGoesToTheOthersWhenItHasGone) {
+TEST_F(AcenicSteering, WhatAHostHadGoesToTheOthersWhenItHasLeft) {
     add(slots[0], listener(1, "service"));
     EXPECT_EQ(slot_for(request("service", 50, 1)), slots[0]);
     std::vector<Orphan> orphans;
@@ -177,33 +177,33 @@ TEST_F(AcenicSteering, AHostThatHasNotJoinedTakesNoFrames) {
     uint32_t links = 0;
     const uint32_t slot = steering.admit(&links);
     const Bytes frame = bare(Kind::acknowledge, link_of(slot, 0), 5, 32);
-    EXPECT_EQ(slot_for(frame), kNobody);
+    EXPECT_EQ(slot_for(frame), kNoSlot);
     steering.join(slot);
     EXPECT_EQ(slot_for(frame), slot);
 }
 
-TEST_F(AcenicSteering, TheHostThatHasARequestHearsThatItIsTakenBack) {
+TEST_F(AcenicSteering, TheHostThatHasARequestIsToldOfItsWithdrawal) {
     add(slots[1], listener(1, "here"));
     EXPECT_EQ(slot_for(request("here", 5, 1)), slots[1]);
     EXPECT_EQ(slot_for(withdraw(1)), slots[1]);
-    EXPECT_EQ(slot_for(withdraw(2)), kNobody);
+    EXPECT_EQ(slot_for(withdraw(2)), kNoSlot);
     EXPECT_TRUE(steering.outgoing(slots[0], withdraw(1), kRemote));
     EXPECT_FALSE(steering.outgoing(slots[0], bare(Kind::reset, 0, link_of(slots[0], 3)), kRemote));
 }
 
-TEST_F(AcenicSteering, OneListenerHearsOfOneRequestAndOfAllItsCopies) {
+TEST_F(AcenicSteering, OneListenerIsToldOfOneRequestAndOfAllItsCopies) {
     add(slots[0], listener(4, "service"));
     add(slots[1], listener(4, "service"));
     EXPECT_EQ(slot_for(request("service", 50, 1000)), slots[0]);
     EXPECT_EQ(slot_for(request("service", 60, 2000)), slots[1]) << "the first listener is used up";
     EXPECT_EQ(slot_for(request("service", 50, 1000)), slots[0]);
     EXPECT_EQ(slot_for(request("service", 60, 2000)), slots[1]);
-    EXPECT_EQ(slot_for(request("service", 70, 3000)), kNobody);
-    EXPECT_EQ(slot_for(request("other", 80, 4000)), kNobody);
+    EXPECT_EQ(slot_for(request("service", 70, 3000)), kNoSlot);
+    EXPECT_EQ(slot_for(request("other", 80, 4000)), kNoSlot);
     EXPECT_EQ(steering.wishes(), 0u);
 }
 
-TEST_F(AcenicSteering, AListenerThatHasGoneIsNotBelievedWhenItSaysNoMatch) {
+TEST_F(AcenicSteering, NoMatchOfAListenerThatHasLeftDoesNotCount) {
     add(slots[0], listener(4, "service"));
     EXPECT_EQ(slot_for(request("service", 50, 1000)), slots[0]);
     add(slots[1], listener(1, "service"));
@@ -223,10 +223,10 @@ TEST_F(AcenicSteering, WhatAFilterHasMatchedOutlivesTheNextOneInItsPlace) {
     EXPECT_EQ(slot_for(request("service", 50, 1000)), slots[0]);
 }
 
-TEST_F(AcenicSteering, ARequestThatHasJustComeIsThereForWhoComesToWait) {
+TEST_F(AcenicSteering, ARequestThatHasJustComeIsThereForALaterWait) {
     const Bytes early = request("service", 50, 1000);
-    EXPECT_EQ(slot_for(early), kNobody);
-    EXPECT_EQ(slot_for(early), kNobody) << "its copies are one";
+    EXPECT_EQ(slot_for(early), kNoSlot);
+    EXPECT_EQ(slot_for(early), kNoSlot) << "its copies are one";
     add(slots[0], listener(1, "other"));
     EXPECT_TRUE(held.frame.empty());
     add(slots[0], listener(2, "service"));
@@ -234,7 +234,7 @@ TEST_F(AcenicSteering, ARequestThatHasJustComeIsThereForWhoComesToWait) {
     EXPECT_EQ(held.from, kRemote);
     add(slots[0], listener(3, "service"));
     EXPECT_TRUE(held.frame.empty());
-    EXPECT_EQ(slot_for(request("late", 50, 2000)), kNobody);
+    EXPECT_EQ(slot_for(request("late", 50, 2000)), kNoSlot);
     steering.add(slots[0], listener(4, "late"), kSecond, &held);
     EXPECT_TRUE(held.frame.empty());
 }
@@ -258,7 +258,7 @@ TEST_F(AcenicSteering, DamagedRequestsUseNothingUp) {
     add(slots[0], listener(4, "service"));
     Bytes damaged = request("service", 50, 1000);
     damaged[100] ^= std::byte{1};
-    EXPECT_EQ(slot_for(damaged), kNobody);
+    EXPECT_EQ(slot_for(damaged), kNoSlot);
     EXPECT_EQ(steering.wishes(), 1u);
 }
 
@@ -273,14 +273,14 @@ TEST_F(AcenicSteering, PeersFindEachOtherByBothAddresses) {
     steering.remove(slots[0], 0, false);  // connected: late copies still go there
     EXPECT_EQ(slot_for(request("left", 50, 1, Kind::peer_request, "right")), slots[0]);
     steering.remove(slots[2], 0, true);  // given up
-    EXPECT_EQ(slot_for(request("left", 51, 2, Kind::peer_request, "right")), kNobody);
+    EXPECT_EQ(slot_for(request("left", 51, 2, Kind::peer_request, "right")), kNoSlot);
 }
 
 TEST_F(AcenicSteering, APeerIsNotItsOwnPeer) {
     Wish self = peer(0, "same", "same", link_of(slots[0], 0));
     self.remote.host = kRemote;
     add(slots[0], self);
-    EXPECT_EQ(slot_for(request("same", link_of(slots[0], 0), 1, Kind::peer_request, "same")), kNobody);
+    EXPECT_EQ(slot_for(request("same", link_of(slots[0], 0), 1, Kind::peer_request, "same")), kNoSlot);
     EXPECT_EQ(slot_for(request("same", link_of(slots[1], 0), 2, Kind::peer_request, "same")), slots[0]);
 }
 
@@ -338,7 +338,7 @@ TEST_F(AcenicSteering, TheConnectionsOfADeadHostAreKnown) {
               Kind::reset);
 }
 
-TEST_F(AcenicSteering, MatchesAreForgottenAndBounded) {
+TEST_F(AcenicSteering, MatchesAreDroppedAndBounded) {
     for (uint32_t i = 0; i < 20'000; ++i) {
         add(slots[0], listener(i % 4096, "service"));
         slot_for(request("service", 50, 1 + i), i * 1000);

@@ -185,7 +185,7 @@ TEST(AcenicTigon, OneInterruptForEachTimeThatItIsWanted) {
     while (card.driver.next_event(&event)) {
     }
     card.deliver(frame(0, 60));
-    EXPECT_FALSE(card.firmware.publish()) << "nobody has said that he sleeps";
+    EXPECT_FALSE(card.firmware.publish()) << "the host has not said that it sleeps";
     EXPECT_FALSE(card.driver.wait_for_interrupt()) << "there is a frame already";
     card.received();
     EXPECT_TRUE(card.driver.wait_for_interrupt());
@@ -327,7 +327,7 @@ TEST(AcenicTigon, BadSendDescriptorsAreSkippedAndCounted) {
 
 // Whatever lies in the segment, the firmware neither leaves it nor runs for ever, and its neighbours are
 // whole.
-TEST(AcenicTigon, AHostThatWritesAnythingAnywhereHurtsNobodyElse) {
+TEST(AcenicTigon, AHostThatWritesAnythingAnywhereHurtsNoOther) {
     Driver driver;
     ASSERT_TRUE(driver.start(kJumboFrame));
     const size_t bytes = driver.segment().size();

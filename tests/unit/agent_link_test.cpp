@@ -73,7 +73,7 @@ std::string stat_field(pid_t pid, const char* what) {
     return {};
 }
 
-TEST(AgentLinkTest, StartsTheAgentWhenNobodyListens) {
+TEST(AgentLinkTest, StartsTheAgentWhenNoneListens) {
     Place place;
     ASSERT_FALSE(place.listening());
     AgentLink link;
@@ -136,7 +136,7 @@ private:
     char folder_[30] = "/tmp/viaduct-slow-XXXXXX";
 };
 
-// On a machine so slow that the agent takes 2.5 s nobody makes it slower by starting many.
+// On a machine so slow that the agent takes 2.5 s no process makes it slower by starting many.
 TEST(AgentLinkTest, ManyThatWaitForASlowAgentStartFewMore) {
     Place place;
     const SlowVipkad slow(place, "sleep 2.5");
@@ -255,7 +255,7 @@ TEST(AgentLinkTest, ManyProcessesThatStartAtOnceShareOneAgent) {
     EXPECT_NE(agents[0], 0u);
 }
 
-// Another user who listens at an address and serves nobody.
+// Another user who listens at an address and serves no client.
 class Impostor {
 public:
     explicit Impostor(const std::string& address, int type = SOCK_SEQPACKET) {
@@ -298,7 +298,7 @@ TEST(AgentLinkTest, RefusesAPathOfAnotherUserAndSaysWhy) {
 
 // Every user can take an abstract name. The agent serves in a folder of its user's then, and all processes find it
 // there.
-TEST(AgentLinkTest, ANameHeldByAStrangerKeepsNobodyOut) {
+TEST(AgentLinkTest, ANameHeldByAnotherUserKeepsNoClientOut) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
     Place place;
     const Impostor impostor(place.address);
@@ -376,7 +376,7 @@ TEST(AgentLinkTest, AThreadThatWaitsForAnothersConnectingKeepsItsOwnDeadline) {
     FakeServer silent(place.address, [](int) {});
     silent.keep = true;
     AgentLink link;
-    std::thread patient([&link] { EXPECT_EQ(link.connect(), Status::timeout); });
+    std::thread waiting([&link] { EXPECT_EQ(link.connect(), Status::timeout); });
     nap_ms(100);
     uint32_t ticket = 0;
     Mail answer;
@@ -389,10 +389,10 @@ TEST(AgentLinkTest, AThreadThatWaitsForAnothersConnectingKeepsItsOwnDeadline) {
     begun = now_ns();
     EXPECT_EQ(link.start(wait_request(1, "d"), &ticket, kOnlyConnected), Status::broken);
     EXPECT_LT(now_ns() - begun, 400 * kMs) << "looks for no agent";
-    patient.join();
+    waiting.join();
 }
 
-TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsHeard) {
+TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsRead) {
     Place place;
     const FakeServer full(place.address, [](int client) {
         kagent::Error e;
@@ -407,7 +407,7 @@ TEST(AgentLinkTest, WhatAFullAgentSaysBeforeItClosesIsHeard) {
     }
 }
 
-TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItWentIsHeard) {
+TEST(AgentLinkTest, WhatAnAgentAnsweredBeforeItEndedIsRead) {
     Place place;
     std::atomic<bool> both_are_sent = false;
     const FakeServer answers_one(place.address, [&](int client) {
@@ -481,14 +481,14 @@ TEST(AgentLinkTest, AnAnswerToAnAbandonedRequestIsHandedToWhatUndoesIt) {
     };
     uint32_t wait = 0, request = 0;
     Mail answer;
-    // It comes later, and to somebody who waits for something else.
+    // It comes later, and to a thread that waits for something else.
     ASSERT_EQ(link.start(wait_request(1, "d"), &wait), Status::ok);
     link.abandon(wait, undo);
     ASSERT_EQ(link.start(connect_request(1, own, "d"), &request), Status::ok);
     link.abandon(request);
     ASSERT_EQ(link.start(wait_request(1, "e"), &wait), Status::ok);
     EXPECT_TRUE(eventually([&] { return link.await(wait, in_ms(5), &answer), !undone.empty(); }));
-    // It is here, and nobody has taken it.
+    // It is here, and no thread has taken it.
     ASSERT_EQ(link.start(connect_request(1, own, "e"), &request), Status::ok);
     link.abandon(request);
     EXPECT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(5000)), Status::ok)
@@ -667,12 +667,12 @@ TEST(AgentLinkTest, AShutdownIsAnEventAndTheNextCallMeetsTheNextAgent) {
     Place place;
     AgentLink link;
     ASSERT_EQ(link.connect(), Status::ok);
-    std::atomic<int> goodbyes{0};
-    link.on_event([&](const Mail& m) { goodbyes += m.type() == Type::kLeaving; });
+    std::atomic<int> leavings{0};
+    link.on_event([&](const Mail& m) { leavings += m.type() == Type::kLeaving; });
     place.shut_down();
     EXPECT_TRUE(eventually([&] {
         link.pump();
-        return goodbyes == 1 && link.socket() < 0;
+        return leavings == 1 && link.socket() < 0;
     }));
     Mail answer;
     EXPECT_EQ(link.call(Mail(Type::kListNics), &answer, in_ms(8000)), Status::ok) << link.last_error();

@@ -79,7 +79,7 @@ inline Status status_of(const Mail& m) {
     return static_cast<Status>(e.status);
 }
 
-// The environment in which a test meets an agent that nobody else uses.
+// The environment in which a test meets an agent that no other test uses.
 class Place {
 public:
     explicit Place(const char* linger_ms = "300") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Files of clients that take long to close: few threads wait for them, and nobody else.
+// Files of clients that take long to close: few threads wait for them, and no others.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -89,7 +89,7 @@ TEST(Closers, ASocketWithoutFilesIsClosedHereAndOneWithFilesElsewhere) {
     EXPECT_FALSE(brings_files(near.get()));
     closers.close_socket(1000, std::move(near));
     char byte = 0;
-    EXPECT_EQ(::recv(far.get(), &byte, 1, 0), 0) << "the far end hears of it at once";
+    EXPECT_EQ(::recv(far.get(), &byte, 1, 0), 0) << "the far end is told at once";
 
     auto [mine, his] = pair_of_sockets();
     Fd far_end;

@@ -137,7 +137,7 @@ TEST_F(Segments, MayBeNone) {
 
 #ifndef VIADUCT_TSAN  // the watcher reads memory that is being written, as programs of the time do
 // spec/compat T10, T11: a program polls the last bytes, at any offset, and then finds all others in place.
-TEST(CopyStress, WhoSeesTheLastBytesSeesAll) {
+TEST(CopyStress, AReaderOfTheLastBytesSeesAll) {
     for (const size_t n : {5u, 8u, 64u, 100u, 260u, 4100u, 65472u}) {
         constexpr uint32_t kRounds = 3000;
         std::vector<std::byte> source(n), target(n + 64);

@@ -19,7 +19,7 @@ protected:
         fake_yield = takes;
         contention_.give_way(long_ones);
     }
-    // How long somebody is believed to compute from now on.
+    // How long another thread counts as computing from now on.
     int64_t belief() {
         const int64_t began = fake_now;
         while (contention_.computes()) fake_now += kSliceMs;
@@ -34,12 +34,12 @@ TEST_F(CpuContentionTest, IsNoneBeforeAYieldAndAmongRanksThatGiveWay) {
     EXPECT_FALSE(contention_.computes());
 }
 
-TEST_F(CpuContentionTest, IsSomebodyWhoKeptTheProcessorForASlice) {
+TEST_F(CpuContentionTest, IsAThreadThatKeptTheProcessorForASlice) {
     yield(3 * kSliceMs);
     EXPECT_TRUE(contention_.computes());
 }
 
-TEST_F(CpuContentionTest, IsForgottenAfterAWhile) {
+TEST_F(CpuContentionTest, IsDroppedAfterAWhile) {
     yield(3 * kSliceMs);
     EXPECT_GT(belief(), 0);
     EXPECT_FALSE(contention_.computes());
@@ -55,10 +55,10 @@ TEST_F(CpuContentionTest, ThatStaysIsAskedMoreAndMoreSeldom) {
         before = again;
     }
     for (int i = 0; i < 100; i++) yield(3 * kSliceMs);
-    EXPECT_LT(belief(), 2000 * kSliceMs) << "that the other has gone must be noticed";
+    EXPECT_LT(belief(), 2000 * kSliceMs) << "that the other thread has ended must be noticed";
 }
 
-TEST_F(CpuContentionTest, ThatHasGoneIsForgottenAtOnceAndBeginsAnew) {
+TEST_F(CpuContentionTest, ThatHasEndedIsDroppedAtOnceAndBeginsAnew) {
     yield(3 * kSliceMs);
     const int64_t first = belief();
     yield(3 * kSliceMs);
@@ -78,7 +78,7 @@ TEST_F(CpuContentionTest, TakesAsManyLongYieldsInARowAsAskedFor) {
     EXPECT_TRUE(contention_.computes());
 }
 
-TEST_F(CpuContentionTest, SwitchedOffIsNobody) {
+TEST_F(CpuContentionTest, SwitchedOffIsNone) {
     contention_.switch_off();
     const int64_t before = fake_now;
     for (int i = 0; i < 10; i++) yield(3 * kSliceMs);

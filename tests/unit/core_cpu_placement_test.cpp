@@ -46,15 +46,15 @@ TEST_F(CpuPlacementTest, OneThatAskedLastOnAProcessorIsSeenThere) {
     EXPECT_TRUE(second.shared_with(0));
     EXPECT_TRUE(first.shared_with(2));
     EXPECT_FALSE(first.shared_with(1)) << "it has never asked";
-    EXPECT_FALSE(first.shared_with(0)) << "nobody gives way to itself";
+    EXPECT_FALSE(first.shared_with(0)) << "no process yields to itself";
     if (cpus.size() < 2) return;
     go_to(cpus[1]);
     EXPECT_FALSE(second.shared_with(0)) << "it is on the other one";
     go_to(cpus.front());
-    EXPECT_FALSE(first.shared_with(2)) << "it has gone to the other one";
+    EXPECT_FALSE(first.shared_with(2)) << "it has moved to the other one";
 }
 
-TEST_F(CpuPlacementTest, NobodyHasAPlaceWhereThereAreNone) {
+TEST_F(CpuPlacementTest, NoProcessHasAPlaceWhereThereAreNone) {
     CpuPlacement none;
     EXPECT_FALSE(none.shared_with(0));
     EXPECT_EQ(none.name(), "");

@@ -23,7 +23,7 @@ TEST(FairShare, AUserMayHaveAsMuchAsStaysFreeBesideIt) {
     EXPECT_EQ(left(UINT64_MAX, 0, 0), UINT64_MAX / 2);
 }
 
-TEST(FairShare, ManyWhoTakeAllTheyCanGetTheSame) {
+TEST(FairShare, ManyThatTakeAllTheyCanGetTheSame) {
     constexpr uint64_t kAll = 1200;
     std::vector<uint64_t> his(3);
     uint64_t used = 0;
@@ -55,7 +55,7 @@ TEST(FairTurns, AUserWithManyItemsGetsNoMoreThanOneWithOne) {
     EXPECT_NEAR(static_cast<double>(many), static_cast<double>(one), 2'100'000);
 }
 
-TEST(FairTurns, WhoComesAfterALongTimeIsNextButHasSavedNothing) {
+TEST(FairTurns, AUserThatComesAfterALongTimeIsNextButHasSavedNothing) {
     Turns turns;
     for (int i = 0; i < 100; ++i) {
         turns.ready(7, 1, 1);
@@ -99,7 +99,7 @@ TEST(FairSilentOnes, OneTooManyOfAUserIsHisOwnOldest) {
     EXPECT_EQ(silent.oldest_of(8), 0u);
 }
 
-TEST(FairSilentOnes, WhereAllAreTooManyTheOneWhoHasMostMakesRoom) {
+TEST(FairSilentOnes, WhereAllAreTooManyTheUserThatHasMostMakesRoom) {
     SilentOnes silent(50, 60);
     silent.add(8, 1);  // the oldest of all, and alone
     for (uint64_t item = 10; item < 50; ++item) silent.add(7, item);

@@ -119,32 +119,32 @@ TEST_F(AnotherProcess, WithoutTheMarkIsNotTouched) {
     char text[8] = {};
     const iovec range[] = {at(0, 4)};
     const ForeignMemory other_address(child_, {mark.address + (uint64_t{1} << 20), mark.value});
-    EXPECT_EQ(other_address.write(range, "xxxx"), Result::gone);
-    EXPECT_EQ(other_address.read(text, range), Result::gone);
+    EXPECT_EQ(other_address.write(range, "xxxx"), Result::ended);
+    EXPECT_EQ(other_address.read(text, range), Result::ended);
     const ForeignMemory other_value(child_, {mark.address, mark.value + 2});
-    EXPECT_EQ(other_value.read(text, range), Result::gone);
+    EXPECT_EQ(other_value.read(text, range), Result::ended);
     const ForeignMemory ourselves(::getpid(), mark);
-    EXPECT_EQ(ourselves.write(range, "xxxx"), Result::gone);
+    EXPECT_EQ(ourselves.write(range, "xxxx"), Result::ended);
     EXPECT_EQ(page_[0], '\0');
     EXPECT_EQ(memory_.read(text, range), Result::ok);
     EXPECT_STREQ(text, "cccc");
 }
 
-TEST_F(AnotherProcess, IsGoneOnceItIsAnotherProgram) {
+TEST_F(AnotherProcess, HasEndedOnceItIsAnotherProgram) {
     let_it_exec();
     char text[8] = {};
     const iovec range[] = {at(0, 4)};
-    EXPECT_EQ(memory_.write(range, text), Result::gone);
-    EXPECT_EQ(memory_.read(text, range), Result::gone);
-    EXPECT_EQ(memory_.probe(), Result::gone);
+    EXPECT_EQ(memory_.write(range, text), Result::ended);
+    EXPECT_EQ(memory_.read(text, range), Result::ended);
+    EXPECT_EQ(memory_.probe(), Result::ended);
 }
 
-TEST_F(AnotherProcess, IsGoneOnceItHasEnded) {
+TEST_F(AnotherProcess, HasEndedOnceItsProcessHas) {
     end_child();
     char text[8] = {};
     const iovec range[] = {at(0, 4)};
-    EXPECT_EQ(memory_.write(range, text), Result::gone);
-    EXPECT_EQ(memory_.read(text, range), Result::gone);
+    EXPECT_EQ(memory_.write(range, text), Result::ended);
+    EXPECT_EQ(memory_.read(text, range), Result::ended);
 }
 
 // A child of ours has no mark until it makes its own.
@@ -159,7 +159,7 @@ TEST(OwnMark, IsNotInherited) {
         ::_exit(0);
     }
     const Result seen = ForeignMemory(child, mark).probe();
-    EXPECT_TRUE(seen == Result::gone || seen == Result::forbidden);
+    EXPECT_TRUE(seen == Result::ended || seen == Result::forbidden);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
 }

@@ -97,14 +97,14 @@ TEST(HandleTable, IsFullAtItsCapacityAndUsableAgain) {
     EXPECT_NE(again, all[77]);
 }
 
-TEST(HandleTable, AChildKnowsNoInheritedHandleAndGivesOthers) {  // spec/architecture 7
+TEST(HandleTable, AChildHasNoInheritedHandleAndGivesOthers) {  // spec/architecture 7
     HandleTable table;
     ASSERT_TRUE(table.open());
-    int object = 0, gone = 0;
+    int object = 0, removed = 0;
     std::vector<uintptr_t> parents;
     for (int i = 0; i < 100; ++i) parents.push_back(table.insert(HandleKind::vi, &object));
     for (int i = 0; i < 50; ++i) {
-        const uintptr_t h = table.insert(HandleKind::vi, &gone);
+        const uintptr_t h = table.insert(HandleKind::vi, &removed);
         table.remove(as_handle(h));
         parents.push_back(h);
     }

@@ -79,7 +79,7 @@ TEST(BiasedLock, TryLockNeverWaitsForTheOwner) {
     lock.unlock();
 }
 
-TEST(BiasedLock, WhoWaitsAfterAVainTryGetsIn) {
+TEST(BiasedLock, AWaitAfterAFailedTryGetsIn) {
     BiasedLock lock;
     lock.lock();
     in_other_thread([&] { EXPECT_FALSE(lock.try_lock()); });
@@ -142,7 +142,7 @@ TEST(BiasedLock, WorksInAForkedChild) {
 // revocation, vain tries and giving back.
 class BiasedLockStress : public ::testing::TestWithParam<int> {};
 
-TEST_P(BiasedLockStress, NobodyIsEverInsideWithAnother) {
+TEST_P(BiasedLockStress, NoThreadIsEverInsideWithAnother) {
     Guarded g;
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;

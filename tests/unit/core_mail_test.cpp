@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Messages whose descriptors do not fit under the limit of who receives them.
+// Messages whose descriptors do not fit under the limit of the receiver.
 #include "core/agent/mail.hpp"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST_F(MailTest, OfDescriptorsThatDoNotAllFitTheFirstArrive) {
         }
         EXPECT_TRUE(got.descriptors_lost);
         EXPECT_EQ(got.descriptors.size(), static_cast<size_t>(room));
-        EXPECT_EQ(got.header.ticket, 5u) << "who asked is told";
+        EXPECT_EQ(got.header.ticket, 5u) << "the requester is told";
         kagent::ConnConfirm body;
         EXPECT_TRUE(got.get(&body));
         EXPECT_EQ(body.connection_id, 77u);

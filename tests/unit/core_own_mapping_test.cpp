@@ -39,14 +39,14 @@ bool overlap(const void* at, size_t bytes, uintptr_t base, size_t length) {
 }
 
 TEST(OwnMapping, KeepsOutOfARegionThatIsNotMapped) {
-    for (const size_t gone : {kPage, size_t{1} << 20, size_t{1} << 30, size_t{1} << 38})
-        for (const size_t bytes : {kPage, size_t{300} << 10, gone}) {
+    for (const size_t unmapped : {kPage, size_t{1} << 20, size_t{1} << 30, size_t{1} << 38})
+        for (const size_t bytes : {kPage, size_t{300} << 10, unmapped}) {
             RegionTable table;
-            const uintptr_t place = next_place(gone);
-            const uint32_t handle = add(table, place, gone);
+            const uintptr_t place = next_place(unmapped);
+            const uint32_t handle = add(table, place, unmapped);
             void* at = map_own(bytes, kProtection, kPlain | MAP_NORESERVE);
             ASSERT_NE(at, nullptr);
-            EXPECT_FALSE(overlap(at, bytes, place, gone)) << gone << ' ' << bytes;
+            EXPECT_FALSE(overlap(at, bytes, place, unmapped)) << unmapped << ' ' << bytes;
             std::memset(at, 1, kPage);
             ::munmap(at, bytes);
             EXPECT_TRUE(table.remove(handle, 0, nullptr));
@@ -97,9 +97,9 @@ TEST(OwnMapping, WhatIsNotRegisteredAnyMoreIsRoomAgain) {
 }
 
 TEST(OwnMapping, GivesBackAllThatItLookedAt) {
-    constexpr size_t kGone = size_t{1} << 34;
+    constexpr size_t kUnmapped = size_t{1} << 34;
     RegionTable table;
-    add(table, next_place(kGone), kGone);
+    add(table, next_place(kUnmapped), kUnmapped);
     const auto pages = [] {
         unsigned long mapped = 0;
         FILE* statm = std::fopen("/proc/self/statm", "r");
@@ -109,9 +109,9 @@ TEST(OwnMapping, GivesBackAllThatItLookedAt) {
     };
     const unsigned long before = pages();
     for (int i = 0; i < 50; ++i) {
-        void* at = map_own(kGone, PROT_NONE, kPlain | MAP_NORESERVE);
+        void* at = map_own(kUnmapped, PROT_NONE, kPlain | MAP_NORESERVE);
         ASSERT_NE(at, nullptr);
-        ::munmap(at, kGone);
+        ::munmap(at, kUnmapped);
     }
     EXPECT_LE(pages(), before + 1000);
 }

@@ -74,7 +74,7 @@ TEST_F(Queues, HandBackEachDescriptorOnceInOrder) {
             ASSERT_EQ(descriptors_[i].CS.Length, i);
         }
     }
-    EXPECT_FALSE(failed.empty()) << "the user agent hears of the one in error";
+    EXPECT_FALSE(failed.empty()) << "the user agent is told of the one in error";
 }
 
 TEST_F(Queues, CountersMayWrap) {
@@ -132,7 +132,7 @@ TEST_F(Queues, TellSleepersOfTheQueueOrOfItsCq) {
     vi_.send.push(&descriptors_[1]);
     vi_.send.taken = 2;
     complete_head(vi_.send, 0, 0);
-    EXPECT_TRUE(woken.empty()) << "nobody sleeps";
+    EXPECT_TRUE(woken.empty()) << "no thread sleeps";
     vi_.send.sleepers = 1;
     complete_head(vi_.send, 0, 0);
     EXPECT_EQ(woken, std::vector<WorkQueue*>{&vi_.send});

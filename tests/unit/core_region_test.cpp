@@ -59,18 +59,18 @@ TEST(RegionCache, CoversToTheByteWhatItRemembers) {
     EXPECT_FALSE(cache.covers(h, UINT64_MAX - 10, 2000));
 }
 
-TEST(RegionCache, KnowsNothingOfARegionThatWasChangedOrHasGone) {
+TEST(RegionCache, DropsARegionThatWasChangedOrRemoved) {
     RegionTable table;
-    RegionCache changed, gone;
+    RegionCache changed, removed;
     const uint32_t h = table.add(region(1000, 100));
     ASSERT_EQ(table.check_and_remember(changed, h, 1000, 1, 0), RegionCheck::ok);
     ASSERT_TRUE(table.change(h, 1000, 7, 0));
     EXPECT_FALSE(changed.covers(h, 1000, 1));
-    ASSERT_EQ(table.check_and_remember(gone, h, 1000, 1, 7), RegionCheck::ok);
-    EXPECT_TRUE(gone.covers(h, 1000, 1));
+    ASSERT_EQ(table.check_and_remember(removed, h, 1000, 1, 7), RegionCheck::ok);
+    EXPECT_TRUE(removed.covers(h, 1000, 1));
     ASSERT_TRUE(table.remove(h, 0, nullptr));
-    EXPECT_FALSE(gone.covers(h, 1000, 1));
-    EXPECT_FALSE(gone.covers(0, 1000, 1));
+    EXPECT_FALSE(removed.covers(h, 1000, 1));
+    EXPECT_FALSE(removed.covers(0, 1000, 1));
 }
 
 TEST(RegionTable, WorksAtTheEndsOfTheAddressSpace) {
@@ -93,7 +93,7 @@ TEST(RegionTable, OnlyTwoDifferentRealTagsClash) {  // spec/compat V1-V4
     EXPECT_EQ(table.check(tagged, 0x1000, 16, 6), RegionCheck::wrong_ptag);
 }
 
-TEST(RegionTable, KnowsNoHandlesThatNobodyGave) {
+TEST(RegionTable, HasNoHandlesThatWereNotGiven) {
     RegionTable table;
     const uint32_t h = table.add(region(0x1000, 16));
     for (const uint32_t wrong : {0u, 1u, 0xFFFFFFFFu, h + 1, h ^ 0x80000000u, uint32_t{1} << kRegionIndexBits,
@@ -181,7 +181,7 @@ TEST(RegionTable, FindsSomeRegionThatContainsARange) {  // spec/compat M10
     EXPECT_FALSE(RegionView().find_containing(0, 1, 0));
 }
 
-TEST(RegionTable, IsSeenByPeersWhoCannotWriteIt) {
+TEST(RegionTable, IsSeenByPeersThatCannotWriteIt) {
     RegionTable table;
     const uint32_t h = table.add(region(0x1000, 64, 3, kRegionRdmaWrite));
     Fd given(table.open_read_only());

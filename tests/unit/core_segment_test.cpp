@@ -115,7 +115,7 @@ TEST(Segment, RefusesToMapWhatItsOwnerCouldShrink) {
     EXPECT_TRUE(Segment::map(memfd(MFD_ALLOW_SEALING, 4096, F_SEAL_SHRINK), 4096, Access::read_only).valid());
 }
 
-TEST(Segment, RefusesHugePagesWhichMayBeGoneWhenTouched) {
+TEST(Segment, RefusesHugePagesWhichMayBeMissingWhenTouched) {
     Fd huge = memfd(MFD_ALLOW_SEALING | MFD_HUGETLB, 32 << 20, F_SEAL_SHRINK | F_SEAL_GROW);
     if (!huge.valid()) GTEST_SKIP() << "this system has no huge pages for memory files";
     EXPECT_FALSE(Segment::map(std::move(huge), 4096, Access::read_write).valid());

@@ -13,7 +13,7 @@ void disappoint(SpinLimit& spin, unsigned times) {
 
 TEST(SpinLimitTest, BeginsWithTheMost) { EXPECT_EQ(SpinLimit().limit(), SpinLimit::kMost); }
 
-TEST(SpinLimitTest, WaitsInVainShortenItDownToTheLeast) {
+TEST(SpinLimitTest, FruitlessWaitsShortenItDownToTheLeast) {
     SpinLimit spin;
     spin.in_vain();
     EXPECT_EQ(spin.limit(), SpinLimit::kMost / 2);
@@ -37,7 +37,7 @@ TEST(SpinLimitTest, AQuickRewardTakesNothingAway) {
 }
 
 // Answers that take longer than the least are not missed for ever.
-TEST(SpinLimitTest, AfterManyWaitsInVainOneLooksForLongAgain) {
+TEST(SpinLimitTest, AfterManyFruitlessWaitsOneLooksForLongAgain) {
     SpinLimit spin;
     disappoint(spin, SpinLimit::kBetweenTrials - 1);
     EXPECT_EQ(spin.limit(), SpinLimit::kLeast);

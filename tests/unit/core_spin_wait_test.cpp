@@ -91,11 +91,11 @@ TEST(Waiting, HandsTheProcessorOver) {
     play(0);
     other.join();
     EXPECT_LT(used_ns() - before, int64_t{kTurns} * 500'000) << "a scheduler tick each would be milliseconds";
-    EXPECT_TRUE(crowd.load()) << "nobody noticed that the processor was wanted";
+    EXPECT_TRUE(crowd.load()) << "it was not noticed that other threads need the processor";
 }
 
-// A yield gives it all of a time slice. Who sleeps is owed the processor when it is woken.
-TEST(Waiting, SleepsAtOnceBesideSomebodyWhoComputes) {
+// A yield gives it all of a time slice. A sleeping thread gets the processor when it is woken.
+TEST(Waiting, SleepsAtOnceBesideAComputingThread) {
     constexpr int kWaits = 20, kYieldsOfACrowd = 64;
     std::atomic<bool> stop{false};
     const OneProcessor pinned;
@@ -114,7 +114,7 @@ TEST(Waiting, SleepsAtOnceBesideSomebodyWhoComputes) {
     EXPECT_LT(looks, kWaits * kYieldsOfACrowd / 4);
 }
 
-TEST(CrowdScoreTest, TwoYieldsThatLetSomebodyRunMakeACrowdAndFourVainOnesEndIt) {
+TEST(CrowdScoreTest, TwoYieldsThatLetAnotherRunMakeACrowdAndFourEmptyOnesEndIt) {
     constexpr int64_t kVain = 350, kUsed = 2'000;
     CrowdScore score;
     for (int i = 0; i < 100; ++i) score.yielded(kVain);
@@ -151,7 +151,7 @@ TEST(CrowdScoreTest, YieldsOfATimeSliceSayThatOthersCompute) {
     EXPECT_LT(yields, 20) << "and more and more seldom";
     now += 2'000 * kMs;
     for (int i = 0; i < 30; ++i) score.yielded(kShort, now);
-    EXPECT_FALSE(score.computes(now)) << "they have gone";
+    EXPECT_FALSE(score.computes(now)) << "they have ended";
     score.yielded(kSlice, now);
     EXPECT_FALSE(score.computes(now)) << "one alone says nothing";
 }

@@ -169,7 +169,7 @@ TEST(TransferTuner, GoesOnWhenNothingIsEverTold) {
     EXPECT_EQ(tuner.kept(kBytes), 0);
 }
 
-TEST(TransferTuner, TriesAWayThatNeedsAPeerWhoLooksOnlyBehindOneThatWasInTime) {
+TEST(TransferTuner, TriesAMethodThatNeedsAPollingPeerOnlyBehindOneThatWasInTime) {
     static constexpr TunedMethod kNeeds[] = {{}, {.after_others = true}};
     static constexpr TunerRules kRulesOfNeeds{.methods = kNeeds};
     Tuner absent(kRulesOfNeeds), present(kRulesOfNeeds);

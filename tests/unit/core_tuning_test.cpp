@@ -102,7 +102,7 @@ protected:
     std::map<std::string, std::optional<std::string>> before_;
 };
 
-TEST_F(TuningFiles, AreWrittenWholeWithTheirFolderAndForEverybodyToRead) {
+TEST_F(TuningFiles, AreWrittenWholeWithTheirFolderAndReadableForAll) {
     EXPECT_EQ(write_tuning(own(), text()), "");
     EXPECT_EQ(write_tuning(own(), text()), "") << "a second time";
     struct stat about {};
@@ -134,7 +134,7 @@ TEST_F(TuningFiles, CanBeNamedOrSwitchedOff) {
     EXPECT_EQ(load_tuning().state, State::valid);
 }
 
-TEST_F(TuningFiles, ThatAreNoOrdinaryFilesStopNobody) {
+TEST_F(TuningFiles, ThatAreNoOrdinaryFilesStopNoProgram) {
     const std::string named = folder_ / "pipe";
     ASSERT_EQ(::mkfifo(named.c_str(), 0600), 0);
     ::setenv("VIADUCT_TUNING", named.c_str(), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a wait does after each pass in vain, with a clock and yields made up for it.
+// What a wait does after each fruitless pass, with a clock and yields made up for it.
 #include "core/wait/wait_policy.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ protected:
         while (next(crowded) == step) ++count;
         return count;
     }
-    void somebody_computes() {
+    void another_thread_computes() {
         policy_yield = 3 * kPolicyMs;
         contention.give_way(1);
     }
@@ -48,7 +48,7 @@ TEST_F(WaitPolicyTest, LooksThenYieldsThenSleepsInACrowd) {
     EXPECT_EQ(next(true), Step::sleep);
 }
 
-TEST_F(WaitPolicyTest, LooksForShorterAfterAWaitInVain) {
+TEST_F(WaitPolicyTest, LooksForShorterAfterAFruitlessWait) {
     in_row(Step::pause, true);
     policy.moved(true);
     EXPECT_EQ(in_row(Step::pause, true), SpinLimit::kMost / 2 - 1);
@@ -67,13 +67,13 @@ TEST_F(WaitPolicyTest, LooksForLongerAfterARewardWhileLooking) {
 
 TEST_F(WaitPolicyTest, GivesWayAtOnceToTheOneItWaitsForOnItsOwnProcessor) {
     EXPECT_EQ(next(true, true), Step::yield);
-    EXPECT_EQ(limit.limit(), SpinLimit::kMost) << "that says nothing about how long to look for those who run";
+    EXPECT_EQ(limit.limit(), SpinLimit::kMost) << "that says nothing about how long to look for running threads";
     policy.moved(true);
     EXPECT_EQ(next(false, true), Step::pause) << "where processors abound it runs elsewhere";
 }
 
-TEST_F(WaitPolicyTest, SleepsAfterLookingBesideSomebodyWhoComputes) {
-    somebody_computes();
+TEST_F(WaitPolicyTest, SleepsAfterLookingBesideAComputingThread) {
+    another_thread_computes();
     for (const bool crowded : {false, true}) {
         EXPECT_EQ(in_row(Step::pause, crowded), SpinLimit::kMost - 1);
         EXPECT_EQ(next(crowded), Step::sleep);
@@ -88,7 +88,7 @@ TEST_F(WaitPolicyTest, OneThatIsTiredSleepsAtOnce) { EXPECT_EQ(next(false, false
 TEST_F(WaitPolicyTest, SwitchedOffNothingIsLearnt) {
     limit.switch_off();
     contention.switch_off();
-    somebody_computes();
+    another_thread_computes();
     EXPECT_FALSE(contention.computes());
     for (int i = 0; i < 20; ++i) {
         EXPECT_EQ(in_row(Step::pause, true), SpinLimit::kMost - 1);

@@ -161,7 +161,7 @@ TEST(AgentNicTest, ProviderThatThrowsOrLiesIsARejection) {
     EXPECT_EQ(named, 2u);
 }
 
-// Whoever joins later, and however often.
+// All that join later, and however often.
 TEST(AgentNicTest, AProviderIsAskedWhatItHasOnceAndBeforeAnythingIsOpened) {
     static int asked = 0;
     static const Provider counted =
@@ -234,7 +234,7 @@ TEST(AgentNicTest, ContextIdIsTakenOnceButTheSameProcessMayReattach) {
     EXPECT_EQ(b.ask(again, Type::kCloseNic, ContextRef{5}).type(), Type::kDone);
 }
 
-TEST(AgentNicTest, NobodyCanUseAnothersContext) {
+TEST(AgentNicTest, NoSessionCanUseAnothersContext) {
     Bench b;
     const uint64_t a = b.join(), other = b.join();
     const uint64_t c = b.open(a);
@@ -337,7 +337,7 @@ TEST(AgentConnectTest, BothEndsGetSegmentDescriptorsAndProcess) {
     EXPECT_EQ(m.header.ticket, 20u);
     auto j = body_of<Joined>(m);
     EXPECT_EQ(j.side, 0u);
-    EXPECT_NE(j.peer_context_id, b.here) << "who knows it could claim it at the next agent";
+    EXPECT_NE(j.peer_context_id, b.here) << "a process with that number could claim it at the next agent";
     EXPECT_EQ(j.peer_words[0], b.here * 10);
     EXPECT_EQ(j.peer_endpoint_words[0], 77u);
     EXPECT_EQ(j.descriptor_count, 2u);
@@ -469,7 +469,7 @@ TEST(AgentConnectTest, PeersOfOneProcessAreJoined) {
     EXPECT_EQ(body_of<Joined>(b.take(s)).side, 1u);
 }
 
-// The number of a process is 0 for everybody outside of the agent's PID namespace, and may be given anew.
+// The number of a process is 0 for all outside of the agent's PID namespace, and may be given anew.
 TEST(AgentConnectTest, ProcessesAreToldApartBySessionsNotByNumbers) {
     for (const pid_t number : {0, 4711}) {
         Bench b;
@@ -500,7 +500,7 @@ TEST(AgentConnectTest, APeerWithoutAProcessDescriptorIsJoined) {
     EXPECT_EQ(b.take(t).descriptors.size(), 3u) << "and its process";
 }
 
-// All whom the agent's user namespace has no number for bear the same one.
+// All users without a number in the agent's user namespace have the same one.
 TEST(AgentConnectTest, UsersWithoutANumberAreNotOneUser) {
     constexpr uid_t kOverflow = 65534;
     for (const bool cross : {false, true}) {
@@ -524,9 +524,9 @@ TEST(AgentConnectTest, UsersWithoutANumberAreNotOneUser) {
     }
 }
 
-TEST(AgentUsersTest, ANumberNamesSomebodyUnlessOthersShareIt) {
-    const Users everybody("         0          0 4294967295\n", "65534\n");
-    EXPECT_TRUE(everybody.knows(65534));
+TEST(AgentUsersTest, ANumberNamesOneUserUnlessOthersShareIt) {
+    const Users all_users("         0          0 4294967295\n", "65534\n");
+    EXPECT_TRUE(all_users.knows(65534));
     const Users container("0 100000 65536\n", "65534\n");
     EXPECT_TRUE(container.knows(0));
     EXPECT_FALSE(container.knows(65534));
@@ -591,9 +591,9 @@ TEST(AgentNameTest, NicNamesAndSessionNamesAreFoundWhileTheyLast) {
     EXPECT_EQ(b.ask(b.server, Type::kNameAdd, t).type(), Type::kDone);
     EXPECT_EQ(body_of<NameEntry>(b.ask(b.client, Type::kNameLookup, l)).address, nic_address(0))
         << "where that session is";
-    const uint64_t stranger = b.join(2000);
-    l.context_id = b.open(stranger);
-    EXPECT_EQ(status_of(b.ask(stranger, Type::kNameLookup, l)), Status::unknown_name)
+    const uint64_t other = b.join(2000);
+    l.context_id = b.open(other);
+    EXPECT_EQ(status_of(b.ask(other, Type::kNameLookup, l)), Status::unknown_name)
         << "another user's name";
     l.context_id = b.there;
     b.agent.leave(b.server, b.now);

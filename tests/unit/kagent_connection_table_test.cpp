@@ -133,7 +133,7 @@ TEST_F(ConnectionTableTest, RequestMeetsWaiterAndBothAreJoinedAfterConfirmation)
     EXPECT_EQ(e.who.session, 2u);
     EXPECT_EQ(e.side, 0u);
     EXPECT_EQ(e.peer.words[0], 7u);
-    EXPECT_TRUE(fx.events.empty()) << "the acceptor hears only after the confirmation";
+    EXPECT_TRUE(fx.events.empty()) << "the acceptor is told only after the confirmation";
     table.confirm(2, e.number);
     e = fx.take();
     EXPECT_EQ(e.what, "joined");
@@ -288,13 +288,13 @@ TEST_F(ConnectionTableTest, IncomingsAreCountedWhileTheyAreOpen) {
         if (round == 0)
             for (uint32_t i = 0; i < 2; ++i) table.request(end(2, 300 + i, at(1, "c")), at(1, "e"), kNever, now);
         for (uint32_t i = 0; i < 2; ++i) EXPECT_EQ(fx.take().what, "incoming") << "round " << round;
-        table.context_gone(100, now);
+        table.context_closed(100, now);
     }
 }
 
 TEST_F(ConnectionTableTest, RequesterThatDiesWhileMetLeavesAnIncomingThatTimesOut) {
     const uint64_t in = meet();
-    table.session_gone(2, now);
+    table.session_ended(2, now);
     EXPECT_TRUE(fx.events.empty());
     accept(in);
     EXPECT_EQ(fx.take().status, Status::timeout);
@@ -304,7 +304,7 @@ TEST_F(ConnectionTableTest, RequesterThatDiesWhileMetLeavesAnIncomingThatTimesOu
 TEST_F(ConnectionTableTest, RequesterThatDiesBeforeConfirmingTimesTheAcceptOut) {
     accept(meet());
     fx.take();
-    table.session_gone(2, now);
+    table.session_ended(2, now);
     const Event e = fx.take();
     EXPECT_EQ(e.status, Status::timeout);
     EXPECT_EQ(e.who.ticket, 11u);
@@ -332,7 +332,7 @@ TEST_F(ConnectionTableTest, OnlyTheRequesterCanConfirm) {
 
 TEST_F(ConnectionTableTest, AcceptorThatDiesBeforeAcceptingSendsTheRequestBackToBeingHeld) {
     meet();
-    table.session_gone(1, now);
+    table.session_ended(1, now);
     EXPECT_TRUE(fx.events.empty());
     pass(50);
     table.wait(end(3, 30, at(1, "d")));
@@ -344,7 +344,7 @@ TEST_F(ConnectionTableTest, AcceptorThatDiesBeforeAcceptingSendsTheRequestBackTo
 TEST_F(ConnectionTableTest, RequestThatGoesBackToBeingHeldIsBeforeThoseThatCameLater) {
     meet();
     table.request(end(4, 40, at(1, "later")), at(1, "d"), kNever, now);
-    table.session_gone(1, now);
+    table.session_ended(1, now);
     table.wait(end(3, 30, at(1, "d")));
     EXPECT_EQ(fx.take().what, "incoming");
     EXPECT_EQ(fx.last_incoming.remote, at(1, "client"));
@@ -352,7 +352,7 @@ TEST_F(ConnectionTableTest, RequestThatGoesBackToBeingHeldIsBeforeThoseThatCameL
 
 TEST_F(ConnectionTableTest, RequestWhoseAcceptorDiedEndsAsTimeoutEvenWithoutALimit) {
     meet("d", kNever);
-    table.session_gone(1, now);
+    table.session_ended(1, now);
     pass(100);
     EXPECT_EQ(fx.take().status, Status::timeout);
 }
@@ -360,7 +360,7 @@ TEST_F(ConnectionTableTest, RequestWhoseAcceptorDiedEndsAsTimeoutEvenWithoutALim
 TEST_F(ConnectionTableTest, AcceptorThatDiesAfterAcceptingLeavesNothingBehind) {
     accept(meet());
     const Event joined = fx.take();
-    table.session_gone(1, now);
+    table.session_ended(1, now);
     EXPECT_TRUE(fx.shared.empty());
     table.confirm(2, joined.number);
     EXPECT_TRUE(fx.events.empty());
@@ -372,7 +372,7 @@ TEST_F(ConnectionTableTest, ClosingAContextEndsItsPartOnly) {
     End other = end(1, 11, at(2, "d"));
     other.party.context = 101;
     table.wait(other);
-    table.context_gone(100, now);
+    table.context_closed(100, now);
     EXPECT_EQ(table.counts().waits, 1u);
     table.request(end(2, 20, at(1, "c")), at(2, "d"), kNever, now);
     EXPECT_EQ(fx.take().who.ticket, 11u);
@@ -392,7 +392,7 @@ TEST_F(ConnectionTableTest, FailureToMakeTheSegmentIsToldToBoth) {
 TEST_F(ConnectionTableTest, RequesterThatCannotTakeUpTheConnectionTellsTheAcceptorAtOnce) {
     accept(meet());
     const Event joined = fx.take();
-    EXPECT_EQ(table.reject({3, 21, 300}, joined.number), Status::invalid) << "nobody else's";
+    EXPECT_EQ(table.reject({3, 21, 300}, joined.number), Status::invalid) << "not of this context";
     EXPECT_EQ(table.reject({2, 21, 201}, joined.number), Status::invalid) << "nor by another context";
     EXPECT_EQ(table.reject({2, 21, 200}, joined.number), Status::ok);
     const Event e = fx.take();
@@ -425,7 +425,7 @@ TEST_F(ConnectionTableTest, AcceptorThatCannotBeJoinedEndsTheConfirmation) {
 
 // Its process counts on the deadline, and both ends are told of a connection at once: it would be a
 // connection of one.
-TEST_F(ConnectionTableTest, APeerRequestIsJoinedWithNobodyAfterItsDeadline) {
+TEST_F(ConnectionTableTest, APeerRequestIsNotJoinedAfterItsDeadline) {
     table.peer(end(1, 10, at(1, "a")), at(1, "b"), now + 10 * kMs, now);
     now += 10 * kMs;  // the agent has no processor: messages come before it looks at the time
     table.peer(end(2, 20, at(1, "b")), at(1, "a"), kNever, now);
@@ -452,7 +452,7 @@ TEST_F(ConnectionTableTest, OfTwoPeersNoneIsJoinedAlone) {
     EXPECT_TRUE(fx.shared.empty());
 }
 
-TEST_F(ConnectionTableTest, CancelledWaitAndRequestAreGone) {
+TEST_F(ConnectionTableTest, CancelledWaitAndRequestAreRemoved) {
     table.wait(end(1, 10, at(1, "d")));
     EXPECT_EQ(table.cancel({1, 90, 0}, 10), ConnectionTable::Cancelled::done);
     EXPECT_EQ(table.cancel({1, 91, 0}, 10), ConnectionTable::Cancelled::too_late);
@@ -487,7 +487,7 @@ TEST_F(ConnectionTableTest, CancelOfAnAcceptIsAnsweredAfterTheAccept) {
 
 // ---- peer to peer
 
-TEST_F(ConnectionTableTest, PeersMatchCrosswiseWhoeverComesFirst) {
+TEST_F(ConnectionTableTest, PeersMatchCrosswiseInAnyOrder) {
     table.peer(end(1, 10, at(1, "a")), at(2, "b"), kNever, now);
     EXPECT_TRUE(fx.events.empty());
     table.peer(end(2, 20, at(2, "b")), at(1, "a"), kNever, now);
@@ -588,7 +588,7 @@ TEST_F(ConnectionTableTest, PeerWithoutPartnerTimesOutAtItsOwnTime) {
 
 // ---- anything may happen
 
-// Random operations of a few sessions, compared with a plain list of who should meet whom, and with what must
+// Random operations of a few sessions, compared with a plain list of which requests should meet, and with what must
 // hold at all times: every ticket is answered once, nothing is said to the dead, nothing is left in the end.
 class ConnectionModelTest : public ::testing::TestWithParam<uint32_t> {};
 
@@ -763,7 +763,7 @@ TEST_P(ConnectionModelTest, EveryTicketIsAnsweredOnceAndWaitersMeetRequestsInOrd
                     std::erase_if(held, dead);
                     std::erase_if(incomings, [&](const auto& i) { return i.first.session == session; });
                     std::erase_if(unconfirmed, [&](const auto& i) { return i.first.session == session; });
-                    table.session_gone(session, now);
+                    table.session_ended(session, now);
                     // Requests that had met it are held again; the plain lists need not follow them further.
                     drain();
                     now += rules.grace_ns;
@@ -781,7 +781,7 @@ TEST_P(ConnectionModelTest, EveryTicketIsAnsweredOnceAndWaitersMeetRequestsInOrd
     while (!alive.empty()) {
         const uint64_t session = alive.back();
         alive.pop_back();
-        table.session_gone(session, now);
+        table.session_ended(session, now);
         fx.events.clear();
     }
     EXPECT_EQ(table.counts(), ConnectionTable::Counts{});

@@ -104,7 +104,7 @@ TEST(AgentQuotaTest, FilesOfAllUsersAreSharedByThem) {
     };
     EXPECT_EQ(take_all(1000), 30u) << "the first one gets half";
     EXPECT_EQ(take_all(1001), 15u);
-    EXPECT_GE(b.agent.limits().left(1002, Quota::descriptors), 3u) << "whoever comes next finds some";
+    EXPECT_GE(b.agent.limits().left(1002, Quota::descriptors), 3u) << "the next user finds some";
     b.join(1002);
     EXPECT_EQ(b.last.type(), Type::kWelcome);
 }
@@ -163,7 +163,7 @@ TEST(AgentQuotaTest, NorAreTheyOneToTurnAProcessAwayOrToOpenNoNic) {
     EXPECT_EQ(limits.used(1000, Quota::descriptors), 6u);
 }
 
-TEST(AgentQuotaTest, AStatusThatNeedsAFileIsRefusedToWhoHasNoneLeft) {
+TEST(AgentQuotaTest, AStatusThatNeedsAFileIsRefusedToAUserWithNoneLeft) {
     AgentSettings settings;
     settings.limits.descriptors = 3 * 100;
     Bench b(settings);
@@ -196,14 +196,14 @@ Devices host_with(const NicAddress& address, bool present, bool up) {
     return found;
 }
 
-TEST(AgentLinksTest, EverybodyWithTheNicOpenHearsOnceThatItsInterfaceIsOff) {
+TEST(AgentLinksTest, AllWithTheNicOpenAreToldOnceThatItsInterfaceIsOff) {
     Bench b;
     const NicAddress address = nic_address(1);
-    const uint64_t one = b.join(), two = b.join(), stranger = b.join();
+    const uint64_t one = b.join(), two = b.join(), unrelated = b.join();
     b.agent.note_links(host_with(address, true, true));
     EXPECT_TRUE(b.agent.depends_on_links());
     const uint64_t c = b.open(one, "fake1"), d = b.open(two, "fake1");
-    b.open(stranger, "fake0");
+    b.open(unrelated, "fake0");
     b.agent.note_links(host_with(address, true, true));
     EXPECT_TRUE(b.quiet(one));
     for (const bool present : {true, false}) {  // switched off; vanished
@@ -213,12 +213,12 @@ TEST(AgentLinksTest, EverybodyWithTheNicOpenHearsOnceThatItsInterfaceIsOff) {
         EXPECT_EQ(first.header.ticket, 0u);
         EXPECT_EQ(body_of<ContextRef>(first).context_id, c);
         EXPECT_EQ(body_of<ContextRef>(second).context_id, d);
-        EXPECT_TRUE(b.quiet(stranger)) << "its NIC depends on no interface";
+        EXPECT_TRUE(b.quiet(unrelated)) << "its NIC depends on no interface";
         EXPECT_EQ(body_of<NicEntry>(b.ask(one, Type::kResolveName, NameText{"fake1"})).nic.link_up, 0u);
         b.agent.note_links(host_with(address, present, false));
         EXPECT_TRUE(b.quiet(one)) << "told once";
         b.agent.note_links(host_with(address, true, true));
-        EXPECT_TRUE(b.quiet(one)) << "good news are seen by whoever opens it next";
+        EXPECT_TRUE(b.quiet(one)) << "that it is on again is seen at the next open";
         EXPECT_EQ(body_of<NicEntry>(b.ask(one, Type::kResolveName, NameText{"fake1"})).nic.link_up, 1u);
     }
 }

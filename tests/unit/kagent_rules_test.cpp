@@ -54,7 +54,7 @@ TEST(AgentRulesTest, AHelloByAnotherNameIsNone) {
     EXPECT_EQ(b.agent.keepers(), 0u);
 }
 
-TEST(AgentRulesTest, WhoWasDroppedIsNeitherHeardNorTold) {
+TEST(AgentRulesTest, ADroppedClientIsNeitherReadNorAnswered) {
     Bench b;
     const uint64_t late = b.agent.arrive({1, 1000}, Bench::some_fd(), b.now);
     b.post(late, Type::kListNics, Empty{}, 1);
@@ -104,7 +104,7 @@ TEST(AgentRulesTest, AContextHasAnId) {
     EXPECT_EQ(b.agent.registry().all().size(), 0u);
 }
 
-TEST(AgentRulesTest, NobodyLooksUpNamesThroughAnothersContext) {
+TEST(AgentRulesTest, NoSessionLooksUpNamesThroughAnothersContext) {
     Bench b;
     const uint64_t owner = b.join(), other = b.join();
     NameLookup by_name;
@@ -192,7 +192,7 @@ TEST(AgentRulesTest, WhatAUserGivesBackIsThereForTheOthers) {
     EXPECT_EQ(limits.left(1001, Quota::descriptors), 30u);
 }
 
-TEST(AgentRulesTest, NobodyGivesBackMoreThanHeHas) {
+TEST(AgentRulesTest, NoUserGivesBackMoreThanItHas) {
     Limits limits(UserLimits{});
     ASSERT_TRUE(limits.take(1000, Quota::vis, 3));
     limits.give(1000, Quota::vis, 5);

@@ -129,7 +129,7 @@ TEST_F(VipkadTest, UnknownAndMisshapenRequestsAreAnsweredAndTheClientStays) {
     EXPECT_EQ(ask(fd.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
 }
 
-// A socket whose closing takes half a minute: bytes that nobody takes, and SO_LINGER.
+// A socket whose closing takes half a minute: bytes that are not read, and SO_LINGER.
 Fd lingering_socket(Fd* other_end) {
     const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -150,7 +150,7 @@ Fd lingering_socket(Fd* other_end) {
     return socket;
 }
 
-TEST_F(VipkadTest, AFileThatTakesLongToCloseKeepsNobody) {
+TEST_F(VipkadTest, AFileThatTakesLongToCloseDelaysNoClient) {
     const Fd witness = join();
     Fd far_end;
     for (const Type type : {Type::kOpenNic, Type::kListNics, Type::kHello}) {
@@ -161,13 +161,13 @@ TEST_F(VipkadTest, AFileThatTakesLongToCloseKeepsNobody) {
         Mail mail = type == Type::kOpenNic ? Mail::of(type, open, 3) : Mail(type, 3);
         if (type == Type::kHello) mail.header.version = 0;  // no message at all
         mail.descriptors.push_back(lingering_socket(&far_end));
-        // Whoever closes it last has to wait; stopped, the agent cannot be the first.
+        // The process that closes it last has to wait; stopped, the agent cannot be the first.
         ASSERT_EQ(::kill(daemon.pid, SIGSTOP), 0);
         const Status sent = send_mail(fd.get(), mail);
         mail.descriptors.clear();
         ASSERT_EQ(::kill(daemon.pid, SIGCONT), 0);
         ASSERT_EQ(sent, Status::ok);
-        EXPECT_TRUE(is_closed(fd.get())) << "who sends such a thing is no client";
+        EXPECT_TRUE(is_closed(fd.get())) << "a sender of such a file is no client";
         const int64_t begin = now_ns();
         EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
         EXPECT_LT(now_ns() - begin, 5'000 * kMs);
@@ -201,7 +201,7 @@ TEST_F(VipkadTest, ManyFilesThatTakeLongToCloseTakeFewThreads) {
         },
         20'000))
         << "all of them are turned away";
-    // One that is done may not have gone yet when the next begins. The files are 100.
+    // One that is done may not have ended yet when the next begins. The files are 100.
     EXPECT_LE(most, before + 2 * Closers::kThreads);
     EXPECT_EQ(ask(witness.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
     expect_well();
@@ -219,10 +219,10 @@ TEST_F(VipkadTest, OfOneUsersSilentSocketsTheOldestGoFirstButNoneThatHasSpoken) 
     EXPECT_TRUE(eventually([&] { return std::none_of(silent.begin(), silent.begin() + 20, lives); }));
     EXPECT_TRUE(std::all_of(silent.begin() + 20, silent.end(), lives));
     EXPECT_EQ(ask(early.get(), Mail(Type::kStatus, 5)).type(), Type::kStatusText);
-    expect_well();  // and who comes and says hello is welcome
+    expect_well();  // and a new client with a hello is served
 }
 
-// Answers with files that nobody takes are in flight: the system lets the agent have so many of them at a
+// Answers with files that are not taken are in flight: the system lets the agent have so many of them at a
 // time.
 TEST_F(VipkadTest, FilesThatAClientDoesNotTakeAreCounted) {
     std::vector<Fd> clients;
@@ -319,7 +319,7 @@ TEST_F(VipkadTest, ClientThatDoesNotReadIsPausedAndLaterDropped) {
     Mail m;
     kagent::Hello h;
     ASSERT_EQ(send_mail(stalled.get(), Mail::of(Type::kHello, h, 1)), Status::ok);
-    // It asks and asks; the agent stops listening to it, so its own sends begin to fail: nobody else suffers.
+    // It asks and asks; the agent stops listening to it, so its own sends begin to fail: no other client suffers.
     Status s = Status::ok;
     EXPECT_TRUE(eventually([&] {
         for (int i = 0; i < 1000 && s == Status::ok; ++i) s = send_mail(stalled.get(), Mail(Type::kListNics, 2));
@@ -356,18 +356,18 @@ TEST(VipkadLifeTest, ClientThatNeverReadsIsDropped) {
     }
     // One takes nothing at all, the other a little now and then.
     Mail m;
-    int64_t gone_after = 0;
+    int64_t closed_after = 0;
     const int64_t begun = now_ns();
     EXPECT_TRUE(eventually([&] {
         (void)!static_cast<int>(receive_mail(slow.get(), &m));
         nap_ms(20);
-        if (gone_after == 0 && send_mail(stalled.get(), Mail(Type::kListNics, 2)) == Status::closed)
-            gone_after = now_ns() - begun;
-        return gone_after != 0;
+        if (closed_after == 0 && send_mail(stalled.get(), Mail(Type::kListNics, 2)) == Status::closed)
+            closed_after = now_ns() - begun;
+        return closed_after != 0;
     }));
-    EXPECT_GE(gone_after, 150 * kMs);
+    EXPECT_GE(closed_after, 150 * kMs);
     for (int i = 0; i < 50; ++i) {
-        EXPECT_EQ(receive_mail(slow.get(), &m), Status::ok) << "who reads, however slowly, stays";
+        EXPECT_EQ(receive_mail(slow.get(), &m), Status::ok) << "a client that reads, however slowly, stays";
         nap_ms(20);
     }
     EXPECT_EQ(open_files(daemon.pid), before + 3) << "the agent holds nothing of it any more";
@@ -394,7 +394,7 @@ TEST(VipkadLifeTest, OneUserCannotTakeAllDescriptors) {
     EXPECT_TRUE(eventually([&] {
         const Fd fd = connect_to(place.address);
         return hello(fd.get()).type() == Type::kWelcome;
-    })) << "and when they have gone there is room again";
+    })) << "and when they have left there is room again";
 }
 
 TEST_F(VipkadTest, ManyClientsAreServed) {
@@ -446,7 +446,7 @@ TEST(VipkadLifeTest, LeavesAfterTheLastClientButNotBefore) {
     const Fd tool = connect_to(place.address);
     ASSERT_EQ(hello(tool.get(), kagent::kHelloTool).type(), Type::kWelcome);
     nap_ms(400);
-    EXPECT_EQ(daemon.wait_now(), -1) << "somebody is there";
+    EXPECT_EQ(daemon.wait_now(), -1) << "a client is there";
     const int64_t left = now_ns();
     client.reset();
     EXPECT_TRUE(daemon.ended_within(5000)) << "a tool does not keep it";
@@ -609,7 +609,7 @@ std::string as_nobody(const std::string& address) {
     return text;
 }
 
-TEST(VipkadUsersTest, AgentOfOneUserServesNobodyElse) {
+TEST(VipkadUsersTest, AgentOfOneUserServesNoOther) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
     Place place;
     Daemon daemon(place.address);

@@ -36,7 +36,7 @@ protected:
                   }};
 };
 
-TEST_F(TakersTest, NobodyWaitsWhileThereIsRoom) {
+TEST_F(TakersTest, NoProcessWaitsWhileThereIsRoom) {
     EXPECT_FALSE(wait_after(0));
     fly(70);
     EXPECT_FALSE(wait_after(10));
@@ -44,7 +44,7 @@ TEST_F(TakersTest, NobodyWaitsWhileThereIsRoom) {
 
 TEST_F(TakersTest, WhatIsHeldIsNotWaitedFor) {
     limits.take_anyway(kUser, Quota::descriptors, 80);
-    EXPECT_FALSE(wait_after(0)) << "nobody is going to give anything back";
+    EXPECT_FALSE(wait_after(0)) << "no process will give anything back";
 }
 
 TEST_F(TakersTest, RequestsWaitUntilFilesHaveBeenTaken) {

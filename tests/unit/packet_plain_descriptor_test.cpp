@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which descriptors go the short way, and that one whose memory is gone does not.
+// Which descriptors take the fast path, and that one whose memory is unmapped does not.
 #include "providers/packet/plain_descriptor.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom a request is for where addresses are IPv4 and port (udp). What is the same with Ethernet is in
+// Which program a request is for where addresses are IPv4 and port (udp). What is the same with Ethernet is in
 // acenic_steering_test.cpp.
 #include "providers/packet/requests.hpp"
 
@@ -57,7 +57,7 @@ TEST_F(PacketRequests, APeerIsKnownByItsHostsPortWhateverPortItSendsFrom) {
     EXPECT_EQ(requests_.incoming(asked, kFarProgram, 2).slot, 1u);
 }
 
-TEST(PacketRequestsScripts, AtRandomFindNobodyWhoIsNotThere) {
+TEST(PacketRequestsScripts, AtRandomFindNoProgramThatIsNotThere) {
     std::mt19937 dice(28);
     for (int round = 0; round < 3000; ++round) {
         std::vector<uint8_t> script(dice() % 600);
@@ -69,21 +69,21 @@ TEST(PacketRequestsScripts, AtRandomFindNobodyWhoIsNotThere) {
 TEST_F(PacketRequests, AHostCannotAskInTheNameOfAnother) {
     requests_.add(1, {1, true, 7, named("here", kNearHost), named("there", kFarHost), kNearProgram}, 1, &held_);
     const Bytes asked = request("here", 9, 100, Kind::peer_request, named("there", kFarHost));
-    EXPECT_EQ(requests_.incoming(asked, wire::udp_address(0xC0000203, 40001), 2).slot, kNobody);
+    EXPECT_EQ(requests_.incoming(asked, wire::udp_address(0xC0000203, 40001), 2).slot, kNoSlot);
 }
 
 TEST_F(PacketRequests, AProgramsOwnPeerRequestIsNotForIt) {
     requests_.add(1, {1, true, 7, named("x", kNearHost), named("x", kNearHost), kNearProgram}, 1, &held_);
     const Bytes asked = request("x", 7, 100, Kind::peer_request, named("x", kNearHost));
-    EXPECT_EQ(requests_.incoming(asked, kNearProgram, 2).slot, kNobody) << "its own";
+    EXPECT_EQ(requests_.incoming(asked, kNearProgram, 2).slot, kNoSlot) << "its own";
     const NicAddress another = wire::udp_address(kNear, 40003);
     EXPECT_EQ(requests_.incoming(asked, another, 3).slot, 1u) << "another program's, whose link has the same number";
 }
 
-TEST_F(PacketRequests, AnAnswerThatNobodyWaitsShowsThePassOfTheRequest) {
+TEST_F(PacketRequests, ANoMatchShowsThePassOfTheRequest) {
     Bytes asked = request("nobody", 9, 100, Kind::request, named("", kFarHost));
     const Target target = requests_.incoming(asked, kFarProgram, 1);
-    EXPECT_EQ(target.slot, kNobody);
+    EXPECT_EQ(target.slot, kNoSlot);
     EXPECT_EQ(target.answer, Kind::no_match);
     Bytes answer(kNoMatchBytes);
     ASSERT_TRUE(make_no_match(asked, target.nonce, answer.data()));

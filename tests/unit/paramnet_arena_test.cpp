@@ -184,10 +184,10 @@ TEST_P(ArenaRdma, AWriteBeyondTheRegionIsRefusedAlsoWhenTheRegionIsRemembered) {
     write(0, 100);  // by the short way
     ASSERT_NE(pair.a.wait_send(), nullptr);
     write(kBytes - 99, 100);
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAW_PROT));
 }
 
-TEST_P(ArenaRdma, ARegionThatIsGoneIsNotWritten) {
+TEST_P(ArenaRdma, ARegionThatIsRemovedIsNotWritten) {
     for (int i = 0; i < 2; ++i) {
         write(0, 8);
         ASSERT_NE(pair.a.wait_send(), nullptr);
@@ -196,7 +196,7 @@ TEST_P(ArenaRdma, ARegionThatIsGoneIsNotWritten) {
     pair.nic_b.remove_region(handle);
     fill(pair.a.data(), 8, 9);
     write(0, 8);
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAW_PROT));
     for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(at(region)[i], std::byte{0x42});
 }
 
@@ -207,7 +207,7 @@ TEST_P(ArenaRdma, AWithdrawnPermissionCounts) {
     }
     ASSERT_TRUE(pair.nic_b.regions.change(handle, region.base, 0, kRegionRdmaRead));
     write(0, 8);
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_PROT));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAW_PROT));
 }
 
 // VipxWriteNow's part of the provider.

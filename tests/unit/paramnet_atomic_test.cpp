@@ -71,7 +71,7 @@ protected:
     void expect_refused(VIP_DESCRIPTOR* d) {
         ASSERT_EQ(pair.a.wait_send(), d);
         EXPECT_EQ(status_of(d), kDone | VIP_STATUS_RDMA_PROT_ERROR);
-        EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAR_PROT)) << "as of an RDMA read";
+        EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAR_PROT)) << "as of an RDMA read";
         EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
     }
 
@@ -109,7 +109,7 @@ TEST_P(Atomic, KeepsItsPlaceAmongOtherRdma) {
     }
 }
 
-// Nobody polls the group of the receive queue, and the progress thread is kept busy with another connection.
+// No thread polls the group of the receive queue, and the progress thread is kept busy with another connection.
 TEST_P(Atomic, TheAnswerIsTakenByAPollOfTheSendGroup) {
     if (plain()) return;
     Group* const sends = pair.nic_a.new_group();
@@ -167,7 +167,7 @@ TEST_P(Atomic, NeedsBothPermissionsOfTheRegion) {
             fresh.a.post_send(d);
             ASSERT_EQ(fresh.a.wait_send(), d);
             EXPECT_EQ(status_of(d), kDone | VIP_STATUS_RDMA_PROT_ERROR);
-            EXPECT_TRUE(fresh.b.hears(VIP_ERROR_RDMAR_PROT));
+            EXPECT_TRUE(fresh.b.is_told(VIP_ERROR_RDMAR_PROT));
             EXPECT_EQ(fresh.b.data()[0], std::byte{7});
         }
 }
@@ -188,7 +188,7 @@ TEST_P(Atomic, TheTargetRefusesAWordThatBeginsInsideOfTheRegionOnly) {
     EXPECT_EQ(pair.b.data()[8], std::byte{0});
 }
 
-TEST_P(Atomic, TheTargetKnowsItsOwnHandlesOnly) {
+TEST_P(Atomic, TheTargetTakesItsOwnHandlesOnly) {
     pair.a.endpoint().tx.rdma.asks_help = true;
     expect_refused(post<uint64_t>(VIPX_CONTROL_OP_FETCH_ADD, pair.b.data(), pair.b.region + (1u << 24), 1));
 }

@@ -111,7 +111,7 @@ TEST(Ends, OfAnAttemptThatWasNeverStartedAreSeenByThePeer) {
         EXPECT_EQ(ops().connect_await(from_b, kNever, &result), Status::ok);
         EXPECT_EQ(ops().connect_finish(from_b, &result), Status::ok);
     }
-    EXPECT_TRUE(a.hears(VIP_ERROR_CONN_LOST));
+    EXPECT_TRUE(a.is_told(VIP_ERROR_CONN_LOST));
 }
 
 // An agent that gets no processor has joined both ends, and one of them has given up before it heard so.
@@ -126,7 +126,7 @@ TEST(Ends, OfAnAttemptThatWasGivenUpTooEarlyAreSeenByThePeer) {
     EXPECT_EQ(ops().connect_finish(from_b, &result), Status::timeout);
     finish_connect(a, from_a);
     nic_b.agent.catch_up();
-    EXPECT_TRUE(a.hears(VIP_ERROR_CONN_LOST));
+    EXPECT_TRUE(a.is_told(VIP_ERROR_CONN_LOST));
     a.disconnect();
     connect(a, b);
 }
@@ -142,7 +142,7 @@ TEST(Ends, OfAnAttemptThatLacksDescriptorsAreSeenByThePeer) {
     ConnectResult result;
     EXPECT_EQ(ops().connect_await(from_b, kNever, &result), Status::out_of_resources);
     EXPECT_EQ(ops().connect_finish(from_b, &result), Status::out_of_resources);
-    EXPECT_TRUE(a.hears(VIP_ERROR_CONN_LOST));
+    EXPECT_TRUE(a.is_told(VIP_ERROR_CONN_LOST));
 }
 
 // ---- another process
@@ -255,7 +255,7 @@ TEST(OtherProcess, KilledIsNoticedAndWhatItPublishedIsDelivered) {
             ((status_of(d) & VIP_STATUS_ERROR_MASK) == 0 ? good : flushed) += 1;
         EXPECT_GE(good, 5u);
         EXPECT_EQ(good + flushed, 900u);
-        EXPECT_TRUE(vi.hears(VIP_ERROR_CONN_LOST));
+        EXPECT_TRUE(vi.is_told(VIP_ERROR_CONN_LOST));
         EXPECT_EQ(vi.errors().size(), 1u);
     }
 }

@@ -35,7 +35,7 @@ protected:
 TEST_P(Errors, NoReceivePosted) {
     TestPair pair(GetParam());
     pair.a.send(pair.a.data(), 8);
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RECVQ_EMPTY));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RECVQ_EMPTY));
     expect_sender(pair.a);
     if (unreliable()) {
         expect_alive(pair);
@@ -50,7 +50,7 @@ TEST_P(Errors, EarlierMessagesArriveBeforeTheBreak) {
     TestPair pair(GetParam());
     for (int i = 0; i < 3; ++i) pair.b.receive(pair.b.data() + i * 100, 100);
     for (int i = 0; i < 4; ++i) pair.a.send(pair.a.data(), 30);
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RECVQ_EMPTY));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RECVQ_EMPTY));
     for (int i = 0; i < 3; ++i) {
         VIP_DESCRIPTOR* d = pair.b.wait_recv();
         ASSERT_NE(d, nullptr);
@@ -120,7 +120,7 @@ TEST_P(Errors, SendDescriptorIsBad) {
         expect_alive(pair);
     } else {
         EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
-        EXPECT_TRUE(pair.b.hears(VIP_ERROR_CONN_LOST));
+        EXPECT_TRUE(pair.b.is_told(VIP_ERROR_CONN_LOST));
         EXPECT_TRUE(pair.a.errors().empty());
     }
 }
@@ -131,7 +131,7 @@ TEST_P(Errors, PeerDisconnects) {
     pair.a.send(pair.a.data(), 10);
     pair.a.send(pair.a.data(), 11);
     pair.a.disconnect();
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_CONN_LOST));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_CONN_LOST));
     EXPECT_TRUE(pair.b.reaches(VIP_STATE_ERROR));
     EXPECT_EQ(status_of(pair.b.recv_done()) & VIP_STATUS_ERROR_MASK, 0u) << "published before the end";
     EXPECT_EQ(status_of(pair.b.recv_done()) & VIP_STATUS_ERROR_MASK, 0u);

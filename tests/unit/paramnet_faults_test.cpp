@@ -124,8 +124,8 @@ TEST_P(Faults, ThatLetNothingThroughBreakReliableConnections) {
             EXPECT_EQ(status_of(first) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_TRANSPORT_ERROR});
             EXPECT_EQ(pair.a.core.stats.counts[static_cast<size_t>(ViCount::errors)].load(), 1u);
             EXPECT_EQ(status_of(second) & VIP_STATUS_ERROR_MASK, uint32_t{VIP_STATUS_DESC_FLUSHED_ERROR});
-            EXPECT_TRUE(pair.a.hears(VIP_ERROR_CONN_LOST));
-            EXPECT_TRUE(pair.b.hears(VIP_ERROR_CONN_LOST));
+            EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST));
+            EXPECT_TRUE(pair.b.is_told(VIP_ERROR_CONN_LOST));
             EXPECT_TRUE(pair.b.reaches(VIP_STATE_ERROR));
         }
     }
@@ -155,7 +155,7 @@ TEST_P(Faults, DelayHoldsAMessageBack) {
     pair.b.receive(pair.b.data(), 100);
     const auto begun = std::chrono::steady_clock::now();
     pair.a.send(pair.a.data(), 100);
-    ASSERT_NE(pair.b.wait_recv(), nullptr) << "though nobody polls the sender";
+    ASSERT_NE(pair.b.wait_recv(), nullptr) << "though no thread polls the sender";
     EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(30));
     EXPECT_NE(pair.a.wait_send(), nullptr);
 }
@@ -177,7 +177,7 @@ TEST_P(Faults, ADamagedRdmaWriteIsDroppedAndTold) {
     std::memset(pair.a.data(), 1, 100);
     pair.a.post_send(
         pair.a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, pair.a.data(), 100, pair.b.data(), pair.b.region));
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAW_DATA));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAW_DATA));
     EXPECT_EQ(pair.b.data()[0], std::byte{0});
 }
 

@@ -430,7 +430,7 @@ void TestVi::forget_errors() {
     errors_.clear();
 }
 
-bool TestVi::hears(VIP_ERROR_CODE code, double seconds) {
+bool TestVi::is_told(VIP_ERROR_CODE code, double seconds) {
     return eventually(
         [&] {
             for (const AsyncError& e : errors())

@@ -165,7 +165,7 @@ public:
     void forget_errors();
     // While it lives, a thread that reports an error of this VI waits, holding its queues.
     std::unique_lock<std::mutex> holds_up_errors() { return std::unique_lock(errors_mutex_); }
-    bool hears(VIP_ERROR_CODE code, double seconds = 2);
+    bool is_told(VIP_ERROR_CODE code, double seconds = 2);
     Endpoint& endpoint() { return *core.endpoint; }
 
     TestNic& nic;
@@ -184,7 +184,7 @@ private:
     std::vector<AsyncError> errors_;
 };
 
-// While it lives nobody takes what arrives here, the threads of this end's NIC included.
+// While it lives no thread takes what arrives here, the threads of this end's NIC included.
 class TakesNothing {
 public:
     explicit TakesNothing(TestVi& vi) : hold_(vi.core.recv.lock) {}

@@ -140,7 +140,7 @@ VIP_DESCRIPTOR* sleep_for_receive(TestVi& vi, double seconds) {
 TEST(Sleepers, AreWokenByAMessage) {
     TestPair pair(kLevel);
     constexpr int kRounds = 50;
-    int slow = 0;  // a busy machine makes some rounds slow; a sleeper that nobody wakes is slow in every one
+    int slow = 0;  // a busy machine makes some rounds slow; a sleeper that is not woken is slow in every one
     for (int i = 0; i < kRounds; ++i) {
         pair.b.receive(pair.b.data(), 64);
         std::thread sender([&] {
@@ -193,7 +193,7 @@ TEST(Sleepers, WaitingForAcknowledgementsAreWoken) {
     for (int i = 0; i < 20; ++i) {
         pair.b.receive(pair.b.data(), 64);
         pair.a.send(pair.a.data(), 8);
-        // Nobody polls the receiver: its progress thread takes the message, and its word wakes us.
+        // No thread polls the receiver: its progress thread takes the message, and its word wakes us.
         VIP_DESCRIPTOR* d = nullptr;
         const int64_t begun = now_ns();
         while (d == nullptr && now_ns() - begun < 5'000'000'000) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The guarded call: refused when permission has gone, and not made when permission goes between the look and
+// The guarded call: refused when permission is withdrawn, and not made when it is withdrawn between the look and
 // the call.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
@@ -33,7 +33,7 @@ TEST(GuardedCall, IsMadeWhilePermitted) {
     EXPECT_EQ(target, 42u);
 }
 
-TEST(GuardedCall, IsRefusedWhenClosedOrTheRegionHasGone) {
+TEST(GuardedCall, IsRefusedWhenClosedOrTheRegionIsRemoved) {
     source = 43;
     target = 0;
     EXPECT_EQ(copy_word(78), kNotPermitted);
@@ -63,7 +63,7 @@ void close_now(int) {
     interruptions = interruptions + 1;
 }
 
-TEST(GuardedCall, IsNotMadeOncePermissionHasGone) {
+TEST(GuardedCall, IsNotMadeOncePermissionIsWithdrawn) {
     if (!guard_is_tight())
         GTEST_SKIP() << "no restartable sequences here: the look is as close as can be, not more";
     struct sigaction action {
@@ -71,7 +71,7 @@ TEST(GuardedCall, IsNotMadeOncePermissionHasGone) {
     action.sa_handler = close_now;
     ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
     interruptions = 0;
-    // For this thread alone: a guard is about the one who is stopped. A signal to the process would, when
+    // For this thread alone: a guard is about the stopped thread. A signal to the process would, when
     // this thread has to wait for a processor, interrupt one that another test has left behind, and take the
     // permission away while the call is being made.
     sigevent to_this_thread{};
@@ -87,7 +87,7 @@ TEST(GuardedCall, IsNotMadeOncePermissionHasGone) {
         const long result = copy_word();
         if (closed.load() == 0) continue;
         refused += result == kNotPermitted ? 1 : 0;
-        EXPECT_EQ(target, seen_when_closed) << "a call was made after its permission had gone";
+        EXPECT_EQ(target, seen_when_closed) << "a call was made after its permission was withdrawn";
         closed = 0;
     }
     ::timer_delete(timer);

@@ -38,7 +38,7 @@ void forge(TestVi& from, uint64_t word_meta, uint32_t extra, const void* payload
     ++ep.tx.next;
 }
 
-// As after a message that came alone to somebody who polls.
+// As after a message that came alone to a polling thread.
 void look_at_one_line(TestVi& vi) {
     Endpoint& ep = vi.endpoint();
     ep.rx.own->recv_mode.store(kModePolled);
@@ -67,8 +67,8 @@ TEST(Hostile, ImpossibleLinesBreakTheConnectionAndNothingElse) {
         {"wrong place", meta(kLineSend, kFlagBlocks, 600), 600, {77}},
         {"place outside", meta(kLineSend, kFlagBlocks, 600), 600, {0xFFFFFFFF}},
         {"continuation of nothing", meta(kLineMore, kFlagBlocks, 600), 0, {0}},
-        {"read data nobody asked for", meta(kLineReadData, kFlagBlocks, 64), 0, {0}},
-        {"refusal nobody asked for", meta(kLineReadRefused, 0, 0), 0, {}},
+        {"read data without a request", meta(kLineReadData, kFlagBlocks, 64), 0, {0}},
+        {"refusal without a request", meta(kLineReadRefused, 0, 0), 0, {}},
         {"served write longer than allowed", meta(kLineWrite, kFlagBlocks, 64), 0xFFFFFFFF, {0}},
         {"served write of no bytes at first", meta(kLineWrite, kFlagBlocks, 0), 64, {0}},
         {"read longer than allowed", meta(kLineRead, 0, 0), 0xFFFFFFFF, {0}},
@@ -120,7 +120,7 @@ TEST(Hostile, AMessageHasNoMoreBytesThanItSaid) {
     }
 }
 
-TEST(Hostile, AskingForTheTimeOfAnyLineHarmsNobody) {
+TEST(Hostile, AskingForTheTimeOfAnyLineIsHarmless) {
     TestPair pair(VIP_SERVICE_RELIABLE_DELIVERY);
     std::memset(pair.b.data(), 0xA5, 1 << 20);
     for (uint32_t i = 0; i < 3; ++i) post_guarded(pair.b, i);
@@ -245,7 +245,7 @@ TEST(Hostile, AServedReadReachesPermittedMemoryOnly) {
             return fault == none ? blocks[0] == std::byte{0xA5} : pair.b.state() == VIP_STATE_ERROR;
         }));
         if (fault == none) continue;
-        EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAR_PROT));
+        EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAR_PROT));
         for (int i = 0; i < 64; ++i) ASSERT_EQ(blocks[i], std::byte{0x11});
     }
 }
@@ -342,7 +342,7 @@ TEST(Hostile, AScribbledHubDelaysAndNothingMore) {
     hostile.join();
 }
 
-// Another peer of the same context has put the words of the hub back, as if nobody had rung.
+// Another peer of the same context has put the words of the hub back, as if there had been no ring.
 TEST(Hostile, ARingTakenOutOfTheHubIsFoundByPolling) {
     Matcher matcher;
     TestNic nic_a(matcher), nic_b(matcher);
@@ -361,7 +361,7 @@ TEST(Hostile, ARingTakenOutOfTheHubIsFoundByPolling) {
 }
 
 // A bit in the hub that no end record agrees with is not followed, and stands in the way of no ring.
-TEST(Hostile, ABitOfTheHubAloneRingsForNobody) {
+TEST(Hostile, ABitOfTheHubAloneRingsForNoEndpoint) {
     Matcher matcher;
     TestNic nic_a(matcher), nic_b(matcher);
     TestVi a(nic_a, VIP_SERVICE_RELIABLE_DELIVERY), b(nic_b, VIP_SERVICE_RELIABLE_DELIVERY);

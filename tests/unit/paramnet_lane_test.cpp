@@ -116,7 +116,7 @@ TEST_P(Lanes, HoldWhatDoesNotFitUntilTheReceiverComes) {
     }));
 }
 
-TEST_P(Lanes, EmptyABacklogThoughNobodyPollsEitherEnd) {
+TEST_P(Lanes, EmptyABacklogWithoutAPollAtEitherEnd) {
     TestPair pair(GetParam(), Reach::same_process, 1000 * 1000, {{"pull_from", "0"}});
     pair.b.receive(pair.b.data(), 900000);
     fill(pair.a.data(), 900000, 5);

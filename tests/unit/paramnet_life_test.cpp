@@ -90,7 +90,7 @@ TEST_F(Life, IsOfNoConcernToForkedChildren) {
 TEST(PeerLife, ConnectionIsLostWithinASecond) {
     TestPair pair(kLevel, Reach::cross_copy);
     pair.nic_b.context->owner->life.fetch_or(FUTEX_OWNER_DIED);
-    EXPECT_TRUE(pair.a.hears(VIP_ERROR_CONN_LOST, 10));
+    EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST, 10));
     EXPECT_TRUE(pair.a.reaches(VIP_STATE_ERROR));
 }
 
@@ -106,8 +106,8 @@ TEST(PeerLife, NothingIsCopiedIntoAnotherProgram) {
     EXPECT_EQ(status_of(d) & VIP_STATUS_DONE, VIP_STATUS_DONE);
     EXPECT_NE(status_of(d) & VIP_STATUS_ERROR_MASK, 0u);
     EXPECT_TRUE(filled(pair.b.data(), 4096, 2));
-    EXPECT_TRUE(pair.a.hears(VIP_ERROR_CONN_LOST, 10));
-    EXPECT_FALSE(pair.a.hears(VIP_ERROR_RDMAW_PROT, 0));
+    EXPECT_TRUE(pair.a.is_told(VIP_ERROR_CONN_LOST, 10));
+    EXPECT_FALSE(pair.a.is_told(VIP_ERROR_RDMAW_PROT, 0));
 }
 
 }  // namespace

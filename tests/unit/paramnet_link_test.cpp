@@ -48,14 +48,14 @@ TEST(LinkModelTime, OfMessagesInARowIsThatOfTheLink) {
     EXPECT_EQ(simple().arrival(100'000, 100, out, in), first + 100'000);
 }
 
-TEST(LinkModelTime, IsSharedByThoseWhoSendToOne) {
+TEST(LinkModelTime, IsSharedBySendersToOne) {
     LinkFree out_a{0}, out_b{0}, in{0};
     const int64_t first = simple().arrival(0, 100, out_a, in);
     EXPECT_EQ(simple().arrival(0, 100, out_b, in), first + 110);
     EXPECT_EQ(simple().arrival(0, 100, out_a, in), first + 220);
 }
 
-TEST(LinkModelTime, IsNotSharedByThoseWhoAreSentToByDifferentOnes) {
+TEST(LinkModelTime, IsNotSharedByReceiversOfDifferentSenders) {
     LinkFree out_a{0}, out_b{0}, in_a{0}, in_b{0};
     EXPECT_EQ(simple().arrival(0, 100, out_a, in_a), simple().arrival(0, 100, out_b, in_b));
 }
@@ -127,7 +127,7 @@ TEST_P(Modelled, MessagesComeInOrderAndNoneBeforeItsTime) {
     EXPECT_EQ(pair.a.state(), uint32_t{VIP_STATE_CONNECTED});
 }
 
-// The NIC moves data while the program computes: nobody looks at the sender's queue here.
+// The NIC moves data while the program computes: no thread polls the sender's queue here.
 TEST_P(Modelled, AMessageArrivesAlthoughItsSenderCallsNothing) {
     TestPair pair(GetParam(), Reach::same_process, 1 << 20, kModelled);
     pair.b.receive(pair.b.data(), 64);

@@ -98,7 +98,7 @@ TEST(MethodTunerTest, DoNotMakeTheSenderWaitForALittle) {
     EXPECT_NE(learn(methods, machine, 256 * kK), Method::pull);
 }
 
-TEST(MethodTunerTest, LeaveAloneWhatSomebodyHasSet) {
+TEST(MethodTunerTest, LeaveAloneWhatIsSet) {
     OwnTuner set({65536, 131072});
     for (uint32_t i = 0; i < 100; ++i) {
         EXPECT_EQ(set.next(32 * kK, true, true).method, Method::plain);
@@ -145,7 +145,7 @@ TEST(MethodTunerTest, StayInTheRingWhileTheReceiverDoesNotLook) {
     const Machine machine{110, 150, 35};
     OwnTuner late(kAllLearnt);
     EXPECT_NE(learn(late, Machine{5'000'000, 5'000'000, 1'000'000}, 64 * kK), Method::pull)
-        << "times of somebody who computes tell nothing";
+        << "times of a computing process tell nothing";
 
     OwnTuner methods(kAllLearnt);
     ASSERT_EQ(learn(methods, machine, 64 * kK), Method::pull);
@@ -266,7 +266,7 @@ TEST_P(LongMessages, GoThroughTheRingWhenTheReceiverLeavesThem) {
             MethodTuner as_they_are = methods;
             uint32_t last = 0;
             return as_they_are.next(kSize, true, true, &last).method != Method::pull;
-        })) << "the sender has looked in vain";
+        })) << "the sender has looked and found nothing";
     }
     ASSERT_NE(pair.a.wait_send(), nullptr) << "its helper thread fetches it";
     for (uint32_t i = 1; i < 4; ++i) {

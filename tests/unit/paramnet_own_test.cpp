@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Memory that the kernel copies for nobody but its owner (memfd_secret): RDMA to it and long messages from it are
+// Memory that the kernel copies only for its owner (memfd_secret): RDMA to it and long messages from it are
 // moved with the owner's help. Memory that its owner may not write to is refused, and the owner lives on.
 #include <gtest/gtest.h>
 #include <sys/mman.h>

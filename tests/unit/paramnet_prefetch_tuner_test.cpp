@@ -130,7 +130,7 @@ TEST_P(OnePiece, ArrivesWholeWhileTheConnectionLearns) {
     EXPECT_EQ(send(pair.a, pair.b, 5000, ++seed), 1u);
 }
 
-// Where messages are answered one by one, each that is timed has its answer, so that nothing waits in vain.
+// Where messages are answered one by one, each that is timed has its answer, so that every wait ends.
 TEST_P(OnePiece, IsTimedWhereThatIsAskedFor) {
     TestPair pair(GetParam());
     post(pair.a, 8, 1000);

@@ -134,7 +134,7 @@ TEST_P(Rdma, RefusedWritesTouchNothing) {
         uint32_t handle = b.region;
         c.spoil(b, &address, &handle);
         a.post_send(a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, a.data(), 100, address, handle));
-        EXPECT_TRUE(b.hears(VIP_ERROR_RDMAW_PROT));
+        EXPECT_TRUE(b.is_told(VIP_ERROR_RDMAW_PROT));
         VIP_DESCRIPTOR* d = a.wait_send();
         ASSERT_NE(d, nullptr);
         EXPECT_EQ(status_of(d) & VIP_STATUS_ERROR_MASK,
@@ -155,7 +155,7 @@ TEST_P(Rdma, AViThatDoesNotAllowItRefuses) {
     b.core.traits.rdma_write = 0;
     connect(a, b);
     a.post_send(a.make_rdma(VIP_CONTROL_OP_RDMAWRITE, a.data(), 100, b.data(), b.region));
-    EXPECT_TRUE(b.hears(VIP_ERROR_RDMAW_PROT));
+    EXPECT_TRUE(b.is_told(VIP_ERROR_RDMAW_PROT));
 }
 
 TEST_P(Rdma, ReadsFetchWithoutACallOfTheTarget) {
@@ -211,7 +211,7 @@ TEST_P(Rdma, RefusedReadsBreakTheConnection) {
     TestPair pair(level(), reach());
     pair.a.post_send(pair.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair.a.data(), 100, pair.b.data(),
                                       pair.b.region + (1u << 17)));
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RDMAR_PROT));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RDMAR_PROT));
     VIP_DESCRIPTOR* d = nullptr;
     ASSERT_TRUE(eventually([&] {
         pair.a.recv_done();
@@ -323,7 +323,7 @@ TEST_P(Rdma, DisconnectEndsAllWriting) {
     }
 }
 
-// Memory that its program has registered, and then unmapped or protected without a word to anybody. It lies far
+// Memory that its program has registered, and then unmapped or protected without a call of the library. It lies far
 // from where the system puts what it maps, so that nothing else comes to lie in the hole.
 class Vanishing {
 public:
@@ -389,7 +389,7 @@ protected:
 TEST_P(LostMemory, AWriteToItIsRefusedAndTheProcessLives) {
     memory_.lose(0, kBytes);
     write(8);
-    EXPECT_TRUE(pair_.b.hears(VIP_ERROR_RDMAW_PROT));
+    EXPECT_TRUE(pair_.b.is_told(VIP_ERROR_RDMAW_PROT));
     expect_level_of_harm();
     expect_next_write_arrives();
 }
@@ -397,7 +397,7 @@ TEST_P(LostMemory, AWriteToItIsRefusedAndTheProcessLives) {
 TEST_P(LostMemory, AWriteThatBeginsBeforeItIsRefusedOnce) {
     memory_.lose(kBytes / 2, kBytes / 2);
     write(kBytes);
-    EXPECT_TRUE(pair_.b.hears(VIP_ERROR_RDMAW_PROT));
+    EXPECT_TRUE(pair_.b.is_told(VIP_ERROR_RDMAW_PROT));
     expect_level_of_harm();
     expect_next_write_arrives();
     EXPECT_EQ(pair_.b.errors().size(), 1u);
@@ -484,7 +484,7 @@ TEST_P(LostMemory, AReadOfItIsRefusedAndTheProcessLives) {
     memory_.lose(kBytes / 2, kBytes / 2);
     pair_.a.post_send(
         pair_.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, pair_.a.data(), kBytes, memory_.start(), region_));
-    EXPECT_TRUE(pair_.b.hears(VIP_ERROR_RDMAR_PROT));
+    EXPECT_TRUE(pair_.b.is_told(VIP_ERROR_RDMAR_PROT));
     VIP_DESCRIPTOR* d = nullptr;
     ASSERT_TRUE(eventually([&] {
         pair_.a.recv_done();
@@ -515,7 +515,7 @@ TEST_P(LostAtInitiator, AReadIntoItFails) {
         pair_.a.make_rdma(VIP_CONTROL_OP_RDMAREAD, memory_.start(), kBytes, pair_.b.data(), pair_.b.region);
     d->DS[1].Local.Handle = here_;
     {
-        const TakesNothing b(pair_.b);  // it might be done before the memory is gone
+        const TakesNothing b(pair_.b);  // it might be done before the memory is unmapped
         pair_.a.post_send(d);
         memory_.lose(kBytes / 2, kBytes / 2);
     }

@@ -51,7 +51,7 @@ TEST_P(ShortSends, EndWhereTheReceivesEnd) {
     send(pair.a, kReceives);
     EXPECT_TRUE(pair.b.errors().empty());
     pair.a.send(pair.a.data(), kBytes);
-    EXPECT_TRUE(pair.b.hears(VIP_ERROR_RECVQ_EMPTY));
+    EXPECT_TRUE(pair.b.is_told(VIP_ERROR_RECVQ_EMPTY));
     expect_arrivals(pair.b, kReceives);
 }
 

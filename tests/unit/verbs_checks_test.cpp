@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the verbs provider checks itself before a device is asked or believed: regions and their tags, ranges of a
+// What the verbs provider checks itself before it uses a device: regions and their tags, ranges of a
 // peer's memory, and whether a completion belongs to what is posted.
 #include "tests/unit/verbs_fixture.hpp"
 
@@ -203,12 +203,12 @@ TEST_F(VerbsChecks, AMessageWithoutBytesDoesNotMakeABadReceiveGood) {
     }
 }
 
-TEST_F(VerbsChecks, AReceiveWhoseMemoryHasGoneSaysSo) {
+TEST_F(VerbsChecks, AReceiveWhoseMemoryIsUnmappedSaysSo) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     VIP_DESCRIPTOR* d = descriptor(32);
     post_recv(d);
-    Region gone;
-    ASSERT_TRUE(regions_.remove(handle_, 0, &gone));
+    Region removed;
+    ASSERT_TRUE(regions_.remove(handle_, 0, &removed));
     complete(fake_.receives[0].wr.wr_id, IBV_WC_LOC_QP_OP_ERR);
     poll_recv(core_);
     EXPECT_EQ(d->CS.Status, kReceiveDone | VIP_STATUS_PROTECTION_ERROR);
@@ -225,7 +225,7 @@ TEST_F(VerbsChecks, AFlushedReceiveWaitsForThePeersWord) {
     EXPECT_NE(link_.suspect_until, 0);
 }
 
-TEST_F(VerbsChecks, TheOwnerHearsWhatItsDeviceHasRefused) {
+TEST_F(VerbsChecks, TheOwnerIsToldWhatItsDeviceHasRefused) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     learn_key();
     complete(fake_.sends[0].wr.wr_id, IBV_WC_REM_ACCESS_ERR);

@@ -64,7 +64,7 @@ TEST_F(VerbsConnectProbe, ARefusalOfTheKernelMeansNotKnown) {
     EXPECT_TRUE(is_retired(cm_.asked[0].id));
 }
 
-TEST_F(VerbsConnectProbe, APeerThatKnowsNoProbesIsAskedOnce) {
+TEST_F(VerbsConnectProbe, APeerWithoutProbesIsProbedOnce) {
     ask();
     probe();
     refuse_with(op_->probe, Refusal::unknown);
@@ -153,7 +153,7 @@ TEST_F(VerbsConnectProbe, BetweenPeersTheRequestIsMadeAnewAtOnce) {
     EXPECT_NE(cm_.asked[1].qp, cm_.asked[0].qp);
 }
 
-// ... and as the network may be gone for a while, no way to the other host does not end it, only its timeout.
+// ... and as the network may fail for a while, no route to the other host does not end it, only its timeout.
 TEST_F(VerbsConnectProbe, BetweenPeersTheRequestIsMadeAnewUntilTheTimeout) {
     const int64_t deadline = now_ns() + 30 * kSecond;
     ASSERT_EQ(peer_request(&nic_, core_, local_, remote_, traits_, deadline, &op_), Status::ok);

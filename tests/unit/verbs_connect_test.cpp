@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Steps of a connection, at the end that asks and at the one that is asked (providers/verbs/connect.hpp), with an
+// Steps of a connection, at the requester and at the acceptor (providers/verbs/connect.hpp), with an
 // rdma_cm made of functions.
 #include "core/clock/clock.hpp"
 #include "providers/verbs/connect.hpp"
@@ -106,7 +106,7 @@ TEST_F(VerbsConnect, EventsOfAnotherIdMeanNothing) {
     EXPECT_EQ(cm_.confirmed, 0);
 }
 
-TEST_F(VerbsConnect, APeerThatLeavesBeforeTheProgramHasHeardIsLost) {
+TEST_F(VerbsConnect, APeerThatLeavesBeforeTheProgramIsToldIsLost) {
     ask();
     accept_it(op_->id);
     ASSERT_TRUE(op_->decided);
@@ -146,7 +146,7 @@ TEST_F(VerbsConnect, ARequestIsForTheDiscriminatorThatItNames) {
     EXPECT_EQ(cm_.refused[0], Refusal::no_match);
 }
 
-TEST_F(VerbsConnect, AWaiterHearsOfOneRequest) {
+TEST_F(VerbsConnect, AWaiterIsToldOfOneRequest) {
     listen_for(local_);
     hear_request(PrivateDataKind::request, 7);
     ASSERT_TRUE(op_->decided);
@@ -165,7 +165,7 @@ TEST_F(VerbsConnect, RequestsThatNoProgramDecidesAreNotKeptWithoutEnd) {
     EXPECT_EQ(cm_.refused[0], Refusal::no_resources);
 }
 
-TEST_F(VerbsConnect, ARequesterThatHasGoneIsNotAccepted) {
+TEST_F(VerbsConnect, ARequesterThatHasLeftIsNotAccepted) {
     const uint64_t number = incoming();
     event(RDMA_CM_EVENT_DISCONNECTED, nic_.incoming.at(number).id);
     ASSERT_EQ(accept(&nic_, number, core_, traits_, &op_), Status::ok);
@@ -173,7 +173,7 @@ TEST_F(VerbsConnect, ARequesterThatHasGoneIsNotAccepted) {
     EXPECT_EQ(cm_.accepted, 0);
 }
 
-TEST_F(VerbsConnect, ARequestThatIsRejectedIsGone) {
+TEST_F(VerbsConnect, ARequestThatIsRejectedIsRemoved) {
     const uint64_t number = incoming();
     EXPECT_EQ(reject(&nic_, number), Status::ok);
     ASSERT_EQ(cm_.refused.size(), 1u);
@@ -182,7 +182,7 @@ TEST_F(VerbsConnect, ARequestThatIsRejectedIsGone) {
     EXPECT_EQ(accept(&nic_, number, core_, traits_, &op_), Status::invalid);
 }
 
-TEST_F(VerbsConnect, OnlyWhoWasConnectedDisconnects) {
+TEST_F(VerbsConnect, OnlyAConnectedEndDisconnects) {
     ASSERT_EQ(accept(&nic_, incoming(), core_, traits_, &op_), Status::ok);
     ASSERT_FALSE(op_->decided);
     event(RDMA_CM_EVENT_DISCONNECTED, op_->id);

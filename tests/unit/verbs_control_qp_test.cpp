@@ -19,12 +19,12 @@ protected:
         return uint64_t{link_.number} << 32 | uint64_t{link_.generation} << 16 | uint64_t{receive} << 8 |
                buffer;
     }
-    void hear(const Message& m, uint32_t buffer) {
+    void receive(const Message& m, uint32_t buffer) {
         write_message(m, buffers_ + buffer * kMessageBytes);
         complete(number(true, buffer), IBV_WC_SUCCESS, kMessageBytes, IBV_WC_RECV);
         serve_control_qps(nic_);
     }
-    void hear_that_one_has_gone() {
+    void see_that_a_peer_has_ended() {
         complete(number(false, 0), IBV_WC_SUCCESS);
         serve_control_qps(nic_);
     }
@@ -40,7 +40,7 @@ protected:
 
 TEST_F(VerbsControlQp, AQuestionIsAnsweredAndItsBufferIsUsedAgain) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
-    hear(question(), 3);
+    receive(question(), 3);
     ASSERT_EQ(fake_.messages.size(), 1u);
     EXPECT_EQ(message(0).kind, MessageKind::answer);
     EXPECT_EQ(message(0).handle, handle_);
@@ -71,7 +71,7 @@ TEST_F(VerbsControlQp, AKeyIsGivenForWhatRegionAndViAllow) {
         m.length = row.length;
         m.flags = row.wanted;
         fake_.messages.clear();
-        hear(m, 3);
+        receive(m, 3);
         const bool given = row.flags != kNoKey;
         EXPECT_EQ(message(0).key, given ? nic_.keys.remote_key(m.handle) : 0u);
         EXPECT_EQ(message(0).flags, given ? row.flags : 0u);
@@ -88,7 +88,7 @@ TEST_F(VerbsControlQp, MemoryOfAnotherTagHasNoKey) {
     Message m = question();
     m.handle = regions_.add(other);
     ASSERT_EQ(nic_.keys.add(m.handle, other), Status::ok);
-    hear(m, 3);
+    receive(m, 3);
     EXPECT_EQ(message(0).key, 0u);
 }
 
@@ -102,10 +102,10 @@ TEST_F(VerbsControlQp, AnAnswerIsForTheRegionThatWasAskedFor) {
     m.address = 0x1000;
     m.length = 4096;
     m.flags = kRegionRdmaWrite;
-    hear(m, 3);
+    receive(m, 3);
     EXPECT_TRUE(fake_.sends.empty());
     m.handle = 77;
-    hear(m, 4);
+    receive(m, 4);
     EXPECT_EQ(fake_.sends.size(), 1u);
 }
 
@@ -122,7 +122,7 @@ TEST_F(VerbsControlQp, APeerWhoseHostDoesNotAnswerIsLost) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     complete(number(false, 0), IBV_WC_WR_FLUSH_ERR);
     serve_control_qps(nic_);
-    EXPECT_FALSE(link_.lost) << "flushed: it is we who leave";
+    EXPECT_FALSE(link_.lost) << "flushed: this end leaves";
     complete(number(false, 0), IBV_WC_RETRY_EXC_ERR);
     serve_control_qps(nic_);
     EXPECT_TRUE(link_.lost);
@@ -132,11 +132,11 @@ TEST_F(VerbsControlQp, APeersWordEndsAReliableConnectionOnly) {
     connect(VIP_SERVICE_UNRELIABLE);
     Message m;
     m.kind = MessageKind::no_receive;
-    hear(m, 3);
+    receive(m, 3);
     EXPECT_FALSE(core_.is_marked_broken());
     EXPECT_EQ(told_.errors, std::vector<VIP_ERROR_CODE>{VIP_ERROR_RECVQ_EMPTY});
     link_.traits.reliability = VIP_SERVICE_RELIABLE_DELIVERY;
-    hear(m, 4);
+    receive(m, 4);
     EXPECT_TRUE(core_.is_marked_broken());
     EXPECT_EQ(core_.reason.code, VIP_ERROR_RECVQ_EMPTY);
 }
@@ -145,8 +145,8 @@ TEST_F(VerbsControlQp, APeersWordEndsAReliableConnectionOnly) {
 TEST_F(VerbsControlQp, AQuestionBehindOneThatHasNoAnswerGivesTheFirstOnesBufferBack) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     link_.free_sends = 0;
-    hear(question(), 3);
-    hear(question(), 4);
+    receive(question(), 3);
+    receive(question(), 4);
     ASSERT_EQ(fake_.receives.size(), 1u);
     EXPECT_EQ(fake_.receives[0].wr.wr_id, number(true, 3));
 }
@@ -155,15 +155,15 @@ TEST_F(VerbsControlQp, AQuestionBehindOneThatHasNoAnswerGivesTheFirstOnesBufferB
 TEST_F(VerbsControlQp, AnAnswerThatFindsNoRoomComesAsSoonAsThereIsSome) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     link_.free_sends = 0;
-    hear(question(), 3);
+    receive(question(), 3);
     EXPECT_TRUE(fake_.messages.empty());
     EXPECT_TRUE(fake_.receives.empty()) << "the question stays where it is";
-    hear_that_one_has_gone();
+    see_that_a_peer_has_ended();
     ASSERT_EQ(fake_.messages.size(), 1u);
     EXPECT_EQ(message(0).kind, MessageKind::answer);
     ASSERT_EQ(fake_.receives.size(), 1u);
     EXPECT_EQ(fake_.receives[0].wr.wr_id, number(true, 3));
-    hear_that_one_has_gone();
+    see_that_a_peer_has_ended();
     EXPECT_EQ(fake_.messages.size(), 1u) << "once";
 }
 
@@ -174,14 +174,14 @@ TEST_F(VerbsControlQp, WhatThePeerHasToKnowComesAsSoonAsThereIsRoom) {
     tell_peer(link_, MessageKind::no_receive);
     tell_peer(link_, MessageKind::write_refused);
     EXPECT_TRUE(fake_.messages.empty());
-    hear_that_one_has_gone();
+    see_that_a_peer_has_ended();
     ASSERT_EQ(fake_.messages.size(), 1u);
     EXPECT_EQ(message(0).kind, MessageKind::no_receive);
     EXPECT_FALSE(ask_peer(link_, handle_, 0, 8, 0)) << "nothing passes what waits";
-    hear_that_one_has_gone();
+    see_that_a_peer_has_ended();
     ASSERT_EQ(fake_.messages.size(), 2u);
     EXPECT_EQ(message(1).kind, MessageKind::write_refused);
-    hear_that_one_has_gone();
+    see_that_a_peer_has_ended();
     EXPECT_EQ(fake_.messages.size(), 2u) << "once each";
     EXPECT_TRUE(ask_peer(link_, handle_, 0, 8, 0));
 }
@@ -195,7 +195,7 @@ TEST_F(VerbsControlQp, ARefusedRdmaIsToldItsOwnerThoughThereIsNoRoomNow) {
     answer(77, RemoteKey{});
     EXPECT_TRUE(d->CS.Status & VIP_STATUS_RDMA_PROT_ERROR);
     ASSERT_EQ(fake_.messages.size(), 1u) << "the question";
-    hear_that_one_has_gone();
+    see_that_a_peer_has_ended();
     ASSERT_EQ(fake_.messages.size(), 2u);
     EXPECT_EQ(message(1).kind, MessageKind::write_refused);
 }
@@ -229,7 +229,7 @@ TEST_F(VerbsControlQp, ARefusedWriteIsToldInTheReceiveWithItsImmediateData) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
     VIP_DESCRIPTOR* d = descriptor(8);
     post_recv(d);
-    hear(refused_write(7), 3);
+    receive(refused_write(7), 3);
     EXPECT_EQ(d->CS.Status, kRefused);
     EXPECT_EQ(d->CS.ImmediateData, 7u);
     EXPECT_TRUE(core_.is_marked_broken());
@@ -251,7 +251,7 @@ TEST_F(VerbsControlQp, ARefusedWriteComesBehindWhatHasArrived) {
 
 TEST_F(VerbsControlQp, ARefusedWriteThatFindsNoReceiveIsReported) {
     connect(VIP_SERVICE_RELIABLE_RECEPTION);
-    hear(refused_write(7), 3);
+    receive(refused_write(7), 3);
     EXPECT_TRUE(core_.is_marked_broken());
     EXPECT_EQ(core_.reason.code, VIP_ERROR_RDMAW_PROT);
     EXPECT_TRUE(core_.reason.report);
@@ -262,8 +262,8 @@ TEST_F(VerbsControlQp, AtUnreliableEachOfSeveralIsToldInItsTurn) {
     VIP_DESCRIPTOR* const d[] = {descriptor(8), descriptor(8)};
     for (VIP_DESCRIPTOR* one : d) post_recv(one);
     const std::vector<test::PostedReceive> posted = fake_.receives;
-    hear(refused_write(7), 3);
-    hear(refused_write(8), 4);
+    receive(refused_write(7), 3);
+    receive(refused_write(8), 4);
     for (const test::PostedReceive& r : posted) complete(r.wr.wr_id, IBV_WC_WR_FLUSH_ERR);
     recover_links(nic_, now_);
     for (uint32_t i = 0; i < 2; ++i) {

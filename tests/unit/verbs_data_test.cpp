@@ -62,7 +62,7 @@ TEST_F(VerbsData, InARowOnlySomeAreSignalledAndAllComplete) {
         }
     EXPECT_EQ(signalled, 2);
     EXPECT_NE(fake_.sends.back().wr.send_flags & IBV_SEND_SIGNALED, 0u)
-        << "or nobody would learn of the last";
+        << "or the last would not be reported";
     poll_send(core_);
     for (const VIP_DESCRIPTOR* d : row) EXPECT_NE(d->CS.Status & VIP_STATUS_DONE, 0u);
     EXPECT_EQ(core_.send.completed, 20u);
@@ -117,7 +117,7 @@ TEST_F(VerbsData, AMistakeInADescriptorLeavesAnUnreliableConnectionAlone) {
     EXPECT_EQ(fake_.sends.size(), 1u);
 }
 
-// Soft-RoCE, when the way to the peer has gone with its link.
+// Soft-RoCE, when the way to the peer has removed with its link.
 TEST_F(VerbsData, ABadWorkRequestWhoseDescriptorIsGoodIsTheNetworksFault) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     VIP_DESCRIPTOR* d = descriptor(8);
@@ -130,12 +130,12 @@ TEST_F(VerbsData, ABadWorkRequestWhoseDescriptorIsGoodIsTheNetworksFault) {
     EXPECT_TRUE(core_.reason.report) << "as CONN_LOST";
 }
 
-TEST_F(VerbsData, ABadWorkRequestWhoseMemoryHasGoneSaysSo) {
+TEST_F(VerbsData, ABadWorkRequestWhoseMemoryIsUnmappedSaysSo) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     VIP_DESCRIPTOR* d = descriptor(8);
     post_send(d);
-    Region gone;
-    ASSERT_TRUE(regions_.remove(handle_, 0, &gone));
+    Region removed;
+    ASSERT_TRUE(regions_.remove(handle_, 0, &removed));
     complete(fake_.sends[0].wr.wr_id, IBV_WC_LOC_QP_OP_ERR);
     poll_send(core_);
     EXPECT_EQ(d->CS.Status,
@@ -370,7 +370,7 @@ TEST_F(VerbsData, RegistrationAsksForWhatTheRegionAllows) {
     EXPECT_EQ(fake_.live_mrs, 3) << "peers may still hold the first key, which allows nothing more";
     region.flags = 0;
     ASSERT_EQ(nic_.keys.change(handle, region), Status::ok);
-    EXPECT_EQ(fake_.live_mrs, 2) << "what was taken back is gone";
+    EXPECT_EQ(fake_.live_mrs, 2) << "what was taken back is removed";
     nic_.keys.remove(handle);
     EXPECT_EQ(nic_.keys.local_key(handle), 0u);
     fake_.refuse_registration = true;
@@ -389,7 +389,7 @@ TEST_F(VerbsData, CompletionQueuesGrowAndThenBecomeMore) {
     DeviceQueue* second = reserve(group_, 4000);
     ASSERT_NE(second, nullptr);
     EXPECT_NE(second, first);
-    EXPECT_EQ(fake_.armed, 1) << "somebody sleeps on the group";
+    EXPECT_EQ(fake_.armed, 1) << "a thread sleeps on the group";
     give_back(*first, 120);
     EXPECT_EQ(reserve(group_, 120), first);
 }

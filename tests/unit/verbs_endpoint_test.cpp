@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What an endpoint costs others: the lines of the cache it shares, and the wait for those who still use it; and how its
-// connection ends.
+// What an endpoint costs others: the lines of the cache it shares, and the wait for threads that still use it; and
+// how its connection ends.
 #include "providers/verbs/endpoint.hpp"
 
 #include <unistd.h>
@@ -29,24 +29,24 @@ TEST_F(VerbsEndpoint, TheSendingSideWritesNoLineOfTheReceivingSide) {
     }
 }
 
-TEST_F(VerbsEndpoint, WhoDestroysAPinnedOneSleepsSoThatOthersCanRun) {
+TEST_F(VerbsEndpoint, DestroyingAPinnedOneSleepsSoThatOthersCanRun) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     Endpoint* pinned = pin_endpoint(link_);
     ASSERT_NE(pinned, nullptr);
     link_.endpoint = nullptr;
     pinned->link = nullptr;
     std::atomic<pid_t> id{0};
-    std::atomic<bool> gone{false};
+    std::atomic<bool> closed{false};
     std::thread destroyer([&] {
         id = ::gettid();
         endpoint_destroy(pinned);
-        gone = true;
+        closed = true;
     });
     while (id == 0) std::this_thread::yield();
     const int before = test::sleeps_of(id);
     // Yielding counts as none. Should it never sleep, this test has its time limit.
     while (test::sleeps_of(id) < before + 10) std::this_thread::yield();
-    EXPECT_FALSE(gone);
+    EXPECT_FALSE(closed);
     unpin_endpoint(*pinned);
     destroyer.join();
     ASSERT_EQ(endpoint_create(&nic_, EndpointArgs{&core_, &group_, &group_}, &core_.endpoint), Status::ok);

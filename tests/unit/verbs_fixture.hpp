@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A VI of the verbs provider on a device that is made of functions, with a connection when a test wants one:
+// A VI of the verbs provider on a device that is made of functions, with a connection when a test needs one:
 // no library, no agent, no device.
 #pragma once
 
@@ -33,7 +33,7 @@ inline const ViEvents kEvents = {
     [](ViCore&, VIP_ERROR_CODE code, VIP_RESOURCE_CODE, VIP_ULONG, VIP_DESCRIPTOR*) { told->errors.push_back(code); },
     [](ViCore&) { ++told->settled; }, [](WorkQueue&) {}, [](WorkQueue&) {}, nullptr};
 
-// How often a thread of ours has slept; -1: it is gone.
+// How often a thread of ours has slept; -1: it has ended.
 inline int sleeps_of(pid_t thread) {
     std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
     const std::string wanted = "voluntary_ctxt_switches:";

@@ -35,7 +35,7 @@ struct SendRow {
     uint32_t at_reception;
     uint32_t at_delivery;
     bool descriptor;
-    bool told;  // the peer hears of it
+    bool told;  // the peer is told
 };
 
 class SendStatus : public testing::TestWithParam<SendRow> {};
@@ -87,7 +87,7 @@ TEST(SendStatus, AtUnreliableOnlyTheMessageIsLost) {
          {IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_RNR_RETRY_EXC_ERR}) {
         const Outcome v = map_send(status, kUnreliable, false);
         EXPECT_TRUE(v.descriptor && v.goes_on) << status;
-        EXPECT_EQ(v.bits, 0u) << "the sender does not hear of it";
+        EXPECT_EQ(v.bits, 0u) << "the sender is not told";
         EXPECT_FALSE(v.report) << status;
         EXPECT_FALSE(map_send(status, kDelivery, false).goes_on) << status;
         EXPECT_FALSE(map_send(status, kReception, false).goes_on) << status;
@@ -95,7 +95,7 @@ TEST(SendStatus, AtUnreliableOnlyTheMessageIsLost) {
     EXPECT_EQ(map_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).bits,
               static_cast<uint32_t>(VIP_STATUS_PROTECTION_ERROR));
     EXPECT_TRUE(map_send(IBV_WC_LOC_PROT_ERR, kUnreliable, false).goes_on);
-    EXPECT_FALSE(map_send(IBV_WC_RETRY_EXC_ERR, kUnreliable, false).goes_on) << "nobody answers there";
+    EXPECT_FALSE(map_send(IBV_WC_RETRY_EXC_ERR, kUnreliable, false).goes_on) << "no host answers there";
     EXPECT_FALSE(map_send(IBV_WC_SUCCESS, kUnreliable, false).goes_on);
 }
 
@@ -128,7 +128,7 @@ TEST(SendStatus, WhatWasNotFetchedIsToldAtBothReliableLevels) {
         }
 }
 
-// The owner has refused nothing, so nobody is told of a refusal.
+// The owner has refused nothing, so no end is told of a refusal.
 TEST(SendStatus, WhatTheOtherEndCouldNotFetchIsATransportErrorAndReported) {
     for (const ibv_wc_status status : {IBV_WC_REM_OP_ERR, IBV_WC_RNR_RETRY_EXC_ERR})
         for (const uint16_t level : {kDelivery, kReception}) {
@@ -184,7 +184,7 @@ TEST(VerbsAddress, HoldsTheIpAddress) {
     EXPECT_FALSE(ip_of(other, &back)) << "an address of another kind of NIC";
 }
 
-TEST(VerbsPort, IsTheSameForEverybodyAndSpreads) {
+TEST(VerbsPort, IsTheSameForAllAndSpreads) {
     const NicSettings settings;
     // These two are in docs/verbs.md for other implementations to compare with.
     EXPECT_EQ(port_of(settings, end_of("")), 20480 + 0x811C9DC5u % kPortRange);
@@ -274,7 +274,7 @@ TEST(PrivateDataTest, RefusalsHaveReasons) {
     ASSERT_TRUE(read_refusal(data, sizeof data, &why));
     EXPECT_EQ(why, Refusal::version);
     const uint8_t zeros[148] = {};
-    EXPECT_FALSE(read_refusal(zeros, sizeof zeros, &why)) << "nobody listens there";
+    EXPECT_FALSE(read_refusal(zeros, sizeof zeros, &why)) << "no program listens there";
 }
 
 TEST(ControlMessage, ComesBackAsItWasAndIsChecked) {

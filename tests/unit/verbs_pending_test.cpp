@@ -34,7 +34,7 @@ protected:
     }
     void post_until_connected() {
         post();
-        expect_given(2, "both ends may know of the connection, nobody has asked");
+        expect_given(2, "both ends may use the connection, no call has asked");
         finish();
         post();
         expect_given(3, "bound and not started");
@@ -87,7 +87,7 @@ TEST_F(VerbsPending, APeerThatAsksHasThemOnItsDevice) {
     resolve(op_->id);
     expect_given(1, "with the queue pair");
     accept_it(op_->id);
-    EXPECT_EQ(cm_.confirmed, 1) << "nobody has to ask for it";
+    EXPECT_EQ(cm_.confirmed, 1) << "no call has to ask for it";
     post_until_connected();
 }
 
@@ -144,7 +144,7 @@ TEST_F(VerbsPending, AnAttemptThatHasFailedLeavesThemToTheNext) {
     EXPECT_EQ(core_.endpoint->takes_receives, nullptr);
     const size_t before = fake_.receives.size();
     post();  // by a thread that has not heard of it
-    EXPECT_EQ(fake_.receives.size(), before) << "to a queue pair that is gone";
+    EXPECT_EQ(fake_.receives.size(), before) << "to a queue pair that is destroyed";
     ASSERT_EQ(request(&nic_, core_, local_, remote_, traits_, kNever, &op_), Status::ok);
     resolve(op_->id);
     expect_given(2, "as they were posted");

@@ -13,7 +13,7 @@ protected:
         nic_.port = 2;
         nic_.settings.ack_timeout = 14;
         nic_.settings.retries = 7;
-        patience_ = patience_of(nic_.settings);
+        limit_ = port_down_limit(nic_.settings);
         connect(VIP_SERVICE_RELIABLE_DELIVERY);
     }
     void say(ibv_event_type type, int port = 2) {
@@ -22,37 +22,37 @@ protected:
         event.element.port_num = port;
         hear_of_port(nic_, event, now_);
     }
-    int64_t patience_ = 0;
+    int64_t limit_ = 0;
 };
 
-TEST_F(VerbsPortWatch, PatienceIsWhatADeviceTriesAtMost) {
-    EXPECT_EQ(patience_, int64_t{4} * 8 * 4096 * (1 << 14));
+TEST_F(VerbsPortWatch, TheLimitIsWhatADeviceTriesAtMost) {
+    EXPECT_EQ(limit_, int64_t{4} * 8 * 4096 * (1 << 14));
     nic_.settings.ack_timeout = 31;
-    EXPECT_EQ(patience_of(nic_.settings), int64_t{4} * 8 * 4096 * (int64_t{1} << 31));
+    EXPECT_EQ(port_down_limit(nic_.settings), int64_t{4} * 8 * 4096 * (int64_t{1} << 31));
     nic_.settings.ack_timeout = 1;
     nic_.settings.retries = 0;
-    EXPECT_EQ(patience_of(nic_.settings), 1'000'000'000);
+    EXPECT_EQ(port_down_limit(nic_.settings), 1'000'000'000);
 }
 
 TEST_F(VerbsPortWatch, OneThatStaysDownHasLostItsConnections) {
     EXPECT_EQ(watch_port(nic_, now_), kNever);
     say(IBV_EVENT_PORT_ERR);
-    EXPECT_EQ(watch_port(nic_, now_), now_ + patience_);
+    EXPECT_EQ(watch_port(nic_, now_), now_ + limit_);
     say(IBV_EVENT_PORT_ERR);
-    EXPECT_EQ(watch_port(nic_, now_ + patience_ - 1), now_ + patience_) << "counted from the first word";
+    EXPECT_EQ(watch_port(nic_, now_ + limit_ - 1), now_ + limit_) << "counted from the first word";
     EXPECT_FALSE(link_.lost);
-    EXPECT_EQ(watch_port(nic_, now_ + patience_), kNever) << "and once";
+    EXPECT_EQ(watch_port(nic_, now_ + limit_), kNever) << "and once";
     EXPECT_TRUE(link_.lost);
 }
 
 TEST_F(VerbsPortWatch, OneThatComesBackInTimeHasLostNothing) {
     say(IBV_EVENT_PORT_ERR);
-    now_ += patience_ - 1;
+    now_ += limit_ - 1;
     say(IBV_EVENT_PORT_ACTIVE);
-    EXPECT_EQ(watch_port(nic_, now_ + 10 * patience_), kNever);
+    EXPECT_EQ(watch_port(nic_, now_ + 10 * limit_), kNever);
     EXPECT_FALSE(link_.lost);
     say(IBV_EVENT_PORT_ERR);
-    EXPECT_EQ(watch_port(nic_, now_), now_ + patience_) << "a new time";
+    EXPECT_EQ(watch_port(nic_, now_), now_ + limit_) << "a new time";
 }
 
 TEST_F(VerbsPortWatch, OtherPortsOfTheDeviceDoNotMatter) {
@@ -60,7 +60,7 @@ TEST_F(VerbsPortWatch, OtherPortsOfTheDeviceDoNotMatter) {
     EXPECT_EQ(watch_port(nic_, now_), kNever);
     say(IBV_EVENT_PORT_ERR);
     say(IBV_EVENT_PORT_ACTIVE, 1);
-    EXPECT_EQ(watch_port(nic_, now_), now_ + patience_);
+    EXPECT_EQ(watch_port(nic_, now_), now_ + limit_);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ protected:
     void next_look_at_groups() { next_ = watch_groups(nic_, now_ = next_); }
     void begin() {
         next_ = watch_sends(nic_, now_);
-        ASSERT_EQ(next_, now_ + kSendPatience);
+        ASSERT_EQ(next_, now_ + kSendTimeout);
     }
     void complete_send(size_t i, ibv_wc_status status) { complete(fake_.sends.at(i).wr.wr_id, status); }
 
@@ -46,7 +46,7 @@ TEST_F(VerbsQueueWatch, ASendThatIsSlowIsLookedAtAgainAndAgain) {
     begin();
     for (int i = 0; i < 5; ++i) {
         next_look_at_sends();
-        ASSERT_EQ(next_, now_ + kSendPatience);
+        ASSERT_EQ(next_, now_ + kSendTimeout);
         ASSERT_EQ(d->CS.Status, 0u);
     }
     complete_send(0, IBV_WC_SUCCESS);
@@ -79,7 +79,7 @@ TEST_F(VerbsQueueWatch, AProgramThatAsksIsLeftAlone) {
         const uint32_t looks = group_.looks.load();
         next_look_at_sends();
         EXPECT_EQ(group_.looks.load(), looks);
-        EXPECT_EQ(next_, now_ + kSendPatience) << "one is always out";
+        EXPECT_EQ(next_, now_ + kSendTimeout) << "one is always out";
     }
 }
 
@@ -93,7 +93,7 @@ TEST_F(VerbsQueueWatch, EndsWhenNothingIsOutAndBeginsWithTheNextSend) {
     EXPECT_EQ(watch_sends(nic_, now_ + 1), next_);
     for (uint32_t i = 0; i < kEmptyLooks; ++i) {
         next_look_at_sends();
-        ASSERT_EQ(next_, now_ + kSendPatience) << "not for every gap between two sends";
+        ASSERT_EQ(next_, now_ + kSendTimeout) << "not for every gap between two sends";
     }
     next_look_at_sends();
     EXPECT_EQ(next_, kNever);
@@ -131,14 +131,14 @@ TEST_F(VerbsQueueWatch, WhatWasFlushedIsNotOut) {
     EXPECT_EQ(next_, kNever);
 }
 
-TEST_F(VerbsQueueWatch, AGroupThatNobodyPollsIsPolledNowAndThen) {
+TEST_F(VerbsQueueWatch, AGroupWithoutAPollIsPolledNowAndThen) {
     connect(VIP_SERVICE_RELIABLE_DELIVERY);
     EXPECT_EQ(watch_groups(nic_, now_), kNever) << "the peer does not know of the connection yet";
     link_.joined.store(true);
     VIP_DESCRIPTOR* d[] = {descriptor(8), descriptor(8)};
     for (VIP_DESCRIPTOR* one : d) post_recv(one);
     next_ = watch_groups(nic_, now_);
-    ASSERT_EQ(next_, now_ + kGroupPatience);
+    ASSERT_EQ(next_, now_ + kGroupTimeout);
     complete(fake_.receives[0].wr.wr_id, IBV_WC_SUCCESS, 8, IBV_WC_RECV);
     watch_groups(nic_, next_ - 1);
     EXPECT_EQ(d[0]->CS.Status, 0u);

@@ -15,7 +15,7 @@ protected:
         poll_send(core_);
         recover_links(nic_, now_);
     }
-    void hear(MessageKind kind, uint32_t round, uint32_t received = 0) {
+    void receive(MessageKind kind, uint32_t round, uint32_t received = 0) {
         Message m;
         m.kind = kind;
         m.handle = round;
@@ -174,7 +174,7 @@ TEST_F(VerbsRecovery, WordsOfAnotherRoundMeanNothing) {
     connect(VIP_SERVICE_UNRELIABLE);
     fail_one_send();
     const size_t states = fake_.states.size();
-    for (const uint32_t round : {0u, 2u, 77u}) hear(MessageKind::reset, round, 1);
+    for (const uint32_t round : {0u, 2u, 77u}) receive(MessageKind::reset, round, 1);
     EXPECT_EQ(fake_.states.size(), states);
     EXPECT_FALSE(link_.recovery.peer_told);
 }
@@ -182,10 +182,10 @@ TEST_F(VerbsRecovery, WordsOfAnotherRoundMeanNothing) {
 TEST_F(VerbsRecovery, APeerIsReadyNoSoonerThanItHasSaidHowFarItGot) {
     connect(VIP_SERVICE_UNRELIABLE);
     fail_one_send();
-    hear(MessageKind::ready, 1);
-    hear(MessageKind::reset, 1);
+    receive(MessageKind::ready, 1);
+    receive(MessageKind::reset, 1);
     EXPECT_TRUE(link_.recovery.under_way) << "its queue pair is not known to be ready";
-    hear(MessageKind::ready, 1);
+    receive(MessageKind::ready, 1);
     EXPECT_FALSE(link_.recovery.under_way);
 }
 
@@ -214,8 +214,8 @@ TEST_F(VerbsRecovery, EachRoundCountsAnew) {
         EXPECT_EQ(message(before + 1).handle, round);
         EXPECT_EQ(message(before + 1).length, 1u) << "received since the round before";
         EXPECT_EQ(link_.recovery.sent, 1u) << "and so for what was sent";
-        hear(MessageKind::reset, round);
-        hear(MessageKind::ready, round);
+        receive(MessageKind::reset, round);
+        receive(MessageKind::ready, round);
         EXPECT_FALSE(link_.recovery.under_way);
     }
 }
@@ -225,7 +225,7 @@ TEST_F(VerbsRecovery, ReceivesThatArePostedMeanwhileGoToTheNewQueuePair) {
     fail_one_send();
     post_recv(descriptor(8));
     EXPECT_TRUE(fake_.receives.empty());
-    hear(MessageKind::reset, 1);
+    receive(MessageKind::reset, 1);
     EXPECT_EQ(fake_.receives.size(), 1u);
 }
 
@@ -233,10 +233,10 @@ TEST_F(VerbsRecovery, WhatIsSentAgainIsCheckedAgain) {
     connect(VIP_SERVICE_UNRELIABLE);
     VIP_DESCRIPTOR* const first = two_sends(IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR).first;
     recover_links(nic_, now_);
-    hear(MessageKind::reset, 1);
-    Region gone;
-    ASSERT_TRUE(regions_.remove(handle_, 0, &gone));
-    hear(MessageKind::ready, 1);
+    receive(MessageKind::reset, 1);
+    Region removed;
+    ASSERT_TRUE(regions_.remove(handle_, 0, &removed));
+    receive(MessageKind::ready, 1);
     EXPECT_EQ(fake_.sends.size(), 2u);
     poll_send(core_);
     EXPECT_EQ(first->CS.Status,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Events of the device's completion queues: nobody sleeps through one that somebody else has taken.
+// Events of the device's completion queues: no thread sleeps through one that another thread has taken.
 #include <unistd.h>
 
 #include <atomic>
@@ -29,14 +29,14 @@ protected:
     }
 };
 
-TEST_F(VerbsSleep, WhoDestroysAGroupWakesTheSleepersOfOthersWhoseEventsItHasTaken) {
+TEST_F(VerbsSleep, TheEndOfAGroupWakesTheSleepersOfOthersWhoseEventsItHasTaken) {
     Group* other = nullptr;
     ASSERT_EQ(group_create(&nic_, &other), Status::ok);
     const uint32_t key = sleep_begin(&nic_);
     ASSERT_EQ(group_.armed.load(), 1u);
     has_an_event = group_.queues[0].get();
     group_destroy(other);
-    ASSERT_EQ(has_an_event, nullptr) << "nothing would be left for who sleeps";
+    ASSERT_EQ(has_an_event, nullptr) << "nothing would be left for the sleeping thread";
     EXPECT_EQ(group_.armed.load(), 0u);
     EXPECT_NE(nic_.rings.load(), key) << "he has to look, and arm it again";
     sleep_end(&nic_);
@@ -54,7 +54,7 @@ int destroy_and_look(ibv_cq*) {
     return 0;
 }
 
-TEST_F(VerbsSleep, NobodyTakesAnEventOfAQueueThatIsBeingDestroyed) {
+TEST_F(VerbsSleep, NoThreadTakesAnEventOfAQueueThatIsBeingDestroyed) {
     table_.destroy_cq = destroy_and_look;
     of_the_queue = &nic_;
     others_may_take_events = true;
@@ -67,7 +67,7 @@ TEST_F(VerbsSleep, NobodyTakesAnEventOfAQueueThatIsBeingDestroyed) {
 TEST_F(VerbsSleep, AGroupCountsAsArmedNoSoonerThanTheDeviceIsTold) {
     std::atomic<pid_t> id{0};
     std::atomic<int> slept{0};
-    group_.cq_lock.lock();  // somebody polls
+    group_.cq_lock.lock();  // another thread polls
     std::thread arms([&] {
         slept = test::sleeps_of(::gettid());
         id = ::gettid();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What providers hear of the job that a process belongs to.
+// What providers are told of the job that a process belongs to.
 #include "vipl/launcher_hints.hpp"
 
 #include <gtest/gtest.h>

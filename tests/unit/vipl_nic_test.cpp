@@ -143,7 +143,7 @@ struct SlowWake {
     static inline DataOps ops;
     static inline std::latch reached{1};
     static inline std::latch go_on{1};
-    static inline std::atomic<bool> nic_is_gone{false};
+    static inline std::atomic<bool> nic_is_closed{false};
     static inline thread_local bool this_thread = false;
 
     static void put_under(Nic& nic) {
@@ -157,7 +157,7 @@ struct SlowWake {
             real->wake(context);
         };
         ops.close = [](NicContext* context) {
-            nic_is_gone = true;
+            nic_is_closed = true;
             real->close(context);
         };
         nic.ops = &ops;
@@ -180,11 +180,11 @@ TEST(NicCloseTest, WaitsForAThreadOfTheProviderThatSettlesABrokenConnection) {
     std::thread closing([&] { here.reset(); });
     while (nic.handle.load() != 0) std::this_thread::yield();
     ::poll(nullptr, 0, 50);
-    EXPECT_FALSE(SlowWake::nic_is_gone);
+    EXPECT_FALSE(SlowWake::nic_is_closed);
     SlowWake::go_on.count_down();
     of_provider.join();
     closing.join();
-    EXPECT_TRUE(SlowWake::nic_is_gone);
+    EXPECT_TRUE(SlowWake::nic_is_closed);
 }
 
 // Operations of a NIC whose wake-up is a cancellation point, as a write is.
@@ -289,7 +289,7 @@ TEST(NotifyTest, WhatIsRefusedOnACompletionQueueIsNeverMadeEither) {
     EXPECT_EQ(made, 1);
 }
 
-// How often polls in vain have looked at everything else of the process' NICs.
+// How often empty polls have looked at everything else of the process' NICs.
 uint64_t rounds() {
     stats::Picture picture;
     EXPECT_EQ(stats::look_at(::getpid(), &picture), stats::Look::ok);
@@ -319,7 +319,7 @@ TEST(CqPollTest, LooksAroundAlsoWhereOthersWantTheProcessor) {
     EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
 }
 
-TEST(CqResizeTest, SeesCompletionsThatNobodyHasLookedAt) {
+TEST(CqResizeTest, SeesCompletionsThatWereNotPolled) {
     constexpr int kMessages = 4;
     End here, there;
     VIP_CQ_HANDLE cq = nullptr;
@@ -470,7 +470,7 @@ TEST(NicPinTest, AClosedNicIsNotPinned) {
     EXPECT_EQ(object.users.load(), 0U);
 }
 
-// The answer of VipDestroyVi for a VI with a completion that nobody has fetched, and whether a descriptor
+// The answer of VipDestroyVi for a VI with a completion that was not fetched, and whether a descriptor
 // outside of the region its handle names is let pass. In a process of its own: settings are read once.
 int strict_answers() {
     End end;

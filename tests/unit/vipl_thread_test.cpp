@@ -50,15 +50,15 @@ unsigned long pages_mapped() {
 TEST(Thread, HasItsStackOutsideOfRegisteredMemory) {
     RegionTable table;
     for (const size_t bytes : {kSmallStack, kDefaultStack}) {
-        const size_t gone = bytes == kDefaultStack ? size_t{8} << 20 : bytes;
-        void* at = ::mmap(nullptr, gone, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        const size_t unmapped = bytes == kDefaultStack ? size_t{8} << 20 : bytes;
+        void* at = ::mmap(nullptr, unmapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         ASSERT_NE(at, MAP_FAILED);
-        ::munmap(at, gone);
+        ::munmap(at, unmapped);
         Region region;
         region.base = reinterpret_cast<uintptr_t>(at);
-        region.length = gone;
+        region.length = unmapped;
         const uint32_t handle = table.add(region);
-        for (int i = 0; i < 8; ++i) EXPECT_GE(stack_of_a_thread(bytes) - region.base, gone);
+        for (int i = 0; i < 8; ++i) EXPECT_GE(stack_of_a_thread(bytes) - region.base, unmapped);
         table.remove(handle, 0, nullptr);
     }
 }

@@ -22,7 +22,7 @@ TEST(VipperfFitting, AsManyAsFitIntoTheSample) {
     EXPECT_EQ((std::vector<uint64_t>{kFewest, 3'000}), tries);
 }
 
-TEST(VipperfFitting, TheSecondTryKnowsWarmCaches) {
+TEST(VipperfFitting, TheSecondTryHasWarmCaches) {
     const auto chosen = fitting(kSample, kMost, [](uint64_t n) {
         return (n == kFewest ? 10'000.0 : 500.0) * static_cast<double>(n);
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// With a key: who sees all frames and can send any gets nothing into a connection, and nothing out of it.
+// With a key: a host that sees all frames and can send any gets nothing into a connection, and nothing out of it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -125,7 +125,7 @@ TEST(WireAuth, EndsWithoutTheSameKeyDoNotMeetAndSayWhy) {
         EXPECT_FALSE(m.meet());
         EXPECT_EQ(m.server.distrust, c.why);
         EXPECT_EQ(m.server.times_distrusted, 1) << "once, not for each frame";
-        EXPECT_EQ(answers, 0) << "who is not believed is not answered";
+        EXPECT_EQ(answers, 0) << "a frame without a valid tag is not answered";
         EXPECT_EQ(m.server.requests_heard, 0);
     }
 }
@@ -166,7 +166,7 @@ TEST(WireAuth, NothingThatWasSentIsGoodAgainOrElsewhere) {
             test::Station& target = s.from_client ? m.server : m.client;
             const NicAddress from = address(s.from_client ? 11 : 12);
             target.node.input(s.bytes, from, m.wire.now);
-            // With the ids of now; sealed again, as anybody can.
+            // With the ids of now; sealed again, as any host can.
             Frame f;
             if (read_frame(s.bytes, &f) != Flaw::none) continue;
             std::vector<std::byte> changed = s.bytes;
@@ -194,7 +194,7 @@ TEST(WireAuth, NothingThatWasSentIsGoodAgainOrElsewhere) {
     EXPECT_EQ(m.server.wrong + m.client.wrong, "");
 }
 
-// All of it in order, and even the pass, which anybody has seen in the hand-shake.
+// All of it in order, and even the pass, which any host has seen in the hand-shake.
 TEST(WireAuth, AMessageWithoutATagIsNotTaken) {
     KeyedPair m(kCommonKey, kCommonKey);
     Header last;
@@ -251,7 +251,7 @@ TEST(WireAuth, AnEndIsToldAndADeadPeerIsNoticed) {
     n.wire.detach(n.server.node);
     test::Station again(n.wire, 12, KeyedPair::with(kCommonKey), KeyedPair::plan(2), KeyedPair::plan(1));
     n.wire.run_for(Tuning{}.silence + Tuning{}.keep_alive);
-    EXPECT_EQ(n.client.how_ended, Ended::lost) << "who has no connection cannot answer for it: silence shows it";
+    EXPECT_EQ(n.client.how_ended, Ended::lost) << "a node without the connection cannot answer for it";
 }
 
 }  // namespace

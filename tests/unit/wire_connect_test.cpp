@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The hand-shake: who meets whom, who hears what, and that nobody is ever half open.
+// The hand-shake: which requests meet, what each end is told, and that no end is ever half open.
 #include <gtest/gtest.h>
 
 #include "providers/wire/bytes.hpp"
@@ -25,8 +25,8 @@ struct Meeting : Pair {
     explicit Meeting(uint64_t seed = 1, Tuning t = tuning())
         : Pair(seed, t, Plan{}, Plan{}, VIP_SERVICE_RELIABLE_DELIVERY) {}
 
-    void request(Time patience = kSecond) {
-        a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + patience,
+    void request(Time limit = kSecond) {
+        a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + limit,
                                 wire.now);
     }
     void accept() {
@@ -60,7 +60,7 @@ TEST(WireConnect, RequestAcceptConfirm) {
     EXPECT_EQ(m.report(m.b).peer, address(1));
 }
 
-TEST(WireConnect, NobodyWaitsThere) {
+TEST(WireConnect, NoProgramWaitsThere) {
     Meeting m;
     m.b.node.listen(end_address(2, "elsewhere"), &m.b, m.wire.now);
     m.request(10 * kSecond);
@@ -81,7 +81,7 @@ TEST(WireConnect, AListenerThatComesWithinTheGraceIsFound) {
     EXPECT_EQ(m.b.requests_heard, 1);
     EXPECT_FALSE(m.a.failure);
     m.wire.run_for(kSecond);
-    EXPECT_FALSE(m.a.failure) << "somebody has the request: no more talk of no match";
+    EXPECT_FALSE(m.a.failure) << "a program has the request: no more answers of no match";
 }
 
 // A program that only looks in, as VipConnectWait with a timeout of zero does.
@@ -91,8 +91,8 @@ struct LooksIn : Meeting {
         b.node.unlisten(b.node.listen(end_address(2, at), &b, wire.now));
         return b.requests_heard != before;
     }
-    LinkId request_to(const char* name, Time patience = kSecond) {
-        return a.node.request(&a, end_address(1, "me"), end_address(2, name), traits, wire.now + patience,
+    LinkId request_to(const char* name, Time limit = kSecond) {
+        return a.node.request(&a, end_address(1, "me"), end_address(2, name), traits, wire.now + limit,
                               wire.now);
     }
 };
@@ -108,14 +108,14 @@ TEST(WireConnect, ARequestIsKeptForAListenerThatOnlyLooksIn) {
     EXPECT_EQ(m.b.listener_cookie, &m.b);
     EXPECT_EQ(m.b.incoming_from, end_address(1, "me"));
     m.wire.run_for(2 * kSecond);
-    EXPECT_FALSE(m.a.failure) << "it has been told that somebody has its request";
+    EXPECT_FALSE(m.a.failure) << "it has been told that a program has its request";
     EXPECT_FALSE(m.look());
     m.accept();
     m.wire.run_for(kSecond / 10);
     EXPECT_TRUE(m.a.is_connected && m.b.is_connected);
 }
 
-TEST(WireConnect, ARequestIsKeptNoLongerThanItsRequesterBelievesInIt) {
+TEST(WireConnect, ARequestIsKeptNoLongerThanItsRequesterWaits) {
     LooksIn m;
     m.request(10 * kSecond);
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.failure.has_value(); }));
@@ -175,7 +175,7 @@ TEST(WireConnect, ARequestWhoseSenderHasGivenUpIsNotKept) {
 }
 
 // What a listener takes at the last moment has no requester any more when the last answer before it is late.
-TEST(WireConnect, WhoBelievesThatNobodyWaitsTakesItsRequestBack) {
+TEST(WireConnect, ARequesterThatTakesNoMatchWithdrawsItsRequest) {
     LooksIn m;
     std::vector<std::byte> no_match;
     m.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
@@ -220,7 +220,7 @@ TEST(WireConnect, ARequestThatIsNotRepeatedWaitsNoLonger) {
     EXPECT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.a.is_connected && m.b.is_connected; }));
 }
 
-TEST(WireConnect, StrangersCannotTakeARequestBack) {
+TEST(WireConnect, OthersCannotTakeARequestBack) {
     LooksIn m;
     uint64_t nonce = 0;
     m.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
@@ -278,7 +278,7 @@ TEST(WireConnect, ADeadHostEndsInTimeoutAtTheDeadline) {
     EXPECT_EQ(m.wire.now - began, kSecond);
 }
 
-TEST(WireConnect, ARejectIsHeardEvenWhenItsFirstCopyIsLost) {
+TEST(WireConnect, ARejectArrivesEvenWhenItsFirstCopyIsLost) {
     Meeting m;
     m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request(5 * kSecond);
@@ -295,9 +295,9 @@ TEST(WireConnect, ListenersAreServedInOrderAndOnce) {
     Meeting m;
     int first = 0, second = 0;
     m.b.node.listen(end_address(2, "here"), &first, m.wire.now);
-    const uint32_t gone = m.b.node.listen(end_address(2, "here"), &m.a, m.wire.now);
+    const uint32_t ended = m.b.node.listen(end_address(2, "here"), &m.a, m.wire.now);
     m.b.node.listen(end_address(2, "here"), &second, m.wire.now);
-    m.b.node.unlisten(gone);
+    m.b.node.unlisten(ended);
     m.request();
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
     EXPECT_EQ(m.b.listener_cookie, &first);
@@ -307,12 +307,12 @@ TEST(WireConnect, ListenersAreServedInOrderAndOnce) {
     EXPECT_EQ(m.b.listener_cookie, &second);
 }
 
-TEST(WireConnect, AcceptOfARequesterThatHasGoneIsATimeout) {
+TEST(WireConnect, AcceptOfARequesterThatHasLeftIsATimeout) {
     Meeting m;
     m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request();
     ASSERT_TRUE(m.wire.run(m.wire.now + kSecond, [&] { return m.b.requests_heard == 1; }));
-    m.wire.weather.lose = 1;  // it is killed: nobody says that the request is taken back
+    m.wire.weather.lose = 1;  // it is killed: the request is not withdrawn
     m.a.node.disconnect(m.a.link, m.wire.now);
     m.wire.weather.lose = 0;
     m.accept();
@@ -337,7 +337,7 @@ TEST(WireConnect, AcceptOfARequestThatWasTakenBackIsATimeoutAtOnce) {
     EXPECT_EQ(m.accept_status, Status::timeout);
 }
 
-TEST(WireConnect, AnAcceptThatIsNeverConfirmedLeavesNobodyConnected) {
+TEST(WireConnect, AnAcceptThatIsNeverConfirmedLeavesNoEndConnected) {
     Meeting m;
     m.b.node.listen(end_address(2, "here"), &m.b, m.wire.now);
     m.request();
@@ -351,7 +351,7 @@ TEST(WireConnect, AnAcceptThatIsNeverConfirmedLeavesNobodyConnected) {
     EXPECT_FALSE(m.a.is_connected) << "the server has told it";
 }
 
-TEST(WireConnect, PeersMeetWhoeverCallsFirst) {
+TEST(WireConnect, PeersMeetInAnyOrder) {
     for (const Time later : {Time{0}, Time{3'000}, Time{40'000'000}, 2 * kSecond}) {
         SCOPED_TRACE(later);
         Meeting m;
@@ -388,7 +388,7 @@ TEST(WireConnect, PeersMeetInBadWeather) {
     }
 }
 
-TEST(WireConnect, PeersThatDifferBothHearOfIt) {
+TEST(WireConnect, PeersThatDifferAreBothTold) {
     Meeting m;
     ViTraits other = m.traits;
     other.max_transfer = 5;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The deadlines of many links: the heap against a plain list, and the one that lies beside it.
+// The deadlines of many links: the heap against a plain list, and that which lies beside it.
 #include "providers/wire/deadlines.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(WireDeadlines, WhatIsDueSoonIsFirstUntilItIsDropped) {
     EXPECT_EQ(deadlines.first(), 0u);
 }
 
-TEST(WireDeadlines, OfTwoThatAreDueSoonNoneIsForgotten) {
+TEST(WireDeadlines, OfTwoThatAreDueSoonNoneIsLost) {
     Deadlines deadlines(4);
     deadlines.set(2, 1000);
     deadlines.set_soon(1, 50);

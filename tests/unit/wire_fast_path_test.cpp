@@ -74,7 +74,7 @@ bool is_message(const std::byte* frame, const NicAddress& from) {
 
 TEST(WireFastPath, AMessageIsOnItsWayWithoutAskingTheHostForItsMemory) {
     Short line;
-    line.a.source_gone = true;  // whoever asks is told that it cannot be read
+    line.a.source_unmapped = true;  // a reader is told that it cannot be read
     const uint64_t sent = line.wire.sent;
     ASSERT_TRUE(line.at_once());
     EXPECT_EQ(line.wire.sent, sent + 1);
@@ -117,7 +117,7 @@ TEST(WireFastPath, NothingOvertakesWhatWaits) {
     line.wire.stopped = true;
     ASSERT_TRUE(line.in_general());
     line.wire.stopped = false;
-    EXPECT_FALSE(line.at_once());  // the first one has not gone yet
+    EXPECT_FALSE(line.at_once());  // the first one was not sent yet
     ASSERT_TRUE(line.in_general());
     line.all_arrive();
 }

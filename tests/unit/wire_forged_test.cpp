@@ -83,7 +83,7 @@ TEST(WireForged, AnAnswerThatWasNotAskedForEndsTheConnection) {
         {"data without a byte", Kind::read_data, body_of(ReadData{1, 0, 100}, 0)},
         {"data for a send", Kind::read_data, body_of(ReadData{0, 0, 100}, 100)},
         {"data for an atomic", Kind::read_data, body_of(ReadData{2, 0, 8}, 8)},
-        {"data for a read that has not gone", Kind::read_data, body_of(ReadData{3, 0, 100}, 100)},
+        {"data for a read that was not sent", Kind::read_data, body_of(ReadData{3, 0, 100}, 100)},
         {"data for work that was not posted", Kind::read_data, body_of(ReadData{4, 0, 100}, 100)},
         {"data for work in the same place of the queue", Kind::read_data, body_of(ReadData{1 + kDepth, 0, 100}, 100)},
         {"the value of a read", Kind::atomic_data, body_of(AtomicData{1, 0, 5})},
@@ -311,7 +311,7 @@ TEST(WireForged, AFragmentWithoutABeginningEndsTheConnection) {
     }
 }
 
-// ---- who sends
+// ---- senders
 
 // It has the pass and the number; the place it comes from or the link that it names is another.
 TEST(WireForged, AFrameOfAnotherLinkOrAnotherHostIsNotTaken) {
@@ -403,7 +403,7 @@ TEST(WireForged, AnAnswerToAnotherAttemptDecidesNothing) {
     }
 }
 
-TEST(WireForged, AConfirmationOfAnotherAttemptConnectsNobody) {
+TEST(WireForged, AConfirmationOfAnotherAttemptConnectsNoEnd) {
     LoneNode n;
     n.be_accepted();
     n.put(n.next(Kind::confirm), body_of(Answer{n.nonce ^ 1, 0, 1460}));
@@ -427,7 +427,7 @@ TEST(WireForged, ARequestOfAnotherHostIsAnother) {
     EXPECT_EQ(n.requests, 2u);
 }
 
-TEST(WireForged, AnIdOfAnEarlierLinkNamesNobody) {
+TEST(WireForged, AnIdOfAnEarlierLinkNamesNone) {
     LoneNode n;
     n.ask();
     const LinkId earlier = n.link;

@@ -246,7 +246,7 @@ TEST(WireEncapsulation, EthernetFramesCarryTheTypeAndBothAddresses) {
     EXPECT_EQ(load16(frame.data() + 12), kEtherType);
     NicAddress from;
     std::span<const std::byte> inside;
-    EXPECT_FALSE(link.read(frame, &from, &inside)) << "a frame for somebody else";
+    EXPECT_FALSE(link.read(frame, &from, &inside)) << "a frame for another host";
     const Ethernet there{test::address(2)};
     ASSERT_TRUE(there.read(frame, &from, &inside));
     EXPECT_EQ(from, test::address(1));
@@ -274,7 +274,7 @@ TEST(WireEncapsulation, UdpFramesAreIpPacketsWithAGoodChecksum) {
     ASSERT_TRUE(other.read(frame, &from, &inside));
     EXPECT_EQ(from, here);
     EXPECT_EQ(inside.size(), 60u);
-    EXPECT_FALSE(link.read(frame, &from, &inside)) << "a packet for somebody else";
+    EXPECT_FALSE(link.read(frame, &from, &inside)) << "a packet for another host";
     for (size_t n = 0; n < frame.size(); ++n)
         EXPECT_FALSE(other.read({frame.data(), n}, &from, &inside)) << n;
     store8(frame.data() + 14, 0x46);  // options: not ours

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is taken for dead, and when: silence counts only while both the node and whoever carries its frames
-// have been running, and less of it is needed where nobody else would tell of a death.
+// Which peers are taken for dead, and when: silence counts only while both the node and the process that carries its
+// frames have been running, and less of it is needed where no other process would report a death.
 #include <gtest/gtest.h>
 
 #include "providers/wire/link.hpp"
@@ -46,11 +46,11 @@ struct Ends : Pair {
     void silence_b() {
         wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return from == address(1); };
     }
-    // After how long a gives b up, or the patience of the test.
-    Time until_a_ends(Time patience) {
+    // After how long a gives b up, or the limit of the test.
+    Time until_a_ends(Time limit) {
         const Time began = wire.now;
-        wire.run(began + patience, [&] { return a.how_ended.has_value(); });
-        return a.how_ended ? wire.now - began : patience;
+        wire.run(began + limit, [&] { return a.how_ended.has_value(); });
+        return a.how_ended ? wire.now - began : limit;
     }
     // A process is not running: it sees no frame, no time.
     void freeze_both(Time how_long) { wire.now += how_long; }
@@ -59,7 +59,7 @@ struct Ends : Pair {
 
 class WireLife : public testing::TestWithParam<uint16_t> {};
 
-TEST_P(WireLife, APeerOfWhoseDeathNobodyTellsIsGivenUpSoon) {
+TEST_P(WireLife, APeerWhoseDeathIsNotReportedIsGivenUpSoon) {
     Ends line(GetParam());
     line.silence_b();
     const Time took = line.until_a_ends(5 * kSecond);
@@ -103,13 +103,13 @@ TEST(WireLife, EachEndSaysWhetherItsDeathWouldBeTold) {
     wire.run_for(100 * kMs);
     wire.tap = [](std::byte*, uint32_t&, const NicAddress&) { return false; };
     wire.run_for(Tuning{}.silence + Tuning{}.keep_alive);
-    EXPECT_FALSE(other.is_connected) << "a has said that nobody would tell of it";
+    EXPECT_FALSE(other.is_connected) << "a has said that no process would report it";
     LinkReport report;
     ASSERT_TRUE(line.a.node.report(link, &report));
     EXPECT_EQ(report.state, static_cast<uint32_t>(LinkState::connected)) << "the other would be told of";
 }
 
-TEST_P(WireLife, WhoWasNotRunningDoesNotTakeThatForSilence) {
+TEST_P(WireLife, AStoppedProcessDoesNotTakeThatForSilence) {
     Ends line(GetParam());
     for (int i = 0; i < 3; ++i) {
         line.freeze_both(3 * kSecond);
@@ -121,7 +121,7 @@ TEST_P(WireLife, WhoWasNotRunningDoesNotTakeThatForSilence) {
     EXPECT_LE(line.until_a_ends(5 * kSecond), Tuning{}.silence + Tuning{}.keep_alive);
 }
 
-TEST_P(WireLife, WhileNobodyCarriesFramesThereIsNoSilence) {
+TEST_P(WireLife, WhileFramesAreNotCarriedThereIsNoSilence) {
     Ends line(GetParam());
     line.a.port.still = true;
     line.silence_b();
@@ -137,8 +137,8 @@ TEST_P(WireLife, WhileNobodyCarriesFramesThereIsNoSilence) {
     EXPECT_LE(line.until_a_ends(5 * kSecond), Tuning{}.silence + Tuning{}.keep_alive);
 }
 
-// Nor does work fail for want of an acknowledgement that nobody has carried.
-TEST(WireLife, WorkWaitsWhileNobodyCarriesFrames) {
+// Nor does work fail for want of an acknowledgement that was not carried.
+TEST(WireLife, WorkWaitsWhileFramesAreNotCarried) {
     Ends line(VIP_SERVICE_RELIABLE_DELIVERY);
     line.a.port.still = true;
     line.wire.tap = [](std::byte*, uint32_t&, const NicAddress& from) { return !(from == address(1)); };
@@ -175,16 +175,16 @@ struct Door : Pair {
     }
 };
 
-TEST(WireLife, AnAcceptIsNotTakenBackByWhoWasNotRunning) {
+TEST(WireLife, AnAcceptIsNotWithdrawnByAStoppedProcess) {
     Door door;
-    bool hears = false;
+    bool answers = false;
     door.wire.tap = [&](std::byte*, uint32_t&, const NicAddress& from) {
-        return hears || from == address(1);
+        return answers || from == address(1);
     };
     ASSERT_TRUE(door.accept());
-    door.wire.run_for(Tuning{}.accept_patience / 2);
+    door.wire.run_for(Tuning{}.accept_timeout / 2);
     door.wire.now += 3 * kSecond;  // b's accept has not come through, and now neither of them runs
-    hears = true;
+    answers = true;
     EXPECT_TRUE(
         door.wire.run(door.wire.now + kSecond, [&] { return door.a.is_connected && door.b.is_connected; }));
     EXPECT_FALSE(door.b.failure);

@@ -92,8 +92,8 @@ struct Line : Pair {
         ASSERT_TRUE(a.node.post(a.link, w, wire.now));
         ++a.posted;
     }
-    bool until(const std::function<bool()>& done, Time patience = 5 * kSecond) {
-        return wire.run(wire.now + patience, done);
+    bool until(const std::function<bool()>& done, Time limit = 5 * kSecond) {
+        return wire.run(wire.now + limit, done);
     }
 };
 
@@ -157,7 +157,7 @@ TEST(WireTraffic, OneLostFrameCostsOneRetransmissionAndNoTimeout) {
 }
 
 // A peer that waits for its processor acknowledges late: what counts as lost meanwhile has arrived.
-TEST(WireTraffic, ATimeoutInVainCostsNoWindow) {
+TEST(WireTraffic, ANeedlessTimeoutCostsNoWindow) {
     Line line;
     const auto send_up_to = [&](uint64_t n) {
         while (line.a.finished_count < n) {
@@ -226,7 +226,7 @@ TEST(WireTraffic, FullOutletsOnlyDelay) {
     EXPECT_EQ(line.b.wrong, "");
 }
 
-// Who leaves in good order has acknowledged everything it has received, if only by leaving.
+// An end that leaves in good order has acknowledged everything it has received, if only by leaving.
 TEST(WireTraffic, ACloseAcknowledgesWhatHasCome) {
     for (const uint16_t level : {VIP_SERVICE_RELIABLE_DELIVERY, VIP_SERVICE_RELIABLE_RECEPTION}) {
         Line line(level);
@@ -246,10 +246,10 @@ TEST(WireTraffic, ACloseAcknowledgesWhatHasCome) {
 
 TEST(WireTraffic, ACloseIsOpenUntilThePeerHasIt) {
     Line line;
-    int goodbyes = 0;
+    int closes = 0;
     line.wire.tap = [&](std::byte* frame, uint32_t&, const NicAddress& from) {
         if (from == address(1)) return true;
-        return load8(frame + 1) == static_cast<uint8_t>(Kind::disconnect) && ++goodbyes > 3;
+        return load8(frame + 1) == static_cast<uint8_t>(Kind::disconnect) && ++closes > 3;
     };
     line.send(0, 100);
     ASSERT_TRUE(line.until([&] { return line.b.messages_in == 1; }));
@@ -257,7 +257,7 @@ TEST(WireTraffic, ACloseIsOpenUntilThePeerHasIt) {
     line.b.node.close_links(line.wire.now);
     EXPECT_EQ(line.b.node.closes_open(), 1u);
     ASSERT_TRUE(line.until([&] { return line.b.node.closes_open() == 0; }));
-    EXPECT_EQ(goodbyes, 4);
+    EXPECT_EQ(closes, 4);
     EXPECT_EQ(line.a.how_ended, Ended::by_peer);
     EXPECT_EQ(line.a.good_count, 1u);
     EXPECT_EQ(line.b.node.links_in_use(), 0u);
@@ -432,18 +432,18 @@ TEST_P(WireErrors, ADamagedWriteIsToldAtUnreliableAndSentAgainElsewhere) {
     EXPECT_TRUE(line.a.is_connected && line.b.is_connected);
 }
 
-TEST_P(WireErrors, ADisconnectIsHeardThroughLoss) {
+TEST_P(WireErrors, ADisconnectArrivesThroughLoss) {
     Line line(GetParam());
     line.wire.weather.lose = 0.5;
     line.a.node.disconnect(line.a.link, line.wire.now);
     ASSERT_TRUE(line.until([&] { return line.b.how_ended.has_value(); }));
-    EXPECT_EQ(line.a.endings, 0) << "who disconnects is not told of it";
+    EXPECT_EQ(line.a.endings, 0) << "the end that disconnects is not told of it";
     EXPECT_FALSE(line.a.node.post(line.a.link, Work{}, line.wire.now));
     line.wire.run_for(5 * kSecond);
     EXPECT_EQ(line.a.node.links_in_use() + line.b.node.links_in_use(), 0u);
 }
 
-// The peer may be gone again before this end's program has heard that it is connected.
+// The peer may have left again before this end's program is told that it is connected.
 TEST_P(WireErrors, WhatWasSentBeforeADisconnectComesFirstThoughItsReceiverHasNotStarted) {
     Plan plan = only_sends(1);
     plan.reliable = reliable();
@@ -455,7 +455,7 @@ TEST_P(WireErrors, WhatWasSentBeforeADisconnectComesFirstThoughItsReceiverHasNot
     pair.wire.run_for(2 * kSecond);
     EXPECT_EQ(pair.b.messages_in, 0u);
     EXPECT_FALSE(pair.b.how_ended.has_value()) << "not before it has what came first";
-    EXPECT_EQ(pair.a.node.links_in_use(), 0u) << "who has left knows that this was heard";
+    EXPECT_EQ(pair.a.node.links_in_use(), 0u) << "the end that has left has its confirmation";
     pair.b.node.start(pair.b.link, pair.wire.now);
     pair.wire.run_for(kSecond / 100);
     EXPECT_EQ(pair.b.messages_in, 3u);
@@ -555,7 +555,7 @@ TEST(WireTraffic, AShortFrameIsNotReadBeyondItsEnd) {
 
 TEST(WireTraffic, MemoryThatGoesAwayUnderASendEndsTheConnection) {
     Line line;
-    line.a.source_gone = true;
+    line.a.source_unmapped = true;
     line.send(0, 100);
     line.wire.run_for(kSecond);
     EXPECT_EQ(line.a.last_outcome, Outcome::bad_source);
@@ -567,7 +567,7 @@ TEST(WireTraffic, MemoryThatGoesAwayUnderASendEndsTheConnection) {
 TEST(WireTraffic, MemoryThatGoesAwayUnderAnAnswerEndsTheConnection) {
     for (const Operation operation : {Operation::read, Operation::fetch_add}) {
         Line line;
-        line.a.result_gone = true;
+        line.a.result_unmapped = true;
         Work w;
         w.operation = operation;
         w.handle = operation == Operation::read ? test::kReadable : test::kCounter;

@@ -86,7 +86,7 @@ TEST(WireZeroCopy, OnlyPayloadsOfThatSizeAre) {
     EXPECT_EQ(line.a.node.counters().zero_copied, large);
 }
 
-// Unreliable work is finished before anybody knows what became of it, and then its memory is the program's
+// Unreliable work is finished before its result is known, and then its memory is the program's
 // again.
 TEST(WireZeroCopy, UnreliableMessagesAreCopied) {
     Storm storm;

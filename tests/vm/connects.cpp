@@ -22,7 +22,7 @@ using namespace viaduct::vm;
 using Clock = std::chrono::steady_clock;
 constexpr auto kLossLasts = std::chrono::milliseconds(500);
 
-// Nobody answers, but whoever asks finds the place where somebody will.
+// No program answers, but a requester finds the place where one will.
 void begin_to_listen(End& end) {
     Address requester;
     VIP_VI_ATTRIBUTES attributes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the programs of this folder share: two NICs in one process, each with a VI, the one that waits for a
-// connection and the one that asks for it. Whatever goes wrong ends the process with 1.
+// What the programs of this folder share: two NICs in one process, each with a VI, one that waits for a
+// connection and one that requests it. Any error ends the process with 1.
 #pragma once
 
 #include <vipl.h>
@@ -42,7 +42,7 @@ struct Address {
 
 inline void ignore_errors(VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}
 
-// One end: a NIC with a VI. `told` hears of asynchronous errors, with `context`.
+// One end: a NIC with a VI. `told` is called with asynchronous errors, with `context`.
 struct End {
     VIP_NIC_HANDLE nic = nullptr;
     VIP_PROTECTION_HANDLE ptag = nullptr;
@@ -77,7 +77,7 @@ struct End {
     }
 };
 
-// Asks until somebody waits.
+// Asks until a program waits.
 inline void ask(End& end, VIP_NET_ADDRESS* remote, VIP_ULONG limit_ms) {
     VIP_VI_ATTRIBUTES peer;
     VIP_RETURN status = VIP_NO_MATCH;

@@ -2,7 +2,7 @@
 // Two ends that are connected and idle, until nothing comes through between them any more: vanish NIC
 // PEER-NIC HOST LIMIT LOSE. The VI of NIC waits for the connection, that of PEER-NIC asks; HOST names NIC to
 // the asking end. LOSE is a command after which the wire loses everything without a word. Each end, which
-// neither sends nor is told by anybody, has to hear of the loss of its connection within LIMIT seconds, and
+// neither sends nor is told, has to notice the loss of its connection within LIMIT seconds, and
 // not before.
 #include <vipl.h>
 

@@ -26,7 +26,7 @@ inline std::byte pattern(uint64_t stream, uint64_t number, uint64_t offset) {
     return static_cast<std::byte>(z >> (offset & 7) * 8);
 }
 
-// What a direction's work is made of: everything follows from its seed, so the receiver knows it too.
+// What a direction's work is made of: everything follows from its seed, so the receiver has it too.
 struct Plan {
     uint64_t seed = 1;
     bool reliable = true;
@@ -133,11 +133,11 @@ public:
     // ---- Host: our own work
     bool read_source(Cookie, uint32_t tag, uint32_t offset, std::byte* to, uint32_t n) override {
         for (uint32_t i = 0; i < n; ++i) to[i] = out_byte(full(tag), offset + i);
-        return !source_gone;
+        return !source_unmapped;
     }
     // In pieces of different sizes, as the segments of a descriptor are.
     uint32_t lend_source(Cookie, uint32_t tag, uint32_t offset, uint32_t n, Piece* pieces) override {
-        if (no_zero_copy || source_gone) return 0;
+        if (no_zero_copy || source_unmapped) return 0;
         payload_memory.resize(n);
         for (uint32_t i = 0; i < n; ++i) payload_memory[i] = out_byte(full(tag), offset + i);
         uint32_t count = 0;
@@ -149,7 +149,7 @@ public:
         return count;
     }
     bool place_result(Cookie, uint32_t tag, uint32_t offset, const std::byte* from, uint32_t n) override {
-        if (result_gone) return false;
+        if (result_unmapped) return false;
         const uint64_t number = full(tag);
         if (plan_out.operation(number) == Operation::read) {
             for (uint32_t i = 0; i < n; ++i)
@@ -191,7 +191,7 @@ public:
             uint64_t number = 0;
             std::memcpy(&number, from, sizeof number);
             incoming_number = number;
-            if (number >= peer_posted_at_most) fail("a message that nobody has sent");
+            if (number >= peer_posted_at_most) fail("a message that was not sent");
             if (seen[number % seen.size()] == number + 1) fail("an unreliable message came twice");
             seen[number % seen.size()] = number + 1;
         }
@@ -304,7 +304,7 @@ public:
     std::vector<std::byte> written, expected_writes;
 
     HostResult refuse_messages = HostResult::ok;
-    bool refuse_writes = false, refuse_reads = false, source_gone = false, result_gone = false;
+    bool refuse_writes = false, refuse_reads = false, source_unmapped = false, result_unmapped = false;
     bool no_zero_copy = false;
     std::vector<std::byte> payload_memory;  // of the last frame
     bool permission_ends = false;        // between the beginning of a write and its first byte
@@ -374,11 +374,11 @@ struct Pair {
         traits.rdma_write = traits.rdma_read = 1;
     }
 
-    bool connect(Time patience = 20'000'000'000) {
+    bool connect(Time limit = 20'000'000'000) {
         b.node.listen(end_address(2, "here"), &b, wire.now);
-        a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + patience,
+        a.link = a.node.request(&a, end_address(1, "me"), end_address(2, "here"), traits, wire.now + limit,
                                 wire.now);
-        const Time until = wire.now + patience;
+        const Time until = wire.now + limit;
         if (!wire.run(until, [&] { return b.requests_heard != 0 || a.failure; }) || a.failure) return false;
         Status why = Status::ok;
         b.link = b.node.accept(b.incoming_id, &b, traits, wire.now, &why);

@@ -53,7 +53,7 @@ public:
         }
         bool stands_still(Time) override { return still; }
         const NicAddress own;
-        bool still = false;  // as if nobody carried its frames; they go all the same
+        bool still = false;  // as if its frames were not carried; they go all the same
         uint32_t& zero_copy_above = zero_copy_from_;
         std::function<void()> on_zero_copy;  // before zero-copy payload is read
 

@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
         b.link = b.node.peer_request(&b, test::end_address(2, "x"), test::end_address(1, "x"), traits,
                                      kNoTime, wire.now);
         wire.run_for(300'000'000);
-        // Nobody listens; then somebody does and says no; then a frame for a link that is no more.
+        // No listener; then one that rejects; then a frame for a link that is closed.
         a.node.request(&a, test::end_address(1, "y"), test::end_address(2, "y"), traits,
                        wire.now + 50'000'000, wire.now);
         wire.run_for(100'000'000);

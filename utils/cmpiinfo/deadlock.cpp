@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who cannot go on. A rank can when it waits for nothing, when all that it waits for can, or, where one is enough, one
-// of them. What is left when nothing more follows from that is stuck; among the stuck ones a circle is named. A rank
-// that is not seen (another host, another user) may always go on, so that no deadlock is told that is none.
+// Which ranks cannot go on. A rank can when it waits for nothing, when all that it waits for can, or, where one is
+// enough, one of them. What is left when nothing more follows from that is stuck; among the stuck ones a circle is
+// named. A rank that is not seen (another host, another user) may always go on, so that no deadlock is told that is
+// none.
 #include <algorithm>
 #include <map>
 #include <set>

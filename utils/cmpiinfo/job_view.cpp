@@ -53,7 +53,7 @@ std::vector<std::string> names_of(const std::vector<int>& row) {
     return names;
 }
 
-// Each rank knows its own ways; rank 0 collects them. False: a rank cannot be asked.
+// Each rank has its own protocols; rank 0 collects them. False: a rank does not answer.
 bool collect_ways(std::vector<std::vector<std::string>>* ways) {
     const mpi::World& world = mpi::world();
     Comm comm;

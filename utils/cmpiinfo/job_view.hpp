@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What cmpiinfo shows: the job it runs in, the protocols, who reaches whom by which, and the parameters.
+// What cmpiinfo shows: the job it runs in, the protocols, which one reaches which process, and the parameters.
 // Taken from the engine after it has wired the job up; text and JSON are made of this alone.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// cmpiinfo: which protocols carry MPI messages here, who reaches whom by which of them, and the parameters in
+// cmpiinfo: which protocols carry MPI messages here, which of them reaches which process, and the parameters in
 // force. Alone it tells of this host; under mpiexec or mpirun, of that very job. With --job, what the ranks of running
 // jobs wait for. Wiring only.
 #include <unistd.h>
@@ -48,7 +48,7 @@ int show_waits(const std::string& which, bool as_json) {
 int main(int argc, char** argv) {
     using namespace viaduct::cmpiinfo;
     CLI::App app{
-        "Shows the protocols that carry MPI messages, who reaches whom by which, and the parameters in "
+        "Shows the protocols that carry MPI messages, which one reaches which process, and the parameters in "
         "force."};
     bool as_json = false;
     app.add_flag("-j,--json", as_json, "JSON instead of text");

@@ -43,10 +43,10 @@ struct JobWaits {
 };
 
 enum class Found { jobs, nothing, no_permission };
-// The job of a process; 0: all of this user, or of everybody for root.
+// The job of a process; 0: all of this user, or of all users for root.
 Found look_at_jobs(pid_t pid, std::vector<JobWaits>* jobs);
 
-// Keeps what was there in both looks: a wait that goes on. Then finds who cannot go on.
+// Keeps what was there in both looks: a wait that goes on. Then finds the ranks that cannot go on.
 void keep_lasting(const std::vector<JobWaits>& before, std::vector<JobWaits>* now);
 void find_deadlock(JobWaits* job);
 

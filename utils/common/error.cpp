@@ -26,7 +26,7 @@ std::string text_of(VIP_RETURN result) {
         {"VIP_DESCRIPTOR_ERROR", "a descriptor completed in error"},
         {"VIP_INVALID_STATE", "the VI is in the wrong state"},
         {"VIP_ERROR_NAMESERVICE", "host name unknown"},
-        {"VIP_NO_MATCH", "nobody waits at that address"},
+        {"VIP_NO_MATCH", "no program waits at that address"},
         {"VIP_NOT_REACHABLE", "not reachable"},
         {"VIP_ERROR_NOT_SUPPORTED", "not supported"},
     };

@@ -25,7 +25,7 @@ private:
     int code_;
 };
 
-// "VIP_NO_MATCH (nobody waits at that address)"
+// "VIP_NO_MATCH (no program waits at that address)"
 std::string text_of(VIP_RETURN);
 
 // VipxLastError of the process: "VipOpenNic: VIP_ERROR_RESOURCE: ...; cure: ..."; empty: nothing failed.

@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kHostAt = offsetof(VIP_NET_ADDRESS, HostAddress);
 constexpr size_t kPage = 4096;
 constexpr long kOneRequestMs = 5000;
-constexpr int64_t kAgentPatience = 3'000'000'000;
+constexpr int64_t kAgentTimeout = 3'000'000'000;
 
 void put_discriminator(Address& address, const std::string& discriminator) {
     std::memcpy(address.room + kHostAt + address.head.HostAddressLen, discriminator.data(),
@@ -53,7 +53,7 @@ std::string trouble_with_agent(const std::string& device) {
     device.copy(name.name, sizeof(name.name) - 1);
     Mail answer;
     const Status status =
-        link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentPatience);
+        link.call(Mail::of(kagent::Type::kResolveName, name), &answer, now_ns() + kAgentTimeout);
     if (status == Status::ok) return {};
     kagent::Error refusal;
     std::string why = link.last_error();
@@ -171,8 +171,8 @@ Memory::~Memory() {
     ::munmap(data_, size_);
 }
 
-void request(Nic& nic, VIP_VI_HANDLE vi, Address local, Address remote, long patience_ms) {
-    const Deadline deadline = deadline_from_timeout(static_cast<uint64_t>(patience_ms));
+void request(Nic& nic, VIP_VI_HANDLE vi, Address local, Address remote, long connect_wait_ms) {
+    const Deadline deadline = deadline_from_timeout(static_cast<uint64_t>(connect_wait_ms));
     VIP_VI_ATTRIBUTES theirs{};
     VIP_RETURN result;
     do {

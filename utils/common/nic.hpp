@@ -68,8 +68,8 @@ private:
     Kind kind_;
 };
 
-// Connects as client, asking again for up to `patience_ms` while nobody waits there.
-void request(Nic&, VIP_VI_HANDLE, Address local, Address remote, long patience_ms);
+// Connects as client, trying again for up to `connect_wait_ms` while no program waits there.
+void request(Nic&, VIP_VI_HANDLE, Address local, Address remote, long connect_wait_ms);
 
 // The reliability levels by name: unreliable, delivery, reception; 0 for anything else.
 VIP_RELIABILITY_LEVEL level_named(const std::string&);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # bash completion for Viaduct's tools, installed once under the name of each. Options are those that the tool itself
-# lists with --help; after an option that wants one of a few words, those.
+# lists with --help; after an option that takes one of a few words, those.
 
 # Words that may follow an option.
 _viaduct_words() {

@@ -16,7 +16,7 @@ inline constexpr size_t kDistances = 3;
 Distance distance_of(double ns);
 const char* name_of(Distance);
 
-// Processor time of this thread so far: a share of less than all of it tells that somebody else ran.
+// Processor time of this thread so far: a share of less than all of it tells that another thread ran.
 double thread_seconds();
 inline constexpr double kOwnShare = 0.97;  // of a processor, for a sample to count
 

@@ -213,7 +213,7 @@ double Pair::ns_per_iteration(const std::function<void(uint64_t)>& body) {
         body(iterations);
         return static_cast<double>(now_ns() - before) / static_cast<double>(iterations);
     };
-    // The second try knows warm caches, and how many fit into a sample.
+    // The second try has warm caches, and finds how many fit into a sample.
     const double cold = timed(4);
     const auto few = static_cast<uint64_t>(static_cast<double>(kWarmUpNs) / std::max(cold, 1.0));
     const double guess = timed(agree(std::clamp<uint64_t>(few, 4, 1000)));

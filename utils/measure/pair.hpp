@@ -75,7 +75,7 @@ private:
     uint64_t used_numbers_ = 0;
 };
 
-// Keeps the processor for so long: the other side has gone to sleep by then.
+// Keeps the processor for so long: the other side sleeps by then.
 void linger(int64_t ns);
 inline constexpr int64_t kUntilAsleep = 200'000;
 

@@ -85,7 +85,7 @@ Finding process_watch() {
     return ok("pidfd", "deaths of peers are noticed at once");
 }
 
-// A child is asked to read a word of a sibling, as two applications would: being an ancestor grants more than
+// A child reads a word of a sibling, as two applications would: being an ancestor grants more than
 // peers have.
 bool siblings_can_read(int* error) {
     static const uint64_t word = 0x5669616475637421;
@@ -173,7 +173,7 @@ Finding processors() {
             "allow at least two processors (taskset, cpuset, cpu.max) where latency matters"};
 }
 
-// What the default NIC knows of this machine.
+// What the default NIC has measured of this machine.
 Finding measurements() {
     const Tuning tuning = load_tuning();
     if (tuning.state == Tuning::State::valid) {
@@ -184,7 +184,7 @@ Finding measurements() {
     }
     const std::string text =
         tuning.state == Tuning::State::none
-            ? "nothing was measured on this machine: each connection of paramnet learns how to move long "
+            ? "nothing was measured on this machine: each connection of paramnet finds how to move long "
               "messages"
             : fmt::format("{} does not count here: {}", tuning.path, tuning.why);
     return {Verdict::note, "measurements", text,
@@ -204,13 +204,13 @@ Finding agent(const Inventory& all) {
                                           all.agent_pid, all.protocol, all.agent_address, all.agent_origin));
 }
 
-// Anybody may take an abstract name; the agent serves at another place then.
+// Any user may take an abstract name; the agent serves at another place then.
 void agents_name(const Inventory& all, std::vector<Finding>& out) {
-    const std::string who = stranger_at(all.agent_address);
-    if (who.empty()) return;
+    const std::string holder = other_user_at(all.agent_address);
+    if (holder.empty()) return;
     out.push_back(
         {Verdict::note, "agent's name",
-         fmt::format("{} is held by {}: the agent is met in a folder of your own instead", all.agent_address, who),
+         fmt::format("{} is held by {}: the agent is met in a folder of your own instead", all.agent_address, holder),
          "end that process; it cannot read what you send, only make starting slower"});
 }
 
@@ -239,7 +239,7 @@ std::string setting(const Inventory& all, std::string_view section, std::string_
     return {};
 }
 
-// The provider that was asked for by name: another one stands in for it where it is not there.
+// The provider that was requested by name: another one stands in for it where it is not there.
 void wanted_provider(const Inventory& all, std::vector<Finding>& out) {
     const std::string wanted = setting(all, "names", "default_provider");
     const std::string subject = fmt::format("names.default_provider = \"{}\"", wanted);

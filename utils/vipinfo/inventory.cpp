@@ -16,7 +16,7 @@ namespace viaduct::vipinfo {
 
 namespace {
 
-constexpr uint64_t kAgentPatienceMs = 5000;
+constexpr uint64_t kAgentTimeoutMs = 5000;
 
 LinkOptions as_tool() {
     LinkOptions options;
@@ -35,7 +35,7 @@ void ask_nics(AgentLink& link, Inventory& all) {
     uint32_t ticket = 0;
     Status status = link.start(Mail(kagent::Type::kListNics), &ticket);
     bool more = status == Status::ok;
-    const Deadline deadline = deadline_from_timeout(kAgentPatienceMs);
+    const Deadline deadline = deadline_from_timeout(kAgentTimeoutMs);
     while (more) {
         Mail answer;
         status = link.await(ticket, deadline, &answer);
@@ -75,7 +75,7 @@ std::string contents_of(int fd) {
 
 void ask_status(AgentLink& link, Inventory& all) {
     Mail answer;
-    if (link.call(Mail(kagent::Type::kStatus), &answer, deadline_from_timeout(kAgentPatienceMs)) !=
+    if (link.call(Mail(kagent::Type::kStatus), &answer, deadline_from_timeout(kAgentTimeoutMs)) !=
         Status::ok)
         return;
     if (answer.type() != kagent::Type::kStatusText) return;
@@ -187,7 +187,7 @@ Status resolve_name(const std::string& given, NicInfo* nic, std::string* why) {
     uint32_t ticket = 0;
     Mail answer;
     Status status = link.start(Mail::of(kagent::Type::kResolveName, request), &ticket);
-    if (status == Status::ok) status = link.await(ticket, deadline_from_timeout(kAgentPatienceMs), &answer);
+    if (status == Status::ok) status = link.await(ticket, deadline_from_timeout(kAgentTimeoutMs), &answer);
     if (status != Status::ok) {
         *why = link.last_error().empty() ? "the agent does not answer" : link.last_error();
         return status == Status::not_done ? Status::timeout : status;

@@ -44,7 +44,7 @@ struct Inventory {
     std::string agent_version;
     uint32_t agent_pid = 0;
     uint32_t protocol = 0;
-    // what it knows
+    // what it contains
     std::vector<NicInfo> nics;
     std::string default_nic;
     std::vector<RejectedNic> rejected;
@@ -57,7 +57,7 @@ struct Inventory {
     std::vector<std::string> config_problems;
 };
 
-// Asks the agent (starting it when nobody listens) and looks around. Never fails: what could not be had says
+// Queries the agent (starts it when none listens) and the system. Never fails: what could not be had says
 // why.
 Inventory take_inventory();
 

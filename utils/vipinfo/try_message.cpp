@@ -12,7 +12,7 @@ namespace viaduct::vipinfo {
 
 namespace {
 
-constexpr VIP_ULONG kPatienceMs = 2000;
+constexpr VIP_ULONG kTimeoutMs = 2000;
 constexpr char kText[] = "Viaduct carries this message";
 
 // Descriptor, then data, for each of the two directions; aligned as descriptors must be.
@@ -89,9 +89,9 @@ private:
         Addresses two{make_address(attributes_, 2), make_address(attributes_, 1)};
         VIP_VI_ATTRIBUTES remote{};
         return step("VipConnectPeerRequest",
-                    VipConnectPeerRequest(sender_, one.of(one.local), one.of(one.remote), kPatienceMs)) &&
+                    VipConnectPeerRequest(sender_, one.of(one.local), one.of(one.remote), kTimeoutMs)) &&
                step("VipConnectPeerRequest",
-                    VipConnectPeerRequest(receiver_, two.of(two.local), two.of(two.remote), kPatienceMs)) &&
+                    VipConnectPeerRequest(receiver_, two.of(two.local), two.of(two.remote), kTimeoutMs)) &&
                step("VipConnectPeerWait", VipConnectPeerWait(sender_, &remote)) &&
                step("VipConnectPeerWait", VipConnectPeerWait(receiver_, &remote));
     }
@@ -101,8 +101,8 @@ private:
         fill(slots_[0], memory_, sizeof kText);
         VIP_DESCRIPTOR* done = nullptr;
         if (!step("VipPostSend", VipPostSend(sender_, &slots_[0].descriptor, memory_)) ||
-            !step("VipRecvWait", VipRecvWait(receiver_, kPatienceMs, &done)) ||
-            !step("VipSendWait", VipSendWait(sender_, kPatienceMs, &done))) {
+            !step("VipRecvWait", VipRecvWait(receiver_, kTimeoutMs, &done)) ||
+            !step("VipSendWait", VipSendWait(sender_, kTimeoutMs, &done))) {
             return failure_;
         }
         return std::memcmp(slots_[1].data, kText, sizeof kText) == 0 ? "" : "the message arrived damaged";

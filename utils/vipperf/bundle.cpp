@@ -37,7 +37,7 @@ std::string discriminator_of(const std::string& base, size_t index) {
 
 }  // namespace
 
-void Patience::look_at_clock() {
+void StallCheck::look_at_clock() {
     const int64_t now = now_ns();
     if (began_ == 0) began_ = now;
     if (now - began_ > int64_t{kStallMs} * 1'000'000)
@@ -239,7 +239,7 @@ void Bundle::fail_with(VIP_RETURN result, const VIP_DESCRIPTOR* d, const char* w
     if (result == VIP_DESCRIPTOR_ERROR && d != nullptr) {
         const uint32_t status = d->CS.Status;
         if ((status & VIP_STATUS_DESC_FLUSHED_ERROR) != 0)
-            throw tools::ToolError(std::string(where) + ": the other end has gone");
+            throw tools::ToolError(std::string(where) + ": the other end has left");
         throw tools::ToolError(fmt::format("{}: completed with status {:#x}", where, status));
     }
     tools::fail(result, where);

@@ -21,8 +21,8 @@ namespace viaduct::vipperf {
 // Short messages between the ends of a stream, recognised by their immediate data.
 enum class Note : uint32_t { none = 0, credit = 1, fin = 2, done = 3, go = 4 };
 
-// A loop that waits in vain ends with an error instead of for ever.
-class Patience {
+// A loop whose other end hangs ends with an error instead of waiting for ever.
+class StallCheck {
 public:
     void look() {
         if (++looks_ % kLooksPerTime == 0) [[unlikely]]
@@ -192,11 +192,11 @@ Arrival Bundle::try_receive(Channel& c) {
 template <Completion how>
 Arrival Bundle::receive(Channel& c) {
     if constexpr (how == Completion::queue || how == Completion::cq) {
-        Patience patience;
+        StallCheck stall_check;
         for (;;) {
             const Arrival arrival = try_receive<how>(c);
             if (arrival.descriptor != nullptr) return arrival;
-            patience.look();
+            stall_check.look();
         }
     } else if constexpr (how == Completion::wait) {
         VIP_DESCRIPTOR* d = nullptr;
@@ -220,7 +220,7 @@ Arrival Bundle::receive(Channel& c) {
 
 template <Completion how>
 void Bundle::reap(Channel& c, uint32_t left) {
-    Patience patience;
+    StallCheck stall_check;
     while (c.outstanding > left) {
         VIP_DESCRIPTOR* d = nullptr;
         VIP_VI_HANDLE vi = c.vi;
@@ -237,7 +237,7 @@ void Bundle::reap(Channel& c, uint32_t left) {
             result = how == Completion::wait ? VipSendWait(vi, kStallMs, &d) : VipSendDone(vi, &d);
         }
         if (result == VIP_NOT_DONE) {
-            patience.look();
+            stall_check.look();
             continue;
         }
         if (result != VIP_SUCCESS) [[unlikely]]

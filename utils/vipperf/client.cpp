@@ -18,14 +18,14 @@ constexpr double kNsPerUs = 1000;
 }  // namespace
 
 Client::Client(const ClientOptions& options) : options_(options), control_(options.device) {
-    control_.request(options_.host, options_.discriminator, options_.patience_ms);
+    control_.request(options_.host, options_.discriminator, options_.connect_wait_ms);
 }
 
 Client::~Client() {
     try {
         control_.send(Command{});
     } catch (const std::exception&) {
-        // It has gone before us.
+        // It has left before us.
     }
 }
 
@@ -102,7 +102,7 @@ Bandwidth Client::bandwidth(uint32_t bundle, uint64_t bytes, bool both_ways) {
     const Both both = this->run(run);
     const auto messages = static_cast<double>(run.iterations);
     double per_ns = messages / both.here.ns;
-    // Messages are counted where they arrive; of writes and reads the target knows nothing.
+    // Messages are counted where they arrive; the target does not see writes and reads.
     const bool sends = bundles_[bundle]->plan().operation == Operation::send;
     const double peak_ns = sends ? both.there.peak_ns : both.here.peak_ns;
     double peak = peak_ns > 0 ? 1 / peak_ns : per_ns;

@@ -18,7 +18,7 @@ struct ClientOptions {
     std::string device;
     std::string host;
     std::string discriminator;
-    long patience_ms = 1000;
+    long connect_wait_ms = 1000;
     uint64_t iterations = 0;  // 0: as many as fit into sample_ns
     double sample_ns = 30e6;
     measure::Pair* pair = nullptr;  // see ServerOptions

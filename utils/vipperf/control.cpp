@@ -55,7 +55,7 @@ bool Control::accept(const std::string& discriminator, VIP_ULONG wait_ms) {
     if (result == VIP_TIMEOUT) return false;
     tools::check(result, "VipConnectWait");
     const VIP_RETURN accepted = VipConnectAccept(request, vi_);
-    if (accepted != VIP_SUCCESS) {  // a stranger on our discriminator
+    if (accepted != VIP_SUCCESS) {  // an unknown client at our discriminator
         VipConnectReject(request);
         return false;
     }
@@ -63,9 +63,9 @@ bool Control::accept(const std::string& discriminator, VIP_ULONG wait_ms) {
     return true;
 }
 
-void Control::request(const std::string& host, const std::string& discriminator, long patience_ms) {
+void Control::request(const std::string& host, const std::string& discriminator, long connect_wait_ms) {
     const tools::Address remote = nic_.remote(host, discriminator);
-    tools::request(nic_, vi_, nic_.local("vipperf-control"), remote, patience_ms);
+    tools::request(nic_, vi_, nic_.local("vipperf-control"), remote, connect_wait_ms);
     peer_ = tools::text_of(remote.head);
 }
 
@@ -84,7 +84,7 @@ void Control::send_record(Record record) {
     d->DS[0].Local.Data.Address = out;
     tools::check(VipPostSend(vi_, d, memory_.handle()), "VipPostSend");
     VIP_DESCRIPTOR* sent = nullptr;
-    if (VipSendWait(vi_, kSendMs, &sent) != VIP_SUCCESS) throw tools::ToolError("the other end has gone");
+    if (VipSendWait(vi_, kSendMs, &sent) != VIP_SUCCESS) throw tools::ToolError("the other end has left");
 }
 
 template <class Record>
@@ -92,7 +92,7 @@ bool Control::receive_record(Record* record, VIP_ULONG wait_ms) {
     VIP_DESCRIPTOR* d = nullptr;
     const VIP_RETURN result = VipRecvWait(vi_, wait_ms, &d);
     if (result == VIP_TIMEOUT) return false;
-    if (result != VIP_SUCCESS) throw tools::ToolError("the other end has gone");
+    if (result != VIP_SUCCESS) throw tools::ToolError("the other end has left");
     const bool whole = d->CS.Length == kControlBytes;
     std::memcpy(record, d->DS[0].Local.Data.Address, sizeof *record);
     post_receive(d);

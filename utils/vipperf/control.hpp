@@ -21,7 +21,7 @@ public:
 
     // Waits for a client; false when none came in `wait_ms`.
     bool accept(const std::string& discriminator, VIP_ULONG wait_ms);
-    void request(const std::string& host, const std::string& discriminator, long patience_ms);
+    void request(const std::string& host, const std::string& discriminator, long connect_wait_ms);
 
     tools::Nic& nic() { return nic_; }
     const std::string& peer() const { return peer_; }
@@ -29,7 +29,7 @@ public:
     // Fills in magic and version.
     void send(Command);
     void send(Answer);
-    // False: nothing came in time. Throws when the other end has gone.
+    // False: nothing came in time. Throws when the other end has left.
     bool receive(Command*, VIP_ULONG wait_ms);
     bool receive(Answer*, VIP_ULONG wait_ms);
 

@@ -9,7 +9,7 @@ namespace viaduct::vipperf {
 
 constexpr uint64_t kFewest = 16;
 
-// `ns_of(n)` runs n iterations and returns how many nanoseconds they took. Two short tries: the second knows
+// `ns_of(n)` runs n iterations and returns how many nanoseconds they took. Two short tries: the second has
 // warm caches.
 template <class NsOf>
 uint64_t fitting(double sample_ns, uint64_t most, NsOf&& ns_of) {

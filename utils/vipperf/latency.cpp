@@ -58,17 +58,17 @@ void meet(Bundle& b, bool leader) {
 }
 
 // Spins on the last byte of what is written here, which arrives last. Looks at the queue now and then: some
-// NICs move data only when called, and it tells when the other end has gone.
+// NICs move data only when called, and it shows when the other end has left.
 void await_flag(Bundle& b, Channel& c, const std::byte* at, uint8_t flag) {
     constexpr uint32_t kLooksPerPoll = 256;
     const std::atomic_ref<uint8_t> seen(*reinterpret_cast<uint8_t*>(const_cast<std::byte*>(at)));
-    Patience patience;
+    StallCheck stall_check;
     for (uint32_t looks = 1; seen.load(std::memory_order_acquire) != flag; ++looks) {
         cpu_pause();
         if (looks % kLooksPerPoll != 0) continue;
         if (b.try_receive<Completion::queue>(c).descriptor != nullptr)
             throw tools::ToolError("a message arrived that was not sent");
-        patience.look();
+        stall_check.look();
     }
 }
 

@@ -37,7 +37,7 @@ struct Arguments {
     uint64_t iterations = 0;
     uint32_t vis = 1;
     int rounds = 5;
-    long patience_ms = 1000;
+    long connect_wait_ms = 1000;
     std::vector<int> cpus;
 };
 
@@ -147,7 +147,7 @@ void lead(const Arguments& a, measure::Pair* pair) {
     options.device = a.device.empty() ? tools::device_toward(a.host) : a.device;
     options.host = a.host;
     options.discriminator = a.discriminator;
-    options.patience_ms = a.patience_ms;
+    options.connect_wait_ms = a.connect_wait_ms;
     options.iterations = a.iterations;
     options.pair = pair;
     if (!a.report.empty()) options.sample_ns = 8e6;
@@ -180,7 +180,7 @@ int run_self(Arguments a) {
     pick_processors(a, cpus);
     // Short: some NICs have 16 bytes for it, and up to nine are added for the VIs (bundle.cpp).
     a.discriminator = fmt::format("v{:x}", ::getpid());
-    a.patience_ms = std::max(a.patience_ms, 10'000L);
+    a.connect_wait_ms = std::max(a.connect_wait_ms, 10'000L);
     measure::Pair pair = measure::Pair::split(measure::kArenaBytes, cpus[0], cpus[1]);
     try {
         if (pair.leader()) {
@@ -239,11 +239,11 @@ void add_options(CLI::App& app, Arguments& a) {
     app.add_option("-r,--reliability", a.level, "unreliable, delivery or reception")
         ->check(CLI::IsMember({"unreliable", "delivery", "reception"}))
         ->capture_default_str();
-    app.add_option("-d,--device", a.device, "the NIC, as VipOpenNic takes it; none: the one that reaches HOST, "
+    app.add_option("-d,--device", a.device, "the NIC, as VipOpenNic takes it; none: the NIC that reaches HOST, "
                                            "or for a server the default one and those of names.far_provider");
     app.add_option("-D,--discriminator", a.discriminator, "which server on that host")->capture_default_str();
     app.add_option("--cpu", a.cpus, "run on this processor; with --self: A,B")->delimiter(',');
-    app.add_option("-w,--connect-wait", a.patience_ms, "wait so many ms for the server to appear")
+    app.add_option("-w,--connect-wait", a.connect_wait_ms, "wait so many ms for the server to appear")
         ->check(CLI::Range(0, 3'600'000))
         ->capture_default_str();
     app.add_flag("-j,--json", a.as_json, "JSON instead of columns");

@@ -77,7 +77,7 @@ std::vector<Series> all_series(Client& client, const ReportOptions& options) {
     return all;
 }
 
-// Taken again when the distance changed meanwhile or somebody else had a processor; when that does not help
+// Taken again when the distance changed meanwhile or another thread had a processor; when that does not help
 // it counts, and the report says so.
 void take_sample(Client& client, Series& series, uint64_t bytes) {
     for (int tries = 1;; ++tries) {

@@ -209,7 +209,7 @@ std::string html_of(const ReportOptions& options, const std::vector<Series>& all
         std::any_of(all.begin(), all.end(), [](const Series& s) { return s.disturbed != 0; });
     if (disturbed)
         out +=
-            "<p>* Somebody else had a processor during some of these samples, or the distance changed.</p>\n";
+            "<p>* Another thread had a processor during some of these samples, or the distance changed.</p>\n";
     return out + "</body></html>\n";
 }
 

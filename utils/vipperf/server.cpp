@@ -32,7 +32,7 @@ public:
 
 private:
     bool next(Command* command) {
-        // A client may think for as long as it likes; when it goes, its VI tells.
+        // A client may pause for as long as it likes; when it leaves, its VI breaks.
         while (!tools::stopped()) {
             if (control_.receive(command, kSliceMs)) return true;
         }
@@ -55,7 +55,7 @@ private:
             case Command::What::end:
                 break;
         }
-        throw tools::ToolError("the client asks for what this server does not know");
+        throw tools::ToolError("the client requests what this server does not have");
     }
 
     static Answer trouble(const std::string& why) {
@@ -161,10 +161,10 @@ void serve(const ServerOptions& options, const Told& told) {
         told(fmt::format("{} has come", door->control->peer()));
         try {
             Session(options, door->device, *door->control).run();
-            told(fmt::format("{} has gone", door->control->peer()));
+            told(fmt::format("{} has left", door->control->peer()));
         } catch (const tools::ToolError& error) {
             if (options.once) throw;
-            told(fmt::format("{} has gone: {}", door->control->peer(), error.what()));
+            told(fmt::format("{} has left: {}", door->control->peer(), error.what()));
         }
         if (options.once) return;
         door->control.reset();  // a VI for the next client

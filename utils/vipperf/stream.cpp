@@ -66,7 +66,7 @@ public:
 
     void both_ways() {
         const size_t channels = b_.channels().size();
-        Patience patience;
+        StallCheck stall_check;
         for (uint64_t sent = 0, looked = 0; sent < count_ || received_ < count_;) {
             marks_.pass(received_);
             Channel& next = b_.next_of(sent);
@@ -80,7 +80,7 @@ public:
             if (arrival.descriptor != nullptr) {
                 take(arrival);
             } else if (!can_send) {
-                patience.look();
+                stall_check.look();
             }
         }
         b_.send_note(b_.channels()[0], Note::done);

@@ -33,7 +33,7 @@ constexpr std::array<uint64_t, 6> kSizes = {8 << 10, 16 << 10, 32 << 10, 64 << 1
 constexpr std::array kKinds = {Kind::latency, Kind::bandwidth};
 constexpr size_t kCells = kSizes.size() * kKinds.size();
 constexpr double kSampleNs = 4e6;
-constexpr double kGain = 0.05;  // by which a way has to be better than the one that needs less of the system
+constexpr double kGain = 0.05;  // by which a method has to be better than one that needs less of the system
 constexpr int kMostRounds = 3;  // times the rounds asked for, while others keep the processors busy
 constexpr int64_t kMostNs =
     30'000'000'000;               // and no longer: a way takes a quarter of a second where it is quiet
@@ -58,7 +58,7 @@ constexpr std::array<Way, 7> kWays = {{{"blocks of 16 KiB", 16 << 10, false, fal
                                        {"pulled by the receiver", 16 << 10, false, true}}};
 constexpr size_t kPulled = kWays.size() - 1;
 
-// ns of one message, by size and kind; infinite where somebody else had a processor.
+// ns of one message, by size and kind; infinite where another thread had a processor.
 using Samples = std::array<double, kCells>;
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
@@ -80,7 +80,7 @@ void measure_here(const TuneOptions& options, const Way& way, int out) {
         ClientOptions to;
         to.device = options.device;
         to.discriminator = discriminator;
-        to.patience_ms = 10'000;
+        to.connect_wait_ms = 10'000;
         to.sample_ns = kSampleNs;
         to.pair = &pair;
         Client client(to);
@@ -140,16 +140,16 @@ Table take_table(const TuneOptions& options, const std::function<void(const std:
     Table table;
     for (Samples& samples : table) samples.fill(kNone);
     const int64_t begin = now_ns();
-    bool patient = true;
-    for (int round = 1; round <= options.rounds * kMostRounds && patient; ++round) {
+    bool in_time = true;
+    for (int round = 1; round <= options.rounds * kMostRounds && in_time; ++round) {
         if (round > options.rounds && is_whole(table)) break;
         told(fmt::format("round {} of {}", round, std::max(round, options.rounds)));
-        for (size_t way = 0; way < kWays.size() && patient; ++way) {
+        for (size_t way = 0; way < kWays.size() && in_time; ++way) {
             if (tools::stopped()) throw tools::ToolError("stopped; nothing was kept");
             const Samples samples = measured(options, kWays[way]);
             for (size_t cell = 0; cell < kCells; ++cell)
                 table[way][cell] = std::min(table[way][cell], samples[cell]);
-            patient = now_ns() - begin < kMostNs * std::max(options.rounds, 5) / 5;
+            in_time = now_ns() - begin < kMostNs * std::max(options.rounds, 5) / 5;
         }
     }
     if (!is_whole(table))

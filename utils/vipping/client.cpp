@@ -40,7 +40,7 @@ public:
         const tools::Address remote = nic_.remote(options.host, options.discriminator);
         const tools::Address local = nic_.local("vipping-client");
         line_ = std::make_unique<Line>(nic_, tools::level_named(options.level), bytes_, nullptr);
-        request(nic_, line_->vi(), local, remote, options.patience_ms);
+        request(nic_, line_->vi(), local, remote, options.connect_wait_ms);
         outcome_.nic = nic_.name();
         outcome_.local = tools::text_of(local.head);
         outcome_.remote = tools::text_of(remote.head);

@@ -105,8 +105,8 @@ int main(int argc, char** argv) {
     options.level = "delivery";
     app.add_option("HOST", options.host, "name or address of the server's host; none: the NIC itself");
     app.add_flag("-s,--server", server, "answer clients until stopped");
-    app.add_flag("-1,--once", options.once, "server: end when the first client has gone");
-    app.add_option("-d,--device", options.device, "the NIC, as VipOpenNic takes it; none: the one that reaches HOST, "
+    app.add_flag("-1,--once", options.once, "server: end when the first client has left");
+    app.add_option("-d,--device", options.device, "the NIC, as VipOpenNic takes it; none: the NIC that reaches HOST, "
                                                 "or for a server the default one and those of names.far_provider");
     app.add_option("-D,--discriminator", options.discriminator, "which server on that host")
         ->capture_default_str();
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
     app.add_option("-W,--wait", options.answer_ms, "wait so many ms for an answer")
         ->check(CLI::Range(1, 3'600'000))
         ->capture_default_str();
-    app.add_option("-w,--connect-wait", options.patience_ms, "wait so many ms for the server to appear")
+    app.add_option("-w,--connect-wait", options.connect_wait_ms, "wait so many ms for the server to appear")
         ->check(CLI::Range(0, 3'600'000))
         ->capture_default_str();
     app.add_option("-r,--reliability", options.level, "unreliable, delivery or reception")

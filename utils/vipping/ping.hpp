@@ -19,7 +19,7 @@ struct Options {
     uint32_t bytes = 56;
     bool flood = false;       // the next as soon as the answer is there
     bool poll = false;        // look for the answer without pause instead of sleeping
-    long patience_ms = 1000;  // for the connection
+    long connect_wait_ms = 1000;  // for the connection
     long answer_ms = 2000;    // for one answer
     bool once = false;        // server: ends with its first client
 };

@@ -128,12 +128,12 @@ private:
         client.line->send(bytes);
         ++client.answered;
     } catch (const ToolError&) {
-        // It has gone: its receives come back flushed and end it.
+        // It has left: its receives come back flushed and end it.
         ++client.flushed;
     }
 
     void say_goodbye(std::map<VIP_VI_HANDLE, Client>::iterator client) {
-        told_(fmt::format("{} has gone after {} messages", client->second.name, client->second.answered));
+        told_(fmt::format("{} has left after {} messages", client->second.name, client->second.answered));
         clients_.erase(client);
         if (options_.once) tools::stop();
     }

@@ -35,7 +35,7 @@ const char* why(stats::Look look) {
         case stats::Look::no_process:
             return "no such process";
         case stats::Look::no_permission:
-            return "not permitted: it belongs to somebody else";
+            return "not permitted: it belongs to another user";
         case stats::Look::no_stats:
             return "has no NIC open through libvipl";
         case stats::Look::unreadable:

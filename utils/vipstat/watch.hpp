@@ -17,7 +17,7 @@ struct QueueView {
     uint32_t outstanding = 0;  // posted and not completed
     uint32_t unfetched = 0;    // completed and not handed back
     uint64_t oldest = 0;       // number of the oldest posted descriptor
-    // How long the program has polled or waited for that one in vain; negative: not known to have.
+    // How long the program has polled or waited for it without a result; negative: not known.
     double waiting_s = -1;
     double per_second = -1;  // completions since the picture before
     bool asleep = false;
@@ -51,7 +51,7 @@ struct ProcessView {
 
 std::vector<FailureView> failures_of(const stats::Picture&);
 
-// Remembers the picture before of each process, for rates and for how long a descriptor has been the oldest.
+// Keeps the picture before of each process, for rates and for how long a descriptor has been the oldest.
 class Watch {
 public:
     ProcessView view(const stats::Picture&);
@@ -60,7 +60,7 @@ private:
     struct Seen {
         uint32_t send_completed = 0, recv_completed = 0;
         int64_t at = 0;
-        // Since when the oldest descriptor has been the same, as far as this watch knows.
+        // Since when the oldest descriptor has been the same, as far as this watch has seen.
         int64_t send_since = 0, recv_since = 0;
     };
     QueueView queue(const stats::Values&, const std::string& prefix, int64_t now, const Seen* before,

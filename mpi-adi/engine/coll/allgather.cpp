@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Everybody's share to everybody: by doubling what is known while little is known, round a ring when there is much.
+// Each process' share to all: by doubling what each has while that is little, round a ring when it is much.
 #include <algorithm>
 
 #include "mpi-adi/engine/coll/coll.hpp"
@@ -61,7 +61,7 @@ void allgather_within(Schedule& s, Items in, Shares out) {
 void allgather_across(Schedule& s, Items in, Shares out) {
     Communicator& comm = s.comm();
     Communicator& within = *comm.within;
-    // The shares of one side may differ from each other and only the other side knows them: the first one takes each
+    // The shares of one side may differ from each other and only the other side has them: the first one takes each
     // share as it comes and passes it on under the counts of the receivers.
     if (comm.rank == 0) {
         for (int r = 0; r < comm.remote_size; ++r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A share from everybody to everybody. All pairs at once, but only so many at a time that queues stay short.
+// A share from each process to each. All pairs at once, but only so many at a time that queues stay short.
 #include <algorithm>
 
 #include "mpi-adi/engine/coll/coll.hpp"
@@ -11,7 +11,7 @@ constexpr int kAtOnce = 32;             // partners whose messages are under way
 constexpr MPI_Count kBruckBytes = 256;  // shares up to this are collected on their way
 constexpr int kBruckProcesses = 8;
 
-// Calls pair(to, from) for all other partners, in an order in which no process is everybody's first target.
+// Calls pair(to, from) for all other partners, in an order in which the first targets all differ.
 template <typename PairWith>
 void pairs(Schedule& s, int partners, int rank, PairWith&& pair) {
     for (int i = 0; i < partners; ++i) {
@@ -94,7 +94,7 @@ void alltoall(Schedule& s, Shares in, Shares out) {
         bruck(s, in, out);
         return;
     }
-    // Between two groups of different size some meet nobody in a turn; the turns are those of the larger one.
+    // Between two groups of different size some have no partner in a turn; the turns are those of the larger one.
     const int turns = std::max(comm.size, comm.remote_size);
     pairs(s, turns, comm.rank, [&](int to, int from) {
         if (!comm.inter && to == comm.rank) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Barrier and small reductions of blocking calls, without a schedule: there is too little to do. Three or
-// four ranks do it in one round, in which everybody tells everybody: a round costs more than a message, and
+// four ranks do it in one round, in which each sends to all others: a round costs more than a message, and
 // is a switch of every rank where ranks are more than processors. (Eight in one round wait so long there that
 // they go to sleep.)
 #include <cstring>
@@ -17,7 +17,7 @@ constexpr int kFew = static_cast<int>(kMostSwaps) + 1;
 // Between two, one message each is one round already.
 bool is_few(const Comm& comm) { return comm.size > 2 && comm.size <= kFew; }
 
-// Everybody's items, in the order of ranks, so that all come to the same bits.
+// The items of all processes, in the order of ranks, so that all come to the same bits.
 int allreduce_among_few(Comm& comm, int tag, void* out, uint64_t bytes, MPI_Count count, OpLoop loop) {
     alignas(16) char items[kFew][kAtOnceBytes];
     Swap swaps[kMostSwaps];

@@ -11,7 +11,7 @@ namespace {
 constexpr MPI_Count kScatterBytes = 256 << 10;
 constexpr int kScatterProcesses = 8;
 
-// A token to the process 2^k ahead in round k: all know of all after log2(n) rounds.
+// A token to the process 2^k ahead in round k: all have a token of all after log2(n) rounds.
 void barrier_within(Schedule& s) {
     const Datatype& nothing = *type_of(MPI_BYTE);
     for (int step = 1; step < s.size(); step *= 2) {

@@ -33,8 +33,8 @@ void reduce_higher(Schedule& s, char* result, char* higher, MPI_Count count, con
     s.copy(higher, count, type, result, count, type);
 }
 
-// Makes the number of those who go on a power of two: of each pair among the first 2 * excess, the even one gives its
-// data to the odd one and waits. Gives the rank among those who go on, or -1.
+// Makes the number of active ranks a power of two: of each pair among the first 2 * excess, the even one gives its
+// data to the odd one and waits. Gives the rank among the active ones, or -1.
 int fold(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op, int excess) {
     const int rank = s.rank();
     if (rank >= 2 * excess) {
@@ -63,7 +63,7 @@ void unfold(Schedule& s, char* inout, MPI_Count count, const Datatype& type, int
     }
 }
 
-// The rank in the communicator of a rank among those who go on after fold().
+// The rank in the communicator of a rank among the active ones after fold().
 int unfolded(int rank, int excess) { return rank < excess ? rank * 2 + 1 : rank + excess; }
 
 void recursive_doubling(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op,
@@ -81,7 +81,7 @@ void recursive_doubling(Schedule& s, char* inout, char* other, MPI_Count count, 
     }
 }
 
-// Rabenseifner: halve the range each round until everybody has the result of its part, then collect the parts back.
+// Rabenseifner: halve the range each round until each rank has the result of its part, then collect the parts back.
 void halve_and_double(Schedule& s, char* inout, char* other, MPI_Count count, const Datatype& type, Operator& op,
                       int me, int all, int excess) {
     const MPI_Aint extent = type.extent();
@@ -228,7 +228,7 @@ void allreduce(Schedule& s, const void* in, void* out, MPI_Count count, const Da
 
 namespace {
 
-// Everybody sends each part to the process it belongs to, which reduces them as they come.
+// Each rank sends each part to the process it belongs to, which reduces them as they come.
 void reduce_scatter_pairwise(Schedule& s, const char* in, char* out, const Numbers& counts,
                              std::span<const MPI_Aint> begins, const Datatype& type, Operator& op) {
     const int size = s.size();
@@ -298,7 +298,7 @@ void reduce_scatter(Schedule& s, const void* in, void* out, const Numbers& count
     }
 }
 
-// After round k a process knows the reduction over the 2^(k+1) ranks up to itself; what comes from lower ranks goes
+// After round k a process has the reduction over the 2^(k+1) ranks up to itself; what comes from lower ranks goes
 // before the prefix as well.
 void scan(Schedule& s, const void* in, void* out, MPI_Count count, const Datatype& type, Operator& op, bool exclusive) {
     const int rank = s.rank();

@@ -32,7 +32,7 @@ class Schedule final : public Activity {
     // Steps. Peers are ranks of the communicator messages go through, or MPI_PROC_NULL.
     void send(const void* buffer, MPI_Count count, const Datatype& type, int peer);
     void recv(void* buffer, MPI_Count count, const Datatype& type, int peer);
-    // All of it or an error, and then nothing but empty messages from here on, so that those behind learn of it too.
+    // All of it or an error, and then nothing but empty messages from here on, so that the error reaches those behind.
     // Alone in its round.
     void recv_whole(void* buffer, MPI_Count count, const Datatype& type, int peer);
     void copy(const void* in, MPI_Count in_count, const Datatype& in_type, void* out, MPI_Count out_count,

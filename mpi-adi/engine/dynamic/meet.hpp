@@ -2,7 +2,7 @@
 // Two groups that may be of different jobs become the two sides of an inter-communicator. Their roots exchange a text
 // each over whatever they have between them: what every member says of itself, the context its side receives with,
 // and half of a secret. Each side then gives the other's members process numbers, connects, and tells the other side
-// how that went; so when the call returns on one side the other one knows its members.
+// how that went; so when the call returns on one side the other one has its members.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ struct RootLink {
 };
 
 // Collective over `local`. `reach` is called at the root alone and makes the link; it is called again where the first
-// exchange fails and `again` is set, which is for one who takes calls: that caller has died.
+// exchange fails and `again` is set, which is for an accepting process: that caller has died.
 int meet(Communicator& local, int root, const std::function<int(RootLink*)>& reach, bool again, Communicator** made);
 
 }  // namespace viaduct::mpi

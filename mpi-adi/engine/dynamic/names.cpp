@@ -45,7 +45,7 @@ std::string folder_of_names() {
     return "/tmp/viaduct-names-" + std::to_string(::geteuid());
 }
 
-// Ours, and nobody else can put anything there.
+// Ours, and no other user can put anything there.
 bool is_good_folder(const std::string& folder) {
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
     struct stat found;
@@ -96,7 +96,7 @@ int look_up_file(const std::string& service, std::string* port) {
     if (!is_good_folder(folder_of_names())) return MPI_ERR_NAME;
     const Fd file(above_stdio(::open(file_of(service).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)));
     if (!file.valid()) return MPI_ERR_NAME;
-    // Who could lock it, finds that its owner is gone.
+    // A process that can lock it has found that its owner has ended.
     if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return MPI_ERR_NAME;
     std::string text(kLongestFile, '\0');
     const ssize_t bytes = ::pread(file.get(), text.data(), text.size(), 0);

@@ -11,7 +11,7 @@ namespace viaduct::mpi {
 int publish_name(const std::string& service, const std::string& port);
 // MPI_ERR_SERVICE: this process has published no such name.
 int unpublish_name(const std::string& service);
-// MPI_ERR_NAME: nobody has, or the one who had is gone.
+// MPI_ERR_NAME: no process has published it, or the publisher has ended.
 int look_up_name(const std::string& service, std::string* port);
 
 }  // namespace viaduct::mpi

@@ -29,10 +29,10 @@ using Clock = std::chrono::steady_clock;
 constexpr char kPortPrefix[] = "viaduct-";
 constexpr uint32_t kNameVersion = 1;
 constexpr uint32_t kCaller = 0, kCalled = 1;  // what the two say in place of ranks
-constexpr auto kStrangerLimit = std::chrono::seconds(5);
+constexpr auto kCallerTimeout = std::chrono::seconds(5);
 constexpr auto kWayLimit = std::chrono::seconds(5);
 constexpr auto kCallPause = std::chrono::milliseconds(20);
-constexpr size_t kMostStrangers = 64;
+constexpr size_t kMostCallers = 64;
 constexpr int kBacklog = 4096;
 
 // What the name of a port says, in hexadecimal digits behind the prefix.
@@ -100,7 +100,7 @@ int read_some_more(int fd, void* to, size_t bytes, size_t* had) {
 }
 
 // A caller that has not proven yet that it has the name.
-struct Stranger {
+struct Caller {
     Fd fd;
     Clock::time_point until;
     tcp::Call call = {};
@@ -113,12 +113,12 @@ struct Stranger {
 struct Port {
     tcp::Key key;
     std::vector<Fd> listeners;
-    std::vector<Stranger> strangers;
+    std::vector<Caller> callers;
     bool closed = false;
 
     void take_callers();
     // 1: it has proven it, 0: more is to come, -1: it is not wanted.
-    int hear(Stranger& stranger) const;
+    int read_hello(Caller& caller) const;
     bool next(Contact* made);
 };
 
@@ -126,42 +126,42 @@ std::map<std::string, std::shared_ptr<Port>> ports;
 
 void Port::take_callers() {
     for (const Fd& listener : listeners) {
-        while (strangers.size() < kMostStrangers) {
+        while (callers.size() < kMostCallers) {
             Fd fd(above_stdio(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
             if (!fd.valid()) break;
-            Stranger& stranger = strangers.emplace_back();
-            stranger.fd = std::move(fd);
-            stranger.until = Clock::now() + kStrangerLimit;
+            Caller& caller = callers.emplace_back();
+            caller.fd = std::move(fd);
+            caller.until = Clock::now() + kCallerTimeout;
         }
     }
 }
 
-int Port::hear(Stranger& stranger) const {
-    if (!stranger.answered) {
-        const int had = read_some_more(stranger.fd.get(), &stranger.hello, sizeof stranger.hello, &stranger.had);
+int Port::read_hello(Caller& caller) const {
+    if (!caller.answered) {
+        const int had = read_some_more(caller.fd.get(), &caller.hello, sizeof caller.hello, &caller.had);
         if (had <= 0) return had;
-        const Hello& hello = stranger.hello;
-        tcp::Call& call = stranger.call;
+        const Hello& hello = caller.hello;
+        tcp::Call& call = caller.call;
         call = {kCaller, kCalled, hello.nonce, {}};
         if (hello.magic != tcp::kMagic || hello.version != tcp::kVersion || hello.from != kCaller ||
             !tcp::is_proof(hello.proof, key, tcp::Step::call, call) ||
             !tcp::make_random(call.called_nonce.data(), sizeof call.called_nonce))
             return -1;
         const Hello answer = hello_of(kCalled, call.called_nonce, tcp::prove(key, tcp::Step::answer, call));
-        if (!send_all(stranger.fd.get(), &answer, sizeof answer)) return -1;
-        stranger.answered = true;
-        stranger.had = 0;
+        if (!send_all(caller.fd.get(), &answer, sizeof answer)) return -1;
+        caller.answered = true;
+        caller.had = 0;
     }
-    const int had = read_some_more(stranger.fd.get(), stranger.proof.data(), sizeof stranger.proof, &stranger.had);
+    const int had = read_some_more(caller.fd.get(), caller.proof.data(), sizeof caller.proof, &caller.had);
     if (had <= 0) return had;
-    return tcp::is_proof(stranger.proof, key, tcp::Step::confirm, stranger.call) ? 1 : -1;
+    return tcp::is_proof(caller.proof, key, tcp::Step::confirm, caller.call) ? 1 : -1;
 }
 
 bool Port::next(Contact* made) {
     take_callers();
-    for (size_t i = 0; i < strangers.size();) {
-        Stranger& one = strangers[i];
-        const int heard = hear(one);
+    for (size_t i = 0; i < callers.size();) {
+        Caller& one = callers[i];
+        const int heard = read_hello(one);
         if (heard == 0 && one.until > Clock::now()) {
             i++;
             continue;
@@ -170,7 +170,7 @@ bool Port::next(Contact* made) {
             made->socket = std::move(one.fd);
             made->secret = secret_of(key, one.call);
         }
-        strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i));
+        callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
         if (heard > 0) return true;
     }
     return false;
@@ -326,7 +326,7 @@ int close_port(const std::string& name) {
     if (found == ports.end()) return MPI_ERR_PORT;
     found->second->closed = true;
     found->second->listeners.clear();
-    found->second->strangers.clear();
+    found->second->callers.clear();
     ports.erase(found);
     return MPI_SUCCESS;
 }

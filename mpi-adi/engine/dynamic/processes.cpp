@@ -51,7 +51,7 @@ std::optional<Introduction> read_introduction(std::string_view bytes) {
     return one;
 }
 
-// Lost, or gone for good: when it is met again it is a new process.
+// Lost, or disconnected for good: when it connects again it is a new process.
 bool is_over(const process_t& process) {
     return (process.p_flags & (MPIP_PROC_TRANSPORTERR | MPIP_PROC_LEFT)) != 0;
 }

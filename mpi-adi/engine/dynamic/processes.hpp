@@ -14,13 +14,13 @@
 
 namespace viaduct::mpi {
 
-// What both jobs, and nobody else, know of a meeting.
+// What both jobs, and no other, know of a connection between them.
 using JobSecret = std::array<unsigned char, MPIP_SECRET_BYTES>;
 
-// What processes of other jobs have to know of this one.
+// What processes of other jobs need of this one.
 std::string own_introduction();
 
-// The process numbers here of those who introduce themselves so. Known ones keep theirs.
+// The process numbers here of processes with these cards. Known ones keep theirs.
 int meet_processes(const std::vector<std::string>& introductions, const JobSecret& secret, std::vector<int>* numbers);
 
 // By each communicator that sends to the group.

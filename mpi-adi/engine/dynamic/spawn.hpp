@@ -16,7 +16,7 @@ namespace viaduct::mpi {
 int spawn(Communicator& comm, int root, const std::vector<rte::Command>& commands, int refused, int* started,
           Communicator** made);
 
-// In a process that was started so: meets the parents, in MPI_Init. Ends the job when they are gone.
+// In a process that was started so: meets the parents, in MPI_Init. Ends the job when they have ended.
 void meet_parents();
 // Null: there are none, or the program has freed the communicator.
 Communicator* parents();

@@ -8,7 +8,7 @@
 
 namespace viaduct::mpi {
 
-// Both sides call it. False: the other side has gone, or sends what is longer than any text of ours.
+// Both sides call it. False: the other side has ended, or sends what is longer than any text of ours.
 bool swap_texts(int socket, const std::string& mine, std::string* theirs);
 
 // Waits, with progress, until the condition holds that no module tells of.

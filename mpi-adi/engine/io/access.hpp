@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// One access to a file by one process: data of a view, from or to a buffer. It does not know who waits for
+// One access to a file by one process: data of a view, from or to a buffer. It does not depend on what waits for
 // it; it runs in the caller, or, for a non-blocking operation, in the worker.
 #pragma once
 

@@ -223,7 +223,7 @@ void Collective::begin_exchange() {
         for (size_t source = 0; source < sizes_in_.size(); source++) {
             const Sizes& told = sizes_in_[source];
             if (told.pieces == 0) continue;
-            // Without memory for what others send, nobody can go on.
+            // Without memory for what others send, no process can go on.
             if (!window_->expect(source, told.pieces, told.bytes))
                 end_job(MPI_ERR_NO_MEM, "no memory for a collective access to %s", comm_.name.c_str());
             const int rank = static_cast<int>(source);
@@ -313,7 +313,7 @@ void Collective::begin_alone() {
     job_.start(where_, [this] { return run_alone(access_); });
 }
 
-// An aggregator's error is that of everybody whose data it had.
+// An aggregator's error is that of each process whose data it had.
 void Collective::begin_agreement() {
     stage_ = Stage::agree;
     own_error_ = error_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A collective access. Processes first tell each other where in the file they are busy. Where their pieces
 // lie between each other, some of them, the aggregators, each take a part of the file and go through it
-// window by window: the others send them what they have there, or what they want from there, and the file
+// window by window: the others send them what they have there, or request what they need from there, and the file
 // sees few large accesses. Otherwise each process does its own.
 #pragma once
 
@@ -85,7 +85,7 @@ private:
     int64_t round_ = 0, rounds_ = 0;
     int own_part_ = -1;
 
-    // Of a round: what this process sends to each, and what it hears from each.
+    // Of a round: what this process sends to each, and what it receives from each.
     std::vector<Sizes> sizes_out_, sizes_in_;
     std::vector<std::vector<Piece>> lists_out_;
     std::vector<std::unique_ptr<char[]>> staged_;  // by aggregator, where the stream is not in one piece

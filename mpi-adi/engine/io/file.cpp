@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Handles of files, their error handlers, and what is asked of an open file by all of its processes.
+// Handles of files, their error handlers, and collective calls on an open file.
 #include "mpi-adi/engine/io/file.hpp"
 
 #include <algorithm>
@@ -200,7 +200,7 @@ int set_view(File& file, int64_t displacement, const Datatype& etype, const Data
         error = representation == nullptr
                     ? MPI_ERR_UNSUPPORTED_DATAREP
                     : View::make(displacement, etype, filetype, representation, file.can_write(), &view);
-    // Also a barrier: nobody moves the shared position before all have read it, or in units of the old view.
+    // Also a barrier: no process moves the shared position before all have read it, or in units of the old view.
     if (const int failed = agree(*file.comm, error)) return error != MPI_SUCCESS ? error : failed;
     file.view = std::move(view);
     file.position = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // An open file: what MPI_File stands for. Which file does what: open.cpp opens and closes, file.cpp keeps the
-// handles and what is asked of files, transfer.cpp begins and ends accesses, access.cpp makes those of one
+// handles and attributes of files, transfer.cpp begins and ends accesses, access.cpp makes those of one
 // process, collective.cpp those of all together. All is called with the engine's lock held; results are MPI
 // error classes.
 #pragma once
@@ -34,7 +34,7 @@ struct File {
     std::string path;
     int amode = 0;
     Hints hints;
-    std::vector<int> aggregators;  // who accesses the file when processes exchange data, by rank
+    std::vector<int> aggregators;  // which ranks access the file when processes exchange data, by rank
     bool several_hosts = false;
     std::shared_ptr<const View> view;
     int64_t position = 0;            // of this process, in etypes
@@ -65,7 +65,7 @@ Errhandler* handler_of(File* file);
 void set_handler(File* file, Errhandler* handler);
 
 // Collective over the communicator. Arguments are checked as far as one process can.
-// `refused`: what this process has found wrong before, which all others must learn.
+// `refused`: what this process has found wrong before, which all others must be told.
 [[nodiscard]] int open(Communicator& comm, const std::string& name, int amode, int refused, const Info* info,
                        File** made);
 [[nodiscard]] int close(File* file);
@@ -87,7 +87,7 @@ std::string path_of(const std::string& name);
 // Adds to the shared position and gives what it was.
 [[nodiscard]] int fetch_shared(File& file, int64_t etypes, int64_t* before);
 
-// Makes the tuning of rank 0 that of all, and chooses who accesses the file. Collective.
+// Makes the tuning of rank 0 that of all, and chooses which ranks access the file. Collective.
 [[nodiscard]] int apply_tuning(File& file);
 
 // Collective helpers. The first error of any process, by rank.

@@ -27,7 +27,7 @@ struct Tuning {
 struct Hints {
     Tuning tuning;
     mode_t permissions = 0666;  // file_perm, octal
-    std::string access_style;   // kept for who asks
+    std::string access_style;   // kept for MPI_File_get_info
 
     void take(const Info& given);
     // All that is in use.

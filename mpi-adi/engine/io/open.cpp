@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Opening and closing files. When all have come, rank 0 opens first, and makes the file if it is to be made:
-// so MPI_MODE_EXCL means that nobody had it before, and an error is the same everywhere.
+// so MPI_MODE_EXCL means that the file was not there before, and an error is the same everywhere.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -128,7 +128,7 @@ int set_up(File& file, Communicator& comm, uint64_t context) {
     int error = start_view(file);
     if (error == MPI_SUCCESS) error = make_pointer(file);
     if (error == MPI_SUCCESS && (file.amode & MPI_MODE_APPEND)) error = go_to_end(file);
-    // Nobody uses the shared position before it is set.
+    // No process uses the shared position before it is set.
     const int failed = agree(*file.comm, error);
     if (failed != MPI_SUCCESS) (void)drop_pointer(file);  // the error that came first is told
     return error != MPI_SUCCESS ? error : failed;
@@ -171,7 +171,7 @@ int close(File* file) {
     if (file->split.request != nullptr) error = wait(file->split.request);
     if (const int failed = drop_pointer(*file); error == MPI_SUCCESS) error = failed;
     file->storage.reset();
-    // All have closed it, and nobody goes on before it is gone.
+    // All have closed it, and no process goes on before it is removed.
     if (file->amode & MPI_MODE_DELETE_ON_CLOSE) {
         if (const int failed = agree(comm, error)) error = failed;
         if (comm.rank == 0 && ::unlink(file->path.c_str()) != 0 && error == MPI_SUCCESS)

@@ -44,7 +44,7 @@ private:
     std::string name_;
 };
 
-// Null for a name that nobody knows.
+// Null for an unknown name.
 std::shared_ptr<const Representation> find_representation(const std::string& name);
 
 // What MPI_Register_datarep was given; the conversion functions are null where nothing is converted. One of

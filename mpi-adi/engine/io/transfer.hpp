@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How the data access functions of MPI begin and end: where the data lie (offset, individual or shared
-// position), who takes part (this process or all), and when the call returns.
+// position), which processes take part (this one or all), and when the call returns.
 #pragma once
 
 #include <cstdint>

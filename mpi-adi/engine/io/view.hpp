@@ -40,7 +40,7 @@ public:
     int64_t offset_of(int64_t at) const;
     // Bytes of data that lie before byte `end` of the file.
     int64_t bytes_before(int64_t end) const;
-    // Nothing of the data can be had by anybody.
+    // No process has any of the data.
     bool empty() const { return layout_.size == 0; }
     // The data are one piece.
     bool contiguous() const { return contiguous_; }

@@ -11,7 +11,7 @@
 namespace viaduct::mpi::rma {
 namespace {
 
-// Ranks in the window's group; MPI_ERR_GROUP when somebody is not a member.
+// Ranks in the window's group; MPI_ERR_GROUP when one is not a member.
 int ranks_of(const Window& window, const Group& group, std::vector<int>* ranks) {
     for (const int world_rank : group.world) {
         const int rank = window.comm->local->rank_of(world_rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Memory of the program in another process of the host, reached by system calls without that process' help: what a
-// window knows of such a member. See foreign_access.hpp for the operations.
+// window has of such a member. See foreign_access.hpp for the operations.
 #pragma once
 
 #include "core/process/foreign_memory.hpp"

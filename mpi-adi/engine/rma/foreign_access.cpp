@@ -20,7 +20,7 @@ int error_of(Result result) {
             return MPI_SUCCESS;
         case Result::unreached:
             return MPI_ERR_RMA_RANGE;
-        case Result::gone:
+        case Result::ended:
             return MPIX_ERR_PROC_FAILED;
         default:
             return MPI_ERR_ACCESS;

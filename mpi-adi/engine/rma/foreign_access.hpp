@@ -2,7 +2,7 @@
 // One-sided operations on memory that is reached by system calls (core/process/foreign_memory.hpp). Each is done when
 // it returns. Called by origin.cpp with the engine's lock held, after epoch, range and types have been checked. Results
 // are MPI error classes: MPI_ERR_RMA_RANGE where some of the memory cannot be reached, MPIX_ERR_PROC_FAILED when the
-// process is gone.
+// process has ended.
 #pragma once
 
 #include "mpi-adi/engine/rma/origin.hpp"

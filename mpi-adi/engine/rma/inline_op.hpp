@@ -30,7 +30,7 @@ void send_compare_swap(Window& window, int rank, uint64_t address, const void* v
 // The number of the next flush, when the put or accumulate that is about to be sent carries the request for it; else 0.
 // The first one since the last flush does, which saves the flush a message when no other follows. After further ones
 // the flush sends its own request. Always 0 between MPI_Win_start and MPI_Win_complete, which need no flush, except for
-// dynamic windows, where only the target knows which memory is attached.
+// dynamic windows, where only the target can tell which memory is attached.
 uint64_t ask_for_flush(const Window& window, Member& member);
 
 // Sends an InlineOp and the first `data` bytes of its data.

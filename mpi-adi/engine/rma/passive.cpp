@@ -36,7 +36,7 @@ int acquire(Window& window, int rank, LockKind kind) {
     bool got = true;
     member.asked = true;
     if (kind == LockKind::unchecked) {
-        // The program says that nobody else wants it.
+        // The program says that no other process needs it.
     } else if (member.line != nullptr) {
         got = acquire_word(window, member.line->lock, kind);
     } else {
@@ -53,7 +53,7 @@ int acquire(Window& window, int rank, LockKind kind) {
     return MPI_SUCCESS;
 }
 
-// Members that have seen a loss may have left the window: nobody has to answer any more.
+// Members that have seen a loss may have left the window: no answer is due any more.
 int wait_for_flush(Window& window, int rank) {
     Member& member = window.member(rank);
     if (member.flushed < member.flushes)
@@ -63,7 +63,7 @@ int wait_for_flush(Window& window, int rank) {
     return MPIX_ERR_PROC_FAILED;
 }
 
-// What was done under the lock is done at the target before anybody else gets it.
+// What was done under the lock is done at the target before another process gets it.
 int release(Window& window, int rank) {
     Member& member = window.member(rank);
     wait_local(window, rank);
@@ -105,7 +105,7 @@ void wait_for_memory(bool (*holds)(void*), void* argument) {
     ProgressWait wait;
     for (unsigned tries = 0; !holds(argument); tries++) {
         if (progress()) continue;
-        // Nobody rings for a word of memory: a module's sleep would last to its end.
+        // No event tells of a word of memory: a module's sleep would last to its end.
         if (tries > kSpins && cpu_contention.computes() && !EngineLock::enabled())
             ::usleep(kSleepMicroseconds);
         else if (!engine.crowded || EngineLock::enabled())

@@ -15,7 +15,7 @@
 
 namespace viaduct::mpi::rma {
 
-// The lock of one member's window, as MPI_Win_lock knows it, for windows whose members all reach it. Writers
+// The lock of one member's window, of MPI_Win_lock, for windows whose members all reach it. Writers
 // that wait keep new readers out, so that they get their turn.
 class LockWord {
 public:
@@ -57,7 +57,7 @@ public:
     // `sizes` of the parts in bytes; each begins a page when `apart`, else right behind the one before.
     SharedRegion(const std::vector<int64_t>& sizes, bool apart);
 
-    // The one who makes it tells pid and descriptor to the others. False when there is no such memory.
+    // The process that makes it tells pid and descriptor to the others. False when there is no such memory.
     [[nodiscard]] bool create();
     [[nodiscard]] bool open(int pid, int fd);
     int fd() const { return segment_.fd(); }

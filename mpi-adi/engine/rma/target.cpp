@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// See target.hpp. What an origin says is checked before it is believed: one that sends what cannot be ends
+// See target.hpp. What an origin says is checked before it is used: one that sends what cannot be ends
 // the job, one that names memory which is not the window's gets an error.
 #include "mpi-adi/engine/rma/target.hpp"
 
@@ -338,7 +338,7 @@ LockWord* Target::lock_word() const {
     return line == nullptr ? nullptr : &line->lock;
 }
 
-// In the order in which they asked, so that nobody waits for ever.
+// In the order of the requests, so that no process waits for ever.
 void Target::grant_waiting() {
     while (!lockers_.empty() && grant(lockers_.front().first, lockers_.front().second)) lockers_.pop_front();
 }

@@ -84,7 +84,7 @@ private:
     // Null: there is none.
     LockWord* lock_word() const;
 
-    // The lock of this process's window, as far as it is asked for by message: what those hold, and who waits. Where
+    // The lock of this process's window, as far as it is requested by message: what those hold, and which wait. Where
     // there is a word in shared memory, it is held for them.
     int readers_ = 0;
     int writer_ = -1;

@@ -27,7 +27,7 @@ bool serve_all() {
     return moved;
 }
 
-// The hints of the standard and what they are when nobody says anything.
+// The hints of the standard and their defaults.
 struct Hint {
     const char* key;
     const char* value;
@@ -104,7 +104,7 @@ int win_free(Window* window) {
     if (open && !has_lost(*window)) return MPI_ERR_RMA_SYNC;
     if (const int error = window->attributes.clear(window->handle)) return error;
     const int late = flush_members(*window, 0, window->group_size());
-    // Nobody's requests are under way any more when everybody has come here. Members that have failed are not waited
+    // No requests are under way any more when all members have come here. Members that have failed are not waited
     // for, and what those that are left still send is dropped.
     if (const int error = barrier(*window); error != MPI_SUCCESS && !robust::is_loss(error)) return error;
     delete window;
@@ -139,7 +139,7 @@ int win_detach(Window& window, const void* base) {
 
 namespace {
 
-// Answers that nobody sends any more.
+// Answers that will not come any more.
 bool end_awaited(Window& window) {
     bool moved = false;
     for (Member& member : window.members)

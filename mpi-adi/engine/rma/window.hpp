@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A window: what the program may ask of it, what this process knows of each member, and the epoch it is in.
+// A window: what the program may query, what this process has of each member, and the epoch it is in.
 // Which file does what: make_window.cpp makes windows, origin.cpp begins operations, target.cpp serves those
 // of others, active.cpp and passive.cpp open and close epochs. All is called with the engine's lock held.
 #pragma once
@@ -26,7 +26,7 @@ class Target;
 
 enum class LockKind : uint8_t { none, shared, exclusive, unchecked };
 
-// What this process knows of one member of a window, itself included.
+// The state of one member of a window, itself included.
 // What every operation looks at stands together.
 struct alignas(64) Member {
     char* direct = nullptr;          // where the window lies here; null: it does not
@@ -168,7 +168,7 @@ void serve_window(Window& window, bool* moved);
 inline void order_memory() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 // After a locked step of the processor others see all that this process has stored before: until the next
 // operation, a flush has nothing to wait for. True of x86, whose locked instructions are fences, whichever
-// order was asked of them; elsewhere nothing is settled.
+// order was requested; elsewhere nothing is settled.
 inline void note_locked_step(Window& window) {
 #if defined(__x86_64__) || defined(__i386__)
     window.settled = true;
@@ -190,7 +190,7 @@ inline bool is_time_to_look(Window& window) {
     constexpr unsigned kCallsBetweenLooks = 128;
     return ++window.calls % kCallsBetweenLooks == 0;
 }
-// Waits until something holds that others bring about in shared memory, where nobody rings for it.
+// Waits until something holds that others bring about in shared memory, where no event tells of it.
 void wait_for_memory(bool (*holds)(void*), void* argument);
 template <typename Condition>
 void wait_for_memory(Condition&& condition) {

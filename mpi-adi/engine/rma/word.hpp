@@ -17,7 +17,7 @@ inline bool is_word(size_t width, const char* at) {
     return (width == 1 || width == 2 || width == 4 || width == 8) &&
            (reinterpret_cast<uintptr_t>(at) & (width - 1)) == 0;
 }
-// The same element is a word for everybody, or for nobody: a pair never is one.
+// The same element is a word for all processes, or for none: a pair never is one.
 inline bool is_word(const Datatype& element, const char* at) {
     return element.basic != BasicClass::pair && is_word(static_cast<size_t>(element.size), at);
 }

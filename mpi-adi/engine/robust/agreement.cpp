@@ -63,7 +63,7 @@ Rounds& rounds_of(Communicator& comm) {
 }
 
 // The place of an instance, made empty for one that is newer than what lies there; null for one that is over, and for
-// one that nobody can have begun yet.
+// one that no member can have begun yet.
 Rounds::Slot* slot_of(Rounds& rounds, uint32_t instance) {
     Rounds::Slot& slot = rounds.slots[instance % 2];
     if (instance < slot.instance || instance > rounds.begun + 2) return nullptr;
@@ -88,8 +88,8 @@ MemberSet acknowledged_members(const State& state, const Members& members) {
     return set;
 }
 
-// What another member knows to be lost is lost for this process, too.
-void believe(const Members& members, const MemberSet& set) {
+// A process that another member has found lost is lost for this process, too.
+void add_lost(const Members& members, const MemberSet& set) {
     for (int i = 0; i < members.size(); i++)
         if (set[size_t(i)] && i != members.own() && !members.is_lost(i)) lost(members.process(i));
 }
@@ -191,7 +191,7 @@ void take_agreement(Communicator& comm, int from, Control kind, const char* data
     if (!decode(data, bytes, members.size(), &instance, &vote) || members.is_lost(from)) return;
     Rounds::Slot* const slot = slot_of(rounds_of(comm), instance);
     if (slot == nullptr) return;
-    believe(members, vote.lost);
+    add_lost(members, vote.lost);
     if (kind == Control::decision) {
         if (!slot->decided) slot->decided = std::move(vote);
     } else if (slot->decided) {

@@ -2,11 +2,11 @@
 // Agreement among the members of a communicator that are left, also when further members fail meanwhile. Members agree
 // on one thing after the other; each such instance has a number.
 //
-// The lowest member that is not lost leads. Each member sends it a vote: its flags, the members that it knows to be
+// The lowest member that is not lost leads. Each member sends it a vote: its flags, the members that it has found to be
 // lost, those whose loss it has acknowledged. When all that are not lost have voted, the leader decides, and sends the
-// decision to all. A member that hears of the loss of the leader turns to the next one. That one asks all first: a
+// decision to all. A member that is told of the loss of the leader turns to the next one. That one queries all first: a
 // member that has the decision of an earlier leader answers with it, and then it stands; without one the new leader
-// decides. A member takes no decision of a process that it knows to be lost. A vote for an instance shows that its
+// decides. A member takes no decision of a process that it has found lost. A vote for an instance shows that its
 // sender has the decision of the one before; so each member keeps two decisions, also those of a communicator that has
 // ended here (ended.hpp).
 #pragma once
@@ -47,7 +47,7 @@ struct Rounds {
         uint32_t instance = 0;
         std::optional<Vote> own;  // this process takes part
         std::optional<Vote> decided;
-        int leader = -1;  // that the own vote has gone to, or that has asked the others
+        int leader = -1;  // that the own vote was sent to, or that has queried the others
         std::vector<std::optional<Vote>> votes;
     };
     uint32_t begun = 0;  // instances that this process has begun

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MPIX_Comm_revoke: every channel of the communicator but control is closed, in all members that are left. Each that
-// hears of it tells all others, so that all hear of it when one that is left does.
+// is told of it tells all others, so that all are told when one that is left is.
 #pragma once
 
 #include "mpi-adi/engine/communicator.hpp"

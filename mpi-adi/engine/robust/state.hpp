@@ -6,7 +6,7 @@
 // - Receives from anywhere end with MPIX_ERR_PROC_FAILED_PENDING, and stay posted, until the program acknowledges.
 // - Its collective channel is closed: members that have seen the loss leave a collective call at once, so those that
 //   wait for them must not wait on. Those of a window or a file are closed all.
-// A channel that is closed ends all receives with its error, and takes messages without giving them to anybody, so
+// A channel that is closed ends all receives with its error, and takes messages without giving them to a receive, so
 // that their senders go on. MPIX_Comm_revoke closes all channels but control.
 // Nothing of this is on the way of a message: watch() runs in each pass of progress while a communicator is in trouble.
 // All is called with the engine's lock held.
@@ -66,7 +66,7 @@ void close_channel(Comm& comm, Channel channel, int error);
 // Those after which nothing more of a call makes sense, because others do not take part any more.
 inline bool is_loss(int error) { return error == MPIX_ERR_PROC_FAILED || error == MPIX_ERR_REVOKED; }
 
-// Drops a message that nobody may have. Its sender does not wait for a receive any more.
+// Drops a message that no receive may have. Its sender does not wait for a receive any more.
 void dismiss(Unexpected* message);
 
 // A receive from anywhere that ended with MPIX_ERR_PROC_FAILED_PENDING waits on.

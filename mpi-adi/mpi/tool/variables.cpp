@@ -36,7 +36,7 @@ std::vector<Performance> all_performances() {
     all.push_back({"job_processes", "processes in the job; 0 before it runs", MPI_T_PVAR_CLASS_SIZE,
                    MPI_UNSIGNED_LONG_LONG, MPI_T_ENUM_NULL, -1, nullptr,
                    [] { return engine.stage == Stage::before ? 0 : uint64_t(engine.world.size); }});
-    all.push_back({"unexpected_bytes", "bytes that messages nobody has asked for yet hold",
+    all.push_back({"unexpected_bytes", "bytes held by messages without a posted receive",
                    MPI_T_PVAR_CLASS_LEVEL, MPI_UNSIGNED_LONG_LONG, MPI_T_ENUM_NULL, -1, nullptr,
                    unexpected_bytes});
     for (int protocol = 0; protocol < mpip_protocol_count(); ++protocol) {

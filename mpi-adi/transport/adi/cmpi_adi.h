@@ -42,7 +42,7 @@ extern "C" {
 #define MPIP_ERR_INTERN 16
 #define MPIP_ERR_NO_MEM 34
 #define MPIP_ERR_UNREACHABLE 100  /* no protocol reaches that process */
-#define MPIP_ERR_PROC_FAILED 101  /* the peer process or the way to it is gone */
+#define MPIP_ERR_PROC_FAILED 101  /* the peer process has ended or cannot be reached any more */
 
 /*
  * Protocols by number: index into mpip_protocols and the per-protocol arrays of the task, which have room for NPROTO.
@@ -163,7 +163,7 @@ struct mpip_req {
     int r_lock;
 };
 
-/* A message nobody waits for yet; kept by the engine. */
+/* A message without a posted receive; kept by the engine. */
 struct unexmsg {
     struct envelope um_env;
     char* um_buf; /* the data, when the engine has it; NULL when the module holds it (um_data) */
@@ -239,7 +239,7 @@ struct taskinfo {
     void* ti_info; /* the engine's */
     /*
      * Set by pt_initconns of a protocol that reaches processes of other jobs: the address environment that they get,
-     * without anything that only this job may know. Size 0: the protocol stays inside the job.
+     * without any secret of this job. Size 0: the protocol stays inside the job.
      */
     int ti_outerenvsize[NPROTO];
     void* ti_outerenv[NPROTO];
@@ -258,7 +258,7 @@ struct mpip_properties {
     unsigned mp_flags;
 #define MPIP_PROP_PUT 0x1 /* long messages may go by remote write */
 #define MPIP_PROP_GET 0x2 /* ... or remote read */
-#define MPIP_PROP_COUNT_RECVS 0x4 /* wants the posted-receive calls (below); none of ours does */
+#define MPIP_PROP_COUNT_RECVS 0x4 /* needs the posted-receive calls (below); no transport here does */
 };
 
 /* ------------------------------------------------------------------------------------------- the module table -- */
@@ -307,7 +307,7 @@ struct protocol {
     /* futex to sleep on; n = 0: none */
     int (*pt_getevents)(void** word, unsigned* value, unsigned* sleepers, unsigned* n);
     int (*pt_getpolls)(struct pollfd**, int* n, int* timeout_ms);     /* descriptors to sleep on; n = 0: none */
-    void (*pt_error_request)(mpip_req_t*); /* ends an active request with MPIP_ERR_PROC_FAILED and forgets it */
+    void (*pt_error_request)(mpip_req_t*); /* ends an active request with MPIP_ERR_PROC_FAILED and drops it */
     int (*pt_finalize)(void);
     int (*pt_ping)(mpip_comm_t*, int rank); /* MPIP_SUCCESS: the way to it is whole */
 
@@ -343,7 +343,7 @@ struct mpip_upcalls {
      */
     int (*arrived)(process_t* from, const struct envelope*, const void* data, size_t here, void* held,
                    mpip_req_t** match);
-    /* A request with MPIP_REQ_NOTIFY is DONE. The module has forgotten it. */
+    /* A request with MPIP_REQ_NOTIFY is DONE. The module keeps no reference to it. */
     void (*completed)(mpip_req_t*);
     /* The process is lost. The module has ended its own requests; the engine ends receives posted for it. Once. */
     void (*peer_failed)(process_t*, int error);
@@ -377,7 +377,7 @@ const char* mpip_protocol_name(int number);
 /*
  * Chooses one protocol for every process: of those initialised (pt_loaded and an environment exchanged) that reach it
  * the one of highest exclusivity; forced (a name, or NULL) names the only one allowed for others than
- * oneself. Fills pi_proto, pi_ptrank, chains, ti_nprotos and p_proto. MPIP_ERR_UNREACHABLE, with *rank telling whom.
+ * oneself. Fills pi_proto, pi_ptrank, chains, ti_nprotos and p_proto. MPIP_ERR_UNREACHABLE, *rank is the process.
  */
 int mpip_getconns(taskinfo_t*, const char* forced, int* rank);
 /*
@@ -412,7 +412,7 @@ struct mpip_param {
 };
 const struct mpip_param* mpip_params(size_t* count);
 /*
- * What was found wrong with parameters and stops nobody, one sentence each; NULL past the last: a value in a file
+ * What was found wrong with parameters and is no error, one sentence each; NULL past the last: a value in a file
  * that is not allowed (the default is used), a name that is not known. A variable whose value is not allowed makes
  * mpip_set_upcalls fail.
  */

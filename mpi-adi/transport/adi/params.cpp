@@ -20,7 +20,7 @@ constexpr std::array kKeys = {
     "protocol",         "connect_timeout",  "close_timeout", "via_device",     "prepost_depth", "vbuf_spares",
     "vbuf_max",         "eager_limit",      "rendezvous",    "both_from",      "r3_limit",      "gap_piece",
     "rendezvous_extra", "eager_ring_after", "shm_ring",      "tcp_interfaces", "tcp_buffer",    "on_demand",
-    "via_nics",         "rail_patience",    "wait_learning", "transports",
+    "via_nics",         "rail_timeout",    "wait_learning", "transports",
     "window_access",
     "name_folder",
     "progress",

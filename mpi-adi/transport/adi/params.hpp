@@ -29,7 +29,7 @@ enum class Param : size_t {
     tcp_buffer,
     on_demand,
     via_nics,
-    rail_patience,
+    rail_timeout,
     wait_learning,
     transports,
     window_access,

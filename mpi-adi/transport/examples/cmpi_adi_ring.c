@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cmpi_adi_ring.c - an MPI engine of one page on libcmpi-adi, and a job that uses it: processes pass messages of several
- * lengths around a ring and check what arrives. C99; nothing but <cmpi_adi.h> and -lcmpi-adi:
+ * cmpi_adi_ring.c - an MPI engine of one page on libcmpi-adi, and a job that uses it: processes pass messages of
+ * several lengths around a ring and check what arrives. C99; nothing but <cmpi_adi.h> and -lcmpi-adi:
  *
  *     cc -std=gnu99 -o cmpi_adi_ring cmpi_adi_ring.c -lcmpi-adi
  *     ./cmpi_adi_ring [PROCESSES [via|shm|tcp]]
  *
- * A real engine learns rank, size and the others' environments from a launcher; here processes are forked and exchange them
- * through a page they share. What an engine must do, in the order of calls, is told in docs/adi.md.
+ * A real engine gets rank, size and the others' environments from a launcher; here processes are forked and exchange
+ * them through a page they share. What an engine must do, in the order of calls, is in docs/adi.md.
  */
 #include <cmpi_adi.h>
 #include <sched.h>

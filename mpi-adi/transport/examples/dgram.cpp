@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A transport of one page, to write another from: docs/adi-writing-a-transport.md goes through it.
 // Messages are frames of the protocol, a frame is one datagram between Unix sockets: these keep order,
-// lose nothing, and refuse what the receiver has no room for. The kernel says who sent a datagram.
+// lose nothing, and refuse what the receiver has no room for. The kernel says which process sent a datagram.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

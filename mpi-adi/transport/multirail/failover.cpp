@@ -250,7 +250,7 @@ void MultiLane::cut() {
         link.state = LinkState::absent;
         link.suspect = false;
         if (link.peer->lost()) continue;
-        link.peer->stops |= protocol::Peer::gone;
+        link.peer->stops |= protocol::Peer::ended;
         link.peer->lane->cut();
         link.peer->protocol->finish_done_transfers();
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The transport of several rails (spec/adi P5, P6, P15-P17, P52, N2): the message protocol over lanes that are several
 // lanes each. `via` is this one when CMPI_VIA_NICS is set. A process is lost when it has ended or no lane has been up
-// for CMPI_RAIL_PATIENCE seconds. Under the engine's lock.
+// for CMPI_RAIL_TIMEOUT seconds. Under the engine's lock.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@ bool Multirail::any_connecting() const {
 // Processes that have ended, or that no lane reaches any more.
 void Multirail::fail_if_lost(MultiLane& lane, Clock::time_point now) {
     if (lane.peer.lost() || lane.links_up != 0 || !lane.peer.ready()) return;
-    const auto limit = std::chrono::seconds(adi::param_number(adi::Param::rail_patience));
+    const auto limit = std::chrono::seconds(adi::param_number(adi::Param::rail_timeout));
     pollfd ended = {lane.pidfd, POLLIN, 0};
     if (lane.pidfd >= 0 && ::poll(&ended, 1, 0) > 0) {
         fail(lane.peer, "its process has ended");

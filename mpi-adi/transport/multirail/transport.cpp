@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The rails from opening to end: which there are, what is told of them, who is reached by which, and memory that all of
-// them know.
+// The rails from opening to end: which there are, what is published of them, which peer is reached by which, and
+// memory that all of them have registered.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Taking back a send (spec/adi 6.5, C70): one that was not started is unlinked by the engine; one whose
-// request is away is asked back by name. If the receiver has matched it meanwhile it is delivered as if
-// nothing had been asked.
+// request was sent is recalled by its number. If the receiver has matched it meanwhile it is delivered as if
+// there had been no recall.
 #include "mpi-adi/transport/protocol/peer.hpp"
 
 namespace viaduct::protocol {

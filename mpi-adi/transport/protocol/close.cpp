@@ -49,7 +49,7 @@ void Protocol::renew(Peer& p) {
 
 void Protocol::fail(Peer& p, const char* why) {
     if (p.lost()) return;
-    p.stops |= Peer::gone;
+    p.stops |= Peer::ended;
     p.lane->cut();
     finish_done_transfers();
     p.proc->p_flags |= MPIP_PROC_TRANSPORTERR;
@@ -63,7 +63,7 @@ void Protocol::fail(Peer& p, const char* why) {
         adi::end_request(req, MPIP_ERR_PROC_FAILED);
     }
     while (p.proc->p_sendhead != nullptr) adi::end_request(mpip_deqsend(p.proc), MPIP_ERR_PROC_FAILED);
-    // Of another job's process the engine hears in any case: receives may wait for it.
+    // The end of another job's process is reported to the engine in any case: receives may wait for it.
     if (p.closing_received && (p.proc->p_flags & MPIP_PROC_ROBUST) == 0) return;
     adi::fail(MPIP_ERR_PROC_FAILED, "process %u is lost: %s", p.rank, why);
     mpip_up.peer_failed(p.proc, MPIP_ERR_PROC_FAILED);
@@ -152,7 +152,7 @@ int Protocol::close(process_t** procs, int count) {
     }
     for (Peer* p : all) {
         if (!p->lost()) {
-            p->stops |= Peer::gone;
+            p->stops |= Peer::ended;
             p->lane->cut();
         }
         adi::detach(p->proc);

@@ -18,7 +18,7 @@ enum class FrameType : uint8_t {
     data = 5,             // a piece of it
     placed = 6,           // `length` more bytes of it have been written into the receiver's memory
     fetched = 7,          // the receiver has read its part out of the sender's memory
-    cancel = 8,           // the sender wants a long message back
+    cancel = 8,           // the sender recalls a long message
     cancel_reply = 9,     // flags: 1 it is taken back
     closing = 10,         // nothing more comes
     envelopes_only = 11,  // flags: 1 no eager data please, 0 over

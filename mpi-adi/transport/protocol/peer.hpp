@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The message protocol of one transport: what it remembers of each peer, and the entries of the module table
+// The message protocol of one transport: its state of each peer, and the entries of the module table
 // that follow from it. Everything is used under the engine's lock.
 #pragma once
 
@@ -41,7 +41,7 @@ struct Waiting {
 
 struct Peer {
     // Why a short message may not go at once.
-    enum Stop : uint8_t { unready = 1, gone = 2, envelopes = 4, waits = 8, series_out = 16 };
+    enum Stop : uint8_t { unready = 1, ended = 2, envelopes = 4, waits = 8, series_out = 16 };
 
     uint8_t stops = unready;
     bool restricted = false;  // only some frames are valid now (may_come)
@@ -62,7 +62,7 @@ struct Peer {
     uint64_t last_measured = 0;
 
     bool ready() const { return (stops & unready) == 0; }
-    bool lost() const { return (stops & gone) != 0; }
+    bool lost() const { return (stops & ended) != 0; }
     // Something waits for room to be sent.
     bool blocked() const { return (stops & waits) != 0 || moving != nullptr || proc->p_sendhead != nullptr; }
 };

@@ -250,7 +250,7 @@ bool Protocol::incoming_reply(Peer& p, const Frame& frame, const void* payload) 
         if (t->own->count() > 1 || t->theirs->count() > 1) ++counters_->mc_scattered;
         ++counters_->mc_rput;
     } else {
-        t->own = nullptr;  // registered in vain (spec/adi N39)
+        t->own = nullptr;  // registered, but not used (spec/adi N39)
         if (rules_.memory != nullptr) ++counters_->mc_r3;
     }
     start_moving(*t);

@@ -59,7 +59,7 @@ struct Transfer {
     int writes = 0;      // of a lane: with NICs, which read the memory
     PieceListPtr own, theirs;
     TransferTuner::Choice choice;  // receiver
-    uint64_t began = 0;            // when it was asked for, ns
+    uint64_t began = 0;            // when it was requested, ns
 
     bool sends() const { return (request->r_flags & MPIP_REQ_SEND) != 0; }
 };

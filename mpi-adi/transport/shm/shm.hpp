@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The module for processes that share memory (spec/adi 10, C9): rings of layout.hpp below the message
 // protocol. A process maps the segments of the others through /proc, so nothing has a name that could stay
-// behind; it hears of their end by pidfd.
+// behind; a pidfd reports their end.
 #pragma once
 
 #include <chrono>

@@ -100,7 +100,7 @@ int Tcp::open(const taskinfo_t* task, Card* card, Card* outer_card) {
         return adi::fail(MPIP_ERR_OTHER, "getrandom: %s", std::strerror(errno));
     job_ = task->ti_job;
     const std::string names = adi::param_text(adi::Param::tcp_interfaces);
-    // Who shares the network of this process is known when all have told their cards: see drop_needless_listeners.
+    // Which processes share the network of this one is known when all cards are here: see drop_needless_listeners.
     for (Address& address : own_addresses(names, task->ti_nprocs > 1)) {
         if (listen_on(address)) card_.addresses[card_.count++] = address;
     }

@@ -86,7 +86,7 @@ bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
         payload.copy(packed.get(), bytes);
         data = packed.get();
     }
-    size_t gone = 0;
+    size_t sent = 0;
     if (out_end == 0) {
         iovec parts[2] = {{&head, sizeof head}, {const_cast<char*>(data), bytes}};
         msghdr message = {};
@@ -94,16 +94,16 @@ bool Lane::put(const Frame& frame, const protocol::Payload& payload) {
         message.msg_iovlen = bytes != 0 ? 2 : 1;
         const ssize_t n = ::sendmsg(fd.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno != EAGAIN && errno != EINTR) return false;  // the next receive finds the reason
-        if (n > 0) gone = static_cast<size_t>(n);
+        if (n > 0) sent = static_cast<size_t>(n);
     }
     ++frames_sent;
     ++adi::counters[MPIP_PROTO_TCP].mc_packets;
-    if (gone == sizeof head + bytes) return true;
-    if (gone < sizeof head) {
-        tcp.append(*this, reinterpret_cast<const char*>(&head) + gone, sizeof head - gone);
-        gone = sizeof head;
+    if (sent == sizeof head + bytes) return true;
+    if (sent < sizeof head) {
+        tcp.append(*this, reinterpret_cast<const char*>(&head) + sent, sizeof head - sent);
+        sent = sizeof head;
     }
-    tcp.append(*this, data + (gone - sizeof head), bytes - (gone - sizeof head));
+    tcp.append(*this, data + (sent - sizeof head), bytes - (sent - sizeof head));
     if (!watching_room) {
         watching_room = true;
         tcp.watch(fd.get(), Tcp::tag(Tcp::Watched::peer, peer.rank), EPOLLIN | EPOLLOUT, true);

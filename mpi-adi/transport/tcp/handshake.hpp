@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is at the other end of a connection. Every process publishes a secret through the launcher, so two
+// Authentication of the other end of a connection. Every process publishes a secret through the launcher, so two
 // processes of a job, and no others, can make the key of their pair. The caller shows with its first bytes
 // that it has it, the one called with its answer, and the caller again by what it makes of the answer: no
 // secret crosses the network, and what was recorded is of no use, neither again nor in the other direction.
@@ -27,7 +27,7 @@ struct Hello {
     uint32_t version;
     uint32_t from;  // world rank
     uint32_t to;
-    Nonce nonce;  // of the one who says it
+    Nonce nonce;  // of the sender
     Proof proof;
 };
 static_assert(sizeof(Hello) == 64 && std::endian::native == std::endian::little);

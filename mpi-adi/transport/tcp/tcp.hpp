@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The module for processes that share nothing but a network: one TCP connection for each pair, below the
 // message protocol, all watched by one epoll. A connection begins with a Hello each way and a proof (handshake.hpp),
-// by which both learn who the other is and that it belongs to the job; frames follow.
+// by which each end knows the rank of the other and that it belongs to the job; frames follow.
 #pragma once
 
 #include <bit>
@@ -49,7 +49,7 @@ public:
     size_t next_address = 0;
     size_t refused = 0;             // addresses without a listener
     uint32_t name = 0;              // its rank in its job: what it says of itself
-    bool ours_first = false;        // when both call at once: our call is the one that counts
+    bool ours_first = false;        // when both call at once: our call counts
     Key key = {};                   // of this pair
     Call handshake;                 // the one under way
     std::vector<Nonce> seen_nonces;      // of its calls: a nonce that comes again is a replay
@@ -124,7 +124,7 @@ private:
     bool send_hello(const Lane& lane, int fd, Step step) const;
     bool is_for_us(const Hello& hello) const;
     [[nodiscard]] bool read_hello(PendingCaller& pending_caller);
-    // The one who has said this, if it can prove who it is. `may_come`: it is not known here yet.
+    // The sender of this, if it can prove its rank. `may_come`: its card is not here yet.
     Lane* proven(const Hello& hello, bool* may_come) const;
     void on_call(size_t listener);
     void on_pending_caller(int fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Addresses as VIPL wants them: the NIC's bytes, then a discriminator that names the job and who means whom
+// Addresses in the form of VIPL: the NIC's bytes, then a discriminator that names the job and both ranks
 // (spec/adi C22), so that a request can only meet the one it is for. Pure layout.
 #pragma once
 

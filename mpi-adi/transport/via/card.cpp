@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a process tells the others about its NIC, and who can reach whom. Both sides judge by the same two
+// What a process tells the others about its NIC, and which peers can reach each other. Both sides judge by the same two
 // cards.
 #include "mpi-adi/transport/via/card.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What a process tells the others about its NIC (spec/adi C61), and who can reach whom.
+// What a process tells the others about its NIC (spec/adi C61), and which peers can reach each other.
 #pragma once
 
 #include "mpi-adi/transport/adi/vip_calls.hpp"

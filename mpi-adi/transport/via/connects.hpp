@@ -21,7 +21,7 @@ constexpr VIP_ULONG kFirstRequest = 300;  // ms
 struct ConnectAttempt {
     using Clock = std::chrono::steady_clock;
     Lane* connection;
-    bool known = false;                 // the peer knows of the attempt: it has asked, or was notified
+    bool known = false;                 // the peer has seen the attempt: it has requested, or was notified
     bool requested = false;             // a request of ours is pending
     bool joined = false;                // VIPL has connected it; the peer's hello has not arrived yet
     bool hello_sent = false;

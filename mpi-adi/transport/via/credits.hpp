@@ -6,7 +6,7 @@
 // The reserve suffices by construction: every packet tells how many receives of the reserve its sender has
 // posted anew (Header::noops), and no side ever has more credit-free packets unanswered than the other's
 // reserve holds. That cannot lock up, as long as the reserve is refilled before the credits of a noop are
-// spent: who has no credit left has spent those of every noop it had, so its last packet answered them all,
+// spent: a side that has no credit left has spent those of every noop it had, so its last packet answered them all,
 // and the next noop may go. Noops that bring no credit take no more than half of the room.
 #pragma once
 
@@ -132,7 +132,7 @@ private:
     int unanswered() const { return static_cast<uint8_t>(free_sent_ - free_answered_); }
 
     CreditRules rules_;
-    int remote_ = 0;          // receives the peer has posted for me, as far as I know
+    int remote_ = 0;          // receives the peer has posted for this end, as far as was reported
     int local_ = 0;           // receives posted again and not reported yet
     int posted_ = 0;          // receives posted for packets that cost credit
     int reserve_posted_ = 0;  // receives posted for the others

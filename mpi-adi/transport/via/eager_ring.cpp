@@ -101,7 +101,7 @@ inline bool take_whole_message(Lane* c, SlotKind kind, const SlotEnd* end, uint6
         source >> 32 != c->peer.rank || length < sizeof(EagerInSlot) || length + sizeof(SlotEnd) > kSlotBytes[kind] ||
         c->peer.series != nullptr) [[unlikely]]
         return false;
-    const uint64_t context = read_word(words - 2), who = read_word(words - 1);
+    const uint64_t context = read_word(words - 2), ranks = read_word(words - 1);
     if (!read_taken(c, end)) [[unlikely]] {
         fail_connection(c, "it reports packets taken that were not sent");
         return true;
@@ -109,8 +109,8 @@ inline bool take_whole_message(Lane* c, SlotKind kind, const SlotEnd* end, uint6
     ++c->next_packet_expected;
     const uint32_t flags = first >> 8;
     const char* data = reinterpret_cast<const char*>(end + 1) - slot_bytes_for(length);
-    c->peer.protocol->incoming_whole(c->peer, context, static_cast<int>(static_cast<uint32_t>(who)),
-                                     static_cast<int>(who >> 32), static_cast<int>(flags & MPIP_MODE_READY), data,
+    c->peer.protocol->incoming_whole(c->peer, context, static_cast<int>(static_cast<uint32_t>(ranks)),
+                                     static_cast<int>(ranks >> 32), static_cast<int>(flags & MPIP_MODE_READY), data,
                                      length - sizeof(EagerInSlot));
     finish_packet(c, kind);
     return true;

@@ -32,11 +32,11 @@ struct ConnectListener::Shared {
 };
 
 void ConnectListener::note(Shared& shared, const VIP_NET_ADDRESS* from) {
-    Discriminator who;
-    if (!read_discriminator(*from, &who) ||
-        static_cast<uint64_t>(who.job) != static_cast<uint64_t>(shared.expected.job))
+    Discriminator ranks;
+    if (!read_discriminator(*from, &ranks) ||
+        static_cast<uint64_t>(ranks.job) != static_cast<uint64_t>(shared.expected.job))
         return;
-    const uint32_t rank = who.first;
+    const uint32_t rank = ranks.first;
     {
         const std::lock_guard lock(shared.mutex);
         if (rank >= shared.asked.size()) return;

@@ -220,7 +220,7 @@ int take_completion(VIP_VI_HANDLE vi) {
     Lane* c = v->connection;
     if (rc != VIP_SUCCESS) [[unlikely]] {
         release_vbuf(v);
-        if (!c->peer.ready() && !c->peer.lost()) {  // who connects it sees that
+        if (!c->peer.ready() && !c->peer.lost()) {  // the code that connects it sees that
             c->broken = true;
             return 1;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A cache that keeps a registration after its message has to know when the program unmaps the memory, and in
-// a library there is no sure way to know: hooks on free miss munmap, interposed munmap misses direct system
+// A cache that keeps a registration after its message has to notice when the program unmaps the memory, and in
+// a library there is no sure way to notice: hooks on free miss munmap, interposed munmap misses direct system
 // calls and the C library's own calls, userfaultfd may be forbidden. So on a NIC that pins memory nothing is
 // kept that the program could unmap: a user's buffer is registered for the life of its request, during which
 // MPI forbids to free it. A NIC that finds memory by its virtual address in the moment of each transfer, as

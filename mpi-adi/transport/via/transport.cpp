@@ -18,7 +18,7 @@ namespace {
 
 int peers_of(const taskinfo_t* task) { return std::max(1, task->ti_nproto[MPIP_PROTO_VIA]); }
 
-// C21: the name service is asked for the own address as the design does; the NIC's own word is what is used.
+// C21: the name service looks up the own address as the design does; the address that the NIC reports is used.
 void look_up_own_address(const Nic& nic, taskinfo_t* task) {
     union {
         VIP_NET_ADDRESS head;

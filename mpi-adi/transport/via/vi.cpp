@@ -17,7 +17,7 @@ int prepare_vi(Lane* c) {
         c->vi = nullptr;
         return fail_call("VipCreateVi", rc);
     }
-    // C20: everything is posted before anybody can send.
+    // C20: everything is posted before the peer can send.
     for (int i = 0; i < c->nic.credit_rules.first_receives(); ++i) {
         vbuf* v = c->nic.buffers.get();
         if (v == nullptr)

@@ -31,7 +31,7 @@ Server* serving = nullptr;
 
 void end(int) { serving->stop(); }
 
-// The port, or words for everybody who asks for it.
+// The port, or the answer to all that ask for it.
 std::unique_ptr<Port> open_port(const Words& words, Fd* ours, std::string* why, std::string* cure) {
     PortSpec spec;
     Rejection rejection;
@@ -57,7 +57,7 @@ int serve(const Words& words) {
         words.socket.empty() ? engine_address(short_name(spec), ::geteuid()) : words.socket;
     Fd listener;
     std::string place, error = "a path would be seen from other network namespaces, name it @name";
-    // Root's engine is for everybody.
+    // Root's engine serves all users.
     const Status taken = address[0] != '@' ? Status::invalid
                                            : listen_at(address, ::geteuid() == 0, &listener, &place, &error);
     if (taken != Status::ok) {

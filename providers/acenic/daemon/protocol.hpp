@@ -57,7 +57,7 @@ std::string engine_address(const std::string& short_port_name, uint32_t user);
 
 // Another "look", lost when the other side has many already.
 inline void send_look(int socket) { send_message(socket, "!", 1); }
-// Takes those that have come, a few at a time. False: the other side is gone, or sent more than that.
+// Takes those that have come, a few at a time. False: the other side has ended, or sent more than that.
 bool take_looks(int socket, std::vector<Fd>* files);
 
 }  // namespace viaduct::acenic

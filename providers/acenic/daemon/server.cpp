@@ -23,7 +23,7 @@ constexpr int64_t kSocketsEvery = 1'000'000;  // deaths and newcomers are notice
 constexpr int64_t kRefuseFor = 200'000'000;
 constexpr int kLongestSleepUs = 1'000'000;
 constexpr int kLookAgainUs = 100;               // a port without a descriptor to wait for
-constexpr int64_t kStallPatience = 20'000'000;  // with a host that takes no frames from another
+constexpr int64_t kStallTimeout = 20'000'000;  // with a host that takes no frames from another
 constexpr size_t kSilentOfOneUser = 32;
 constexpr size_t kSilentInAll = 2 * kPlaces;
 constexpr uint32_t kCommandsPerRound = 16;
@@ -55,7 +55,7 @@ Server::Server(Options options, Fd listener)
 void Server::refuse(const std::string& why, const std::string& cure) {
     refusal_ = why;
     cure_ = cure;
-    options_.linger_ns = kRefuseFor;  // the next one who asks may have better luck
+    options_.linger_ns = kRefuseFor;  // the next request may succeed
 }
 
 void Server::use(std::unique_ptr<Port> port) {
@@ -79,7 +79,7 @@ void Server::run() {
             continue;
         }
         if (may_leave(now)) return;
-        // Who sleeps is woken at once where others want the processor; who yields waits for all of them.
+        // A sleeping thread is woken at once where others need the processor; a yielding one waits for all of them.
         if (!sessions_.empty() && port_ != nullptr && !crowded() && spin.step()) continue;
         sleep(now);
         spin = SpinWait(kSpin);
@@ -196,7 +196,7 @@ bool Server::send_out(Session& s, std::span<const std::byte> frame, const NicAdd
     return true;
 }
 
-// Between hosts nothing is lost for want of a receive descriptor, as long as the receiver runs: the frame
+// Between hosts no frame is lost when receive descriptors run out, as long as the receiver runs: the frame
 // stays in its ring for a moment, and the ring of a host that sends too fast fills.
 bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t now) {
     const Session* target = by_slot_[steering_.slot_of(link)];
@@ -206,7 +206,7 @@ bool Server::waits_for_room(Session& s, uint32_t link, uint32_t bytes, int64_t n
         return false;
     }
     if (s.stalled_since == 0) s.stalled_since = now;
-    return now - s.stalled_since < kStallPatience;
+    return now - s.stalled_since < kStallTimeout;
 }
 
 // To our own address: to another host of this port, or to the same one. False: not yet.
@@ -232,7 +232,7 @@ void Server::route(std::span<const std::byte> head, std::span<const std::byte> r
     if (!head.empty() && wire::load8(head.data()) != wire::kVersion) [[unlikely]]
         return on_strange_version(head, rest, from, now);
     const Target target = steering_.incoming(head, from, now);
-    if (target.slot == kNobody) {
+    if (target.slot == kNoSlot) {
         if (target.answer != Kind{}) answer(target.answer, head, target.nonce, from, now);
         return;
     }

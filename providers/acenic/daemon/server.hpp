@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The engine process of shared mode: owns a DPDK port and moves frames between it and the rings of the
-// applications that share it. One thread. It knows nothing of VIs; connections concern it in so far as frames
+// applications that share it. One thread. It has no VIs; it handles connections only so far that frames
 // of them must reach the right application, and be ended for one that has died.
 #pragma once
 
@@ -64,7 +64,7 @@ private:
     bool send_out(Session&, std::span<const std::byte> packet, const NicAddress& to);
     bool send_local(Session&, std::span<const std::byte> packet, int64_t now);
     bool waits_for_room(Session&, uint32_t link, uint32_t bytes, int64_t now);
-    // A frame of the wire format in two pieces, for whom it may concern.
+    // A frame of the wire format in two pieces, for its receiver, if there is one.
     void route(std::span<const std::byte> head, std::span<const std::byte> rest, const NicAddress& from,
                int64_t now);
     void deliver(uint32_t slot, std::span<const std::byte> head, std::span<const std::byte> rest,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who comes and who goes; nothing here is on the way of a frame.
+// Applications that connect and leave; nothing here is on the path of a frame.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -20,7 +20,7 @@ namespace viaduct::acenic {
 
 namespace {
 
-constexpr int64_t kGreetingPatience = 5'000'000'000;  // for who connects and says nothing
+constexpr int64_t kGreetingTimeout = 5'000'000'000;  // for a connection without a message
 constexpr uint32_t kSendsPerRound = 32;               // of one host, so that none keeps the others waiting
 constexpr uint32_t kFewestSends = 2;
 constexpr int kLastRounds = 32;  // a send ring's worth of frames
@@ -67,19 +67,19 @@ void Server::look_at_sockets(int timeout_us) {
     }
     if (callers) take_connections();  // sessions may end by that, so it comes after the events of sessions
     for (const auto& s : sessions_)
-        if (s->stage != Session::Stage::running && sockets_at_ - s->since > kGreetingPatience) s->over = true;
+        if (s->stage != Session::Stage::running && sockets_at_ - s->since > kGreetingTimeout) s->over = true;
     close_over();
     if (closers_.busy()) closers_.look(sockets_at_);
 }
 
-// A file that is no memory may take long to close: its sender is no application. False: `files` are gone.
+// A file that is no memory may take long to close: its sender is no application. False: `files` are given away.
 bool Server::are_harmless(const Session& s, std::vector<Fd>& files) {
     if (std::all_of(files.begin(), files.end(), is_memory_or_event)) return true;
     closers_.close(s.user, std::move(files));
     return false;
 }
 
-// Silent ones make room for those who come after them, unless they have just said something.
+// Silent connections make room for later ones, unless they have just sent something.
 void Server::make_room(uid_t user) {
     while (const uint64_t oldest = silent_.in_the_way_of(user)) {
         Session& s = **std::find_if(sessions_.begin(), sessions_.end(),
@@ -90,7 +90,7 @@ void Server::make_room(uid_t user) {
     }
 }
 
-// A user who shares the port with others has one round for all his programs.
+// A user that shares the port with others has one round for all its programs.
 void Server::share_rounds() {
     std::map<uid_t, uint32_t> running;
     for (const auto& s : sessions_)
@@ -105,28 +105,28 @@ void Server::take_connections() {
     for (int i = 0; i < 16; ++i) {
         Fd fd(above_stdio(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
         if (!fd.valid()) return;
-        ucred who{};
-        socklen_t n = sizeof who;
-        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &who, &n) == 0;
-        // An engine of root's serves everybody, another user's only himself.
-        if (!known || (who.uid != ::geteuid() && who.uid != 0 && ::geteuid() != 0)) {
-            closers_.close_socket(known ? who.uid : static_cast<uid_t>(-1), std::move(fd));
+        ucred peer{};
+        socklen_t n = sizeof peer;
+        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0;
+        // Root's engine serves all users, another user's only that user.
+        if (!known || (peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0)) {
+            closers_.close_socket(known ? peer.uid : static_cast<uid_t>(-1), std::move(fd));
             continue;
         }
-        make_room(who.uid);
+        make_room(peer.uid);
         auto s = std::make_unique<Session>(memory_);
         s->socket = std::move(fd);
-        s->user = who.uid;
-        s->pid = who.pid;
+        s->user = peer.uid;
+        s->pid = peer.pid;
         s->since = now_ns();
-        bool gone = false;
-        s->process = peer_process(s->socket.get(), who.pid, &gone);
-        if (gone || !add_to(epoll_.get(), s->socket.get(), s.get())) {
-            closers_.close_socket(who.uid, std::move(s->socket));
+        bool ended = false;
+        s->process = peer_process(s->socket.get(), peer.pid, &ended);
+        if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) {
+            closers_.close_socket(peer.uid, std::move(s->socket));
             continue;
         }
         s->number = ++last_number_;
-        silent_.add(who.uid, s->number);
+        silent_.add(peer.uid, s->number);
         if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
         sessions_.push_back(std::move(s));
     }
@@ -164,15 +164,15 @@ void Server::set_faults(Session& s, uint32_t link, const FaultPlan& plan) {
     s.faulty.push_back(link);
 }
 
-// A user who is not ours may have as many places as stay free beside his.
+// Another user may have as many places as stay free beside its own.
 uint32_t Server::admit(uid_t user, uint32_t* links) {
-    const auto has_place = [](const auto& s) { return s->slot != kNobody; };
+    const auto has_place = [](const auto& s) { return s->slot != kNoSlot; };
     const auto used = std::count_if(sessions_.begin(), sessions_.end(), has_place);
     const auto his = std::count_if(sessions_.begin(), sessions_.end(),
                                    [&](const auto& s) { return has_place(s) && s->user == user; });
     const bool may = user == ::geteuid() ||
                      fair::left(kHosts, static_cast<uint64_t>(used), static_cast<uint64_t>(his)) != 0;
-    return may ? steering_.admit(links) : kNobody;
+    return may ? steering_.admit(links) : kNoSlot;
 }
 
 void Server::on_hello(Session& s) {
@@ -193,9 +193,9 @@ void Server::on_hello(Session& s) {
                     "write it in the same way, or end the engine process");
     } else if (port_ == nullptr) {
         w = refusal(Status::out_of_resources, refusal_, cure_);
-    } else if (s.slot = admit(s.user, &links); s.slot == kNobody) {
+    } else if (s.slot = admit(s.user, &links); s.slot == kNoSlot) {
         w = refusal(Status::out_of_resources, options_.port + " has no place for another application",
-                    "end programs that use it: a user who is not the engine's may have as many as there are "
+                    "end programs that use it: a user that is not the engine's may have as many as there are "
                     "places free");
     }
     int ends[2] = {-1, -1};
@@ -247,13 +247,13 @@ void Server::close_over() {
             ++i;
             continue;
         }
-        if (s.slot != kNobody) {
+        if (s.slot != kNoSlot) {
             if (s.stage == Session::Stage::running) {
                 // What it has still said, its disconnects among it.
                 for (int n = 0; n < kLastRounds && send_frames(s, now_ns()); ++n) port_->transmit();
                 const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
                 VIADUCT_LOG(info, "acenicd",
-                            "host %u has gone: %llu frames in, %llu have waited, %llu out, %u dropped",
+                            "host %u has left: %llu frames in, %llu have waited, %llu out, %u dropped",
                             s.slot, number(s.firmware.frames_in()), number(s.fifo.waited()),
                             number(s.firmware.frames_out()), s.firmware.dropped());
                 for (const uint32_t link : s.faulty) port_->set_faults(link, FaultPlan());
@@ -274,7 +274,7 @@ void Server::close_over() {
 
 bool Server::may_leave(int64_t now) {
     if (!sessions_.empty() || options_.linger_ns < 0 || now - idle_since_ < options_.linger_ns) return false;
-    look_at_sockets(0);  // somebody may have come just now
+    look_at_sockets(0);  // an application may have connected just now
     if (!sessions_.empty()) return false;
     log_counters();
     return true;

@@ -19,11 +19,11 @@ struct Session {
     explicit Session(CardMemory& memory) : fifo(memory) {}
 
     Stage stage = Stage::greeting;
-    uint64_t number = 0;  // counts those who have come
+    uint64_t number = 0;  // counts the connections
     uint32_t slot = 0;
     Fd socket;
     Fd process;   // pidfd: a forked child may hold the socket open; invalid where pids cannot be seen
-    Fd lifeline;  // our end of the pipe whose closing tells the application that we are gone
+    Fd lifeline;  // our end of the pipe whose closing tells the application that the engine has ended
     uid_t user = 0;
     pid_t pid = 0;
     int64_t since = 0;

@@ -33,18 +33,18 @@ bool is_request(Kind kind) { return kind == Kind::request || kind == Kind::peer_
 
 uint32_t Steering::admit(uint32_t* links) {
     uint32_t free = 0;
-    for (uint32_t place = 1; place <= kPlaces; ++place) free += owner_[place] == kNobody;
+    for (uint32_t place = 1; place <= kPlaces; ++place) free += owner_[place] == kNoSlot;
     for (const uint32_t wanted : {free > kPlaces / 2 ? kPlacesAtEase : 1, 1u}) {
         for (uint32_t first = 1; first + wanted <= kPlaces + 1; ++first) {
             const auto begin = owner_.begin() + first;
-            if (!std::all_of(begin, begin + wanted, [](uint32_t owner) { return owner == kNobody; }))
+            if (!std::all_of(begin, begin + wanted, [](uint32_t owner) { return owner == kNoSlot; }))
                 continue;
             std::fill(begin, begin + wanted, first);
             *links = links_[first] = wanted * kLinksPerPlace;
             return first;
         }
     }
-    return kNobody;
+    return kNoSlot;
 }
 
 void Steering::drop(uint32_t slot, std::vector<Orphan>* out) {
@@ -53,7 +53,7 @@ void Steering::drop(uint32_t slot, std::vector<Orphan>* out) {
     for (const Known& k : known_[slot])
         if (k.own != 0 && k.peer != 0) out->push_back({k.to, k.peer, k.own, k.sequence, k.pass});
     known_[slot].clear();
-    std::replace(owner_.begin(), owner_.end(), slot, kNobody);
+    std::replace(owner_.begin(), owner_.end(), slot, kNoSlot);
 }
 
 // ---- frames
@@ -63,12 +63,12 @@ Target Steering::incoming(std::span<const std::byte> frame, const NicAddress& fr
     if (!glance(frame, &g)) return {};
     if (is_request(g.kind) || g.kind == Kind::withdraw) return requests_.incoming(frame, from, now);
     const uint32_t slot = slot_of(g.destination);
-    if (slot != kNobody && alive_[slot]) return {slot, {}, 0};
+    if (slot != kNoSlot && alive_[slot]) return {slot, {}, 0};
     wire::Frame f;
     if (wire::read_frame(frame, &f) != wire::Flaw::none) return {};
     switch (g.kind) {  // as a node answers for a link it does not have
         case Kind::disconnect:
-            return {kNobody, Kind::disconnected, 0};
+            return {kNoSlot, Kind::disconnected, 0};
         case Kind::reset:
         case Kind::disconnected:
         case Kind::reject:
@@ -76,7 +76,7 @@ Target Steering::incoming(std::span<const std::byte> frame, const NicAddress& fr
         case Kind::pending:
             return {};
         default:
-            return {kNobody, Kind::reset, 0};
+            return {kNoSlot, Kind::reset, 0};
     }
 }
 
@@ -88,8 +88,8 @@ bool Steering::outgoing(uint32_t slot, std::span<const std::byte> frame, const N
         case Kind::pending:
             return g.source == 0 || slot_of(g.source) == slot;  // the nonce says whose they are
         case Kind::no_match: {
-            // It had a filter for this request and has thought better of it: the next copy finds another
-            // host, or nobody.
+            // It had a filter for this request and has removed it: the next copy finds another
+            // host, or none.
             wire::Frame f;
             if (wire::read_frame(frame, &f) != wire::Flaw::none) return false;
             requests_.pass_on(slot, to, g.destination, wire::read_answer(f).nonce);

@@ -15,7 +15,7 @@
 
 namespace viaduct::acenic {
 
-// Link indices come in places: 1..63, since indices below kLinksPerPlace are nobody's. A host is known by its
+// Link indices come in places: 1..63, since indices below kLinksPerPlace belong to no host. A host is named by its
 // first place.
 inline constexpr uint32_t kPlaces = 63;
 inline constexpr uint32_t kLinksPerPlace = 1024;
@@ -23,7 +23,7 @@ inline constexpr uint32_t kPlacesAtEase = 4;  // what a host gets while there ar
 // So many hosts there are always places for, however many have come at ease.
 inline constexpr uint32_t kHosts = (kPlaces + 1) / 2 / kPlacesAtEase + kPlaces / 2;
 using packet::Held;
-using packet::kNobody;
+using packet::kNoSlot;
 using packet::Target;
 using packet::Wish;
 
@@ -38,25 +38,25 @@ struct Orphan {
 class Steering {
 public:
     // ---- hosts
-    // The place of a new host and how many links it may have; kNobody: all places are taken.
+    // The place of a new host and how many links it may have; kNoSlot: all places are taken.
     uint32_t admit(uint32_t* links);
     void join(uint32_t slot) { alive_[slot] = true; }  // it takes frames from now on
-    // The host is gone: its filters and matches with it; `out` gets its connections.
+    // The host has left: its filters and matches are removed; `out` gets its connections.
     void drop(uint32_t slot, std::vector<Orphan>* out);
-    // Whose link that is; kNobody: no host's.
+    // Whose link that is; kNoSlot: no host's.
     uint32_t slot_of(uint32_t link) const { return owner_[(link & 0xFFFF) / kLinksPerPlace]; }
     static constexpr uint32_t first_link(uint32_t slot) { return slot * kLinksPerPlace; }
 
     // ---- what hosts say
-    // A request that has come within the last moments and found nobody is in `held` afterwards.
+    // A request that has come within the last moments and found no waiter is in `held` afterwards.
     void add(uint32_t slot, const Wish& wish, int64_t now, Held* held) { requests_.add(slot, wish, now, held); }
-    // forget: what has matched it is for another.
+    // forget: the request that has matched it is for another.
     void remove(uint32_t slot, uint32_t index, bool forget) { requests_.remove(slot, index, forget); }
 
     // ---- frames. `frame` begins with the header of the wire format.
     // From the wire, or from a host to our own address.
     Target incoming(std::span<const std::byte> frame, const NicAddress& from, int64_t now);
-    // May the host of that slot send this? Learns its connections by it.
+    // Whether the host of that slot may send this. Notes its connections by it.
     bool outgoing(uint32_t slot, std::span<const std::byte> frame, const NicAddress& to);
 
     size_t wishes() const { return requests_.wishes(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The host's side of the Tigon-II's interface: makes the rings in a segment of its own, keeps them filled,
-// sends and takes Ethernet frames, gives commands, hears events. One thread at a time.
+// sends and takes Ethernet frames, gives commands, takes events. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ public:
     // Writes the mailboxes of what has been begun. True: the NIC sleeps and must be rung, for what has been
     // sent, or for receive buffers that have been given back since the last call.
     bool ring_mailboxes();
-    // The frame that is to leave next has been waiting for long, by what was seen when this was asked before:
-    // the NIC's processor is not running. One that has been waiting for very long is not a reason to be
-    // patient any more.
+    // The frame that is to leave next has been waiting for long, by what was seen at the call before:
+    // the NIC's processor is not running. One that has been waiting for very long does not make a caller
+    // wait any more.
     bool stands_still(int64_t now);
 
     // ---- receiving. Takes up to `most` frames; each buffer is the NIC's again after the call.
@@ -55,7 +55,7 @@ public:
     void delete_filter(uint32_t index, bool forget_matches);
     bool set_faults(const FaultEntry&);
 
-    // ---- sleeping: wants an interrupt for the next thing. False: there is one already.
+    // ---- sleeping: asks for an interrupt at the next event. False: there is one already.
     bool wait_for_interrupt();
 
     uint32_t statistic(Statistic s) const { return info_->statistics[s]; }

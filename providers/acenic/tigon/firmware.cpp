@@ -234,7 +234,7 @@ bool Firmware::publish() {
         word->store(value, std::memory_order_release);
         news = news || interrupts;
     };
-    show(send_consumer_word_, &shown_send_, send_consumer_, false);  // nobody waits for a buffer of its own
+    show(send_consumer_word_, &shown_send_, send_consumer_, false);  // no buffer has a waiter of its own
     show(return_producer_word_, &shown_return_, return_producer_, true);
     show(event_producer_word_, &shown_event_, event_producer_, true);
     if (!news) return false;

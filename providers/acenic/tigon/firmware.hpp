@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The NIC's side of the host interface, for one host. The host is somebody else's program and may write
+// The NIC's side of the host interface, for one host. The host is another program and may write
 // anything anywhere in the segment at any time: every index is taken modulo its ring, every descriptor is
 // copied out once and judged by the copy, every address is checked against the segment, and nothing the NIC
 // depends on lies in the segment. The worst a host can do is to lose its own frames. One thread; nothing
@@ -46,15 +46,15 @@ public:
     bool has_room(uint32_t bytes) const;
     // ---- receiving: a frame made of two pieces, into the next buffer of the right ring.
     Delivery deliver(std::span<const std::byte> head, std::span<const std::byte> body);
-    // A frame of that size is lost for want of a descriptor, without having been shown to deliver().
+    // A frame of that size is lost without a descriptor, without having been shown to deliver().
     void count_dropped(uint32_t bytes);
 
     // Shows the host what has been done since the last call. True: it must be interrupted (and counts as
-    // being so until it says that it wants interrupts again).
+    // interrupted until it enables interrupts again).
     bool publish();
 
     // ---- sleeping: asks the host to ring for its next mailbox write, or takes that back; for those of the
-    // receive rings only when frames wait for descriptors. After going to sleep has_work() must be asked once
+    // receive rings only when frames wait for descriptors. After going to sleep has_work() must be called once
     // more, and has_room() for such a frame.
     void sleep(bool asleep, bool frames_wait);
     bool has_work() const;

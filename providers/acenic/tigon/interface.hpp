@@ -2,8 +2,8 @@
 // The host interface of the Alteon Tigon-II as both of its sides see it: register window, general information
 // block, rings, descriptors, commands and events. Names, sizes and offsets are the chip's. What is ours: the
 // "bus" is one shared segment, so an address is an offset in it; words are in the host's byte order (no swap
-// mode); the commands from 0x20 on; and the halt bit of CPU A says that the firmware sleeps and wants to be
-// rung for a mailbox write; that of CPU B that frames wait for receive descriptors, so that it wants to be
+// mode); the commands from 0x20 on; and the halt bit of CPU A says that the firmware sleeps and has to be
+// rung for a mailbox write; that of CPU B that frames wait for receive descriptors, so that it has to be
 // rung for those as well.
 #pragma once
 
@@ -44,7 +44,7 @@ enum MailboxNumber : uint32_t {
 inline constexpr uint32_t kInterruptState = 1u << 0;  // HostCtrl: asserted, until the host clears it
 inline constexpr uint32_t kCpuHalt = 0x10000;         // CPU control
 
-// 16 KB; only what somebody uses has a name.
+// 16 KB; only what is used has a name.
 struct Window {
     std::byte none0[0x40];
     Word host_control;  // 0x40
@@ -176,7 +176,7 @@ enum CommandId : uint32_t {
     kResetJumbo = 0x05,
     kClearStatistics = 0x0F,
     kRefreshStatistics = 0x11,
-    // Ours: the requests for connections that this host wants, by place in the filter table.
+    // Ours: the requests for connections that this host waits for, by place in the filter table.
     kAddFilter = 0x20,
     kDeleteFilter = 0x21,  // code 1: what has matched it finds another
     kSetFaults = 0x22,     // for tests; index: a place of the filter table that holds a FaultEntry

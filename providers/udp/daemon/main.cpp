@@ -41,7 +41,7 @@ int serve(const Words& words) {
         words.socket.empty() ? udp::daemon_address(udp::text_of(nic), ::geteuid()) : words.socket;
     Fd listener;
     std::string place, error = "a path would be seen from other network namespaces, name it @name";
-    // Root's is for everybody.
+    // Root's serves all users.
     const Status taken = address[0] != '@' ? Status::invalid
                                            : listen_at(address, ::geteuid() == 0, &listener, &place, &error);
     if (taken != Status::ok) {

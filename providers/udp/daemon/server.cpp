@@ -25,10 +25,10 @@ using packet::take_message;
 
 namespace {
 
-constexpr int64_t kGreetingPatience = 5'000'000'000;  // for who connects and says nothing
+constexpr int64_t kGreetingTimeout = 5'000'000'000;  // for a connection without a message
 constexpr int64_t kRefuseFor = 200'000'000;
 constexpr size_t kMostSessions = 4096;
-constexpr size_t kMostSilent = 64;  // of those that have not said who they are
+constexpr size_t kMostSilent = 64;  // connections without a first message
 constexpr int kLongestSleepMs = 1000;
 constexpr int kFramesPerLook = 64;
 constexpr int kPortBuffer = 4 << 20;
@@ -73,7 +73,7 @@ bool RequestServer::open_port(std::string* why, std::string* cure) {
 void RequestServer::refuse(const std::string& why, const std::string& cure) {
     refusal_ = why;
     cure_ = cure;
-    options_.linger_ns = kRefuseFor;  // the next one who asks may have better luck
+    options_.linger_ns = kRefuseFor;  // the next request may succeed
 }
 
 void RequestServer::run() {
@@ -85,7 +85,7 @@ void RequestServer::run() {
         }
         look(timeout);
         if (!sessions_.empty() || options_.linger_ns < 0 || now_ns() - idle_since_ < options_.linger_ns) continue;
-        look(0);  // somebody may have come just now
+        look(0);  // a program may have connected just now
         if (sessions_.empty()) return;
     }
 }
@@ -103,7 +103,7 @@ void RequestServer::look(int timeout_ms) {
     if (callers) take_connections();
     const int64_t now = now_ns();
     for (const auto& s : sessions_)
-        if (!s->greeted && now - s->since > kGreetingPatience) s->over = true;
+        if (!s->greeted && now - s->since > kGreetingTimeout) s->over = true;
     close_over();
     for (int i = 0; i < n; ++i)
         if (events[i].data.ptr == nullptr) take_frames();
@@ -114,17 +114,17 @@ void RequestServer::take_connections() {
     for (auto i = static_cast<size_t>(silent); i < kMostSilent && sessions_.size() < kMostSessions; ++i) {
         Fd fd(above_stdio(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
         if (!fd.valid()) return;
-        ucred who{};
-        socklen_t bytes = sizeof who;
-        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
-        // Root's serves everybody, another user's only himself.
-        if (!known || (who.uid != ::geteuid() && who.uid != 0 && ::geteuid() != 0)) continue;
+        ucred peer{};
+        socklen_t bytes = sizeof peer;
+        const bool known = ::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+        // Root's serves all users, another user's only that user.
+        if (!known || (peer.uid != ::geteuid() && peer.uid != 0 && ::geteuid() != 0)) continue;
         auto s = std::make_unique<Session>();
         s->socket = std::move(fd);
         s->since = now_ns();
-        bool gone = false;
-        s->process = peer_process(s->socket.get(), who.pid, &gone);
-        if (gone || !add_to(epoll_.get(), s->socket.get(), s.get())) continue;
+        bool ended = false;
+        s->process = peer_process(s->socket.get(), peer.pid, &ended);
+        if (ended || !add_to(epoll_.get(), s->socket.get(), s.get())) continue;
         if (s->process.valid()) add_to(epoll_.get(), s->process.get(), s.get());
         sessions_.push_back(std::move(s));
     }
@@ -242,7 +242,7 @@ void RequestServer::route(std::span<const std::byte> frame, const NicAddress& fr
         return send(answer, from);
     }
     const packet::Target target = requests_.incoming(frame, from, now);
-    if (target.slot != packet::kNobody) {
+    if (target.slot != packet::kNoSlot) {
         Envelope e;
         e.what = Envelope::request;
         e.from = from;

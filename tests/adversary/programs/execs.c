@@ -19,7 +19,7 @@ static char* memory_there(int value) {
     return at;
 }
 
-/* The program that the peer becomes: nobody may write to its memory. */
+/* The program that the peer becomes: no process may write to its memory. */
 static int be_another(void) {
     const char* at = memory_there(0x11);
     const double end = seconds() + 2;

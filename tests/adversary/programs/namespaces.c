@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Two processes that may be in different name spaces: messages of every way, RDMA in both directions, and the news of
    the other's death.
-   namespaces serve NAME | call NAME | watch NAME (call, then "connected", then wait until the other end has gone) */
+   namespaces serve NAME | call NAME | watch NAME (call, then "connected", then wait until the other end has left) */
 #include "pair.h"
 
 struct window {

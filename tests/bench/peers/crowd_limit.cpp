@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // viaduct_crowd_limit RANKS: what a barrier of more processes than processors cannot be quicker than: flags
-// in shared memory and nothing else. Whoever misses somebody of his own processor gives way at once, else he
+// in shared memory and nothing else. A process that waits for one of its own processor yields at once, else it
 // looks; so each barrier is one switch less than there are processes on a processor. Each process is in a
 // session of its own, as below Hydra, where the kernel groups processes by session. Prints "coll4 0 NS", the
 // line of mpi_peer.c.
@@ -23,7 +23,7 @@ namespace {
 constexpr int kMost = 64;
 constexpr uint64_t kWarm = 2000;
 constexpr uint64_t kMeasured = 10'000;
-constexpr int kLooks = 200;  // some microseconds, then somebody else may have been put on our processor
+constexpr int kLooks = 200;  // some microseconds, then another process may have been put on our processor
 
 struct alignas(128) Word {
     std::atomic<uint64_t> value;

@@ -67,7 +67,7 @@ public:
     }
     uint32_t receive(std::byte* to, uint32_t bytes) override {
         const ssize_t n = ::recv(fd_, to + had_, bytes - had_, 0);
-        if (n == 0) give_up("the other end has gone");
+        if (n == 0) give_up("the other end has left");
         if (n > 0) had_ += static_cast<uint32_t>(n);
         if (had_ != bytes) return 0;
         had_ = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error nobody handles),
- * "late" (one rank finalizes long after the others), "unread" (messages nobody ever receives), "twice" (MPI_Init again), "epoch" and
- * "epoch-messages" (rank 1 by a signal while it holds the lock of a window that the others wait for), "exit" (rank 1 by
- * exit(CODE)), "child" (a child of rank 1 by exit(0)), "at-exit" (MPI_Finalize where the process ends). */
+/* How jobs end: "abort", "killed" (rank 1 by a signal while the others wait for it), "fatal" (an error without a handler),
+ * "late" (one rank finalizes long after the others), "unread" (messages that are never received), "twice" (MPI_Init
+ * again), "epoch" and "epoch-messages" (rank 1 by a signal while it holds the lock of a window that the others wait
+ * for), "exit" (rank 1 by exit(CODE)), "child" (a child of rank 1 by exit(0)), "at-exit" (MPI_Finalize where the
+ * process ends). */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

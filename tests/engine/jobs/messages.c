@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of all lengths, modes and orders between all ranks: ping-pong, everybody to everybody, random with wildcards,
- * floods nobody waits for, persistent requests, probes, truncation, MPI_PROC_NULL. */
+/* Messages of all lengths, modes and orders between all ranks: ping-pong, all to all, random with wildcards,
+ * floods without a receive, persistent requests, probes, truncation, MPI_PROC_NULL. */
 #include "check.h"
 
 enum { LONGEST = 1 << 20 };
@@ -32,7 +32,7 @@ static void ping_pong(void) {
     }
 }
 
-static void everybody_to_everybody(int bytes) {
+static void all_to_all(int bytes) {
     MPI_Request* requests = malloc(sizeof(MPI_Request) * 2 * (size_t)size);
     unsigned char* to = malloc((size_t)bytes * (size_t)size + 1);
     unsigned char* from = malloc((size_t)bytes * (size_t)size + 1);
@@ -92,7 +92,7 @@ static void wildcards(int messages) {
     free(theirs);
 }
 
-/* Rank 0 sleeps in another receive while everybody floods it; then takes everything, the last tag first. */
+/* Rank 0 sleeps in another receive while all others flood it; then takes everything, the last tag first. */
 static void flood(int messages) {
     int go = 0;
     if (rank == 0) {
@@ -241,9 +241,9 @@ int main(int argc, char** argv) {
     out = malloc(LONGEST);
     in = malloc(LONGEST);
     ping_pong();
-    everybody_to_everybody(8);
-    everybody_to_everybody(5000);
-    everybody_to_everybody(100000);
+    all_to_all(8);
+    all_to_all(5000);
+    all_to_all(100000);
     wildcards(60 * scale);
     flood(300 * scale);
     ring_of_persistent();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * environment_actions serve|connect NAME ACTION [MOMENT]: one end of what a program does with VIA. The two ends meet at
- * the discriminator NAME. ACTION is one of the functions below; `pingpong:200:64` has two numbers. MOMENT is something that
- * this end does to itself as soon as it is connected (moments.c).
+ * the discriminator NAME. ACTION is one of the functions below; `pingpong:200:64` has two numbers. MOMENT is
+ * something that this end does to itself as soon as it is connected (moments.c).
  */
 #include <sys/resource.h>
 
@@ -75,7 +75,7 @@ static void action_long(struct end* end, int serving, struct numbers numbers) {
 static const char* moment = "";
 
 /*
- * The server is killed in the middle, or leaves by its moment; the client hears of it in time, and by no other word than a
+ * The server is killed in the middle, or leaves by its moment; the client is told in time, and by no other word than a
  * lost connection.
  */
 static void action_killed(struct end* end, int serving, struct numbers numbers) {
@@ -91,9 +91,9 @@ static void action_killed(struct end* end, int serving, struct numbers numbers) 
     }
     VIP_DESCRIPTOR* done = NULL;
     const int64_t began = status_now_ns();
-    const VIP_RETURN code = (VIP_RETURN)CALL(VipRecvWait(end->vi, patience(), &done));
+    const VIP_RETURN code = (VIP_RETURN)CALL(VipRecvWait(end->vi, time_limit(), &done));
     const int64_t ms = (status_now_ns() - began) / 1000000;
-    if (code == VIP_TIMEOUT) finish(5, "wrong: the death of the peer was not noticed within %u ms", patience());
+    if (code == VIP_TIMEOUT) finish(5, "wrong: the death of the peer was not noticed within %u ms", time_limit());
     if (code != VIP_DESCRIPTOR_ERROR) finish(5, "wrong: VipRecvWait: %s after %lld ms", code_name(code), (long long)ms);
     for (int i = 0; !end->lost && i < 2000; ++i) usleep(1000);
     if (!end->lost) finish(5, "wrong: no VIP_ERROR_CONN_LOST");
@@ -138,7 +138,7 @@ static void connects(struct end* end, int serving, const char* name, unsigned ti
         }
         /* The one that has the last answer disconnects first. */
         VIP_DESCRIPTOR* done = NULL;
-        const VIP_RETURN code = (VIP_RETURN)CALL(VipRecvWait(end->vi, patience(), &done));
+        const VIP_RETURN code = (VIP_RETURN)CALL(VipRecvWait(end->vi, time_limit(), &done));
         if (code == VIP_TIMEOUT || code == VIP_SUCCESS) finish(5, "wrong: the peer's disconnect gave %s", code_name(code));
         end_disconnect(end);
     }
@@ -195,7 +195,7 @@ int main(int count, char** words) {
         /* The client disconnects first, when it has all that it waits for. */
         if (serving) {
             VIP_DESCRIPTOR* done = NULL;
-            (void)CALL(VipRecvWait(end.vi, patience(), &done));
+            (void)CALL(VipRecvWait(end.vi, time_limit(), &done));
         }
         end_disconnect(&end);
         end_close(&end);

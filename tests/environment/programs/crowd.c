@@ -13,7 +13,7 @@ static void member(volatile int* answer, int door) {
     char byte;
     const VIP_RETURN code = VipOpenNic("/dev/via_eth0", &nic);
     *answer = (int)code;
-    /* Nobody ever writes: it ends when the parent has closed its end. */
+    /* No process ever writes: it ends when the parent has closed its end. */
     while (read(door, &byte, 1) > 0) {
     }
     if (code == VIP_SUCCESS) VipCloseNic(nic);
@@ -36,7 +36,7 @@ void crowd(unsigned processes) {
         }
     }
     /* Ten seconds of a quiet machine. */
-    const int64_t until = status_now_ns() + (int64_t)patience() * 1250000;
+    const int64_t until = status_now_ns() + (int64_t)time_limit() * 1250000;
     unsigned waiting = processes, refused = 0;
     int other = 0;
     status_call("VipOpenNic in one of a crowd(");

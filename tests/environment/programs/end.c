@@ -27,8 +27,8 @@ struct address {
     _Alignas(VIP_NET_ADDRESS) unsigned char bytes[128];
 };
 
-unsigned patience(void) {
-    const char* text = getenv("ENVIRONMENT_PATIENCE_MS");
+unsigned time_limit(void) {
+    const char* text = getenv("ENVIRONMENT_TIMEOUT_MS");
     const int ms = text != NULL ? atoi(text) : 0;
     return ms > 0 ? (unsigned)ms : 8000;
 }
@@ -92,7 +92,7 @@ void end_accept(struct end* end, const char* name) {
     VIP_NET_ADDRESS* remote = address_of(end, &there, "................................");
     VIP_VI_ATTRIBUTES traits;
     VIP_CONN_HANDLE connection;
-    MUST(VipConnectWait(end->nic, address_of(end, &here, name), patience(), remote, &traits, &connection));
+    MUST(VipConnectWait(end->nic, address_of(end, &here, name), time_limit(), remote, &traits, &connection));
     MUST(VipConnectAccept(connection, end->vi));
 }
 
@@ -104,8 +104,8 @@ void end_connect(struct end* end, const char* name) {
     VIP_NET_ADDRESS* local = address_of(end, &here, own);
     VIP_VI_ATTRIBUTES traits;
     VIP_RETURN code;
-    const int64_t until = status_now_ns() + (int64_t)patience() * 1000000;
-    do code = (VIP_RETURN)CALL(VipConnectRequest(end->vi, local, remote, patience(), &traits));
+    const int64_t until = status_now_ns() + (int64_t)time_limit() * 1000000;
+    do code = (VIP_RETURN)CALL(VipConnectRequest(end->vi, local, remote, time_limit(), &traits));
     while (code == VIP_NO_MATCH && status_now_ns() < until);
     must(code, "VipConnectRequest");
 }
@@ -136,7 +136,7 @@ void end_post_receive(struct end* end) {
 
 unsigned end_receive(struct end* end) {
     VIP_DESCRIPTOR* done = NULL;
-    const VIP_RETURN code = (VIP_RETURN)CALL(VipRecvWait(end->vi, patience(), &done));
+    const VIP_RETURN code = (VIP_RETURN)CALL(VipRecvWait(end->vi, time_limit(), &done));
     if (code != VIP_SUCCESS)
         finish(3, "VipRecvWait: %s%s", code_name(code), end->lost ? ", connection lost" : "");
     return done->CS.Length;
@@ -150,7 +150,7 @@ void end_expect(struct end* end, unsigned bytes, unsigned seed) {
 
 static void complete(struct end* end) {
     VIP_DESCRIPTOR* done = NULL;
-    const VIP_RETURN code = (VIP_RETURN)CALL(VipSendWait(end->vi, patience(), &done));
+    const VIP_RETURN code = (VIP_RETURN)CALL(VipSendWait(end->vi, time_limit(), &done));
     if (code != VIP_SUCCESS)
         finish(3, "VipSendWait: %s, status %x%s", code_name(code), done != NULL ? done->CS.Status : 0U,
                end->lost ? ", connection lost" : "");

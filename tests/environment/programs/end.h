@@ -27,8 +27,8 @@ struct end {
     volatile int lost; /* VIP_ERROR_CONN_LOST has been told */
 };
 
-/* How long a step may take, in milliseconds: ENVIRONMENT_PATIENCE_MS, which grows with the load of the machine. */
-unsigned patience(void);
+/* How long a step may take, in milliseconds: ENVIRONMENT_TIMEOUT_MS, which grows with the load of the machine. */
+unsigned time_limit(void);
 
 /* Ends the program. */
 _Noreturn void finish(int exit_code, const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -39,7 +39,7 @@ void must(VIP_RETURN code, const char* call);
 
 void end_open(struct end* end);
 void end_close(struct end* end);
-/* As the server: waits for one client. As a client: asks until somebody waits. */
+/* As the server: waits for one client. As a client: asks until a server waits. */
 void end_accept(struct end* end, const char* name);
 void end_connect(struct end* end, const char* name);
 void end_disconnect(struct end* end);

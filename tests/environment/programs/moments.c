@@ -14,7 +14,7 @@ extern char** environ;
 
 static void wait_for(pid_t child, const char* what) {
     int code = 0;
-    const int64_t until = status_now_ns() + (int64_t)patience() * 1000000;
+    const int64_t until = status_now_ns() + (int64_t)time_limit() * 1000000;
     while (waitpid(child, &code, WNOHANG) == 0) {
         if (status_now_ns() > until) {
             kill(child, SIGKILL);
@@ -120,7 +120,7 @@ static void daemonises(struct end* end) {
     (void)end;
     if (daemon(1, 0) != 0) finish(4, "daemon");
     status->pid = (int32_t)getpid();
-    /* What was the parent's is dead with it: a program that knows opens again. */
+    /* What was the parent's is dead with it: a correct program opens again. */
     end_open(end);
     end_close(end);
     finish(0, "works");

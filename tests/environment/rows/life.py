@@ -14,11 +14,11 @@ ROWS += [Row("life", f"{moment}", action, WORKS, **{f"{side}_moment": moment})
          for moment in GOES_ON for side, action in (("client", "rdma"), ("server", "long"))]
 ROWS += [Row("life", f"{moment}-alone", "open", WORKS, client_moment=moment) for moment in
          ("child-opens", "grandchild-opens", "pthread_exit", "daemon", "_exit", "setuid", "close-standard")]
-# After these the library may not be able to go on, but it ends in time and writes into nobody's files.
+# After these the library may not be able to go on, but it ends in time and writes into no other file.
 FEW = works_or("VIP_ERROR_RESOURCE", "VIP_DESCRIPTOR_ERROR", "VIP_INVALID_PARAMETER", "VIP_INVALID_STATE", "VIP_TIMEOUT", reason="")
 ROWS += [Row("life", moment, action, FEW, client_moment=moment)
          for moment in ("closefrom", "no-files-left", "no-memory-left") for action in ("rdma", "pingpong", "open")]
-# The server leaves by these, and its peer hears of it.
+# The server leaves by these, and its peer is told.
 ROWS += [Row("life", f"peer-{moment}", "killed", SURVIVES, server_moment=moment)
          for moment in ("_exit", "exec", "daemon", "pthread_exit")]
 # Surroundings that the program is started in.

@@ -41,7 +41,7 @@ ROWS += [limit("CPU", 1, dies, "sleep"), limit("CPU", 600, WORKS)]
 # Limits of processes count for a user other than root.
 ROWS += [Row("limits", f"NPROC-{n}", "rdma", outcome, both=("user=4242", f"limit=NPROC:{n}"))
          for n, outcome in ((0, small), (1, small), (2, small), (4, small), (200, WORKS))]
-# What the agent is given when somebody has started it so; the ends have enough.
+# What the agent is given when it was started so; the ends have enough.
 ROWS += [Row("limits", f"agent-NOFILE-{n}", "rdma", small, agent=(f"limit=NOFILE:{n}",)) for n in (16, 20, 24, 32, 64)]
 ROWS += [Row("limits", "agent-started-under-NOFILE-16", "rdma", small, server=("limit=NOFILE:16",)),
          Row("limits", "agent-started-under-CPU-1", "rdma", WORKS, server=("soft=CPU:1",)),
@@ -52,7 +52,7 @@ ROWS += [Row("limits", "agent-started-under-NOFILE-16", "rdma", small, server=("
 ROWS += [Row("limits", name, action, WORKS, both=words)
          for name, words in (("nice-19", ("nice=19",)), ("policy-idle", ("policy=idle",)), ("one-processor", ("cpu=0",)))
          for action in ("pingpong", "rdma", "sleep", "mpi:via")]
-# Cgroups. A program may be killed for its memory: then the other end hears of it.
+# Cgroups. A program may be killed for its memory: then the other end is told.
 killed = Outcome(codes=("VIP_ERROR_RESOURCE", "VIP_DESCRIPTOR_ERROR", "VIP_TIMEOUT", "VIP_NO_MATCH"), reason="", killed=True, peer_fails=True)
 ROWS += [Row("limits", f"memory-cgroup-{n}M", "rdma", outcome, both=("cgroup",), cgroup=("memory", n * MIB), agent=())
          for n, outcome in ((1, killed), (4, killed), (16, killed), (200, WORKS))]

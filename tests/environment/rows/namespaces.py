@@ -30,6 +30,6 @@ ROWS += [Row("namespaces", f"server-in-{name}", action, WORKS, server=(name,), a
 ROWS += [Row("namespaces", "client-in-ns-user", "rdma", works_or("VIP_NO_MATCH", "VIP_ERROR_RESOURCE"), client=("ns-user",), agent=()),
          Row("namespaces", "time-later-mpi", "mpi:via", WORKS, client=("ns-time-later",), agent=()),
          Row("namespaces", "time-later-killed", "killed", WORKS, server=("ns-time-later",), agent=())]
-# A network namespace is another host to paramnet: nobody there answers, in time.
+# A network namespace is another host to paramnet: no process there answers, in time.
 ROWS += [Row("namespaces", "client-in-ns-net", "pingpong", refused("VIP_NO_MATCH", "VIP_TIMEOUT", reason=""), client=("ns-net",), agent=(),
-             variables={"ENVIRONMENT_PATIENCE_MS": "1500"})]
+             variables={"ENVIRONMENT_TIMEOUT_MS": "1500"})]

@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr unsigned kPatience = 20;  // s, of the child
+constexpr unsigned kTimeout = 20;  // s, of the child
 constexpr std::chrono::milliseconds kHeldUp{300};
 
 enum Place : int { nowhere, registering, loading };
@@ -54,7 +54,7 @@ int fork_at(Place place) {
     }
     const pid_t child = ::fork();
     if (child == 0) {
-        ::alarm(kPatience);
+        ::alarm(kTimeout);
         ::_exit(open_and_close() == VIP_SUCCESS ? 0 : 1);
     }
     int status = 0;

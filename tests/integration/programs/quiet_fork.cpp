@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What the library does inside fork() in the child allocates and frees nothing: another thread of the parent
-// may hold a lock of the allocator at that moment, and of an allocator other than the C library's nobody gives
+// may hold a lock of the allocator at that moment, and of an allocator other than the C library's no thread gives
 // it back in the child. Child handlers run in the order of their registration: one before and one after the
 // library's say when it is its turn.
 #include <pthread.h>

@@ -305,7 +305,7 @@ void requests_that_ended() {
     EXPECT(MPI_Request_get_status(requests[1], &flag, &statuses[1]) == MPI_SUCCESS && requests[1] != MPI_REQUEST_NULL);
     EXPECT(MPI_Request_free(&requests[1]) == MPI_SUCCESS && requests[1] == MPI_REQUEST_NULL);
     EXPECT(MPI_Wait(&requests[0], &statuses[0]) == MPI_SUCCESS && in[0] == 7);
-    // In a list the one that fails is told from those that do not.
+    // In a list a failed request is told from the others.
     const int two[2] = {8, 9};
     MPI_Irecv(&in[0], 1, MPI_INT, before, 7, MPI_COMM_WORLD, &requests[0]);
     MPI_Irecv(&in[1], 2, MPI_INT, before, 8, MPI_COMM_WORLD, &requests[2]);
@@ -323,7 +323,7 @@ void requests_that_ended() {
 int told = 0;
 void count_errors(MPI_Comm*, int*, ...) { ++told; }
 
-// A communicator that was freed lives on in its pending requests, and its error handler hears of them.
+// A communicator that was freed lives on in its pending requests, and its error handler is called.
 void errors_of_a_freed_communicator() {
     MPI_Errhandler handler;
     MPI_Comm_create_errhandler(count_errors, &handler);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Barriers and small reductions among the first 1, 2, ... ranks: nobody leaves a barrier before all have
-// entered it, and a reduction gives everybody the same bits. Shared memory is the witness. Start it with more
+// Barriers and small reductions among the first 1, 2, ... ranks: no rank leaves a barrier before all have
+// entered it, and a reduction gives all ranks the same bits. Shared memory is the witness. Start it with more
 // ranks than do it in one round.
 #include <atomic>
 #include <cstring>
@@ -41,7 +41,7 @@ public:
     ~Entries() { MPI_Win_free(&window_); }
 
     void enter() { own_->fetch_add(1); }
-    // Everybody has entered so often, and nobody more than once again.
+    // Each rank has entered so often, and none more than once again.
     bool all_at(int times) const {
         for (const std::atomic<int>* word : words_) {
             const int seen = word->load();
@@ -75,10 +75,10 @@ void sums(const Group& group, int items) {
     std::vector<double> in, out(size_t(items), -1.0);
     for (int i = 0; i < items; ++i) in.push_back(part(group.rank, i));
     MPI_Allreduce(in.data(), out.data(), items, MPI_DOUBLE, MPI_SUM, group.comm);
-    std::vector<double> everybody(size_t(items) * size_t(group.size));
-    MPI_Allgather(out.data(), items, MPI_DOUBLE, everybody.data(), items, MPI_DOUBLE, group.comm);
+    std::vector<double> results(size_t(items) * size_t(group.size));
+    MPI_Allgather(out.data(), items, MPI_DOUBLE, results.data(), items, MPI_DOUBLE, group.comm);
     for (int rank = 0; rank < group.size; ++rank)
-        EXPECT(std::memcmp(&everybody[size_t(rank) * size_t(items)], out.data(), size_t(items) * 8) == 0);
+        EXPECT(std::memcmp(&results[size_t(rank) * size_t(items)], out.data(), size_t(items) * 8) == 0);
     for (int i = 0; i < items; ++i) {
         double sum = 0;
         for (int rank = 0; rank < group.size; ++rank) sum += part(rank, i);

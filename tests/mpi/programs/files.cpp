@@ -179,7 +179,7 @@ void positions() {
     MPI_Offset at = -1;
     int x = 100 + rank, y = -1;
     EXPECT(MPI_File_set_view(fh, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL) == MPI_SUCCESS);
-    // In turn, then whoever comes first.
+    // In turn, then in any order.
     status.MPI_ERROR = 77;  // calls with one status leave it alone
     EXPECT(MPI_File_write_ordered(fh, &x, 1, MPI_INT, &status) == MPI_SUCCESS && count_of(status) == 1);
     EXPECT(status.MPI_ERROR == 77);
@@ -335,7 +335,7 @@ void representations() {
     MPI_File fh = open_new();
     MPI_Status status;
     MPI_Aint extent = 0;
-    EXPECT(MPI_File_set_view(fh, 0, MPI_INT, MPI_INT, "nobody's", MPI_INFO_NULL) ==
+    EXPECT(MPI_File_set_view(fh, 0, MPI_INT, MPI_INT, "unknown", MPI_INFO_NULL) ==
            MPI_ERR_UNSUPPORTED_DATAREP);
 
     // Every other long: 4 bytes in the file, and the gap is one of 4 too.
@@ -426,7 +426,7 @@ void handlers() {
     EXPECT(MPI_File_read_at(fh, 0, &x, -1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_COUNT);
     EXPECT(MPI_File_read_at(fh, 0, &x, 1, MPI_DATATYPE_NULL, MPI_STATUS_IGNORE) == MPI_ERR_TYPE);
     EXPECT(MPI_File_read_at(fh, INT64_MAX - 2, &x, 1, MPI_INT, MPI_STATUS_IGNORE) == MPI_ERR_ARG);
-    // One process is wrong: it hears of it, and the others are not kept.
+    // One process is wrong: it is told, and the others are not kept.
     const int error =
         MPI_File_write_at_all(fh, 4 * rank, &rank, rank == 0 ? -1 : 1, MPI_INT, MPI_STATUS_IGNORE);
     EXPECT(error == (rank == 0 ? MPI_ERR_COUNT : MPI_SUCCESS));

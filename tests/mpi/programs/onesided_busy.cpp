@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // One-sided operations on a target that computes: it makes no MPI call until it sees in its own memory that all the
 // others have done theirs, each kind of operation in each kind of window, with locks, and with the right results. Where
-// a target's help were needed it would wait until its patience ends. Rank 0 prints how long an operation takes.
+// a target's help were needed it would wait until its deadline. Rank 0 prints how long an operation takes.
 // `reached FLAVOUR...`: of these kinds only (create, dynamic, allocate).
-// `gone`: the last rank becomes another program, in which nothing may be written; the others are told.
+// `exec`: the last rank becomes another program, in which nothing may be written; the others are told.
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,9 +75,9 @@ private:
 
 // Without any MPI call. False: the value has not come for too long.
 bool compute_until(const int64_t& word, int64_t value) {
-    const auto patience = Clock::now() + std::chrono::seconds(20);
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
     while (std::atomic_ref<int64_t>(const_cast<int64_t&>(word)).load() != value)
-        if (Clock::now() > patience) return false;
+        if (Clock::now() > deadline) return false;
     return true;
 }
 
@@ -245,7 +245,7 @@ void attach_and_detach() {
     EXPECT(MPI_Win_free(&win) == MPI_SUCCESS);
 }
 
-// The last rank becomes another program. Nothing answers then: who asks is told, at once.
+// The last rank becomes another program. Nothing answers then: the origin is told, at once.
 int lose_the_target(const char* self) {
     Window w("create");
     MPI_Barrier(MPI_COMM_WORLD);
@@ -257,10 +257,10 @@ int lose_the_target(const char* self) {
     const int64_t one = 1;
     int64_t old = 0;
     MPI_Win_lock_all(MPI_MODE_NOCHECK, w.win);
-    const auto patience = Clock::now() + std::chrono::seconds(20);
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
     int error = MPI_SUCCESS;
     const MPI_Aint at = w.at(target, offsetof(Memory, sum));
-    while (error == MPI_SUCCESS && Clock::now() < patience)
+    while (error == MPI_SUCCESS && Clock::now() < deadline)
         error = MPI_Put(&one, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win);
     EXPECT(error == MPIX_ERR_PROC_FAILED);
     EXPECT(MPI_Get(&old, 1, MPI_INT64_T, target, at, 1, MPI_INT64_T, w.win) == MPIX_ERR_PROC_FAILED);
@@ -279,8 +279,8 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (mode == "gone") std::signal(SIGUSR1, SIG_IGN);  // by which the launcher tells that a process has ended
-    if (mode == "gone") return lose_the_target(argv[0]);
+    if (mode == "exec") std::signal(SIGUSR1, SIG_IGN);  // by which the launcher tells that a process has ended
+    if (mode == "exec") return lose_the_target(argv[0]);
     std::vector<const char*> flavours = {"create", "dynamic", "allocate"};
     if (mode == "reached") flavours.assign(argv + 2, argv + argc);
     for (const char* flavour : flavours) {

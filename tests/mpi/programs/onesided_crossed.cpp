@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What MPI_Win_flush says is done is done at the target. Two ranks write to each other, flush, and read what
-// the other has written to them: whoever comes second sees the first one's, so never do both read what was there
+// the other has written to them: the second one sees the first one's, so never do both read what was there
 // before (a processor's store that is still on its way while it reads on would let them). By every kind of
 // write, with locked steps of the processor before, behind and in place of it. And what is flushed before a flag
-// is set is there for whoever has seen the flag.
+// is set is there for a reader of the flag.
 #include <sched.h>
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 constexpr int kRounds = 500;     // between two meetings by messages
 constexpr double kSeconds = 0.3;  // of each kind
 constexpr MPI_Aint kLine = 64;
-constexpr MPI_Aint kAside = kRounds * kLine;  // a line for steps that nobody looks at
+constexpr MPI_Aint kAside = kRounds * kLine;  // a line for steps that no test looks at
 
 int rank;
 
@@ -117,7 +117,7 @@ void crossed(bool allocated, Write how) {
         Meeting meeting;
         const double began = MPI_Wtime();
         for (int go = 1; go != 0;) {
-            // One's own lines are at hand to be read, and far from the other, who writes them.
+            // One's own lines are at hand to be read, and far from the other, which writes them.
             std::memset(base, 0, static_cast<size_t>(bytes));
             MPI_Barrier(MPI_COMM_WORLD);
             MPI_Win_lock_all(0, win);
@@ -147,7 +147,7 @@ void crossed(bool allocated, Write how) {
 }
 
 // Rank 0 puts a number into eight lines of rank 1, flushes, and sets the flag to that number by an atomic
-// step. Whoever has seen the flag sees that number, or a later one, in each line.
+// step. A reader of the flag sees that number, or a later one, in each line.
 void followed(bool allocated) {
     constexpr MPI_Aint kFlag = 8 * kLine;
     std::vector<int64_t> own(kFlag / 8 + 1);

@@ -491,7 +491,7 @@ void threads(Flavor flavor) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// Threads that access a member first at the same time, while somebody else has its lock: it is asked for, and
+// Threads that access a member first at the same time, while another process has its lock: it is asked for, and
 // given back, once for all of them.
 void first_accesses() {
     constexpr int kThreads = 3;
@@ -518,7 +518,7 @@ void first_accesses() {
         for (std::thread& thread : all) thread.join();
         MPI_Win_unlock_all(window.win);
     }
-    // Not to be had as long as anybody has any of it.
+    // Not to be had as long as another process has any of it.
     int64_t sum = -1;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window.win);

@@ -188,7 +188,7 @@ double seconds_of_failed_call(const char* port, int* error) {
     return MPI_Wtime() - begun;
 }
 
-// Ports that are gone, are none, or are another process's.
+// Ports that are closed, are none, or are another process's.
 void wrong() {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -204,7 +204,7 @@ void wrong() {
     EXPECT(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter) == MPI_ERR_PORT && inter == MPI_COMM_NULL);
     EXPECT(MPI_Comm_accept(port, MPI_INFO_NULL, 1, MPI_COMM_SELF, &inter) == MPI_ERR_ROOT);
     EXPECT(MPI_Comm_join(-1, &inter) == MPI_ERR_ARG);
-    // One that is open, and nobody accepts.
+    // One that is open, and no process accepts.
     EXPECT(MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS);
     MPI_Info info;
     MPI_Info_create(&info);

@@ -59,7 +59,7 @@ void long_messages() {
     MPI_Request request = MPI_REQUEST_NULL;
     if (rank == 1) MPI_Irecv(data.data(), kLong, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &request);
     beside(
-        "a long send to who computes", true, [&] { MPI_Send(data.data(), kLong, MPI_CHAR, 1, 1, MPI_COMM_WORLD); },
+        "a long send to a busy rank", true, [&] { MPI_Send(data.data(), kLong, MPI_CHAR, 1, 1, MPI_COMM_WORLD); },
         [&] {
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             EXPECT(all_are(data, char(1)));
@@ -67,7 +67,7 @@ void long_messages() {
     data.assign(kLong, char(rank + 3));
     if (rank == 1) MPI_Isend(data.data(), kLong, MPI_CHAR, 0, 2, MPI_COMM_WORLD, &request);
     beside(
-        "a long receive from who computes", true,
+        "a long receive from a rank that computes", true,
         [&] { MPI_Recv(data.data(), kLong, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE); },
         [&] { MPI_Wait(&request, MPI_STATUS_IGNORE); });
     if (rank == 0) EXPECT(all_are(data, char(4)));
@@ -90,9 +90,9 @@ void collective() {
     int out = 0;
     MPI_Request request;
     MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
-    // Without the thread a short one may be over before anybody computes.
+    // Without the thread a short one may be over before any rank computes.
     const auto end = [&] { MPI_Wait(&request, MPI_STATUS_IGNORE); };
-    beside("MPI_Iallreduce with who computes", false, end, end);
+    beside("MPI_Iallreduce with a rank that computes", false, end, end);
     if (rank > 1) end();
     EXPECT(out == size * (size + 1) / 2);
 }
@@ -105,7 +105,7 @@ void one_sided() {
     MPI_Win_create(memory.data(), MPI_Aint(memory.size() * sizeof(int)), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD,
                    &window);
     beside(
-        "MPI_Get from who computes", true,
+        "MPI_Get from a rank that computes", true,
         [&] {
             MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
             MPI_Get(got.data(), 1024, MPI_INT, 1, 0, 1024, MPI_INT, window);

@@ -15,7 +15,7 @@ constexpr unsigned kMostSeconds = 60;
 
 int rank, size;
 
-// The one at fault, who has to be told its own error; the others any.
+// The rank at fault, which has to be told its own error; the others any.
 void expect_refused(int at_fault, int code, int error, int line) {
     expect(rank == at_fault ? code == error : code != MPI_SUCCESS, "a call that one process refuses fails everywhere",
            line);
@@ -90,7 +90,7 @@ void windows_and_files(int one) {
             MPI_ERR_BAD_FILE);
 }
 
-// The leader of the lower half names nobody; what only a leader knows to be wrong the other side cannot be told, and it
+// The leader of the lower half names no rank; what only a leader can find wrong the other side cannot be told, and it
 // does not call.
 void leaders() {
     MPI_Comm half, made = MPI_COMM_WORLD;
@@ -125,7 +125,7 @@ void leaders() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    ::alarm(kMostSeconds);  // who waits for ever ends by this
+    ::alarm(kMostSeconds);  // a rank that waits for ever ends by this
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -178,7 +178,7 @@ int one_step(const std::string& part, MPI_Comm comm, int step, const std::string
     std::abort();
 }
 
-// The victim dies at a moment that nobody knows: a signal of a timer comes while it works.
+// The victim dies at a random moment: a signal of a timer comes while it works.
 void die_soon(int microseconds) {
     struct sigaction action = {};
     action.sa_handler = [](int) { ::raise(SIGKILL); };
@@ -258,9 +258,9 @@ MPI_Comm round(const std::string& part, MPI_Comm comm, std::mt19937& chance, boo
         MPI_Comm_free(&now);
         now = again;
     }
-    const int gone = size - size_of(now);
-    if (gone != (twice ? 2 : 1)) std::printf("rank %d: %d of %d are gone\n", rank, gone, size);
-    EXPECT(gone == (twice ? 2 : 1));
+    const int lost = size - size_of(now);
+    if (lost != (twice ? 2 : 1)) std::printf("rank %d: %d of %d are lost\n", rank, lost, size);
+    EXPECT(lost == (twice ? 2 : 1));
     return now;
 }
 

@@ -44,7 +44,7 @@ bool set(uint64_t slice) {
     return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }
 
-constexpr uint64_t kOdd = 1'234'567, kOther = 2'345'678;  // nobody's default
+constexpr uint64_t kOdd = 1'234'567, kOther = 2'345'678;  // no default
 
 // What a forked process finds.
 bool child_has(uint64_t slice) {

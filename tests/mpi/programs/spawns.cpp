@@ -177,7 +177,7 @@ void publish_and_take_back(const char* service) {
     MPI_Close_port(port);
 }
 
-// For one who calls.
+// For a caller.
 void publish(const char* service) {
     publish_and_take_back(service);
     char port[MPI_MAX_PORT_NAME];
@@ -200,7 +200,7 @@ void look_up(const char* service) {
             continue;
         }
         MPI_Comm inter;
-        // The one that was published first, and taken back, may have been seen.
+        // The name that was published first, and taken back, may have been seen.
         if (MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter) != MPI_SUCCESS) continue;
         MPI_Barrier(inter);
         MPI_Comm_disconnect(&inter);

@@ -45,7 +45,7 @@ void all_types(bool odd_too) {
     MPI_Info_free(&info);
 }
 
-// The resource is named by an info object; who may use two of a kind belongs to none.
+// The resource is named by an info object; a rank that may use two of a kind belongs to none.
 void by_hardware() {
     MPI_Info info;
     MPI_Info_create(&info);

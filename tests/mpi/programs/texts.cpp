@@ -64,10 +64,10 @@ void of_messages(int rank, int size) {
             {"buf=(nil)", "Null buffer pointer in buf although there are items"});
     MISTAKE(MPI_Send(x, 1, MPI_INT, rank, 0, MPI_COMM_NULL), MPI_ERR_COMM,
             {"tag=0, MPI_COMM_NULL) failed", "Null communicator in comm (MPI_COMM_NULL)"});
-    MPI_Comm gone = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &gone);
-    const MPI_Comm stale = gone;
-    MPI_Comm_free(&gone);
+    MPI_Comm freed = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &freed);
+    const MPI_Comm stale = freed;
+    MPI_Comm_free(&freed);
     MISTAKE(MPI_Send(x, 1, MPI_INT, rank, 0, stale), MPI_ERR_COMM,
             {"Invalid communicator in comm: 0x", " was freed, or never made"});
     MISTAKE(MPI_Isend(x, 1, MPI_INT, size, 0, MPI_COMM_WORLD, nullptr), MPI_ERR_RANK, {"request=(nil)", range});

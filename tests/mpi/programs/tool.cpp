@@ -114,7 +114,7 @@ void counters() {
     EXPECT(MPI_T_pvar_handle_alloc(session, index, nullptr, &first, &count) == MPI_SUCCESS && count == 1);
     EXPECT(MPI_T_pvar_handle_alloc(session, index, nullptr, &second, &count) == MPI_SUCCESS);
     EXPECT(MPI_T_pvar_handle_alloc(other, index, nullptr, &elsewhere, &count) == MPI_SUCCESS);
-    send_to_self(3);  // nobody counts yet
+    send_to_self(3);  // nothing counts yet
     EXPECT(read(session, first) == 0);
     EXPECT(MPI_T_pvar_start(session, first) == MPI_SUCCESS);
     send_to_self(4);
@@ -137,9 +137,9 @@ void counters() {
     EXPECT(read(session, first) == 0 && read(session, second) == 0);
 
     EXPECT(MPI_T_pvar_read(other, first, &value) == MPI_T_ERR_INVALID_HANDLE);
-    MPI_T_pvar_handle gone = second;
+    MPI_T_pvar_handle freed = second;
     EXPECT(MPI_T_pvar_handle_free(session, &second) == MPI_SUCCESS && second == MPI_T_PVAR_HANDLE_NULL);
-    EXPECT(MPI_T_pvar_start(session, gone) == MPI_T_ERR_INVALID_HANDLE);
+    EXPECT(MPI_T_pvar_start(session, freed) == MPI_T_ERR_INVALID_HANDLE);
     EXPECT(MPI_T_pvar_session_free(&session) == MPI_SUCCESS && session == MPI_T_PVAR_SESSION_NULL);
     EXPECT(MPI_T_pvar_stop(session, MPI_T_PVAR_ALL_HANDLES) == MPI_T_ERR_INVALID_SESSION);
     // The other session is left to MPI_T_finalize.

@@ -15,18 +15,18 @@ constexpr unsigned kMostSeconds = 60;
 
 int rank, size;
 
-bool of_nobody(const MPI_Status& status) {
+bool is_of_proc_null(const MPI_Status& status) {
     int items = -1;
     MPI_Get_count(&status, MPI_INT, &items);
     return status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG && items == 0;
 }
 
-// A request that receives from nobody, once or, when persistent, twice.
-void ends_as_of_nobody(MPI_Request request, bool persistent, int line) {
+// A request that receives from MPI_PROC_NULL, once or, when persistent, twice.
+void ends_as_of_proc_null(MPI_Request request, bool persistent, int line) {
     for (int round = 0; round < 1 + persistent; ++round) {
         if (persistent) MPI_Start(&request);
         MPI_Status status = {7, 7, 7, 7, 7};
-        expect(MPI_Wait(&request, &status) == MPI_SUCCESS && of_nobody(status), "status of MPI_PROC_NULL", line);
+        expect(MPI_Wait(&request, &status) == MPI_SUCCESS && is_of_proc_null(status), "status of MPI_PROC_NULL", line);
     }
     if (persistent) MPI_Request_free(&request);
 }
@@ -36,23 +36,23 @@ void messages() {
     MPI_Status status = {7, 7, 7, 7, 7};
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Recv_init_c(&v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
-    ends_as_of_nobody(request, true, __LINE__);
+    ends_as_of_proc_null(request, true, __LINE__);
     MPI_Precv_init(&v, 1, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
-    ends_as_of_nobody(request, true, __LINE__);
+    ends_as_of_proc_null(request, true, __LINE__);
     MPI_Irecv_c(&v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
-    ends_as_of_nobody(request, false, __LINE__);
+    ends_as_of_proc_null(request, false, __LINE__);
     MPI_Isendrecv(&w, 1, MPI_INT, MPI_PROC_NULL, 3, &v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
-    ends_as_of_nobody(request, false, __LINE__);
+    ends_as_of_proc_null(request, false, __LINE__);
     MPI_Isendrecv_replace(&v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &request);
-    ends_as_of_nobody(request, false, __LINE__);
+    ends_as_of_proc_null(request, false, __LINE__);
     EXPECT(MPI_Sendrecv_replace_c(&v, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_PROC_NULL, 3, MPI_COMM_WORLD, &status) ==
-               MPI_SUCCESS && of_nobody(status));
+               MPI_SUCCESS && is_of_proc_null(status));
     int flag = 0;
     MPI_Message message = MPI_MESSAGE_NULL;
     EXPECT(MPI_Improbe(MPI_PROC_NULL, 3, MPI_COMM_WORLD, &flag, &message, &status) == MPI_SUCCESS && flag);
-    EXPECT(message == MPI_MESSAGE_NO_PROC && of_nobody(status));
+    EXPECT(message == MPI_MESSAGE_NO_PROC && is_of_proc_null(status));
     MPI_Imrecv_c(&v, 1, MPI_INT, &message, &request);
-    ends_as_of_nobody(request, false, __LINE__);
+    ends_as_of_proc_null(request, false, __LINE__);
     EXPECT(v == 5);
 }
 
@@ -97,7 +97,7 @@ void windows() {
     MPI_Win_free(&window);
 }
 
-// At the ends of a line there is nobody.
+// At the ends of a line there is no rank.
 void neighbours() {
     MPI_Comm line;
     const int dims = size, periods = 0;

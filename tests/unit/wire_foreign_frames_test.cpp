@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whoever can send frames, but does not see those of others: learns nothing of the connections there are, ends
+// A host that can send frames, but does not see those of others: it learns nothing of the connections there are, ends
 // none and puts nothing into any. A peer that has come back as another process is noticed all the same, and one
 // of another version of the format is told.
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ test::Plan victims_plan(uint64_t seed, uint16_t level) {
     return p;
 }
 
-// A connection, and what its frames show to those who see them.
+// A connection, and what its frames show to a host that sees them.
 struct VictimPair : test::Pair {
     explicit VictimPair(uint16_t level = VIP_SERVICE_RELIABLE_DELIVERY, const Tuning& t = {})
         : Pair(1, t, victims_plan(1, level), victims_plan(2, level), level) {
@@ -49,7 +49,7 @@ struct VictimPair : test::Pair {
         EXPECT_TRUE(wire.run(wire.now + kSecond, [&] { return b.messages_in == most; }));
         wire.run_for(10'000'000);
     }
-    // What b answers to a frame of nobody's, by kind.
+    // What b answers to a frame of no connection, by kind.
     std::map<Kind, int> answers_to(uint32_t destination, Kind kind, int frames) {
         std::map<Kind, int> answers;
         const auto before = wire.tap;
@@ -93,7 +93,7 @@ struct VictimPair : test::Pair {
     uint32_t acknowledge_of_a = 0;
 };
 
-TEST(WireStrangers, PassesAreDrawnForEachConnectionAndDirection) {
+TEST(WireForeignFrames, PassesAreDrawnForEachConnectionAndDirection) {
     VictimPair one, two;
     two.a.node.disconnect(two.a.link, two.wire.now);
     EXPECT_NE(one.pass_of_a, one.pass_of_b);
@@ -107,7 +107,7 @@ TEST(WireStrangers, PassesAreDrawnForEachConnectionAndDirection) {
     EXPECT_NE(two.pass_of_b, before);
 }
 
-TEST(WireStrangers, AnIdThatThereIsLooksLikeOneThatThereIsNot) {
+TEST(WireForeignFrames, AnIdThatThereIsLooksLikeOneThatThereIsNot) {
     for (const Kind kind : {Kind::keep_alive, Kind::acknowledge, Kind::send, Kind::confirm, Kind::accept,
                             Kind::disconnect, Kind::disconnected, Kind::reset, Kind::reject, Kind::pending}) {
         SCOPED_TRACE(name_of(kind));
@@ -125,7 +125,7 @@ TEST(WireStrangers, AnIdThatThereIsLooksLikeOneThatThereIsNot) {
     }
 }
 
-TEST(WireStrangers, AScanOfAllIdsGetsFewAnswers) {
+TEST(WireForeignFrames, AScanOfAllIdsGetsFewAnswers) {
     VictimPair v;
     v.wire.run_for(kSecond);
     int answers = 0;
@@ -140,7 +140,7 @@ TEST(WireStrangers, AScanOfAllIdsGetsFewAnswers) {
     v.talk();
 }
 
-TEST(WireStrangers, AForgedFrameWithoutThePassDoesNothing) {
+TEST(WireForeignFrames, AForgedFrameWithoutThePassDoesNothing) {
     for (const uint16_t level : {uint16_t{VIP_SERVICE_UNRELIABLE}, uint16_t{VIP_SERVICE_RELIABLE_DELIVERY}}) {
         VictimPair v(level);
         const uint32_t next = v.next_of_a();
@@ -159,8 +159,8 @@ TEST(WireStrangers, AForgedFrameWithoutThePassDoesNothing) {
     }
 }
 
-// Who sees the frames of others has the pass; the number still has to be the one.
-TEST(WireStrangers, AResetOutOfSequenceIsAskedBack) {
+// A host that sees the frames of others has the pass; the number still has to be the one.
+TEST(WireForeignFrames, AResetOutOfSequenceIsAskedBack) {
     VictimPair v;
     const uint32_t next = v.next_of_a();
     for (const uint32_t off : {1u, 64u, 0x80000000u, 0xFFFFFFFFu})
@@ -176,7 +176,7 @@ TEST(WireStrangers, AResetOutOfSequenceIsAskedBack) {
 }
 
 // Another process has the address now: its first answer ends the connection, or the one after it.
-TEST(WireStrangers, APeerThatHasComeBackIsNoticedAtOnce) {
+TEST(WireForeignFrames, APeerThatHasComeBackIsNoticedAtOnce) {
     for (const bool in_flight : {false, true}) {
         VictimPair v;
         v.wire.detach(v.b.node);
@@ -200,7 +200,7 @@ struct AskingPair : test::Pair {
     }
 };
 
-TEST(WireStrangers, ARequestOfAnotherVersionIsAnsweredWithBoth) {
+TEST(WireForeignFrames, ARequestOfAnotherVersionIsAnsweredWithBoth) {
     AskingPair p;
     std::vector<std::byte> answer;
     int answers = 0;
@@ -228,7 +228,7 @@ TEST(WireStrangers, ARequestOfAnotherVersionIsAnsweredWithBoth) {
     EXPECT_LE(answers, static_cast<int>(Tuning{}.answers_at_once) + 2);
 }
 
-TEST(WireStrangers, ARequestThatMeetsAnotherVersionEndsAtOnce) {
+TEST(WireForeignFrames, ARequestThatMeetsAnotherVersionEndsAtOnce) {
     AskingPair p;
     std::vector<std::byte> request;
     p.wire.tap = [&](std::byte* frame, uint32_t& bytes, const NicAddress& from) {
@@ -249,7 +249,7 @@ TEST(WireStrangers, ARequestThatMeetsAnotherVersionEndsAtOnce) {
     guessed[kHeaderBytes] ^= std::byte{1};  // the nonce
     say(guessed, 2);
     say(request, 3);
-    EXPECT_FALSE(p.a.failure) << "somebody else says so";
+    EXPECT_FALSE(p.a.failure) << "another process says so";
     say(request, 2);
     ASSERT_TRUE(p.a.failure);
     EXPECT_EQ(*p.a.failure, Status::version);

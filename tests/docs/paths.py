@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The steps of docs/architecture.md exist: each function of a row stands in the file of that row, and is the place where it is
-defined or called from the step before; and neither way has more than six files.  Usage: ways.py ROOT"""
+defined or called from the step before; and neither path has more than six files.  Usage: paths.py ROOT"""
 
 import os
 import re
@@ -23,20 +23,20 @@ def has(text, function):
 
 
 def faults(page, root):
-    ways = [part for part in re.split(r"^## ", page, flags=re.MULTILINE) if part.startswith("`")]
-    if len(ways) != 2:
-        yield f"there are {len(ways)} ways, and should be two"
-    for way in ways:
-        title = way.splitlines()[0]
-        steps = re.findall(r"^\| \d+ \| `([^`]+)`", way, re.MULTILINE)
-        rows = ROW.findall(way)
+    sections = [part for part in re.split(r"^## ", page, flags=re.MULTILINE) if part.startswith("`")]
+    if len(sections) != 2:
+        yield f"there are {len(sections)} paths, and should be two"
+    for section in sections:
+        title = section.splitlines()[0]
+        steps = re.findall(r"^\| \d+ \| `([^`]+)`", section, re.MULTILINE)
+        rows = ROW.findall(section)
         if len(steps) < 5 or len(rows) < len(steps):
             yield f"{title}: the steps cannot be read"
-        files = set(steps) | {file for _, file in ALSO.findall(way)}
+        files = set(steps) | {file for _, file in ALSO.findall(section)}
         if len(files) > MOST:
             yield f"{title}: {len(files)} files are more than {MOST}"
         wanted = [(file, function) for file, functions in rows for function in re.findall(r"\w+", functions)]
-        wanted += [(file, function) for function, file in ALSO.findall(way)]
+        wanted += [(file, function) for function, file in ALSO.findall(section)]
         for file, function in wanted:
             path = os.path.join(root, file)
             if not os.path.isfile(path):
