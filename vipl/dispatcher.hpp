@@ -72,7 +72,7 @@ public:
     void forget_vi(Vi& vi);
     void forget_cq(Cq& cq);
 
-    // After this no handler is begun for what was forgotten; waits as close() does, for a handler of this VI
+    // After this no handler is begun for what was dropped; waits as close() does, for a handler of this VI
     // or CQ only. Not with a pin: the handler may be closing the NIC.
     void await_handler_of(const void* handle);
 

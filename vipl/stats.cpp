@@ -32,7 +32,7 @@ public:
         field(names[2], "of them handed back to the program", FieldKind::counter, q.dequeued);
         field(names[3], "threads or notifications that sleep on it", FieldKind::number, q.sleepers);
         const ViStats::Waiting& w = q.vi->stats.waiting[q.is_receive ? 1 : 0];
-        field(names[4], "number of the descriptor last polled for in vain", FieldKind::number, w.position);
+        field(names[4], "number of the descriptor last polled and found incomplete", FieldKind::number, w.position);
         field(names[5], "since when", FieldKind::time, w.since);
     }
 

@@ -61,7 +61,7 @@ const std::vector<ConfigKey>& Config::keys() {
          "by "
          "';'"},
         {"acenic", "mode", "auto|shared|exclusive", "auto",
-         "who owns a port: an engine process that applications share, or one application; auto: shared where "
+         "which process owns a port: an engine process that applications share, or one application; auto: shared where "
          "that can be had"},
         {"acenic", "zero_copy", "on|off", "on",
          "payloads of 2 KiB and more are sent from where they lie, if the port's driver copies while it "
@@ -174,8 +174,8 @@ const std::vector<ConfigKey>& Config::keys() {
          "how one-sided operations reach memory of the program in a process of the same host: by system calls, without "
          "that process' help, where the system permits it; or by messages"},
         {"mpi", "progress", "calls|thread", "calls",
-         "who moves messages on: calls of MPI only; or also a thread while the program computes, which makes each call "
-         "take a lock"},
+         "what moves messages on: calls of MPI only; or also a thread while the program computes, which makes each "
+         "call take a lock"},
         {"mpi", "progress_cpus", "string", "",
          "processors of that thread, as 0,2-3; empty: those of the process"},
         {"mpi", "robust", "c_int", "0", "1: the job goes on when one of its processes dies", 0, 1},

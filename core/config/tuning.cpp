@@ -85,7 +85,7 @@ bool is_size(std::string_view text) {
     return failure == std::errc{} && end == text.data() + text.size() && value <= kLargestValue;
 }
 
-// The owner of the folder says who may measure for the machine: only root can make one
+// The folder shows by its owner which user measures for the machine: only root can make one
 // there.
 bool may_speak_for_all(const std::string& path, uid_t owner) {
     struct stat folder {};

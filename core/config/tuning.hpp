@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What was measured on this machine and kept (vipperf --tune): a small file of settings that stand between
 // the built-in defaults and the configuration. It counts only on a machine like the one it was measured on:
-// the same model of processor, the same kernel. Any thread; nothing here throws but for want of memory.
+// the same model of processor, the same kernel. Any thread; nothing here throws unless memory runs out.
 #pragma once
 
 #include <string>

@@ -52,7 +52,7 @@ public:
         if (!crowded) return idle_ % kPassesBetweenYields == 0 ? Step::ask : Step::pause;
         return idle_ < limit_ + yields ? Step::yield : Step::sleep;
     }
-    // For waits with other rules: one more pass in vain, and how many there were. Without the number of those
+    // For waits with other rules: one more fruitless pass, and how many there were. Without the number of those
     // waiting threads nothing is learnt from it.
     unsigned count(bool crowded) {
         if (idle_++ == 0) limit_ = crowded ? spins_.limit() : SpinLimit::kMost;

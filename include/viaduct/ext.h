@@ -118,7 +118,7 @@ VIP_RETURN VipxPostRecvBatch(VIP_VI_HANDLE ViHandle, VIP_DESCRIPTOR* const* Desc
  * memory on this side. FirstBytes of First (0 is allowed), then LastBytes of Last (whole words of 8, at most 128
  * bytes), go to RemoteAddress (where Last begins at a word) and behind it, as one write behind all that was posted
  * before. Those of Last become visible after all of First, word by word in rising order. Only where a write is a
- * plain store by this processor: into memory of VipxAllocMemory on the default NIC, once a posted write has gone into
+ * plain store by this processor: into memory of VipxAllocMemory on the default NIC, once a posted write was made into
  * the same region, and while the send queue has no work left. Any thread; never blocks.
  * SUCCESS, INVALID_PARAMETER (dead handle, Write NULL), NOT_DONE (not now, or never by this VI: post a descriptor,
  * which also tells what is wrong).

@@ -106,7 +106,7 @@ class UserAgent {
 public:
     // Agent calls: start sends a request of the agent protocol, await waits for its answer (not_done at the
     // deadline, the request stays; broken when the agent died: send again, a new agent has been started by
-    // then), abandon forgets a request: should its answer come all the same, `late` is called with it once,
+    // then), abandon drops a request: should its answer come all the same, `late` is called with it once,
     // on any thread and with no lock held, to undo what it says. Where start has to find an agent first it
     // ends by the deadline (a moment later at most, and within seconds in any case: timeout); with
     // kOnlyConnected it does not look for one: for requests that mean nothing to another agent.
@@ -121,7 +121,7 @@ public:
     // A detached helper thread, all signals blocked. It must sleep when idle and return when the provider
     // tells it to.
     virtual Status spawn(const char* name, void (*run)(void*), void* argument) = 0;
-    // True when more threads want to run than this process has processors: wait by yielding and sleeping, not
+    // True when more threads are runnable than this process has processors: wait by yielding and sleeping, not
     // by spinning.
     virtual bool crowded() = 0;
     // The NIC of that context (OpenArgs::context_id) is dead for good: every VI of it goes to Error and the

@@ -264,7 +264,7 @@ int barrier_of_those_left() {
     return robust::is_loss(error) ? MPI_SUCCESS : error;
 }
 
-// Dissemination: in each round a rank hears from one twice as far away, so at the end it has been told of
+// Dissemination: in each round a rank gets a message of one twice as far away, so at the end it has been told of
 // all.
 int barrier() {
     if ((engine.task.ti_flags & TASK_ROBUST) != 0) return barrier_of_those_left();

@@ -179,9 +179,9 @@ public:
     }
 
     std::optional<std::string> get(int of, std::string_view key) override {
-        const pmix_proc_t who = process(static_cast<pmix_rank_t>(of));
+        const pmix_proc_t peer = process(static_cast<pmix_rank_t>(of));
         Value value;
-        if (!ask(who, std::string(key).c_str(), &value)) return std::nullopt;
+        if (!ask(peer, std::string(key).c_str(), &value)) return std::nullopt;
         auto bytes = value.bytes();
         if (!bytes)
             fail("rank " + std::to_string(of) + " published something else under " + std::string(key));
@@ -215,10 +215,10 @@ public:
 
 private:
     pmix_proc_t process(pmix_rank_t rank) const {
-        pmix_proc_t who{};
-        std::memcpy(who.nspace, self_.nspace, sizeof who.nspace);
-        who.rank = rank;
-        return who;
+        pmix_proc_t peer{};
+        std::memcpy(peer.nspace, self_.nspace, sizeof peer.nspace);
+        peer.rank = rank;
+        return peer;
     }
 
     bool done(pmix_status_t status, const char* call) {
@@ -228,17 +228,17 @@ private:
 
     // Optional: the answer is here since the fence, or nowhere; without the word the server would be called
     // and waited for two seconds.
-    bool ask(const pmix_proc_t& who, const char* key, Value* value) {
+    bool ask(const pmix_proc_t& peer, const char* key, Value* value) {
         pmix_info_t optional{};
         std::strncpy(optional.key, PMIX_OPTIONAL, PMIX_MAX_KEYLEN);
         optional.value.type = PMIX_BOOL;
         optional.value.data.flag = true;
-        return done(library_.get(&who, key, &optional, 1, value->slot()), key);
+        return done(library_.get(&peer, key, &optional, 1, value->slot()), key);
     }
 
-    std::optional<int> number_of(const pmix_proc_t& who, const char* key) {
+    std::optional<int> number_of(const pmix_proc_t& peer, const char* key) {
         Value value;
-        return ask(who, key, &value) ? value.number() : std::nullopt;
+        return ask(peer, key, &value) ? value.number() : std::nullopt;
     }
 
     std::optional<int> job_number(const char* key) { return number_of(process(PMIX_RANK_WILDCARD), key); }

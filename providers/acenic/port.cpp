@@ -84,7 +84,7 @@ void among_interrupts(const std::function<void()>& work) {
 
 // memif drops the socket on which it listened: it stays open, with a callback whose argument has been
 // freed, and which only the driver could take back. So the number stays taken, but by a file that never has
-// any event, and callers who were not answered yet are hung up.
+// any event, and callers that were not answered yet are hung up.
 void silence(int fd) {
     if (fd < 0) return;
     const Fd nothing(::eventfd(0, EFD_CLOEXEC));

@@ -42,7 +42,7 @@ void note_unacked(Endpoint& ep) {
     Tx& tx = ep.tx;
     const uint32_t looks = ++tx.acks.looks;
     const Outstanding& oldest = tx.outstanding[ep.vi->send.completed & ep.vi->send.mask];
-    // What is to be fetched would be done already, had it gone through the ring: a program that looks seldom
+    // What is to be fetched would be done already, if it were sent through the ring: a program that looks seldom
     // must not wait for many looks.
     const bool early = oldest.fetched && (looks & (looks - 1)) == 0;
     if (!early && looks % kLooksPerTime != 0) return;

@@ -36,7 +36,7 @@ BAD = [
     (lambda line: cell(line, 3, "looked at it"), "has no file or no test"),
     (lambda line: cell(line, 3, "open: not done yet"), "has no file or no test"),
     (lambda line: cell(line, 3, "not here: no"), "has no file or no test"),
-    (lambda line: cell(line, 3, "`adi_module_test rails strangers`"), "no case of that module"),
+    (lambda line: cell(line, 3, "`adi_module_test rails no_such_case`"), "no case of that module"),
     (lambda line: cell(line, 3, "`adi_module_test shm flapping`"), "no case of that module"),
     (lambda line: cell(line, 3, "`adi_module_test ipx sizes`"), "no module"),
     (lambda line: cell(line, 3, "`unit Loader.NeverWas`"), "no case in tests/unit"),

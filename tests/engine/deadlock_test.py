@@ -86,7 +86,7 @@ for way in ("shm", "via", "tcp"):
         1: {"what": "receive", "peers": [0], "tag": 71}, 2: {"peers": [0], "tag": 72}})
 deadlock("ring", "shm", [0, 1, 2], [0, 1, 2], {0: {"what": "send", "peers": [1], "tag": 5, "communicator": WORLD}, 2: {"peers": [0]}})
 deadlock("barrier", "shm", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1], "tag": 9}, 1: {"what": "collective", "tag": None}})
-deadlock("anyone", "tcp", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1, 2], "tag": -1, "one_is_enough": True,
+deadlock("any", "tcp", [0, 1], [0, 1, 2], {0: {"what": "receive", "peers": [1, 2], "tag": -1, "one_is_enough": True,
                                                   "communicator": "the ring"}})
 deadlock("finalize", "via", [0, 1], [0, 1, 2], {0: {"what": "probe", "peers": [1], "tag": 3}, 1: {"what": "finalize"}})
 

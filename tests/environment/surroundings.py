@@ -29,7 +29,7 @@ NAMESPACES = {
     "ns-cgroup": ["--cgroup"],
     "ns-net": ["--net"],
     "ns-user": ["--user", "--map-root-user"],
-    "ns-user-nobody": ["--user"],
+    "ns-user-unmapped": ["--user"],
     "ns-time-later": ["--time", "--fork", "--kill-child", "--monotonic", "1000000", "--boottime", "1000000"],
     "ns-time-earlier": ["--time", "--fork", "--kill-child", "--monotonic", "-100", "--boottime", "-100"],
 }

@@ -355,7 +355,7 @@ int role_close_everything(const Arguments& arguments) {
     VIP_VI_ATTRIBUTES attributes{};
     attributes.ReliabilityLevel = end->wanted.level;
     attributes.MaxTransferSize = 4096;
-    Address local(end->nic, "closed"), remote(end->nic, "nobody");
+    Address local(end->nic, "closed"), remote(end->nic, "no-waiter");
     for (int i = 0; i < 3; ++i) {
         require(VipCreateVi(end->nic, &attributes, nullptr, nullptr, &more), "VipCreateVi");
         VIP_VI_ATTRIBUTES theirs{};

@@ -288,8 +288,8 @@ class BrokenProviders(Case):
         self.assertIn("cannot be loaded", self.rejected("hollow"))
 
     def test_an_object_that_is_no_provider(self):
-        self.library("stranger.so")
-        self.assertIn("no provider", self.rejected("stranger"))
+        self.library("other.so")
+        self.assertIn("no provider", self.rejected("other"))
 
     def test_the_doctor_reports_it_with_a_cure(self):
         self.put("hollow.so", b"")

@@ -52,9 +52,20 @@ PLANTED_WORDS = [
     ("mpi-adi/engine/rma/origin.cpp", "struct Brief {};\n", "name 'Brief'"),
     ("mpi-adi/transport/via/post.hpp", "void lend_ring(Lane* c);\n", "name 'lend_ring'"),
     ("mpi-adi/transport/via/slots.hpp", "#pragma once\n", "file 'slots'"),
-    ("mpi-adi/transport/shm/shm.hpp", "// Nobody says goodbye.\n", "comment 'goodbye'"),
-    ("vipl/post.cpp", "// Whoever comes later waits.\n", "comment 'Whoever'"),
+    ("mpi-adi/transport/shm/shm.hpp", "// No peer says goodbye.\n", "comment 'goodbye'"),
+    ("vipl/post.cpp", "// Whoever comes later waits.\n", "'Whoever'; name the process"),
     ("kagent/settings.cpp", "int deaf_ms = 0;\n", "setting 'deaf_ms'"),
+    ("mpi-adi/engine/job.cpp", "int rail_patience = 0;\n", "setting 'rail_patience'"),
+    ("docs/faults.md", "# Faults\n\nA request that nobody answers.\n", "phrase 'nobody'"),
+    ("docs/faults.md", "# Faults\n\nAn answer that is\nbelieved.\n", "phrase 'believed'"),
+    ("core/wait/wait.hpp", "// Somebody computes.\n", "'Somebody'; name the process"),
+    ("vipl/nic.cpp", "// A look in vain.\n", "'in vain'; name the process"),
+    ("tests/unit/nic_test.cpp", "TEST(Nic, ForNobody) {}\n", "name 'ForNobody' has 'nobody'"),
+    ("kagent/server.cpp", "constexpr int kStrangerLimit = 1;\n", "name 'kStrangerLimit' has 'stranger'"),
+    ("providers/wire/node.hpp", "// Who sleeps is woken.\n", "comment 'Who'"),
+    ("providers/wire/node.hpp", "/*\n * The peer is gone.\n */\n", "comment 'gone'"),
+    ("utils/vipping/ping.hpp", "int who = 0;  // the handler hears it\n", "comment 'hears'"),
+    ("tests/udp/cut.py", "# Anybody may send it.\n", "'Anybody'; name the process"),
 ]
 
 

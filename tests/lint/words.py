@@ -9,6 +9,9 @@ import re
 import subprocess
 import sys
 
+# Subjects that are no part of the system, and what only people do: a sentence names the process, the thread, the peer or the user.
+PEOPLE = (r"\b(nobody|somebody|anybody|everybody|whoever|someone|anyone|strangers?|patience|patient(ly)?|evenings?|believ(es?|ed|ing)|"
+          r"in vain|at home)\b")
 # Phrases of documents and manual pages: what they mean is said plainly, and in the present tense.
 PHRASES = [
     (r"bad weather", "fault injection, injected faults, a lossy network"),
@@ -17,12 +20,12 @@ PHRASES = [
     (r"\bdiary\b", "log"),
     (r"\bverdict\b", "nack, result"),
     (r"\bnonsense\b", "invalid values, protocol error"),
-    (r"\bwhoever\b", "the thread that, each process that"),
     (r"\bcompanions?\b", "control QP"),
     (r"\bone evening\b|\bthat evening\b|\btonight\b", "machine, commit and date"),
     (r"not (come back|seen again)|was not seen again|has not been seen since", "what holds and what does not"),
     (r"\b(in|of) (\d+|one|two|three|twelve) (of (\d+|two|three|twelve) )?runs\b", "docs/measurements"),
     (r"\bused to (be|do|have|take|go)\b", "what holds"),
+    (PEOPLE, "the process, the peer, another thread, no program, ..."),
 ]
 HEADINGS = [
     (r"bad weather", "fault injection"),
@@ -40,7 +43,7 @@ PARTS = [
     (r"^(providers/(wire|packet|acenic)/|tests/unit/(wire|acenic))", {
         "usual": "fast path", "verdict": "host result", "lender": "zero-copy tx", "lends": "zero copy", "lent": "zero copy"}),
     (r"^providers/paramnet/", {"ahead": "prefetch", "nonsense": "protocol error", "verdict": "nack", "ways": "methods"}),
-    (r"^(mpi-adi/engine/|core/wait/)", {"company": "CPU contention", "seats": "CPU placement", "patience": "wait policy"}),
+    (r"^(mpi-adi/engine/|core/wait/)", {"company": "CPU contention", "seats": "CPU placement"}),
     (r"^mpi-adi/engine/rma/", {"brief": "inline op"}),
     (r"^(mpi-adi/transport|tests/adi)/", {"chores": "deferred work", "lend": "offer a ring", "doom": "fail later", "doomed": "failure",
                                           "ways": "methods, addresses", "strangers": "pending callers", "limbo": "unconfirmed"}),
@@ -63,13 +66,23 @@ FILES = {"usual_message", "hold", "pace", "kept_requests", "lender", "only_one",
          "holds", "between_looks", "slots", "lost", "short_way", "brief", "company", "seats", "first_look", "companion", "doubt", "hello"}
 FILE_SCOPE = re.compile(r"^(core|vipl|kagent|providers|mpi-adi)/")
 # Former names of settings: the table of aliases has them, and what tests and describes it.
-SETTINGS = re.compile(r"\bdeaf_ms\b|\bslots_after\b|\bDEAF_MS\b|\b\w*SLOTS_AFTER\b|\brail_patience\b|RAIL_PATIENCE\b", re.I)
+SETTINGS = re.compile(r"\bdeaf_ms\b|\bslots_after\b|\bDEAF_MS\b|\b\w*SLOTS_AFTER\b|\b\w*RAIL_PATIENCE\b", re.I)
 HAS_OLD_SETTINGS = {"core/config/config_keys.cpp", "tests/unit/core_config_test.cpp", "man/viaduct.toml.5.md", "CHANGELOG.md",
                     "tests/lint/words.py", "tests/lint/selftest.py"}
 SETTINGS_SCOPE = re.compile(r"^(?!docs/spec/)")
 # Phrases of comments in the folders of the product.
-COMMENTS = re.compile(r"\b(whoever|(short|general|long) way|goodbyes?|diary|verdict|nonsense|bad weather|companions?)\b", re.I)
+COMMENTS = re.compile(r"\b((short|general|long) way|goodbyes?|diary|verdict|nonsense|bad weather|companions?)\b", re.I)
 COMMENT_SCOPE = re.compile(r"^(core|vipl|kagent|providers|include|mpi-adi)/")
+PEOPLE_COMMENT_SCOPE = re.compile(r"^(core|vipl|kagent|providers|include|mpi-adi|utils)/")
+# The same words of people in all sources and scripts, in comments, texts and names. Programs of the VIA era (tests/legacy) and the
+# launchers' and system's own names stay as they are.
+PEOPLE_WORDS = re.compile(PEOPLE, re.I)
+PEOPLE_PARTS = {"nobody", "somebody", "anybody", "everybody", "whoever", "stranger", "strangers", "patience", "believe", "believes",
+                "believed"}
+PEOPLE_SCOPE = re.compile(r"^(?!docs/spec/|tests/(lint|legacy)/|tests/fuzz/corpus/)")
+LEFT_OUT = re.compile(r"^mpi-adi/engine/(waits\.cpp|progress\w*\.(cpp|hpp))$")
+# In the comment itself: what only people do, and a part that ends, leaves or is unmapped is not "gone".
+PEOPLE_IN_COMMENTS = re.compile(r"(//|^\s*/?\*).*?\b(who|whom|gone|hears?|owes?|thinks?|wants|learns of)\b", re.I)
 CODE = re.compile(r"\.(cpp|hpp|h|c)$")
 # Pages with limits of their own: lines (two screens), and columns.
 LINES = {"docs/performance.md": 100}
@@ -140,6 +153,11 @@ def faults_of_code(name, text):
             found = COMMENTS.search(line)
             if found:
                 yield f"{name}:{number}: comment '{found.group()}': say it plainly (docs/glossary.md)"
+    if PEOPLE_COMMENT_SCOPE.match(name) and not LEFT_OUT.match(name):
+        for number, line in enumerate(text.split("\n"), 1):
+            found = PEOPLE_IN_COMMENTS.search(line)
+            if found:
+                yield f"{name}:{number}: comment '{found.group(2)}'; say which process, thread or part does what"
     parts = {}
     for scope, words in PARTS:
         if re.match(scope, name):
@@ -156,6 +174,20 @@ def faults_of_code(name, text):
         for identifier in set(re.findall(r"[A-Za-z_]\w*", code)) if parts else ():
             for part in parts_of(identifier) & parts.keys():
                 yield f"{name}:{number}: name '{identifier}'; say {parts[part]}"
+
+
+def faults_of_people(name, text):
+    if not PEOPLE_SCOPE.match(name) or LEFT_OUT.match(name):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        line = SETTINGS.sub("", line)  # faults_of_settings() says where these may stand
+        found = PEOPLE_WORDS.search(line)
+        if found:
+            yield f"{name}:{number}: '{found.group()}'; name the process, the thread, the peer or the user"
+            continue
+        for identifier in set(re.findall(r"[A-Za-z_]\w*", line)):
+            for part in parts_of(identifier) & PEOPLE_PARTS:
+                yield f"{name}:{number}: name '{identifier}' has '{part}'; name the process, the thread, the peer or the user"
 
 
 def faults_of_settings(name, text):
@@ -176,6 +208,8 @@ def main():
             text = read(source, name)
             faults += faults_of_code(name, text)
             faults += faults_of_settings(name, text)
+            if not DOCUMENT.match(name):
+                faults += faults_of_people(name, text)
     print("\n".join(faults) or f"words: {len(names)} files, none of the words that were replaced")
     return 1 if faults else 0
 

@@ -31,10 +31,10 @@ std::string request(VIP_VI_HANDLE vi, Address to, VIP_ULONG timeout = 100) {
 
 std::string no_waiter() {
     const Free free;
-    return request(free.vi, address_of(nic(), "nobody"));
+    return request(free.vi, address_of(nic(), "no-waiter"));
 }
 
-std::string nobody_comes() {
+std::string no_program_comes() {
     Address at = address_of(nic(), "silent");
     Address from;
     VIP_VI_ATTRIBUTES got;
@@ -224,7 +224,7 @@ Rows rows_connect() {
          {"VIP_NO_MATCH", "no program waits", "discriminator"}},
         {"connect.silent",
          "VipConnectWait, and no request comes",
-         nobody_comes,
+         no_program_comes,
          {"VIP_TIMEOUT", "no request came", "silent"}},
         {"connect.zero", "VipConnectRequest with Timeout 0", no_time, {"Timeout is 0"}},
         {"connect.length",

@@ -61,7 +61,7 @@ class Looking(Case):
 
 
 class States(Looking):
-    def test_whoever_may_open_the_counters_cannot_shorten_them(self):
+    def test_a_reader_of_the_counters_cannot_shorten_them(self):
         # A process whose counters are unmapped would be ended by SIGBUS when it counts.
         with Program(VIPPING, "-s", "-d", "nic0") as server:
             server.line()
@@ -95,7 +95,7 @@ class States(Looking):
                 self.assertEqual(1, vi["send"]["posted"])
                 self.assertIsNone(vi["last_error"])
 
-    def test_age_of_the_oldest_descriptor_grows_while_somebody_waits_for_it(self):
+    def test_age_of_the_oldest_descriptor_grows_while_a_thread_waits_for_it(self):
         with Program(VIPPING, "-s") as server:
             server.line()
             with Program(VIPPING, "-i", "0.01", "-W", "60000", "localhost") as client:
@@ -125,7 +125,7 @@ class States(Looking):
             self.assertIn("/vipping", broken[0]["text"])
             self.assertIn("the process of the peer has ended", run("-p", str(server.pid)).stdout)
 
-    def test_of_a_peer_that_breaks_while_nobody_cleans_up(self):
+    def test_of_a_peer_that_breaks_without_a_cleanup(self):
         with Program(VIPPING, "-s") as server:
             server.line()
             with Program(VIPPING, "-i", "30", "localhost") as client:

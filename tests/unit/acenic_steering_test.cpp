@@ -109,8 +109,8 @@ TEST_F(AcenicSteering, AFrameForNoHostIsAnsweredAsANodeWould) {
     EXPECT_EQ(answer(bare(Kind::acknowledge, link_of(60, 0), 5, 32)), Kind::reset);
     EXPECT_EQ(answer(bare(Kind::disconnect, link_of(60, 0), 5, 8)), Kind::disconnected);
     EXPECT_EQ(answer(bare(Kind::reset, link_of(60, 0), 5)), Kind{});
-    EXPECT_EQ(answer(request("nobody", 5, 1)), Kind::no_match);
-    EXPECT_EQ(answer(request("nobody", 5, 1, Kind::peer_request)), Kind{});
+    EXPECT_EQ(answer(request("no-waiter", 5, 1)), Kind::no_match);
+    EXPECT_EQ(answer(request("no-waiter", 5, 1, Kind::peer_request)), Kind{});
     Bytes damaged = bare(Kind::acknowledge, link_of(60, 0), 5, 32);
     damaged[40] ^= std::byte{1};
     EXPECT_EQ(answer(damaged), Kind{}) << "a bad check is never answered";

@@ -530,9 +530,9 @@ TEST(AgentUsersTest, ANumberNamesOneUserUnlessOthersShareIt) {
     const Users container("0 100000 65536\n", "65534\n");
     EXPECT_TRUE(container.knows(0));
     EXPECT_FALSE(container.knows(65534));
-    const Users nobody_mapped("", "65000\n");
-    EXPECT_FALSE(nobody_mapped.knows(65000));
-    EXPECT_TRUE(nobody_mapped.knows(65534));
+    const Users overflow_mapped("", "65000\n");
+    EXPECT_FALSE(overflow_mapped.knows(65000));
+    EXPECT_TRUE(overflow_mapped.knows(65534));
 }
 
 TEST(AgentConnectTest, OverlongDiscriminatorsAreRefused) {

@@ -565,7 +565,7 @@ TEST(VipkadLifeTest, BrokenProviderIsARejectionWithACure) {
 
 // A client of another user: answers 'w' welcome, 'c' closed, '-' cannot connect; then what opening and
 // meeting the server gave.
-std::string as_nobody(const std::string& address) {
+std::string as_other_user(const std::string& address) {
     int result[2];
     if (::pipe(result) != 0) return "?";
     const pid_t child = ::fork();
@@ -614,7 +614,7 @@ TEST(VipkadUsersTest, AgentOfOneUserServesNoOther) {
     Place place;
     Daemon daemon(place.address);
     ASSERT_TRUE(daemon.up);
-    EXPECT_EQ(as_nobody(place.address), "c");
+    EXPECT_EQ(as_other_user(place.address), "c");
 }
 
 TEST(VipkadUsersTest, ServiceServesEveryUserButKeepsThemApart) {
@@ -636,7 +636,7 @@ TEST(VipkadUsersTest, ServiceServesEveryUserButKeepsThemApart) {
     w.context_id = 901;
     w.local.discriminator_len = 1;
     ASSERT_EQ(send_mail(server.get(), Mail::of(Type::kConnWait, w, 3)), Status::ok);
-    EXPECT_EQ(as_nobody(path), "wond") << "welcome, opened, no match, shutdown denied";
+    EXPECT_EQ(as_other_user(path), "wond") << "welcome, opened, no match, shutdown denied";
     daemon.end(SIGTERM);
 }
 

@@ -81,7 +81,7 @@ TEST_F(PacketRequests, AProgramsOwnPeerRequestIsNotForIt) {
 }
 
 TEST_F(PacketRequests, ANoMatchShowsThePassOfTheRequest) {
-    Bytes asked = request("nobody", 9, 100, Kind::request, named("", kFarHost));
+    Bytes asked = request("no-waiter", 9, 100, Kind::request, named("", kFarHost));
     const Target target = requests_.incoming(asked, kFarProgram, 1);
     EXPECT_EQ(target.slot, kNoSlot);
     EXPECT_EQ(target.answer, Kind::no_match);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // wire_capture FILE LIST: plays conversations that use every kind of frame on a simulated wire, writes them
-// as a pcap file (over Ethernet and over UDP, alternately) and what each frame is, one line each, for whoever
-// holds a dissector against it.
+// as a pcap file (over Ethernet and over UDP, alternately) and what each frame is, one line each, for a test that
+// compares a dissector with it.
 #include <cstdio>
 #include <vector>
 

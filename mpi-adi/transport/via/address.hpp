@@ -36,18 +36,18 @@ union Address {
     VIP_NET_ADDRESS head;
     unsigned char room[4 + 64 + 64];
 
-    void fill(const unsigned char* host, size_t host_len, const Discriminator& who) {
+    void fill(const unsigned char* host, size_t host_len, const Discriminator& ranks) {
         head.HostAddressLen = static_cast<VIP_UINT16>(host_len);
-        head.DiscriminatorLen = sizeof who;
+        head.DiscriminatorLen = sizeof ranks;
         std::memcpy(head.HostAddress, host, host_len);
-        std::memcpy(head.HostAddress + host_len, &who, sizeof who);
+        std::memcpy(head.HostAddress + host_len, &ranks, sizeof ranks);
     }
 };
 
 // False: this is none of ours.
-[[nodiscard]] inline bool read_discriminator(const VIP_NET_ADDRESS& address, Discriminator* who) {
-    if (address.DiscriminatorLen != sizeof *who || address.HostAddressLen > 64) return false;
-    std::memcpy(who, address.HostAddress + address.HostAddressLen, sizeof *who);
+[[nodiscard]] inline bool read_discriminator(const VIP_NET_ADDRESS& address, Discriminator* ranks) {
+    if (address.DiscriminatorLen != sizeof *ranks || address.HostAddressLen > 64) return false;
+    std::memcpy(ranks, address.HostAddress + address.HostAddressLen, sizeof *ranks);
     return true;
 }
 

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
             MPI_Recv(&x, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         else
             MPI_Allreduce(&x, &y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    } else if (strcmp(how, "anyone") == 0) { /* all receive from anywhere */
+    } else if (strcmp(how, "any") == 0) { /* all receive from anywhere */
         MPI_Comm named;
         MPI_Comm_dup(MPI_COMM_WORLD, &named);
         MPI_Comm_set_name(named, "the ring");

@@ -104,7 +104,7 @@ static void in_thread(void* (*run)(void*), void* argument) {
 static VIP_RETURN peer(VIP_ULONG timeout) {
     char local[256], remote[256];
     address(local, "peer");
-    address(remote, "nobody");
+    address(remote, "no-waiter");
     return VipConnectPeerRequest(vi, (VIP_NET_ADDRESS*)local, (VIP_NET_ADDRESS*)remote, timeout);
 }
 
@@ -166,13 +166,13 @@ static VIP_RETURN accept_it(void) {
     return r != VIP_SUCCESS ? r : VipConnectAccept(incoming, other);
 }
 static VIP_RETURN reject_it(void) { return VipConnectReject(incoming); }
-static VIP_RETURN ask_once(void) { return request(vi, "nobody", SHORT); }
+static VIP_RETURN ask_once(void) { return request(vi, "no-waiter", SHORT); }
 static VIP_RETURN ask_twice(void) { /* two threads that need a new connection to the agent, one of them in a hurry */
     VIP_VI_HANDLE other;
     VIP_RETURN r = VipCreateVi(nic, &attributes, NULL, NULL, &other);
     in_thread(ask, (void*)(size_t)30000);
     usleep(20000);
-    return r != VIP_SUCCESS ? r : request(other, "nobody", SHORT);
+    return r != VIP_SUCCESS ? r : request(other, "no-waiter", SHORT);
 }
 static VIP_RETURN disconnect(void) { return VipDisconnect(vi); }
 static VIP_RETURN peer_ask(void) { return peer(SHORT); }

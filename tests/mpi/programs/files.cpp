@@ -113,7 +113,7 @@ void strided(int block, int blocks, bool collective, bool gaps, const char* buff
     MPI_Info_set(info, "romio_cb_write", buffering);
     MPI_Info_set(info, "romio_cb_read", buffering);
     MPI_Info_set(info, "cb_buffer_size", "4096");  // so that there are several rounds
-    MPI_Info_set(info, "nobody_knows_this", "1");
+    MPI_Info_set(info, "unknown_hint", "1");
     MPI_File fh = open_new(MPI_MODE_RDWR | MPI_MODE_CREATE, info);
     MPI_Info_free(&info);
     MPI_File_get_info(fh, &info);
@@ -121,7 +121,7 @@ void strided(int block, int blocks, bool collective, bool gaps, const char* buff
     int flag = 0;
     MPI_Info_get(info, "romio_cb_write", 31, value, &flag);
     EXPECT(flag && std::string(value) == buffering);
-    MPI_Info_get(info, "nobody_knows_this", 31, value, &flag);
+    MPI_Info_get(info, "unknown_hint", 31, value, &flag);
     EXPECT(!flag);
     MPI_Info_free(&info);
 

@@ -30,7 +30,7 @@ void sessions() {
     EXPECT(MPI_Session_get_nth_pset(session, MPI_INFO_NULL, sets, &length, name) == MPI_ERR_ARG);
 
     MPI_Group group;
-    EXPECT(MPI_Group_from_session_pset(session, "mpi://nobody", &group) == MPI_ERR_ARG);
+    EXPECT(MPI_Group_from_session_pset(session, "mpi://none", &group) == MPI_ERR_ARG);
     EXPECT(MPI_Group_from_session_pset(session, "mpi://WORLD", &group) == MPI_SUCCESS);
     int size = 0;
     MPI_Group_size(group, &size);

@@ -130,7 +130,7 @@ void poll_function_fails() {
     EXPECT(work.polls == 1 && work.frees == 1);
 }
 
-void nobody_has_failed() {
+void none_has_failed() {
     int flag = ~(1 << (rank % 30));
     int expected = ~0;
     for (int i = 0; i < size; i++) expected &= ~(1 << (i % 30));
@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
     poll_function_calls_mpi();
     freed_before_it_is_complete();
     poll_function_fails();
-    nobody_has_failed();
+    none_has_failed();
     agreement_of_two_groups();
     windows_of_large_units();
     return report();
