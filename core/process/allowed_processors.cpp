@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Affinity is kept for each thread, the quota for the process. Any thread, no lock (spec/performance R8).
 #include "core/process/allowed_processors.hpp"
 
 #include <sched.h>
@@ -16,7 +17,7 @@
 namespace viaduct {
 namespace {
 
-constexpr int64_t kAffinityValid = 100'000'000;
+constexpr int64_t kAffinityValid = 100'000'000;  // ns, as below
 constexpr int64_t kQuotaValid = 10'000'000'000;
 
 // What our control groups grant, rounded up; a large number when they set no limit.

@@ -28,10 +28,10 @@ void CpuContention::give_way(unsigned long_ones) {
         return;
     }
     if (long_in_row_.fetch_add(1, std::memory_order_relaxed) + 1 < long_ones) return;
-    const int64_t belief =
+    const int64_t validity =
         std::clamp(valid_for_ns_.load(std::memory_order_relaxed) * 2, kShortestValidity, kLongestValidity);
-    valid_for_ns_.store(belief, std::memory_order_relaxed);
-    until_.store(now + belief, std::memory_order_relaxed);
+    valid_for_ns_.store(validity, std::memory_order_relaxed);
+    until_.store(now + validity, std::memory_order_relaxed);
 }
 
 bool CpuContention::computes() {

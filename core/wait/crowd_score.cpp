@@ -31,10 +31,10 @@ void CrowdScore::yielded(int64_t took, int64_t now) {
     const int64_t average = before + (std::min(took, kMostCounted) - before) / 8;
     average_.store(average, std::memory_order_relaxed);
     if (took >= kLongYield && average >= kLongYield) {
-        const int64_t belief =
+        const int64_t validity =
             std::clamp(2 * valid_for_.load(std::memory_order_relaxed), kShortestValidity, kLongestValidity);
-        valid_for_.store(belief, std::memory_order_relaxed);
-        until_.store(now + belief, std::memory_order_relaxed);
+        valid_for_.store(validity, std::memory_order_relaxed);
+        until_.store(now + validity, std::memory_order_relaxed);
     } else if (average < kLongYield && valid_for_.load(std::memory_order_relaxed) != 0) {
         valid_for_.store(0, std::memory_order_relaxed);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The three clients behind rte.hpp. Used by join() and by tests.
+// The three clients behind rte.hpp; which one a process takes is spec/mpi 1. Used by join() and by tests.
 #pragma once
 
 #include "mpi-adi/rte/rte.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The receiving half of a lane: looks for lines, and takes the short and usual messages. What else a line may
-// be is in receive_message.cpp. Everything here runs with vi.recv.lock held; its instructions are counted
-// (tests/bench/instructions.json).
+// The receiving half of a lane: finds lines, and places messages that lie inside a line into posted receives (fast
+// path of docs/data-path.md; checks: spec/descriptors 2.3). Other kinds of line are in receive_message.cpp. All with
+// vi.recv.lock held. It writes the receive, its buffer and this end's counters; instructions are counted (tests/bench).
 #include <algorithm>
 #include <cstring>
 
@@ -25,27 +25,27 @@ const Line& line_at(const Rx& rx, uint32_t position) {
 
 // How a message inside its line is taken.
 enum class Taking {
-    usual,  // it came alone, and neither it nor its receive has immediate data
+    plain,  // it came alone, and neither it nor its receive has immediate data
     alone,  // it came alone, and the sender waits for no acknowledgement
     in_row,
 };
 
 // A message inside its line goes into a receive of one segment, which is then taken but not complete. False:
-// anything unusual, and nothing has changed.
+// another form, and nothing has changed.
 template <Taking kTaking>
 [[gnu::always_inline]] inline bool place_short(Endpoint& ep, ViCore& vi, const Line& line, uint32_t meta,
                                                VIP_DESCRIPTOR** into) {
     constexpr uint32_t kAnyFlag = 15, kAcks = kTaking == Taking::alone ? kFlagAck : 0;
-    constexpr uint32_t kUnwanted = kTaking == Taking::usual ? kAnyFlag : kFlagBlocks | kAcks;
+    constexpr uint32_t kRefused = kTaking == Taking::plain ? kAnyFlag : kFlagBlocks | kAcks;
     WorkQueue& q = vi.recv;
-    if ((meta & (15 | kUnwanted << 4)) != kLineSend || meta >= (kInlineBytes + 1) << 8 || !q.has_untaken()) [[unlikely]]
+    if ((meta & (15 | kRefused << 4)) != kLineSend || meta >= (kInlineBytes + 1) << 8 || !q.has_untaken()) [[unlikely]]
         return false;
     auto* d = reinterpret_cast<VIP_DESCRIPTOR*>(q.slots[q.taken & q.mask]);
     const uint32_t form = read_form(d);  // written long ago
     const SegmentValue s = read_segment(d->DS[0].Local);
     const uint32_t length = length_in(meta);
-    const bool plain = kTaking == Taking::usual ? form == kFormOfMessage : is_form_of_message(form);
-    if (!plain || !may_receive(q.buffers, s, length)) [[unlikely]]
+    const bool fits = kTaking == Taking::plain ? form == kFormOfMessage : is_form_of_message(form);
+    if (!fits || !may_receive(q.buffers, s, length)) [[unlikely]]
         return false;
     copy_small(s.bytes(), line.payload, length);
     ep.peer_posted.store(line.extra, std::memory_order_relaxed);
@@ -97,7 +97,7 @@ template <Taking kTaking>
     Rx& rx = ep.rx;
     const uint32_t meta = meta_of(word);
     uint32_t status = VIP_STATUS_OP_RECEIVE;
-    if (kTaking != Taking::usual && (meta & kFlagImmediate << 4) != 0) {
+    if (kTaking != Taking::plain && (meta & kFlagImmediate << 4) != 0) {
         d->CS.ImmediateData = line.immediate;
         status |= VIP_STATUS_IMMEDIATE;
     }
@@ -184,7 +184,7 @@ template <Taking kTaking>
             push_from_receive(ep);
         return;
     }
-    if (rx.poll_budget == 0 || !atomic_equals(rx.polled, 1u) || !take_short_alone<Taking::usual>(ep, vi, line, word))
+    if (rx.poll_budget == 0 || !atomic_equals(rx.polled, 1u) || !take_short_alone<Taking::plain>(ep, vi, line, word))
         [[unlikely]]
         take_unusual(ep, vi);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Forks the processes, waits for them within the limit, and kills what is left then; see job.hpp.
 #include "job.hpp"
 
 #include <sched.h>

@@ -269,8 +269,8 @@ TEST(Config, AnOldNameInAFileIsReportedAndCounts) {
     const Config c = Config::parse("[agent]\ndeaf_ms = \"2s\"\n[mpi]\nslots_after = 3\nrail_patience = 4\n", "f");
     EXPECT_THAT(problems_of(c),
                 ElementsAre(HasSubstr("f:2: [agent] deaf_ms is the old name of client_stall_ms"),
-                            HasSubstr("f:4: [mpi] slots_after is the old name of eager_ring_after"),
-                            HasSubstr("f:5: [mpi] rail_patience is the old name of rail_timeout")));
+                            HasSubstr("f:5: [mpi] rail_patience is the old name of rail_timeout"),
+                            HasSubstr("f:4: [mpi] slots_after is the old name of eager_ring_after")));
     EXPECT_EQ(c.get_int("agent", "client_stall_ms"), 2000);
     EXPECT_EQ(c.get_int("mpi", "eager_ring_after"), 3);
     EXPECT_EQ(c.get_int("mpi", "rail_timeout"), 4);

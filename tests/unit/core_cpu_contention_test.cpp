@@ -20,7 +20,7 @@ protected:
         contention_.give_way(long_ones);
     }
     // How long another thread counts as computing from now on.
-    int64_t belief() {
+    int64_t validity() {
         const int64_t began = fake_now;
         while (contention_.computes()) fake_now += kSliceMs;
         return fake_now - began;
@@ -41,31 +41,31 @@ TEST_F(CpuContentionTest, IsAThreadThatKeptTheProcessorForASlice) {
 
 TEST_F(CpuContentionTest, IsDroppedAfterAWhile) {
     yield(3 * kSliceMs);
-    EXPECT_GT(belief(), 0);
+    EXPECT_GT(validity(), 0);
     EXPECT_FALSE(contention_.computes());
 }
 
 TEST_F(CpuContentionTest, ThatStaysIsAskedMoreAndMoreSeldom) {
     yield(3 * kSliceMs);
-    int64_t before = belief();
+    int64_t before = validity();
     for (int i = 0; i < 3; i++) {
         yield(3 * kSliceMs);
-        const int64_t again = belief();
+        const int64_t again = validity();
         EXPECT_GT(again, before);
         before = again;
     }
     for (int i = 0; i < 100; i++) yield(3 * kSliceMs);
-    EXPECT_LT(belief(), 2000 * kSliceMs) << "that the other thread has ended must be noticed";
+    EXPECT_LT(validity(), 2000 * kSliceMs) << "that the other thread has ended must be noticed";
 }
 
 TEST_F(CpuContentionTest, ThatHasEndedIsDroppedAtOnceAndBeginsAnew) {
     yield(3 * kSliceMs);
-    const int64_t first = belief();
+    const int64_t first = validity();
     yield(3 * kSliceMs);
     yield(10'000);
     EXPECT_FALSE(contention_.computes());
     yield(3 * kSliceMs);
-    EXPECT_EQ(belief(), first);
+    EXPECT_EQ(validity(), first);
 }
 
 TEST_F(CpuContentionTest, TakesAsManyLongYieldsInARowAsAskedFor) {

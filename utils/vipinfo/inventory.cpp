@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
+// Queries the agent over its protocol (viaduct/kagent.hpp), loads each provider, and reads the configuration. Changes
+// nothing but that it may start the agent. One thread; see inventory.hpp.
 #include "utils/vipinfo/inventory.hpp"
 
 #include <fmt/format.h>
