@@ -2,7 +2,7 @@
 // See control.hpp.
 #include "mpi-adi/engine/robust/control.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "mpi-adi/engine/engine.hpp"
 #include "mpi-adi/engine/robust/agreement.hpp"
@@ -85,7 +85,7 @@ void send_control(process_t& to, const mpip_comm& way, Control kind, const std::
         return;
     Request* const request = new_request(Request::Kind::send);
     request->owned = std::make_unique_for_overwrite<char[]>(bytes.size() + 1);
-    std::memcpy(request->owned.get(), bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), request->owned.get());
     request->r_flags = MPIP_REQ_SEND;
     request->r_tag = int(kind);
     request->r_proc = &to;

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What each call of a job of four processes gives when one has died, by name; and processes that are stopped, which
+// are slow and not lost. usage: robust_calls calls | stopped [SECONDS]
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/mpi/programs/check.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kProcesses = 4;
+constexpr int kVictim = 3;
+constexpr int kLeft = kProcesses - 1;
+constexpr unsigned kLongest = 100;  // seconds until one that waits for ever ends
+
+int rank;
+
+void pause_for(int milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
+
+[[noreturn]] void die() {
+    ::raise(SIGKILL);
+    std::abort();
+}
+
+int failed_of(MPI_Comm comm) {
+    MPI_Group failed = MPI_GROUP_NULL;
+    int count = -1;
+    EXPECT(MPIX_Comm_get_failed(comm, &failed) == MPI_SUCCESS);
+    MPI_Group_size(failed, &count);
+    MPI_Group_free(&failed);
+    return count;
+}
+
+int receive_from(int source, int tag, MPI_Comm comm) {
+    int word = -1;
+    return MPI_Recv(&word, 1, MPI_INT, source, tag, comm, MPI_STATUS_IGNORE);
+}
+
+// Bits that all have, whatever they acknowledge.
+int agree(MPI_Comm comm) {
+    int flags = 0xff ^ 1 << rank;
+    const int error = MPIX_Comm_agree(comm, &flags);
+    int all = 0xff;
+    for (int other = 0; other < (failed_of(comm) == 0 ? kProcesses : kLeft); other++) all &= ~(1 << other);
+    EXPECT(flags == all);
+    return error;
+}
+
+void acknowledge(MPI_Comm comm) { EXPECT(MPIX_Comm_failure_ack(comm) == MPI_SUCCESS); }
+
+// A receive that was posted before the death, one that comes later, one from anywhere; collective calls; those left.
+void calls_after_a_death(MPI_Comm comm) {
+    MPI_Request anywhere;
+    int word = -1;
+    EXPECT(agree(comm) == MPI_SUCCESS);
+    EXPECT(MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 5, comm, &anywhere) == MPI_SUCCESS);
+    EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+    if (rank == kVictim) {
+        pause_for(100);
+        die();
+    }
+    EXPECT(receive_from(kVictim, 1, comm) == MPIX_ERR_PROC_FAILED);
+    EXPECT(receive_from(kVictim, 1, comm) == MPIX_ERR_PROC_FAILED);
+    EXPECT(MPI_Wait(&anywhere, MPI_STATUS_IGNORE) == MPIX_ERR_PROC_FAILED_PENDING);
+    EXPECT(anywhere != MPI_REQUEST_NULL);
+    EXPECT(receive_from(MPI_ANY_SOURCE, 1, comm) == MPIX_ERR_PROC_FAILED);
+    EXPECT(MPI_Barrier(comm) == MPIX_ERR_PROC_FAILED);
+    EXPECT(failed_of(comm) == 1);
+
+    // An agreement succeeds when all have acknowledged.
+    EXPECT(agree(comm) == MPIX_ERR_PROC_FAILED);
+    if (rank != kLeft - 1) acknowledge(comm);
+    EXPECT(agree(comm) == MPIX_ERR_PROC_FAILED);
+    if (rank == kLeft - 1) acknowledge(comm);
+    EXPECT(agree(comm) == MPI_SUCCESS);
+
+    // Messages among those that are left go on; collective calls do not.
+    EXPECT(MPI_Send(&rank, 1, MPI_INT, (rank + 1) % kLeft, 5, comm) == MPI_SUCCESS);
+    MPI_Status status;
+    int error = MPI_Wait(&anywhere, &status);
+    if (error == MPIX_ERR_PROC_FAILED_PENDING) error = MPI_Wait(&anywhere, &status);  // of before the acknowledgement
+    EXPECT(error == MPI_SUCCESS);
+    EXPECT(status.MPI_SOURCE == (rank + kLeft - 1) % kLeft && word == status.MPI_SOURCE);
+    EXPECT(MPI_Barrier(comm) == MPIX_ERR_PROC_FAILED);
+    EXPECT(agree(comm) == MPI_SUCCESS);  // all have come so far
+}
+
+// A revocation reaches those that wait, and one to whom nothing more can be sent at the moment.
+void revocation(MPI_Comm comm) {
+    constexpr int kMessages = 400, kBytes = 60000;
+    if (rank == 0) {
+        const std::vector<char> data(kBytes);
+        std::vector<MPI_Request> sends(kMessages);
+        for (MPI_Request& one : sends) MPI_Isend(data.data(), kBytes, MPI_CHAR, kLeft - 1, 7, comm, &one);
+        EXPECT(MPIX_Comm_revoke(comm) == MPI_SUCCESS);
+        MPI_Waitall(kMessages, sends.data(), MPI_STATUSES_IGNORE);
+        return;
+    }
+    if (rank == kLeft - 1) pause_for(500);
+    EXPECT(receive_from(0, 9, comm) == MPIX_ERR_REVOKED);
+}
+
+void work_of_all(MPI_Comm comm, int processes) {
+    int one = 1, sum = 0;
+    EXPECT(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    EXPECT(sum == processes);
+}
+
+MPI_Comm shrink(MPI_Comm comm) {
+    MPI_Comm left = MPI_COMM_NULL;
+    int size = 0;
+    EXPECT(MPIX_Comm_shrink(comm, &left) == MPI_SUCCESS);
+    MPI_Comm_size(left, &size);
+    EXPECT(size == kLeft);
+    work_of_all(left, kLeft);
+    return left;
+}
+
+MPI_Comm calls(MPI_Comm comm) {
+    calls_after_a_death(comm);
+    revocation(comm);
+    return shrink(comm);
+}
+
+// Stops this process; a child that holds nothing of it lets it go on.
+void stop_for(int seconds) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::close_range(0, ~0U, 0);
+        ::sleep(unsigned(seconds));
+        ::kill(::getppid(), SIGCONT);
+        ::_exit(0);
+    }
+    ::raise(SIGSTOP);
+    ::waitpid(child, nullptr, 0);
+}
+
+// All wait for the stopped one; then it is stopped while another one dies.
+MPI_Comm stopped(MPI_Comm comm, int seconds) {
+    constexpr int kStopped = 1;
+    EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+    auto begun = Clock::now();
+    if (rank == kStopped) stop_for(seconds);
+    work_of_all(comm, kProcesses);
+    EXPECT(Clock::now() - begun > std::chrono::seconds(seconds) / 2);
+    EXPECT(failed_of(comm) == 0);
+
+    EXPECT(MPI_Barrier(comm) == MPI_SUCCESS);
+    begun = Clock::now();
+    if (rank == kStopped) stop_for(seconds);
+    if (rank == kVictim) {
+        pause_for(500);
+        die();
+    }
+    const int error = receive_from(kVictim, 1, comm);
+    EXPECT(error == MPIX_ERR_PROC_FAILED || error == MPIX_ERR_REVOKED);
+    EXPECT(MPIX_Comm_revoke(comm) == MPI_SUCCESS);
+    MPI_Comm left = shrink(comm);
+    EXPECT(Clock::now() - begun > std::chrono::seconds(seconds) / 2);
+    EXPECT(failed_of(comm) == 1);
+    return left;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const bool stops = argc > 1 && std::string(argv[1]) == "stopped";
+    const int seconds = argc > 2 ? std::atoi(argv[2]) : 10;
+    MPI_Init(&argc, &argv);
+    ::alarm(kLongest);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm comm;
+    EXPECT(MPI_Comm_dup(MPI_COMM_WORLD, &comm) == MPI_SUCCESS);
+    MPI_Comm left = stops ? stopped(comm, seconds) : calls(comm);
+    int all = 0;
+    MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, left);
+    if (rank == 0 && all == 0) std::puts("No Errors");
+    MPI_Comm_free(&left);
+    MPI_Comm_free(&comm);
+    MPI_Finalize();
+    return all != 0;
+}
