@@ -104,7 +104,7 @@ def remake(targets, build, log):
 
 
 def judge(mutant, build, log):
-    targets = sorted({table.how_to_run(test, build)[1] for test in mutant.tests} | set(mutant.targets))
+    targets = sorted(({table.how_to_run(test, build)[1] for test in mutant.tests} - {None}) | set(mutant.targets))
     if not remake(targets, build, log):
         return NO_BASE, "it does not build without the change"
     base = failed_tests(mutant.tests, build, mutant.name, log)
