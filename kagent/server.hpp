@@ -22,6 +22,8 @@
 
 namespace viaduct::kagent {
 
+inline constexpr int64_t kMillisecond = 1'000'000;
+
 // Lets SIGTERM, SIGINT and SIGHUP wait until Server reads them: between taking the address and serving it, one of them
 // would leave the path behind. The set of them. Main thread, before others are started.
 sigset_t hold_end_signals();
@@ -42,6 +44,10 @@ public:
     void run();
 
 private:
+    static constexpr int64_t kLook = 500 * kMillisecond;  // between two looks at clients that are silent or stalled
+    static constexpr int64_t kTaking = 2 * kMillisecond;  // between two looks whether files have been taken
+    // Two watched descriptors per client share its key; the lowest bit tells them apart.
+    static constexpr uint64_t kProcessBit = 1;
     enum class Watch : uint64_t { listener = 1, signals = 2, links = 3, first_client = 16 };
 
     void send(uint64_t session, Mail mail) override;

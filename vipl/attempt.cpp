@@ -33,8 +33,8 @@ VIP_RETURN begin_attempt(Vi& vi, VIP_VI_HANDLE handle, bool peer) {
 Status run_attempt(Vi& vi, ConnectOp* op, Deadline deadline, ConnectResult* result) {
     ConnectResult local;
     if (result == nullptr) result = &local;
-    await_in_slices(
-        *vi.nic, op, deadline, [&vi] { return !vi.attempt.given_up.load(); }, result);
+    const auto wanted = [&vi] { return !vi.attempt.given_up.load(); };
+    (void)await_in_slices(*vi.nic, op, deadline, wanted, result);  // connect_finish says how it ended
     return vi.nic->ops->connect_finish(op, result);
 }
 
@@ -98,7 +98,7 @@ void give_up_attempt(Vi& vi) {
         op = attempt.op;
     }
     ConnectResult unused;
-    conclude_attempt(vi, vi.ops->connect_finish(op, &unused));
+    (void)conclude_attempt(vi, vi.ops->connect_finish(op, &unused));  // given up: the result is known
 }
 
 void finish_left_attempt(Vi& vi) { give_up_attempt(vi); }

@@ -178,12 +178,12 @@ VIP_RETURN connect_wait(Nic& nic, const VIP_NET_ADDRESS& local, Deadline deadlin
     // The handle is looked at between slices: VipCloseNic ends the wait.
     const auto open = [&nic] { return nic.handle.load() != 0; };
     ConnectResult result;
-    await_in_slices(nic, op, deadline, open, &result);
+    (void)await_in_slices(nic, op, deadline, open, &result);  // connect_finish says how it ended
     const Status ended = nic.ops->connect_finish(op, &result);
     if (ended == Status::ok) {
         const VIP_RETURN kept = open() ? keep_request(nic, address, result, out) : VIP_INVALID_PARAMETER;
         if (kept != VIP_SUCCESS) {
-            nic.ops->reject(nic.context, result.incoming);
+            (void)nic.ops->reject(nic.context, result.incoming);  // as in connect_reject
             return kept;
         }
         write_address(result.remote, remote);
@@ -244,7 +244,7 @@ VIP_RETURN connect_reject(VIP_CONN_HANDLE connection_handle) {
     const NicPin pin(connection->nic, connection->handle, connection_handle);
     if (!pin || !take_connection(*pin, *connection, connection_handle)) return refuse_connection(connection_handle);
     // Whether the requester still waits makes no difference (spec/calls 4.3).
-    pin->ops->reject(pin->context, connection->incoming);
+    (void)pin->ops->reject(pin->context, connection->incoming);
     end_connection(*pin, *connection);
     return VIP_SUCCESS;
 }
@@ -287,7 +287,7 @@ VIP_RETURN peer_request(Vi& vi, VIP_VI_HANDLE handle, const VIP_NET_ADDRESS& loc
     const Status status =
         nic.ops->peer_request(nic.context, vi.core, from, to, vi.core.traits, deadline, &op);
     if (status != Status::ok) {
-        conclude_attempt(vi, status);
+        (void)conclude_attempt(vi, status);  // why the request failed is told, not what ended it meanwhile
         return to_return(CallKind::create, status);
     }
     vi.attempt.deadline = deadline;  // ours alone until the attempt is left

@@ -78,14 +78,12 @@ void take_signals() {
     ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
 }
 
-void end_process() {
-    start_thread(
-        "vipl-exit", kDefaultStack,
-        [](void*) {
-            take_signals();
-            std::exit(0);
-        },
-        nullptr);
+bool end_process() {
+    const auto leave = [](void*) {
+        take_signals();
+        std::exit(0);
+    };
+    return start_thread("vipl-exit", kDefaultStack, leave, nullptr) == Status::ok;
 }
 
 }  // namespace viaduct::vipl

@@ -11,8 +11,8 @@ namespace viaduct::vipl {
 bool only_helpers_are_left();
 
 // What the last thread of a program does when it ends: exit(0), unless a signal that has waited ends the process. On a
-// thread of its own, which has the stack for the program's exit handlers.
-void end_process();
+// thread of its own, which has the stack for the program's exit handlers. False: there is none now; to be tried again.
+[[nodiscard]] bool end_process();
 
 // The calling helper takes the process' signals from now on.
 void take_signals();

@@ -146,8 +146,7 @@ void EventThread::do_deferred() {
 void EventThread::look_for_the_program() {
     if (ending_ || !only_helpers_are_left()) return;
     if (expects_calls_()) return take_signals();
-    ending_ = true;
-    end_process();
+    ending_ = end_process();
 }
 
 // The set to wait on; -1: another thread has taken our place.

@@ -13,7 +13,7 @@ namespace viaduct {
 // Every way an operation of ours can end. The C boundary maps it to the VIP_RETURN of the call
 // (vipl/status.cpp); each value has one meaning. Sources: spec/adi N42-N45 (broken, closed, not_supported,
 // invalid), spec/adi B14 (too_large), spec/adi B15 (misaligned), spec/header 4.
-enum class Status : int32_t {
+enum class [[nodiscard]] Status : int32_t {
     ok = 0,
     not_done,          // still pending; call again
     invalid,           // bad argument; nothing happened

@@ -169,17 +169,18 @@ void leave_at_once(Mail& mail, const kagent::Joined& joined) {
 }
 
 // Undoes an answer that came after its attempt had ended, so that the other end does not stay connected to nothing.
-// `to_be_confirmed`: it was a request, and the acceptor is not connected yet.
+// `to_be_confirmed`: it was a request, and the acceptor is not connected yet. An agent that cannot be told has ended,
+// and what it knew with it.
 void undo(UserAgent& agent, Mail& answer, uint64_t context_id, bool to_be_confirmed) {
     kagent::Incoming incoming;
     kagent::Joined joined;
     if (answer.type() == Type::kIncoming && answer.get(&incoming)) {
-        tell(agent, Type::kConnReject, context_id, incoming.incoming);
+        (void)tell(agent, Type::kConnReject, context_id, incoming.incoming);
     } else if (answer.type() == Type::kJoined && answer.get(&joined)) {
         VIADUCT_LOG(warn, "paramnet",
                     "connecting: the agent's answer came too late: the connection is given up");
         if (to_be_confirmed) {
-            tell(agent, Type::kConnReject, context_id, joined.connection_id);
+            (void)tell(agent, Type::kConnReject, context_id, joined.connection_id);
         } else {
             leave_at_once(answer, joined);
         }
@@ -237,7 +238,7 @@ Status attach(ConnectOp& op, Mail& mail) {
     if (const Status mapped = map_joint(op, joined, mail, &joint); mapped != Status::ok) {
         // After a request the acceptor waits for the confirmation; in all other cases the other end is connected.
         if (op.kind == ConnectOp::request) {
-            tell(*op.nic->agent, Type::kConnReject, op.nic->context_id, joined.connection_id);
+            (void)tell(*op.nic->agent, Type::kConnReject, op.nic->context_id, joined.connection_id);
         } else {
             leave_at_once(mail, joined);
         }
@@ -350,7 +351,7 @@ Status connect_await(ConnectOp* op, Deadline deadline, ConnectResult* result) {
         Mail answer;
         const Status waited = op->nic->agent->agent_await(op->ticket, deadline, &answer);
         if (waited == Status::ok) {
-            take_answer(*op, answer);
+            (void)take_answer(*op, answer);  // op->result has it
         } else if (waited == Status::not_done) {
             return Status::not_done;
         } else {
@@ -374,12 +375,12 @@ Status connect_finish(ConnectOp* op, ConnectResult* result) {
             agent.agent_await(ticket, now_ns() + kCourtesyNs, &answer) == Status::not_done)
             agent.agent_abandon(ticket, nullptr, 0);
         if (agent.agent_await(op->ticket, now_ns(), &answer) == Status::ok) {
-            take_answer(*op, answer);
+            (void)take_answer(*op, answer);  // op->result has it
         } else {
             // A slow agent may have decided nevertheless; its answer is then undone when it comes.
             agent.agent_abandon(op->ticket, op->kind == ConnectOp::request ? undo_request : undo_other,
                                 op->nic->context_id);
-            op->decide(Status::timeout);
+            (void)op->decide(Status::timeout);
         }
     }
     *result = op->result;

@@ -6,10 +6,11 @@
 
 #include <cstdint>
 
+#include "viaduct/types.hpp"
+
 namespace viaduct {
 struct NicContext;
 struct Endpoint;
-enum class Status : int32_t;
 }  // namespace viaduct
 
 namespace viaduct::paramnet {

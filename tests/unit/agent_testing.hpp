@@ -69,7 +69,7 @@ inline Mail hello(int fd, uint32_t flags = 0, uint16_t low = kagent::kVersionMin
     h.version_max = high;
     Mail m;
     if (send_mail(fd, Mail::of(kagent::Type::kHello, h, 1)) == Status::ok)
-        (void)!static_cast<int>(receive_mail(fd, &m));
+        (void)receive_mail(fd, &m);
     return m;
 }
 

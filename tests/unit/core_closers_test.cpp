@@ -2,17 +2,19 @@
 // Files of clients that take long to close: few threads wait for them, and no others.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include "agent_testing.hpp"
 #include "core/shm/foreign_files.hpp"
+#include "lingering_socket.hpp"
 
 namespace viaduct {
 namespace {
 
 using namespace agent_testing;
+
+constexpr int kTenMinutes = 600;
 
 Fd memory(off_t bytes) {
     Fd fd(::memfd_create("closers-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -33,27 +35,6 @@ std::pair<Fd, Fd> pair_of_sockets() {
     return {Fd(ends[0]), Fd(ends[1])};
 }
 
-// Its closing waits ten minutes for a far end that takes nothing, unless that is forbidden before.
-Fd lingering(Fd* far_end) {
-    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
-    EXPECT_EQ(::listen(listener.get(), 1), 0);
-    EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-    Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
-    *far_end = Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const std::vector<char> bytes(1 << 16);
-    while (::send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
-    }
-    const linger ten_minutes{1, 600};
-    EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &ten_minutes, sizeof ten_minutes), 0);
-    return socket;
-}
-
 TEST(Closers, WhatClosesAtOnceIsMemoryAndEventsWithoutMuchInThem) {
     EXPECT_TRUE(closes_at_once(memory(4096)));
     EXPECT_TRUE(closes_at_once(Fd(::eventfd(0, EFD_CLOEXEC))));
@@ -67,7 +48,7 @@ TEST(Closers, WhatClosesAtOnceIsMemoryAndEventsWithoutMuchInThem) {
 TEST(Closers, LingeringSocketsKeepNeitherTheirThreadsNorEachOther) {
     Closers closers;
     std::vector<Fd> far_ends(40), files;
-    for (Fd& far : far_ends) files.push_back(lingering(&far));
+    for (Fd& far : far_ends) files.push_back(lingering_socket(&far, kTenMinutes));
     const int64_t begin = now_ns();
     closers.close(1000, std::move(files));
     EXPECT_LT(now_ns() - begin, 5'000 * kMs);
@@ -93,7 +74,7 @@ TEST(Closers, ASocketWithoutFilesIsClosedHereAndOneWithFilesElsewhere) {
 
     auto [mine, his] = pair_of_sockets();
     Fd far_end;
-    put_into(his, lingering(&far_end));
+    put_into(his, lingering_socket(&far_end, kTenMinutes));
     EXPECT_TRUE(brings_files(mine.get()));
     EXPECT_TRUE(brings_files(mine.get())) << "looking takes nothing";
     const int64_t begin = now_ns();
@@ -112,7 +93,7 @@ TEST(Closers, SocketsInSocketsAreEmptiedToo) {
     Closers closers;
     auto [inner, inner_far] = pair_of_sockets();
     Fd far_end;
-    put_into(inner_far, lingering(&far_end));
+    put_into(inner_far, lingering_socket(&far_end, kTenMinutes));
     auto [outer, outer_far] = pair_of_sockets();
     {
         alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};

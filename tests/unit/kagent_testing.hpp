@@ -120,4 +120,36 @@ inline EndAddress at(const NicAddress& host, const std::string& discriminator) {
 
 inline NicAddress nic_address(uint16_t index) { return fake::nic("fake", index).address; }
 
+inline ConnWait wait_at(uint64_t context, const std::string& d) {
+    ConnWait w;
+    w.context_id = context;
+    w.local = at({}, d);
+    std::memset(w.local.host.bytes, 0xEE, sizeof w.local.host.bytes);  // programs leave it uninitialised
+    return w;
+}
+
+inline ConnRequest request_to(uint64_t context, const std::string& local, const NicAddress& host,
+                       const std::string& remote, uint32_t timeout_ms = 0xFFFFFFFF) {
+    ConnRequest r;
+    r.context_id = context;
+    r.local = at({}, local);
+    r.remote = at(host, remote);
+    r.traits.reliability = 2;
+    r.traits.max_transfer = 65600;
+    r.timeout_ms = timeout_ms;
+    r.endpoint_words[0] = 40 + static_cast<uint32_t>(context);
+    return r;
+}
+
+// Two sessions, each with an open NIC.
+struct TwoEnds : Bench {
+    explicit TwoEnds(AgentSettings settings = {}, uid_t second_user = 1000) : Bench(std::move(settings)) {
+        server = join(1000);
+        client = join(second_user);
+        here = open(server, "fake0", 0, 2);
+        there = open(client, "fake1", 0, 3);
+    }
+    uint64_t server, client, here, there;
+};
+
 }  // namespace viaduct::kagent::testing

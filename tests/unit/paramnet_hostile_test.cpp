@@ -399,7 +399,7 @@ TEST(Hostile, JoinedMailsThatDoNotFitAreRefused) {
         nic_a.agent.answer(waiting.ticket, std::move(mail));
         ConnectResult result;
         const Status status = ops().connect_await(op, kNever, &result);
-        ops().connect_finish(op, &result);
+        EXPECT_EQ(ops().connect_finish(op, &result), status);
         return status;
     };
     EXPECT_EQ(attempt([](kagent::Joined&, Mail&) {}), Status::ok);

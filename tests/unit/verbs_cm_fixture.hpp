@@ -109,7 +109,7 @@ protected:
             op_->decided = true;
             op_->result.status = Status::timeout;
             ConnectResult unused;
-            connect_finish(op_, &unused);
+            (void)connect_finish(op_, &unused);
         }
         for (Link* link : nic_.dropped) destroy_link(link);
     }

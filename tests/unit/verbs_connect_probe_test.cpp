@@ -194,7 +194,7 @@ TEST_F(VerbsConnectProbe, OnlyARequestThatIsThoughtAboutIsKnown) {
     decide(*accepting, Status::timeout);
     EXPECT_EQ(answer_to_probe(7), Refusal::no_match);
     ConnectResult unused;
-    connect_finish(accepting, &unused);
+    EXPECT_EQ(connect_finish(accepting, &unused), Status::timeout);
 }
 
 TEST_F(VerbsConnectProbe, AKindOfRequestThatIsNotKnownIsToldSo) {

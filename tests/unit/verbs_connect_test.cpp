@@ -54,7 +54,7 @@ TEST_F(VerbsConnect, ARefusalIsToldAsWhatItIs) {
         ASSERT_TRUE(op_->decided);
         EXPECT_EQ(op_->result.status, row.status);
         ConnectResult unused;
-        connect_finish(std::exchange(op_, nullptr), &unused);
+        EXPECT_EQ(connect_finish(std::exchange(op_, nullptr), &unused), row.status);
     }
 }
 
