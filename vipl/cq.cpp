@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "vipl/dispatcher.hpp"
+#include "vipl/destroy.hpp"
 #include "vipl/poll_backoff.hpp"
 #include "vipl/vi.hpp"
 #include "vipl/why.hpp"
@@ -91,18 +91,8 @@ VIP_RETURN destroy_pinned(Nic& nic, Cq& cq, VIP_CQ_HANDLE handle) {
 
 }  // namespace
 
-// As destroy_vi().
 VIP_RETURN destroy_cq(Cq& cq, VIP_CQ_HANDLE handle) {
-    std::shared_ptr<Dispatcher> dispatcher;
-    {
-        const NicPin pin(cq.nic, cq.handle, handle);
-        if (!pin) return refuse_cq(handle);
-        dispatcher = pin->dispatcher;
-        const VIP_RETURN result = destroy_pinned(*pin, cq, handle);
-        if (result != VIP_SUCCESS) return result;
-    }
-    dispatcher->await_handler_of(handle);
-    return VIP_SUCCESS;
+    return destroy_after_handler(cq, handle, destroy_pinned, refuse_cq);
 }
 
 namespace {

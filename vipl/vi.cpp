@@ -7,7 +7,7 @@
 #include "core/text/code_names.hpp"
 #include "vipl/connection.hpp"
 #include "vipl/cq.hpp"
-#include "vipl/dispatcher.hpp"
+#include "vipl/destroy.hpp"
 #include "vipl/memory.hpp"
 #include "vipl/nic.hpp"
 #include "vipl/stats.hpp"
@@ -229,18 +229,8 @@ VIP_RETURN destroy_pinned(Nic& nic, Vi& vi, VIP_VI_HANDLE handle) {
 
 }  // namespace
 
-// A handler that runs for it ends first, since programs free its context next.
 VIP_RETURN destroy_vi(Vi& vi, VIP_VI_HANDLE handle) {
-    std::shared_ptr<Dispatcher> dispatcher;
-    {
-        const NicPin pin(vi.nic, vi.handle, handle);
-        if (!pin) return refuse_vi(handle);
-        dispatcher = pin->dispatcher;
-        const VIP_RETURN result = destroy_pinned(*pin, vi, handle);
-        if (result != VIP_SUCCESS) return result;
-    }
-    dispatcher->await_handler_of(handle);
-    return VIP_SUCCESS;
+    return destroy_after_handler(vi, handle, destroy_pinned, refuse_vi);
 }
 
 namespace {

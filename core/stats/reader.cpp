@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "core/stats/reader.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 
 #include "core/clock/clock.hpp"
-#include "core/shm/segment.hpp"
+#include "core/process/shown_memory.hpp"
 #include "core/text/printable.hpp"
 
 namespace viaduct::stats {
@@ -23,54 +18,28 @@ namespace {
 constexpr uint32_t kMostRecordBytes = 1 << 16;
 constexpr uint32_t kMostRecords = 1 << 16;
 
-using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
-
-std::string link_of(const std::string& path) {
-    char text[256];
-    const ssize_t n = ::readlink(path.c_str(), text, sizeof text - 1);
-    return n > 0 ? std::string(text, static_cast<size_t>(n)) : std::string();
-}
-
 bool read_at(int fd, size_t at, void* to, size_t bytes) {
     return ::pread(fd, to, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
 }
 
 std::string text_at(const char* bytes, size_t most) { return printable({bytes, ::strnlen(bytes, most)}); }
 
-// What getpid() says there: in a PID namespace below ours it has another number (the last of NSpid).
-uint32_t own_number_of(pid_t pid) {
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(status, line);) {
-        if (line.rfind("NSpid:", 0) == 0)
-            return static_cast<uint32_t>(std::strtoul(&line[line.find_last_of("\t ") + 1], nullptr, 10));
-    }
-    return static_cast<uint32_t>(pid);
-}
-
-// The segment of that process among its descriptors. A forked child still has its parent's: the header tells.
 Look find_segment(pid_t pid, Fd* out) {
-    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-    const Folder entries(::opendir(folder.c_str()), ::closedir);
-    if (!entries) return errno == EACCES || errno == EPERM ? Look::no_permission : Look::no_process;
-    const std::string wanted = std::string("/memfd:") + kSegmentName;
-    Look found = Look::no_stats;
-    while (const dirent* entry = ::readdir(entries.get())) {
-        const std::string path = folder + "/" + entry->d_name;
-        const std::string target = link_of(path);
-        if (target != wanted && target != wanted + " (deleted)") continue;
-        // Whatever really is behind that name, opening it does not block.
-        Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-        if (!fd.valid()) {
-            found = Look::no_permission;
-            continue;
-        }
+    const auto is_it = [pid](const Fd& fd) {
         uint32_t owner = 0;
-        if (!read_at(fd.get(), offsetof(StatsHeader, pid), &owner, sizeof owner)) continue;
-        if (owner != own_number_of(pid)) continue;
-        *out = std::move(fd);
-        return Look::ok;
+        return read_at(fd.get(), offsetof(StatsHeader, pid), &owner, sizeof owner) && owner == own_number_of(pid);
+    };
+    switch (find_shown_memory(pid, kSegmentName, is_it, out)) {
+        case Shown::found:
+            return Look::ok;
+        case Shown::no_process:
+            return Look::no_process;
+        case Shown::no_permission:
+            return Look::no_permission;
+        case Shown::no_memory:
+            break;
     }
-    return found;
+    return Look::no_stats;
 }
 
 Value value_of(const Field& field, const std::byte* record, size_t record_bytes) {
@@ -148,16 +117,11 @@ Look look_into(int fd, Picture* out) {
 }
 
 std::vector<pid_t> visible_processes() {
-    std::vector<pid_t> pids;
-    const Folder entries(::opendir("/proc"), ::closedir);
-    while (const dirent* entry = entries ? ::readdir(entries.get()) : nullptr) {
-        char* end = nullptr;
-        const long pid = std::strtol(entry->d_name, &end, 10);
-        Fd fd;
-        if (*end == 0 && pid > 0 && find_segment(static_cast<pid_t>(pid), &fd) == Look::ok)
-            pids.push_back(static_cast<pid_t>(pid));
-    }
-    std::sort(pids.begin(), pids.end());
+    std::vector<pid_t> pids = all_processes();
+    std::erase_if(pids, [](pid_t pid) {
+        Fd unused;
+        return find_segment(pid, &unused) != Look::ok;
+    });
     return pids;
 }
 

@@ -3,19 +3,16 @@
 #include "utils/cmpiinfo/waits.hpp"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
 
 #include "core/clock/clock.hpp"
-#include "core/shm/segment.hpp"
+#include "core/process/shown_memory.hpp"
 #include "core/text/printable.hpp"
 #include "mpi-adi/engine/wait_page.hpp"
 
@@ -29,35 +26,16 @@ constexpr std::array kKinds = {"other", "send", "receive", "probe", "collective"
 
 Folder open_folder(const std::string& path) { return {::opendir(path.c_str()), ::closedir}; }
 
-// What getpid() says there: in a PID namespace below ours it has another number (the last of NSpid).
-uint32_t own_number_of(pid_t pid) {
-    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-    for (std::string line; std::getline(status, line);)
-        if (line.starts_with("NSpid:"))
-            return static_cast<uint32_t>(std::strtoul(&line[line.find_last_of("\t ") + 1], nullptr, 10));
-    return static_cast<uint32_t>(pid);
-}
-
 // A forked child still has its parent's page: the number in it tells.
 bool read_page(pid_t pid, WaitPage* page, bool* forbidden) {
-    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-    const Folder entries = open_folder(folder);
-    if (!entries) {
-        *forbidden = errno == EACCES || errno == EPERM;
-        return false;
-    }
-    const std::string wanted = std::string("/memfd:") + mpi::kWaitPageName;
-    while (const dirent* entry = ::readdir(entries.get())) {
-        const std::string path = folder + "/" + entry->d_name;
-        char link[64] = "";
-        if (::readlink(path.c_str(), link, sizeof link - 1) <= 0) continue;
-        if (!std::string_view(link).starts_with(wanted)) continue;
-        const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-        if (!fd.valid() || ::pread(fd.get(), static_cast<void*>(page), sizeof *page, 0) != ssize_t{sizeof *page})
-            continue;
-        if (page->magic == mpi::kWaitPageMagic && page->pid == own_number_of(pid)) return true;
-    }
-    return false;
+    const auto is_it = [&](const Fd& fd) {
+        return ::pread(fd.get(), static_cast<void*>(page), sizeof *page, 0) == ssize_t{sizeof *page} &&
+               page->magic == mpi::kWaitPageMagic && page->pid == own_number_of(pid);
+    };
+    Fd fd;
+    const Shown shown = find_shown_memory(pid, mpi::kWaitPageName, is_it, &fd);
+    *forbidden = shown == Shown::no_permission;
+    return shown == Shown::found;
 }
 
 std::string first_line_of(const std::string& path) {
@@ -130,12 +108,10 @@ Found look_at_jobs(pid_t pid, std::vector<JobWaits>* jobs) {
     bool forbidden = false;
     WaitPage wanted{};
     if (pid != 0 && !read_page(pid, &wanted, &forbidden)) return forbidden ? Found::no_permission : Found::nothing;
-    const Folder all = open_folder("/proc");
-    while (const dirent* entry = all ? ::readdir(all.get()) : nullptr) {
-        const auto one = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    for (const pid_t one : all_processes()) {
         WaitPage page{};
         bool ignored = false;
-        if (one <= 0 || !read_page(one, &page, &ignored)) continue;
+        if (!read_page(one, &page, &ignored)) continue;
         if (pid == 0 || page.number == wanted.number) add(jobs, one, page);
     }
     for (JobWaits& job : *jobs)
