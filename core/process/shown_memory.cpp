@@ -36,7 +36,7 @@ Shown find_shown_memory(pid_t pid, const char* name, const std::function<bool(co
         const std::string path = folder + "/" + entry->d_name;
         const std::string target = target_of(path);
         if (target != wanted && target != wanted + " (deleted)") continue;
-        // Whatever really is behind that name, opening it waits for nobody.
+        // The file may be of any kind: opening it does not wait.
         Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
         if (!fd.valid()) {
             result = Shown::no_permission;

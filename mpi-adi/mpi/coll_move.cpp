@@ -15,6 +15,15 @@ bool has_share(const Communicator& comm, const void* buffer, int root) {
     return comm.inter ? root >= 0 : root != comm.rank || buffer != MPI_IN_PLACE;
 }
 
+// The root, and what this process gives to it or takes from it, if it does.
+int check_share(Schedule& s, int root, const void* buffer, MPI_Count count, MPI_Datatype handle,
+                const Datatype** type) {
+    if (const int error = check_root(s.comm(), root)) {
+        return error;
+    }
+    return has_share(s.comm(), buffer, root) ? check_own_data(s, buffer, count, handle, type) : MPI_SUCCESS;
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
 
@@ -66,16 +75,9 @@ VIADUCT_MPI_COLLECTIVE(Gather, Igather,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_root(s.comm(), root))
-                           const bool sends = has_share(s.comm(), sendbuf, root);
-                           if (sends) {
-            VIADUCT_CHECK(check_in_place(sendbuf, false))
-                               VIADUCT_CHECK(check_in_place(sendbuf, false))
-                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                           }
+                           VIADUCT_CHECK(check_share(s, root, sendbuf, sendcount, sendtype, &in))
                            if (at_root(s.comm(), root)) {
-                               VIADUCT_CHECK(check_in_place(recvbuf, false))
-                               VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
+                               VIADUCT_CHECK(check_own_data(s, recvbuf, recvcount, recvtype, &out))
                                VIADUCT_CHECK(check_apart(s.comm(), sendbuf, sendcount, recvbuf,
                                                          s.rank() * MPI_Count(recvcount), out, recvcount))
                            }
@@ -89,13 +91,7 @@ VIADUCT_MPI_COLLECTIVE(Gatherv, Igatherv,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_root(s.comm(), root))
-                           const bool sends = has_share(s.comm(), sendbuf, root);
-                           if (sends) {
-            VIADUCT_CHECK(check_in_place(sendbuf, false))
-                               VIADUCT_CHECK(check_in_place(sendbuf, false))
-                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
-                           }
+                           VIADUCT_CHECK(check_share(s, root, sendbuf, sendcount, sendtype, &in))
                            int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
                            if (n) {
                                VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
@@ -114,16 +110,9 @@ VIADUCT_MPI_COLLECTIVE(Scatter, Iscatter,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_root(s.comm(), root))
-                           const bool receives = has_share(s.comm(), recvbuf, root);
-                           if (receives) {
-            VIADUCT_CHECK(check_in_place(recvbuf, false))
-                               VIADUCT_CHECK(check_in_place(recvbuf, false))
-                               VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
-                           }
+                           VIADUCT_CHECK(check_share(s, root, recvbuf, recvcount, recvtype, &out))
                            if (at_root(s.comm(), root)) {
-                               VIADUCT_CHECK(check_in_place(sendbuf, false))
-                               VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
+                               VIADUCT_CHECK(check_own_data(s, sendbuf, sendcount, sendtype, &in))
                                VIADUCT_CHECK(check_apart(s.comm(), recvbuf, recvcount, sendbuf,
                                                          s.rank() * MPI_Count(sendcount), in, sendcount))
                            }
@@ -138,12 +127,7 @@ VIADUCT_MPI_COLLECTIVE(
     {
         const Datatype* in = nullptr;
         const Datatype* out = nullptr;
-        VIADUCT_CHECK(check_root(s.comm(), root))
-        const bool receives = has_share(s.comm(), recvbuf, root);
-        if (receives) {
-            VIADUCT_CHECK(check_in_place(recvbuf, false))
-            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
-        }
+        VIADUCT_CHECK(check_share(s, root, recvbuf, recvcount, recvtype, &out))
         int n = at_root(s.comm(), root) ? partners(s.comm()) : 0;
         if (n) {
             VIADUCT_CHECK(check_shares(s, sendcounts, displs, n, sendtype, &in))

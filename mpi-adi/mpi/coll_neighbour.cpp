@@ -9,6 +9,13 @@ int check_topology(const Communicator& comm) { return comm.topology ? MPI_SUCCES
 int sources(const Communicator& comm) { return int(comm.topology->sources.size()); }
 int destinations(const Communicator& comm) { return int(comm.topology->destinations.size()); }
 
+// The neighbours, and that neither buffer is in place.
+int check_neighbours(const Communicator& comm, const void* sendbuf, const void* recvbuf) {
+    VIADUCT_CHECK(check_topology(comm))
+    VIADUCT_CHECK(check_in_place(sendbuf, false))
+    return check_in_place(recvbuf, false);
+}
+
 }  // namespace
 }  // namespace viaduct::mpi
 
@@ -20,9 +27,7 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgather, Ineighbor_allgather,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_topology(s.comm()))
-                           VIADUCT_CHECK(check_in_place(sendbuf, false))
-                           VIADUCT_CHECK(check_in_place(recvbuf, false))
+                           VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
                            coll::neighbour_allgather(s, {sendbuf, sendcount, in}, equal(recvbuf, recvcount, out));
@@ -35,9 +40,7 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_allgatherv, Ineighbor_allgatherv,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_topology(s.comm()))
-                           VIADUCT_CHECK(check_in_place(sendbuf, false))
-                           VIADUCT_CHECK(check_in_place(recvbuf, false))
+                           VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            int n = sources(s.comm());
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            VIADUCT_CHECK(check_shares(s, recvcounts, displs, n, recvtype, &out))
@@ -52,9 +55,7 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoall, Ineighbor_alltoall,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_topology(s.comm()))
-                           VIADUCT_CHECK(check_in_place(sendbuf, false))
-                           VIADUCT_CHECK(check_in_place(recvbuf, false))
+                           VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            VIADUCT_CHECK(check_data(s, sendbuf, sendcount, sendtype, &in))
                            VIADUCT_CHECK(check_data(s, recvbuf, recvcount, recvtype, &out))
                            coll::neighbour_alltoall(s, equal(sendbuf, sendcount, in), equal(recvbuf, recvcount, out));
@@ -68,9 +69,7 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallv, Ineighbor_alltoallv,
                        {
                            const Datatype* in = nullptr;
                            const Datatype* out = nullptr;
-                           VIADUCT_CHECK(check_topology(s.comm()))
-                           VIADUCT_CHECK(check_in_place(sendbuf, false))
-                           VIADUCT_CHECK(check_in_place(recvbuf, false))
+                           VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            int sent = destinations(s.comm());
                            int received = sources(s.comm());
                            VIADUCT_CHECK(check_shares(s, sendcounts, sdispls, sent, sendtype, &in))
@@ -87,9 +86,7 @@ VIADUCT_MPI_COLLECTIVE(Neighbor_alltoallw, Ineighbor_alltoallw,
                        {
                            coll::TypedShares in;
                            coll::TypedShares out;
-                           VIADUCT_CHECK(check_topology(s.comm()))
-                           VIADUCT_CHECK(check_in_place(sendbuf, false))
-                           VIADUCT_CHECK(check_in_place(recvbuf, false))
+                           VIADUCT_CHECK(check_neighbours(s.comm(), sendbuf, recvbuf))
                            VIADUCT_CHECK(typed(s, sendbuf, sendcounts, sdispls, sendtypes, destinations(s.comm()), &in))
                            VIADUCT_CHECK(typed(s, recvbuf, recvcounts, rdispls, recvtypes, sources(s.comm()), &out))
                            coll::neighbour_alltoallw(s, in, out);

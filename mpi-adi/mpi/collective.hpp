@@ -86,8 +86,9 @@ template <typename AtOnce, typename Fill>
     return run_collective(name, handle, std::forward<Fill>(fill));
 }
 
-template <typename Fill>
-[[nodiscard]] int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
+// What calls that answer a request have in common: `give` makes the request of a filled schedule.
+template <typename Fill, typename Give>
+[[nodiscard]] int request_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill& fill, Give give) {
     Communicator* comm = comm_of(handle);
     Call call(name, comm);
     if (!comm) {
@@ -102,30 +103,25 @@ template <typename Fill>
         comm->give_back_tag(s->tag());
         return call.result(error);
     }
-    *request = publish(start(s.release(), comm));
+    *request = give(*comm, std::move(s));
     return MPI_SUCCESS;
+}
+
+template <typename Fill>
+[[nodiscard]] int start_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
+    return request_collective(name, handle, request, fill, [](Communicator& comm, std::unique_ptr<Schedule> s) {
+        return publish(start(s.release(), &comm));
+    });
 }
 
 // The arguments are read once: each start runs the schedule that they have filled, which keeps datatypes and operator
 // while the request lives.
 template <typename Fill>
 [[nodiscard]] int keep_collective(const char* name, MPI_Comm handle, MPI_Request* request, Fill&& fill) {
-    Communicator* comm = comm_of(handle);
-    Call call(name, comm);
-    if (!comm) {
-        return call.result(MPI_ERR_COMM);
-    }
-    VIADUCT_MPI_NEED(request)
-    if (!name_is_left()) {
-        return call.result(MPI_ERR_NO_MEM);
-    }
-    auto kept = std::make_shared<Schedule>(*comm);
-    if (int error = fill(*kept)) {
-        comm->give_back_tag(kept->tag());
-        return call.result(error);
-    }
-    *request = make_persistent(*comm, [kept]() -> Activity* { return new OneRun(kept); });
-    return MPI_SUCCESS;
+    return request_collective(name, handle, request, fill, [](Communicator& comm, std::unique_ptr<Schedule> s) {
+        const std::shared_ptr<Schedule> kept = std::move(s);
+        return make_persistent(comm, [kept]() -> Activity* { return new OneRun(kept); });
+    });
 }
 
 // The checks answer an error class; `type` is kept by the schedule when all is well. Of nothing the type is not asked:
@@ -201,6 +197,15 @@ inline bool at_root(const Communicator& comm, int root) { return comm.inter ? ro
 // MPI_IN_PLACE is a buffer only where the standard names it: within one group, and in calls with a root, at the root.
 [[nodiscard]] inline int check_in_place(const void* buffer, bool allowed) {
     return buffer == MPI_IN_PLACE && !allowed ? MPI_ERR_BUFFER : MPI_SUCCESS;
+}
+
+// Data that cannot be in place.
+[[nodiscard]] inline int check_own_data(Schedule& s, const void* buffer, MPI_Count count, MPI_Datatype handle,
+                                        const Datatype** type) {
+    if (const int error = check_in_place(buffer, false)) {
+        return error;
+    }
+    return check_data(s, buffer, count, handle, type);
 }
 
 // What a process sends and where its own share of the result goes must not be the same memory: MPI_IN_PLACE is for

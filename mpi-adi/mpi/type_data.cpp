@@ -35,6 +35,25 @@ MPI_Count elements_or_undefined(const Datatype& type, MPI_Count bytes) {
     return elements < 0 ? MPI_UNDEFINED : elements;
 }
 
+// Whether so many bytes are behind a position in packed data of that size.
+bool fits(MPI_Count bytes, MPI_Count position, MPI_Count size) { return position >= 0 && bytes <= size - position; }
+
+// What packing and unpacking ask of their arguments, and how many bytes they move.
+int check_packed(MPI_Comm comm, MPI_Count count, const Datatype* type, MPI_Count position, MPI_Count size,
+                 MPI_Count* bytes) {
+    if (!comm_of(comm)) {
+        return MPI_ERR_COMM;
+    }
+    if (count < 0) {
+        return MPI_ERR_COUNT;
+    }
+    if (!type || !type->committed) {
+        return MPI_ERR_TYPE;
+    }
+    const bool counted = !__builtin_mul_overflow(count, type->size, bytes);
+    return counted && fits(*bytes, position, size) ? MPI_SUCCESS : MPI_ERR_ARG;
+}
+
 bool is_external32(const char* name) { return std::strcmp(name, "external32") == 0; }
 
 }  // namespace
@@ -110,18 +129,9 @@ VIADUCT_MPI_COUNTED_ON(comm, Pack,
                            Call call("MPI_Pack", comm_of(comm));
                            VIADUCT_MPI_NEED(position)
                            const Datatype* type = type_of(datatype);
-                           if (!comm_of(comm)) {
-                               return call.result(MPI_ERR_COMM);
-                           }
-                           if (incount < 0) {
-                               return call.result(MPI_ERR_COUNT);
-                           }
-                           if (!type || !type->committed) {
-                               return call.result(MPI_ERR_TYPE);
-                           }
-                           MPI_Count bytes = incount * type->size;
-                           if (*position < 0 || *position + bytes > outsize) {
-                               return call.result(MPI_ERR_ARG);
+                           MPI_Count bytes = 0;
+                           if (const int error = check_packed(comm, incount, type, *position, outsize, &bytes)) {
+                               return call.result(error);
                            }
                            type->pack(inbuf, uint64_t(incount), 0, uint64_t(bytes),
                                       static_cast<char*>(outbuf) + *position);
@@ -136,18 +146,9 @@ VIADUCT_MPI_COUNTED_ON(comm, Unpack,
                            Call call("MPI_Unpack", comm_of(comm));
                            VIADUCT_MPI_NEED(position)
                            const Datatype* type = type_of(datatype);
-                           if (!comm_of(comm)) {
-                               return call.result(MPI_ERR_COMM);
-                           }
-                           if (outcount < 0) {
-                               return call.result(MPI_ERR_COUNT);
-                           }
-                           if (!type || !type->committed) {
-                               return call.result(MPI_ERR_TYPE);
-                           }
-                           MPI_Count bytes = outcount * type->size;
-                           if (*position < 0 || *position + bytes > insize) {
-                               return call.result(MPI_ERR_ARG);
+                           MPI_Count bytes = 0;
+                           if (const int error = check_packed(comm, outcount, type, *position, insize, &bytes)) {
+                               return call.result(error);
                            }
                            type->unpack(outbuf, uint64_t(outcount), 0, uint64_t(bytes),
                                         static_cast<const char*>(inbuf) + *position);
@@ -197,7 +198,7 @@ VIADUCT_MPI_COUNTED(Pack_external,
                             return call.result(MPI_ERR_TYPE);
                         }
                         if (!is_external32(datarep) || incount < 0 ||
-                            *position + external_bytes(*type, incount) > outsize) {
+                            !fits(external_bytes(*type, incount), *position, outsize)) {
                             return call.result(MPI_ERR_ARG);
                         }
                         external_pack(*type, incount, inbuf, static_cast<char*>(outbuf) + *position);
@@ -216,7 +217,7 @@ VIADUCT_MPI_COUNTED(Unpack_external,
                             return call.result(MPI_ERR_TYPE);
                         }
                         if (!is_external32(datarep) || outcount < 0 ||
-                            *position + external_bytes(*type, outcount) > insize) {
+                            !fits(external_bytes(*type, outcount), *position, insize)) {
                             return call.result(MPI_ERR_ARG);
                         }
                         const MPI_Aint bytes = external_bytes(*type, outcount);

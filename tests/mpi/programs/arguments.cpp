@@ -26,6 +26,27 @@ void nowhere_to_answer() {
     MPI_Group_free(&group);
 }
 
+// What is packed or taken out lies within the packed data; how many bytes it is does not overflow.
+void packed() {
+    int values[2] = {1, 2};
+    char bytes[8];
+    int position = 4;
+    EXPECT(MPI_Pack(values, 1, MPI_INT, bytes, 8, &position, MPI_COMM_WORLD) == MPI_SUCCESS && position == 8);
+    EXPECT(MPI_Pack(values, 1, MPI_INT, bytes, 8, &position, MPI_COMM_WORLD) == MPI_ERR_ARG && position == 8);
+    EXPECT(MPI_Unpack(bytes, 8, &position, values, 1, MPI_INT, MPI_COMM_WORLD) == MPI_ERR_ARG);
+    position = 4;
+    EXPECT(MPI_Unpack(bytes, 8, &position, values + 1, 1, MPI_INT, MPI_COMM_WORLD) == MPI_SUCCESS && values[1] == 1);
+    position = -4;
+    EXPECT(MPI_Pack(values, 1, MPI_INT, bytes, 8, &position, MPI_COMM_WORLD) == MPI_ERR_ARG);
+    EXPECT(MPI_Unpack(bytes, 8, &position, values, 1, MPI_INT, MPI_COMM_WORLD) == MPI_ERR_ARG);
+    MPI_Aint at = -4;
+    EXPECT(MPI_Pack_external("external32", values, 1, MPI_INT, bytes, 8, &at) == MPI_ERR_ARG);
+    EXPECT(MPI_Unpack_external("external32", bytes, 8, &at, values, 1, MPI_INT) == MPI_ERR_ARG);
+    MPI_Count from = 0;
+    const MPI_Count most = MPI_Count{1} << 62;
+    EXPECT(MPI_Pack_c(values, most, MPI_INT, bytes, 8, &from, MPI_COMM_WORLD) == MPI_ERR_ARG && from == 0);
+}
+
 // Elements are those of the type map, whatever their sizes: three of a pair are one pair and the first half of another.
 void elements() {
     MPI_Status status = {};
@@ -361,6 +382,7 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN);
     nowhere_to_answer();
+    packed();
     elements();
     empty_statuses();
     names();

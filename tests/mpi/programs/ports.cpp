@@ -2,7 +2,6 @@
 // Two jobs that were started apart, or two halves of one: ports, messages both ways, collective operations,
 // communicators made from the inter-communicator, disconnecting and meeting again. The first argument says which part
 // of it this job plays, the second the file by which the name of the port travels.
-#include <mpi.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,28 +16,10 @@
 #include <thread>
 #include <vector>
 
+#include "check.hpp"
+
 namespace {
 
-int failures = 0;
-
-#define EXPECT(what)                                                              \
-    do {                                                                          \
-        if (!(what)) {                                                            \
-            std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #what); \
-            failures++;                                                           \
-        }                                                                         \
-    } while (0)
-
-int rank_in(MPI_Comm comm) {
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    return rank;
-}
-int size_of(MPI_Comm comm) {
-    int size = 0;
-    MPI_Comm_size(comm, &size);
-    return size;
-}
 int remote_size_of(MPI_Comm comm) {
     int size = 0;
     MPI_Comm_remote_size(comm, &size);
@@ -189,7 +170,7 @@ double seconds_of_failed_call(const char* port, int* error) {
 }
 
 // Ports that are closed, are none, or are another process's.
-void wrong() {
+void wrong_calls() {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     char port[MPI_MAX_PORT_NAME];
@@ -293,12 +274,12 @@ int main(int argc, char** argv) {
     if (part == "serve") serve(file, rounds);
     else if (part == "call") call(file, rounds);
     else if (part == "halves") halves();
-    else if (part == "wrong") wrong();
+    else if (part == "wrong") wrong_calls();
     else if (part == "join-first") join(file, true);
     else if (part == "join-second") join(file, false);
     else if (part == "survive") survive(file);
     else if (part == "die") die(file);
     else std::abort();
     MPI_Finalize();
-    return failures == 0 ? 0 : 1;
+    return wrong == 0 ? 0 : 1;
 }

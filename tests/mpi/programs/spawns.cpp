@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Processes that start others, and names of ports. Arguments: what to do. A started process is told what to do by its
 // arguments, too.
-#include <mpi.h>
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,23 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "check.hpp"
+
 namespace {
-
-int failures = 0;
-
-#define EXPECT(what)                                                                  \
-    do {                                                                              \
-        if (!(what)) {                                                                \
-            std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #what); \
-            failures++;                                                               \
-        }                                                                             \
-    } while (0)
-
-int rank_in(MPI_Comm comm) {
-    int rank = 0;
-    MPI_Comm_rank(comm, &rank);
-    return rank;
-}
 
 int open_files() {
     int count = 0;
@@ -67,7 +52,7 @@ int child(int argc, char** argv) {
     MPI_Comm_disconnect(&parents);
     MPI_Comm_get_parent(&parents);
     EXPECT(parents == MPI_COMM_NULL);
-    return failures;
+    return wrong;
 }
 
 std::vector<std::string> texts_of(MPI_Comm inter, int others) {
@@ -225,5 +210,5 @@ int main(int argc, char** argv) {
     else if (part == "no-name") expect_no_name(argv[2]);
     else std::abort();
     MPI_Finalize();
-    return failures == 0 ? 0 : 1;
+    return wrong == 0 ? 0 : 1;
 }
