@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 LONGEST = {".cpp": 120, ".hpp": 120, ".h": 120, ".py": 200}
 # Words of MPI, of C, and names that codespell takes for slips.
@@ -90,14 +91,28 @@ class Lint:
         return None
 
 
+def compilations(build):
+    """What the build folder compiles. A file that holds several others (#include "/path") stands for each of these."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        for entry in json.load(file):
+            path = os.path.join(entry["directory"], entry["file"])
+            joined = []
+            if "/Unity/" in path and os.path.exists(path):
+                with open(path, encoding="utf-8") as unity:
+                    joined = re.findall(r'^#include "(/.*)"$', unity.read(), re.M)
+            for one in joined or [path]:
+                yield {**entry, "file": one, "command": entry["command"].replace(entry["file"], one)}
+
+
 def tidy(source, build, wanted):
     """Every file that the build folder compiles and that is ours."""
-    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
-        compiled = sorted({os.path.relpath(os.path.join(entry["directory"], entry["file"]), source)
-                           for entry in json.load(file)})
-    files = wanted or [name for name in compiled if not name.startswith(("build", "..")) and name.endswith(".cpp")]
-    return subprocess.run(["run-clang-tidy", "-quiet", "-p", build, *["/" + re.escape(name) + "$" for name in files]],
-                          cwd=source, check=False).returncode
+    entries = {os.path.relpath(entry["file"], source): entry for entry in compilations(build)}
+    files = wanted or sorted(name for name in entries if not name.startswith(("build", "..")) and name.endswith(".cpp"))
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as file:
+            json.dump(list(entries.values()), file)
+        return subprocess.run(["run-clang-tidy", "-quiet", "-p", folder,
+                               *["/" + re.escape(name) + "$" for name in files]], cwd=source, check=False).returncode
 
 
 def main():
