@@ -40,7 +40,8 @@ inline void add_daemon_options(CLI::App& app, DaemonOptions* o) {
     app.set_version_flag("--version", o->program() + " " + kVersion);
 }
 
-// Before anything is opened: a daemon needs descriptors for each program, and serves others than the one that started it.
+// Before anything is opened: a daemon needs descriptors for each program, and serves others than the one that started
+// it.
 inline void settle_process(const DaemonOptions& o) {
     if (o.foreground && !log::enabled(log::Level::info)) log::set_level(log::Level::info);
     raise_own_limits();
