@@ -24,11 +24,11 @@ namespace viaduct::packet {
 
 struct DaemonOptions {
     const char* component;  // "udpd" of viaduct-udpd, in the log
-    std::string socket{};   // where it listens; empty: at its usual address
+    std::string socket{};   // where it listens; empty: at the address of its port
     bool foreground = false;
     int64_t linger_ms = 2000;
 
-    std::string address_or(const std::string& usual) const { return socket.empty() ? usual : socket; }
+    std::string address_or(const std::string& fallback) const { return socket.empty() ? fallback : socket; }
     std::string program() const { return std::string("viaduct-") + component; }
     int64_t linger_ns() const { return linger_ms < 0 ? -1 : linger_ms * 1'000'000; }
 };
