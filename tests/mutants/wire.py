@@ -250,7 +250,7 @@ MUTANTS = [
     ),
     Mutant(
         "request-of-another-host", (), "a request of another host counts as a copy",
-        WIRE + "node.cpp",
+        WIRE + "node_connect.cpp",
         "        if (i.request.fields.nonce != c.nonce || !(i.request.from == from)) continue;\n        i.heard",
         "        if (i.request.fields.nonce != c.nonce) continue;\n        i.heard",
         ("unit WireForged.ARequestOfAnotherHostIsAnother",),
