@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How clients come to vipkad's event loop, and who is turned away; see server.hpp.
+// How clients come to the event loop of vipkad, and which of them it refuses; see server.hpp.
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What vipkad's event loop does with a client: hears it, tells it, keeps its account, loses it; see server.hpp.
+// What the event loop of vipkad does for a client: reads, sends, keeps its account, closes; see server.hpp.
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// AgentLink where something else is at the agent's address, or an agent that takes nobody.
+// AgentLink where something else is at the agent's address, or an agent that takes no client.
 #include "core/agent/link.hpp"
 
 #include <sys/stat.h>
