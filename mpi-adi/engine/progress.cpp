@@ -20,7 +20,8 @@ namespace {
 
 // Each lets another rank run, so all of them have had several turns before we sleep.
 constexpr unsigned kYields = 200;
-// Requests that are asked whom they wait for: a pass should not take longer with each message under way.
+// At most so many requests are asked which rank they wait for: the time of a pass must not grow with the number of
+// messages under way.
 constexpr int kMostAsked = 16;
 // Nothing is lost by sleeping longer, because modules wake us; these bound the harm of what cannot: an
 // activity, a thread.
@@ -110,7 +111,7 @@ bool progress() try {
 } catch (const FromHandler&) {
     throw;
 } catch (const std::exception& thrown) {
-    // Messages are half taken in, and those who wait for them hold records on their stacks.
+    // Messages have been taken in by half, and waiting calls have records of them on their stacks.
     end_job(MPI_ERR_NO_MEM, "messages cannot be moved on: %s", thrown.what());
 }
 

@@ -14,9 +14,9 @@ namespace viaduct::mpi {
 extern SpinLimit spin_limit;
 extern CpuContention cpu_contention;
 
-// Yields in a row that must take long before a rank believes that somebody computes: a single one may have met another
-// rank that was still setting itself up, and the belief then costs every message of some hundredths of a
-// second a wake-up.
+// So many yields in a row must take long before the rank assumes that another process computes on its processor. A
+// single one may have met a rank that was still in its set-up, and a wrong assumption makes each message of some
+// hundredths of a second pay a wake-up.
 constexpr unsigned kLongYields = 2;
 
 // One wait, or the waits of a program that asks again and again.

@@ -26,18 +26,17 @@ constexpr unsigned kYieldsAlone = 200;
 constexpr unsigned kYieldsAmongThreads = 8;
 // Where processors abound, how long a thread looks before it sleeps.
 constexpr int64_t kLookingNs = 1'000'000;
-// Modules wake the watcher for what comes in. What it waits for may also be done by another thread, which has
-// no way to wake it there: that is found after the first of these, and after up to the second when nothing
-// has come for a while. The third bounds the harm of what nobody tells of, and of a module that keeps the
-// lock in its sleep.
+// Modules wake the watcher for what comes in. What it waits for may also be completed by another thread, which
+// cannot wake it there: the watcher sees that after the first of these times, and after up to the second when
+// nothing has come for a while. The third is the sleep while something has to be polled that no module announces,
+// and while a module keeps the lock in its sleep.
 constexpr unsigned kSleepMicroseconds = 1'000;
 constexpr unsigned kLongSleepMicroseconds = 4'000;
 constexpr unsigned kShortSleepMicroseconds = 200;
-// A watcher that was woken for a message of another thread's, which polls by itself, keeps away from the
-// modules until nobody else has polled for so long: otherwise each message of the other's would cost a
-// wake-up of this one.
+// A watcher that was woken for a message of another thread, which polls by itself, keeps away from the modules
+// until no other thread has polled for so long: otherwise each message of the other thread would wake it.
 constexpr int64_t kAsideNs = 500'000;
-// How often the progress thread looks in vain before it sleeps: what comes next is often near.
+// How often the progress thread looks without finding anything before it sleeps: the next message often comes soon.
 constexpr unsigned kLooksBetweenCalls = 200;
 // Nothing is lost without it.
 constexpr int64_t kAsleepNs = 1'000'000'000;
@@ -45,11 +44,11 @@ constexpr int64_t kAsleepNs = 1'000'000'000;
 Sleeper* newest = nullptr;     // of those asleep
 Sleeper* successor = nullptr;  // woken to poll, and not yet there
 const void* poller = nullptr;  // the thread that polls
-bool watched = false;          // somebody sleeps at the modules
+bool watched = false;          // a thread sleeps at the modules
 unsigned aside = 0;            // threads that look again by themselves soon
 unsigned unannounced = 0;
 uint32_t passes = 0;          // of polling threads
-bool modules_let_go = false;  // they have been seen to, so a long sleep of theirs keeps nobody out
+bool modules_let_go = false;  // they give up the lock while they sleep, so other threads go on during a long sleep
 
 const void* self() {
     static thread_local char here;
@@ -89,7 +88,7 @@ bool sleep_until_woken(const Wait& wait, int64_t at_most) {
     return me.woken.load(std::memory_order_relaxed) != 0;
 }
 
-// Somebody has to look for the messages of those asleep.
+// Another thread polls from now on, for itself and for those asleep.
 void hand_over() {
     if (newest == nullptr || poller != nullptr || watched || aside != 0 || successor != nullptr) return;
     successor = newest;
@@ -109,7 +108,7 @@ void watch(unsigned microseconds) {
     watched = false;
 }
 
-// Polls until the condition holds (true), or somebody else does what is left to do here: sleep at the
+// Polls until the condition holds (true), or another thread does what is left to do here: sleep at the
 // modules. One that is tired has looked for long enough since something moved, and sleeps again at once when
 // it was woken for nothing.
 bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
@@ -126,7 +125,7 @@ bool poll_until(const Wait& wait, bool& tired, ShownWait& shown) {
             return true;
         }
         if (poller != nullptr && poller != me)
-            return false;  // a callback has waited, and somebody else took over
+            return false;  // a callback has waited, and another thread polls now
         poller = me;
         if (EngineLock::give_turn()) continue;
         if (moved) {
@@ -196,7 +195,7 @@ void wait_among_threads(const Wait& wait) {
             // It slept until its limit: another long look would find no more.
             if (!sleep_until_woken(wait, kAsleepNs)) tired = true;
         } else if (!poll_until(wait, tired, shown) && !watched) {
-            // Woken for somebody else, who polls.
+            // It was woken for a message of another thread, which polls.
             aside++;
             uint32_t seen = 0;
             do {
@@ -254,7 +253,7 @@ void Woken::gather() {
     }
 }
 
-// The word may be gone already with the wait of its thread: nobody sleeps there then, and nobody is woken.
+// The wait may have ended, and its word with it: no thread sleeps there then, and none is woken.
 void Woken::wake() {
     for (int i = 0; i < count_; i++) futex_wake(*words_[i], 1, false);
 }
