@@ -11,8 +11,6 @@ pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 pkg_check_modules(libnl REQUIRED IMPORTED_TARGET libnl-3.0 libnl-route-3.0)
 
-find_package(tl-expected REQUIRED)
-
 # What the files that include DPDK's headers are compiled with: it names a processor (-march), so it stays with them. A folder
 # that the compiler searches by itself must not come before its own, which lead from one header of a name to the next.
 pkg_check_modules(dpdk QUIET libdpdk)

@@ -25,7 +25,6 @@ class Viaduct(CMakePackage):
     depends_on("pkgconfig", type="build")
     depends_on("cli11", type="build")
     depends_on("nlohmann-json", type="build")
-    depends_on("tl-expected", type="build")
     depends_on("tomlplusplus", type="build")
     depends_on("fmt")
     depends_on("spdlog")
