@@ -3,8 +3,7 @@
 #
 # A test with a deadline and an agent of its own: the agent's name holds the test's name and the build folder, so that
 # tests of two builds, or two tests at once, never share a vipkad. Labels: unit, conformance, legacy, fault, header,
-# install, stress. SERIAL is for tests that no other may run beside; a build may (./viaduct, build_later), but for those labelled quiet,
-# which judge the machine. One that WAITS keeps less than a fifth of a processor busy:
+# install, stress. SERIAL is for tests that need the whole machine. One that WAITS keeps less than a fifth of a processor busy:
 # two such run where one other would. They are begun early, so that there is something to run beside them. Tests IN_TURN of
 # one chain run one after the other.
 include(GoogleTest)

@@ -21,6 +21,8 @@ namespace {
 // More frames than wait in a small ring and before it, fewer than a connection's window lets out at once
 // when it has been in use for a while.
 constexpr uint32_t kMessage = 20'000, kMessages = 30, kWarmUp = 200;
+// One for each message of a connection: a message without a receive breaks it, however busy the receiver's machine is.
+constexpr uint32_t kReceives = kWarmUp + kMessages;
 constexpr VIP_ULONG kTimeout = 10'000;  // ms
 constexpr uint32_t kNumber = 7;          // discriminator of the receiver
 constexpr size_t kSlot = 1024 + 20'480;  // a descriptor and behind it the data
@@ -68,7 +70,7 @@ void open_nic() {
     must(VipOpenNic(const_cast<char*>("acenic0"), &nic), "VipOpenNic");
     must(VipNSInit(nic, nullptr), "VipNSInit");
     must(VipQueryNic(nic, &attributes), "VipQueryNic");
-    const size_t bytes = kMessages * kSlot;
+    const size_t bytes = kReceives * kSlot;
     void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) fail("mmap", 0);
     memory = static_cast<std::byte*>(at);
@@ -130,7 +132,7 @@ int receive() {
     VIP_NET_ADDRESS* const local = address(nullptr, kNumber);
     for (int connection = 0; connection < 2; ++connection) {
         VIP_VI_HANDLE vi = new_vi();
-        for (uint32_t i = 0; i < kMessages; ++i) {
+        for (uint32_t i = 0; i < kReceives; ++i) {
             fill(descriptor(i), data_of(descriptor(i)), handle);
             must(VipPostRecv(vi, descriptor(i), handle), "VipPostRecv");
         }
