@@ -64,9 +64,8 @@ Values values_of(const Field* fields, uint32_t count, const std::byte* record, s
 
 // What is half written, or was overwritten meanwhile, is left out.
 std::vector<SeenFailure> failures_of(std::byte* ring_bytes) {
-    auto* ring = reinterpret_cast<FailureRing*>(ring_bytes);
     std::vector<std::pair<uint64_t, SeenFailure>> found;
-    for (FailureRecord& r : ring->records) {
+    for (FailureRecord& r : reinterpret_cast<FailureRing*>(ring_bytes)->records) {
         const uint64_t number = r.number.load(std::memory_order_relaxed);
         if (number == 0) continue;
         for (auto [text, bytes] :

@@ -17,6 +17,8 @@ from hosts import Failure, Skipped, UdpNamespaces, end, outcome, run, without_pr
 from slowness import slowness  # noqa: E402
 
 TOO_SLOW = 4  # a program that waits so long for a processor may be silent for 650 ms without a cut
+TOO_LONG = 0.4  # a cut that leaves less than 250 ms of the 650 ms in which both ends must hear of each other
+TRIES = 10
 TOLD_WITHIN = 10.0  # 650 ms of silence, and what a busy machine adds
 
 
@@ -35,30 +37,51 @@ def load(hosts, vipperf, level, count):
             hosts.start(0, vipperf, "-d", "udp0", "-t", "send_bw", "-b", 4000, "-n", count, "-r", level, "--check", "-w", 10000, "hostb")]
 
 
-def short(hosts, vipperf, level):
+def cut(hosts, seconds):
+    """How long the cable was cut at most: what switches it may have to wait itself."""
+    began = time.monotonic()
+    cable(hosts, "down")
+    time.sleep(seconds)
+    cable(hosts, "up")
+    return time.monotonic() - began
+
+
+def try_short(hosts, vipperf, level):
+    """None, or why it says nothing that the connection has ended: no cut was as short as it was meant to be."""
     before = received(hosts)
     processes = load(hosts, vipperf, level, 200000)
     try:
         while processes[1].poll() is None and received(hosts) < before + 1_000_000:
             time.sleep(0.01)
-        cuts = 0
+        cuts, longest = 0, 0.0
         while processes[1].poll() is None and cuts < 5:
-            cable(hosts, "down")
-            time.sleep(0.2)
-            cable(hosts, "up")
+            longest = max(longest, cut(hosts, 0.2))
             cuts += 1
             time.sleep(0.5)
         for process in reversed(processes):
             out, err = process.communicate(timeout=120)
+            if process.returncode != 0 and longest > TOO_LONG:
+                return "a cut of 0.2 s lasted %.1f s" % longest
             if process.returncode != 0 and slowness() > TOO_SLOW:
                 raise Skipped("the machine is too busy to tell a cut of 0.2 s from its own pauses")
             if process.returncode != 0:
-                raise Failure("%s, short cuts: exit status %d\n%s%s" % (level, process.returncode, out[-2000:], err[-2000:]))
+                raise Failure("%s, short cuts, %.2f s at most: exit status %d\n%s%s" % (
+                    level, longest, process.returncode, out[-2000:], err[-2000:]))
         if cuts == 0:
             raise Failure("it was over before the cable was cut")
     finally:
         end(processes)
     print("%-9s %d cuts of 0.2 s, every byte there" % (level, cuts), flush=True)
+    return None
+
+
+def short(hosts, vipperf, level):
+    for _ in range(TRIES):
+        why = try_short(hosts, vipperf, level)
+        if why is None:
+            return
+        print("%-9s once more: %s" % (level, why), flush=True)
+    raise Failure("%s: %d times %s" % (level, TRIES, why))
 
 
 def long(hosts, vipperf, level):
